@@ -18,6 +18,8 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 LISTS = ("runtime.txt", "notebook.txt", "hardware.txt", "provision.txt", "dev.txt")
+APART = ("validators.txt",)
+"""Installed into environments of their own: pinned as the others, with versions of their own."""
 OURS = {
     "tandem-probe",
     "tandem-server",
@@ -78,7 +80,7 @@ def pins(text: str) -> list[Pin]:
 def faults_of_lists() -> list[str]:
     """What is wrong with the files themselves."""
     faults = []
-    for name in LISTS:
+    for name in (*LISTS, *APART):
         try:
             entries = pins((HERE / name).read_text())
         except ValueError as error:

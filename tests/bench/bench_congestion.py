@@ -29,7 +29,7 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "lab"))
 from held_congestion import OBJECT, held
-from radio_pair import RadioPair, find_link, radio_pair
+from radio_pair import RadioPair, no_link, radio_pair
 from two_paths import SERVER, await_true, why_not
 
 from tandem.mptcp.statistics import Reader
@@ -204,9 +204,8 @@ def main() -> int:
     args = parser.parse_args()
     if args.quick:
         args.repetitions, args.seconds = 2, 3.0
-    link = find_link()
-    lack = why_not() or (None if link else "no tandem-link; hint: ./kit setup") or congestion.refusal(OBJECT)
-    if lack is not None or link is None:
+    lack = why_not() or no_link() or congestion.refusal(OBJECT)
+    if lack is not None:
         raise SystemExit(lack)
     rows: list[dict[str, Any]] = []
     with ExitStack() as stack:
@@ -216,7 +215,7 @@ def main() -> int:
             # So many losses that each measurement averages over dozens a subflow; three TCP would take more than the link. With few
             # losses windows are twice as wide: at 1 % many are of two or three packets, where a loss waits for a time-out.
             for rate, loss in ((15e6, 0.01), (40e6, 0.0025)):
-                with radio_pair(link, {"a": rate, "b": 1e6}, {"a": 20, "b": 40}, 60) as pair:
+                with radio_pair({"a": rate, "b": 1e6}, {"a": 20, "b": 40}, 60) as pair:
                     pair.tell("a", f"down loss {loss}")
                     pair.probe.run(f"ip addr add {A_TOO} peer 10.71.1.2 dev tmp5-a; ip mptcp endpoint flush")
                     pair.probe.run(f"ip mptcp endpoint add {A_TOO} dev tmp5-a subflow")
@@ -224,10 +223,10 @@ def main() -> int:
                     title = f"shared: {rate / 1e6:g} Mbit/s, 20 ms, {loss:.2%} lost: Multipath TCP / TCP"
                     rows += table(title, pair, shared, args)
         if args.only in (None, "disjoint"):
-            with radio_pair(link, {"a": 8e6, "b": 4e6}, {"a": 30, "b": 50}, 100) as pair:
+            with radio_pair({"a": 8e6, "b": 4e6}, {"a": 30, "b": 50}, 100) as pair:
                 rows += table("disjoint: 8 and 4 Mbit/s, 30 and 50 ms: Multipath TCP / two TCP", pair, disjoint, args)
         if args.only in (None, "congested"):
-            with radio_pair(link, {"a": 8e6, "b": 8e6}, {"a": 40, "b": 40}, 60) as pair:
+            with radio_pair({"a": 8e6, "b": 8e6}, {"a": 40, "b": 40}, 60) as pair:
                 title = "congested: 8 Mbit/s each, 40 ms: share of b, two TCP on it / none"
                 rows += table(title, pair, congested, args)
     if args.json is not None:

@@ -1,6 +1,6 @@
 """The endpoint against iperf3 and curl over the same two emulated links, and with many sessions at once.
 
-    ./kit run python tests/bench/bench_endpoint.py --link PATH/TO/tandem-link [--seconds 10] [--mbit 50 50] [--repeats 3] [--sessions 200]
+    ./kit run python tests/bench/bench_endpoint.py [--seconds 10] [--mbit 50 50] [--repeats 3] [--sessions 200]
 
 Root; namespaces of its own. Goodput: the collector's download from the endpoint against ``iperf3 -R``. CPU: the collector's download
 process against curl that fetches the same from the endpoint, both with their whole life. TCP over path a, Multipath TCP over both. Medians
@@ -58,10 +58,10 @@ PROGRAM = [sys.executable, "-m", "tandem_server"]
 RTT_MS = {"a": 40, "b": 60}
 
 
-def two_links(binary: str, mbit: Sequence[float], stack: ExitStack) -> tuple[Space, Space]:
+def two_links(mbit: Sequence[float], stack: ExitStack) -> tuple[Space, Space]:
     """Probe and server with a link each for paths a and b, a quarter of its rate up, with a second's worth of queue."""
     rates = dict(zip("ab", (rate * 1e6 for rate in mbit), strict=True))
-    pair = stack.enter_context(radio_pair(binary, rates, RTT_MS, queue_ms=1000))
+    pair = stack.enter_context(radio_pair(rates, RTT_MS, queue_ms=1000))
     for name, rate in rates.items():
         pair.tell(name, f"up rate {int(rate / 4)}")
     buffers = {"net.ipv4.tcp_rmem": "4096 131072 33554432", "net.ipv4.tcp_wmem": "4096 131072 33554432"}
@@ -187,7 +187,6 @@ def compare(probe: Space, server: Space, folder: Path, args: argparse.Namespace)
 def main() -> int:
     """See the module."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--link", required=True, help="the binary tandem-link")
     parser.add_argument("--seconds", type=int, default=10)
     parser.add_argument("--mbit", type=float, nargs=2, default=[50.0, 50.0], help="capacity of the two links, Mbit/s")
     parser.add_argument("--repeats", type=int, default=3)
@@ -196,7 +195,7 @@ def main() -> int:
     if missing := [name for name in ("iperf3", "curl") if shutil.which(name) is None]:
         parser.error(f"{', '.join(missing)}: not installed; mend: apt install {' '.join(missing)}")
     with ExitStack() as stack:
-        probe, server = two_links(args.link, args.mbit, stack)
+        probe, server = two_links(args.mbit, stack)
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         process = serve(server, folder, stack)
         rows = compare(probe, server, folder, args) if args.repeats else []

@@ -2,7 +2,7 @@
 
 A database is filled as kits fill it (a poll a second of two modems, thirty runs a day of half a minute with ten samples a second of two
 subflows at both ends), then the first day is exported, the first two, and so on doubling, each into a new folder by a process of its own;
-then the last once more, which has nothing to do. Memory is that process's peak, resident.
+then the last once more, which has nothing to do; then the last is reported, its kits pooled. Memory is that process's peak, resident.
 """
 
 from __future__ import annotations
@@ -72,16 +72,18 @@ def manifest(kit: str, run: str, begun_s: int) -> dict:
 def export(config: Path, out: Path, days: int) -> dict:
     last = (BEGIN + timedelta(days=days - 1)).date()
     asked = ["--from", str(BEGIN.date()), "--to", str(last), "--out", str(out), "--config", str(config)]
+    return {"days": days, **measured(out, "campaign", "export", "filled", *asked)}
+
+
+def measured(out: Path, *command: str) -> dict:
     began = time.monotonic()
-    pid = os.posix_spawn(
-        sys.executable, [sys.executable, "-m", "tandem_server", "campaign", "export", "filled", *asked], os.environ
-    )
+    pid = os.posix_spawn(sys.executable, [sys.executable, "-m", "tandem_server", *command], os.environ)
     _, status, used = os.wait4(pid, 0)
     if os.waitstatus_to_exitcode(status) not in (0, 1):
-        sys.exit("the export failed")
-    size = sum(f.stat().st_size for f in out.rglob("*") if f.is_file())
+        sys.exit(f"{command[0]} failed")
     took = time.monotonic() - began
-    return {"days": days, "seconds": took, "peak_mib": used.ru_maxrss / 1024, "cpu_s": used.ru_utime, "mb": size / 1e6}
+    size = sum(f.stat().st_size for f in out.rglob("*") if f.is_file())
+    return {"seconds": took, "peak_mib": used.ru_maxrss / 1024, "cpu_s": used.ru_utime, "mb": size / 1e6}
 
 
 def main() -> int:
@@ -113,11 +115,15 @@ def main() -> int:
             print(f"{args.kits} kits, {args.days} days: {filled} records, filled in {time.monotonic() - began:.0f} s")
             spans = [1 << n for n in range(args.days.bit_length()) if 1 << n < args.days]
             rows = [export(config, folder / f"out-{days}", days) for days in (*spans, args.days)]
-            rows.append(export(config, folder / f"out-{args.days}", args.days))
-    for row in rows:
+            last = folder / f"out-{args.days}"
+            rows.append(export(config, last, args.days))
+        pooled = measured(last, "report", str(last))
+    for row in (*rows, pooled):
         print("  ".join(f"{key} {value:.1f}" for key, value in row.items()))
     if args.json:
-        args.json.write_text(json.dumps({"kits": args.kits, "records": filled, "exports": rows}, indent=1))
+        args.json.write_text(
+            json.dumps({"kits": args.kits, "records": filled, "exports": rows, "report": pooled}, indent=1)
+        )
     return 0
 
 

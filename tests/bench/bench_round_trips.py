@@ -3,8 +3,8 @@
 usage: bench_round_trips.py [--seconds N] [--json]
 
 Root. Two paths are asked once a second over a lab's rated links to a real endpoint; counted is the processor time of the thread that asks,
-hears and makes the records, gzipped lines included. Beside it the collector's poller polls two emulated modems once a second, as
-bench_poll_cpu.py has it (without its records). Bytes: a second's batch of the exporter at rest (two polls), with two round trips and
+hears and makes the records, gzipped lines included. Then, in this process alone, the collector's poller polls two emulated modems once a
+second (identified before, and without its records). Bytes: a second's batch of the exporter at rest (two polls), with two round trips and
 without.
 """
 
@@ -13,10 +13,13 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import subprocess
 import sys
 import tempfile
+import threading
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from statistics import median
 
@@ -24,10 +27,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))
 
 from a_second import a_second
 from asked_paths import AskedPaths, asked_paths
-from bench_poll_cpu import by_collector, modem, write_timeline
 from two_paths import lab, why_not
 
 from tandem.export.lines import Line, body
+from tandem.modem.poll import Poll
+from tandem.modem.poller import Poller
 from tandem.schema.line_protocol import encode
 from tandem.schema.record import Record
 
@@ -65,14 +69,60 @@ def _counted(paths: AskedPaths, seconds: float) -> tuple[float, list[Record]]:
     return spent, [paths.records.get() for _ in range(paths.records.qsize())]
 
 
+@contextmanager
+def modem(folder: Path, name: str, seconds: int) -> Iterator[Path]:
+    """An emulated modem whose level changes every second; gives the name of its port."""
+    timeline = folder / f"{name}.jsonl"
+    fixed = {
+        "rsrq_db": -10.0,
+        "sinr_db": 9.0,
+        "plmn": "00101",
+        "tac": 77,
+        "pci": 9,
+        "earfcn": 1300,
+        "band": 3,
+        "rat": "LTE",
+    }
+    lines = [{"format": "tandem-timeline/1", "operator": name, "tick_s": 1.0, "duration_s": seconds}]
+    for t in range(seconds):
+        level = -95.0 - 7 * (t % 3)
+        lines.append(
+            {"t_s": float(t), "rsrp_dbm": level, "rssi_dbm": level + 30, "eci": 256, "registered": True, **fixed}
+        )
+    timeline.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    told = ["--family", "generic", "--timeline", str(timeline), "--link", str(folder / name)]
+    with subprocess.Popen(
+        [sys.executable, "-m", "tandem_bench", "modem", *told], stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            if process.stdout is None or not process.stdout.readline().startswith("ready"):
+                raise SystemExit("bench_round_trips: the emulated modem did not start")
+            yield folder / name
+        finally:
+            process.terminate()
+
+
 def polled(seconds: int) -> float:
     """Processor seconds of the poller over as many."""
+    known = threading.Semaphore(0)
+
+    def on_poll(poll: Poll) -> None:
+        if poll.failure is None:
+            known.release()
+
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        ports = []
-        for name in ("a", "b"):
-            write_timeline(Path(folder) / f"{name}.jsonl", 2 * seconds + 30)
-            ports.append(stack.enter_context(modem(Path(folder), name, "generic")))
-        return by_collector(Path(folder), ports, seconds).polling_s
+        ports = {path: stack.enter_context(modem(Path(folder), path, seconds + 60)) for path in ("a", "b")}
+        pollers = [Poller(path, path.upper(), str(port), "auto", 1.0, on_poll) for path, port in ports.items()]
+        for poller in pollers:
+            poller.start()
+        for _ in range(6):
+            known.acquire()
+        before = time.process_time()
+        time.sleep(seconds)
+        spent = time.process_time() - before
+        for poller in pollers:
+            poller.stop()
+        return spent
 
 
 def main() -> int:

@@ -1,6 +1,6 @@
 """Why is Multipath TCP slower than TCP over the better path where the bandwidth ratio is 20? One thing changed at a time.
 
-    ./kit run python tests/bench/explain_bandwidth.py [--mode reqresp] [--quick] [--json FILE] [--plot FILE.svg]
+    ./kit run python tests/bench/explain_bandwidth.py [--mode reqresp] [--quick] [--json FILE]
 
 Root; as ``reproduce_bandwidth.py`` at one ratio. Beside it the kernel is asked (``ss -Mm``, some times a second) how large the
 Multipath TCP socket's send buffer is and how much it holds: what is unacknowledged at the level of data, on whichever path.
@@ -19,8 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from reproduce_bandwidth import one_round, summed, with_links
-from trend_pictures import COLOURS, labelled, picture
+from reproduce_bandwidth import columns_of, one_round, summed, with_links
 from trends import Bench, Progress, bench, finish, options, settle, spread, table
 
 _LOOK_S = 0.2
@@ -117,30 +116,6 @@ def _kb(values: list[int]) -> float | None:
     return None if middle is None else middle / 1000
 
 
-def drawn(args: Namespace, found: list[dict[str, Any]], names: list[str], foot: str) -> None:
-    """Benefit by variant; and goodput against what the send buffer is."""
-    with picture(args.plot, f"Multipath TCP at a bandwidth ratio of {args.ratio:g}", foot, 1, 2) as (benefit, buffers):
-        benefit.axvline(0, color="#000000", lw=0.8)
-        for place, name in enumerate(names):
-            values = [f["benefit_raw"] for f in found if f["variant"] == name and f["benefit_raw"] is not None]
-            benefit.plot(values, [-place] * len(values), "o", color=COLOURS[place == 0], ms=5, alpha=0.7)
-            there = [
-                f for f in found if f["variant"] == name and f["send_buffer_kb"] is not None and f["mptcp"] is not None
-            ]
-            at = [f["send_buffer_kb"] for f in there], [f["mptcp"] for f in there]
-            buffers.plot(*at, "o", color=COLOURS[place == 0], ms=5, alpha=0.7)
-        benefit.set_yticks([-place for place in range(len(names))], names)
-        benefit.set_xlim(-1.05, 1.05)
-        labelled(benefit, "one thing changed at a time", "BW benefit", "", None)
-        buffers.set_xscale("log")
-        buffers.set_xticks([300, 500, 1000, 2000, 4000], ["300", "500", "1000", "2000", "4000"])
-        buffers.set_xticks([], minor=True)
-        buffers.set_ylim(bottom=0)
-        labelled(
-            buffers, "every round", "send buffer, kB (median of the transfer)", "goodput of Multipath TCP, Mbit/s", None
-        )
-
-
 def main() -> int:
     """See the module."""
     parser = options(__doc__)
@@ -149,7 +124,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, help="of each transfer (default: 5)")
     args = parser.parse_args()
     if shutil.which("ss") is None:
-        raise SystemExit("no ss; mend: install iproute2")
+        raise SystemExit("no ss; hint: install iproute2")
     settle(args, {"seconds": 5.0, "repetitions": 2}, {"seconds": 0.5, "repetitions": 1})
     variants = QUICK_VARIANTS if args.quick else VARIANTS
     with bench({"a": args.ratio, "b": 1.0}, dict(zip("ab", args.rtt_ms, strict=True)), args.queue_ms) as made:
@@ -164,32 +139,13 @@ def main() -> int:
     for row in rows:
         group = [f for f in found if f["variant"] == row["variant"]]
         row |= {name: spread(f[name] for f in group).median for name in ("send_buffer_kb", "held_kb")}
-    columns = [
-        ("changed", ""),
-        ("n", "d"),
-        ("C_a", ".2f"),
-        ("C_total", ".2f"),
-        ("MPTCP", ".2f"),
-        ("benefit", ".2f"),
-        ("q1", ".2f"),
-        ("q3", ".2f"),
-    ]
-    columns += [("most loaded", ".2f"), ("send buffer kB", ".0f"), ("held kB", ".0f"), ("failed", "d")]  # fmt: skip
+    columns = columns_of("variant", "", ("C_a", ".2f", "c_a"), ("C_total", ".2f", "c_total"), ("MPTCP", ".2f", "mptcp"))
+    columns += [("send buffer kB", ".0f", "send_buffer_kb"), ("held kB", ".0f", "held_kb"), ("failed", "d", "failed")]
     print(
         "goodputs in Mbit/s, medians; send buffer and what it holds while Multipath TCP sends: kernel memory, medians"
     )
-    table(columns, [
-        [r["variant"], r["benefit_raw"].n, *(r[name] for name in ("c_a", "c_total", "mptcp")), *r["benefit_raw"][1:], r["share"],
-         r["send_buffer_kb"], r["held_kb"], r["failed"]] for r in rows
-    ])  # fmt: skip
+    table(columns, rows)
     finish(args, setting, rows, found)
-    if args.plot is not None:
-        drawn(
-            args,
-            found,
-            names,
-            f"{args.mode}, {args.congestion_control}, {args.seconds:g} s, kernel {setting['kernel']}",
-        )
     return 0
 
 

@@ -1,5 +1,5 @@
-"""The AT engine on mutated dialogues of all families and on pure garbage, in three ways: splitter and dialogue, a channel over a socket
-pair, one over a pseudo-terminal.
+"""The AT engine on mutated dialogues of all families and on pure garbage, in two ways: splitter and dialogue, and a channel over a
+pseudo-terminal.
 
     ./kit run python tests/bench/fuzz_at.py [--seconds 60] [--seed 1]
 """
@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "unit" / "at"))
 import fuzzing
 from at_fuzzing import WAYS, Source, Violation
 
-EACH_BYTES = (200_000, 50_000, 50_000)
+EACH_BYTES = (200_000, 100_000)
 
 
 def main() -> int:

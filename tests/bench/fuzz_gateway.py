@@ -10,7 +10,6 @@ Exit status 1, and the input, when one of that fails.
 
 from __future__ import annotations
 
-import copy
 import gzip
 import io
 import json
@@ -48,59 +47,18 @@ TOKENS = [
     b"0", b"1", b"NaN", b"inf", b"true", b"t", b"-0.0", b"1e308", b"1e-400", b"99999999999999999999i", b"9223372036854775807i", b"seq=1i",
     b"monotonic_ns=1i", b"probe=x", b",boot=b", b"#", b"[]{}", b"_1_", b"0x1", b"1.0.0", b'"a b,c=d"', b"-9223372036854775808i",
 ]  # fmt: skip
-JUNK = [
-    None,
-    True,
-    -1,
-    0,
-    2**70,
-    1.5,
-    float("inf"),
-    "",
-    "x" * 3000,
-    "..",
-    "../../etc/passwd",
-    "\x00",
-    "é\u2028",
-    [],
-    {},
-    [[]],
-    [{}] * 50,
-    "0" * 64,
-]
 
 
 class Failed(Exception):  # noqa: N818  (told by main)
     """An invariant does not hold."""
 
 
-def mutated_bytes(chance, raw, most=8):
-    raw = bytearray(raw)
-    for _ in range(chance.randint(0, most)):
-        at = chance.randrange(len(raw) + 1)
-        to = min(len(raw), at + chance.choice((0, 1, 1, 2, 5, 30)))
-        raw[at:to] = chance.choice((chance.choice(TOKENS), bytes(raw[at:to]) * 2, bytes([chance.randrange(256)])))
-    return bytes(raw)
-
-
 def mutated_json(chance, told):
-    """With up to five values replaced, removed or put in, anywhere; half of the time also bytes."""
-    told = copy.deepcopy(told)
-    for _ in range(chance.randint(0, 5)):
-        at = told
-        while isinstance(at, dict | list) and at:
-            key = chance.choice(list(at) if isinstance(at, dict) else range(len(at)))
-            if not isinstance(at[key], dict | list) or not at[key] or chance.random() < 0.3:
-                if chance.random() < 0.2:
-                    del at[key]
-                else:
-                    at[key] = copy.deepcopy(chance.choice(JUNK))
-                break
-            at = at[key]
-    text = json.dumps(told).encode()
+    """With up to five values changed; half of the time also bytes."""
+    text = json.dumps(fuzzing.changed(chance, told, chance.randint(0, 5))).encode()
     if chance.random() < 0.02:
         text = b"[" * 100_000 + text
-    return mutated_bytes(chance, text) if chance.random() < 0.5 else text
+    return fuzzing.scratched(chance, text, TOKENS) if chance.random() < 0.5 else text
 
 
 class Fuzz:
@@ -125,7 +83,7 @@ class Fuzz:
         chance, now = self.chance, time.time_ns()
         whole = chance.choice(self.templates) % gateway_batches.numbers(chance.randint(1, 10**6), now // 1000, now)
         some = chance.sample(whole.split("\n"), chance.randint(1, 4))
-        self.last = mutated_bytes(chance, "\n".join(some).encode(), chance.choice((0, 2, 8)))
+        self.last = fuzzing.scratched(chance, "\n".join(some).encode(), TOKENS, chance.choice((0, 2, 8)))
         try:
             text = decode(self.last, None, LIMIT_BYTES)
         except Unreadable:
@@ -157,7 +115,7 @@ class Fuzz:
         packed = gzip.compress(plain, chance.randint(0, 9)) * chance.randint(1, 3 if kind != 2 else 40)
         if kind == 1:
             packed = chance.choice(self.bombs) * chance.randint(1, 3)
-        self.last = mutated_bytes(chance, packed, chance.choice((0, 0, 3)))
+        self.last = fuzzing.scratched(chance, packed, TOKENS, chance.choice((0, 0, 3)))
         encoding = chance.choice(("gzip", "gzip", "gzip", None, "identity", "br", ""))
         try:
             text = decode(self.last, encoding, LIMIT_BYTES)

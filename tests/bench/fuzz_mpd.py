@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import random
 import sys
-import time
 
 import fuzzing
 
@@ -25,9 +24,17 @@ PIECES = (
 )  # fmt: skip
 
 
-def mutated(chance: random.Random, seed: bytes) -> bytes:
-    """``seed`` with one to eight wounds."""
-    document = bytearray(seed)
+WEIGHTS = complexity(60, 1)
+SEEDS = [
+    manifest(kind, length, [track(rung, length, WEIGHTS) for rung in LADDER[:3]]).encode()
+    for kind in KINDS
+    for length in (6, 15)
+]
+
+
+def mutated(chance: random.Random) -> bytes:
+    """One of the server's manifests with one to eight wounds."""
+    document = bytearray(chance.choice(SEEDS))
     for _ in range(chance.randint(1, 8)):
         at = chance.randrange(len(document) + 1)
         wound = chance.randrange(5)
@@ -47,34 +54,5 @@ def mutated(chance: random.Random, seed: bytes) -> bytes:
     return bytes(document)
 
 
-def main() -> int:
-    """Fuzz, and tell what was done."""
-    args = fuzzing.parser(__doc__).parse_args()
-    chance = random.Random(args.seed)
-    weights = complexity(60, 1)
-    seeds = [
-        manifest(kind, length, [track(rung, length, weights) for rung in LADDER[:3]]).encode()
-        for kind in KINDS
-        for length in (6, 15)
-    ]
-    size = played = 0
-    slowest_s = 0.0
-    for number in fuzzing.rounds(args.seconds):  # noqa: B007  told at the end
-        document = mutated(chance, chance.choice(seeds))
-        begun = time.monotonic()
-        try:
-            parse(document, URL)
-            played += 1
-        except MpdError as error:
-            if "\n" in str(error):
-                print(f"more than one line: {error!r} of {document!r}")
-                return 1
-        slowest_s = max(slowest_s, time.monotonic() - begun)
-        size += len(document)
-    tried = f"{number + 1} manifests, {size} bytes, {played} of them presentations, the others one error"
-    print(f"seed {args.seed}: {tried}; the slowest took {slowest_s:.3f} s")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(fuzzing.documents(__doc__, mutated, lambda document: parse(document, URL), MpdError))

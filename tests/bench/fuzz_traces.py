@@ -27,26 +27,6 @@ from tandem_server.ingest.lines import TooMuch
 from tandem_server.ingest.traces import ProbesTraces
 from tandem_server.store.trace_store import content_of
 
-_ODD: tuple[Any, ...] = (
-    None,
-    True,
-    -1,
-    0,
-    1 << 70,
-    1.5,
-    "",
-    "..",
-    "../x",
-    "a\x00",
-    "x" * 400,
-    [],
-    {},
-    [[]],
-    "é",
-    "a/../../b",
-    "/etc/x",
-)
-
 
 class Asked:
     """A request as the handlers see it."""
@@ -59,41 +39,14 @@ class Asked:
             yield self._body[at : at + 5000]
 
 
-def mutated(told: Any, dice: random.Random) -> Any:
-    """One thing in a JSON document is another."""
-    if isinstance(told, dict) and told and dice.random() < 0.9:
-        key = dice.choice(sorted(told))
-        changed = dict(told)
-        if dice.random() < 0.1:
-            del changed[key]
-        else:
-            changed[key] = mutated(told[key], dice)
-        return changed
-    if isinstance(told, list) and told and dice.random() < 0.8:
-        at = dice.randrange(len(told))
-        return [*told[:at], mutated(told[at], dice), *told[at + 1 :]]
-    if type(told) is int and dice.random() < 0.5:
-        return told + dice.choice((-1, 1, 1 << 31, -(1 << 31)))
-    return dice.choice(_ODD)
-
-
-def scratched(body: bytes, dice: random.Random) -> bytes:
-    """Some bytes are others, gone, or twice."""
-    changed = bytearray(body)
-    for _ in range(dice.randrange(4)):
-        at = dice.randrange(len(changed) + 1)
-        changed[at : at + dice.randrange(3)] = dice.randbytes(dice.randrange(3))
-    return bytes(changed)
-
-
 async def asked(traces: ProbesTraces, place: Place, dice: random.Random) -> str:
     """One offer, perhaps mutated, and some bytes for it; what was answered."""
     content = dice.choice((b"", b"x", bytes(9000), random.Random(dice.randrange(4000)).randbytes(CHUNK * 2 + 5)))
     offer, stream = offered(content, f"captures/{dice.randrange(5000)}.pcap", dice.choice(("gzip", "identity")))
-    told = offer.as_json() if dice.random() < 0.5 else mutated(offer.as_json(), dice)
+    told = offer.as_json() if dice.random() < 0.5 else fuzzing.changed(dice, offer.as_json(), 1)
     body = json.dumps(told).encode()
     if dice.random() < 0.2:
-        body = scratched(body, dice)
+        body = fuzzing.scratched(dice, body, most=3)
     headers = {} if dice.random() < 0.9 else {"content-encoding": dice.choice(("gzip", "br"))}
     try:
         first = (await traces.offer(Asked(body, headers), "probe-1")).status_code  # type: ignore[arg-type]
@@ -106,8 +59,8 @@ async def asked(traces: ProbesTraces, place: Place, dice: random.Random) -> str:
     at = int(offset) if offset.isdigit() else 0
     sent = stream[at : at + dice.randrange(20_000)]
     if dice.random() < 0.3:
-        sent = scratched(sent, dice)
-    address = offer.sha256 if dice.random() < 0.95 else str(dice.choice(_ODD))
+        sent = fuzzing.scratched(dice, sent, most=3)
+    address = offer.sha256 if dice.random() < 0.95 else str(dice.choice(fuzzing.JUNK))
     second = await traces.append(Asked(sent, {"upload-offset": offset}, address), "probe-1")  # type: ignore[arg-type]
     return f"{first} {second.status_code}"
 

@@ -1,12 +1,20 @@
-"""What the fuzzers share: ``--seconds`` and ``--seed``, and rounds until the time is over.
+"""What the fuzzers share: ``--seconds`` and ``--seed``, rounds until the time is over, wounds of JSON and of bytes.
 
 Each exits with 1 on a finding, and ends with one line that says what was tried."""
 
 from __future__ import annotations
 
 import argparse
+import copy
+import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+JUNK: tuple[Any, ...] = (
+    None, True, -1, 0, 2**70, 1.5, float("inf"), "", "x" * 400, "x" * 3000, "..", "../../etc/passwd", "a/../../b", "/etc/x", "\x00",
+    "a\x00", "é\u2028", [], {}, [[]], [{}] * 50, "0" * 64,
+)  # fmt: skip
 
 
 def parser(about: str) -> argparse.ArgumentParser:
@@ -23,3 +31,59 @@ def rounds(seconds: float) -> Iterator[int]:
     while number == 0 or time.monotonic() < end_s:
         yield number
         number += 1
+
+
+def changed(chance: random.Random, told: Any, changes: int) -> Any:
+    """A copy of what JSON tells with so many values replaced, moved or removed, anywhere."""
+    told = copy.deepcopy(told)
+    for _ in range(changes):
+        at = told
+        while isinstance(at, dict | list) and at:
+            key: Any = chance.choice(list(at) if isinstance(at, dict) else range(len(at)))
+            if isinstance(at[key], dict | list) and at[key] and chance.random() < 0.7:
+                at = at[key]
+                continue
+            if chance.random() < 0.2:
+                del at[key]
+            elif type(at[key]) is int and chance.random() < 0.3:
+                at[key] += chance.choice((-1, 1, 1 << 31, -(1 << 31)))
+            else:
+                at[key] = copy.deepcopy(chance.choice(JUNK))
+            break
+    return told
+
+
+def scratched(chance: random.Random, raw: bytes, tokens: Sequence[bytes] = (b"",), most: int = 8) -> bytes:
+    """Up to ``most`` places are a token, another byte, or there twice."""
+    made = bytearray(raw)
+    for _ in range(chance.randint(0, most)):
+        at = chance.randrange(len(made) + 1)
+        to = min(len(made), at + chance.choice((0, 1, 1, 2, 5, 30)))
+        made[at:to] = chance.choice((chance.choice(tokens), bytes(made[at:to]) * 2, bytes([chance.randrange(256)])))
+    return bytes(made)
+
+
+def documents(
+    about: str | None,
+    made: Callable[[random.Random], bytes],
+    read: Callable[[bytes], object],
+    refusal: type[Exception],
+) -> int:
+    """A whole fuzzer of a reader: each document that is ``made`` is read, or refused by one line; the exit status."""
+    args = parser(about or "").parse_args()
+    chance, size, good, slowest_s = random.Random(args.seed), 0, 0, 0.0
+    for number in rounds(args.seconds):  # noqa: B007  told at the end
+        document = made(chance)
+        begun_s = time.perf_counter()
+        try:
+            read(document)
+            good += 1
+        except refusal as error:
+            if "\n" in str(error):
+                print(f"more than one line: {error!r} of {document!r}")
+                return 1
+        slowest_s = max(slowest_s, time.perf_counter() - begun_s)
+        size += len(document)
+    tried = f"{number + 1} documents, {size} bytes: {good} read, the others one error"
+    print(f"seed {args.seed}: {tried}; the slowest {slowest_s:.3f} s")
+    return 0

@@ -1,6 +1,6 @@
 """Cordero's question: does the bandwidth aggregation benefit fall as the ratio of the two paths' bandwidths grows from 1 to 20?
 
-    ./kit run python tests/bench/reproduce_bandwidth.py [--mode reqresp] [--quick] [--json FILE] [--plot FILE.svg]
+    ./kit run python tests/bench/reproduce_bandwidth.py [--mode reqresp] [--quick] [--json FILE]
 
 Root; namespaces of its own, the real endpoint, ``bandwidth``: TCP over each path, over both at once, Multipath TCP. Path b has --base-mbit,
 path a as many times that as the ratio says. Why it falls here: ``explain_bandwidth.py``. Paper: 60 s a transfer, about 190 rounds a ratio
@@ -14,8 +14,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
-from trend_pictures import COLOURS, labelled, picture, points, with_quartiles, zero
-from trends import Bench, Progress, bench, finish, options, positive, settle, spread, table
+from trends import Bench, Column, Progress, bench, finish, options, positive, quartiles, settle, spread, table
 
 FULL = {"ratios": [1, 2, 5, 10, 20], "base_mbit": 1.0, "seconds": 6.0, "repetitions": 3}
 QUICK = {"ratios": [1, 4], "base_mbit": 4.0, "seconds": 0.5, "repetitions": 1}
@@ -55,11 +54,8 @@ def one_round(made: Bench, args: Namespace, number: int, **own: Any) -> dict[str
         c, (benefit,) = found["c_i_bit_per_s"], found["benefits"] or [{}]
         rates = (c.get("a"), c.get("b"), found["c_total_bit_per_s"], benefit.get("goodput_bit_per_s"))
         told |= {name: None if rate is None else rate / 1e6 for name, rate in zip(GOODPUTS, rates, strict=True)}
-        told |= {
-            "tdi": found["tdi"],
-            "benefit_raw": benefit.get("benefit_raw"),
-            "share": benefit.get("most_loaded_share"),
-        }
+        told |= {"tdi": found["tdi"], "benefit_raw": benefit.get("benefit_raw")}
+        told["share"] = benefit.get("most_loaded_share")
     return told
 
 
@@ -86,36 +82,16 @@ def summed(found: list[dict[str, Any]], key: str, values: list[Any]) -> list[dic
     return rows
 
 
-def drawn(args: Namespace, found: list[dict[str, Any]], rows: list[dict[str, Any]], foot: str) -> None:
-    """Benefit on the left, the goodputs on the right."""
-    title = f"What Multipath TCP gains from unequal paths ({args.mode})"
-    with picture(args.plot, title, foot, 1, 2) as (benefit, rates):
-        zero(benefit)
-        with_quartiles(benefit, args.ratios, [r["benefit_raw"] for r in rows], "median, quartiles", COLOURS[0])
-        for ratio in args.ratios:
-            points(
-                benefit,
-                ratio,
-                [f["benefit_raw"] for f in found if f["ratio"] == ratio and f["benefit_raw"] is not None],
-                COLOURS[1],
-                0.5,
-            )
-        benefit.set_ylim(-1.05, 1.05)
-        labelled(benefit, "BW benefit (Eq. 2): 1 all, 0 no gain, −1 nothing", "bandwidth ratio", "BW benefit", None)
-        for number, (name, word) in enumerate(
-            (("c_total", "both at once (TCP)"), ("c_a", "TCP over a"), ("mptcp", "Multipath TCP"))
-        ):
-            style = "-" if name == "mptcp" else "--"
-            with_quartiles(
-                rates,
-                args.ratios,
-                [spread(f[name] for f in found if f["ratio"] == r) for r in args.ratios],
-                word,
-                COLOURS[number],
-                style,
-            )
-        rates.set_ylim(bottom=0)
-        labelled(rates, "goodput", "bandwidth ratio", "Mbit/s (median, quartiles)")  # fmt: skip
+def columns_of(key: str, form: str, *middle: Column) -> list[Column]:
+    """Of ``summed``'s rows."""
+    benefit = quartiles("benefit", ".2f", "benefit_raw")
+    return [
+        (key, form, key),
+        ("n", "d", lambda r: r["benefit_raw"].n),
+        *middle,
+        *benefit,
+        ("most loaded", ".2f", "share"),
+    ]
 
 
 def main() -> int:
@@ -127,9 +103,8 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, help="of each transfer (default: 6; the paper: 60)")
     args = parser.parse_args()
     settle(args, FULL, QUICK)
-    with bench(
-        {"a": args.base_mbit, "b": args.base_mbit}, dict(zip("ab", args.rtt_ms, strict=True)), args.queue_ms
-    ) as made:
+    both, rtts = {"a": args.base_mbit, "b": args.base_mbit}, dict(zip("ab", args.rtt_ms, strict=True))
+    with bench(both, rtts, args.queue_ms) as made:
         links = (
             f"b {args.base_mbit:g} Mbit/s and {args.rtt_ms[1]:g} ms, a that times the ratio and {args.rtt_ms[0]:g} ms, queues of "
             f"{args.queue_ms:g} ms (at least 30 kB); {args.mode}, {args.seconds:g} s a transfer, primary {args.primary}"
@@ -137,25 +112,12 @@ def main() -> int:
         setting = made.setting(args, links)
         found = measure(made, args)
     rows = summed(found, "ratio", args.ratios)
-    columns = [("ratio", "g"), ("n", "d"), *((name, ".2f") for name in ("C_a", "C_b", "C_total", "MPTCP", "TDI"))]
-    columns += [
-        ("benefit", ".2f"),
-        ("q1", ".2f"),
-        ("q3", ".2f"),
-        ("most loaded", ".2f"),
-        ("k/(k+1)", ".2f"),
-        ("failed", "d"),
-    ]
+    headings = zip(("C_a", "C_b", "C_total", "MPTCP", "TDI"), (*GOODPUTS, "tdi"), strict=True)
+    columns = columns_of("ratio", "g", *((heading, ".2f", name) for heading, name in headings))
+    columns += [("k/(k+1)", ".2f", lambda r: r["ratio"] / (1 + r["ratio"])), ("failed", "d", "failed")]
     print("goodputs in Mbit/s, medians; benefit: median and quartiles, not limited to -1 to 1")
-    table(columns, [
-        [r["ratio"], r["benefit_raw"].n, *(r[name] for name in (*GOODPUTS, "tdi")), *r["benefit_raw"][1:], r["share"],
-         r["ratio"] / (1 + r["ratio"]), r["failed"]] for r in rows
-    ])  # fmt: skip
+    table(columns, rows)
     finish(args, setting, rows, found)
-    if args.plot is not None:
-        what = f"b {args.base_mbit:g} Mbit/s {args.rtt_ms[1]:g} ms, a {args.rtt_ms[0]:g} ms; {args.congestion_control}"
-        foot = f"{what}, n = {args.repetitions}, {args.seconds:g} s, kernel {setting['kernel']}"
-        drawn(args, found, rows, foot)
     return 0
 
 

@@ -1,6 +1,6 @@
 """Cordero's other question: is the delay aggregation benefit about 0 for small transfers and positive for large ones?
 
-    ./kit run python tests/bench/reproduce_delay.py [--mode reqresp] [--quick] [--json FILE] [--plot FILE.svg]
+    ./kit run python tests/bench/reproduce_delay.py [--mode reqresp] [--quick] [--json FILE]
 
 Root; namespaces of its own, the real endpoint, ``delay``: sizes log-uniform in both of the paper's ranges, each moved by TCP over each path
 and by Multipath TCP, in a random order, timed at the sender. Paper: bandwidth ratios from 1 to 20 all in one figure, LIA, OLIA and CUBIC,
@@ -15,8 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 from reproduce_bandwidth import with_links
-from trend_pictures import COLOURS, labelled, picture, zero
-from trends import Bench, Progress, bench, finish, options, settle, spread, table
+from trends import Bench, Column, Progress, bench, finish, options, settle, spread, table
 
 from tandem.experiment.rounds_outcome import quantile
 
@@ -60,27 +59,6 @@ def summed(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return rows
 
 
-def drawn(args: Namespace, found: list[dict[str, Any]], rows: list[dict[str, Any]], foot: str) -> None:
-    """As the paper's figures 8 and 9a: every transfer and the classes' boxes; the most loaded path."""
-    with picture(args.plot, f"What Multipath TCP gains by size ({args.mode})", foot, 1, 2) as (benefit, load):
-        zero(benefit)
-        for axis, name in ((benefit, "benefit"), (load, "most_loaded_share")):
-            axis.plot(
-                [f["bytes"] for f in found], [f[name] for f in found], "o", color=COLOURS[1], ms=3, alpha=0.5, mew=0
-            )
-        for row in rows[:-2]:
-            sides = [max(100, row["from_bytes"]), min(10**7, row["below_bytes"])]
-            benefit.fill_between(sides, row["p25"], row["p75"], color=COLOURS[0], alpha=0.2, lw=0)
-            for axis, name in ((benefit, "p50"), (load, "share")):
-                axis.plot(sides, [row[name]] * 2, color=COLOURS[0], lw=1.6)
-        for axis in (benefit, load):
-            axis.set_xscale("log")
-        benefit.set_ylim(-1.05, 1.05)
-        load.set_ylim(0.45, 1.05)
-        labelled(benefit, "delay benefit (Eq. 3): every size; medians, quartiles", "bytes", "delay benefit", None)
-        labelled(load, "share of the most loaded path; medians", "bytes", "share", None)
-
-
 def main() -> int:
     """See the module."""
     parser = options(__doc__)
@@ -98,9 +76,8 @@ def main() -> int:
     )
     args = parser.parse_args()
     settle(args, FULL, QUICK)
-    with bench(
-        dict(zip("ab", args.mbit, strict=True)), dict(zip("ab", args.rtt_ms, strict=True)), args.queue_ms
-    ) as made:
+    rates, rtts = (dict(zip("ab", both, strict=True)) for both in (args.mbit, args.rtt_ms))
+    with bench(rates, rtts, args.queue_ms) as made:
         links = (
             f"a {args.mbit[0]:g} Mbit/s and {args.rtt_ms[0]:g} ms, b {args.mbit[1]:g} Mbit/s and {args.rtt_ms[1]:g} ms, queues of "
             f"{args.queue_ms:g} ms; {args.mode}, primary {args.primary}"
@@ -108,20 +85,12 @@ def main() -> int:
         setting = made.setting(args, links)
         found, failed = measure(made, args)
     rows = summed(found)
-    columns = [
-        ("sizes, B", ""),
-        ("n", "d"),
-        *((f"p{p}", ".2f") for p in QUANTILES),
-        ("positive", ".2f"),
-        ("most loaded", ".2f"),
-    ]
+    columns: list[Column] = [("sizes, B", "", lambda r: f"{r['from_bytes']} to {r['below_bytes']}"), ("n", "d", "n")]
+    columns += [(f"p{p}", ".2f", f"p{p}") for p in QUANTILES]
+    columns += [("positive", ".2f", "positive"), ("most loaded", ".2f", "share")]
     print(f"delay benefit by size; {failed} transfers failed")
-    table(columns, [
-        [f"{r['from_bytes']} to {r['below_bytes']}", r["n"], *(r[f"p{p}"] for p in QUANTILES), r["positive"], r["share"]] for r in rows
-    ])  # fmt: skip
+    table(columns, rows)
     finish(args, setting, rows, found)
-    if args.plot is not None:
-        drawn(args, found, rows, f"{links}; {args.congestion_control}, kernel {setting['kernel']}")
     return 0
 
 

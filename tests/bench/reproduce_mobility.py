@@ -1,6 +1,6 @@
 """Mohan's question: does what Multipath TCP gains over the best single path fall from standing still to driving?
 
-    ./kit run python tests/bench/reproduce_mobility.py [--replay A.csv B.csv | --from-run DIR] [--quick] [--json FILE] [--plot FILE.svg]
+    ./kit run python tests/bench/reproduce_mobility.py [--replay A.csv B.csv | --from-run DIR] [--quick] [--json FILE]
 
 Root; namespaces of its own, the real endpoint, ``download``; links that follow the scenario engine's radio (the bench's commute, a seed a
 repetition), recorded drives or a finished campaign. Each stretch is played twice, somewhere in one random order: once for TCP over
@@ -15,16 +15,15 @@ import sys
 import tempfile
 import time
 from argparse import Namespace
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mobility_stretches import Stretch, draw, write_timelines
-from trend_pictures import COLOURS, labelled, picture, points
-from trends import Bench, Progress, finish, options, played_bench, settle, spread, table
+from trends import Bench, Column, Progress, finish, options, played_bench, quartiles, settle, spread, table
 
-from tandem_bench.scenario import Played, ScenarioError, from_run, load, play, replay
+from tandem_bench.scenario import TICK_S, Played, ScenarioError, Timeline, from_run, load, play, replay
 
 FULL = {"activities": ["still", "walk", "tram", "drive"], "seconds": 12.0, "repetitions": 5}
 QUICK = {"activities": ["still", "drive"], "seconds": 1.0, "repetitions": 1}
@@ -37,13 +36,72 @@ PASSES = 3
 """Slots that a busy machine missed are played again, so often at most."""
 COMMUTE_S = 180.0
 GOODPUTS = ("tcp a", "tcp b", "mptcp")
-WORDS = {
-    "tcp a": "TCP over A",
-    "tcp b": "TCP over B",
-    "mptcp": "Multipath TCP",
-    "over best": "over the better TCP",
-    "of sum": "of the sum of both",
-}
+PATHS = {"a": "A", "b": "B"}
+"""The operator behind each path."""
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """So many seconds of what was played, from ``start_s`` on. Played again, it has the same cells, rates, handovers and outages."""
+
+    activity: str
+    played: Played
+    start_s: float
+    seconds: float
+
+    def events(self, kind: str) -> int:
+        """How many of them (``handover``, ``signal_drop``) both operators together have within."""
+        return sum(self.start_s <= e["t_s"] < self.start_s + self.seconds for e in self.played.of_type(kind))
+
+    def offered_mbit_s(self, path: str, seconds: float) -> float:
+        """The mean capacity on the way to the probe, over the first ``seconds``; outages as nothing."""
+        down = self.played.operators[PATHS[path]].columns["down_bit_per_s"]
+        begin, ticks = round(self.start_s / TICK_S), round(seconds / TICK_S)
+        return float(sum(down[begin : begin + ticks])) / ticks / 1e6
+
+    def told(self) -> dict[str, object]:
+        """For the JSON."""
+        scenario = {"scenario": self.played.name, "seed": self.played.seed}
+        events = {f"{kind}s": self.events(kind) for kind in ("handover", "signal_drop")}
+        return {"activity": self.activity, **scenario, "start_s": self.start_s, "seconds": self.seconds, **events}
+
+
+def draw(sources: Sequence[Played], activity: str, count: int, seconds: float, seed: int) -> list[Stretch]:
+    """``count`` stretches in which nothing but ``activity`` happens, from the sources in turn, each begun at a random tick. SystemExit
+    with one line when no source has one that long."""
+    drawn = random.Random(f"tandem stretches {activity} {seed}")
+    able = []
+    for played in sources:
+        phases = [p for p in played.phases if p["activity"] == activity and p["until_s"] - p["t_s"] >= seconds]
+        if phases:
+            able.append((played, phases))
+    if not able:
+        raise SystemExit(
+            f"nothing played has {seconds:g} s of {activity!r}; hint: name other --activities, or shorter --seconds"
+        )
+    found = []
+    for number in range(count):
+        played, phases = able[number % len(able)]
+        room = [p["until_s"] - p["t_s"] - seconds for p in phases]
+        (phase,) = drawn.choices(phases, [r + TICK_S for r in room])
+        start = phase["t_s"] + drawn.random() * (phase["until_s"] - phase["t_s"] - seconds)
+        found.append(Stretch(activity, played, round(start - start % TICK_S, 1), seconds))
+    return found
+
+
+def write_timelines(slots: Sequence[Stretch], folder: Path, seed: int) -> dict[str, Path]:
+    """The slots one after the other, as a timeline for each path's link."""
+    written = {}
+    for path, operator in PATHS.items():
+        columns: dict[str, list[object]] = {}
+        for slot in slots:
+            begin, ticks = round(slot.start_s / TICK_S), round(slot.seconds / TICK_S)
+            for name, values in slot.played.operators[operator].columns.items():
+                columns.setdefault(name, []).extend(values[begin : begin + ticks])
+        whole_s = round(len(columns["outage"]) * TICK_S, 1)
+        written[path] = folder / f"timeline-{path}.jsonl"
+        Timeline(operator, "stretches", seed, whole_s, columns).write(written[path])
+    return written
 
 
 @dataclass(frozen=True)
@@ -135,28 +193,14 @@ def figures(stretch: Stretch, told: dict[str, Any], seconds: float) -> dict[str,
     row["over mean"] = together / ((a + b) / 2) if whole else None
     row["of sum"] = together / (a + b) if whole else None
     row["imbalance"] = max(a, b) / min(a, b) if whole else None
-    return {
-        **row,
-        "primary": told["primary"],
-        "begun_s": told["begun_s"],
-        "ways": {name: told.get(name) for name in GOODPUTS},
-    }
+    ways = {name: told.get(name) for name in GOODPUTS}
+    return {**row, "primary": told["primary"], "begun_s": told["begun_s"], "ways": ways}
 
 
 def summed(args: Namespace, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """A row for each activity."""
     rows = []
-    names = (
-        *GOODPUTS,
-        "offered a",
-        "offered b",
-        "over mean",
-        "of sum",
-        "imbalance",
-        "share",
-        "handovers",
-        "signal_drops",
-    )
+    names = [where for _, form, where in COLUMNS if isinstance(where, str) and form != "d" and where != "activity"]
     for activity in args.activities:
         group = [f for f in found if f["activity"] == activity]
         row: dict[str, Any] = {"activity": activity, **{name: spread(f[name] for f in group).median for name in names}}
@@ -167,22 +211,22 @@ def summed(args: Namespace, found: list[dict[str, Any]]) -> list[dict[str, Any]]
     return rows
 
 
-def drawn(args: Namespace, found: list[dict[str, Any]], foot: str) -> None:
-    """Goodputs on the left, gains on the right: every stretch a dot, medians as bars."""
-    with picture(args.plot, "Multipath TCP over two operators by activity", foot, 1, 2) as (rates, gains):
-        for axis, names in ((rates, GOODPUTS), (gains, ("over best", "of sum"))):
-            width = 0.8 / len(names)
-            for number, name in enumerate(names):
-                for place, activity in enumerate(args.activities):
-                    values = sorted(f[name] for f in found if f["activity"] == activity and f[name] is not None)
-                    x = place + (number - (len(names) - 1) / 2) * width
-                    label = WORDS[name] if place == 0 else None
-                    axis.bar(x, spread(values).median or 0, width * 0.9, color=COLOURS[number], alpha=0.35, label=label)
-                    points(axis, x, values, COLOURS[number], width * 0.5)
-            axis.set_xticks(range(len(args.activities)), args.activities)
-        gains.axhline(1, color="#000000", lw=0.8)
-        labelled(rates, "goodput: medians, every stretch", "", "Mbit/s")
-        labelled(gains, "what Multipath TCP came to", "", "ratio of goodputs")
+COLUMNS: list[Column] = [
+    ("activity", "", "activity"),
+    ("n", "d", lambda r: r["over best"].n),
+    *((name.upper(), ".1f", name) for name in GOODPUTS),
+    *quartiles("over best", ".2f", "over best"),
+    ("behind", "d", "behind"),
+    ("over mean", ".2f", "over mean"),
+    ("of sum", ".2f", "of sum"),
+    ("TCP best/worst", ".2f", "imbalance"),
+    ("most loaded", ".2f", "share"),
+    ("handovers", ".0f", "handovers"),
+    ("drops", ".0f", "signal_drops"),
+    ("offered A", ".1f", "offered a"),
+    ("B", ".1f", "offered b"),
+    ("failed", "d", "failed"),
+]
 
 
 def main() -> int:
@@ -224,35 +268,12 @@ def main() -> int:
     setting = {**(setting or {}), "slots_begun_late": missed, "slots_left_out": len(slots)}
     found = [figures(stretch, told[n], args.seconds) for n, stretch in enumerate(stretches)]
     rows = summed(args, found)
-    columns = [
-        ("activity", ""),
-        ("n", "d"),
-        ("TCP A", ".1f"),
-        ("TCP B", ".1f"),
-        ("MPTCP", ".1f"),
-        ("over best", ".2f"),
-        ("q1", ".2f"),
-    ]
-    columns += [
-        ("q3", ".2f"),
-        ("behind", "d"),
-        ("over mean", ".2f"),
-        ("of sum", ".2f"),
-        ("TCP best/worst", ".2f"),
-        ("most loaded", ".2f"),
-    ]
-    columns += [("handovers", ".0f"), ("drops", ".0f"), ("offered A", ".1f"), ("B", ".1f"), ("failed", "d")]  # fmt: skip
     print(
         "medians; goodputs in Mbit/s; over best: Multipath TCP over the better of both TCPs, of the same stretch; behind: how often below 1"
     )
-    table(columns, [
-        [r["activity"], r["over best"].n, *(r[name] for name in GOODPUTS), *r["over best"][1:], r["behind"], r["over mean"], r["of sum"],
-         r["imbalance"], r["share"], r["handovers"], r["signal_drops"], r["offered a"], r["offered b"], r["failed"]] for r in rows
-    ])  # fmt: skip
+    table(COLUMNS, rows)
     print(f"slots begun too late and played again: {missed - len(slots)}; left out: {len(slots)}")
     finish(args, setting, rows, found)
-    if args.plot is not None:
-        drawn(args, found, f"{links}; {args.congestion_control}, n = {args.repetitions}, kernel {setting['kernel']}")
     return 0
 
 

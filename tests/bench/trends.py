@@ -5,13 +5,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import platform
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -20,8 +18,9 @@ from typing import Any, NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))  # the lab's namespaces and links
 
 from lone_endpoint import lone_endpoint
-from radio_pair import PATHS, RadioPair, find_link, played_pair, radio_pair
-from two_paths import REPOSITORY, SERVER, Space, why_not
+from radio_pair import PATHS, RadioPair, no_link, played_pair, served_pair
+from run_experiment import run
+from two_paths import SERVER, Space, why_not
 
 from tandem.experiment.rounds_outcome import quantile
 from tandem.mptcp import sysctls
@@ -29,6 +28,7 @@ from tandem.mptcp import sysctls
 SERVER_BUFFERS = {"net.ipv4.tcp_wmem": "4096 262144 33554432", "net.ipv4.tcp_rmem": "4096 131072 33554432"}
 """As the server's playbook sets them."""
 PROGRESS_S = 5.0
+LONGEST_S = 3600.0
 
 
 class Spread(NamedTuple):
@@ -46,20 +46,17 @@ def spread(values: Iterable[float | None]) -> Spread:
     return Spread(len(there), quantile(there, 0.5), quantile(there, 0.25), quantile(there, 0.75))
 
 
-def options(about: str | None, *, seed: int = 1) -> argparse.ArgumentParser:
+def options(about: str | None, *, controller: str = "cubic") -> argparse.ArgumentParser:
     """The options that all have. Those of a script's own that default to None are filled by ``settle``."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a short form, to see that it works: no figures to go by")
     parser.add_argument("--json", type=Path, metavar="FILE", help="table, setting and every transfer as JSON too")
-    parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="the picture (svg, png or pdf by its ending)")
-    parser.add_argument(
-        "--seed", type=int, default=seed, help="of the random order and all that is drawn (default: %(default)s)"
-    )
+    parser.add_argument("--seed", type=int, default=1, help="of the random order and all that is drawn (default: 1)")
     parser.add_argument("--repetitions", type=positive, metavar="N", help="of every cell of the table")
     parser.add_argument(
-        "--congestion-control", default="cubic", metavar="NAME", help="at the sender (default: %(default)s)"
+        "--congestion-control", default=controller, metavar="NAME", help="at the sender (default: %(default)s)"
     )
-    return parser  # fmt: skip
+    return parser
 
 
 def positive(text: str) -> int:
@@ -75,14 +72,11 @@ def settle(args: argparse.Namespace, full: Mapping[str, Any], quick: Mapping[str
     for name, value in {**full, **(quick if args.quick else {})}.items():
         if getattr(args, name) is None:
             setattr(args, name, value)
-    lack = why_not() or (None if find_link() else "no tandem-link; mend: ./kit setup builds it")
+    lack = why_not() or no_link()
     if lack is not None:
         raise SystemExit(lack)
-    if args.plot is not None and args.plot.suffix not in (".svg", ".png", ".pdf"):
-        raise SystemExit(f"--plot {args.plot}: unknown kind of picture; mend: end the name in .svg, .png or .pdf")
-    for file in (args.json, args.plot):
-        if file is not None and not file.resolve().parent.is_dir():
-            raise SystemExit(f"{file}: its folder does not exist; mend: make it first")
+    if args.json is not None and not args.json.resolve().parent.is_dir():
+        raise SystemExit(f"{args.json}: its folder does not exist; hint: make it first")
 
 
 @dataclass
@@ -101,25 +95,13 @@ class Bench:
 
     def experiment(self, name: str, **own: Any) -> dict[str, Any]:
         """One experiment in the probe's namespace; its last line, and ``first_sample_ns`` of CLOCK_MONOTONIC. A network that fails
-        is in it; a machine that cannot measure, or what trying again cannot mend, ends the script with one line."""
-        given = {"run": "trend", "paths": PATHS, "server": self.server, **own}
-        done = subprocess.run(
-            [*self.pair.probe.enter, sys.executable, "-m", f"tandem.experiment.{name}"],
-            input=json.dumps(given),
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": str(REPOSITORY / "collector/src")},
-            check=False,
-        )
-        lines = [json.loads(text) for text in done.stdout.splitlines()]
-        line: dict[str, Any] = lines[-1] if lines else {"type": None}
-        line["first_sample_ns"] = next((told["monotonic_ns"] for told in lines if told["type"] == "sample"), None)
-        if line["type"] != "result":
-            raise SystemExit(f"{name} ended with status {done.returncode}; it says why above")
+        is in it; what trying again cannot mend ends the script with one line; AssertionError with what it said where it told nothing."""
+        line = run(self.pair, name, {"run": "trend", "paths": PATHS, "server": self.server, **own}, LONGEST_S)
+        samples = (told["monotonic_ns"] for told in line.pop("lines") if told["type"] == "sample")
+        line["first_sample_ns"] = next(samples, None)
         if line["failure"] is not None and not line["failure"]["retry"]:
-            raise SystemExit(
-                f"{name}: {line['failure']['reason']}"
-            )  # a wrong name, say: no other transfer would do better
+            # A wrong name, say: no other transfer would do better.
+            raise SystemExit(f"{name}: {line['failure']['reason']}")
         return line
 
     def setting(self, args: argparse.Namespace, links: str) -> dict[str, Any]:
@@ -152,13 +134,7 @@ class Bench:
 @contextmanager
 def bench(mbit: Mapping[str, float], rtt_ms: Mapping[str, float], queue_ms: float) -> Iterator[Bench]:
     """Links of constant rate and delay, the server with its playbook's buffers."""
-    binary = find_link()
-    assert binary is not None
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        radio_pair(binary, {name: rate * 1e6 for name, rate in mbit.items()}, rtt_ms, queue_ms) as pair,
-        lone_endpoint(pair.server, SERVER, Path(folder)) as server,
-    ):
+    with served_pair(mbit, rtt_ms, queue_ms) as (pair, server):
         made = Bench(pair, server)
         made.buffers(SERVER_BUFFERS, probe=False)
         yield made
@@ -168,14 +144,12 @@ def bench(mbit: Mapping[str, float], rtt_ms: Mapping[str, float], queue_ms: floa
 def played_bench(timelines: Mapping[str, Path], lead_s: float) -> Iterator[tuple[Bench, int]]:
     """Links that play timelines, the server with its playbook's buffers; the instant from which on they play (CLOCK_MONOTONIC ns),
     ``lead_s`` after all else was ready."""
-    binary = find_link()
-    assert binary is not None
     with tempfile.TemporaryDirectory() as folder:
 
         def serve(space: Space) -> AbstractContextManager[dict[str, Any]]:
             return lone_endpoint(space, SERVER, Path(folder))
 
-        with played_pair(binary, timelines, lead_s, serve) as (pair, server, epoch_ns):
+        with played_pair(timelines, lead_s, serve) as (pair, server, epoch_ns):
             made = Bench(pair, server)
             made.buffers(SERVER_BUFFERS, probe=False)
             yield made, epoch_ns
@@ -203,21 +177,33 @@ class Progress:
         print(far, file=sys.stderr, flush=True)
 
 
-Column = tuple[str, str]
-"""A heading, and the format of its values (as of ``format``)."""
+Row = dict[str, Any]
+Column = tuple[str, str, str | Callable[[Row], Any]]
+"""A heading, the format of its values (as of ``format``), and where a row has them."""
 
 
-def table(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> None:
+def quartiles(heading: str, form: str, of: str | Callable[[Row], Spread]) -> list[Column]:
+    """Columns for a ``Spread`` of a row: median and quartiles."""
+
+    def part(name: str) -> Callable[[Row], Any]:
+        return lambda row: getattr(row[of] if isinstance(of, str) else of(row), name)
+
+    return [(heading, form, part("median")), ("q1", form, part("q1")), ("q3", form, part("q3"))]
+
+
+def table(columns: Sequence[Column], rows: Sequence[Row]) -> None:
     """Print it; what is None is a dash."""
-    cells = [[heading for heading, _ in columns]]
-    cells += [["–" if v is None else format(v, f) for v, (_, f) in zip(row, columns, strict=True)] for row in rows]
+    cells = [[heading for heading, *_ in columns]]
+    for row in rows:
+        values = [row[where] if isinstance(where, str) else where(row) for *_, where in columns]
+        cells.append(["–" if v is None else format(v, form) for v, (_, form, _) in zip(values, columns, strict=True)])
     widths = [max(len(row[i]) for row in cells) for i in range(len(columns))]
     for row in cells:
         print("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)))
     sys.stdout.flush()
 
 
-def finish(args: argparse.Namespace, setting: dict[str, Any], rows: list[dict[str, Any]], measured: Any) -> None:
+def finish(args: argparse.Namespace, setting: dict[str, Any], rows: list[Row], measured: Any) -> None:
     """Write the JSON, when asked for."""
     if args.json is not None:
         told = {"setting": setting, "table": rows, "measured": measured}

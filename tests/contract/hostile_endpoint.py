@@ -6,8 +6,6 @@ Prints one line, an object: ``control`` and ``measurement`` map each behaviour t
 behaves. Ends with its stdin.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import json
@@ -16,7 +14,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 PACE_S = 0.002
 """Between the pieces of what never ends: all of this runs beside the tests on one machine."""
@@ -51,116 +49,48 @@ def head(length: int | str, *more: str) -> bytes:
     return ("\r\n".join(lines) + "\r\n\r\n").encode()
 
 
-def silent(_target: str) -> Iterator[Piece]:
-    yield 3600.0
+def part(target: str) -> bytes:
+    """A head and the beginning of its body."""
+    return head(asked_length(target)) + bytes(min(1000, asked_length(target) - 1))
 
 
-def closes(_target: str) -> Iterator[Piece]:
-    yield b""
-
-
-def resets(_target: str) -> Iterator[Piece]:
-    yield None
-
-
-def stalls_in_the_head(_target: str) -> Iterator[Piece]:
-    yield b"HTTP/1.1 200 OK\r\nContent-"
-    yield 3600.0
-
-
-def stalls_in_the_body(target: str) -> Iterator[Piece]:
-    yield head(asked_length(target)) + bytes(min(1000, asked_length(target) - 1))
-    yield 3600.0
-
-
-def cuts_the_body(target: str) -> Iterator[Piece]:
-    yield head(asked_length(target)) + bytes(min(1000, asked_length(target) - 1))
-
-
-def resets_in_the_body(target: str) -> Iterator[Piece]:
-    yield head(asked_length(target)) + bytes(min(1000, asked_length(target) - 1))
-    yield 0.1
-    yield None
-
-
-def promises_too_much(target: str) -> Iterator[Piece]:
-    yield head(10**15) + bytes(asked_length(target))
-
-
-def promises_too_little(target: str) -> Iterator[Piece]:
-    yield head(3) + bytes(asked_length(target))
-
-
-def a_length_that_is_none(_target: str) -> Iterator[Piece]:
-    yield head(-5) + bytes(1000)
-
-
-def two_lengths(_target: str) -> Iterator[Piece]:
-    yield head(5, "Content-Length: 6") + bytes(1000)
-
-
-def chunks(_target: str) -> Iterator[Piece]:
-    yield b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"
-
-
-def endless_headers(_target: str) -> Iterator[Piece]:
-    yield b"HTTP/1.1 200 OK\r\n"
+def for_ever(first: bytes, piece: Callable[[int], bytes], pause_s: float = 0.0) -> Iterator[Piece]:
+    """With a pause never so long that a time-out for silence ends it."""
+    yield first
     for number in itertools.count():
-        yield f"X-{number}: {'a' * 4000}\r\n".encode()
+        yield piece(number)
+        if pause_s:
+            yield pause_s
 
 
-def one_endless_header(_target: str) -> Iterator[Piece]:
-    yield b"HTTP/1.1 200 OK\r\nX: "
-    while True:
-        yield b"a" * 4000
+LINE = b"HTTP/1.1 200 OK\r\n"
+LIST = b"[" * 500_000
+BEHAVIOURS: dict[str, Callable[[str], Iterable[Piece]]] = {
+    "silent": lambda _: [3600.0],
+    "closes": lambda _: [b""],
+    "resets": lambda _: [None],
+    "stalls_in_the_head": lambda _: [LINE + b"Content-", 3600.0],
+    "stalls_in_the_body": lambda target: [part(target), 3600.0],
+    "cuts_the_body": lambda target: [part(target)],
+    "resets_in_the_body": lambda target: [part(target), 0.1, None],
+    "promises_too_much": lambda target: [head(10**15) + bytes(asked_length(target))],
+    "promises_too_little": lambda target: [head(3) + bytes(asked_length(target))],
+    "a_length_that_is_none": lambda _: [head(-5) + bytes(1000)],
+    "two_lengths": lambda _: [head(5, "Content-Length: 6") + bytes(1000)],
+    "chunks": lambda _: [LINE + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"],
+    "endless_headers": lambda _: for_ever(LINE, lambda number: f"X-{number}: {'a' * 4000}\r\n".encode()),
+    "one_endless_header": lambda _: for_ever(LINE + b"X: ", lambda _: b"a" * 4000),
+    "drops_of_a_head": lambda _: for_ever(LINE + b"X: ", lambda _: b"a", 0.1),
+    "drops_of_a_body": lambda target: for_ever(head(asked_length(target)), lambda _: b"a", 0.1),
+    "an_endless_body": lambda _: for_ever(LINE + b"\r\n", lambda _: bytes(4000)),
+    "another_protocol": lambda _: [b"SSH-2.0-OpenSSH_9.2\r\n" + bytes(range(256)) * 10],
+    "continues_without_end": lambda _: for_ever(b"", lambda _: b"HTTP/1.1 100 Continue\r\n\r\n"),
+    "a_list_without_end": lambda _: [f"HTTP/1.1 201 Created\r\nContent-Length: {len(LIST)}\r\n\r\n".encode() + LIST],
+}
+"""Name → what is sent for a target."""
 
 
-def drops_of_a_head(_target: str) -> Iterator[Piece]:
-    """Never so slow that a time-out for silence ends it."""
-    yield b"HTTP/1.1 200 OK\r\nX: "
-    while True:
-        yield b"a"
-        yield 0.1
-
-
-def drops_of_a_body(target: str) -> Iterator[Piece]:
-    yield head(asked_length(target))
-    while True:
-        yield b"a"
-        yield 0.1
-
-
-def an_endless_body(_target: str) -> Iterator[Piece]:
-    yield b"HTTP/1.1 200 OK\r\n\r\n"
-    while True:
-        yield bytes(4000)
-
-
-def another_protocol(_target: str) -> Iterator[Piece]:
-    yield b"SSH-2.0-OpenSSH_9.2\r\n" + bytes(range(256)) * 10
-
-
-def continues_without_end(_target: str) -> Iterator[Piece]:
-    while True:
-        yield b"HTTP/1.1 100 Continue\r\n\r\n"
-
-
-def a_list_without_end(_target: str) -> Iterator[Piece]:
-    body = b"[" * 500_000
-    yield f"HTTP/1.1 201 Created\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
-
-
-BEHAVIOURS: dict[str, Callable[[str], Iterator[Piece]]] = {
-    behave.__name__: behave
-    for behave in (
-        silent, closes, resets, stalls_in_the_head, stalls_in_the_body, cuts_the_body, resets_in_the_body, promises_too_much,
-        promises_too_little, a_length_that_is_none, two_lengths, chunks, endless_headers, one_endless_header, drops_of_a_head,
-        drops_of_a_body, an_endless_body, another_protocol, continues_without_end, a_list_without_end,
-    )
-}  # fmt: skip
-
-
-def answers(target: str, method: str, farewell: Callable[[str], Iterator[Piece]] | None) -> Iterator[Piece]:
+def answers(target: str, method: str, farewell: Callable[[str], Iterable[Piece]] | None) -> Iterator[Piece]:
     """A control channel that behaves, perhaps until a session ends."""
     if method == "DELETE" and farewell is not None:
         yield from farewell(target)
@@ -171,7 +101,7 @@ def answers(target: str, method: str, farewell: Callable[[str], Iterator[Piece]]
     yield f"HTTP/1.1 {status} X\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body
 
 
-def serve(connection: socket.socket, behave: Callable[[str, str], Iterator[Piece]]) -> None:
+def serve(connection: socket.socket, behave: Callable[[str, str], Iterable[Piece]]) -> None:
     with connection, contextlib.suppress(OSError):
         asked = b""
         while b"\r\n\r\n" not in asked:
@@ -200,7 +130,7 @@ def serve(connection: socket.socket, behave: Callable[[str, str], Iterator[Piece
             pass
 
 
-def listen(behave: Callable[[str, str], Iterator[Piece]]) -> int:
+def listen(behave: Callable[[str, str], Iterable[Piece]]) -> int:
     listener = socket.create_server(("127.0.0.1", 0), backlog=64)
 
     def accept() -> None:

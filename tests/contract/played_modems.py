@@ -3,8 +3,6 @@
 What a poll may tell is worked out here from the timeline and from what the makers' manuals say of each coding, not from a parser.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import random

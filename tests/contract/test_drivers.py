@@ -1,7 +1,5 @@
 """What every modem family must keep. Families are found by folder, so a new one is tested by being there."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re

@@ -1,7 +1,5 @@
 """The collector's drivers at the bench's modems: two readings of the same manuals, written apart, must agree on every quantity."""
 
-from __future__ import annotations
-
 import os
 import signal
 from pathlib import Path

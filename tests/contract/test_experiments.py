@@ -75,18 +75,6 @@ def process(name: str, given: str, *arguments: str) -> subprocess.CompletedProce
 every_experiment = pytest.mark.parametrize("name", NAMES)
 
 
-def test_there_are_experiments():
-    assert {"download", "handshake"} <= set(NAMES)
-
-
-@every_experiment
-def test_the_folder_holds_what_an_experiment_needs(name):
-    assert (FOLDERS[name] / "__main__.py").is_file()
-    found = loaded(name)
-    assert found.name == name
-    assert found.version >= 1
-
-
 @every_experiment
 def test_parameters_name_their_units_and_purpose_and_the_readme_tells_them(name):
     told, text = loaded(name).parameters, (FOLDERS[name] / "README.md").read_text()
@@ -118,7 +106,10 @@ def test_results_are_declared_with_their_units_and_the_readme_tells_them(name):
 
 
 @every_experiment
-def test_it_describes_itself(name):
+def test_its_folder_is_whole_and_it_describes_itself(name):
+    assert {"download", "handshake"} <= set(NAMES), "found by folder"
+    assert (FOLDERS[name] / "__main__.py").is_file()
+    assert (loaded(name).name, loaded(name).version >= 1) == (name, True)
     done = process(name, "", "--describe")
     assert done.returncode == 0
     told = json.loads(done.stdout)

@@ -1,7 +1,5 @@
 """Every experiment that speaks HTTP to the endpoint, against endpoints that misbehave: a recorded failure in time, never a hang."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import os

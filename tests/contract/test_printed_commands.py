@@ -1,7 +1,5 @@
 """Every command that the pages for people print is understood by the program that it names."""
 
-from __future__ import annotations
-
 import argparse
 import re
 import shlex

@@ -1,7 +1,5 @@
 """What ``tandem modem record`` makes of a stick's web server keeps the contract of transcripts and holds no planted secret."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator

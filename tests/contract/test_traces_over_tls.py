@@ -55,24 +55,6 @@ def test_a_trace_in_several_requests_is_received_once_and_for_good(gateway):
     assert read_receipt(gateway.offer(renamed)[1]["receipt"]).name == "copy.pcap"
 
 
-def test_bytes_before_a_break_are_kept_and_the_next_request_goes_on(gateway):
-    content = content_of(2)
-    offer, stream = offered(content, "captures/broken.pcap", "identity")
-    gateway.offer(offer)
-    connection = gateway.begin_sending(offer, 0, len(stream))
-    connection.sendall(stream[:1_000_000])
-    grown_to(gateway.stream(offer), 512 * 1024)
-    connection.close()
-    # The half-open request may still hold bytes; the next one takes over whatever it does.
-    status, answer = gateway.offer(offer)
-    assert status == 200
-    assert 512 * 1024 <= answer["offset"] <= 1_000_000
-    while answer["state"] == "receiving":
-        status, answer = gateway.send(offer, answer["offset"], stream[answer["offset"] :])
-        assert status in (200, 409)
-    assert (gateway.folder / "traces/probe-1/captures/broken.pcap").read_bytes() == content
-
-
 def test_connections_that_a_broken_link_left_open_keep_no_place(gateway):
     content = content_of(5) * 4
     offer, stream = offered(content, "captures/again.pcap", "identity")
@@ -123,16 +105,6 @@ def test_a_probe_sees_nothing_of_anothers_traces(gateway):
     assert gateway.send(offer, 0, stream)[0] == 404
     assert gateway.send(offer, 0, stream, "probe-2")[1]["state"] == "received"
     assert gateway.offer(offer)[1] == {"state": "receiving", "offset": 0}  # that the server has it is not told
-
-
-def test_without_a_good_token_nothing_is_taken(gateway):
-    offer, _ = offered(b"x")
-    for method, path in (
-        ("POST", "/v1/traces"),
-        ("PATCH", f"/v1/traces/{offer.sha256}"),
-        ("GET", f"/v1/traces/{offer.sha256}"),
-    ):
-        assert gateway.ask(method, path, b"x", token="tandem_" + "A" * 43)[0] == 401
 
 
 def test_names_that_are_none_are_refused_and_leave_nothing(gateway):
@@ -203,6 +175,7 @@ def test_bounds_are_told_with_when_to_try_again(tmp_path):
     assert status == 429
     assert 0 < int(headers["retry-after"]) <= 3600
     assert gateway.state(offer)[1]["offset"] == 2000
+    assert gateway.offer(offered(b"c", "c")[0], "probe-2")[0] == 200, "another probe's day is its own"
     gateway.end()
 
 

@@ -1,16 +1,17 @@
 """A gateway process with TLS that takes traces; no database behind it. A client that can break off at any byte."""
 
-import contextlib
-import http.client
 import io
 import json
 import socket
 import ssl
-import subprocess
 import sys
+from pathlib import Path
 
 from tandem.schema.trace import encoded, offer_of
-from tandem_server.cli.main import main
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "ingest"))
+
+from serve_on_loopback import Server, await_ready, command, end, free_ports, start
 
 
 def offered(content, name="captures/run-1-a.pcap", encoding="gzip", chunk=65536):
@@ -19,46 +20,29 @@ def offered(content, name="captures/run-1-a.pcap", encoding="gzip", chunk=65536)
     return offer_of(io.BytesIO(content), name, "run-1", encoding, chunk), stream
 
 
-def command(*words):
-    """A command in this process: status, stdout, stderr."""
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        status = main([str(word) for word in words])
-    return status, out.getvalue(), err.getvalue()
-
-
 class TraceGateway:
     """``folder``: the server's. ``traces``: lines of [traces]."""
 
     def __init__(self, folder, traces="reserve_bytes = 0"):
-        self.folder = folder
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
+        self.folder, self.process = folder, None
+        (self.port,) = free_ports(1)
         (folder / "password").write_text("none\n")
-        self.config = folder / "server.toml"
-        self.config.write_text(
+        config = folder / "server.toml"
+        config.write_text(
             f'[listen]\nhost = "127.0.0.1"\ngateway_port = {self.port}\n'
             '[store]\nkind = "running"\nurl = "http://127.0.0.1:1"\nuser = "nobody"\npassword_file = "password"\n'
             f"[traces]\n{traces}\n"
         )
-        assert (
-            command("tls", "--folder", folder / "tls", "--name", "server.tandem.test", "--address", "127.0.0.1")[0] == 0
-        )
-        self.tokens = {probe: self._token(probe) for probe in ("probe-1", "probe-2")}
+        made = command("tls", "--folder", folder / "tls", "--name", "server.tandem.test", "--address", "127.0.0.1")
+        assert made == (0, "", "")
+        self.tokens = {
+            name: command("probe", "add", name, "--config", config)[1].strip() for name in ("probe-1", "probe-2")
+        }
         self.context = ssl.create_default_context(cafile=folder / "tls/ca.pem")
-        self.process = None
-
-    def _token(self, probe):
-        status, token, _ = command("probe", "add", probe, "--config", self.config)
-        assert status == 0
-        return token.strip()
 
     def start(self):
-        words = [sys.executable, "-m", "tandem_server", "serve", "gateway", "--config", str(self.config)]
-        with (self.folder / "serve.log").open("ab") as log:
-            self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=log)
-        line = self.process.stdout.readline()
-        assert line.startswith(b"ready gateway"), (self.folder / "serve.log").read_text()
+        self.process = start(self.folder, "gateway")
+        await_ready(self.process, "gateway")
 
     def kill(self):
         self.process.kill()
@@ -66,25 +50,15 @@ class TraceGateway:
         self.process.stdout.close()
 
     def end(self):
-        self.process.terminate()
-        assert self.process.wait(30) == 0
-        self.process.stdout.close()
+        assert end(self.process) == 0
 
     def log(self):
         return (self.folder / "serve.log").read_text()
 
     def ask(self, method, path, body=None, headers=None, probe="probe-1", token=None):
-        """Status, headers, what was told: decoded JSON, else bytes."""
-        connection = http.client.HTTPSConnection("127.0.0.1", self.port, context=self.context, timeout=60)
-        login = {"Authorization": f"Bearer {token or self.tokens[probe]}"}
-        try:
-            connection.request(method, path, body, {**login, **(headers or {})})
-            answer = connection.getresponse()
-            body = answer.read()
-            told = json.loads(body) if answer.getheader("content-type") == "application/json" else body
-            return answer.status, dict(answer.getheaders()), told
-        finally:
-            connection.close()
+        """Status, headers, what was told."""
+        server = Server(self.folder, self.port, 0, 0, 0, self.process, token or self.tokens[probe])
+        return server.gateway(method, path, body, headers)
 
     def offer(self, offer, probe="probe-1"):
         status, _, answer = self.ask("POST", "/v1/traces", json.dumps(offer.as_json()), probe=probe)

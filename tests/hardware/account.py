@@ -1,7 +1,5 @@
 """What the tests saw of a probe, for people and for whoever writes a driver."""
 
-from __future__ import annotations
-
 import platform
 import shutil
 import subprocess

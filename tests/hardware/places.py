@@ -1,7 +1,5 @@
 """Which modems are tested: those that discovery finds, and those named on the command line."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,6 @@
 """A probe as it lies on the table: its modems, what they say and how often, their paths, and a pulled plug."""
 
-from __future__ import annotations
-
+import contextlib
 import http.client
 import json
 import queue
@@ -64,12 +63,9 @@ def test_what_is_plugged_in(place: Place | None, account: Account) -> None:
 def test_dialogue(place: Place | None, account: Account) -> None:
     """Who it is, and each of its driver's commands answered with something that the driver reads."""
     here = present(place)
-    port = open_port(here.access.look())
-    try:
+    with contextlib.closing(open_port(here.access.look())) as port:
         recorder = Recorder(port)
         identity, matching = recorder.record()
-    finally:
-        port.close()
     written = transcript(identity, matching[0], recorder.turns, today())
     account.modems[here.name].update(
         manufacturer=identity.manufacturer,

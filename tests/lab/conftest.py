@@ -18,6 +18,14 @@ from filled_database import Filled, filled_database
 from kit_on_rig import KitOnRig, find_influxd, kit_on_rig
 
 
+@pytest.fixture
+def token(tmp_path: Path) -> Path:
+    """A file with one."""
+    file = tmp_path / "token"
+    file.write_text("secret")
+    return file
+
+
 @pytest.fixture(scope="session")
 def influxd() -> Path:
     found = find_influxd()

@@ -6,25 +6,21 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import os
 import re
 import socket
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from download_server import Behaviour, Endpoint
+from run_experiment import ended, started
 
 from tandem.experiment.base import Output, Stop
 from tandem.experiment.dash.experiment import EXPERIMENT
 from tandem.experiment.parameters import check
 from tandem.experiment.results import faults
 from tandem.schema.record import Record
-
-REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 @dataclass
@@ -167,21 +163,10 @@ def play(
 
 
 def _by_a_process(parameters: dict[str, Any], enter: Sequence[str], wait_s: float) -> list[dict[str, Any]]:
-    done = subprocess.run(
-        [*enter, sys.executable, "-m", "tandem.experiment.dash"],
-        input=json.dumps(parameters),
-        capture_output=True,
-        text=True,
-        timeout=wait_s,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY / "collector/src")},
-        check=False,
-    )
-    lines: list[dict[str, Any]] = [json.loads(line) for line in done.stdout.splitlines()]
-    assert lines, done.stderr
-    assert lines[-1]["type"] == "result", done.stderr
-    assert "result_faults" not in lines[-1], lines[-1]["result_faults"]
-    assert done.returncode == (0 if lines[-1]["failure"] is None else 1), done.stderr
-    return lines
+    last = ended(started(enter, "dash", parameters), wait_s)
+    assert "result_faults" not in last, last["result_faults"]
+    assert last["status"] == (0 if last["failure"] is None else 1), last["said"]
+    return [*last["lines"], last]
 
 
 @contextlib.contextmanager

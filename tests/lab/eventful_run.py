@@ -14,7 +14,7 @@ from eventful_scene import scene
 from eventful_stage import Machine, small_disk
 from eventful_story import Story
 from kit_on_rig import kit_on_rig
-from nmea_port import NmeaPort
+from nmea import NmeaPort
 
 from tandem_bench.rig.rights import Owner
 

@@ -13,7 +13,6 @@ import sys
 import time
 
 MPTCP = 262
-SOL_MPTCP, MPTCP_INFO = 284, 1
 
 
 def send(address: str, port: int, seconds: float) -> None:
@@ -48,20 +47,7 @@ def receive(address: str, port: int, seconds: float, protocol: int, source: str)
             if index >= len(tenths):
                 break
             tenths[index] += len(chunk)
-        print(
-            json.dumps({"tenths": tenths, "bytes": sum(tenths), "subflows": subflows(connection, protocol)}), flush=True
-        )
-
-
-def subflows(connection: socket.socket, protocol: int) -> int | None:
-    """Subflows of a Multipath TCP connection; None when it is, or fell back to, plain TCP."""
-    if protocol != MPTCP:
-        return None
-    try:
-        # struct mptcp_info begins with the count of joined subflows, without the first one.
-        return 1 + connection.getsockopt(SOL_MPTCP, MPTCP_INFO, 1)[0]
-    except OSError:
-        return None
+        print(json.dumps({"tenths": tenths, "bytes": sum(tenths)}), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The bench's own DNS servers and TCP responders for a survey, as a process inside the server's namespace. Knows nothing of the kit.
 
-``python names_server.py WAIT DNS_ADDRESS:OFFSET …``: each DNS server answers any name with a number in it (``n12.example``) by an
+``python names_server.py DNS_ADDRESS+OFFSET …``: each DNS server answers any name with a number in it (``n12.example``) by an
 address of 192.88.99.0/24 (a block that nobody uses any more), host part ``1 + (12 + OFFSET) % 200``; ``nx…`` does not exist,
 ``mute…`` is never answered, ``private…`` is 10.0.0.1. A DNS server at an IPv6 address answers AAAA alone, in the same way of
 2a0e:fff0::/64. Every address that listens takes connections on port 443; the system resets on
@@ -13,8 +13,21 @@ import re
 import select
 import socket
 import struct
+import subprocess
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import cast
+
+
+@contextmanager
+def serving(enter: Sequence[str], *servers: str) -> Iterator[None]:
+    """The process, ready. ``enter``: a command in front of it."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([*enter, sys.executable, __file__, *servers], **pipes, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        yield
 
 
 def main() -> None:

@@ -1,9 +1,15 @@
-"""NMEA 0183 sentences of a receiver that moves along a route: what a modem's NMEA port or a USB receiver says each second."""
+"""NMEA 0183 sentences of a receiver that moves along a route, and a serial port on which it speaks: a modem's NMEA port, a USB receiver."""
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import math
+import os
+import pty
+import threading
+import time
+import tty
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -78,3 +84,42 @@ def second(place: Place, utc_s: int) -> bytes:
 def _angle(degrees: float, digits: int) -> str:
     whole, minutes = divmod(round(abs(degrees) * 60, 5), 60)
     return f"{int(whole):0{digits}d}{minutes:08.5f}"
+
+
+class NmeaPort:
+    """A serial port that speaks NMEA each whole second, the route of ``places`` and then its last place."""
+
+    def __init__(self, places: list[Place]) -> None:
+        self._places = places
+        self._master, slave = pty.openpty()
+        tty.setraw(slave)
+        self.device = os.ttyname(slave)
+        os.chmod(self.device, 0o666)  # noqa: PTH101, S103  a test's own pty; gpsd gives up root's rights
+        self._slave = slave
+        self.true: dict[int, Place] = {}
+        """Where the receiver was at which second of UTC."""
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=run, daemon=True) for run in (self._speak, self._swallow)]
+        for thread in self._threads:
+            thread.start()
+
+    def _speak(self) -> None:
+        for n in range(10_000):
+            utc_s = int(time.time()) + 1
+            if self._stop.wait(max(0.0, utc_s + 0.1 - time.time())):  # a receiver needs its time to compute
+                return
+            place = self._places[min(n, len(self._places) - 1)]
+            self.true[utc_s] = place
+            os.write(self._master, second(place, utc_s))
+
+    def _swallow(self) -> None:
+        with contextlib.suppress(OSError):  # closed
+            while os.read(self._master, 4096):
+                pass
+
+    def close(self) -> None:
+        self._stop.set()
+        self._threads[0].join(5)
+        os.close(self._slave)
+        os.close(self._master)
+        self._threads[1].join(5)

@@ -17,7 +17,6 @@ from typing import Any
 import nmea
 from eventful_stage import TOO_LOW, WELL, Machine, SmallDisk, small_disk
 from kit_on_rig import KitOnRig, awaited, kit_on_rig
-from nmea_port import NmeaPort
 
 from tandem_bench.rig.programs import READY_S
 from tandem_bench.rig.rights import COLLECTOR, Owner, confined
@@ -166,7 +165,7 @@ def preflight_kit(folder: Path, influxd: Path) -> Iterator[PreflightKit]:
     machine = Machine.planted(folder / "machine")
     (folder / "checks").mkdir(mode=0o700)
     Owner.of_caller().give(folder / "checks")
-    port = NmeaPort([nmea.Place(51.8979, -8.4706, 0.0, 0.0)])
+    port = nmea.NmeaPort([nmea.Place(51.8979, -8.4706, 0.0, 0.0)])
     with ExitStack() as receiver, small_disk(folder / "small", "16m") as disk:
         receiver.callback(port.close)
         with kit_on_rig(

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path as File
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from lone_endpoint import lone_endpoint
 from two_paths import REPOSITORY, SERVER, Space, await_true
 
 from tandem.mptcp import sysctls
@@ -28,6 +30,11 @@ def find_link() -> str | None:
     """As the kit finds it."""
     built = REPOSITORY / "build/bin/tandem-link"
     return os.environ.get("TANDEM_LINK") or (str(built) if built.exists() else shutil.which("tandem-link"))
+
+
+def no_link() -> str | None:
+    """Why there can be no such pair; None when there can."""
+    return None if find_link() else "no tandem-link; hint: ./kit setup builds it"
 
 
 @dataclass
@@ -62,7 +69,7 @@ def queue_bytes(bit_per_s: float, queue_ms: float) -> int:
 
 @contextmanager
 def radio_pair(
-    binary: str, bit_per_s: Mapping[str, float], rtt_ms: Mapping[str, float], queue_ms: float = 200
+    bit_per_s: Mapping[str, float], rtt_ms: Mapping[str, float], queue_ms: float = 200
 ) -> Iterator[RadioPair]:
     """Both links up, both paths configured; what they offer may be changed."""
     offers = {}
@@ -70,13 +77,26 @@ def radio_pair(
         rate, queue = str(int(bit_per_s[name])), str(queue_bytes(bit_per_s[name], queue_ms))
         offers[name] = ["--down-bit-per-s", rate, "--up-bit-per-s", rate, "--rtt-ms", str(rtt_ms[name])]
         offers[name] += ["--buffer-down-bytes", queue, "--buffer-up-bytes", queue]
-    with _linked(binary, lambda _: offers, queue_ms) as pair:
+    with _linked(lambda _: offers, queue_ms) as pair:
         yield pair
 
 
 @contextmanager
+def served_pair(
+    mbit: Mapping[str, float], rtt_ms: Mapping[str, float], queue_ms: float = 200
+) -> Iterator[tuple[RadioPair, dict[str, Any]]]:
+    """With the real endpoint in the server's namespace; the experiments' parameter ``server`` too. Rates in Mbit/s."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        radio_pair({name: rate * 1e6 for name, rate in mbit.items()}, rtt_ms, queue_ms) as pair,
+        lone_endpoint(pair.server, SERVER, File(folder)) as server,
+    ):
+        yield pair, server
+
+
+@contextmanager
 def played_pair(
-    binary: str, timelines: Mapping[str, File], lead_s: float, serve: Callable[[Space], AbstractContextManager[T]]
+    timelines: Mapping[str, File], lead_s: float, serve: Callable[[Space], AbstractContextManager[T]]
 ) -> Iterator[tuple[RadioPair, T, int]]:
     """Both links up, both paths configured; what ``serve`` gave, which was entered in the server's namespace before; the CLOCK_MONOTONIC
     instant (ns) from which on the links play their timelines, ``lead_s`` after they were started."""
@@ -89,13 +109,15 @@ def played_pair(
             served.append((given, epoch_ns))
             return {name: ["--timeline", str(file), "--epoch-ns", str(epoch_ns)] for name, file in timelines.items()}
 
-        with _linked(binary, offers, 0) as pair, stack:
+        with _linked(offers, 0) as pair, stack:
             yield pair, *served[0]
 
 
 @contextmanager
-def _linked(binary: str, offers: Callable[[Space], Mapping[str, list[str]]], queue_ms: float) -> Iterator[RadioPair]:
+def _linked(offers: Callable[[Space], Mapping[str, list[str]]], queue_ms: float) -> Iterator[RadioPair]:
     """``offers``: what each link offers, as options of ``tandem-link``; asked once the server's namespace is there."""
+    binary = find_link()
+    assert binary is not None, no_link()
     with ExitStack() as stack:
         probe, server = Space(), Space()
         stack.callback(server.close)

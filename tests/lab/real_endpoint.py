@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import socket
 import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import uvicorn
+from run_experiment import Serving, asked, run
+from two_paths import PATHS, SERVER, Lab
 
+from tandem.mptcp.paths import Path as ProbePath
 from tandem_server.cli.bounds import Bounds, measurement_bounds
 from tandem_server.door import DiskShare, Door, Reserve
 from tandem_server.endpoint.control import control_app
@@ -32,8 +39,8 @@ class RealEndpoint:
     """Listens at once on free ports of the namespace that it is made in, on all addresses of IPv4, or of both families (``::``).
     ``token``: of its one probe."""
 
-    def __init__(self, folder: Path, limits: Limits | None = None, host: str = "0.0.0.0") -> None:  # noqa: S104  (inside a namespace)
-        limits = limits or Limits()
+    def __init__(self, folder: Path, host: str = "0.0.0.0") -> None:  # noqa: S104  (inside a namespace)
+        limits = Limits()
         self.registry = Registry(folder / "registry.sqlite")
         self.token = self.registry.probes.add("probe-1")
         self.sessions = SessionTable(self.registry, limits)
@@ -63,3 +70,39 @@ class RealEndpoint:
         self.reflector.stop()
         self.recorder.close()
         self.registry.close()
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A lab with the endpoint. ``own``: what each experiment is asked for that says nothing else."""
+
+    lab: Lab
+    folder: Path
+    endpoint: RealEndpoint
+    host: str
+    paths: Sequence[ProbePath]
+    own: dict[str, Any]
+
+    def parameters(self, endpoint: Serving | None = None, **more: Any) -> dict[str, Any]:
+        """Of a run, from this ``endpoint`` where it is not the lab's."""
+        return asked(self.folder, endpoint or self.endpoint, self.host, self.paths, **{**self.own, **more})
+
+    def run(self, name: str, status: int = 0, **more: Any) -> dict[str, Any]:
+        """The experiment from beginning to end, which comes to this ``status``; its last line."""
+        found = run(self.lab, name, self.parameters(**more))
+        assert found["status"] == status, found["failure"]
+        assert "result_faults" not in found
+        return found
+
+
+@contextmanager
+def measured(
+    made: Lab, folder: Path, host: str = SERVER, paths: Sequence[ProbePath] = PATHS, **own: Any
+) -> Iterator[Measured]:
+    """With the endpoint in the server's namespace, at ``host``."""
+    everywhere = "::" if ":" in host else "0.0.0.0"  # noqa: S104  (inside a namespace)
+    endpoint = made.server.inside(lambda: RealEndpoint(folder, host=everywhere))
+    try:
+        yield Measured(made, folder, endpoint, host, paths, own)
+    finally:
+        endpoint.close()

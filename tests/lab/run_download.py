@@ -3,34 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+from run_experiment import started
 
 
 class Run:
     """A running download. ``enter``: command in front of it, to run inside a namespace."""
 
     def __init__(self, parameters: dict[str, Any], enter: tuple[str, ...] | list[str] = ()) -> None:
-        environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "collector/src")}
-        self.process = subprocess.Popen(
-            [*enter, sys.executable, "-m", "tandem.experiment.download"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environment,
-        )
-        assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps(parameters))
-        self.process.stdin.close()
-        self.process.stdin = None  # communicate() must not flush it again
+        self.process = started(enter, "download", parameters)
         self.lines: list[dict[str, Any]] = []
 
     def until(self, seen: Callable[[dict[str, Any]], object]) -> None:

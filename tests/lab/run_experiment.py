@@ -1,4 +1,4 @@
-"""Start an experiment in the lab's probe namespace as the collector does, and read its last line."""
+"""Start an experiment as the collector does, in a namespace or here, and read its lines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from two_paths import PATHS, REPOSITORY, SERVER, Lab
+from two_paths import PATHS, REPOSITORY, SERVER, Space
 
 from tandem.mptcp.paths import Path as ProbePath
 
@@ -40,15 +40,21 @@ def asked(
     }
 
 
-def start(made: Lab, name: str, parameters: dict[str, Any]) -> subprocess.Popen[str]:
-    """The experiment's process, its parameters given."""
+class Probed(Protocol):
+    """A lab, a pair of links."""
+
+    probe: Space
+
+
+def started(enter: Sequence[str], name: str, parameters: dict[str, Any], **more: str) -> subprocess.Popen[str]:
+    """The experiment's process, its parameters given. ``enter``: a command in front of it; ``more``: of its environment."""
     process = subprocess.Popen(
-        [*made.probe.enter, sys.executable, "-m", f"tandem.experiment.{name}"],
+        [*enter, sys.executable, "-m", f"tandem.experiment.{name}"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY / "collector/src")},
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY / "collector/src"), **more},
     )
     assert process.stdin is not None
     process.stdin.write(json.dumps(parameters))
@@ -57,9 +63,13 @@ def start(made: Lab, name: str, parameters: dict[str, Any]) -> subprocess.Popen[
     return process
 
 
-def run(made: Lab, name: str, parameters: dict[str, Any], seconds: float = 240) -> dict[str, Any]:
-    """The result line, with the exit status as ``status`` and the lines before it as ``lines``."""
-    process = start(made, name, parameters)
+def start(made: Probed, name: str, parameters: dict[str, Any]) -> subprocess.Popen[str]:
+    """In the probe's namespace."""
+    return started(made.probe.enter, name, parameters)
+
+
+def ended(process: subprocess.Popen[str], seconds: float = 240) -> dict[str, Any]:
+    """The result line, with the exit status as ``status``, what was said on stderr as ``said``, and the lines before it as ``lines``."""
     try:
         out, err = process.communicate(timeout=seconds)
     finally:
@@ -67,4 +77,9 @@ def run(made: Lab, name: str, parameters: dict[str, Any], seconds: float = 240) 
     lines = [json.loads(line) for line in out.splitlines()]
     assert lines, err
     assert lines[-1]["type"] == "result", err
-    return {**lines[-1], "status": process.returncode, "lines": lines[:-1]}
+    return {**lines[-1], "status": process.returncode, "said": err, "lines": lines[:-1]}
+
+
+def run(made: Probed, name: str, parameters: dict[str, Any], seconds: float = 240) -> dict[str, Any]:
+    """From beginning to end, in the probe's namespace."""
+    return ended(start(made, name, parameters), seconds)

@@ -1,4 +1,4 @@
-"""Addresses that ModemManager tells and does not set, on a raw-IP interface of the real kernel."""
+"""A raw-IP interface of the real kernel: the addresses that ModemManager tells and does not set, and the flags of rtnetlink."""
 
 import subprocess
 from collections.abc import Iterator
@@ -7,10 +7,13 @@ import pytest
 
 from tandem.app.bearer_addresses import LOOK_AGAIN_S, BearerAddresses
 from tandem.modem.mm_connection import BearerGiven, given
+from tandem.mptcp import link_flags
 from tandem.mptcp.iproute import interfaces
+from tandem.mptcp_abi.v094 import IFF_NOMULTIPATH
 
 pytestmark = pytest.mark.lab
 NAME = "bearer0"
+DEBUG, UP = 0x4, 0x1
 
 
 def bearer(address: str | None, *, method: int = 2, address6: str | None = None, mtu: int = 1430) -> BearerGiven:
@@ -89,3 +92,18 @@ def test_what_the_kernel_refuses_is_told_once() -> None:
         kept.keep(wrong)
     assert len(told) == 1
     assert "mtu" in told[0].lower() or "invalid" in told[0].lower()
+
+
+def test_one_flag_changes_and_no_other(interface: str) -> None:
+    before = link_flags.read(interface)
+    assert before is not None
+    assert not before & (DEBUG | UP)
+    link_flags.change(interface, DEBUG, DEBUG)
+    assert link_flags.read(interface) == before | DEBUG
+    link_flags.change(interface, 0, DEBUG)
+    assert link_flags.read(interface) == before
+
+
+def test_a_flag_of_the_v094_kernel_that_this_one_does_not_know_stays_away(interface: str) -> None:
+    link_flags.change(interface, IFF_NOMULTIPATH, IFF_NOMULTIPATH)
+    assert not (link_flags.read(interface) or 0) & IFF_NOMULTIPATH

@@ -48,7 +48,6 @@ LONG_DAYS = (14, 180)
 """Further time ranges, whose queries go to roll-ups: they must not fail."""
 
 ANSWERS: dict[str, list[Answer]] = {}
-ALARMS: list[Answer] = []
 
 
 def loaded(name: str) -> dict[str, Any]:
@@ -149,7 +148,6 @@ def test_no_query_of_an_alarm_fails(filled: Filled) -> None:
     answers = [answer for at in moments(filled) for answer in ask_alarms(filled.reader, at // MS)]
     assert failures(answers) == []
     assert any(answer.rows for answer in answers)
-    ALARMS[:] = answers
     print(told(answers))
 
 
@@ -160,8 +158,6 @@ def test_the_list_of_what_may_be_empty_is_not_stale() -> None:
     found = places([answer for answers in ANSWERS.values() for answer in answers])
     assert {place for place in EMPTY if found.get(place, True)} == set(), "there, or gone: take it out of the list"
     assert PERHAPS.keys() - found.keys() == set(), "gone: take it out of the list"
-    every = [answer for answers in ANSWERS.values() for answer in answers] + ALARMS
-    print("\n" + told(every))
 
 
 @pytest.mark.parametrize(("word", "other"), [("rsrp_dbm", "rsrp_dbmw"), ("path", "modem")], ids=["field", "tag"])

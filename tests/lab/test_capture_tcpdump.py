@@ -3,17 +3,16 @@
 import hashlib
 import json
 import os
-import shutil
 import subprocess
 import tempfile
 
 import pytest
-from two_paths import lab, why_not
+from needed import lab_with
+from two_paths import lab
 
 from tandem.capture import Budget, Capture, CaptureError, stop_all
 
-LACK = why_not() or (None if shutil.which("tcpdump") else "tcpdump is not installed")
-pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
+pytestmark = lab_with("tcpdump")
 
 _SEND = "python3 -c \"import socket; s = socket.socket(2, 2); [s.sendto(bytes(1000), ('{to}', 9)) for _ in range({count})]\""
 

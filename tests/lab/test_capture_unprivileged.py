@@ -17,14 +17,13 @@ from typing import Any
 
 import pytest
 from lone_endpoint import CONTROL_PORT, MEASUREMENT_PORT, MEASUREMENT_TLS_PORT, lone_endpoint
-from two_paths import SERVER, Space, why_not
+from needed import lab_with
+from two_paths import SERVER, Space
 
 from tandem.experiment.control import Session
 from tandem_server.endpoint.pcap import HEADER_BYTES, ends_of, read_header, records
 
-PROGRAMS = [name for name in ("tcpdump", "setcap", "setpriv") if shutil.which(name) is None]
-LACK = why_not() or (f"{', '.join(PROGRAMS)}: not installed" if PROGRAMS else None)
-pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
+pytestmark = lab_with("tcpdump", "setcap", "setpriv")
 ALLOWED = "[capture]\nallowed = true\n"
 NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
 WAYS = {"a copy of tcpdump": "--inh-caps=-all", "an ambient capability": "--inh-caps=-all,+net_raw"}
@@ -86,7 +85,7 @@ def test_a_session_is_captured(space, folder, way, tls):
         told = space.inside(lambda: measured(server, tls))
     capture = told["capture"]
     assert (capture["truncated"], capture["packets_dropped"]) == (False, 0)
-    raw = (folder / "captures/probe-1/run-1" / capture["file"]).read_bytes()
+    raw = (folder / "traces/probe-1" / capture["name"]).read_bytes()
     assert len(raw) == capture["bytes"]
     link = read_header(raw[:HEADER_BYTES]).link_type
     seen = [ends_of(one, link) for one in records(raw[HEADER_BYTES:])]

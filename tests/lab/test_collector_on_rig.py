@@ -1,9 +1,7 @@
-"""Collector and server meet the bench: three paths, a path that goes black, a modem that goes away, options stripped on the way."""
+"""Collector and server meet the bench: three paths, a path that goes black, a modem that goes away, a subflow that the network resets."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -122,48 +120,6 @@ def test_a_modem_that_goes_away_is_told_and_the_other_is_polled_as_before(kit: K
     assert after["polls"]["failed"] > before["failed"]
     (radio,) = kit.query('SELECT "state" FROM "radio" WHERE "path" = $path', path="a")
     assert {state for _, state in radio["rows"]} <= {"idle", "connected"}, "path a missed a poll"
-
-
-@contextmanager
-def options_stripped(kit: KitOnRig, *namespaces: str) -> Iterator[None]:
-    """These networks take Multipath TCP's options out of what passes."""
-    rules = "table ip strip { chain pass { type filter hook forward priority mangle; reset tcp option mptcp; }; }"
-    for name in namespaces:
-        kit.rig.topology.run(name, ["nft", "-f", "-"], rules)
-    try:
-        yield
-    finally:
-        for name in namespaces:
-            kit.rig.topology.run(name, ["nft", "delete", "table", "ip", "strip"])
-
-
-def test_options_stripped_on_the_other_paths_leave_one_subflow(kit: KitOnRig) -> None:
-    with options_stripped(kit, "op-b", "wifi"):
-        (run,) = kit.measured("--kind", "mptcp", "--path", "a", "--seconds", "2")
-    assert run["failure"] is None
-    assert run["result"]["fallback"] is False
-    # The joins that were refused are told too, as what they were: never established, nothing carried.
-    assert {path for path, size in carried(run).items() if size} == {"a"}
-    assert {flow["path"] for flow in run["result"]["subflows"] if flow["join_delay_ms"] is not None} == set()
-    stored = awaited(
-        "its records are in the database",
-        lambda: kit.query('SELECT max("subflows") FROM "connection" WHERE "run" = $run', run=run["id"]),
-    )
-    assert stored[0]["rows"][0][1] == 1  # the last sample of an end may show that one closed already
-
-
-def test_options_stripped_on_the_first_path_are_a_fallback(kit: KitOnRig) -> None:
-    with options_stripped(kit, "op-a"):
-        (run,) = kit.measured("--kind", "mptcp", "--path", "a", "--seconds", "2")
-    assert run["failure"] is None
-    assert run["result"]["fallback"] is True
-    assert set(carried(run)) == {"a"}
-    row = awaited("it is in the ledger", lambda: kit.ledger().get(run["id"]))
-    assert row["kind"] == "mptcp"
-    # Nothing of it stays: the next run takes all paths again.
-    (after,) = kit.measured("--kind", "mptcp", "--path", "a", "--seconds", "2")
-    assert after["result"]["fallback"] is False
-    assert set(carried(after)) == set(PATHS)
 
 
 def test_a_subflow_that_the_network_reset_comes_back_and_the_run_says_so(kit: KitOnRig) -> None:

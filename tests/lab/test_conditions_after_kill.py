@@ -11,13 +11,13 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from two_paths import Lab, await_true, lab, why_not
+from needed import lab_with
+from two_paths import Lab, await_true, lab
 
 from tandem.shaping import kernel
 from tandem.shaping.shape import Shape
 
-LACK = why_not()
-pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
+pytestmark = lab_with()
 REPOSITORY = Path(__file__).resolve().parents[2]
 SACK = "net.ipv4.tcp_sack"
 

@@ -7,8 +7,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
-import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,16 +15,18 @@ from typing import Any
 
 import coupled_model as model
 import pytest
+import run_experiment
 from held_congestion import OBJECT, command, held
-from lone_endpoint import MEASUREMENT_PORT, lone_endpoint
-from radio_pair import PATHS, RadioPair, find_link, radio_pair
-from two_paths import REPOSITORY, SERVER, await_true, why_not
+from lone_endpoint import MEASUREMENT_PORT
+from needed import lab_with
+from radio_pair import PATHS, RadioPair, no_link, served_pair
+from run_experiment import ended
+from two_paths import REPOSITORY, await_true
 
 from tandem.mptcp_abi.controllers import COUPLED, LOADED
 from tandem_server import congestion
 
-LACK = why_not() or (None if find_link() else "no tandem-link; hint: ./kit setup") or congestion.refusal(OBJECT)
-pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
+pytestmark = lab_with(lack=no_link() or congestion.refusal(OBJECT))
 MBIT, RTT_MS, LOSS = {"a": 8.0, "b": 8.0}, {"a": 10.0, "b": 100.0}, {"a": 0.01, "b": 0.008}
 """So that b's window is the greater and a's rate: each case of each equation comes up."""
 Rig = tuple[RadioPair, dict[str, Any]]
@@ -61,13 +61,7 @@ def loaded(nothing_left: None) -> str:  # noqa: ARG001  (what is loaded by anoth
 
 @pytest.fixture(scope="module")
 def rig() -> Iterator[Rig]:
-    link = find_link()
-    assert link is not None
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        radio_pair(link, {n: m * 1e6 for n, m in MBIT.items()}, RTT_MS) as pair,
-        lone_endpoint(pair.server, SERVER, Path(folder)) as server,
-    ):
+    with served_pair(MBIT, RTT_MS) as (pair, server):
         for name, loss in LOSS.items():
             pair.tell(name, f"down loss {loss}")
         yield pair, server
@@ -75,25 +69,7 @@ def rig() -> Iterator[Rig]:
 
 def start(rig: Rig, name: str, **own: Any) -> subprocess.Popen[str]:
     pair, server = rig
-    process = subprocess.Popen(
-        [*pair.probe.enter, sys.executable, "-m", f"tandem.experiment.{name}"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY / "collector/src")},
-    )
-    assert process.stdin is not None
-    process.stdin.write(json.dumps({"run": "run-1", "paths": PATHS, "server": server, **own}))
-    process.stdin.close()
-    process.stdin = None
-    return process
-
-
-def ended(process: subprocess.Popen[str]) -> dict[str, Any]:
-    told, _ = process.communicate(timeout=240)
-    line: dict[str, Any] = json.loads(told.splitlines()[-1])
-    assert line["type"] == "result", told
-    return line
+    return run_experiment.start(pair, name, {"run": "run-1", "paths": PATHS, "server": server, **own})
 
 
 def subflows(rig: Rig, controller: str) -> int:
@@ -136,20 +112,8 @@ def test_what_another_has_loaded_is_not_removed(tmp_path):
     (tmp_path / "other.bpf.c").write_text(
         source.replace("tandem_##word = ", "foreign_##word = ").replace(".name = #word", '.name = "t" #word')
     )
-    include = f"-I/usr/include/{os.uname().machine}-linux-gnu"
-    built = [
-        "clang",
-        "-target",
-        "bpf",
-        "-mcpu=v3",
-        "-O2",
-        "-g",
-        include,
-        "-c",
-        str(tmp_path / "other.bpf.c"),
-        "-o",
-        str(tmp_path / "o"),
-    ]
+    flags = f"-target bpf -mcpu=v3 -O2 -g -I/usr/include/{os.uname().machine}-linux-gnu".split()
+    built = ["clang", *flags, "-c", str(tmp_path / "other.bpf.c"), "-o", str(tmp_path / "o")]
     subprocess.run(built, check=True)
     subprocess.run(["bpftool", "struct_ops", "register", str(tmp_path / "o")], check=True, capture_output=True)
     try:

@@ -2,50 +2,30 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from lone_endpoint import lone_endpoint
-from radio_pair import PATHS, RadioPair, find_link, radio_pair
-from two_paths import REPOSITORY, SERVER, why_not
+from needed import lab_with
+from radio_pair import PATHS, RadioPair, no_link, served_pair
+from run_experiment import run
 
-LACK = why_not() or (None if find_link() else "no tandem-link; ./kit setup builds it")
-pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
+pytestmark = lab_with(lack=no_link())
 MBIT = {"a": 16.0, "b": 4.0}
 RTT_MS = {"a": 20.0, "b": 60.0}
 
 
 @pytest.fixture(scope="module")
 def rig() -> Iterator[tuple[RadioPair, dict[str, Any]]]:
-    link = find_link()
-    assert link is not None
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        radio_pair(link, {n: m * 1e6 for n, m in MBIT.items()}, RTT_MS) as pair,
-        lone_endpoint(pair.server, SERVER, Path(folder)) as server,
-    ):
-        yield pair, server
+    with served_pair(MBIT, RTT_MS) as made:
+        yield made
 
 
 def measure(rig: tuple[RadioPair, dict[str, Any]], name: str, **own: Any) -> dict[str, Any]:
     """Run it in the probe's namespace; its last line."""
     pair, server = rig
-    given = {"run": "run-1", "paths": PATHS, "server": server, **own}
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "collector/src")}
-    command = [*pair.probe.enter, sys.executable, "-m", f"tandem.experiment.{name}"]
-    done = subprocess.run(
-        command, input=json.dumps(given), capture_output=True, text=True, env=environment, timeout=280, check=False
-    )
-    assert done.stderr == ""
-    line: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    assert (line["failure"], line["failed_phases"], done.returncode) == (None, 0, 0)
+    line = run(pair, name, {"run": "run-1", "paths": PATHS, "server": server, **own})
+    assert (line["said"], line["failure"], line["failed_phases"], line["status"]) == ("", None, 0, 0)
     assert "result_faults" not in line
     return line
 

@@ -4,10 +4,10 @@ import os
 
 import pytest
 from dash_server import Answer, DashEndpoint, manifest, play
-from two_paths import PATHS, SERVER, lab, up, why_not
+from needed import lab_with
+from two_paths import PATHS, SERVER, lab, up
 
-LACK = why_not()
-pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
+pytestmark = lab_with()
 SEGMENT_BYTES = 200_000
 
 
@@ -27,9 +27,7 @@ def two():
 @pytest.mark.parametrize(
     ("kind", "path", "used"), [("mptcp", "a", {"a", "b"}), ("mptcp", "b", {"a", "b"}), ("tcp", "b", {"b"})]
 )
-def test_an_arm_uses_its_paths(two, tmp_path, kind, path, used):
-    token = tmp_path / "token"
-    token.write_text("secret")
+def test_an_arm_uses_its_paths(two, token, kind, path, used):
     endpoint = two.server.inside(lambda: DashEndpoint(script, 262, ""))
     try:
         told = play(

@@ -3,14 +3,13 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 import tempfile
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from dash_server import REPOSITORY, Answer, DashEndpoint, asked, manifest, play, serving
+from dash_server import Answer, DashEndpoint, asked, manifest, play, serving
+from run_experiment import started
 from two_paths import PATHS, SERVER, await_true, lab, up, why_not
 from vlc_here import film, vlc, why_no_vlc
 
@@ -18,13 +17,6 @@ NO_VLC, NO_LAB = why_no_vlc(), why_not()
 needs_vlc = pytest.mark.skipif(NO_VLC is not None, reason=str(NO_VLC))
 SECONDS = 14
 SOON = {"startup_buffer_s": 1, "resume_buffer_s": 1}
-
-
-@pytest.fixture
-def token(tmp_path):
-    file = tmp_path / "token"
-    file.write_text("secret")
-    return file
 
 
 @pytest.fixture(scope="module")
@@ -184,12 +176,12 @@ def public():
         yield Path(name)
 
 
-def stand_in(folder: Path, script: str) -> dict[str, str]:
-    """An environment in which VLC is a shell script, which leaves its number in the file ``pid``."""
+def stand_in(folder: Path, script: str) -> tuple[str, str]:
+    """The environment variable by which VLC is a shell script, which leaves its number in the file ``pid``."""
     program = folder / "vlc"
     program.write_text(f"#!/bin/sh\necho $$ >{folder}/pid\n{script}\n")
     program.chmod(0o755)
-    return {"TANDEM_VLC": str(program)}
+    return "TANDEM_VLC", str(program)
 
 
 def gone(folder: Path) -> bool:
@@ -202,8 +194,7 @@ def gone(folder: Path) -> bool:
 
 
 def test_a_vlc_that_hangs_and_will_not_end_is_ended(token, public, monkeypatch):
-    for name, value in stand_in(public, "trap '' TERM; while :; do sleep 0.2; done").items():
-        monkeypatch.setenv(name, value)
+    monkeypatch.setenv(*stand_in(public, "trap '' TERM; while :; do sleep 0.2; done"))
     with serving(lambda *_: Answer(b"")) as endpoint:
         told = play(endpoint, token, player="vlc", deadline_s=2)
     assert told["failure"] == {"reason": "deadline passed", "retry": True}
@@ -212,8 +203,7 @@ def test_a_vlc_that_hangs_and_will_not_end_is_ended(token, public, monkeypatch):
 
 
 def test_a_vlc_that_dies_is_a_failure_with_its_last_word(token, public, monkeypatch):
-    for name, value in stand_in(public, "echo '[0] main libvlc error: no room' >&2; exit 7").items():
-        monkeypatch.setenv(name, value)
+    monkeypatch.setenv(*stand_in(public, "echo '[0] main libvlc error: no room' >&2; exit 7"))
     with serving(lambda *_: Answer(b"")) as endpoint:
         told = play(endpoint, token, player="vlc")
     assert told["failure"] == {"reason": "VLC ended before it showed anything (status 7): no room", "retry": False}
@@ -221,42 +211,24 @@ def test_a_vlc_that_dies_is_a_failure_with_its_last_word(token, public, monkeypa
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_no_vlc_outlives_the_experiment(token, public, number):
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(REPOSITORY / "collector/src"),
-        **stand_in(public, "exec sleep 1000"),
-        "TMPDIR": str(public),  # a killed experiment leaves VLC's folder behind
-    }
-    command = [sys.executable, "-m", "tandem.experiment.dash"]
+    # A killed experiment leaves VLC's folder behind.
+    environment = dict([stand_in(public, "exec sleep 1000")], TMPDIR=str(public))
     with serving(lambda *_: Answer(b"")) as endpoint:
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
-        assert process.stdin is not None
-        process.stdin.write(json.dumps(asked(endpoint, token, player="vlc")))
-        process.stdin.close()
+        process = started((), "dash", asked(endpoint, token, player="vlc"), **environment)
         await_true(
             lambda: (public / "pid").exists() and (public / "pid").read_text().strip() != "", 60, "it is started"
         )
         process.send_signal(number)
-        with process.stdout as lines:
-            out = lines.read()
-        process.wait(60)
+        out, _ = process.communicate(timeout=60)
     await_true(lambda: gone(public), 60, "it has gone")
     if number == signal.SIGTERM:
         assert json.loads(out.splitlines()[-1])["failure"]["reason"] == "stopped"
 
 
 def test_without_vlc_it_is_refused_plainly(token, tmp_path):
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "collector/src"), "TANDEM_VLC": str(tmp_path / "none")}
     with serving(lambda *_: Answer(b"")) as endpoint:
-        done = subprocess.run(
-            [sys.executable, "-m", "tandem.experiment.dash"],
-            input=json.dumps(asked(endpoint, token, player="vlc")),
-            capture_output=True,
-            text=True,
-            timeout=240,
-            env=environment,
-            check=False,
-        )
+        process = started((), "dash", asked(endpoint, token, player="vlc"), TANDEM_VLC=str(tmp_path / "none"))
+        _, said = process.communicate(timeout=240)
         assert endpoint.opened == []
-    assert done.returncode == 3
-    assert done.stderr == "dash: no VLC here; mend: apt-get install vlc-bin vlc-plugin-base, or player = own\n"
+    assert process.returncode == 3
+    assert said == "dash: no VLC here; mend: apt-get install vlc-bin vlc-plugin-base, or player = own\n"

@@ -11,8 +11,11 @@ from typing import Any
 
 import pytest
 from download_server import Behaviour, Endpoint
-from run_download import REPOSITORY, Run
-from two_paths import await_true
+from run_download import Run
+from run_experiment import asked
+from two_paths import REPOSITORY, await_true
+
+from tandem.mptcp.paths import Path as ProbePath
 
 RATE = 2e6
 
@@ -21,26 +24,14 @@ RATE = 2e6
 def start(tmp_path):
     """Start an endpoint with a behaviour and a TCP run against it."""
     endpoints: list[Endpoint] = []
-    token = tmp_path / "token"
-    token.write_text("secret")
 
     def begin(behaviour: Behaviour, **more: Any) -> tuple[Run, Endpoint]:
-        endpoint = Endpoint(behaviour, protocol=0, host="127.0.0.1")
-        endpoints.append(endpoint)
-        parameters = {
-            "run": "run-1",
-            "kind": "tcp",
-            "path": "a",
-            "paths": [{"name": "a", "interface": "lo"}],
-            "server": {
-                "control": f"http://127.0.0.1:{endpoint.control_port}",
-                "measurement": f"http://127.0.0.1:{endpoint.measurement_port}",
-                "token_file": str(token),
-            },
-            **({} if "seconds" in more else {"bytes": 3_000_000}),
-            **more,
-        }
-        return Run(parameters), endpoint
+        endpoints.append(Endpoint(behaviour, protocol=0, host="127.0.0.1"))
+        amount = {} if "seconds" in more else {"bytes": 3_000_000}
+        lone = (ProbePath("a", "lo"),)
+        return Run(
+            asked(tmp_path, endpoints[-1], "127.0.0.1", lone, kind="tcp", path="a", **amount, **more)
+        ), endpoints[-1]
 
     yield begin
     for endpoint in endpoints:
@@ -95,50 +86,6 @@ def test_nobody_listening_is_refused(start):
         assert refused["failure"] == {"reason": "connect: refused", "retry": True}
         closed = start(Behaviour(), server={"control": url, "measurement": url, **token})[0].end()
         assert closed["failure"] == {"reason": "control channel: a: refused", "retry": True}
-
-
-def test_a_certificate_of_another_authority_is_not_tried_again(start, tmp_path):
-    (tmp_path / "key.pem").touch()
-    make = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1"]
-    files = ["-keyout", tmp_path / "key.pem", "-out", tmp_path / "own.pem", "-subj", "/CN=127.0.0.1"]
-    subprocess.run([*make, *files], check=True, capture_output=True)
-    server = subprocess.Popen(
-        [sys.executable, "-c", TLS, str(tmp_path / "own.pem"), str(tmp_path / "key.pem")],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert server.stdout is not None
-    port = int(server.stdout.readline())
-    try:
-        origin = {
-            "control": f"https://127.0.0.1:{port}",
-            "measurement": "http://127.0.0.1:9",
-            "token_file": "/proc/sys/kernel/ostype",
-        }
-        line = start(Behaviour(), server=origin, whoami=False)[0].end()
-        assert line["failure"]["reason"].startswith("control channel: certificate: ")
-        assert line["failure"]["retry"] is False
-        missing = start(Behaviour(), server={**origin, "ca_file": "/none.pem"}, whoami=False)[0].end()
-        assert "CA file /none.pem" in missing["failure"]["reason"]
-    finally:
-        server.kill()
-        server.wait()
-        server.stdout.close()
-
-
-TLS = """
-import socket, ssl, sys
-context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-context.load_cert_chain(sys.argv[1], sys.argv[2])
-listener = socket.create_server(("127.0.0.1", 0))
-print(listener.getsockname()[1], flush=True)
-while True:
-    connection, _ = listener.accept()
-    try:
-        context.wrap_socket(connection, server_side=True)
-    except OSError:
-        pass
-"""
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from download_lab import SIZE, DownloadLab, download_lab
 from download_server import Behaviour
-from two_paths import ADDRESS, why_not
+from needed import lab_with
+from two_paths import ADDRESS
 
 from tandem.schema.record import Record
 
-LACK = why_not()
-pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
+pytestmark = lab_with()
 needs_nft = pytest.mark.skipif(shutil.which("nft") is None, reason="nft is not installed")
 RATE = 1e6
 

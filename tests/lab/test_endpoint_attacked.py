@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 from lone_endpoint import CONTROL_PORT, MEASUREMENT_PORT, lone_endpoint
-from two_paths import SERVER, Space, why_not
+from needed import lab_with
+from two_paths import SERVER, Space
 
 from tandem.experiment.control import Session
 
-LACK = why_not()
-pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
+pytestmark = lab_with()
 PATIENCE_S = 60
 BOUNDS = "[limits]\nconnections_per_session = 48\nhttps_connections = 80\nhead_s = 60\n"
 NET = "2a0e:fff0:0:1"

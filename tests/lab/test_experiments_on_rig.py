@@ -1,5 +1,7 @@
 """Experiments by the running collector on the bench, whose server announces a second address: a person's own, under sysctls and shaping,
-with what it cost each path; a number of subflows, and pairs over fewer paths than there are; the survey's over the operators' NATs."""
+with what it cost each path; Cordero's over paths shaped to a ratio; pairs over fewer paths than there are.
+
+Those that are measured by hand alone, and numbers of subflows: test_campaigns_on_rig.py."""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from kit_on_rig import KitOnRig, awaited
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 
 SACK = "net.ipv4.tcp_sack"
-FIRST, SECOND = "203.0.113.10", "203.0.113.11"
+FIRST = "203.0.113.10"
 
 
 def leftovers(kit: KitOnRig) -> str:
@@ -59,6 +61,23 @@ def test_a_download_under_conditions_is_slowed_on_its_path_and_nothing_stays(kit
     (free,) = kit.measured("--kind", "tcp", "--path", "wifi", "--seconds", "2")
     assert "conditions" not in free
     assert free["environment"]["experiment"]["sysctls"][SACK] == "1"
+
+
+def test_bandwidth_over_paths_shaped_to_a_ratio_is_recorded_phase_by_phase(kit: KitOnRig) -> None:
+    shape = ("--shape", "a:up_bit_per_s=4e6", "--shape", "b:up_bit_per_s=1e6")
+    setting = [word for one in ("mode=oneway", "seconds=1.5", "primary=a") for word in ("--set", one)]
+    (run,) = kit.measured(*setting, "--paths", "a,b", *shape, name="bandwidth")
+    assert run["failure"] is None
+    (told,) = run["result"]["rounds"]
+    assert told["bandwidth_ratio"] >= 1
+    assert {p["name"] for p in told["phases"]} == {"tcp a", "tcp b", "tcp-all", "mptcp a"}
+    assert told["benefits"][0]["benefit"] is not None
+    assert "result_faults" not in run["environment"]["further"]
+    row = awaited("the ledger calls it complete", lambda: (r := kit.ledger().get(run["id"])) and not r["missing"] and r)
+    assert row["records"]["phase"]["arrived"] == 4
+    assert row["records"]["subflow"]["arrived"] == row["records"]["subflow"]["promised"] > 0
+    assert row["records"]["run_begun"] == {"promised": 1, "arrived": 1}
+    assert row["records"]["aggregation"] == {"promised": 1, "arrived": 1}
 
 
 def under_way(kit: KitOnRig) -> bool:
@@ -124,35 +143,6 @@ def endpoints(kit: KitOnRig) -> int:
     return len(subprocess.run(shown, capture_output=True, text=True, check=True, timeout=20).stdout.splitlines())
 
 
-def test_four_subflows_over_two_of_three_paths(kit: KitOnRig) -> None:
-    asked = ("--kind", "mptcp", "--path", "wifi", "--paths", "wifi,b", "--subflows", "4", "--seconds", "5")
-    (run,) = kit.measured(*asked)
-    assert run["failure"] is None
-    result = run["result"]
-    assert (run["paths"], run["parameters"]["subflows"]) == (["wifi", "b"], 4)
-    assert (result["subflows_asked"], result["subflows_reached"]) == (4, 4)
-    assert places(run) == {(path, address) for path in ("wifi", "b") for address in (FIRST, SECOND)}
-    assert all(o["established_ms"] > o["ordered_ms"] > 0 for o in result["subflow_orders"])
-    assert all(s["join_delay_ms"] > 0 for s in result["subflows"][1:])
-    assert result["subflow_losses"] == []
-    # Both ends told of each, and the records of the subflows carry their paths.
-    stored = awaited(
-        "its records are in the database",
-        lambda: (
-            len(
-                found := kit.query(
-                    'SELECT max("bytes_sent") FROM "subflow" WHERE "run" = $run AND "end" = $end GROUP BY "path", "subflow"',
-                    run=run["id"],
-                    end="server",
-                )
-            )
-            == 4
-            and found
-        ),
-    )
-    assert sorted(s["tags"]["path"] for s in stored) == ["b", "b", "wifi", "wifi"]
-
-
 def test_a_pair_over_two_of_three_paths_leaves_the_third_alone(kit: KitOnRig) -> None:
     runs = kit.measured("--pairing", "simultaneous", "--paths", "wifi,b", "--seconds", "2", "--subflows", "2")
     assert sorted((r["kind"], sorted(r["paths"])) for r in runs) == [
@@ -176,30 +166,3 @@ def test_fewer_paths_hold_for_the_kernels_path_manager_too_and_for_this_pair_alo
     awaited("all paths join again", lambda: endpoints(kit) == 3)
     (after,) = kit.measured("--kind", "mptcp", "--path", "b", "--seconds", "2")
     assert {path for path, _ in places(after)} == {"a", "b", "wifi"}
-
-
-def test_both_operators_carry_multipath_tcp_in_both_roles(kit: KitOnRig) -> None:
-    (run,) = kit.measured("--set", "bytes=100000", "--paths", "a,b", name="verdict")
-    assert run["failure"] is None
-    for path in "ab":
-        found = run["result"]["paths"][path]
-        assert (found["primary"]["verdict"], found["join"]["verdict"]) == ("native", "native")
-        assert found["tcp"]["something_between"] is not True
-
-
-def test_latency_through_the_nats(kit: KitOnRig) -> None:
-    setting = [word for pair in ("seconds=3", "load=none") for word in ("--set", pair)]
-    (run,) = kit.measured(*setting, "--paths", "a,b", name="latency")
-    assert run["failure"] is None
-    assert {s["path"] for s in run["result"]["streams"]} == {"a", "b"}
-    for stream in run["result"]["streams"]:
-        assert stream["received"] > 0
-        assert stream["rtt_ms"]["p50"] > 10  # the emulated links' own
-
-
-def test_the_operators_ways_to_the_server(kit: KitOnRig) -> None:
-    setting = [word for pair in ("protocol=tcp", "tries=3") for word in ("--set", pair)]
-    (run,) = kit.measured(*setting, "--paths", "a,b", name="traceroute")
-    assert run["failure"] is None
-    assert {t["ended"] for t in run["result"]["traces"]} == {"reached"}
-    assert all(len(t["hops"]) > 1 for t in run["result"]["traces"])

@@ -1,4 +1,4 @@
-"""The real gpsd reads a replayed drive from a port; the collector's fixes join to radio records by time."""
+"""The real gpsd reads a replayed drive from a port: the collector's fixes join to radio records by time, and it vouches for the time."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from random import Random
 
 import nmea
 import pytest
-from nmea_port import NmeaPort
+from nmea import NmeaPort
 
+from tandem.app.clock import Clock
+from tandem.app.clock.watch import ClockWatch
 from tandem.position.gpsd import Gpsd, GpsdMissingError, program
 from tandem.position.observer import Observer, State
 from tandem.position.privacy import Privacy
@@ -24,6 +26,7 @@ from tandem.schema.record import Record
 DRIVES = Path(os.environ.get("TANDEM_SHARED", Path(__file__).parents[3] / "shared")) / "data" / "drives"
 SECONDS = 8
 S = 10**9
+WRONG_NS = 40 * 365 * 86_400 * S
 
 
 @pytest.fixture(autouse=True)
@@ -156,3 +159,28 @@ def test_a_gpsd_that_dies_and_a_receiver_that_falls_silent_come_back() -> None:
         kept.receiver.stop()
         port.close()
     assert not Path(f"/proc/{last}").exists()
+
+
+def test_gpsd_tells_the_time_to_a_probe_whose_clock_is_forty_years_off(tmp_path: Path) -> None:
+    """Nobody sets this machine's clock."""
+    port = NmeaPort(nmea.street(100))
+    true_ns = time.time_ns() - time.monotonic_ns()
+    clock = Clock(tmp_path / "boots.json", "boot-1", lambda: true_ns - WRONG_NS)
+    watch = ClockWatch(clock, "gpsd", offset_ns=lambda: true_ns - WRONG_NS)
+    receiver = Receiver(Gpsd(lambda: port.device), None, lambda _records: None, heard=watch.heard)
+
+    def off_ms() -> float:
+        """A record of long before."""
+        return abs(clock.stamp("boot-1", 5).utc_ns - 5 - true_ns) / 1e6
+
+    receiver.start()
+    try:
+        until(lambda: watch.look() > 0 and clock.synchronised)
+        # On a busy machine a report may have waited longer than its error states; the next one is better.
+        until(lambda: watch.look() is not None and off_ms() <= (clock.stamp("boot-1", 5).error_ms or 0))
+    finally:
+        receiver.stop()
+        port.close()
+    state = clock.state()
+    assert (state["source"], state["vouched"]) == ("gpsd", True)
+    assert state["system_error_ms"] == pytest.approx(-WRONG_NS / 1e6, abs=60_000)

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import closing
 from pathlib import Path as Folder
 from typing import Any
 
 import pytest
 import rated_links
 from mixed_paths import why_not6
-from real_endpoint import RealEndpoint
-from run_experiment import asked, run
-from two_paths import REPOSITORY, Lab, Space
+from names_server import serving
+from needed import lab_with
+from real_endpoint import Measured, measured
+from two_paths import Lab, Space
 
 from tandem.mptcp import sysctls
 from tandem.mptcp.paths import Path
 
-LACK = why_not6()
-pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
+pytestmark = lab_with(lack=why_not6())
 NET = "2a0e:fff0"
 """Routers and addresses with private addresses are not compared nor pinged; nothing of this leaves the namespaces."""
 PROBE, ROUTER, SERVER = f"{NET}:1::2", f"{NET}:1::1", f"{NET}:9::50"
@@ -59,34 +57,26 @@ class Routed6(Lab):
             space.close()
 
 
-class Six:
-    def __init__(self, made: Lab, folder: Folder, endpoint: RealEndpoint) -> None:
-        self.lab, self.folder, self.endpoint = made, folder, endpoint
-
-    def measure(self, name: str, **own: Any) -> dict[str, Any]:
-        wanted = asked(self.folder, self.endpoint, f"[{SERVER}]", (Path("six", "six0"),), **own)
-        line = run(self.lab, name, wanted)
-        assert not line.get("failed_phases")
-        assert line["failure"] is None
-        assert "result_faults" not in line
-        result: dict[str, Any] = line["result"]
-        return result
-
-
 @pytest.fixture(scope="module")
-def six() -> Iterator[Six]:
-    with ExitStack() as stack:
-        folder = Folder(stack.enter_context(tempfile.TemporaryDirectory()))
+def six() -> Iterator[Measured]:
+    with tempfile.TemporaryDirectory() as name, closing(Routed6()) as made:
+        folder = Folder(name)
         folder.chmod(0o755)
-        made = stack.enter_context(closing(Routed6()))
-        endpoint = made.server.inside(lambda: RealEndpoint(folder, host="::"))
-        stack.callback(endpoint.close)
-        yield Six(made, folder, endpoint)
+        with measured(made, folder, f"[{SERVER}]", (Path("six", "six0"),)) as six:
+            yield six
+
+
+def result_of(six: Measured, name: str, **own: Any) -> dict[str, Any]:
+    line = six.run(name, **own)
+    assert not line.get("failed_phases")
+    assert line["failure"] is None
+    result: dict[str, Any] = line["result"]
+    return result
 
 
 @pytest.mark.parametrize("kind", ["mptcp", "tcp"])
 def test_a_download(six, kind):
-    result = six.measure("download", kind=kind, path="six", bytes=2_000_000)
+    result = result_of(six, "download", kind=kind, path="six", bytes=2_000_000)
     assert (result["bytes"], result["fallback"]) == (2_000_000, False)
     (connection,) = result["sender"]["connections"]
     assert (connection["peer"]["address"], connection["bytes_acked"]) == (PROBE, 2_000_000)
@@ -97,7 +87,7 @@ def test_a_download(six, kind):
 def test_an_upload(six):
     """Two ways are compared, so the one interface is given twice."""
     twice = [{"name": name, "interface": "six0"} for name in ("six", "again")]
-    result = six.measure("delay", mode="oneway", paths=twice, min_bytes=500_000, max_bytes=500_000)
+    result = result_of(six, "delay", mode="oneway", paths=twice, min_bytes=500_000, max_bytes=500_000)
     (told,) = result["rounds"]
     assert len(told["transfers"]) == 4
     for transfer in told["transfers"]:
@@ -109,8 +99,8 @@ def test_an_upload(six):
 def test_latency_idle_and_loaded(six):
     """Loaded, the link's queue may drop any of them: loss is asserted idle only."""
     plan = {"seconds": 0.5, "settle_s": 0.3}
-    (idle,) = six.measure("latency", load="none", linger_s=60, **plan)["streams"]
-    (loaded,) = six.measure("latency", load="only", linger_s=2, **plan)["streams"]
+    (idle,) = result_of(six, "latency", load="none", linger_s=60, **plan)["streams"]
+    (loaded,) = result_of(six, "latency", load="only", linger_s=2, **plan)["streams"]
     for stream in (idle, loaded):
         assert (stream["path"], stream["error"]) == ("six", None)
         assert stream["sent"] >= stream["received"] > 0
@@ -120,7 +110,7 @@ def test_latency_idle_and_loaded(six):
 
 
 def test_the_router_is_found_by_both_protocols(six):
-    result = six.measure("traceroute", probe_timeout_s=10)
+    result = result_of(six, "traceroute", probe_timeout_s=10)
     traces = {trace["protocol"]: trace for trace in result["traces"]}
     assert set(traces) == {"udp", "tcp"}
     for trace in traces.values():
@@ -129,19 +119,16 @@ def test_the_router_is_found_by_both_protocols(six):
 
 
 def test_a_verdict(six):
-    result = six.measure("verdict", join_wait_s=0.5, bytes=100_000, asks=2)
+    result = result_of(six, "verdict", join_wait_s=0.5, bytes=100_000, asks=2)
     assert result["paths"]["six"]["primary"]["verdict"] == "native"
 
 
 def test_names_are_asked_for_and_addresses_pinged(six, tmp_path):
     tmp_path.chmod(0o755)
     (tmp_path / "list.csv").write_text("1,n1.example\n2,n2.example\n3,nx.example\n4,mute1.example\n")
-    command = [*six.lab.server.enter, sys.executable, str(REPOSITORY / "tests/lab/names_server.py"), f"{SERVER}+0"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as names:
-        assert names.stdin is not None
-        assert names.stdout is not None
-        assert names.stdout.readline() == "ready\n"
-        result = six.measure(
+    with serving(six.lab.server.enter, f"{SERVER}+0"):
+        result = result_of(
+            six,
             "reachability",
             names=str(tmp_path / "list.csv"),
             folder=str(tmp_path / "run"),
@@ -151,7 +138,6 @@ def test_names_are_asked_for_and_addresses_pinged(six, tmp_path):
             dns_tries=2,
             pings=3,
         )
-        names.stdin.close()
     found = result["resolution"]["six"]
     assert (found["names"], found["resolved_aaaa"]) == (4, 2)
     (way,) = result["ways"]

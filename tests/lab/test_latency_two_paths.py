@@ -2,49 +2,31 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from real_endpoint import RealEndpoint
-from run_experiment import asked, run
-from two_paths import Lab, lab, why_not
+from needed import lab_with
+from real_endpoint import Measured, measured
+from two_paths import lab
 
-pytestmark = [
-    pytest.mark.lab,
-    pytest.mark.skipif(why_not() is not None, reason=str(why_not())),
-    pytest.mark.skipif(shutil.which("nft") is None, reason="nft is not installed"),
-]
+pytestmark = lab_with("nft")
 
 
-class Timed:
-    def __init__(self, made: Lab, folder: Path, endpoint: RealEndpoint) -> None:
-        self.lab, self.folder, self.endpoint = made, folder, endpoint
-
-    def time(self, status: int = 0, **more: Any) -> dict[str, Any]:
-        """A short run; ``linger_s`` is waited only where an answer is missing."""
-        plan = {"seconds": 0.5, "interval_ms": 10, "linger_s": 3, "settle_s": 0.2, **more}
-        found = run(self.lab, "latency", asked(self.folder, self.endpoint, **plan))
-        assert found["status"] == status, found["failure"]
-        assert "result_faults" not in found
-        return found
+PLAN = {"seconds": 0.5, "interval_ms": 10, "linger_s": 3, "settle_s": 0.2}
+"""``linger_s`` is waited only where an answer is missing."""
 
 
 @pytest.fixture
-def timed(tmp_path: Path) -> Iterator[Timed]:
-    with lab() as made:
+def timed(tmp_path: Path) -> Iterator[Measured]:
+    with lab() as made, measured(made, tmp_path, **PLAN) as timed:
         for name, number in (("a", 1), ("b", 2)):
             made.probe.run(f"ip route add default via 10.71.{number}.2 dev tmp5-{name} metric {number}")
-        endpoint = made.server.inside(lambda: RealEndpoint(tmp_path))
-        try:
-            yield Timed(made, tmp_path, endpoint)
-        finally:
-            endpoint.close()
+        yield timed
 
 
-def drop(timed: Timed, *rules: str) -> None:
+def drop(timed: Measured, *rules: str) -> None:
     """At the server, of the reflector's datagrams: ``rules`` as nftables has them, the port put into them."""
     hooks = "; ".join(f"add chain ip t {h} {{ type filter hook {h} priority 0; }}" for h in ("input", "output"))
     added = "; ".join(f"add rule ip t {rule.format(port=timed.endpoint.measurement_port)} drop" for rule in rules)
@@ -56,8 +38,8 @@ def stream(found: dict[str, Any], path: str, loaded: bool) -> dict[str, Any]:
 
 
 def test_each_path_idle_and_loaded(timed):
-    idle = timed.time(load="none", linger_s=60)
-    loaded = timed.time(load="only")
+    idle = timed.run("latency", load="none", linger_s=60)
+    loaded = timed.run("latency", load="only")
     assert [len(found["result"]["streams"]) for found in (idle, loaded)] == [2, 2]
     for path in "ab":
         alone, beside = stream(idle, path, False), stream(loaded, path, True)
@@ -80,7 +62,7 @@ def test_loss_is_told_by_its_direction(timed):
         "input iifname tmp5-as udp dport {port} numgen inc mod 4 == 3",
         "output oifname tmp5-bs udp sport {port} numgen inc mod 10 == 5",
     )
-    found = timed.time(load="none")
+    found = timed.run("latency", load="none")
     a, b = stream(found, "a", False), stream(found, "b", False)
     assert (a["sent"], a["received"], a["lost_down"]) == (50, 38, 0)
     assert a["lost_up"] == 12  # the last of the fifty was answered
@@ -89,7 +71,7 @@ def test_loss_is_told_by_its_direction(timed):
 
 def test_a_path_that_is_down_is_a_stream_of_nothing(timed):
     timed.lab.probe.run("ip link set tmp5-b down")
-    found = timed.time(load="none")
+    found = timed.run("latency", load="none")
     assert stream(found, "a", False)["received"] == 50
     assert stream(found, "b", False)["received"] == 0
     assert stream(found, "b", False)["error"]
@@ -97,7 +79,7 @@ def test_a_path_that_is_down_is_a_stream_of_nothing(timed):
 
 def test_a_reflector_that_is_silent_is_a_failure(timed):
     drop(timed, "input udp dport {port}")
-    found = timed.time(status=1, load="none")
+    found = timed.run("latency", status=1, load="none")
     assert found["failure"] == {"reason": "no answer over any path", "retry": True}
     assert stream(found, "a", False)["lost_share"] == 1.0
     assert stream(found, "a", False)["lost_up"] is None

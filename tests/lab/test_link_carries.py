@@ -33,6 +33,11 @@ def light(ends: TwoEnds) -> None:
     ends.link.set("down", "outage", "off")
 
 
+def backlogged(ends: TwoEnds):
+    """Rows of the log after one that passed packets, which the link began with some waiting: the first with any began in the dark."""
+    return [row for before, row in itertools.pairwise(ends.rows()) if before["packets"] and row["queue_bytes"]]
+
+
 def scheduled_ms(rows):
     """From a packet's arrival to when it was due, by the log's means."""
     return [row["delay_ms"] - row["late_us_mean"] / 1000 for row in rows if row["packets"]]
@@ -58,12 +63,10 @@ def test_rate_is_the_capacity(tmp_path):
         dark(ends)
         got = ends.datagrams(600, 1250, 50e6, offered=lambda: light(ends))
         assert numbers(got) == list(range(600))
-        backlogged = [
-            row for before, row in itertools.pairwise(ends.rows()) if before["packets"] and row["queue_bytes"]
-        ]
-    # 2 ms each; the first row with any began in the dark.
-    assert len(backlogged) >= 10
-    assert {row["packets"] for row in backlogged} == {50}
+        rows = backlogged(ends)
+    # 2 ms each.
+    assert len(rows) >= 10
+    assert {row["packets"] for row in rows} == {50}
 
 
 def test_an_outage_keeps_or_drops(tmp_path):
@@ -101,6 +104,22 @@ def test_a_timeline_is_played_by_its_times(tmp_path):
         for t_s, bit_per_s in offered.items():
             if t_s not in (0.3, 0.6):
                 assert bit_per_s == (8e6 if t_s < 0.3 else 2e6 if t_s < 0.6 else 100e6), t_s
+
+
+def test_under_overload_exactly_what_a_delivery_trace_lets_pass_passes(tmp_path):
+    """Five opportunities in every 100 ms: 600 kbit/s in bursts. The timeline's rate and outage do not touch it."""
+    trace = tmp_path / "bursts.down"
+    trace.write_text("5\n10\n10\n20\n100\n")
+    timeline = Timeline().tick(0, 1.0, outage=True).write(tmp_path / "t.jsonl")
+    with two_ends(Played(timeline, down_trace=trace), tmp_path) as ends:
+        ends.link.set("down", "outage", "on")
+        got = ends.datagrams(60, 1500, 20e6, offered=lambda: ends.link.clear("down", "outage"))
+        assert ends.link.poll() is None
+        rows = backlogged(ends)
+    assert numbers(got) == list(range(60))
+    assert len(rows) >= 9
+    assert {row["packets"] for row in rows} == {5}
+    assert {row["capacity_bit_per_s"] for row in rows} == {600_000}
 
 
 def test_the_log_accounts_for_every_packet(tmp_path):

@@ -6,14 +6,14 @@ import pytest
 from download_lab import SIZE
 from download_server import Behaviour
 from mixed_paths import B6, HOP6, PROBE6, SERVER6, Both, mixed, parameters, why_not6
+from needed import lab_with
 from run_download import Run
 from two_paths import ADDRESS, PATHS, SERVER, Lab, await_true, up
 
 from tandem.mptcp import sockets
 from tandem.mptcp.paths import Paths
 
-LACK = why_not6()
-pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
+pytestmark = lab_with(lack=why_not6())
 
 
 @pytest.fixture

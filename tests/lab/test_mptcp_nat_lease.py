@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 import subprocess
 import threading
 from collections.abc import Iterator
 
 import pytest
+from needed import lab_with
 from twin_modems import HOST, MODEM, Twins, twins
-from two_paths import await_true, up, why_not
+from two_paths import await_true, up
 
 from tandem.mptcp import sockets
 from tandem.mptcp.iproute import ip_json
@@ -18,8 +18,7 @@ from tandem.mptcp.nat import Nat
 from tandem.mptcp.paths import Path, PathEvent
 from tandem.mptcp.watch import Watch
 
-LACK = why_not() or next((f"{p} is not installed" for p in ("nft", "dnsmasq") if shutil.which(p) is None), None)
-pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
+pytestmark = lab_with("nft", "dnsmasq")
 STICKS = (Path("a", "stick-a", MODEM), Path("b", "stick-b", MODEM))
 OTHER = "192.168.8.150"
 

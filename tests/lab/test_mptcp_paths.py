@@ -6,7 +6,8 @@ import struct
 import time
 
 import pytest
-from two_paths import ADDRESS, PATHS, SERVER, Lab, await_true, lab, up, why_not
+from needed import lab_with
+from two_paths import ADDRESS, PATHS, SERVER, Lab, await_true, lab, up
 
 from tandem.capture import Budget, Capture
 from tandem.mptcp import sockets, sysctls
@@ -22,8 +23,7 @@ UNFILTERED = (284, 1)
 SOL_PACKET, PACKET_ADD_MEMBERSHIP, PACKET_MR_PROMISC = 263, 1, 1
 """Of linux/socket.h and linux/if_packet.h: the socket module has no names for them."""
 
-LACK = why_not()
-pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
+pytestmark = lab_with()
 
 
 @pytest.fixture

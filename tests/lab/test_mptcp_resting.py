@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 import pytest
-from two_paths import ADDRESS, Lab, await_true, lab, why_not
+from needed import lab_with
+from two_paths import ADDRESS, Lab, await_true, lab
 from watched_paths import Transfer, Watched
 
-LACK = why_not()
-pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
+pytestmark = lab_with()
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import http.client
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -13,17 +12,17 @@ import pytest
 from download_lab import SIZE
 from download_server import Behaviour, Endpoint
 from mixed_paths import parameters
+from needed import lab_with
 from run_download import Run
 from twin_modems import HOST, MODEM, PUBLIC, Twins, twins
-from two_paths import REPOSITORY, SERVER, await_true, up, why_not
+from two_paths import REPOSITORY, SERVER, await_true, up
 
 from tandem.mptcp import sockets
 from tandem.mptcp.nat import Nat
 from tandem.mptcp.paths import Path, Paths
 from tandem.mptcp.watch import Watch
 
-LACK = why_not() or (None if shutil.which("nft") else "nft is not installed")
-pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
+pytestmark = lab_with("nft")
 STICKS = (Path("a", "stick-a", MODEM), Path("b", "stick-b", MODEM))
 WIRE = Path("wire", "wire", "10.73.0.2")
 

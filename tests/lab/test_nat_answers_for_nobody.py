@@ -7,13 +7,12 @@ knows no such connection and would answer it with a reset: the sender's side end
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import sys
 
-import pytest
+from needed import lab_with
 from twin_modems import MODEM, twins
-from two_paths import SERVER, up, why_not
+from two_paths import SERVER, up
 
 from tandem.mptcp.nat import Nat
 from tandem.mptcp.paths import Path
@@ -21,8 +20,7 @@ from tandem_bench.link.emulator import Constant
 from tandem_bench.topology.spec import TopologySpec, commuting
 from tandem_bench.topology.topology import Topology
 
-LACK = why_not() or (None if shutil.which("nft") else "nft is not installed")
-pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
+pytestmark = lab_with("nft")
 
 ODD = """
 import socket, struct, sys, time

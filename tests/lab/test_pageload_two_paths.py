@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 from lone_endpoint import SOURCES, lone_endpoint
+from needed import lab_with
 from run_experiment import run, start
-from two_paths import PATHS, SERVER, await_true, lab, up, why_not
+from two_paths import PATHS, SERVER, await_true, lab, up
 
 from tandem.devtools.browser import find
 
-LACK = why_not()
 BROWSER = find()
-pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
+pytestmark = lab_with()
 in_a_browser = pytest.mark.skipif(
     BROWSER is None,
     reason="no Chromium: package chromium-headless-shell or chromium, or TANDEM_CHROMIUM (Ubuntu has it as a snap only)",

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from needed import lab_with
 from test_trace_core_tshark import carried, second_path
 from traced_download import MPTCP, download
-from two_paths import why_not
 
 from tandem_server.analysis.clock import Clock
 from tandem_server.analysis.evaluate import evaluate
@@ -21,7 +21,7 @@ from tandem_server.analysis.radio.columns import records
 from tandem_server.analysis.recorded import Event
 from tandem_server.cli.main import main
 
-pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.skipif(why_not() is not None, reason=str(why_not()))]
+pytestmark = [*lab_with(), pytest.mark.slow]
 
 ADDRESSES = {"a": "10.64.0.2", "b": "10.64.1.2"}
 DELAY_MS = 500

@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import csv
 import json
-import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-from run_experiment import start
-from two_paths import REPOSITORY, Lab, await_true, lab, why_not
+from names_server import serving
+from needed import lab_with
+from run_experiment import asked, ended, run, start
+from two_paths import Lab, await_true, lab
 
-pytestmark = [
-    pytest.mark.lab,
-    pytest.mark.skipif(why_not() is not None, reason=str(why_not())),
-    pytest.mark.skipif(shutil.which("nft") is None, reason="nft is not installed"),
-]
+pytestmark = lab_with("nft")
 DNS = {"a": "10.71.1.2", "b": "10.71.2.2"}
 OFFSET = {"a": 0, "b": 100}
 
@@ -40,57 +34,27 @@ def surveyed() -> Iterator[Lab]:
         )
         for name, number in (("a", 1), ("b", 2)):
             made.probe.run(f"ip route add default via 10.71.{number}.2 dev tmp5-{name} metric {number}")
-        command = [
-            sys.executable,
-            str(REPOSITORY / "tests/lab/names_server.py"),
-            *(f"{DNS[p]}+{OFFSET[p]}" for p in "ab"),
-        ]
-        server = subprocess.Popen(
-            [*made.server.enter, *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        assert server.stdin is not None
-        assert server.stdout is not None
-        try:
-            assert server.stdout.readline() == "ready\n"
+        with serving(made.server.enter, *(f"{DNS[p]}+{OFFSET[p]}" for p in "ab")):
             yield made
-        finally:
-            server.stdin.close()
-            server.wait(60)
-            server.stdout.close()
 
 
-def asked(folder: Path, names: list[str], **more: Any) -> dict[str, Any]:
+class Nowhere:
+    """No server has a part in it."""
+
+    control_port = measurement_port = 1
+
+
+def wanted(folder: Path, names: list[str], **more: Any) -> dict[str, Any]:
     (folder / "list.csv").write_text("".join(f"{i},{name}\n" for i, name in enumerate(names, start=1)))
-    (folder / "token").write_text("secret")
-    return {
-        "run": "run-1",
-        "paths": [{"name": p, "interface": f"tmp5-{p}"} for p in "ab"],
-        "server": {
-            "control": "http://203.0.113.10:1",
-            "measurement": "http://203.0.113.10:1",
-            "token_file": str(folder / "token"),
-        },
-        "names": str(folder / "list.csv"),
-        "list_id": "BENCH",
-        "folder": str(folder / "run"),
-        "resolvers": {p: [DNS[p]] for p in "ab"},
-        "ping_timeout_s": 2,
-        "dns_timeout_s": 1.5,
-        "dns_tries": 2,
-        "ping_hz": 500,
-        "pings": 3,
-        **more,
-    }
+    own = {"names": str(folder / "list.csv"), "list_id": "BENCH", "folder": str(folder / "run")}
+    own |= {"resolvers": {p: [DNS[p]] for p in "ab"}, "ping_timeout_s": 2, "dns_timeout_s": 1.5, "dns_tries": 2}
+    return asked(folder, Nowhere(), **{**own, "ping_hz": 500, "pings": 3, **more})
 
 
-def begin(made: Lab, parameters: dict[str, Any]) -> subprocess.Popen[str]:
-    return start(made, "reachability", parameters)
-
-
-def end(process: subprocess.Popen[str], status: int = 0) -> dict[str, Any]:
-    out, err = process.communicate(timeout=240)
-    assert process.returncode == status, err + out[-400:]
-    return json.loads(out.splitlines()[-1])
+def survey(made: Lab, parameters: dict[str, Any], status: int = 0) -> dict[str, Any]:
+    last = run(made, "reachability", parameters)
+    assert last["status"] == status, last["said"]
+    return last
 
 
 def way(result: dict[str, Any], name: str) -> dict[str, Any]:
@@ -98,18 +62,10 @@ def way(result: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def test_the_four_ways_with_what_answers_resets_and_is_silent(tmp_path):
-    names = [
-        "n1.example",
-        "n2.example",
-        "n3.example",
-        "nx.example",
-        "mute1.example",
-        "private1.example",
-        "sub.left.example",
-    ]
+    names = [f"{name}.example" for name in ("n1", "n2", "n3", "nx", "mute1", "private1", "sub.left")]
     (tmp_path / "deny").write_text("left.example\n")
     with surveyed() as made:
-        last = end(begin(made, asked(tmp_path, names, deny=str(tmp_path / "deny"))))
+        last = survey(made, wanted(tmp_path, names, deny=str(tmp_path / "deny")))
     result = last["result"]
     assert last["failure"] is None
     assert result["names"] == {"done": 7, "denied": 1}
@@ -139,16 +95,17 @@ def test_the_four_ways_with_what_answers_resets_and_is_silent(tmp_path):
 
 
 def test_a_survey_that_was_ended_goes_on_where_it_was(tmp_path):
-    parameters = asked(tmp_path, [f"n{i}.example" for i in range(5, 45)], batch=10, ping_hz=60, seed=3)
+    parameters = wanted(tmp_path, [f"n{i}.example" for i in range(5, 45)], batch=10, ping_hz=60, seed=3)
     with surveyed() as made:
-        process = begin(made, parameters)
+        process = start(made, "reachability", parameters)
         journal = tmp_path / "run" / "reachability.jsonl"
         await_true(lambda: journal.exists() and len(journal.read_bytes().splitlines()) > 10, 60, "the first batch")
         process.send_signal(signal.SIGTERM)
-        cut = end(process, 1)
+        cut = ended(process)
+        assert cut["status"] == 1
         assert cut["failure"] == {"reason": "stopped", "retry": False}
         assert 10 <= cut["result"]["names"]["done"] < 40
-        whole = end(begin(made, {**parameters, "ping_hz": 500}))
+        whole = survey(made, {**parameters, "ping_hz": 500})
     assert whole["result"]["resumed_names"] == cut["result"]["names"]["done"]
     assert whole["result"]["names"]["done"] == 40
     lines = [json.loads(line) for line in journal.read_text().splitlines()]
@@ -158,7 +115,7 @@ def test_a_survey_that_was_ended_goes_on_where_it_was(tmp_path):
 def test_a_path_that_is_down_sends_nothing_and_is_not_called_unresponsive(tmp_path):
     with surveyed() as made:
         made.probe.run("ip link set tmp5-b down && ip addr flush dev tmp5-b")
-        last = end(begin(made, asked(tmp_path, ["n1.example", "n5.example"])))
+        last = survey(made, wanted(tmp_path, ["n1.example", "n5.example"]))
     result = last["result"]
     assert result["resolution"]["b"]["status_a"] == {"not sent": 2}
     assert (way(result, "b/a")["addresses"], way(result, "b/a")["not_sent"]) == (0, 2)
@@ -168,7 +125,7 @@ def test_a_path_that_is_down_sends_nothing_and_is_not_called_unresponsive(tmp_pa
 
 def test_resolvers_that_never_answer_are_a_failure_with_tables(tmp_path):
     with surveyed() as made:
-        last = end(begin(made, asked(tmp_path, ["n1.example"], resolvers={"a": ["10.71.1.9"], "b": ["10.71.2.9"]})), 1)
+        last = survey(made, wanted(tmp_path, ["n1.example"], resolvers={"a": ["10.71.1.9"], "b": ["10.71.2.9"]}), 1)
     assert last["failure"] == {"reason": "no name was resolved over any path", "retry": True}
     assert last["result"]["resolution"]["a"]["resolved"] == 0
 
@@ -176,5 +133,5 @@ def test_resolvers_that_never_answer_are_a_failure_with_tables(tmp_path):
 def test_pings_keep_to_their_rate(tmp_path):
     """60 pings at 40 a second over each path take 1.5 s and no less."""
     with surveyed() as made:
-        last = end(begin(made, asked(tmp_path, [f"n{i}.example" for i in range(5, 15)], ping_hz=40)))
+        last = survey(made, wanted(tmp_path, [f"n{i}.example" for i in range(5, 15)], ping_hz=40))
     assert last["result"]["duration_s"] > 59 / 40

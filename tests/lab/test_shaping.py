@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import re
 import select
-import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from two_paths import Lab, lab, why_not
+from needed import lab_with
+from two_paths import Lab, lab
 
 from tandem.shaping import kernel
 from tandem.shaping.kernel import Shaping, ShapingError
 from tandem.shaping.shape import Shape
 
-LACK = why_not()
-pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
-REPOSITORY = Path(__file__).resolve().parents[2]
+pytestmark = lab_with()
 INTERFACES: dict[str, str | None] = {"a": "tmp5-a", "b": "tmp5-b"}
 
 
@@ -72,21 +66,6 @@ def test_a_rate_holds_down_and_up_on_its_path_alone(two: Lab) -> None:
     assert two.probe.inside(shaping.state)["a"]["held"] is True
     assert two.probe.inside(shaping.remove) == []
     assert leftovers(two) == ""
-
-
-def test_after_kill_9_the_next_start_takes_it_down(two: Lab) -> None:
-    code = (
-        "from tandem.shaping.kernel import Shaping; from tandem.shaping.shape import Shape; import os, signal\n"
-        "Shaping().apply({'a': Shape(down_bit_per_s=1e6), 'b': Shape(up_bit_per_s=1e6)}, {'a': 'tmp5-a', 'b': 'tmp5-b'})\n"
-        "os.kill(os.getpid(), signal.SIGKILL)"
-    )
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "collector/src")}
-    killed = subprocess.run([*two.probe.enter, sys.executable, "-c", code], env=environment, check=False)
-    assert killed.returncode == -signal.SIGKILL
-    assert "htb" in leftovers(two)
-    assert two.probe.inside(kernel.clean) == ["tmp5-a", "tmp5-b"]
-    assert leftovers(two) == ""
-    assert two.probe.inside(kernel.clean) == []
 
 
 def test_an_interface_that_went_takes_its_shaping_along(two: Lab) -> None:

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from two_paths import REPOSITORY, Lab, await_true, lab, why_not
+from needed import lab_with
+from two_paths import ADDRESS, Lab, await_true, lab
 from watched_paths import Transfer, Watched
 
 from tandem.mptcp.backup import MOST_TOGGLES, Backup, Confirmation
 
-LACK = why_not()
-pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
-
-ADDRESS = {"a": "10.71.1.1", "b": "10.71.2.1"}
+pytestmark = lab_with()
 
 
 class Steered:
@@ -121,28 +115,4 @@ def test_an_endpoint_that_is_made_anew_keeps_the_order_until_it_is_taken_back(st
     await_true(lambda: ADDRESS["b"] in steered.transfer.carrying(), 60, "the subflow is back")
     assert steered.growing() == {"a"}
     steered.order("b", backup=False)
-    await_true(lambda: steered.growing() == {"a", "b"}, 60, "both carry again")
-
-
-KILLED = """
-import os, signal
-from two_paths import PATHS
-from tandem.mptcp import kernels
-from tandem.mptcp.backup import Backup
-Backup(kernels.here().path_manager()).order(102, backup=True)
-print("ordered", flush=True)
-signal.pause()
-"""
-
-
-def test_a_collector_that_is_killed_leaves_no_path_backup(steered: Steered) -> None:
-    environment = {**os.environ, "PYTHONPATH": f"{REPOSITORY}/collector/src:{REPOSITORY}/tests/lab"}
-    command = [*steered.two.probe.enter, sys.executable, "-c", KILLED]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as program:
-        assert program.stdout is not None
-        assert program.stdout.readline() == "ordered\n"
-        assert "backup" in steered.flags()
-        await_true(lambda: steered.growing() == {"a"}, 60, "b carries nothing")
-        program.send_signal(signal.SIGKILL)
-    await_true(lambda: "backup" not in steered.flags(), 60, "the guard takes the order back")
     await_true(lambda: steered.growing() == {"a", "b"}, 60, "both carry again")

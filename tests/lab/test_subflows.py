@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from download_lab import SIZE, DownloadLab, download_lab
 from download_server import Behaviour
-from two_paths import ADDRESS, SERVER, why_not
+from needed import lab_with
+from two_paths import ADDRESS, SERVER
 
 from tandem.mptcp import sysctls
 
-LACK = why_not()
-pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
+pytestmark = lab_with()
 SECOND = "203.0.113.11"
 RATE = 1e6
 FOUR = {("a", SERVER), ("b", SERVER), ("a", SECOND), ("b", SECOND)}

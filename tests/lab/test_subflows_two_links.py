@@ -1,7 +1,6 @@
 """A number of subflows between the real endpoint and the real kernel over two emulated links, against a capture."""
 
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,12 +9,12 @@ from typing import Any
 
 import pytest
 from lone_endpoint import lone_endpoint
-from radio_pair import PATHS, RadioPair, find_link, radio_pair
+from needed import lab_with
+from radio_pair import PATHS, RadioPair, no_link, radio_pair
 from run_download import Run
-from two_paths import SERVER, why_not
+from two_paths import SERVER
 
-LACK = why_not() or (None if find_link() and shutil.which("tcpdump") else "tandem-link and tcpdump are needed")
-pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
+pytestmark = lab_with("tcpdump", lack=no_link())
 SECOND = "203.0.113.11"
 RTT_MS = {"a": 100.0, "b": 400.0}
 PORT = 8480
@@ -25,9 +24,7 @@ BY_LOCAL = {"10.71.1.1": "a", "10.71.2.1": "b"}
 
 @pytest.fixture(scope="module")
 def links(tmp_path_factory) -> Iterator[tuple[RadioPair, dict[str, Any]]]:
-    binary = find_link()
-    assert binary is not None
-    with radio_pair(binary, {"a": 20e6, "b": 10e6}, RTT_MS) as pair:
+    with radio_pair({"a": 20e6, "b": 10e6}, RTT_MS) as pair:
         pair.server.run(f"ip addr add {SECOND}/32 dev lo; ip mptcp limits set subflow 8")
         with lone_endpoint(pair.server, SERVER, tmp_path_factory.mktemp("endpoint"), (SECOND,)) as server:
             yield pair, server

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 from lone_endpoint import MEASUREMENT_PORT, MEASUREMENT_TLS_PORT, lone_endpoint
+from needed import lab_with
 from run_experiment import run
-from two_paths import PATHS, SERVER, Lab, lab, up, why_not
+from two_paths import PATHS, SERVER, Lab, lab, up
 
 from tandem.mptcp import sysctls
 
-LACK = why_not()
-pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
+pytestmark = lab_with()
 SECURE = f"https://{SERVER}:{MEASUREMENT_TLS_PORT}"
 
 
@@ -94,6 +94,14 @@ def test_a_port_without_tls_is_a_failure(rig):
     line = measure(rig, "download", clear, kind="tcp", path="a", bytes=1000, whoami=False)
     assert line["failure"] == {"reason": "connect: tls: wrong version number", "retry": True}
     assert line["status"] == 1
+
+
+def test_a_certificate_of_another_authority_is_not_tried_again(rig):
+    _, server = rig
+    for ca, reason in (({}, "control channel: certificate: "), ({"ca_file": "/none.pem"}, "CA file /none.pem: ")):
+        stranger = {name: value for name, value in server.items() if name != "ca_file"} | ca
+        failure = measure(rig, "download", stranger, kind="tcp", path="a", bytes=1000, whoami=False)["failure"]
+        assert (failure["reason"].startswith(reason), failure["retry"]) == (True, False), failure
 
 
 def test_the_port_with_tls_serves_no_session_in_the_clear(rig):

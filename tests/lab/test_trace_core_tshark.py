@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import select
-import shutil
 import statistics
 import subprocess
 import sys
@@ -13,15 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from needed import lab_with
 from traced_download import CLIENT_2, MPTCP, SERVER_2, TCP, Traced, download
-from two_paths import why_not
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "unit" / "traces_core"))
 
 from reading import core, of, one, rows
 
-LACK = why_not() or (None if shutil.which("tshark") else "tshark is missing (./kit test unpacks it)")
-pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
+pytestmark = lab_with("tshark")
 FIELDS = (
     "frame.number", "tcp.stream", "tcp.srcport", "tcp.len", "tcp.analysis.ack_rtt", "tcp.analysis.bytes_in_flight",
     "tcp.analysis.retransmission", "mptcp.stream", "mptcp.rawdsn64", "tcp.analysis.acks_frame", "tcp.flags.fin",

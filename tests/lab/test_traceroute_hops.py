@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -10,14 +9,11 @@ from typing import Any
 
 import pytest
 import rated_links
+from needed import lab_with
 from run_experiment import run
-from two_paths import Lab, Space, why_not
+from two_paths import Lab, Space
 
-pytestmark = [
-    pytest.mark.lab,
-    pytest.mark.skipif(why_not() is not None, reason=str(why_not())),
-    pytest.mark.skipif(shutil.which("nft") is None, reason="nft is not installed"),
-]
+pytestmark = lab_with("nft")
 NET = "192.88.99"
 """A block that nobody uses any more: routers with private addresses are not compared."""
 SERVER = f"{NET}.50"

@@ -48,10 +48,10 @@ def kit(influxd: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kit
         yield running
 
 
-def traces(kit: KitOnRig, action: str = "status") -> dict[str, Any]:
+def traces(kit: KitOnRig) -> dict[str, Any]:
     """What the collector says, when it is there to say it."""
     with contextlib.suppress(NoCollectorError):
-        for told in ask(kit.probe / "status.sock", {"op": "traces", "action": action}, 10.0):
+        for told in ask(kit.probe / "status.sock", {"op": "traces", "action": "status"}, 10.0):
             return told
     return {"traces": {"waiting": None, "aside": None, "kept": None, "now": None, "said": None}}
 

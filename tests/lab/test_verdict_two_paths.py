@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shutil
 import socket
 import threading
 from collections.abc import Iterator
@@ -13,47 +12,27 @@ from typing import Any
 
 import pytest
 from download_server import Behaviour, Endpoint
-from real_endpoint import RealEndpoint
-from run_experiment import Serving, asked, run, start
-from two_paths import SERVER, Lab, lab, up, why_not
+from needed import lab_with
+from real_endpoint import Measured, measured
+from run_experiment import start
+from two_paths import SERVER, lab, up
 
-pytestmark = [
-    pytest.mark.lab,
-    pytest.mark.skipif(why_not() is not None, reason=str(why_not())),
-    pytest.mark.skipif(shutil.which("nft") is None, reason="nft is not installed"),
-]
+pytestmark = lab_with("nft")
 CHAIN = "nft 'add table ip t; add chain ip t c { type filter hook prerouting priority -300; }'"
 INPUT = "nft 'add chain ip t i { type filter hook input priority 0; }'"
 
 
-class Judged:
-    def __init__(self, made: Lab, folder: Path, endpoint: RealEndpoint) -> None:
-        self.lab, self.folder, self.endpoint = made, folder, endpoint
-
-    def middlebox(self, *rules: str) -> None:
-        self.lab.server.run(CHAIN)
-        for rule in rules:
-            self.lab.server.run(f"nft 'add rule ip t c {rule}'")
-
-    def parameters(self, endpoint: Serving | None = None, **more: Any) -> dict[str, Any]:
-        own = {"join_wait_s": 2.5, "control_timeout_s": 10, "bytes": 200_000, **more}
-        return asked(self.folder, endpoint or self.endpoint, **own)
-
-    def judge(self, status: int = 0, **more: Any) -> dict[str, Any]:
-        found = run(self.lab, "verdict", self.parameters(**more))
-        assert found["status"] == status, found["failure"]
-        return found
-
-
 @pytest.fixture
-def judged(tmp_path: Path) -> Iterator[Judged]:
-    with lab() as made:
+def judged(tmp_path: Path) -> Iterator[Measured]:
+    with lab() as made, measured(made, tmp_path, join_wait_s=2.5, control_timeout_s=10, bytes=200_000) as judged:
         up(made)
-        endpoint = made.server.inside(lambda: RealEndpoint(tmp_path))
-        try:
-            yield Judged(made, tmp_path, endpoint)
-        finally:
-            endpoint.close()
+        yield judged
+
+
+def middlebox(judged: Measured, *rules: str) -> None:
+    judged.lab.server.run(CHAIN)
+    for rule in rules:
+        judged.lab.server.run(f"nft 'add rule ip t c {rule}'")
 
 
 def told(found: dict[str, Any], path: str, role: str) -> tuple[str, str | None]:
@@ -62,7 +41,7 @@ def told(found: dict[str, Any], path: str, role: str) -> tuple[str, str | None]:
 
 
 def test_nothing_between_is_native_in_both_roles(judged):
-    found = judged.judge()
+    found = judged.run("verdict")
     for path in "ab":
         assert told(found, path, "primary") == ("native", None)
         assert told(found, path, "join") == ("native", None)
@@ -73,8 +52,8 @@ def test_nothing_between_is_native_in_both_roles(judged):
 
 
 def test_options_stripped_from_the_syn(judged):
-    judged.middlebox("iifname tmp5-as tcp flags syn reset tcp option mptcp")
-    found = judged.judge()
+    middlebox(judged, "iifname tmp5-as tcp flags syn reset tcp option mptcp")
+    found = judged.run("verdict")
     assert told(found, "a", "primary") == ("stripped", "syn")
     assert told(found, "a", "join") == ("stripped", "syn or syn-ack")
     assert told(found, "b", "primary") == ("native", None)
@@ -86,29 +65,29 @@ def test_options_stripped_from_the_answer(judged):
     judged.lab.server.run(
         "nft 'add rule ip t o oifname tmp5-bs tcp flags & (syn|ack) == (syn|ack) reset tcp option mptcp'"
     )
-    found = judged.judge()
+    found = judged.run("verdict")
     assert told(found, "b", "primary") == ("stripped", "syn-ack")
     assert told(found, "b", "join")[0] == "stripped"
     assert told(found, "a", "primary") == ("native", None)
 
 
 def test_options_stripped_from_the_data_are_a_fallback(judged):
-    judged.middlebox("iifname tmp5-as tcp flags & syn == 0 reset tcp option mptcp")
-    found = judged.judge()
+    middlebox(judged, "iifname tmp5-as tcp flags & syn == 0 reset tcp option mptcp")
+    found = judged.run("verdict")
     assert told(found, "a", "primary") == ("fallback", "data")
     assert found["result"]["paths"]["a"]["primary"]["seen"]["handshake"] is True
 
 
 def test_syns_with_options_that_get_no_answer_are_dropped(judged):
-    judged.middlebox("iifname tmp5-as tcp flags syn tcp option mptcp exists drop")
-    found = judged.judge()
+    middlebox(judged, "iifname tmp5-as tcp flags syn tcp option mptcp exists drop")
+    found = judged.run("verdict")
     assert told(found, "a", "primary") == ("dropped", "syn or syn-ack")
     assert told(found, "a", "join") == ("dropped", "syn or syn-ack")
 
 
 def test_a_path_that_is_down_is_unreachable(judged):
-    judged.middlebox("iifname tmp5-as drop")
-    found = judged.judge(connect_timeout_s=1)
+    middlebox(judged, "iifname tmp5-as drop")
+    found = judged.run("verdict", connect_timeout_s=1)
     assert told(found, "a", "primary") == ("unreachable", None)
     assert told(found, "b", "primary") == ("native", None)
 
@@ -119,7 +98,7 @@ def test_a_proxy_that_answers_for_the_server_is_found_at_the_syn(judged):
         judged.lab.server.run(
             f"nft 'add rule ip t n iifname tmp5-as tcp dport {judged.endpoint.measurement_port} redirect to :{port}'"
         )
-        found = judged.judge()
+        found = judged.run("verdict")
     assert told(found, "a", "primary") == ("stripped", "syn")
     assert found["result"]["paths"]["a"]["primary"]["seen"]["syns"] == [0, 0, 0]
     assert told(found, "a", "join")[0] in ("stripped", "reset")
@@ -128,7 +107,7 @@ def test_a_proxy_that_answers_for_the_server_is_found_at_the_syn(judged):
 def test_no_server_is_a_failure_with_what_was_seen(judged):
     port = judged.endpoint.measurement_port
     judged.lab.server.run(f"{CHAIN} && {INPUT} && nft 'add rule ip t i tcp dport {port} reject with tcp reset'")
-    found = judged.judge(status=1)
+    found = judged.run("verdict", status=1)
     assert found["failure"] == {"reason": "the server is reached over no path", "retry": True}
     assert told(found, "a", "primary")[0] == "unreachable"
 
@@ -139,7 +118,7 @@ def test_no_server_is_a_failure_with_what_was_seen(judged):
 def test_an_endpoint_that_misbehaves_is_told_and_never_waited_for(judged, then, detail):
     bad = judged.lab.server.inside(lambda: Endpoint(Behaviour(after=100_000, then=then)))
     try:
-        found = judged.judge(endpoint=bad, stall_s=1.5 if then == "stall" else 60)
+        found = judged.run("verdict", endpoint=bad, stall_s=1.5 if then == "stall" else 60)
     finally:
         bad.close()
     for path in "ab":
@@ -149,7 +128,7 @@ def test_an_endpoint_that_misbehaves_is_told_and_never_waited_for(judged, then, 
 
 
 def test_told_to_stop_it_says_what_it_has(judged):
-    judged.middlebox("iifname tmp5-bs drop")
+    middlebox(judged, "iifname tmp5-bs drop")
     process = start(judged.lab, "verdict", judged.parameters(connect_timeout_s=60))
     assert process.stdout is not None
     # started, then the first phase of two that come to an end or not
@@ -162,7 +141,7 @@ def test_told_to_stop_it_says_what_it_has(judged):
 
 
 @contextlib.contextmanager
-def proxy(judged: Judged) -> Iterator[int]:
+def proxy(judged: Measured) -> Iterator[int]:
     """Takes connections by TCP inside the server's namespace and makes its own, by TCP, to the endpoint."""
     listener = judged.lab.server.inside(lambda: socket.create_server(("", 0)))
     target = (SERVER, judged.endpoint.measurement_port)

@@ -3,4 +3,7 @@
 import sys
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[1] / folder) for folder in ("bench", "unit/ingest", "unit/report")]
+sys.path[:0] = [
+    str(Path(__file__).resolve().parents[1] / folder)
+    for folder in ("bench", "unit/ingest", "unit/publish", "unit/report")
+]

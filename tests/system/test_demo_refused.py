@@ -69,14 +69,6 @@ def test_kernel_without_multipath_tcp(tmp_path: Path) -> None:
     assert_refused(done, 3, "Multipath TCP")
 
 
-def test_no_room_on_the_disk(tmp_path: Path) -> None:
-    (tmp_path / "small").mkdir()
-    done = inside_mounts(
-        "mount -t tmpfs -o size=64m none small", "--duration", "60", "--out", "small/out", cwd=tmp_path
-    )
-    assert_refused(done, 2, "MB free", "--out")
-
-
 def test_not_root(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
     argv = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--", *DEMO, "--duration", "60"]

@@ -1,13 +1,18 @@
-"""Ctrl-C keeps what was measured; SIGKILL leaves nothing behind; two rehearsals side by side do not meet."""
+"""Ctrl-C keeps what was measured; SIGKILL leaves nothing behind; two rehearsals side by side do not meet; recorded drives are played."""
 
 import json
+import os
 import signal
 from pathlib import Path
 
 import pytest
-from rehearsals import end, processes_naming, started, wait_until
+from rehearsals import demo, end, processes_naming, started, wait_until
 
 pytestmark = pytest.mark.system
+
+NAMED = os.environ.get("TANDEM_SHARED")
+PLACES = [Path(NAMED)] if NAMED else [folder / "shared" for folder in Path(__file__).resolve().parents]
+DRIVES = next((place / "data/drives" for place in PLACES if (place / "data/drives").is_dir()), None)
 
 
 def test_ctrl_c_in_a_run_keeps_what_was_measured(tmp_path: Path) -> None:
@@ -54,3 +59,15 @@ def test_two_side_by_side(tmp_path: Path) -> None:
         printed, errors = process.communicate(timeout=600)
         assert process.returncode == 0, printed + errors
         assert json.loads((out / "summary.json").read_text())["records"]["lost"] == 0
+
+
+def test_recorded_drives_are_played_as_the_two_operators(tmp_path: Path) -> None:
+    if DRIVES is None:
+        pytest.skip("no recorded drives beside the checkout (TANDEM_SHARED names the folder that holds data/drives)")
+    a, b = (DRIVES / f"drive-download-{side}.csv" for side in "ab")
+    done = demo("--replay", str(a), str(b), "--duration", "30", "--out", str(tmp_path / "out"), cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["records"]["lost"] == 0
+    assert summary["runs"]
+    assert summary["duration_s"] == 30

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from rehearsals import demo, processes_naming
 
-from tandem_bench.modem.setup import made_up_imei
 from tandem_bench.rig.rights import Owner
 
 pytestmark = pytest.mark.system
@@ -115,13 +114,6 @@ def test_report_can_be_made_again_from_what_was_kept(rehearsed: Rehearsed) -> No
 
 def test_output_ends_with_the_reports_path(rehearsed: Rehearsed) -> None:
     assert rehearsed.done.stdout.strip().splitlines()[-1].strip() == f"report: {rehearsed.root / 'report.html'}"
-
-
-def test_no_identity_of_a_modem_is_recorded(rehearsed: Rehearsed) -> None:
-    known = [made_up_imei(f"Operator {operator}", 3).encode() for operator in "AB"]
-    left = [file for file in rehearsed.root.rglob("*") if file.is_file() and not file.is_symlink()]
-    assert len(left) > 20
-    assert [str(file) for file in left if any(imei in file.read_bytes() for imei in known)] == []
 
 
 def test_nothing_is_left_running(rehearsed: Rehearsed) -> None:

@@ -163,15 +163,6 @@ def test_rates_upwards_are_those_shaped_to(campaign: Campaign) -> None:
             assert 0 < alone <= 2 * asked, (path, alone)
 
 
-def test_the_report_is_drawn_again_from_the_folder(campaign: Campaign, tmp_path: Path) -> None:
-    out = str(tmp_path / "again.html")
-    argv = [sys.executable, "-m", "tandem_server", "report", str(campaign.folder), "--out", out]
-    again = subprocess.run(argv, capture_output=True, text=True, timeout=300, check=False)
-    assert again.returncode == 0, again.stderr
-    told = json.loads((tmp_path / "figures" / "figures.json").read_text())
-    assert {f["name"] for f in told if f["drawn"]} == set(campaign.told["drawn"])
-
-
 def test_it_is_small_and_leaves_nothing_running(campaign: Campaign) -> None:
     size = sum(f.stat().st_size for f in campaign.folder.rglob("*") if f.is_file())
     assert size < 300e6

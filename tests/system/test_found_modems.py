@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from targets.available import lacks, made
+from targets.available import NEEDED, made
 from targets.root_folder import RootFolder, laid
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit/modem"))
@@ -33,8 +33,8 @@ pytestmark = [
     pytest.mark.system,
     pytest.mark.slow,
     pytest.mark.timeout(2400),
+    NEEDED,
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root"),
-    pytest.mark.skipif(lacks() is not None, reason=str(lacks())),
 ]
 
 

@@ -10,6 +10,7 @@ import time
 import pytest
 from a_second import PER_SECOND, Timed, a_second
 from faulty_proxy import FAULTS, FaultyProxy
+from rehearsals import wait_until
 from serve_on_loopback import Server, await_ready, end, lay_out, start
 
 from tandem.export import Exporter, GatewayAddress, PendingManifests, batches, exporter, paths, sending
@@ -36,13 +37,6 @@ def server(tmp_path):
     await_ready(process, "endpoint")
     yield Server(folder, *ports, process, (folder / "token").read_text().strip())
     assert end(process) == 0
-
-
-def until(condition, what, seconds=200.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {what}"
-        time.sleep(0.02)
 
 
 def stored(server):
@@ -94,10 +88,10 @@ def test_a_day_without_the_server_arrives_once_and_freshest_first(server, tmp_pa
         backlog = spool.counts().pending
         assert backlog == STEPS * PER_SECOND
         assert len(list((tmp_path / "spool").glob("*.sqlite"))) >= 2
-        until(lambda: sender.state.trouble is not None, "the exporter noticed")
+        wait_until(lambda: sender.state.trouble is not None, 200, "the exporter noticed")
         proxy.away = False
         began = time.monotonic()
-        until(lambda: spool.counts().pending == 0, "the spool is empty")
+        wait_until(lambda: spool.counts().pending == 0, 200, "the spool is empty")
         elapsed = time.monotonic() - began
         assert sender.stop(30.0)
         spool.flush()

@@ -14,18 +14,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from targets.available import lacks, made
+from targets.available import NEEDED, made
 from targets.root_folder import RootFolder, laid
 
-ANSIBLE = Path(__file__).parents[2] / "ansible"
 ROLE = "packages : "
 NONE = ROLE + "Fetch lists where there are none, and from a changed archive"
 OLD = ROLE + "Fetch old lists anew"
 pytestmark = [
     pytest.mark.system,
     pytest.mark.timeout(1200),
+    NEEDED,
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root"),
-    pytest.mark.skipif(lacks() is not None, reason=str(lacks())),
 ]
 
 

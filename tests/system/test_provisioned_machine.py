@@ -10,19 +10,14 @@ from collections.abc import Iterator
 import pytest
 from targets import faults, kept, plugged, provisioned, upgrade
 from targets import story as stories
-from targets.available import lacks
+from targets.available import NEEDED
 from targets.available import made as sources
 from targets.disk import Disk
 from targets.ground import PROBE
 from targets.story import KIT, Story
 from targets.vm_target import VmTarget, vm_target
 
-pytestmark = [
-    pytest.mark.system,
-    pytest.mark.slow,
-    pytest.mark.timeout(4800),
-    pytest.mark.skipif(lacks() is not None, reason=str(lacks())),
-]
+pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(4800), NEEDED]
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import sys
 
 import pytest
 from targets import printed
-from targets.available import lacks
+from targets.available import NEEDED
 from targets.available import made as sources
 from targets.desk import Desk, desk
 from targets.vm_target import REPOSITORY
@@ -19,12 +19,7 @@ from targets.vm_target import REPOSITORY
 PAGE = (REPOSITORY / "docs/quickstart.md").read_text(encoding="utf-8")
 COMMANDS = printed.commands(PAGE)
 
-pytestmark = [
-    pytest.mark.system,
-    pytest.mark.slow,
-    pytest.mark.timeout(3600),
-    pytest.mark.skipif(lacks() is not None, reason=str(lacks())),
-]
+pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(3600), NEEDED]
 
 
 @pytest.fixture(scope="module")

@@ -16,12 +16,7 @@ from typing import Any
 import pytest
 from vm import machine
 
-pytestmark = [
-    pytest.mark.system,
-    pytest.mark.slow,
-    pytest.mark.timeout(4800),
-    pytest.mark.skipif(machine.lacks() is not None, reason=str(machine.lacks())),
-]
+pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(4800), machine.NEEDED]
 PROGRAMS = machine.REPOSITORY / "ansible/roles/base/files"
 SCENE = (machine.REPOSITORY / "tests/system/vm/scene_read_only.py").read_text()
 STARTS = ("set up", "first", "second", "writable", "last", "as before")

@@ -10,17 +10,12 @@ import jinja2
 import pytest
 from targets import story as stories
 from targets import upgrade
-from targets.available import lacks
+from targets.available import NEEDED
 from targets.available import made as sources
 from targets.ground import PROBE
 from targets.story import Story
 
-pytestmark = [
-    pytest.mark.system,
-    pytest.mark.slow,
-    pytest.mark.timeout(1200),
-    pytest.mark.skipif(lacks() is not None, reason=str(lacks())),
-]
+pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(1200), NEEDED]
 FILES = upgrade.ROLES / "collector/files"
 COLLECTOR = """#!/usr/bin/python3
 import json, os, pathlib, socket, sys, time

@@ -9,17 +9,12 @@ from pathlib import Path
 
 import pytest
 from targets import story as stories
-from targets.available import lacks, made
+from targets.available import NEEDED, made
 from targets.ground import PROBE
 from targets.story import Story
 
 jinja2 = pytest.importorskip("jinja2", reason="pip install -r requirements/provision.txt")
-pytestmark = [
-    pytest.mark.system,
-    pytest.mark.slow,
-    pytest.mark.timeout(900),
-    pytest.mark.skipif(lacks() is not None, reason=str(lacks())),
-]
+pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(900), NEEDED]
 ROLE = Path(__file__).parents[2] / "ansible/roles/wireguard_client"
 UNITS = "/etc/systemd/system"
 ADDRESS = "ip -json address show dev wg-tandem | grep -o '10[.]87[.]0[.][0-9]*'"

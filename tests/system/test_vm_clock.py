@@ -22,12 +22,7 @@ from vm import machine
 from tandem.schema.metrics import MEASUREMENTS
 from tandem_server.store import StoreStartError
 
-pytestmark = [
-    pytest.mark.system,
-    pytest.mark.slow,
-    pytest.mark.timeout(2500),
-    pytest.mark.skipif(machine.lacks() is not None, reason=str(machine.lacks())),
-]
+pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(2500), machine.NEEDED]
 SCENE = (machine.REPOSITORY / "tests" / "system" / "vm" / "scene_clock.py").read_text()
 ROW = {
     "rat": "LTE", "registered": True, "rsrp_dbm": -92.0, "rsrq_db": -9.0, "sinr_db": 14.0, "rssi_dbm": -63.0,

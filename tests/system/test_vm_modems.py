@@ -9,12 +9,7 @@ from typing import Any
 import pytest
 from vm import machine
 
-pytestmark = [
-    pytest.mark.system,
-    pytest.mark.slow,
-    pytest.mark.timeout(3700),
-    pytest.mark.skipif(machine.lacks() is not None, reason=str(machine.lacks())),
-]
+pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(3700), machine.NEEDED]
 SCENE = str(machine.REPOSITORY / "tests" / "system" / "vm" / "scene_modems.py")
 BELONGS = {"a": ("192.168.8.100", "00101"), "b": ("192.168.9.100", "00102")}
 """What each slot's modem gives by DHCP, and its operator."""

@@ -4,12 +4,7 @@ its own paths (``tests/lab/test_shaping.py``)."""
 import pytest
 from vm import machine
 
-pytestmark = [
-    pytest.mark.system,
-    pytest.mark.slow,
-    pytest.mark.timeout(2500),
-    pytest.mark.skipif(machine.lacks() is not None, reason=str(machine.lacks())),
-]
+pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(2500), machine.NEEDED]
 CHECK = machine.REPOSITORY / "tests" / "system" / "netem_link.py"
 SHAPING = machine.REPOSITORY / "tests" / "lab" / "test_shaping.py"
 CHECKS = 7

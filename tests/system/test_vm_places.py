@@ -11,12 +11,7 @@ import pytest
 from vm import machine
 from vm.leds import QEMU
 
-pytestmark = [
-    pytest.mark.system,
-    pytest.mark.slow,
-    pytest.mark.timeout(2500),
-    pytest.mark.skipif(machine.lacks() is not None, reason=str(machine.lacks())),
-]
+pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(2500), machine.NEEDED]
 ROLE = machine.REPOSITORY / "ansible/roles/modems"
 TANDEM = machine.REPOSITORY / "ansible/roles/tandem"
 LAMP = machine.REPOSITORY / "ansible/roles/status_led"

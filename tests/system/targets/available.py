@@ -7,12 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from targets.play import program
 from targets.vm_target import REPOSITORY
 
 FOLDER = REPOSITORY / "build" / "targets"
 MAKER = Path(__file__).with_name("make.py")
-MEND = "./kit test tests/system/test_targets.py"
+MEND = "./kit test tests/system/test_release_booted.py"
 
 
 def lacks() -> str | None:
@@ -25,6 +26,9 @@ def lacks() -> str | None:
     return (
         None if any(FOLDER.glob("*/whole")) else f"the targets are not made; mend: {MEND} makes them, or says why not"
     )
+
+
+NEEDED = pytest.mark.skipif(lacks() is not None, reason=str(lacks()))
 
 
 def made() -> Path:

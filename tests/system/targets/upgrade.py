@@ -1,4 +1,4 @@
-"""Other releases of the collector: one whose installation or trial a power cut interrupts, and ones that do not measure."""
+"""Other releases of the collector: one whose installation or trial a power cut interrupts, and a configuration that does not measure."""
 
 from __future__ import annotations
 
@@ -22,13 +22,15 @@ ROLES = REPOSITORY / "ansible/roles"
 HOME = Path("/opt/tandem")
 
 
-def wheel(folder: Path, version: str, *changes: tuple[str, str, str]) -> Path:
-    """This checkout's collector under another version, as the playbook builds it. ``changes``: file below src, text, other text."""
+def wheel(folder: Path, version: str) -> Path:
+    """This checkout's collector under another version, as the playbook builds it."""
     source = folder / version / "collector"
     shutil.copytree(REPOSITORY / "collector", source, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
-    changes = (("../pyproject.toml", '\nversion = "0.1.0"', f'\nversion = "{version}"'), *changes)
-    for file, text, other in (*changes, ("tandem/__init__.py", '"0.1.0"', f'"{version}"')):
-        path = source / "src" / file
+    for file, text, other in (
+        ("pyproject.toml", '\nversion = "0.1.0"', f'\nversion = "{version}"'),
+        ("src/tandem/__init__.py", '"0.1.0"', f'"{version}"'),
+    ):
+        path = source / file
         assert path.read_text().count(text) == 1, file
         path.write_text(path.read_text().replace(text, other))
     argv = ["sh", ROLES / "tandem/files/build-wheels", folder / "wheels", sys.executable, "", source]

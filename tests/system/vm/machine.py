@@ -19,6 +19,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 REPOSITORY = Path(__file__).resolve().parents[3]
 FOLDER = REPOSITORY / "build" / "vm"
 ACCELERATOR = "TANDEM_VM_ACCEL"
@@ -63,6 +65,9 @@ def lacks() -> str | None:
         if shutil.which("qemu-system-x86_64")
         else "qemu-system-x86_64 not found; mend: ./kit test tests/system/test_vm_modems.py"
     )
+
+
+NEEDED = pytest.mark.skipif(lacks() is not None, reason=str(lacks()))
 
 
 @functools.cache

@@ -1,14 +1,12 @@
 """Mobility classes by how often events came: the fit, what leaving one out says of it, and each run's window, by hand."""
 
-from __future__ import annotations
-
 import itertools
 import random
 
 import pytest
 
 from tandem_server.analysis.papers.mobility_class import Classifier, Fit, as_json, fit, from_json
-from tandem_server.analysis.run_classes import LABELLED, PLAYED, Judged, run_classes
+from tandem_server.analysis.run_classes import LABELLED, PLAYED, Judged, Times, run_classes
 
 POLLED = (0.0, 1800.0)
 
@@ -24,11 +22,6 @@ def test_the_threshold_between_low_and_high_speed():
     # 8.5 lies among the other class: it is judged wrong when it is left out.
     wrong = fit({"low": [1.0, 2.0, 3.0, 8.5], "high": [7.0, 8.0, 9.0]})
     assert (wrong.accuracy, wrong.confusion) == (pytest.approx(6 / 7), ((3, 1), (0, 3)))
-
-
-def test_three_classes():
-    found = fit({"static": [0.0, 0.0, 1.0], "low": [4.0, 5.0, 6.0], "high": [9.0, 10.0, 11.0]})
-    assert found == (Classifier(("static", "low", "high"), (2.5, 7.5)), 1.0, 9, ((3, 0, 0), (0, 3, 0), (0, 0, 3)))
 
 
 def test_no_other_bounds_have_fewer_errors():
@@ -70,7 +63,7 @@ def walk_and_drive():
 def test_a_campaign_with_labelled_runs_is_fitted_on_them():
     spans, events = walk_and_drive()
     runs = {f"r{n}": span for n, span in enumerate(spans)}
-    found = run_classes(events, POLLED, spans, [], runs)
+    found = run_classes(Times(events, POLLED, spans, [], runs))
     assert (
         found.fitted_on.removeprefix("6 windows of about 300 s of "),
         found.fit.classifier.bounds,
@@ -87,7 +80,7 @@ def test_a_campaign_with_labelled_runs_is_fitted_on_them():
 def test_a_runs_window_is_five_minutes_about_it_but_not_into_runs_of_another_label():
     runs = {"walk": (280.0, 290.0, "low"), "drive": (310.0, 320.0, "high"), "free": (600.0, 610.0, None)}
     given = Fit(Classifier(("low", "high"), (10.0,)), None, 0, ((0, 0), (0, 0))), "given: elsewhere"
-    found = run_classes([100.0, 200.0, 295.0, 312.0, 700.0], POLLED, [], [], runs, given)
+    found = run_classes(Times([100.0, 200.0, 295.0, 312.0, 700.0], POLLED, [], [], runs), given)
     # Walk: 135 to 310, of 200 and 295; drive: 290 to 465, of 295 and 312; free: 455 to 755, of 700.
     rates = [found.runs[run].per_five_minutes for run in runs]
     assert rates == [pytest.approx(2 * 300 / 175), pytest.approx(2 * 300 / 175), pytest.approx(1.0)]
@@ -96,12 +89,12 @@ def test_a_runs_window_is_five_minutes_about_it_but_not_into_runs_of_another_lab
 
 def test_without_labels_what_the_bench_played_and_without_that_it_says_so():
     spans, events = walk_and_drive()
-    assert run_classes(events, POLLED, [], spans, {}).fitted_on.endswith(PLAYED)
-    assert run_classes(events, POLLED, spans[:1], spans, {}).fitted_on.endswith(PLAYED)
+    assert run_classes(Times(events, POLLED, [], spans, {})).fitted_on.endswith(PLAYED)
+    assert run_classes(Times(events, POLLED, spans[:1], spans, {})).fitted_on.endswith(PLAYED)
     # One span of each class: windows of a minute, five each.
-    short = run_classes(events, POLLED, spans[:2], spans, {})
+    short = run_classes(Times(events, POLLED, spans[:2], spans, {}))
     assert (short.fitted_on, short.fit.judged) == (f"10 windows of about 60 s of {LABELLED}", 10)
-    bare = run_classes(events, POLLED, [], [], {"r": (0.0, 10.0, None)})
+    bare = run_classes(Times(events, POLLED, [], [], {"r": (0.0, 10.0, None)}))
     assert (bare.fit, bare.runs["r"].mobility) == (None, None)
     assert "no fit was given (report --mobility FILE)" in bare.accuracy_text()
-    assert run_classes([], None, spans, [], {"r": (0.0, 10.0, None)}).runs["r"] == Judged(None, None)
+    assert run_classes(Times([], None, spans, [], {"r": (0.0, 10.0, None)})).runs["r"] == Judged(None, None)

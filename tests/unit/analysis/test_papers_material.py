@@ -1,7 +1,5 @@
 """What a run's manifest becomes for the figures: gaps between paths, loss, queueing delay, classes and spans, by hand."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +11,15 @@ from tandem_server.analysis.papers.capture_bins import bins_of_capture
 from tandem_server.analysis.papers.material import Bins, Material, Span, _joined
 from tandem_server.analysis.papers.measured import Setting
 from tandem_server.analysis.papers.network_events import NetworkEvent
+from tandem_server.analysis.papers.series import (
+    around,
+    by_second,
+    differences,
+    means,
+    of_operators,
+    summed,
+    utilisation,
+)
 from tandem_server.analysis.recorded import SubflowSeries
 from tandem_server.analysis.tables.facts import gather
 from tandem_server.report.figures.papers.mohan_3_classes import _whole
@@ -27,53 +34,39 @@ def facts(**manifest):
     return one
 
 
-@pytest.mark.parametrize(
-    ("roles", "shape", "rtt", "loss"),
-    [
+def test_by_how_much_path_2_was_made_worse():
+    one, lossy = {"path1": "a", "path2": "b"}, {"down_loss_percent": 0.1}
+    slow = {"a": {"rtt_ms": 20}, "b": {"rtt_ms": 50}}
+    rows = [
         ({}, {}, 0, 0),
-        ({}, {"a": {"rtt_ms": 20}, "b": {"rtt_ms": 50}}, 30, 0),
-        ({"path1": "b", "path2": "a"}, {"a": {"rtt_ms": 20}, "b": {"rtt_ms": 50}}, -30, 0),
-        (
-            {"path1": "a", "path2": "b"},
-            {"a": {"down_loss_percent": 0.1}, "b": {"down_loss_percent": 0.1, "rtt_ms": 50}},
-            50,
-            0,
-        ),
-        ({"path1": "a", "path2": "b"}, {"b": {"down_loss_percent": 15}}, 0, 15),
+        ({}, slow, 30, 0),
+        ({"path1": "b", "path2": "a"}, slow, -30, 0),
+        (one, {"a": lossy, "b": {**lossy, "rtt_ms": 50}}, 50, 0),
+        (one, {"b": {"down_loss_percent": 15}}, 0, 15),
         ({}, {"b": {"rtt_ms": "much"}}, 0, 0),
-    ],
-)
-def test_by_how_much_path_2_was_made_worse(roles, shape, rtt, loss):
-    of = setting(roles, shape)
-    assert (of.rtt_gap_ms(), of.loss_gap_percent()) == (rtt, loss)
-
-
-def test_one_path_has_no_gap():
+    ]
+    told = [setting(roles, shape) for roles, shape, *_ in rows]
+    gaps = [(of.rtt_gap_ms(), of.loss_gap_percent()) for of in told]
+    assert gaps == [(rtt, loss) for *_, rtt, loss in rows]
     assert setting(paths=("a",)).rtt_gap_ms() is None
 
 
 def test_a_download_of_two_paths():
+    def flow(path, count, share, rtt, **more):
+        return {"path": path, "bytes": count, "share": share, "rtt_ms_median": rtt, **more}
+
     flows = [
-        {
-            "path": "a",
-            "bytes": 750,
-            "share": 0.75,
-            "rtt_ms_median": 40.0,
-            "handshake_rtt_ms": 30.0,
-            "bytes_retrans": 250,
-        },
-        {"path": "b", "bytes": 150, "share": 0.15, "rtt_ms_median": 80.0, "bytes_retrans": 0},
-        {"path": "b", "bytes": 100, "share": 0.10, "rtt_ms_median": 99.0},
+        flow("a", 750, 0.75, 40.0, handshake_rtt_ms=30.0, bytes_retrans=250),
+        flow("b", 150, 0.15, 80.0, bytes_retrans=0),
+        flow("b", 100, 0.10, 99.0),
     ]
     sender = {"connections": [{"subflows": [{"path": "a", "rtt_ms_min": 30.0}, {"path": "b", "rtt_ms_min": 60.0}]}]}
     run = facts(kind="mptcp", paths=["a", "b"], result={"goodput_bit_per_s": 8e6, "subflows": flows, "sender": sender})
     d = measured.download(setting(), run)
-    assert d.shares == {"a": 0.75, "b": 0.25}
-    assert d.loss == {"a": 0.25, "b": 0.0}
+    assert (d.shares, d.loss) == ({"a": 0.75, "b": 0.25}, {"a": 0.25, "b": 0.0})
     assert d.rtt() == pytest.approx(0.75 * 40 + 0.25 * 80)
     assert d.queueing_ms() == pytest.approx(0.75 * 10 + 0.25 * 20)
-    assert d.handshake_ms == {"a": 30.0}
-    assert d.primary == "a"
+    assert (d.handshake_ms, d.primary) == ({"a": 30.0}, "a")
 
 
 def test_what_a_result_does_not_tell_is_absent():
@@ -160,3 +153,56 @@ def test_bytes_in_flight_are_summed_before_their_median_is_taken():
     t, nothing = np.arange(3.0), np.full(3, np.nan)
     apart = [Bins("r", "a", t, np.array([0.0, 0, 9]), nothing), Bins("r", "b", t, np.array([9.0, 0, 0]), nothing)]
     assert _whole(apart) == {"r": 9}
+
+
+def series(operator: str | None, times: list[float], goodputs: list[float], rtts: list[float]) -> SubflowSeries:
+    return SubflowSeries(
+        "r", "1", "server", operator and operator.lower(), operator, *map(np.array, (times, goodputs, rtts))
+    )
+
+
+def test_seconds_are_means_and_those_in_which_one_subflow_is_silent_count_with_its_worse_round_trip():
+    assert by_second(np.array([0.1, 0.9, 1.0, 2.5]), np.array([1.0, 3.0, 5.0, np.nan])) == {0: 2.0, 1: 5.0}
+    assert means([(-0.6, 1.0), (-0.1, 2.0), (0.0, 3.0), (0.4, 5.0)], 0.5) == [(-0.75, 1.0), (-0.25, 2.0), (0.25, 4.0)]
+    a = dict.fromkeys(range(10), 50.0)
+    assert differences({"A": a, "B": {2: 60.0, 6: 900.0, 7: 80.0}}) == [10, 850, 850, 850, 850, 30, 30, 30]
+    assert differences({"A": {0: 50.0, 9: 50.0}, "B": {0: 60.0, 9: 70.0}}) == [10, 20]  # nothing is known of both
+    t, v = np.array([0.0, 5.0, 9.0, 12.0, 30.0]), np.array([1.0, 2.0, np.nan, 4.0, 5.0])
+    assert around(t, v, 10.0, 5.0, 5.0) == [(-5.0, 2.0), (2.0, 4.0)]
+
+
+def test_subflows_of_one_operator_add_up_and_the_least_rtt_counts():
+    found = [
+        series("A", [0.0], [4.0], [50.0]),
+        series("A", [0.5], [6.0], [40.0]),
+        series("B", [0.2], [1.0], [90.0]),
+        series(None, [0], [1], [1]),
+    ]
+    assert of_operators(found, "goodput_bit_per_s") == {"A": {0: 10.0}, "B": {0: 1.0}}
+    assert of_operators(found, "rtt_ms") == {"A": {0: 40.0}, "B": {0: 90.0}}
+    assert differences(of_operators(found, "rtt_ms")) == [50.0]
+    assert differences({"A": {0: 40.0}, "B": {1: 90.0}}) == [50.0]
+    assert differences({"A": {}, "B": {1: 90.0}}) == differences({}) == []
+
+
+def test_sums_are_taken_at_each_time_and_hold_over_gaps():
+    times, total = summed([
+        (np.array([0.0, 0.1, 0.2, 0.4]), np.array([10.0, 20.0, np.nan, 40.0])),
+        (np.array([0.3, 0.2]), np.array([7.0, 5.0])),
+        (np.array([0.0]), np.array([np.nan])),
+    ])  # fmt: skip
+    assert times.tolist() == [0, 0.1, 0.2, 0.3, 0.4]
+    assert total.tolist() == [10, 20, 25, 27, 40]
+    assert [len(column) for column in summed([])] == [0, 0]
+
+
+def test_utilisation_is_over_the_best_seconds():
+    found = {"A": {0: 8.0, 1: 0.0, 2: 5.0}, "B": {0: 2.0, 1: 5.0}}
+    # Sums 10, 5, 5; their 95 % quantile is 9.5.
+    assert utilisation(found, "A", "B") == [
+        pytest.approx((8 / 9.5, 2 / 9.5)),
+        pytest.approx((0, 5 / 9.5)),
+        pytest.approx((5 / 9.5, 0)),
+    ]
+    assert utilisation({}, "A", "B") == []
+    assert utilisation({"A": {0: 0.0}}, "A", "B") == []

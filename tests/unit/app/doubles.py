@@ -54,10 +54,10 @@ class FakePoll:
 class FakePoller:
     def __init__(self, path: PathConfig, _period_s: float, on_poll: Callable[[PollLike], None]) -> None:
         self.path, self.on_poll = path.name, on_poll
-        self.started = self.stopped = False
+        self.stopped = False
 
     def start(self) -> None:
-        self.started = True
+        pass
 
     def stop(self, timeout: float = 5.0) -> None:  # noqa: ARG002 the part's signature
         self.stopped = True
@@ -105,7 +105,6 @@ class FakePaths:
         self.removed = False
         self.rested: list[frozenset[str]] = []
         self.rests = True
-        self.left: list[int] = []
         self.refusal: str | None = None
         self.orders: list[tuple[str, bool, bool]] = []
 
@@ -130,10 +129,10 @@ class FakePaths:
         self.orders.append((name, backup, again))
 
     def leave(self, token: int) -> None:
-        self.left.append(token)
+        pass
 
-    def losses(self, token: int) -> list[SubflowLoss] | None:
-        return [{"path": "b", "at_monotonic_ns": 5, "back_after_ms": 21.5}] if token == 0x71D77677 else None
+    def losses(self, token: int) -> list[SubflowLoss] | None:  # noqa: ARG002 the part's signature
+        return None
 
     def remove(self) -> None:
         self.removed = True
@@ -170,6 +169,14 @@ class FakeCaptures:
 
     def of(self, interface: str, file: Path) -> CaptureLike:
         return FakeCapture(self, interface, file)
+
+
+def until(what: Callable[[], object], told: Callable[[], object] = lambda: None) -> None:
+    """``what`` is so, within a minute; ``told``: what is said if not."""
+    deadline = time.monotonic() + 60
+    while not what():
+        assert time.monotonic() < deadline, told()
+        time.sleep(0.005)
 
 
 class Rehearsal:
@@ -236,11 +243,8 @@ class Rehearsal:
         self._thread.start()
         return self
 
-    def until(self, what: Callable[[], bool], timeout_s: float = 60.0) -> None:
-        deadline = time.monotonic() + timeout_s
-        while not what():
-            assert time.monotonic() < deadline, self.supervisor.live.status()
-            time.sleep(0.01)
+    def until(self, what: Callable[[], object]) -> None:
+        until(what, self.supervisor.live.status)
 
     def until_sampled(self) -> None:
         """All that ``fake_experiment.py`` says before its end was heard: the last sample alone names a subflow 3."""

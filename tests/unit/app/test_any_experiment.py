@@ -2,19 +2,21 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
 import pytest
 from doubles import Rehearsal, manifests, points
-from good_config import GOOD
+from good_config import GOOD, good
 from https_gateway import Gateway
 
 from tandem.app.any_wish import any_wish
 from tandem.app.conditions import Conditions, ConditionsError
 from tandem.app.config import parse
-from tandem.app.plan import Wish, plan
+from tandem.app.plan import Wish, plan, wish_of, wish_of_request
 from tandem.app.registry import Registry
 from tandem.app.run_parameters import SETUP_S, deadline_of
 from tandem.app.status_socket import ask
@@ -57,48 +59,43 @@ def measured(collector: Rehearsal, **given: Any) -> list[dict[str, Any]]:
 
 def test_a_run_of_any_experiment_leaves_manifest_records_and_its_cost(tmp_path: Path, gateway: Gateway) -> None:
     collector = rehearsal(tmp_path, gateway).start()
-    answers = measured(collector, paths=["b", "a"], seed=2**31 + 7, parameters={"how": "well"})
-    assert answers[-1]["type"] == "done"
-    assert answers[-1]["ok"] is True
-    (row,) = answers[-1]["results"]
+    done = measured(collector, paths=["b", "a"], seed=2**31 + 7, parameters={"how": "well"})[-1]
+    assert (done["type"], done["ok"]) == ("done", True)
+    (row,) = done["results"]
     assert (row["experiment"], row["kind"], row["bytes"]) == ("steps", "any", 5)
     assert collector.stop()
     (manifest,) = manifests(tmp_path)
-    assert {**manifest["experiment"], "units": None} == {"name": "steps", "version": 3, "units": None}
-    assert manifest["experiment"]["units"]["bytes"] == "B"
+    assert read_manifest(json.dumps(gateway.manifests[manifest["id"]]), manifest["id"], "probe-1") == manifest
+    experiment, parameters, counts = manifest["experiment"], manifest["parameters"], manifest["records"]
+    assert (experiment["name"], experiment["version"], experiment["units"]["bytes"]) == ("steps", 3, "B")
     assert (manifest["kind"], manifest["pairing"], manifest["paths"]) == ("any", "single", ["b", "a"])
-    assert manifest["seed"] == 2**31 + 7
-    parameters = manifest["parameters"]
-    assert (parameters["seed"], parameters["how"]) == (7, "well")
+    assert (manifest["seed"], parameters["seed"], parameters["how"]) == (2**31 + 7, 7, "well")
     assert [p["name"] for p in parameters["paths"]] == ["b", "a"]
-    assert manifest["result"] is not None
     assert manifest["environment"]["further"]["result_faults"] == ["'colour' is not declared"]
-    assert manifest["records"]["phase"] == 2
-    assert manifest["records"]["broken"] == 2
-    assert (manifest["records"]["verdict"], manifest["records"]["run_begun"]) == (1, 1)
+    assert [counts[name] for name in ("phase", "broken", "verdict", "run_begun")] == [2, 2, 1, 1]
     assert "conditions" not in manifest
     usage = manifest["usage"]
-    assert usage["shared_by_pair"] is False
-    assert set(usage["paths"]) == {"a", "b"}
+    assert (set(usage["paths"]), usage["shared_by_pair"]) == ({"a", "b"}, False)
     assert usage["paths"]["b"] == {"received": 0, "sent": 0}  # there is no wwan1 here
-    assert read_manifest(json.dumps(gateway.manifests[manifest["id"]]), manifest["id"], "probe-1") == manifest
-    recorded = points(gateway)
-    assert [p.fields["number"] for p in recorded if p.measurement == "phase"] == [1, 2]
-    (connection,) = [p for p in recorded if p.measurement == "connection"]
+    recorded = {
+        kind: [p for p in points(gateway) if p.measurement == kind] for kind in {p.measurement for p in points(gateway)}
+    }
+    assert [p.fields["number"] for p in recorded["phase"]] == [1, 2]
+    (connection,), (verdict,), (begun,), (run,) = (
+        recorded[kind] for kind in ("connection", "verdict", "run_begun", "run")
+    )
     assert (connection.tags["kind"], connection.tags["path"]) == ("tcp", "b")
-    (verdict,) = [p for p in recorded if p.measurement == "verdict"]
-    assert {k: verdict.tags.get(k) for k in ("run", "path", "operator", "campaign")} == {
-        "run": manifest["id"], "path": "b", "operator": "B", "campaign": None
-    }  # fmt: skip
-    (begun,) = [p for p in recorded if p.measurement == "run_begun"]
-    assert (begun.fields["paths"], begun.fields["trigger"]) == ("b,a", "request")
-    assert begun.utc_ns is not None
-    (run,) = [p for p in recorded if p.measurement == "run"]
-    assert begun.utc_ns < (run.utc_ns or 0)
-    assert dict(begun.tags) == dict(run.tags)
+    assert [verdict.tags.get(tag) for tag in ("run", "path", "operator", "campaign")] == [
+        manifest["id"],
+        "b",
+        "B",
+        None,
+    ]
+    assert (begun.fields["paths"], begun.fields["trigger"], dict(begun.tags)) == ("b,a", "request", dict(run.tags))
+    assert 0 < (begun.utc_ns or 0) < (run.utc_ns or 0)
     assert (run.tags["experiment"], run.tags["kind"], run.fields["ok"]) == ("steps", "any", True)
     assert "connect_ms" not in run.fields  # an object in its result, a number in ours
-    assert {p.tags["path"] for p in recorded if p.measurement == "run_usage"} == {"a", "b"}
+    assert {p.tags["path"] for p in recorded["run_usage"]} == {"a", "b"}
 
 
 def test_the_phase_under_way_is_in_the_status_what_is_cancelled_is_kept_and_the_next_may_begin(
@@ -123,15 +120,6 @@ def test_the_phase_under_way_is_in_the_status_what_is_cancelled_is_kept_and_the_
     assert measured(collector, parameters={"how": "well"})[-1]["ok"] is True
     collector.stop()
     assert [m["failure"] for m in manifests(tmp_path)].count(None) == 1
-
-
-def test_a_deadline_ends_it(tmp_path: Path, gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tandem.app.run_parameters.SETUP_S", 0.0)
-    collector = rehearsal(tmp_path, gateway).start()
-    done = measured(collector, parameters={"how": "hang"}, deadline_s=1)[-1]
-    assert done["ok"] is False
-    assert done["results"][0]["failure"] == "not done after 1 s"
-    collector.stop()
 
 
 def test_the_experiment_is_told_its_deadline_and_without_one_its_own_counts(tmp_path: Path) -> None:
@@ -159,14 +147,33 @@ REFUSED = [
     ("download", {"paths": ["a"], "parameters": {"subflows": 4}}, "4 subflows take two paths, there is 1"),
     ("download", {"parameters": {"subflows": 3}}, "3 is not one of 1, 2, 4"),
     ("download", {"kind": "tcp", "path": "a", "parameters": {"subflows": 1}}, "is of MPTCP"),
+    ("download", {"pairing": "both"}, "is none of"),
+    ("download", {"pairing": 3}, "is none of"),
+    ("download", {"kind": "tcp"}, "needs its path"),
+    ("download", {"kind": "udp", "path": "a"}, "none of mptcp, tcp"),
+    ("download", {"kind": ["tcp"]}, "none of mptcp, tcp"),
+    ("download", {"kind": "tcp", "path": "z"}, "is no path"),
+    ("download", {"path": "a"}, "belongs to a single run"),
+    ("download", {"paths": ["a"], "kind": "tcp", "path": "b"}, "'b' is no path; known: a"),
+    ("download", {"paths": ["a"], "primary": "b"}, "'b' is no path; known: a"),
+    ("download", {"paths": []}, "no list of different names"),
+    ("download", {"paths": ["z"]}, "'z' is no path; known: a, b"),
+    ("download", {"kind": "tcp", "path": "a", "pairing": "sequential"}, "a pair has none"),
+    ("download", {"seconds": 1, "bytes": 1}, "not both"),
+    ("download", {"seconds": "long"}, "not a number"),
+    ("download", {"seconds": 1e9}, "above 3600"),
+    ("download", {"bytes": 0}, "below 1"),
+    ("download", {"speed": 1}, "unknown parameter"),
     ("steps", {"paths": ["a", "a"]}, "no list of different names"),
     ("steps", {"parameters": {"run": "x"}}, "'run' is the collector's to give"),
-    ("steps", {"parameters": {"how": "badly"}}, "'badly' is not one of well, fail, hang, order"),
+    ("steps", {"parameters": {"how": "badly"}}, "'badly' is not one of well, fail, hang"),
     ("steps", {"parameters": {"sizes": [{}]}}, "'label' is missing"),
     ("steps", {"parameters": []}, "parameters is no object"),
     ("steps", {"seed": -1}, "seed -1 is no whole number"),
     ("steps", {"deadline_s": "long"}, "deadline_s 'long' is no number"),
     ("steps", {"steering": "left"}, "steering 'left' is none of off, drop, handover, learned"),
+    ("steps", {"capture": "server"}, "capture 'server' is none of probe, both"),
+    ("download", {"capture": True}, "capture True is none of probe, both"),
     ("steps", {"steering": "drop", "paths": ["a"]}, "steering takes two paths, there is 1"),
     ("download", {"steering": "drop", "pairing": "simultaneous"}, "steering takes runs one after the other"),
     ("download", {"steering": "drop", "kind": "tcp", "path": "a"}, "steering is of MPTCP"),
@@ -193,19 +200,6 @@ def test_a_request_that_cannot_be_is_refused_with_the_reason(tmp_path: Path, gat
     assert wrong == []
 
 
-def test_what_the_machine_is_known_to_lack_is_refused_beforehand(tmp_path: Path, gateway: Gateway) -> None:
-    collector = Rehearsal(
-        tmp_path, gateway, own=OWN, parts={"lack": lambda wanted: f"no {'netem' if wanted else 'nothing'}"}
-    )
-    collector.start()
-    try:
-        with pytest.raises(ValueError, match="no netem"):
-            collector.supervisor.answers.request("steps", {"shape": {"a": {"up_delay_ms": 5}}})
-    finally:
-        collector.stop()
-    assert manifests(tmp_path) == []
-
-
 def test_what_cannot_be_made_is_a_recorded_failure(tmp_path: Path, gateway: Gateway) -> None:
     made = Made()
     made.lack = "delay and loss need netem, which this kernel has not"
@@ -219,21 +213,6 @@ def test_what_cannot_be_made_is_a_recorded_failure(tmp_path: Path, gateway: Gate
     assert read_manifest(json.dumps(gateway.manifests[manifest["id"]]), manifest["id"], "probe-1") == manifest
 
 
-def test_the_paths_that_are_not_the_pairs_rest_meanwhile(tmp_path: Path, gateway: Gateway) -> None:
-    collector = rehearsal(tmp_path, gateway).start()
-    for wish in (
-        {"paths": ["b"], "pairing": "simultaneous"},
-        {"kind": "tcp", "path": "b"},  # which has no subflows
-        {},
-    ):
-        collector.supervisor.answers.request("download", wish)
-        collector.until(lambda: not collector.supervisor.pairs.running)
-    assert collector.paths.rested == [frozenset({"a"}), frozenset()]
-    assert collector.stop()
-    found = manifests(tmp_path)
-    assert sorted(len(m["paths"]) for m in found) == [1, 1, 1, 1, 1, 2]
-
-
 def test_paths_that_cannot_be_left_out_are_a_recorded_failure(tmp_path: Path, gateway: Gateway) -> None:
     collector = rehearsal(tmp_path, gateway)
     collector.paths.rests = False
@@ -243,13 +222,6 @@ def test_paths_that_cannot_be_left_out_are_a_recorded_failure(tmp_path: Path, ga
     (manifest,) = manifests(tmp_path)
     assert manifest["failure"] == {"reason": "paths: a could not be left out within 5 s", "retry": True}
     assert collector.paths.rested[-1] == frozenset()
-
-
-def test_a_connection_whose_subflows_the_experiment_orders_is_left_to_it(tmp_path: Path, gateway: Gateway) -> None:
-    collector = rehearsal(tmp_path, gateway).start()
-    measured(collector, parameters={"how": "order"})
-    collector.stop()
-    assert collector.paths.left == [0x71D77677]
 
 
 def test_conditions_are_made_once_for_a_pair_told_of_each_run_and_undone(tmp_path: Path, gateway: Gateway) -> None:
@@ -268,6 +240,52 @@ def test_conditions_are_made_once_for_a_pair_told_of_each_run_and_undone(tmp_pat
     assert all(m["conditions"]["sysctl"]["net.ipv4.tcp_sack"]["before"] == "1" for m in found)
     assert all(m["parameters"]["stall_s"] == 3 for m in found)
     assert all(m["usage"]["shared_by_pair"] for m in found)
+
+
+# --- plans of paired runs
+
+CONFIG = good()
+
+
+def test_the_same_seed_and_number_give_the_same_order_and_primary() -> None:
+    wish = wish_of(CONFIG, "sequential", "request")
+    for number in range(5):
+        first, second = plan(CONFIG, wish, number), plan(CONFIG, wish, number)
+        assert [(r.kind, r.paths) for r in first.runs] == [(r.kind, r.paths) for r in second.runs]
+        assert first.seed == second.seed
+
+
+def test_order_and_primary_are_spread_over_many_pairs() -> None:
+    wish = wish_of(CONFIG, "sequential", "request")
+    orders: Counter[tuple[tuple[str, str], ...]] = Counter()
+    primaries: Counter[str] = Counter()
+    for number in range(600):
+        runs = plan(CONFIG, wish, number).runs
+        orders[tuple((r.kind, "-" if r.kind == "mptcp" else r.path) for r in runs)] += 1
+        primaries[next(r.path for r in runs if r.kind == "mptcp")] += 1
+    assert len(orders) == 6
+    assert min(orders.values()) > 60
+    assert min(primaries.values()) > 240
+
+
+def test_requests_become_wishes() -> None:
+    wish = wish_of_request(CONFIG, {"kind": "tcp", "path": "b", "bytes": 1000})
+    assert (wish.pairing, wish.kind, wish.path, wish.bytes, wish.seconds) == ("single", "tcp", "b", 1000, None)
+    planned = plan(CONFIG, wish, 3)
+    assert [(r.kind, r.paths) for r in planned.runs] == [("tcp", ("b",))]
+    wish = wish_of_request(CONFIG, {"kind": "mptcp", "path": "b", "seconds": 3})
+    assert plan(CONFIG, wish, 3).runs[0].paths == ("b", "a")
+    assert wish_of_request(CONFIG, {}).pairing == "sequential"
+    assert wish_of_request(CONFIG, {"pairing": "simultaneous"}).seconds == 8.0
+
+
+def test_a_pair_over_fewer_paths_than_there_are_has_no_run_over_the_others() -> None:
+    wish = wish_of_request(CONFIG, {"paths": ["b"]})
+    runs = plan(CONFIG, wish, 0).runs
+    assert sorted((r.kind, r.paths) for r in runs) == [("mptcp", ("b",)), ("tcp", ("b",))]
+    usual = replace(CONFIG, runs=replace(CONFIG.runs, primary="a"))
+    assert wish_of_request(usual, {"paths": ["b"]}).primary == "b"
+    assert wish_of_request(usual, {"paths": ["b", "a"]}).primary == "a"
 
 
 def test_who_wants_quiet_is_said_by_the_experiment_itself() -> None:

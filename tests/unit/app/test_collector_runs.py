@@ -1,6 +1,8 @@
 """The collector's runs, with doubles for modems, kernel and experiment: pairs, captures, manifests, failures."""
 
+import hashlib
 import json
+import struct
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,13 +12,16 @@ import pytest
 from doubles import Rehearsal, account, kinds, manifests, points
 from https_gateway import Gateway
 
+from tandem.app.config import Config
 from tandem.app.experiment_process import ExperimentProcess
 from tandem.app.status_socket import ask
 from tandem.cli.view.plain import summary
+from tandem_server.ingest.run_manifest import read_manifest
 
 
 def test_movement_starts_one_sequential_pair_with_manifests_and_captures(tmp_path: Path, gateway: Gateway) -> None:
-    collector = Rehearsal(tmp_path, gateway).start()
+    collector = Rehearsal(tmp_path, gateway)
+    collector.rewired(replace(collector.config, city="Davis")).start()
     collector.pollers["a"].poll(-95.0)
     collector.pollers["a"].poll(-70.0)  # moving
     collector.pollers["b"].poll(-95.0)  # still
@@ -30,23 +35,19 @@ def test_movement_starts_one_sequential_pair_with_manifests_and_captures(tmp_pat
     assert {m["pair"] for m in found} == {found[0]["pair"]}
     for m in found:
         assert gateway.manifests[m["id"]] == m
-        assert m["trigger"] == "mobility_start"
-        assert m["failure"] is None
-        assert m["result"] is not None
+        assert (m["trigger"], m["failure"], m["result"] is None) == ("mobility_start", None, False)
         assert m["experiment"] == {"name": "download", "version": 1}
         assert m["environment"]["experiment"] == {"scheduler": "default"}
+        assert m["environment"]["city"] == "Davis"
         assert m["modems"]["a"]["at_start"]["model"] == "EC25"
         assert {Path(f["name"]).name for f in m["files"]} == {f"{m['id']}-{p}.pcap" for p in m["paths"]}
         assert all((tmp_path / f["name"]).stat().st_size == f["bytes"] for f in m["files"])
-        assert m["records"]["connection"] == 3
-        assert m["records"]["subflow"] == 6
-        assert m["records"]["broken"] == 3
+        assert [m["records"][name] for name in ("connection", "subflow", "broken")] == [3, 6, 3]
         assert "token" not in json.dumps(m)
     runs = [p for p in points(gateway) if p.measurement == "run"]
     assert {p.tags["run"] for p in runs} == {m["id"] for m in found}
     assert all(p.fields["ok"] is True and p.fields["bytes"] == 1000 for p in runs)
-    assert len(account(tmp_path)["captures"]) == 4
-    assert collector.captures.running == []
+    assert (len(account(tmp_path)["captures"]), collector.captures.running) == (4, [])
 
 
 def test_a_simultaneous_pair_shares_its_captures(tmp_path: Path, gateway: Gateway) -> None:
@@ -81,26 +82,53 @@ def test_runs_go_on_without_a_capture_that_cannot_begin(tmp_path: Path, gateway:
 
 
 @pytest.mark.parametrize(
+    ("how", "why"),
+    [
+        ("captured", "refused: HTTP 429: full"),
+        ("crash", "no session was opened, or the run was cut off before it told of one"),
+    ],
+)
+def test_a_capture_that_the_server_did_not_make_is_in_manifest_and_records(
+    tmp_path: Path, gateway: Gateway, how: str, why: str
+) -> None:
+    collector = Rehearsal(tmp_path, gateway, how, on_mobility_start="sequential", capture="both").start()
+    collector.pollers["a"].poll(-70.0)
+    gateway.until(lambda: len(gateway.manifests) == 3)
+    collector.stop()
+    for told in manifests(tmp_path):
+        (entry,) = told["server_captures"]
+        assert (entry["name"], entry["why"]) == (None, why)
+        assert told["environment"]["captures"]["ends"] == "both"
+        assert "server_captures" not in told["environment"]["further"]
+        assert read_manifest(json.dumps(told), told["id"], "probe-1") == told
+        assert (told["failure"] is None) == (how == "captured")
+    events = [p for p in points(gateway) if p.measurement == "event" and p.tags["kind"] == "capture_missing"]
+    assert len(events) == (3 if how == "captured" else 0)  # a run that failed says so itself
+    assert all(str(p.fields["detail"]).endswith(f": the server's capture: {why}") for p in events)
+
+
+def test_where_the_server_was_not_asked_nothing_is_told_of_it(tmp_path: Path, gateway: Gateway) -> None:
+    collector = Rehearsal(tmp_path, gateway, "captured").start()
+    collector.pollers["a"].poll(-70.0)
+    gateway.until(lambda: len(gateway.manifests) == 3)
+    collector.stop()
+    assert all("server_captures" not in told for told in manifests(tmp_path))
+    assert kinds(gateway)["capture_missing"] == 0
+
+
+@pytest.mark.parametrize(
     ("how", "reason"),
     [("failure", "connect: timeout"), ("crash", "status 9: no such thing as luck"), ("nonsense", "break the schema")],
 )
 def test_failure_is_a_result(tmp_path: Path, gateway: Gateway, how: str, reason: str) -> None:
     collector = Rehearsal(tmp_path, gateway, how).start()
-    answers = list(
-        ask(
-            tmp_path / "status.sock",
-            {"op": "start", "experiment": "download", "parameters": {"kind": "tcp", "path": "b"}},
-        )
-    )
-    assert answers[0]["type"] == "accepted"
-    assert answers[-1]["type"] == "done"
-    assert answers[-1]["ok"] is False
+    wanted = {"op": "start", "experiment": "download", "parameters": {"kind": "tcp", "path": "b"}}
+    answers = list(ask(tmp_path / "status.sock", wanted))
+    assert (answers[0]["type"], answers[-1]["type"], answers[-1]["ok"]) == ("accepted", "done", False)
     collector.stop()
     (manifest,) = manifests(tmp_path)
-    assert manifest["failure"] is not None
     assert reason in manifest["failure"]["reason"]
-    assert manifest["pairing"] == "single"
-    assert manifest["trigger"] == "request"
+    assert (manifest["pairing"], manifest["trigger"]) == ("single", "request")
     (run,) = [p for p in points(gateway) if p.measurement == "run"]
     assert run.fields["ok"] is False
     assert reason in str(run.fields["failure"])
@@ -209,10 +237,30 @@ def test_a_run_that_cannot_be_started_ends_the_others_of_its_pair(
     collector.stop()
 
 
-def test_what_a_connection_lost_is_in_its_result(tmp_path: Path, gateway: Gateway) -> None:
-    collector = Rehearsal(tmp_path, gateway, how="lossy").start()
-    collector.pollers["a"].poll(-70.0)
-    gateway.until(lambda: len(gateway.manifests) == 3)
+HEAD = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 128, 1)
+PACKET = struct.pack("<4I", 1_795_262_400, 2, 100, 1500) + bytes(100)
+
+
+def test_the_next_start_salvages_counts_and_tells(tmp_path: Path, gateway: Gateway) -> None:
+    folder = tmp_path / "captures"
+    folder.mkdir()
+    (folder / "pair-0123456789ab-b.pcap.tmp").write_bytes(HEAD + PACKET * 3 + bytes(1000))
+    (folder / "run-0123456789ab-a.pcap.tmp").write_bytes(HEAD)
+    counted: list[int] = []
+    collector = Rehearsal(tmp_path, gateway)
+
+    def captures(_config: Config, used_bytes: int) -> object:
+        counted.append(used_bytes)
+        return collector.captures
+
+    collector = Rehearsal(tmp_path, gateway, parts={"captures": captures}).start()
     assert collector.stop()
-    losses = {m["kind"]: (m["result"] or {}).get("subflow_losses") for m in manifests(tmp_path)}
-    assert losses == {"mptcp": [{"path": "b", "at_monotonic_ns": 5, "back_after_ms": 21.5}], "tcp": None}
+    whole = HEAD + PACKET * 3
+    assert [file.name for file in folder.iterdir()] == ["pair-0123456789ab-b.pcap"]
+    assert (folder / "pair-0123456789ab-b.pcap").read_bytes() == whole
+    assert counted == [len(whole)]
+    of_whom = {"path": "b", "run": None, "pair": "pair-0123456789ab"}
+    counts = {"bytes": len(whole), "packets": 3, "cut": True, "sha256": hashlib.sha256(whole).hexdigest()}
+    assert account(tmp_path)["captures"] == [{"file": "captures/pair-0123456789ab-b.pcap", **of_whom, **counts}]
+    told = [p.tags["path"] for p in points(gateway) if p.tags.get("kind") == "capture_salvaged"]
+    assert sorted(told) == ["a", "b"]

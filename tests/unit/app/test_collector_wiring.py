@@ -1,18 +1,30 @@
 """The collector as a whole, with doubles for modems, kernel and experiment: records, status, disks, starts and ends."""
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from doubles import Rehearsal, account, kinds, points
+from good_config import GOOD, good
 from https_gateway import Gateway
 
+from tandem.app import real_modems
+from tandem.app.config import PathConfig, parse
+from tandem.app.config_modem import RecoveryConfig
 from tandem.app.config_round_trip import RoundTripConfig
+from tandem.app.live import Live
+from tandem.app.pairs import Pairs
 from tandem.app.parts import EnvironmentLackError, PathChange
+from tandem.app.plan import Plan, PlannedRun, Wish
+from tandem.app.real_modems import ModemActions, modem_poller
 from tandem.app.status_socket import ask
 from tandem.app.supervisor import Supervisor
 from tandem.cli.view.plain import summary
+from tandem.modem.recovery_usb import UsbPlace
+from tandem.modem.steps import ALL_STEPS, CannotStepError
 from tandem.schema.record import Record
 from tandem.spool import Spool, SpoolFullError
 
@@ -43,27 +55,6 @@ def test_polls_become_records_in_the_database_and_the_account_adds_up(tmp_path: 
     assert collector.paths.removed
     assert all(p.stopped for p in collector.pollers.values())
     assert not (tmp_path / "status.sock").exists()
-
-
-def test_the_status_tells_what_people_want_to_know(tmp_path: Path, gateway: Gateway) -> None:
-    collector = Rehearsal(tmp_path, gateway, "long").start()
-    collector.pollers["a"].poll(-70.0)
-    collector.pollers["b"].poll(None, failure="port_lost")
-    collector.until_sampled()
-    # The run comes of the first poll alone.
-    collector.until(lambda: collector.supervisor.answers.status()["modems"]["b"]["state"] is not None)
-    (status,) = ask(tmp_path / "status.sock", {"op": "status"})
-    assert status["mobile"] is True
-    assert status["mobile_since_s"] >= 0
-    assert status["modems"]["a"]["rsrp_dbm"] == -70.0
-    assert status["modems"]["a"]["history_rsrp_dbm"] == [-70.0]
-    assert status["modems"]["b"]["state"] == "port_lost"
-    assert status["modems"]["b"]["history_rsrp_dbm"] == [None]
-    assert status["run"]["of"] == 3
-    (run,) = status["run"]["runs"]
-    assert run["subflows"][0]["history_bit_per_s"] == [8000, 8000, 8000]
-    assert "mobility_start" in [e["kind"] for e in status["events"]]
-    collector.stop()
 
 
 def test_round_trips_are_off_and_where_they_are_on_their_records_go_the_way_of_all(
@@ -128,25 +119,6 @@ def test_a_disk_that_cannot_be_read_ends_no_measuring(
     assert collector.stop()
 
 
-def test_what_was_not_sent_is_sent_by_the_next_life(tmp_path: Path, gateway: Gateway) -> None:
-    gateway.answer = lambda _m, _p, _l: (503, {"error": "down"}, {"Retry-After": "0"})
-    collector = Rehearsal(tmp_path, gateway)
-    object.__setattr__(collector.config, "drain_s", 0.2)
-    collector.start()
-    collector.pollers["a"].poll(-95.0)
-    collector.until(lambda: collector.supervisor.answers.status()["spool"]["made"] >= 4)
-    assert not collector.stop()
-    assert account(tmp_path)["records"]["sent"] == 0
-    made = account(tmp_path)["records"]["made"]
-    gateway.answer = lambda _m, _p, _l: None
-    again = Rehearsal(tmp_path, gateway).start()
-    gateway.until(lambda: len(gateway.lines) > made)
-    assert again.stop()
-    told = account(tmp_path)["records"]
-    assert told["made"] == told["sent"] == len(gateway.lines) > made
-    assert sorted(gateway.lines) == list(range(1, len(gateway.lines) + 1))
-
-
 def test_what_the_machine_lacks_stops_the_start_and_leaves_nothing_behind(tmp_path: Path, gateway: Gateway) -> None:
     collector = Rehearsal(tmp_path, gateway)
     collector.paths.refusal = "ip rule add: Operation not permitted; mend: run as root"
@@ -163,6 +135,42 @@ def test_two_collectors_in_one_folder_are_one_too_many(tmp_path: Path, gateway: 
         second.start()
     (status,) = ask(tmp_path / "status.sock", {"op": "status"})  # the first still answers
     assert status["probe"] == "probe-1"
+    collector.stop()
+
+
+def test_the_class_of_the_movement_is_in_the_status_and_in_health_while_it_is_known(
+    tmp_path: Path, gateway: Gateway
+) -> None:
+    collector = Rehearsal(tmp_path, gateway, on_mobility_start="off").start()
+    (before,) = ask(tmp_path / "status.sock", {"op": "status"})
+    collector.detectors.speed_class = "high"
+    collector.pollers["a"].poll(-70.0)  # moving
+    collector.until(lambda: collector.supervisor.live.status()["mobile"])
+    (status,) = ask(tmp_path / "status.sock", {"op": "status"})
+    assert (before["speed_class"], status["speed_class"], status["mobile"]) == (None, "high", True)
+    assert "at high speed" in summary(status)
+    assert collector.stop()
+    assert [p.fields.get("speed_class") for p in points(gateway) if p.measurement == "health"][-1] == "high"
+
+
+def test_the_status_tells_what_people_want_to_know(tmp_path: Path, gateway: Gateway) -> None:
+    collector = Rehearsal(tmp_path, gateway, "long").start()
+    collector.pollers["a"].poll(-70.0)
+    collector.pollers["b"].poll(None, failure="port_lost")
+    collector.until_sampled()
+    # The run comes of the first poll alone.
+    collector.until(lambda: collector.supervisor.answers.status()["modems"]["b"]["state"] is not None)
+    (status,) = ask(tmp_path / "status.sock", {"op": "status"})
+    assert status["mobile"] is True
+    assert status["mobile_since_s"] >= 0
+    assert status["modems"]["a"]["rsrp_dbm"] == -70.0
+    assert status["modems"]["a"]["history_rsrp_dbm"] == [-70.0]
+    assert status["modems"]["b"]["state"] == "port_lost"
+    assert status["modems"]["b"]["history_rsrp_dbm"] == [None]
+    assert status["run"]["of"] == 3
+    (run,) = status["run"]["runs"]
+    assert run["subflows"][0]["history_bit_per_s"] == [8000, 8000, 8000]
+    assert "mobility_start" in [e["kind"] for e in status["events"]]
     collector.stop()
 
 
@@ -184,16 +192,156 @@ def test_states_of_paths_are_shown_and_their_changes_become_events(tmp_path: Pat
     assert told["subflow_restored"].fields["took_ms"] == 21.5
 
 
-def test_the_class_of_the_movement_is_in_the_status_and_in_health_while_it_is_known(
+# --- the ladder wired into the collector: a silent modem's steps, its recovery and its giving up reach the database as events
+
+
+class Actions:
+    """Only ``possible`` can be done here."""
+
+    def __init__(self, *possible: str, meanwhile: Callable[[], None] = lambda: None) -> None:
+        self.possible, self.meanwhile = possible, meanwhile
+        self.done: list[str] = []
+
+    def seen(self) -> None:
+        pass
+
+    def do(self, step: str) -> str:
+        self.done.append(step)
+        self.meanwhile()
+        if step not in self.possible:
+            raise CannotStepError("no port")
+        return "radio switched off and on"
+
+
+def web(path: PathConfig) -> PathConfig:
+    return replace(path, modem=replace(path.modem, port="http://192.168.8.1", usb=None))
+
+
+def began_again(pairs: Pairs) -> bool:
+    try:
+        return bool(pairs.request("download", {}))
+    except ValueError:
+        return False
+
+
+def test_no_run_begins_while_a_modem_is_interrupted_and_no_modem_is_while_a_run_goes_on(
     tmp_path: Path, gateway: Gateway
 ) -> None:
-    collector = Rehearsal(tmp_path, gateway, on_mobility_start="off").start()
-    (before,) = ask(tmp_path / "status.sock", {"op": "status"})
-    collector.detectors.speed_class = "high"
-    collector.pollers["a"].poll(-70.0)  # moving
-    collector.until(lambda: collector.supervisor.live.status()["mobile"])
-    (status,) = ask(tmp_path / "status.sock", {"op": "status"})
-    assert (before["speed_class"], status["speed_class"], status["mobile"]) == (None, "high", True)
-    assert "at high speed" in summary(status)
+    collector, refused = Rehearsal(tmp_path, gateway, "long"), []
+
+    def measure() -> None:
+        if collector.supervisor.pairs.running:
+            return
+        with pytest.raises(ValueError, match="a modem is being recovered; try again when it has ended"):
+            collector.supervisor.pairs.request("download", {})
+        refused.append(len(actions["a"].done))
+
+    actions = {"a": Actions("cfun", meanwhile=measure), "b": Actions()}
+    settings = RecoveryConfig(True, 0.2, ("at", "cfun"), 600.0)
+    collector.rewired(replace(collector.config, recovery=settings), actions=lambda path, _poller: actions[path.name])
+    collector.start()
+    pair = collector.supervisor.pairs.request("download", {})
+    collector.pollers["a"].poll(None, failure="no_answer")
+    collector.until(lambda: actions["a"].done == ["at"])
+    assert not collector.supervisor.pairs.hold()
+    collector.supervisor.pairs.cancel(pair)
+    collector.until(lambda: refused == [2])
+    collector.until(lambda: began_again(collector.supervisor.pairs))
     assert collector.stop()
-    assert [p.fields.get("speed_class") for p in points(gateway) if p.measurement == "health"][-1] == "high"
+
+
+def test_each_kind_of_modem_is_taken_up_its_own_ladder(tmp_path: Path, gateway: Gateway) -> None:
+    actions = {"a": Actions(), "b": Actions()}
+    collector = Rehearsal(tmp_path, gateway)
+    paths = tuple(web(path) if path.name == "b" else path for path in collector.config.paths)
+    config = replace(collector.config, paths=paths, recovery=RecoveryConfig(True, 0.2, ALL_STEPS, 600.0))
+    collector.rewired(config, actions=lambda path, _poller: actions[path.name]).start()
+    collector.pollers["a"].poll(None, failure="no_answer")
+    collector.until(lambda: actions["a"].done == ["at", "cfun", "usb", "power"])
+    collector.pollers["b"].poll(None, failure="busy")
+    collector.until(lambda: actions["b"].done == ["session", "reboot", "usb", "power"])
+    assert collector.stop()
+
+
+# --- what the status object tells of a run's subflows, and of events
+
+CONFIG = GOOD
+
+
+@pytest.fixture
+def live(tmp_path: Path) -> Live:
+    return Live(parse(CONFIG, tmp_path / "config.toml"), lambda ns: ns, lambda: None)
+
+
+RUN = PlannedRun("run-1", "mptcp", ("a", "b"))
+
+
+def begin(live: Live, **more: Any) -> Plan:
+    wish = Wish("single", "campaign", 8.0, None, 0.0, "a", ("a", "b"), **more)
+    plan = Plan("pair-1", wish, 1, (RUN,))
+    live.pair_started(plan)
+    live.run_started(plan, RUN)
+    return plan
+
+
+def sampled(live: Live, *subflows: dict[str, Any]) -> list[dict[str, Any]]:
+    told = [{"subflow": str(n), "path": p, **s} for n, (p, s) in enumerate(zip("ab", subflows, strict=False))]
+    live.run_sampled(RUN, {"connection": {"bytes": 1}, "subflows": told})
+    shown: list[dict[str, Any]] = live.status()["run"]["runs"][0]["subflows"]
+    return shown
+
+
+def test_shares_are_of_the_last_second_and_absent_while_nothing_comes(live: Live) -> None:
+    begin(live)
+    assert [s["share"] for s in sampled(live, {"goodput_bit_per_s": 0.0}, {"goodput_bit_per_s": 0.0})] == [None, None]
+    assert [s["share"] for s in sampled(live, {"goodput_bit_per_s": 3e6}, {"goodput_bit_per_s": 1e6})] == [0.75, 0.25]
+    for _ in range(10):
+        shown = sampled(live, {"goodput_bit_per_s": 1e6}, {"goodput_bit_per_s": 3e6})
+    assert [s["share"] for s in shown] == [0.25, 0.75]
+
+
+@pytest.mark.parametrize(
+    ("fields", "rtt_ms"),
+    [
+        ({"bytes_received": 9000, "bytes_sent": 100, "rtt_ms": 21.0, "rcv_rtt_ms": 84.5}, 84.5),
+        ({"bytes_received": 100, "bytes_sent": 9000, "rtt_ms": 21.0, "rcv_rtt_ms": 84.5}, 21.0),
+        ({"bytes_received": 9000, "bytes_sent": 100, "rtt_ms": 21.0}, None),
+        ({"bytes_received": 9000, "rcv_rtt_ms": "hostile"}, None),
+    ],
+)
+def test_the_rtt_is_that_of_the_end_which_knows_it(live: Live, fields: dict[str, Any], rtt_ms: float | None) -> None:
+    begin(live)
+    (shown,) = sampled(live, fields)
+    assert shown["rtt_ms"] == rtt_ms
+
+
+def test_a_campaigns_run_names_it(live: Live) -> None:
+    begin(live)
+    assert live.status()["run"]["campaign"] is None
+    begin(live, campaign={"name": "cordero-2022", "step": "one"})
+    assert live.status()["run"]["campaign"] == "cordero-2022"
+
+
+def test_an_event_keeps_its_state(live: Live) -> None:
+    live.happened(Record.make("event", {"kind": "undervoltage"}, {"state": "ends", "detail": "was: low"}, 5))
+    (event,) = live.status()["events"]
+    assert (event["kind"], event["state"], event["detail"]) == ("undervoltage", "ends", "ends, was: low")
+
+
+def test_a_web_server_is_reset_where_its_network_interface_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def place(port: str) -> UsbPlace:
+        asked.append(port)
+        return UsbPlace("1-1.4")
+
+    monkeypatch.setattr(real_modems, "usb_place", place)
+    monkeypatch.setattr(real_modems, "usb_reset", lambda found: f"{found.path} reset")
+    path = web(good(file=tmp_path / "c.toml").paths[1])
+    poller = modem_poller(path, 1.0, lambda _thing: None, lambda _path: None)
+    try:
+        assert ModemActions(path, poller).do("usb") == "1-1.4 reset"
+        assert ModemActions(replace(path, interface=None, usb="1-1.4:1.0"), poller).do("usb") == "1-1.4 reset"
+    finally:
+        poller.stop()
+    assert asked == [path.interface, "1-1.4"]

@@ -42,13 +42,6 @@ def test_set_told_and_put_back(tree: Path, tmp_path: Path) -> None:
     assert made.undo() == []
 
 
-def test_after_kill_9_the_next_start_puts_back(tree: Path, tmp_path: Path) -> None:
-    ConditionsMade(Conditions({SACK: 0}), {}, tmp_path, "boot")  # and dies
-    assert undo_earlier(tmp_path, "boot") == ["wwan0: shaping taken down", f"sysctl {SACK} = 1"]
-    assert (tree / "tcp_sack").read_text() == "1\n"
-    assert undo_earlier(tmp_path, "boot") == ["wwan0: shaping taken down"]
-
-
 def test_of_another_boot_nothing_is_put_back(tree: Path, tmp_path: Path) -> None:
     ConditionsMade(Conditions({SACK: 0}), {}, tmp_path, "boot")
     assert undo_earlier(tmp_path, "next boot") == ["wwan0: shaping taken down"]
@@ -56,13 +49,16 @@ def test_of_another_boot_nothing_is_put_back(tree: Path, tmp_path: Path) -> None
     assert not (tmp_path / FILE).exists()
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"boot": "boot", "before": {"kernel.panic": "1"}}', "\xff"])
-def test_a_file_that_is_none_of_ours_does_no_harm(tree: Path, tmp_path: Path, text: str) -> None:
-    (tmp_path / FILE).write_bytes(text.encode("latin-1"))
-    assert undo_earlier(tmp_path, "boot") == ["wwan0: shaping taken down"]
-    assert not (tmp_path / FILE).exists()
-    assert (tmp_path / f"{FILE}.broken").read_bytes() == text.encode("latin-1")
+def test_a_file_that_is_none_of_ours_does_no_harm(tree: Path, tmp_path: Path) -> None:
+    for text in ("", "[]", "{}", '{"boot": "boot", "before": {"kernel.panic": "1"}}', "\xff"):
+        (tmp_path / FILE).write_bytes(text.encode("latin-1"))
+        assert undo_earlier(tmp_path, "boot") == ["wwan0: shaping taken down"]
+        assert not (tmp_path / FILE).exists()
+        assert (tmp_path / f"{FILE}.broken").read_bytes() == text.encode("latin-1")
     assert (tree / "tcp_sack").read_text() == "1\n"
+    (tmp_path / FILE).mkdir()  # it cannot be read now: kept
+    assert undo_earlier(tmp_path, "boot") == ["wwan0: shaping taken down"]
+    assert (tmp_path / FILE).exists()
 
 
 def test_what_cannot_be_put_back_now_is_kept_for_the_next_start(tree: Path, tmp_path: Path) -> None:
@@ -74,13 +70,6 @@ def test_what_cannot_be_put_back_now_is_kept_for_the_next_start(tree: Path, tmp_
     (tree / "tcp_sack").write_text("0\n")
     assert f"sysctl {SACK} = 1" in undo_earlier(tmp_path, "boot")
     assert not (tmp_path / FILE).exists()
-
-
-@pytest.mark.usefixtures("tree")
-def test_a_file_that_cannot_be_read_now_is_kept(tmp_path: Path) -> None:
-    (tmp_path / FILE).mkdir()
-    assert undo_earlier(tmp_path, "boot") == ["wwan0: shaping taken down"]
-    assert (tmp_path / FILE).exists()
 
 
 def test_a_sysctl_that_is_not_there_refuses_all(tree: Path, tmp_path: Path) -> None:

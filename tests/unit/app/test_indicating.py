@@ -1,6 +1,5 @@
 """From what the collector's parts know to the state that is shown; and a collector's thread that is heard no more."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +9,6 @@ from tandem.app.config import parse
 from tandem.app.indicating import Indicating, Summary
 from tandem.indicator.choice import FROZEN_AFTER_S, NO_NETWORK_AFTER_S, choose
 from tandem.indicator.e_paper.page import Page
-from tandem.indicator.lamp import NAMES
 from tandem.schema.status_led import CHARGE, OFF
 
 S = 1_000_000_000
@@ -85,14 +83,6 @@ def test_a_thread_that_is_heard_no_more_is_shown_as_not_running() -> None:
     assert indicating.status()["state"] == "not-running"
 
 
-def test_the_parts_are_asked_once_a_second_at_most() -> None:
-    now, asked = [0], []
-    indicating = Indicating(parse(GOOD, FILE), lambda: now[0])
-    for now[0] in range(0, 3 * S, S // 10):
-        indicating.beat(lambda: asked.append(now[0]) or brief())
-    assert asked == [0, S, 2 * S]
-
-
 def test_the_paper_says_what_the_light_says_and_off_at_the_end() -> None:
     pages: list[Page] = []
     text = GOOD + '\n[e_paper]\nenabled = true\ncall = "Ana, 555 0100"\n'
@@ -103,18 +93,6 @@ def test_the_paper_says_what_the_light_says_and_off_at_the_end() -> None:
     assert pages[-1] == Page("probe-1", OFF, "Ana, 555 0100", "Sent: within the hour", "as of 1 Jan 10:00")
     assert [page.state for page in pages[:-1]] in ([], [CHARGE])
     assert indicating.status()["paper_refreshes"] == len(pages)
-
-
-def test_the_configuration_of_the_led() -> None:
-    assert parse(GOOD, FILE).status_led is None
-    config = parse(GOOD + '\n[status_led]\nenabled = true\nred = "board:red"\n', FILE).status_led
-    assert config.leds.folder == Path("/sys/class/leds")
-    assert list(config.leds.names) == ["board:red", NAMES["green"], NAMES["blue"]]
-    config = parse(GOOD + '\n[status_led]\nenabled = true\nonly = "ACT"\nfolder = "leds"\n', FILE).status_led
-    assert config.leds.folder == Path("/etc/tandem/leds")
-    assert list(config.leds.names) == ["ACT"]
-    paper = parse(GOOD + '\n[e_paper]\nenabled = true\ncall = "Ana, 555 0100"\nbusy = 5\n', FILE).e_paper
-    assert (paper.call, paper.spi, paper.reset, paper.busy) == ("Ana, 555 0100", "/dev/spidev0.0", 23, 5)
 
 
 @pytest.mark.parametrize(
@@ -134,3 +112,11 @@ def test_the_configuration_of_the_led() -> None:
 )
 def test_what_cannot_be_is_named_with_its_line(text: str, line: int, words: str) -> None:
     assert wrongly_told([(f"{GOOD}\n{text}\n", text.splitlines()[line - 1], words)]) == []
+
+
+def test_the_parts_are_asked_once_a_second_at_most() -> None:
+    now, asked = [0], []
+    indicating = Indicating(parse(GOOD, FILE), lambda: now[0])
+    for now[0] in range(0, 3 * S, S // 10):
+        indicating.beat(lambda: asked.append(now[0]) or brief())
+    assert asked == [0, S, 2 * S]

@@ -4,11 +4,11 @@ import json
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from doubles import until
 from https_gateway import Gateway
 
 from tandem.app.status_socket import NoCollectorError, ask
@@ -19,13 +19,6 @@ from stop_post import stopped
 
 HERE = Path(__file__).parent
 LED = '[status_led]\nenabled = true\nfolder = "leds"\n'
-
-
-def until(what: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 60
-    while not what():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 class Kit:

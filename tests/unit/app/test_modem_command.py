@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "modem"))
 
@@ -77,22 +75,6 @@ def test_decode_says_why_it_cannot_in_one_line(
     assert out == ""
     assert len(err.splitlines()) == 1
     assert reason in err
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    st.one_of(st.text(max_size=30), st.just('AT+QENG="servingcell"')).filter(lambda c: not c.startswith("-")),
-    st.binary(max_size=200),
-)
-def test_decode_takes_any_input_without_a_traceback(
-    fed: Any, capsys: pytest.CaptureFixture[str], command: str, raw: bytes
-) -> None:
-    fed(raw)
-    code = main(["modem", "decode", "--command", command])
-    out, err = capsys.readouterr()
-    assert (code == 0) == bool(out) == (not err)
-    assert code in (0, 1)
-    assert len(err.splitlines()) <= 1
 
 
 @pytest.fixture

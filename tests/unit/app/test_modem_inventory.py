@@ -73,20 +73,9 @@ class Bench:
         return self.bus
 
     def ask(self, *more: str) -> int:
+        words = f"modem list --inventory --sys {self.sys.root} --providers {self.providers}".split()
         given = ["--config", str(self.config)] if self.config.exists() else []
-        return main(
-            [
-                "modem",
-                "list",
-                "--inventory",
-                "--sys",
-                str(self.sys.root),
-                "--providers",
-                str(self.providers),
-                *given,
-                *more,
-            ]
-        )
+        return main([*words, *given, *more])
 
 
 @pytest.fixture
@@ -110,78 +99,54 @@ def pasted(text: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_a_modem_with_a_port_to_spare_is_proposed_by_place_operator_and_apn(
-    bench: Bench, capsys: pytest.CaptureFixture[str]
-) -> None:
-    bench.sys.quectel("1-1.2", 0, "wwan0")
-    assert bench.ask() == 0
-    text = capsys.readouterr().out
-    assert pasted(text) == [{"name": "a", "usb": "1-1.2", "operator": "Red", "apn": "internet"}]
-    assert "#" not in text
-    assert IMSI[5:] not in text
+PLACE = {"name": "a", "usb": "1-1.2"}
+NAME, HOME = "AT+CRSM=176,28486,0,0,17", "AT+CRSM=176,28589,0,0,4"
+ABROAD = {
+    "AT+CIMI": "310260123456789\r\n\r\nOK",
+    HOME: '+CRSM: 144,0,"00000003"\r\n\r\nOK',
+    NAME: "ERROR",
+    "AT+COPS?": '+COPS: 0,2,"24405",7\r\n\r\nOK',
+}
 
 
 @pytest.mark.parametrize(
-    ("changed", "operator"),
+    ("changed", "proposed", "said"),
     [
-        ({"AT+CRSM=176,28486,0,0,17": '+CRSM: 144,0,"0180004E004F0049FFFFFFFFFFFFFFFFFF"\r\n\r\nOK'}, "NOI"),
-        ({"AT+CRSM=176,28486,0,0,17": '+CRSM: 106,130,""\r\n\r\nOK'}, "Red"),  # as published
-        ({"AT+CIMI": "ERROR", "AT+CRSM=176,28486,0,0,17": "ERROR"}, None),
+        ({}, {"operator": "Red", "apn": "internet"}, ""),
+        # the SIM's own name for the operator, else the network's as published
+        (
+            {NAME: '+CRSM: 144,0,"0180004E004F0049FFFFFFFFFFFFFFFFFF"\r\n\r\nOK'},
+            {"operator": "NOI", "apn": "internet"},
+            "",
+        ),
+        ({NAME: '+CRSM: 106,130,""\r\n\r\nOK'}, {"operator": "Red", "apn": "internet"}, ""),
+        ({"AT+CIMI": "ERROR", NAME: "ERROR"}, {}, "# "),
+        # an operator abroad gives no name
+        (
+            ABROAD,
+            {"operator": "Green", "apn": "green", "user": "guest", "password": "{{ secret_password_a }}"},
+            "./kit fleet secret KIT secret_password_a -i DIR",
+        ),
+        # an APN that is one of several is not guessed
+        (
+            {"AT+CIMI": "244911234567890\r\n\r\nOK"},
+            {"operator": "Red"},
+            "published for 24491: one, two; hint: in host_vars, tandem_path_settings: {a: {apn: NAME}}",
+        ),
     ],
+    ids=["all is told", "own name", "published name", "no name", "abroad", "several APNs"],
 )
-def test_the_operator_is_the_sims_own_name_else_the_networks(
-    bench: Bench, capsys: pytest.CaptureFixture[str], changed: dict[str, str], operator: str | None
+def test_a_modem_with_a_port_to_spare_is_proposed_by_place_operator_and_apn(
+    bench, capsys, changed, proposed, said
 ) -> None:
     bench.sys.quectel("1-1.2", 0, "wwan0")
     bench.modem.answers |= changed
-    assert bench.ask("--json") == 0
-    assert told(capsys)["paths"][0].get("operator") == operator
-
-
-def test_an_operator_abroad_gives_no_name(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
-    bench.sys.quectel("1-1.2", 0, "wwan0")
-    bench.modem.answers |= {
-        "AT+CIMI": "310260123456789\r\n\r\nOK",
-        "AT+CRSM=176,28589,0,0,4": '+CRSM: 144,0,"00000003"\r\n\r\nOK',
-        "AT+CRSM=176,28486,0,0,17": "ERROR",
-        "AT+COPS?": '+COPS: 0,2,"24405",7\r\n\r\nOK',
-    }
     assert bench.ask() == 0
     text = capsys.readouterr().out
-    assert pasted(text) == [
-        {
-            "name": "a",
-            "usb": "1-1.2",
-            "operator": "Green",
-            "apn": "green",
-            "user": "guest",
-            "password": "{{ secret_password_a }}",
-        }
-    ]
-    assert "./kit fleet secret KIT secret_password_a -i DIR" in text
-
-
-def test_an_apn_that_is_one_of_several_is_not_guessed(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
-    bench.sys.quectel("1-1.2", 0, "wwan0")
-    bench.modem.answers["AT+CIMI"] = "244911234567890\r\n\r\nOK"
-    assert bench.ask() == 0
-    text = capsys.readouterr().out
-    assert pasted(text) == [{"name": "a", "usb": "1-1.2", "operator": "Red"}]
-    (line,) = [line for line in text.splitlines() if line.startswith("#")]
-    assert "published for 24491: one, two; hint: in host_vars, tandem_path_settings: {a: {apn: NAME}}" in line
-
-
-def test_a_sim_with_a_pin_is_told_with_the_command_and_no_pin_is_tried(
-    bench: Bench, capsys: pytest.CaptureFixture[str]
-) -> None:
-    bench.sys.quectel("1-1.2", 0, "wwan0")
-    bench.modem.answers["AT+CPIN?"] = "+CPIN: SIM PIN\r\n\r\nOK"
-    assert bench.ask() == 0
-    text = capsys.readouterr().out
-    assert pasted(text) == [{"name": "a", "usb": "1-1.2", "pin": "{{ secret_pin_a }}"}]
-    (line,) = [line for line in text.splitlines() if line.startswith("#")]
-    assert "path a (USB 1-1.2): the SIM wants its PIN; hint: ./kit fleet secret KIT secret_pin_a -i DIR" in line
-    assert not [command for command in bench.modem.heard if command.startswith("AT+CPIN=")]
+    assert pasted(text) == [{**PLACE, **proposed}]
+    assert said in text
+    assert ("#" in text) == bool(said)
+    assert IMSI[5:] not in text
 
 
 def test_two_identical_sticks_are_routers_by_themselves_that_give_the_same_addresses(
@@ -268,18 +233,6 @@ def test_paths_of_the_configuration_keep_their_names_while_the_collector_holds_t
         {"name": "a", "usb": "1-1.3", "operator": "Mine", "apn": "own"},
     ]
     assert found["problems"] == []
-
-
-def test_what_is_no_modem_yet_is_told_and_not_proposed(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
-    bench.sys.plug("1-1.1", "12d1", "1f01", [Face(0, "08/06/50", "usb-storage")])
-    assert bench.ask() == 1
-    out, err = capsys.readouterr()
-    assert pasted(out) == []
-    assert "USB 1-1.1: stands there as storage and waits for its mode switch" in out
-    assert (
-        err
-        == "tandem modem: no modem is plugged in; hint: plug the modems in, into a hub with power of its own; lsusb shows it\n"
-    )
 
 
 def test_it_waits_for_a_modem_that_comes(

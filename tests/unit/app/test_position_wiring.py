@@ -3,11 +3,9 @@
 import json
 import socket
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 from doubles import Rehearsal
@@ -16,7 +14,7 @@ from https_gateway import Gateway
 
 from tandem.app import position_part
 from tandem.app.config import Config, ConfigError, parse
-from tandem.app.parts import EnvironmentLackError, PollerLike
+from tandem.app.parts import EnvironmentLackError
 from tandem.app.position_part import gnss_commands, position_receiver
 from tandem.app.status_socket import ask
 from tandem.mobility.detectors import Detectors
@@ -24,7 +22,6 @@ from tandem.mobility.fused_settings import FusedSettings
 from tandem.mobility.settings import Settings
 from tandem.modem.base import Identity
 from tandem.schema.line_protocol import parse as parse_line
-from tandem.schema.record import Record
 
 HOME = """
 [[position.home_zone]]
@@ -38,23 +35,14 @@ def config(more: str, folder: Path = Path("/x")) -> Config:
     return parse(GOOD + more, folder / "config.toml")
 
 
-def test_without_a_table_and_with_off_there_is_no_position() -> None:
+def test_none_without_a_table_and_with_off_else_defaults_and_zones() -> None:
     assert config("").position is None
     assert config('[position]\nmode = "off"\nsource = "device"\ndevice = "/dev/ttyACM0"').position is None
-
-
-def test_defaults_and_zones() -> None:
     position = config('[position]\nmode = "coarse"\n' + HOME * 2).position
     assert (position.source, position.host, position.port) == ("gpsd", "localhost", 2947)
     assert (position.grid_deg, position.lost_after_s) == (0.01, 5.0)
     assert [zone.radius_m for zone in position.zones] == [300, 300]
     assert "51.89" not in repr(position)
-
-
-def test_a_modems_gnss_is_marked_on_its_path() -> None:
-    found = config('[position]\nmode = "full"\nsource = "modem"\nmodem = "b"')
-    assert [p.gnss for p in found.paths] == [False, True]
-    assert gnss_commands("quectel", Identity("Quectel", "EC25"))[-1] == "AT+QGPS=1"
 
 
 @pytest.mark.parametrize(
@@ -88,13 +76,6 @@ def test_a_bad_line_is_named_and_a_home_never_shown(more: str, line: int, what: 
     assert what in str(error.value)
     assert "51.8" not in str(error.value)
     assert "8.47" not in str(error.value)
-
-
-def test_a_gpsd_of_our_own_that_is_missing_is_a_lack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TANDEM_GPSD", "no-such-gpsd")
-    wanted = config('[position]\nmode = "full"\nsource = "device"\ndevice = "/dev/x"', tmp_path)
-    with pytest.raises(EnvironmentLackError, match="install the package gpsd"):
-        position_receiver(wanted, lambda _ns: None, lambda _records: None, lambda _state: None)
 
 
 def test_the_key_lies_in_the_spool_and_only_with_zones(tmp_path: Path) -> None:
@@ -158,9 +139,12 @@ def test_gpsds_speed_decides_in_the_fused_detector_unless_it_is_too_old(
     try:
         wanted, enough = ("kind=mobility_start", 1) if moving else ("position,", 4)
         gateway.until(lambda: gpsd.say(8.0, age_s) or sum(wanted in line for line in gateway.lines.values()) >= enough)
+        (status,) = ask(tmp_path / "status.sock", {"op": "status"})
         assert collector.stop()
     finally:
         gpsd.close()
+    assert status["position"]["state"] == "fix"
+    assert "itude" not in json.dumps(status), "no position is ever in the status"
     points = list(map(parse_line, gateway.lines.values()))
     starts = [p for p in points if p.measurement == "event" and p.tags["kind"] == "mobility_start"]
     assert [p.fields["detail"] for p in starts] == (["by speed"] if moving else [])
@@ -168,42 +152,14 @@ def test_gpsds_speed_decides_in_the_fused_detector_unless_it_is_too_old(
     assert all("speed_m_per_s" not in p.fields and p.tags["mode"] == "coarse" for p in positions)
 
 
-class FakeReceiver:
-    def __init__(self, records: Callable[[list[Record]], None], state: Callable[[dict[str, Any]], None]) -> None:
-        self.records, self.state, self.running = records, state, False
-
-    def start(self) -> None:
-        self.running = True
-
-    def stop(self, timeout: float = 5.0) -> None:  # noqa: ARG002 the part's signature
-        self.running = False
+def test_a_modems_gnss_is_marked_on_its_path() -> None:
+    found = config('[position]\nmode = "full"\nsource = "modem"\nmodem = "b"')
+    assert [p.gnss for p in found.paths] == [False, True]
+    assert gnss_commands("quectel", Identity("Quectel", "EC25"))[-1] == "AT+QGPS=1"
 
 
-def test_positions_go_to_the_database_and_never_into_the_status(tmp_path: Path, gateway: Gateway) -> None:
-    made: list[FakeReceiver] = []
-
-    def receiver(_config: Config, _utc: Any, records: Any, state: Any, _heard: Any) -> PollerLike:
-        made.append(FakeReceiver(records, state))
-        return made[-1]
-
-    collector = Rehearsal(tmp_path, gateway)
-    located = replace(collector.config, position=config('[position]\nmode = "full"').position)
-    collector.rewired(located, position=receiver).start()
-    (part,) = made
-    assert part.running
-    fields = {"fix": "3d", "latitude_deg": 51.897911, "longitude_deg": -8.4717}
-    part.records([
-        Record.make("event", {"kind": "position_fix"}, {"detail": "3d"}, time.monotonic_ns()),
-        Record.make("position", {"mode": "full"}, fields, time.monotonic_ns()),
-    ])  # fmt: skip
-    part.state({"state": "fix", "fix": "3d", "satellites_used": 7, "satellites_seen": 9})
-    gateway.until(lambda: any(parse_line(line).measurement == "position" for line in gateway.lines.values()))
-    (status,) = ask(tmp_path / "status.sock", {"op": "status"})
-    assert status["position"]["state"] == "fix"
-    assert "51.89" not in json.dumps(status)
-    assert [e["kind"] for e in status["events"]].count("position_fix") == 1
-    assert collector.stop()
-    assert not part.running
-    (point,) = [p for p in map(parse_line, gateway.lines.values()) if p.measurement == "position"]
-    assert point.fields["latitude_deg"] == 51.897911
-    assert point.tags["mode"] == "full"
+def test_a_gpsd_of_our_own_that_is_missing_is_a_lack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TANDEM_GPSD", "no-such-gpsd")
+    wanted = config('[position]\nmode = "full"\nsource = "device"\ndevice = "/dev/x"', tmp_path)
+    with pytest.raises(EnvironmentLackError, match="install the package gpsd"):
+        position_receiver(wanted, lambda _ns: None, lambda _records: None, lambda _state: None)

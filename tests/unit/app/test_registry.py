@@ -3,16 +3,18 @@
 import contextlib
 import json
 import sys
-import time
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
+from doubles import until
 from hypothesis import given
 from hypothesis import strategies as st
 
 import tandem.experiment
 from tandem.app import registry
+from tandem.app.experiment_process import ExperimentProcess
 from tandem.app.registry import Registry, RegistryError, parse
 
 OWN = Path(__file__).parent / "own_experiments"
@@ -31,15 +33,6 @@ def test_those_of_the_package_and_a_persons_own_are_found_by_folder(tmp_path: Pa
     assert "steps" in Registry(OWN).names()
     assert Registry(OWN).command("steps") == [sys.executable, str(OWN / "steps")]
     assert Registry(OWN).command("download") == [sys.executable, "-m", "tandem.experiment.download"]
-
-
-def test_what_is_described_is_what_was_declared() -> None:
-    from tandem.experiment.download.experiment import EXPERIMENT
-
-    described = Registry(None).describe("download")
-    assert described.parameters == EXPERIMENT.parameters
-    assert described.results == EXPERIMENT.results
-    assert described.quiet is False  # what ``Wish`` has for a download, of which nobody asks
 
 
 @pytest.mark.parametrize(
@@ -72,18 +65,13 @@ def test_a_persons_own_is_asked_once_and_again_when_it_changed_and_meanwhile_nob
     assert not registry.ready("mine")
     assert not registry.ready("mine")
     (mine / "wait").unlink()
-    until = time.monotonic() + 60
-    while not registry.ready("mine"):
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    until(lambda: registry.ready("mine"))
     assert [registry.describe("mine").version for _ in range(3)] == [1, 1, 1]
     assert (mine / "asked").read_text() == "."
     (mine / "__main__.py").write_text(SAYS.replace("VERSION", "2222"))
     assert registry.describe("mine").version == 2222
     (mine / "__main__.py").write_text("raise SystemExit('no')")
-    while not registry.ready("mine"):
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    until(lambda: registry.ready("mine"))
     with pytest.raises(RegistryError, match="ended with status 1: no"):
         registry.describe("mine")
 
@@ -122,3 +110,71 @@ def test_any_answer_is_a_description_or_refused(change: dict[str, Any], text: st
     for candidate in (json.dumps({**TOLD, **change}), text, "[" * 100_000):
         with contextlib.suppress(RegistryError):
             assert parse("x", candidate).name == "x"
+
+
+# --- how a run's process is ended and what is said of it
+
+
+@pytest.fixture(autouse=True)
+def _time_to_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tandem.app.experiment_process.STOP_S", 60.0)
+
+
+HANGING = """
+import os, signal, sys, threading
+from tandem.experiment import base
+
+base.ALIVE_S = 0.05
+
+class Own:
+    name, version, parameters, results = "own", 1, (), ()
+
+    def run(self, parameters, output, stop):
+        output.line("sample", monotonic_ns=1)
+        {body}
+        return base.Outcome({{}}, base.STOPPED if stop.requested else None, {{}}, {{"how_far": 7}})
+
+sys.exit(base.main(Own()))
+"""
+STOPS_ITSELF = "os.kill(os.getpid(), signal.SIGSTOP)"
+WAITS_FOR_EVER = "threading.Lock().acquire() and threading.Event().wait()"
+HOLDS_THE_INTERPRETER = "import ctypes; ctypes.PyDLL(None).pause()"  # C code that keeps the lock, until a signal comes
+
+
+def hanging(folder: Path, body: str) -> tuple[ExperimentProcess, threading.Event, list[str]]:
+    """A person's own experiment, on the package's frame."""
+    (folder / "__main__.py").write_text(HANGING.format(body=body))
+    kinds: list[str] = []
+    return (
+        ExperimentProcess([sys.executable, str(folder)], {}, lambda said: kinds.append(said["type"]), "x"),
+        threading.Event(),
+        kinds,
+    )
+
+
+@pytest.mark.parametrize("body", [STOPS_ITSELF, HOLDS_THE_INTERPRETER])
+def test_a_process_that_hangs_as_a_whole_is_noticed_and_what_it_measured_kept(tmp_path: Path, body: str) -> None:
+    go = tmp_path / "go"
+    process, stop, kinds = hanging(tmp_path, f"while not os.path.exists({str(go)!r}): stop.wait(0.01)\n        {body}")
+    until(lambda: process._beats)
+    go.touch()
+    ending = process.wait(300.0, stop, silent_s=0.5)
+    assert ending.failure == {"reason": "silent for 0.5 s", "retry": True}
+    assert (ending.said["how_far"], kinds) == (7, ["started", "sample"])
+
+
+def test_a_main_thread_that_waits_for_ever_beats_and_is_the_deadlines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tandem.app.experiment_process.STOP_S", 0.1)
+    process, stop, kinds = hanging(tmp_path, WAITS_FOR_EVER)
+    until(lambda: "sample" in kinds)
+    heard = process._heard
+    until(lambda: process._heard > heard + 5)
+    assert process.wait(0.2, stop).failure == {"reason": "not done after 0 s", "retry": True}
+
+
+def test_a_process_that_never_beat_may_be_silent(tmp_path: Path) -> None:
+    (tmp_path / "__main__.py").write_text(HANGING.replace("0.05", "60").format(body="stop.wait(0.5)"))
+    process = ExperimentProcess([sys.executable, str(tmp_path)], {}, lambda _said: None, "x")
+    assert process.wait(60.0, threading.Event(), silent_s=0.05).failure is None

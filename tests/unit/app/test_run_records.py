@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.app.plan import plan, wish_of
-from tandem.app.run_records import begun_record, experiment_record, run_record
+from tandem.app.run_records import begun_record, experiment_record
 from tandem.schema.metrics import EXPERIMENT_MEASUREMENTS, MEASUREMENTS
 from tandem.schema.record import Record, RecordError
 
@@ -46,14 +46,6 @@ def test_a_run_that_begins_says_what_it_will_be_and_of_which_campaign() -> None:
     assert (fields["step"], fields["step_number"], fields["repetition"]) == ("both", 4, 2)
     assert "label" not in fields
     assert (record.monotonic_ns, record.utc_ns) == (5, 6)
-
-
-def test_begin_and_end_of_a_run_have_the_same_tags_in_and_outside_of_a_campaign() -> None:
-    outside = plan(CONFIG, wish_of(CONFIG, "sequential", "request"), 0)
-    for one in (PLAN, outside):
-        begun, ended = begun_record(one, one.runs[0], 1, None), run_record(one, one.runs[0], None, None, 2, None)
-        assert begun.tags == ended.tags
-    assert "campaign" not in begun.tags
 
 
 def test_to_an_experiments_record_the_collector_adds_whose_it_is() -> None:
@@ -128,11 +120,3 @@ def test_any_line_is_a_record_that_keeps_the_schema_or_refused(line: dict[str, A
         return
     assert record.tags["run"] == RUN.id
     assert Record.make(record.measurement, record.tags, record.fields, record.monotonic_ns) == record
-
-
-def test_every_tag_of_an_experiments_measurement_is_its_own_to_say_or_the_collectors() -> None:
-    ours = {"run", "experiment", "campaign", "operator"}
-    theirs = {"kind", "path", "rule", "mode", "role", "verdict"}
-    for name in EXPERIMENT_MEASUREMENTS:
-        assert set(MEASUREMENTS[name].tags) <= ours | theirs
-        assert {"run", "path", "operator"} <= set(MEASUREMENTS[name].tags)

@@ -1,22 +1,17 @@
 """A run that is steered: events and samples in, orders, records, manifest and what was learned out. Kernel and experiment are doubles."""
 
-from __future__ import annotations
-
 import json
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from doubles import FakePaths, Rehearsal, kinds, manifests, points
-from https_gateway import Gateway
+from doubles import FakePaths
 
 from tandem.app.parts import EnvironmentLackError
-from tandem.app.status_socket import ask
 from tandem.app.steering import FILE, STEP_S, SteeredRun, SteeringPart, load_history
 from tandem.cli.main import main
-from tandem.mptcp.recovery import History, RadioEvent
-from tandem.mptcp.steering import Decision
+from tandem.mptcp.recovery import History
 from tandem.schema.record import Record
 
 NS = 1_000_000_000
@@ -55,26 +50,6 @@ def test_a_drop_makes_the_path_backup_and_the_end_restores_it() -> None:
     told = bench.run.as_json()
     assert (told["policy"], [d["action"] for d in told["decisions"]]) == ("drop", ["backup", "restore"])
     assert [(e["kind"], e["change_db"]) for e in told["events"]] == [("signal_drop", -9.0)]
-
-
-@pytest.mark.parametrize(
-    ("a", "actions"),
-    [
-        (lambda _n: 0, ["confirmed"]),
-        (lambda n: 9 * n, ["toggled", "confirmed"]),
-        (lambda n: 9000 * n, ["toggled", "toggled", "toggled", "unconfirmed"]),
-    ],
-)
-def test_what_the_path_receives_confirms_the_order_or_repeats_it(a: Any, actions: list[str]) -> None:
-    bench = Bench()
-    bench.run.noted(event("service_lost", state="no_service"))  # of no predicted end: what is received decides alone
-    begun, quiet = time.monotonic_ns(), actions == ["toggled", "confirmed"]
-    for n in range(400):  # forty seconds; the order that is given again works in the second case
-        count = a(n) if not quiet or n < 45 else a(45)
-        bench.run.sampled(sample(begun + n * NS // 10, count * 100, n * 9000))
-    done = [action for path, action in bench.end() if path == "a"]
-    assert done == ["backup", *actions, "restore"]
-    assert len([order for order in bench.paths.orders if order[2]]) == actions.count("toggled")
 
 
 def test_an_order_that_the_kernel_refuses_is_told_and_the_run_goes_on() -> None:
@@ -162,32 +137,6 @@ def test_a_broken_history_is_replaced_by_what_is_learned_next(tmp_path: Path, ca
     assert load_history(tmp_path / FILE).rows()[0]["seen"] == 1
 
 
-def test_decisions_are_in_the_manifest_and_their_records_reach_the_gateway(tmp_path: Path, gateway: Gateway) -> None:
-    collector = Rehearsal(tmp_path, gateway, "long")
-    collector.start()
-    collector.until(lambda: "path_down" in kinds(gateway))  # of path b; it would end a's being backup
-    asked = {"kind": "mptcp", "path": "a", "seconds": 60, "steering": "drop"}
-    answers = ask(tmp_path / "status.sock", {"op": "start", "experiment": "download", "parameters": asked})
-    next(answers)
-    collector.until_sampled()
-    collector.supervisor.collector.put([event("signal_drop", change_db=-12.0)])
-    collector.until(lambda: ("a", True, False) in collector.paths.orders)
-    collector.supervisor.pairs.cancel()
-    collector.until(lambda: not collector.supervisor.pairs.running)
-    answers.close()
-    assert collector.stop()
-    assert collector.paths.orders == [("a", True, False), ("a", False, False)]
-    (manifest,) = manifests(tmp_path)
-    assert manifest["steering"]["policy"] == "drop"
-    assert [d["action"] for d in manifest["steering"]["decisions"]] == ["backup", "restore"]
-    assert kinds(gateway)["steering"] == 2
-    told = [p.fields for p in points(gateway) if p.tags.get("kind") == "steering"]
-    assert [(f["policy"], f["action"], f["cause"]) for f in told] == [
-        ("drop", "backup", "signal_drop"),
-        ("drop", "restore", "end of the run"),
-    ]
-
-
 # --- the commands -----------------------------------------------------------------------------------------------------------------------
 
 
@@ -247,7 +196,21 @@ def test_a_folder_without_runs_and_a_broken_history_are_refused_in_one_line(
         assert (error.count("\n"), "hint: " in error) == (1, True), error
 
 
-def test_a_decision_is_as_the_manifest_has_it() -> None:
-    made = Decision(5, "a", "backup", "signal_drop", 7.0)
-    assert made.as_json() == {"at_ns": 5, "path": "a", "action": "backup", "cause": "signal_drop", "predicted_s": 7.0}
-    assert RadioEvent("signal_drop", "a", 5).speed_class is None
+@pytest.mark.parametrize(
+    ("a", "actions"),
+    [
+        (lambda _n: 0, ["confirmed"]),
+        (lambda n: 9 * n, ["toggled", "confirmed"]),
+        (lambda n: 9000 * n, ["toggled", "toggled", "toggled", "unconfirmed"]),
+    ],
+)
+def test_what_the_path_receives_confirms_the_order_or_repeats_it(a: Any, actions: list[str]) -> None:
+    bench = Bench()
+    bench.run.noted(event("service_lost", state="no_service"))  # of no predicted end: what is received decides alone
+    begun, quiet = time.monotonic_ns(), actions == ["toggled", "confirmed"]
+    for n in range(400):  # forty seconds; the order that is given again works in the second case
+        count = a(n) if not quiet or n < 45 else a(45)
+        bench.run.sampled(sample(begun + n * NS // 10, count * 100, n * 9000))
+    done = [action for path, action in bench.end() if path == "a"]
+    assert done == ["backup", *actions, "restore"]
+    assert len([order for order in bench.paths.orders if order[2]]) == actions.count("toggled")

@@ -1,11 +1,17 @@
 """When traces may go, and never more over a SIM than it may cost."""
 
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from doubles import FakeCaptures, Rehearsal, points
 from good_config import GOOD
+from https_gateway import Gateway
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,11 +19,14 @@ from tandem.app.config import Config, ConfigError, parse
 from tandem.app.config_plan import PlanConfig
 from tandem.app.config_traces import TracesConfig
 from tandem.app.traces.allowance import left_today
+from tandem.app.traces.keeping import Keeping
 from tandem.app.traces.night import begins_in
 from tandem.app.traces.policy import PathSight, Sight, decide, intended
 from tandem.app.traces.spent import Spent
 from tandem.app.traces.spent import parse as parse_spent
-from tandem.export import LEAST_LEFT_BYTES
+from tandem.cli.main import main
+from tandem.export import LEAST_LEFT_BYTES, TraceQueue
+from tandem.schema.trace import Receipt
 
 RULES = TracesConfig()
 WIFI, SIM = PathSight("wlan", False, True), PathSight("a", True, True, 10**8)
@@ -28,84 +37,69 @@ def sight(**more: Any) -> Sight:
     return Sight(**{**told, "paths": [SIM, WIFI], **more})
 
 
-def test_at_night_after_two_still_hours_over_wifi() -> None:
-    permit = decide(RULES, sight())
-    assert (permit.paths, permit.left_bytes, permit.reason) == (("wlan",), {}, "over wlan")
+BY_DAY = {"asked": True, "local_minute": 720.0, "mobile": True, "still_s": 0.0}
+"""A person's wish, at noon, on the move."""
+ANY, OFF = TracesConfig(over="any"), TracesConfig(enabled=False)
+POOR, RICH = PathSight("a", True, True, LEAST_LEFT_BYTES - 1), PathSight("b", True, True, 2 * 10**8)
+DECIDED: list[tuple[TracesConfig, dict[str, Any], tuple[str, ...], str]] = [
+    (RULES, {}, ("wlan",), "over wlan"),
+    (RULES, {"held": "a run is under way"}, (), "waits: a run is under way"),
+    (RULES, {"local_minute": 22 * 60.0}, (), "waits: night begins in 3.0 h"),
+    (RULES, {"local_minute": None}, (), "waits: the clock is not set: nobody knows whether it is night"),
+    (RULES, {"mobile": True}, (), "waits: the probe moves"),
+    (RULES, {"still_s": 3600.0}, (), "waits: the radio changed 60 min ago; in 60 min if it stays as it is"),
+    (RULES, {"paths": [SIM]}, (), "waits: no path without a SIM is up"),
+    (RULES, {"paths": [SIM, PathSight("wlan", False, False)]}, (), "waits: no path without a SIM is up"),
+    # a person's wish overrules night and quiet, but no measurement and no budget
+    (RULES, BY_DAY, ("wlan",), "over wlan"),
+    (OFF, BY_DAY, ("wlan",), "over wlan"),
+    (OFF, {}, (), "waits: "),
+    (RULES, {**BY_DAY, "held": "a run is under way"}, (), "waits: a run is under way"),
+    (RULES, {**BY_DAY, "paths": [SIM]}, (), "waits: no path without a SIM is up"),
+    (ANY, {**BY_DAY, "paths": [POOR]}, (), "waits: what uploads may cost the SIMs today is used up"),
+    # over any path: Wi-Fi when there is one, else the SIM with most left
+    (ANY, {}, ("wlan",), "over wlan"),
+    (ANY, {"paths": [SIM, RICH]}, ("b", "a"), "over b"),
+]
 
 
-@pytest.mark.parametrize(
-    ("more", "reason"),
-    [
-        ({"held": "a run is under way"}, "waits: a run is under way"),
-        ({"local_minute": 22 * 60.0}, "waits: night begins in 3.0 h"),
-        ({"local_minute": None}, "waits: the clock is not set: nobody knows whether it is night"),
-        ({"mobile": True}, "waits: the probe moves"),
-        ({"still_s": 3600.0}, "waits: the radio changed 60 min ago; in 60 min if it stays as it is"),
-        ({"paths": [SIM]}, "waits: no path without a SIM is up"),
-        ({"paths": [SIM, PathSight("wlan", False, False)]}, "waits: no path without a SIM is up"),
-    ],
-)
-def test_it_says_what_it_waits_for(more: dict[str, Any], reason: str) -> None:
-    permit = decide(RULES, sight(**more))
-    assert (permit.paths, permit.reason) == ((), reason)
-    assert permit.again_s > 0
+def test_it_says_over_what_it_goes_or_what_it_waits_for() -> None:
+    permits = [decide(rules, sight(**more)) for rules, more, _, _ in DECIDED]
+    told = [(*case[:2], permit.paths, permit.reason) for case, permit in zip(DECIDED, permits, strict=True)]
+    assert [
+        (one, case) for one, case in zip(told, DECIDED, strict=True) if one[2] != case[2] or case[3] not in one[3]
+    ] == []
+    assert all(permit.paths or permit.again_s > 0 for permit in permits)
+    assert permits[-1].left_bytes == {"a": 10**8, "b": 2 * 10**8}
+    assert permits[0].left_bytes == {}
 
 
-@pytest.mark.parametrize(
-    ("rules", "wifi", "go", "words"),
-    [
-        (
-            RULES,
-            True,
-            True,
-            "from 01:00 to 05:00 when the radio has been still for 2.0 h, over wlan, which costs no SIM anything",
-        ),
-        (
-            RULES,
-            False,
-            False,
-            'stay on the kit, every path has a SIM; [traces] over = "any" sends them from 01:00 to 05:00',
-        ),
-        (
-            TracesConfig(over="any"),
-            False,
-            True,
-            "over the SIMs, a day at most a 50 MB, b 50 MB, of a told plan ([path.plan]) 50%",
-        ),
-        (
-            TracesConfig(over="any", night=None, still_for_s=0),
-            True,
-            True,
-            "go up at any time, over wlan, which costs no SIM anything, else",
-        ),
-        (TracesConfig(enabled=False), True, False, "[traces] enabled is false"),
-    ],
-)
+INTENDED = [
+    (
+        RULES,
+        True,
+        True,
+        "from 01:00 to 05:00 when the radio has been still for 2.0 h, over wlan, which costs no SIM anything",
+    ),
+    (RULES, False, False, 'every path has a SIM; [traces] over = "any" sends them from 01:00 to 05:00'),
+    (ANY, False, True, "over the SIMs, a day at most a 50 MB, b 50 MB, of a told plan ([path.plan]) 50%"),
+    (
+        TracesConfig(over="any", night=None, still_for_s=0),
+        True,
+        True,
+        "go up at any time, over wlan, which costs no SIM anything, else",
+    ),
+    (OFF, True, False, "[traces] enabled is false"),
+]
+
+
+@pytest.mark.parametrize(("rules", "wifi", "go", "words"), INTENDED)
 def test_it_says_what_goes_up_when_and_at_what_cost(rules: TracesConfig, wifi: bool, go: bool, words: str) -> None:
     paths = parse(GOOD + ('[[path]]\nname = "wlan"\ninterface = "wlan0"\n' if wifi else ""), Path("c.toml")).paths
     goes, said = intended(rules, paths)
     assert goes is go
     assert words in said
     assert len(said) < 280, "it has to fit into a line of the check"
-
-
-def test_a_persons_wish_overrules_night_and_quiet_but_no_measurement_and_no_budget() -> None:
-    by_day = {"asked": True, "local_minute": 720.0, "mobile": True, "still_s": 0.0}
-    assert decide(RULES, sight(**by_day)).paths == ("wlan",)
-    assert decide(TracesConfig(enabled=False), sight(**by_day)).paths == ("wlan",)
-    assert decide(TracesConfig(enabled=False), sight()).paths == ()
-    assert decide(RULES, sight(**by_day, held="a run is under way")).paths == ()
-    assert decide(RULES, sight(**{**by_day, "paths": [SIM]})).paths == ()
-    poor = PathSight("a", True, True, LEAST_LEFT_BYTES - 1)
-    permit = decide(TracesConfig(over="any"), sight(**{**by_day, "paths": [poor]}))
-    assert (permit.paths, permit.reason) == ((), "waits: what uploads may cost the SIMs today is used up")
-
-
-def test_over_any_takes_wifi_when_there_is_one_and_the_sim_with_most_left_else() -> None:
-    rules, other = TracesConfig(over="any"), PathSight("b", True, True, 2 * 10**8)
-    assert decide(rules, sight()).paths == ("wlan",)
-    permit = decide(rules, sight(paths=[SIM, other]))
-    assert (permit.paths, permit.left_bytes) == (("b", "a"), {"a": 10**8, "b": 2 * 10**8})
 
 
 sights = st.builds(
@@ -222,16 +216,6 @@ def test_a_day_has_its_part_of_what_the_plan_will_have_left() -> None:
     assert left_today(rules, PLAN, used, 5_000_000, now.timestamp()) <= spare / 2 / 10 - 5_000_000 + 1000
 
 
-def test_what_was_about_to_go_when_the_power_went_counts(tmp_path: Path) -> None:
-    file = tmp_path / "traces" / "spent.json"
-    spent = Spent(file)
-    spent.reserve("a", "2026-11-21", 1000)
-    spent.settle("a", 600)
-    spent.reserve("a", "2026-11-21", 500)
-    assert Spent(file).of("a", "2026-11-21") == 1100
-    assert spent.of("a", "2026-11-21") == 600
-
-
 @given(st.text() | st.recursive(st.none() | st.integers() | st.text(), st.lists).map(repr))
 def test_any_text_is_an_account_or_told(text: str) -> None:
     try:
@@ -267,3 +251,150 @@ def test_a_path_is_metered_where_it_has_a_modem_unless_it_says_otherwise() -> No
     ).paths
     assert [(p.name, p.is_metered) for p in paths if p.name in "wm"] == [("w", False), ("m", True)]
     assert all(p.is_metered for p in paths if p.modem is not None)
+
+
+# --- ``tandem traces``, with a running collector of doubles and without one
+
+
+def begun(tmp_path: Path, gateway: Gateway) -> Rehearsal:
+    """Two captures wait."""
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "captures").mkdir()
+    rows = []
+    for name in ("captures/a.pcap", "captures/b.pcap"):
+        (tmp_path / name).write_bytes(b"x" * 1000)
+        rows.append({"name": name, "bytes": 1000, "sha256": name[9] * 64})
+    told = {"id": "run-1", "pair": "pair-1", "ended_utc_ns": 1, "files": rows}
+    (tmp_path / "runs/run-1.json").write_text(json.dumps(told))
+    made = Rehearsal(tmp_path, gateway).start()
+    made.until(lambda: made.supervisor.traces.queue.scanned)
+    return made
+
+
+@pytest.fixture
+def running(tmp_path: Path, gateway: Gateway) -> Iterator[Rehearsal]:
+    made = begun(tmp_path, gateway)
+    yield made
+    made.stop()
+
+
+def asked(capsys: pytest.CaptureFixture[str], folder: Path, *words: str) -> tuple[int, Any]:
+    status = main(["traces", *words, "--json", "--socket", str(folder / "status.sock")])
+    out, err = capsys.readouterr()
+    return status, json.loads(out) if out else err
+
+
+def test_status_says_what_waits_and_for_what(running: Rehearsal, capsys: pytest.CaptureFixture[str]) -> None:
+    status, told = asked(capsys, running.folder, "status")
+    assert status == 0
+    assert (told["traces"]["waiting"], told["traces"]["waiting_bytes"]) == (2, 2000)
+    assert told["traces"]["said"].startswith("waits: ")
+    assert main(["status", "--socket", str(running.folder / "status.sock")]) == 0
+    assert "traces: 2 waiting (2.0 kB)" in capsys.readouterr().out
+
+
+def test_list_and_what_is_asked_for_goes_first(running: Rehearsal, capsys: pytest.CaptureFixture[str]) -> None:
+    _, told = asked(capsys, running.folder, "list")
+    assert [(row["name"], row["state"]) for row in told["files"]] == [
+        ("captures/a.pcap", "waiting"),
+        ("captures/b.pcap", "waiting"),
+    ]
+    status, told = asked(capsys, running.folder, "upload", "captures/b.pcap", "--now")
+    assert status == 0
+    first = running.supervisor.traces.queue.next()
+    assert first.name == "captures/b.pcap"
+    assert told["traces"]["said"] == "waits: no path without a SIM is up", "a wish spends no SIM's bytes"
+
+
+def test_what_does_not_wait_is_refused(running: Rehearsal, capsys: pytest.CaptureFixture[str]) -> None:
+    assert asked(capsys, running.folder, "upload", "captures/c.pcap") == (
+        1,
+        "tandem: captures/c.pcap does not wait here; mend: tandem traces list\n",
+    )
+    assert asked(capsys, running.folder, "upload")[0] == 2
+
+
+def test_health_records_tell_how_much_waits(running: Rehearsal, gateway: Gateway) -> None:
+    def told() -> list[Any]:
+        return [p.fields.get("traces_waiting") for p in points(gateway) if p.measurement == "health"]
+
+    running.until(lambda: 2 in told())
+
+
+def test_without_a_collector_the_disk_is_read(
+    gateway: Gateway, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    running = begun(tmp_path, gateway)
+    running.stop()
+    receipt = Receipt("probe-1", "captures/a.pcap", "run-1", 1000, "a" * 64, 7)
+    running.supervisor.traces.queue.receipts.keep(receipt)
+    status, told = asked(capsys, tmp_path, "list")
+    assert (status, told["traces"]["said"]) == (0, "no collector runs")
+    assert {(row["name"], row["state"]) for row in told["files"]} == {
+        ("captures/a.pcap", "received"),
+        ("captures/b.pcap", "waiting"),
+    }
+    status, said = asked(capsys, tmp_path, "upload", "--now")
+    assert (status, said.startswith("tandem: no collector answers: ")) == (1, True)
+
+
+# --- when the probe's copies go
+
+ROOMY = TracesConfig(keep="while_room", free_bytes=1000)
+
+
+def probe(folder: Path, names: list[str], received: int) -> TraceQueue:
+    """Files of 100 bytes; the first ``received`` of them have receipts, in their order."""
+    rows = []
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        content = name.encode().ljust(100)
+        (folder / name).write_bytes(content)
+        rows.append({"name": name, "bytes": 100, "sha256": hashlib.sha256(content).hexdigest()})
+    (folder / "runs").mkdir(exist_ok=True)
+    (folder / "runs/run-1.json").write_text(json.dumps({"id": "run-1", "ended_utc_ns": 1, "files": rows}))
+    queue = TraceQueue(folder)
+    queue.scan()
+    for number in range(received):
+        wanted = queue.next()
+        queue.received(wanted, Receipt("probe-1", wanted.name, "run-1", 100, wanted.sha256, number))
+    return queue
+
+
+def captures(used: int, limit: int) -> FakeCaptures:
+    made = FakeCaptures()
+    made.used_bytes, made.limit_bytes = used, limit
+    return made
+
+
+NAMES = [f"captures/{letter}.pcap" for letter in "abcd"]
+
+
+@pytest.mark.parametrize(
+    ("keep", "received", "limit", "free", "gone"),
+    [
+        ("until_received", 2, 1000, 10**9, 2),
+        ("while_room", 4, 1000, 10**9, 0),
+        ("while_room", 3, 400, 10**9, 1),
+        ("while_room", 0, 400, 0, 0),
+    ],
+    ids=["all that was received", "nothing while there is room", "room for one", "nothing that nobody has"],
+)
+def test_what_goes(tmp_path: Path, keep: str, received: int, limit: int, free: int, gone: int) -> None:
+    queue, made = probe(tmp_path, NAMES, received), captures(400, limit)
+    assert Keeping(replace(ROOMY, keep=keep), queue, made, lambda: free).tidy() == NAMES[:gone]
+    assert [name for name in NAMES if (tmp_path / name).exists()] == NAMES[gone:]
+    assert made.used_bytes == 400 - 100 * gone
+
+
+def test_a_full_disk_takes_all_that_was_received_results_too(tmp_path: Path) -> None:
+    queue = probe(tmp_path, ["results/x.json", *NAMES], 2)
+    assert Keeping(ROOMY, queue, captures(400, 10**9), lambda: 0).tidy() == ["results/x.json", NAMES[0]]
+    assert [kept.name for kept in queue.kept()] == []
+
+
+def test_a_file_that_changed_since_is_not_deleted(tmp_path: Path) -> None:
+    queue = probe(tmp_path, NAMES, 1)
+    (tmp_path / NAMES[0]).write_bytes(b"another length")
+    assert Keeping(replace(ROOMY, keep="until_received"), queue, None, lambda: 0).tidy() == []
+    assert (tmp_path / NAMES[0]).exists()

@@ -4,12 +4,9 @@ What must hold: no exception but NoAnswer, no line over its limit, bounded memor
 asked for, and after whatever came the next clean dialogue is read rightly.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random
-import socket
 import threading
 import time
 import tty
@@ -170,18 +167,6 @@ def _check(counts: Counts, command: Command, response: Response) -> None:
         counts.hold(named, f"{command.text}: {response.lines}")
 
 
-class _SocketPort:
-    def __init__(self, sock: socket.socket) -> None:
-        self._sock = sock
-        sock.setblocking(False)
-
-    def fileno(self) -> int:
-        return self._sock.fileno()
-
-    def close(self) -> None:
-        self._sock.close()
-
-
 class _Pty:
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -195,19 +180,14 @@ class _Pty:
 
 
 @contextmanager
-def _ends(over: str) -> Iterator[tuple[_SocketPort | _Pty, int]]:
+def _ends() -> Iterator[tuple[_Pty, int]]:
     """A port for the channel and the modem's descriptor."""
-    if over == "socket":
-        ours, theirs = socket.socketpair()
-        with theirs:
-            yield _SocketPort(ours), theirs.fileno()
-    else:
-        master, slave = os.openpty()
-        tty.setraw(slave)
-        try:
-            yield _Pty(slave), master
-        finally:
-            os.close(master)
+    master, slave = os.openpty()
+    tty.setraw(slave)
+    try:
+        yield _Pty(slave), master
+    finally:
+        os.close(master)
 
 
 class _Modem(threading.Thread):
@@ -248,10 +228,10 @@ class _Modem(threading.Thread):
         self.sent.set()
 
 
-def through_channel(source: Source, at_least_bytes: int, over: str, deadline_s: float = 0.01) -> Counts:
-    """A whole channel; ``over``: ``socket`` or ``pty``. The modem behaves again after each stream."""
+def through_channel(source: Source, at_least_bytes: int, deadline_s: float = 0.01) -> Counts:
+    """A whole channel over a pseudo-terminal. The modem behaves again after each stream."""
     counts = Counts()
-    with _ends(over) as (port, theirs):
+    with _ends() as (port, theirs):
         channel = Channel(port)
         modem = _Modem(theirs)
         modem.start()
@@ -260,8 +240,7 @@ def through_channel(source: Source, at_least_bytes: int, over: str, deadline_s: 
                 _round(source, counts, channel, modem, deadline_s)
         finally:
             channel.close()
-            if over == "pty":
-                os.write(theirs, b"")  # the other end is closed: reading there fails and ends the thread
+            os.write(theirs, b"")  # the other end is closed: reading there fails and ends the thread
             modem.join(60)
         counts.unsolicited = channel.unsolicited.count
     return counts
@@ -298,6 +277,5 @@ def _clean(channel: Channel) -> Response:
 
 WAYS: dict[str, Callable[[Source, int], Counts]] = {
     "splitter and dialogue": through_dialogue,
-    "channel over a socket pair": lambda source, n: through_channel(source, n, "socket"),
-    "channel over a pseudo-terminal": lambda source, n: through_channel(source, n, "pty"),
+    "channel over a pseudo-terminal": through_channel,
 }

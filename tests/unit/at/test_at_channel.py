@@ -1,9 +1,8 @@
 """The channel over a pseudo-terminal whose other end is played line by line."""
 
-from __future__ import annotations
-
 import contextlib
 import os
+import queue
 import select
 import threading
 import time
@@ -13,7 +12,11 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tandem.at.channel import Channel, open_port
+from tandem.at.cme import explained
 from tandem.at.errors import NoAnswer, PortLost
+from tandem.at.grammar import Command
+from tandem.at.lines import LineSplitter
+from tandem.at.unsolicited import Stream, Unsolicited
 
 Play = Callable[["Modem"], None]
 
@@ -112,22 +115,52 @@ def test_endless_noise_is_no_answer_at_the_deadline() -> None:
             stop.set()
 
 
-def test_the_late_answer_of_a_missed_deadline_is_not_the_next_ones() -> None:
-    missed = threading.Event()
+MARKED = "\r\n+CMEE: 1\r\n\r\nOK\r\n"
+
+
+def csq(level: int) -> str:
+    return f"\r\n+CSQ: {level},99\r\n\r\nOK\r\n"
+
+
+def late(modem: Modem) -> None:
+    """Answers the question before behind the marker by which the channel makes sure of its place."""
+    assert modem.expect() == "AT+CMEE?"
+    modem.send(csq(1))
+    modem.send(MARKED)
+    modem.expect()
+    modem.send(csq(2))
+
+
+def without_the_marker(modem: Modem) -> None:
+    assert modem.expect() == "AT+CMEE?"
+    modem.send("\r\nERROR\r\n")
+    modem.expect()
+    modem.send(csq(2))
+
+
+def in_order(modem: Modem) -> None:
+    """As a modem does that was hung: it answers all that it was sent."""
+    modem.send(csq(1))
+    while (command := modem.expect()) != "AT+CSQ":
+        assert command == "AT+CMEE?"
+        modem.send(MARKED)
+    modem.send(csq(2))
+
+
+@pytest.mark.parametrize(("behaves", "missed"), [(late, 1), (without_the_marker, 1), (in_order, 4)])
+def test_what_is_owed_from_missed_deadlines_is_not_the_next_answer(behaves: Play, missed: int) -> None:
+    over = threading.Event()
 
     def play(modem: Modem) -> None:
-        modem.expect()
-        missed.wait(60)
-        assert modem.expect() == "AT+CMEE?"  # the channel makes sure of its place
-        modem.send("\r\n+CSQ: 1,99\r\n\r\nOK\r\n")
-        modem.send("\r\n+CMEE: 1\r\n\r\nOK\r\n")
-        modem.expect()
-        modem.send("\r\n+CSQ: 2,99\r\n\r\nOK\r\n")
+        assert modem.expect() == "AT+CSQ"
+        over.wait(60)
+        behaves(modem)
 
     with playing(play) as (_, channel, unsolicited):
-        with pytest.raises(NoAnswer):
-            channel.ask("AT+CSQ", 0.1)
-        missed.set()
+        for _again in range(missed):
+            with pytest.raises(NoAnswer):
+                channel.ask("AT+CSQ", 0.1)
+        over.set()
         assert channel.ask("AT+CSQ", 60).lines == ("+CSQ: 2,99",)
         assert unsolicited == []
 
@@ -138,10 +171,10 @@ def test_a_late_answer_while_nothing_is_asked_settles_the_channel() -> None:
     def play(modem: Modem) -> None:
         assert [modem.expect(), modem.expect()] == ["AT+CSQ", "AT+CMEE?"]
         missed.wait(60)
-        modem.send("\r\n+CSQ: 1,99\r\n\r\nOK\r\n\r\n+CMEE: 1\r\n\r\nOK\r\n")
+        modem.send(csq(1) + MARKED)
         settled.set()
         assert modem.expect() == "AT+CSQ"
-        modem.send("\r\n+CSQ: 2,99\r\n\r\nOK\r\n")
+        modem.send(csq(2))
 
     with playing(play) as (_, channel, unsolicited):
         for _again in range(2):
@@ -152,60 +185,6 @@ def test_a_late_answer_while_nothing_is_asked_settles_the_channel() -> None:
         channel.listen(time.monotonic() + 0.05)
         assert channel.ask("AT+CSQ", 60).lines == ("+CSQ: 2,99",)
         assert unsolicited == []
-
-
-def test_after_a_long_hang_everything_owed_is_passed_over() -> None:
-    hang_over = threading.Event()
-
-    def play(modem: Modem) -> None:
-        hang_over.wait(60)
-        # What a modem does that was hung: it answers all that it was sent, in order.
-        while True:
-            command = modem.expect()
-            if command == "AT+CMEE?":
-                modem.send("\r\n+CMEE: 1\r\n\r\nOK\r\n")
-            elif len([c for c in modem.heard if c == "AT+CSQ"]) == 1:
-                modem.send("\r\n+CSQ: 1,99\r\n\r\nOK\r\n")
-            else:
-                modem.send("\r\n+CSQ: 2,99\r\n\r\nOK\r\n")
-                return
-
-    with playing(play) as (_, channel, _u):
-        for _ in range(4):
-            with pytest.raises(NoAnswer):
-                channel.ask("AT+CSQ", 0.1)
-        hang_over.set()
-        assert channel.ask("AT+CSQ", 60).lines == ("+CSQ: 2,99",)
-
-
-def test_a_modem_without_the_marker_command_is_asked_again_all_the_same() -> None:
-    missed = threading.Event()
-
-    def play(modem: Modem) -> None:
-        modem.expect()
-        missed.wait(60)
-        assert modem.expect() == "AT+CMEE?"
-        modem.send("\r\nERROR\r\n")
-        modem.expect()
-        modem.send("\r\n+CSQ: 2,99\r\n\r\nOK\r\n")
-
-    with playing(play) as (_, channel, _u):
-        with pytest.raises(NoAnswer):
-            channel.ask("AT+CSQ", 0.1)
-        missed.set()
-        assert channel.ask("AT+CSQ", 60).lines == ("+CSQ: 2,99",)
-
-
-def test_lines_after_the_final_result_are_unsolicited() -> None:
-    def play(modem: Modem) -> None:
-        modem.expect()
-        modem.send('\r\n+CSQ: 5,99\r\n\r\nOK\r\n\r\n+CEREG: 1,"1A2B","00000101",7\r\n')
-
-    with playing(play) as (_, channel, unsolicited):
-        assert channel.ask("AT+CSQ", 60).lines == ("+CSQ: 5,99",)
-        while not unsolicited:
-            channel.listen(time.monotonic() + 0.05)
-        assert unsolicited == ['+CEREG: 1,"1A2B","00000101",7']
 
 
 def test_a_port_that_vanishes_in_mid_command_is_lost() -> None:
@@ -244,3 +223,97 @@ def test_listening_ends_when_woken() -> None:
     channel.close()
     modem.vanish()
     os.close(wake_fd)
+
+
+# --- what comes unasked, prompts, and the less common forms of answers
+
+CHANGE = '+CEREG: 1,"1A2C","05A2C30C",7'
+
+
+def test_each_unsolicited_line_carries_the_time_when_it_was_read_not_when_the_exchange_ended() -> None:
+    told: queue.SimpleQueue[Unsolicited] = queue.SimpleQueue()
+    first: list[Unsolicited] = []
+    between_ns: list[int] = []
+
+    def play(modem: Modem) -> None:
+        modem.expect()
+        modem.send(f"\r\n{CHANGE}\r\n")
+        first.append(told.get(timeout=60))
+        between_ns.append(time.monotonic_ns())
+        modem.send("\r\n+CSQ: 5,99\r\n\r\nOK\r\nRING\r\n")
+
+    with playing(play) as (_, channel, _u):
+        channel.unsolicited.subscribe(told.put)
+        began_ns = time.monotonic_ns()
+        channel.ask("AT+CSQ", 60)
+        while told.empty():
+            channel.listen(time.monotonic() + 0.05)
+        told_both = [*first, told.get()]
+        assert [one.line for one in told_both] == [CHANGE, "RING"]
+        assert began_ns < told_both[0].monotonic_ns < between_ns[0] < told_both[1].monotonic_ns
+        assert told_both[0].name == "+CEREG"
+        assert told_both[0].values == ("1", "1A2C", "05A2C30C", "7")
+        assert told_both[1].name is None
+
+
+def test_every_subscriber_gets_every_line_until_it_ends_its_subscription_whatever_another_does(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    stream, told = Stream(), [[], []]  # type: tuple[Stream, list[list[Unsolicited]]]
+
+    def broken(_told: Unsolicited) -> None:
+        raise ZeroDivisionError
+
+    stream.subscribe(broken)
+    ends = [stream.subscribe(one.append) for one in told]
+    stream.put("RING", 1)
+    ends[0]()
+    ends[0]()
+    stream.put("RING", 2)
+    assert [[one.monotonic_ns for one in each] for each in told] == [[1], [1, 2]]
+    assert stream.count == 2
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_a_modem_that_somebody_left_at_a_prompt_is_freed() -> None:
+    heard: list[bytes] = []
+
+    def play(modem: Modem) -> None:
+        modem.expect()
+        modem.send("\r\n> ")
+        heard.append(os.read(modem.master, 10))
+        modem.send("\r\nOK\r\n")
+
+    with playing(play) as (_, channel, _u):
+        assert channel.ask("ATE0", 60).final.ok
+    assert heard == [b"\x1b"]
+
+
+def test_a_prompt_is_an_unfinished_line_of_its_own() -> None:
+    chunks = {b"\r\n> ": True, b"\r\n>": False, b"> x": False, b"> \r\n": False, b"a> ": False}
+    for chunk, prompt in chunks.items():
+        splitter = LineSplitter()
+        splitter.feed(chunk)
+        assert (splitter.take_prompt(), splitter.take_prompt()) == (prompt, False), chunk
+
+
+def test_basic_commands_are_chained_without_separators_and_errors_are_said_in_words() -> None:
+    parts = {
+        "ATE0V1+CMEE=1;+CSQ": ("E0", "V1", "+CMEE=1", "+CSQ"),
+        "AT&FE0": ("&F", "E0"),
+        "ATS0=0S7?": ("S0=0", "S7?"),
+        "ATD*99#": ("D*99#",),
+        "AT": (),
+        'AT+QENG="a;b";+QCSQ': ('+QENG="a;b"', "+QCSQ"),
+    }
+    assert {text: Command(text).parts for text in parts} == parts
+    words = {
+        "cme_error 10": "+CME ERROR 10: no SIM inserted",
+        "cme_error 999": "+CME ERROR 999",
+        "cme_error SIM busy": "+CME ERROR SIM busy",
+        "cme_error ²": "+CME ERROR ²",
+        "cms_error 310": "+CMS ERROR 310",
+        "error": "ERROR",
+        "no_carrier": "NO CARRIER",
+    }
+    assert {code: explained(code) for code in words} == words

@@ -1,7 +1,5 @@
 """Fixtures of the tests of the emulated modems."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -30,7 +28,7 @@ def desk(timeline: Callable[..., Timeline]) -> Callable[..., Desk]:
         modem = Modem(*(getattr(MODEM, k) for k in ("imei", "imsi", "iccid", "operator", "home_plmn")), echo=echo)
         made.emulator = Emulator(
             FAMILIES[family], modem, timeline(*(ticks or ({},)), **options), made, made.agenda, lambda: made.now_s,
-            random.Random(seed), made.noted.append,
+            random.Random(seed), lambda _fault: None,
         )  # fmt: skip
         made.emulator.start()
         return made

@@ -1,7 +1,5 @@
 """A modem on a fake clock, and timelines on disk: what the tests of the emulated modems share."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +8,6 @@ from typing import Any
 from tandem_bench.modem.agenda import Agenda
 from tandem_bench.modem.dialogue import Modem
 from tandem_bench.modem.emulator import Emulator
-from tandem_bench.modem.faults import Fault
 
 MODEM = Modem("004401010000017", "001010123456789", "89990010100000000012", "Alpha Mobile", "00101")
 
@@ -36,10 +33,8 @@ class Desk:
     agenda: Agenda = field(default_factory=Agenda)
     now_s: float = 0.0
     sent: list[tuple[float, bytes]] = field(default_factory=list)
-    noted: list[Fault] = field(default_factory=list)
     attached: bool = True
     waiting_unread: int = 0
-    calls: int = 0
 
     def write(self, sent: bytes) -> None:
         assert self.attached, "it sent while it was away"
@@ -59,7 +54,6 @@ class Desk:
         while (due := self.agenda.next_due_s()) is not None and due <= until:
             self.now_s = max(self.now_s, due)
             self.agenda.run(self.now_s)
-            self.calls += 1
         self.now_s = until
 
     def heard(self) -> bytes:

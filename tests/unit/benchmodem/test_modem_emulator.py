@@ -1,7 +1,5 @@
 """One modem in time, on a fake clock: delays, unsolicited lines, faults."""
 
-from __future__ import annotations
-
 import pytest
 from modem_desk import TICK
 
@@ -32,19 +30,6 @@ def test_same_seed_same_bytes_at_the_same_times(desk):
     assert played(3) != played(4)
 
 
-def test_echo_until_told_otherwise(desk):
-    modem = desk("generic", echo=True)
-    assert modem.ask("AT") == b"AT\r\r\nOK\r\n"
-    assert modem.ask("ATE0") == b"ATE0\r\r\nOK\r\n"
-    assert modem.ask("AT") == b"\r\nOK\r\n"
-
-
-def test_idle_modem_sleeps(desk):
-    modem = desk("generic")
-    modem.advance(3600)
-    assert modem.calls == 0
-
-
 @pytest.mark.parametrize("family", ["quectel", "huawei"])
 def test_command_that_comes_while_another_runs_waits_its_turn(desk, family):
     modem = desk(family)
@@ -54,21 +39,6 @@ def test_command_that_comes_while_another_runs_waits_its_turn(desk, family):
     heard = modem.heard()
     assert heard.index(b"+CSQ: 23,99") < heard.index(b"+CFUN: 1")
     assert heard.count(b"\r\nOK\r\n") == 2
-
-
-def test_generic_modem_loses_a_command_that_comes_too_early(desk):
-    modem = desk("generic")
-    modem.emulator.received(b"AT+CSQ\r")
-    modem.emulator.received(b"AT+CFUN?\r")
-    modem.advance(0.5)
-    assert modem.heard() == b"\r\n+CSQ: 23,99\r\n\r\nOK\r\n"
-    assert modem.ask("AT") == b"\r\nOK\r\n"
-
-
-def test_overlong_line_fails_and_the_next_is_answered(desk):
-    modem = desk("generic")
-    assert modem.ask("AT+CSQ" + ";+CSQ" * 500) == b"\r\nERROR\r\n"
-    assert modem.ask("AT") == b"\r\nOK\r\n"
 
 
 def test_change_of_cell_is_told_unasked_at_level_2_only(desk):
@@ -101,17 +71,6 @@ def test_unsolicited_lines_fall_between_the_lines_of_answers_and_after_them(desk
     assert after > 10
 
 
-def test_huawei_reports_its_level_until_told_to_be_quiet(desk):
-    modem = desk("huawei")
-    modem.advance(30)
-    heard = modem.heard()
-    assert 4 <= heard.count(b"\r\n^RSSI:23\r\n") <= 8
-    assert heard.count(b'\r\n^HCSQ:"LTE",54,44,156,20\r\n') == heard.count(b"^RSSI")
-    modem.ask("AT^CURC=0")
-    modem.advance(30)
-    assert modem.heard() == b""
-
-
 def test_port_that_nobody_reads_is_not_filled_with_the_past(desk):
     modem = desk("huawei")
     modem.heard()
@@ -120,38 +79,12 @@ def test_port_that_nobody_reads_is_not_filled_with_the_past(desk):
     assert modem.heard() == b""
 
 
-def test_quectel_says_what_it_says_after_power_up(desk):
-    said = desk("quectel").heard().replace(b"\r\n\r\n", b"\r\n").split(b"\r\n")[1:-1]
-    assert said == [b"RDY", b"+CFUN: 1", b"+CPIN: READY", b"+QUSIM: 1", b"+QIND: SMS DONE", b"+QIND: PB DONE"]
-
-
-def test_hang_swallows_everything_and_ends(desk):
-    modem = desk("generic")
-    modem.emulator.received(b"AT+C")
-    modem.emulator.play(Fault("hang", 3))
-    assert modem.ask("SQ", wait_s=1) == b""
-    assert modem.ask("AT", wait_s=1.99) == b""
-    modem.advance(0.02)
-    assert modem.ask("AT") == b"\r\nOK\r\n"
-
-
 def test_hang_cuts_an_answer_short(desk):
     modem = desk("generic")
     modem.emulator.received(b"AT+CSQ\r")
     modem.emulator.play(Fault("hang", 1))
     modem.advance(5)
     assert modem.heard() == b""
-
-
-def test_garbage_is_nothing_but_noise(desk):
-    modem = desk("huawei")
-    modem.heard()
-    modem.emulator.play(Fault("garbage", 3))
-    noise = modem.ask("AT^HCSQ?", wait_s=2.9)
-    assert len(noise) > 50
-    assert not any(word in noise for word in (b"OK", b"HCSQ", b"RSSI", b"ERROR"))
-    modem.advance(0.2)
-    assert modem.ask("AT") == b"\r\nOK\r\n"
 
 
 def test_disappearing_loses_the_settings_but_not_the_identity(desk):
@@ -167,48 +100,6 @@ def test_disappearing_loses_the_settings_but_not_the_identity(desk):
     assert modem.ask("AT+CEREG?;+CIMI") == b"AT+CEREG?;+CIMI\r\r\n+CEREG: 0,1\r\n\r\n001010123456789\r\n\r\nOK\r\n"
 
 
-def test_restart_by_command_drops_off_and_comes_back(desk):
-    modem = desk("quectel", echo=True)
-    modem.ask("ATE0")
-    assert modem.ask("AT+CFUN=1,1") == b"\r\nOK\r\n"
-    assert not modem.attached
-    modem.advance(3)
-    assert modem.attached
-    assert modem.heard().startswith(b"\r\nRDY\r\n")
-    assert modem.ask("AT") == b"AT\r\r\nOK\r\n"
-
-
-def test_wrong_sim_is_told_and_put_right_again(desk):
-    modem = desk("quectel")
-    modem.ask("AT+CMEE=1;+CEREG=1")
-    modem.emulator.play(Fault("wrong_sim", 5, "pin"))
-    assert modem.heard() == b"\r\n+CPIN: SIM PIN\r\n\r\n+QUSIM: 1\r\n\r\n+CEREG: 0\r\n"
-    assert modem.ask("AT+CIMI") == b"\r\n+CME ERROR: 11\r\n"
-    assert b'"LIMSRV"' in modem.ask('AT+QENG="servingcell"')
-    modem.advance(5)
-    assert modem.ask("AT+CIMI;+CEREG?") == b"\r\n001010123456789\r\n\r\n+CEREG: 1,1\r\n\r\nOK\r\n"
-
-
-def test_foreign_sim_has_another_operators_imsi_and_is_refused(desk):
-    modem = desk("generic")
-    modem.emulator.play(Fault("wrong_sim", 5, "foreign"))
-    assert (
-        modem.ask("AT+CPIN?;+CIMI;+CEREG?")
-        == b"\r\n+CPIN: READY\r\n\r\n999990123456789\r\n\r\n+CEREG: 0,3\r\n\r\nOK\r\n"
-    )
-
-
-def test_cme_error_fails_every_command_as_cmee_says(desk):
-    modem = desk("generic")
-    modem.emulator.play(Fault("cme_error", 5, code=14))
-    assert modem.ask("AT+CSQ") == b"\r\nERROR\r\n"
-    modem.advance(5)
-    modem.ask("AT+CMEE=1")
-    modem.emulator.play(Fault("cme_error", 5, code=14))
-    assert modem.ask("AT+CSQ") == b"\r\n+CME ERROR: 14\r\n"
-    assert modem.ask("AT+CGSN") == b"\r\n+CME ERROR: 14\r\n"
-
-
 def test_the_same_fault_again_starts_its_time_anew(desk):
     modem = desk("generic")
     modem.emulator.play(Fault("hang", 2))
@@ -217,12 +108,3 @@ def test_the_same_fault_again_starts_its_time_anew(desk):
     assert modem.ask("AT", wait_s=1.5) == b""
     modem.advance(0.6)
     assert modem.ask("AT") == b"\r\nOK\r\n"
-
-
-def test_every_fault_is_noted(desk):
-    modem = desk("generic")
-    for kind in ("hang", "garbage", "disappear", "wrong_sim", "cme_error"):
-        modem.emulator.play(Fault(kind, 1))
-        modem.advance(2)
-    assert [fault.kind for fault in modem.noted] == ["hang", "garbage", "disappear", "wrong_sim", "cme_error"]
-    assert modem.ask("AT")[-6:] == b"\r\nOK\r\n"

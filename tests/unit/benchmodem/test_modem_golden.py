@@ -1,6 +1,4 @@
-"""Every golden dialogue, byte for byte."""
-
-from __future__ import annotations
+"""Every golden dialogue, byte for byte; and every bin of the codings."""
 
 import json
 from dataclasses import replace
@@ -9,8 +7,9 @@ from pathlib import Path
 import pytest
 from modem_desk import MODEM
 
+from tandem_bench.modem import radio as codes
 from tandem_bench.modem.dialogue import answer
-from tandem_bench.modem.families import FAMILIES
+from tandem_bench.modem.families import FAMILIES, huawei
 from tandem_bench.modem.radio import Radio
 
 GOLDEN = sorted(Path(__file__).parent.glob("golden/*.txt"))
@@ -42,5 +41,29 @@ def test_dialogue_is_as_written(path):
     assert "\n".join(spoken) == path.read_text().rstrip("\n")
 
 
-def test_each_family_has_dialogues():
-    assert {path.stem.split("-")[0] for path in GOLDEN} == set(FAMILIES)
+# name, code, lower edge of bin v, highest code, unknown: TS 27.007 8.5 and 8.69, Huawei's ^HCSQ
+TABLES = [
+    (codes.csq, lambda v: -113 + 2 * v, 31, 99),
+    (codes.rsrp, lambda v: -141 + v, 97, 255),
+    (codes.rsrq, lambda v: -20 + v / 2, 34, 255),
+    (codes.rxlev, lambda v: -111 + v, 63, 99),
+    (codes.rscp, lambda v: -121 + v, 96, 255),
+    (codes.ecno, lambda v: -24.5 + v / 2, 49, 255),
+    (codes.ss_rsrp, lambda v: v - 157, 126, 255),
+    (codes.ss_rsrq, lambda v: (v - 87) / 2, 126, 255),
+    (codes.ss_sinr, lambda v: (v - 47) / 2, 127, 255),
+    (huawei.level_code, lambda v: -121 + v, 96, 255),
+    (huawei.sinr_code, lambda v: -20.2 + v / 5, 251, 255),
+    (huawei.ecio_code, lambda v: -32.5 + v / 2, 65, 255),
+]
+each_table = pytest.mark.parametrize(
+    ("code", "lower", "top", "unknown"), TABLES, ids=lambda t: getattr(t, "__name__", "")
+)
+
+
+@each_table
+def test_edges_of_all_bins(code, lower, top, unknown):
+    assert [code(lower(v)) for v in range(top + 1)] == list(range(top + 1))
+    assert code(lower(0) - 50) == 0
+    assert code(lower(top) + 50) == top
+    assert code(None) == unknown

@@ -1,7 +1,5 @@
 """The command line grammar: what a modem makes of any bytes at all."""
 
-from __future__ import annotations
-
 import string
 
 import pytest
@@ -43,15 +41,6 @@ def test_commands_in_one_line_are_read_back_as_written(made, prefix, joint):
     assert commands(prefix + joint.join(text for text, _ in made)) == tuple(command for _, command in made)
 
 
-@given(st.text(max_size=200))
-def test_any_text_is_read_refused_or_not_for_us(text):
-    try:
-        parsed = commands(text)
-    except GrammarError as error:
-        parsed = error.before
-    assert (parsed is None) == (text.strip()[:2].upper() != "AT")
-
-
 @given(
     st.sampled_from(sorted(FAMILIES)),
     st.one_of(st.text(max_size=120), st.text(max_size=120).map("AT".__add__), extended().map(lambda e: "AT" + e[0])),
@@ -85,13 +74,6 @@ def test_line_is_read_as_the_standard_says(line, expected):
     assert commands(line) == expected
 
 
-@pytest.mark.parametrize("line", ['AT+CSQ;+QENG="open', "AT+CSQ;+=1", "AT+CSQ;+CSQ~", 'AT+CSQ;+X="a"b', "AT+CSQ;\x01"])
-def test_broken_line_still_runs_what_comes_before(line):
-    with pytest.raises(GrammarError) as caught:
-        commands(line)
-    assert caught.value.before == (Command("+CSQ", "execute"),)
-
-
 @given(st.lists(st.text(string.printable.replace("\r", "").replace("\n", ""), max_size=20), max_size=8), st.data())
 def test_lines_are_the_same_however_the_bytes_arrive(lines, data):
     stream = b"".join(line.encode("latin-1") + b"\r\n" for line in lines)
@@ -109,5 +91,8 @@ def test_overlong_line_is_reported_once_and_the_next_one_is_whole():
     assert reader.feed(b"yyy\rAT\r") == [None, "AT"]
 
 
-def test_backspace_takes_one_back():
-    assert LineReader(64).feed(b"\x08AT+CSQQ\x08\r") == ["AT+CSQ"]
+@pytest.mark.parametrize("line", ['AT+CSQ;+QENG="open', "AT+CSQ;+=1", "AT+CSQ;+CSQ~", 'AT+CSQ;+X="a"b', "AT+CSQ;\x01"])
+def test_broken_line_still_runs_what_comes_before(line):
+    with pytest.raises(GrammarError) as caught:
+        commands(line)
+    assert caught.value.before == (Command("+CSQ", "execute"),)

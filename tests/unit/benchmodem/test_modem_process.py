@@ -1,15 +1,13 @@
 """Modems as processes: a real pseudo-terminal, read by pyserial as a real port is."""
 
-from __future__ import annotations
-
 import json
-import re
 import signal
 import socket
 import subprocess
 import sys
 import time
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -17,9 +15,6 @@ import serial
 from modem_desk import write_timeline
 
 from tandem_bench.modem.setup import luhn
-
-COMMAND = {"generic": b"AT+CSQ;+CESQ", "huawei": b"AT^HCSQ?;^MONSC"}
-ANSWER = {"generic": b"+CESQ: 99,99,255,255,20,44", "huawei": b'^HCSQ:"LTE",54,44,156,20'}
 
 
 def command_line(folder: Path, *more: str, family: str = "generic", name: str = "a") -> list[str]:
@@ -67,58 +62,6 @@ def truth(folder: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in (folder / "truth.jsonl").read_text().splitlines()]
 
 
-def test_two_modems_at_once_do_not_mix(tmp_path):
-    with (
-        running(tmp_path, "--operator-name", "Alpha", name="a"),
-        running(tmp_path, "--operator-name", "Beta", family="huawei", name="b"),
-        open_port(tmp_path, "a") as a,
-        open_port(tmp_path, "b") as b,
-    ):
-        for port, family in ((a, "generic"), (b, "huawei")):
-            ask(port, b"ATE0")
-            assert ANSWER[family] in ask(port, COMMAND[family])
-        for _ in range(20):
-            a.write(b"AT+COPS?\r")
-            b.write(b"AT+COPS?\r")
-            assert b'"Beta"' in b.read_until(b"\r\nOK\r\n")
-            assert b'"Alpha"' in a.read_until(b"\r\nOK\r\n")
-        assert ask(a, b"AT+CGSN") != ask(b, b"AT+CGSN")
-
-
-def test_hang_garbage_and_errors_end_by_themselves_and_are_logged(tmp_path):
-    with running(tmp_path, "--seed", "5") as _, open_port(tmp_path, timeout=0.25) as port:
-        ask(port, b"ATE0+CMEE=1")
-        for fault, command, until, answered in (
-            ({"fault": "hang"}, b"AT", b"OK\r\n", b"\\Z"),
-            ({"fault": "garbage"}, b"AT", b"OK\r\n", b"(?!.*OK)"),
-            ({"fault": "cme_error", "code": 13}, b"AT+CSQ", b"13\r\n", b"\r\n\\+CME ERROR: 13\r\n\\Z"),
-            ({"fault": "wrong_sim"}, b"AT+CPIN?", b"PIN\r\n", b".*\\+CPIN: SIM PIN"),
-        ):
-            port.timeout = 0.25 if fault["fault"] in ("hang", "garbage") else 60
-            # It ends by itself a moment after it has begun anew: however busy the machine is, it lasts as long as it is looked at.
-            assert play(tmp_path, {**fault, "seconds": 3600}) == {"ok": True}
-            assert re.match(answered, ask(port, command, until), re.S)
-            assert play(tmp_path, {**fault, "seconds": 0.1}) == {"ok": True}
-            assert await_answer(port)
-        assert play(tmp_path, {"fault": "melt", "seconds": 1})["ok"] is False
-    lines = truth(tmp_path)
-    assert [(line["type"], line["fault"], line["operator"]) for line in lines] == [
-        ("fault", kind, "a") for kind in ("hang", "garbage", "cme_error", "wrong_sim") for _ in range(2)
-    ]
-    assert all(set(line) == {"t_s", "monotonic_ns", "utc_ns", "type", "operator", "fault", "seconds"} for line in lines)
-    assert [line["monotonic_ns"] for line in lines] == sorted(line["monotonic_ns"] for line in lines)
-
-
-def await_answer(port: serial.Serial, seconds: float = 60.0) -> bool:
-    """Ask until the modem answers properly again."""
-    until, port.timeout = time.monotonic() + seconds, 0.2
-    while time.monotonic() < until:
-        port.reset_input_buffer()
-        if ask(port, b"ATE0") == b"\r\nOK\r\n":
-            return True
-    return False
-
-
 def test_disappearing_hangs_up_and_comes_back_under_another_number(tmp_path):
     with running(tmp_path) as _:
         first = (tmp_path / "a").readlink()
@@ -146,18 +89,7 @@ def test_scheduled_fault_is_played_at_its_time(tmp_path):
             time.sleep(0.01)  # as above
     assert [line["fault"] for line in log] == ["hang"]
     assert log[0]["t_s"] >= 100.4
-
-
-def test_clock_is_monotonic_time_since_the_epoch(tmp_path):
-    ticks = [{"rssi_dbm": -60.0}] * 50 + [{"rssi_dbm": -100.0}]
-    write_timeline(tmp_path / "t.jsonl", ticks)
-    for lead_s, code in ((-100, b"26"), (100, b"6")):
-        epoch = time.monotonic_ns() - lead_s * 10**9
-        with (
-            running(tmp_path, "--timeline", str(tmp_path / "t.jsonl"), "--epoch-ns", str(epoch)) as _,
-            open_port(tmp_path) as port,
-        ):
-            assert b"\r\n+CSQ: " + code + b",99\r\n" in ask(port, b"AT+CSQ")
+    assert set(log[0]) == {"t_s", "monotonic_ns", "utc_ns", "type", "operator", "fault", "seconds"}
 
 
 def test_interrupt_ends_it_as_ctrl_c_does(tmp_path):
@@ -227,3 +159,38 @@ def test_client_that_sends_rubbish_is_answered_and_does_no_harm(tmp_path):
             with suppress(BrokenPipeError, ConnectionResetError):
                 client.sendall(b"x" * 100_000)
         assert play(tmp_path, {"rrc": "idle"}) == {"ok": True}
+
+
+# --- the yardstick of the polling benchmark does the work that it is charged for
+
+POLL = Path(__file__).parents[2] / "bench" / "shell-poller" / "poll.sh"
+
+
+def test_shell_loop_writes_level_and_cell_of_both_modems_and_notices_mobility(tmp_path):
+    ticks = {
+        "a": [{"rsrp_dbm": -50.0 - i, "rssi_dbm": -67.0} for i in range(0, 80, 2)],  # 10 dB a second
+        "b": [{"eci": 256 * 77 + 3, "rssi_dbm": -75.0}],
+    }
+    with ExitStack() as stack:
+        for name in "ab":
+            timeline = write_timeline(tmp_path / f"{name}.jsonl", ticks[name], tick_s=0.2)
+            modem = subprocess.Popen(
+                [
+                    sys.executable, "-m", "tandem_bench", "modem", "--family", "generic", "--timeline", str(timeline),
+                    "--link", str(tmp_path / name), "--epoch-ns", str(time.monotonic_ns()),
+                ],
+                stdout=subprocess.PIPE,
+            )  # fmt: skip
+            stack.enter_context(modem)
+            stack.callback(modem.terminate)
+            assert modem.stdout is not None
+            assert modem.stdout.readline().startswith(b"ready")
+        arguments = [str(POLL), str(tmp_path / "a"), str(tmp_path / "b"), str(tmp_path / "rows.csv"), "3"]
+        done = subprocess.run(arguments, capture_output=True, text=True, timeout=240, check=True)
+    rows = [row.split(",")[1:] for row in (tmp_path / "rows.csv").read_text().splitlines()]
+    assert [row[0] for row in rows] == ["a", "b"] * 3
+    assert all(row[1:] == ["-75", "-97", "77", "3"] for row in rows if row[0] == "b")
+    levels = [int(row[2]) for row in rows if row[0] == "a"]
+    assert sorted(levels, reverse=True) == levels
+    changes = [(a, b) for a, b in pairwise(levels) if a != b]
+    assert done.stdout.splitlines() == [f"mobility start: a from {a} to {b} dBm" for a, b in changes]

@@ -1,7 +1,9 @@
 """``tandem campaign`` as it is typed: what it prints and its exit status, without a collector."""
 
 import json
+import math
 import re
+from importlib.resources import files
 
 import pytest
 from test_check import CONFIG
@@ -39,7 +41,7 @@ def own(tmp_path):
     return file
 
 
-def test_list_names_every_campaign(capsys):
+def test_list_and_show_print_every_campaign(capsys):
     assert main(["campaign", "list"]) == 0
     printed = capsys.readouterr().out
     assert [line.split()[0] for line in printed.splitlines()] == campaigns.names()
@@ -49,9 +51,6 @@ def test_list_names_every_campaign(capsys):
     }
     assert main(["campaign", "list", "--json"]) == 0
     assert {row["name"] for row in json.loads(capsys.readouterr().out)} == set(campaigns.names())
-
-
-def test_show_prints_the_file(capsys):
     assert main(["campaign", "show", "chen-sizes"]) == 0
     assert capsys.readouterr().out == campaigns.text("chen-sizes")
     assert main(["campaign", "show", "chan-sizes"]) == 2
@@ -124,12 +123,6 @@ def test_check_says_whose_local_time_a_window_is_and_where_no_zone_is_installed(
     )
 
 
-def test_a_mistake_in_the_short_form_is_found_by_check_too(own, capsys):
-    own.write_text(OWN + "[form.short.step.s.parameters]\nbytes = -1\n")
-    assert main(["campaign", "check", str(own)]) == 2
-    assert f"{own}:20: step s: parameter 'bytes': -1 B is below 1 B" in capsys.readouterr().err
-
-
 def test_check_says_whether_a_form_fits_the_plan(own, capsys):
     assert main(["campaign", "check", "mohan-dual-lte", "--form", "pilot", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
@@ -149,12 +142,12 @@ def test_check_says_whether_a_form_fits_the_plan(own, capsys):
     assert "its largest run takes 0.03 MB of a SIM, whose day_bytes are 0.0194 MB; hint: few" in capsys.readouterr().err
 
 
-def test_a_form_that_the_file_has_not(own, capsys):
+def test_a_form_that_the_file_has_not_or_a_mistake_in_one_and_a_file_that_is_none(own, capsys, tmp_path):
     assert main(["campaign", "check", str(own), "--form", "pilot"]) == 2
     assert capsys.readouterr().err == f"tandem: {own}:17: there is no form 'pilot'; hint: one of paper, short\n"
-
-
-def test_a_file_that_is_none(tmp_path, capsys):
+    own.write_text(OWN + "[form.short.step.s.parameters]\nbytes = -1\n")
+    assert main(["campaign", "check", str(own)]) == 2
+    assert f"{own}:20: step s: parameter 'bytes': -1 B is below 1 B" in capsys.readouterr().err
     for name, words in (
         ("absent.toml", "No such file"),
         ("folder.toml", "Is a directory"),
@@ -182,3 +175,22 @@ def test_run_refuses_roles_and_paths_that_are_not_there(own, tmp_path, capsys):
     for path, words in (("a", "no ROLE=NAME"), ("c=one", "'c' is no role"), ("a=six", "'six' is no path")):
         assert main(["campaign", "run", str(own), "--path", path, *config]) == 2
         assert words in capsys.readouterr().err
+
+
+HEAD = "| campaign | runs | days | bytes of a SIM | of 10 GB | largest run |"
+
+
+def row(name: str, capsys: pytest.CaptureFixture[str]) -> str:
+    assert main(["campaign", "check", name, "--form", "pilot", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    found, plan = told["estimate"], told["plan"]
+    most = max(plan["by_role"].values(), key=lambda one: one["month_bytes"])
+    size, largest = f"{most['month_bytes'] / 1e9:.1f} GB", f"{found['largest_run_bytes'] / 1e6:.0f} MB"
+    days = math.floor(found["days"]) + 1
+    return f"| `{name}` | {found['runs']} | {days} | {size} | {most['plan_share']:.0%} | {largest} |"
+
+
+def test_the_table_of_pilots_is_what_check_says(capsys: pytest.CaptureFixture[str]) -> None:
+    table = "\n".join([HEAD, "|---|---|---|---|---|---|", *(row(name, capsys) for name in campaigns.names())])
+    readme = files(campaigns).joinpath("README.md").read_text("utf-8")
+    assert table in readme, f"the README has another table; this one is right:\n{table}"

@@ -4,23 +4,31 @@ import re
 import types
 from pathlib import Path
 
+import hypothesis
 import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import strategies as st
 from road import campaign, step
 
 from tandem import campaigns
 from tandem.app.any_wish import any_wish
+from tandem.app.campaign.admission import admitted
 from tandem.app.campaign.check import fitted
 from tandem.app.campaign.estimate import estimate
 from tandem.app.campaign.files import load
 from tandem.app.campaign.plan_fit import plan_fit
+from tandem.app.campaign.progress import Origin
 from tandem.app.campaign.request import bound, request_of, shaped, used_instead
 from tandem.app.campaign.requires import settings, settled
+from tandem.app.campaign.state import Moment
+from tandem.app.config import parse
 from tandem.app.config import parse as parse_config
 from tandem.app.plan import plan
 from tandem.app.registry import Registry
 from tandem.app.run_parameters import parameters_of
 from tandem.experiment import names
 from tandem.schema.campaign import CampaignError
+from tandem.schema.campaign_queue import Pushed
 from tandem.schema.campaign_sequence import items
 
 CONFIG = """\
@@ -150,6 +158,20 @@ def test_steering_is_an_arm_of_any_experiment(registry):
         any_wish(config, registry, "dash", {**tcp, "steering": "drop"}, "request")
 
 
+def test_captures_at_both_ends_are_asked_of_any_experiment(registry):
+    config = parse_config(CONFIG, Path("/x/config.toml"))
+    for experiment, own in (("download", 'kind = "mptcp"\nseconds = 5'), ("dash", 'kind = "mptcp"\npath = "random"')):
+        text = step(more=f'[step.parameters]\ncapture = "both"\n{own}').replace('"download"', f'"{experiment}"')
+        made, _ = fitted(campaign(text), registry)
+        (one, *_) = items(made, made.steps[0])
+        request = request_of(made.steps[0], one, bound(made.roles, ["one", "two"], {}), {})
+        wish = any_wish(config, registry, experiment, request, "campaign")
+        assert (wish.capture, "capture" in wish.parameters) == ("both", False)
+    assert "capture: 'server'; hint: one of probe, both" in refused(
+        registry, step(more='[step.parameters]\nseconds = 5\ncapture = "server"')
+    )
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [
@@ -186,9 +208,9 @@ def test_a_pair_takes_the_paths_of_its_roles_and_no_others(registry):
 
 def test_roles_are_played_by_paths():
     assert bound(("wifi", "lte"), ["a", "b", "w"], {"wifi": "w"}) == {"wifi": "w", "lte": "a"}
-    for given in ({"wired": "a"}, {"wifi": "x"}, {"wifi": "a", "lte": "a"}):
+    for told in ({"wired": "a"}, {"wifi": "x"}, {"wifi": "a", "lte": "a"}):
         with pytest.raises(CampaignError, match="hint"):
-            bound(("wifi", "lte"), ["a", "b"], given)
+            bound(("wifi", "lte"), ["a", "b"], told)
     with pytest.raises(CampaignError, match="has 2 paths, this probe has 1"):
         bound(("wifi", "lte"), ["a"], {})
 
@@ -259,15 +281,17 @@ def test_what_is_missing_is_refused_or_replaced_and_told():
     assert settled(campaign(COUPLED, "allow_substitutes = true\n" + NEEDY), allow=False, **lack) == instead
 
 
-def test_what_is_there_or_not_known_is_not_refused():
-    made = campaign(COUPLED, NEEDY)
-    assert settled(made, allow=False, kernel=kernel(), there=has(lia=True, olia=None)) == {}
-
-
-def test_who_sends_needs_the_controller():
+def test_who_sends_needs_the_controller_and_its_scheduler_counts():
     text = step(more='[step.parameters]\nmode = "oneway"\ncongestion_control = "lia"').replace("download", "bandwidth")
     with pytest.raises(CampaignError, match="lia \\(the probe's kernel"):
         settled(campaign(text, NEEDY), allow=False, kernel=kernel(controllers=["reno"]), there=has(lia=True))
+    made = campaign(COUPLED, NEEDY)
+    asked = {"kernel": kernel(), "there": has()}
+    assert settled(made, allow=False, sends=lambda: "minsrtt", **asked) == {}
+    with pytest.raises(CampaignError, match="the server's kernel, which sends, has roundrobin"):
+        settled(made, allow=False, sends=lambda: "roundrobin", **asked)
+    instead = settled(made, allow=True, sends=lambda: "roundrobin", **asked)
+    assert instead == {"scheduler": {"asked": "minsrtt", "used": "roundrobin"}}
 
 
 def test_a_scheduler_that_can_be_had_is_set_for_the_run_and_nothing_is_substituted():
@@ -285,17 +309,101 @@ def test_a_scheduler_that_can_be_had_is_set_for_the_run_and_nothing_is_substitut
         settings(made, {}, kernel("roundrobin"))
 
 
-def test_the_servers_scheduler_counts_for_it_sends():
-    made = campaign(COUPLED, NEEDY)
-    asked = {"kernel": kernel(), "there": has()}
-    assert settled(made, allow=False, sends=lambda: "minsrtt", **asked) == {}
-    with pytest.raises(CampaignError, match="the server's kernel, which sends, has roundrobin"):
-        settled(made, allow=False, sends=lambda: "roundrobin", **asked)
-    instead = settled(made, allow=True, sends=lambda: "roundrobin", **asked)
-    assert instead == {"scheduler": {"asked": "minsrtt", "used": "roundrobin"}}
+NOW = Moment("boot", 1.0)
+HEAD = 'format = "tandem-campaign-file/1"\nname = "own"\ntitle = "t"\nroles = ["a", "b"]\n[[step]]\nname = "s"\n'
 
 
-def test_a_controller_that_a_module_would_bring_is_refused_with_the_command():
-    made = campaign(COUPLED, NEEDY)
-    with pytest.raises(CampaignError, match=r"controller olia \(the server's kernel has none: modprobe mptcp_olia\)"):
-        settled(made, allow=False, kernel=kernel(way="modprobe mptcp_olia"), there=has(lia=True, olia=False))
+@pytest.fixture(scope="module")
+def installed():
+    return Registry(None)
+
+
+@pytest.fixture
+def admit(installed, tmp_path):
+    config = parse(CONFIG, tmp_path / "config.toml")
+
+    def admit(text, name="own", lack=lambda _wanted: None, **more):
+        how = {"form": "paper", "label": None, "paths": {}, "allow_substitutes": False, **more}
+        one = Pushed("push-0123456789ab", name, f"{name}.toml", priority=70, pushed_utc_ns=1, **how)
+        return admitted(one, text, config=config, installed=installed, lack=lack, now=NOW)
+
+    return admit
+
+
+def survey(**files):
+    values = {"names": "names.csv", "folder": "survey", **files}
+    told = "\n".join(f"{k} = {v!r}".replace("'", '"') for k, v in values.items())
+    return f'{HEAD}experiment = "reachability"\n[step.parameters]\n{told}\n'
+
+
+def test_a_good_one_is_as_it_was_pushed_and_one_of_the_probes_own_package_too(admit):
+    good = f'{HEAD}experiment = "download"\n[step.parameters]\nbytes = 5\n'
+    made = admit(good, paths={"a": "two"}, label="walk", timezone="Asia/Tokyo")
+    assert (made.origin, made.label, made.paths["a"]) == (Origin("push-0123456789ab", 70), "walk", "two")
+    assert made.campaign.timezone == "Asia/Tokyo"
+    made = admit(None, "adarsh-field", form="short", allow_substitutes=True)
+    assert made.text == campaigns.text("adarsh-field")
+    for text, name, words in (
+        (None, "unheard-of", "unheard-of: this probe has no campaign of that name"),
+        (good, "other", "calls itself 'own', pushed as 'other'"),
+    ):
+        with pytest.raises(CampaignError, match=words):
+            admit(text, name)
+
+
+def test_files_of_one_folder_and_no_others(admit, tmp_path, monkeypatch):
+    files = tmp_path / "files"
+    files.mkdir()
+    (files / "out").symlink_to("/etc")
+    monkeypatch.chdir(files)
+    admit(survey())
+    admit(survey(names=f"{files}/lists/top.csv"))
+    for outside in ("/etc/passwd", "../config.toml", "a/../../x", "out/passwd", f"{files}/../token"):
+        for parameter in ("names", "folder", "deny"):
+            with pytest.raises(
+                CampaignError, match=rf"own\.toml:\d+: step s: {parameter} = .* is no file that a pushed"
+            ):
+                admit(survey(**{parameter: outside}))
+    monkeypatch.chdir("/")  # where a service starts: a plain name is no file of that folder then
+    with pytest.raises(CampaignError, match="names"):
+        admit(survey())
+
+
+@given(st.text(st.characters(codec="ascii", exclude_categories=["C"], exclude_characters='"\\'), max_size=30))
+@hypothesis.settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_the_name_is_nothing_outside_is_named(admit, tmp_path, monkeypatch, name):
+    files = tmp_path / "files"
+    files.mkdir(exist_ok=True)
+    monkeypatch.chdir(files)
+    try:
+        made = admit(survey(folder=name))
+    except CampaignError:
+        return
+    (value,) = made.campaign.steps[0].parameters["folder"]
+    assert (Path.cwd() / value).resolve().is_relative_to(files.resolve())
+
+
+def test_links_that_cannot_be_made_here(admit):
+    shape = 'experiment = "download"\n[step.parameters]\nbytes = 5\n[step.shape.a]\nrate_bit_per_s = [1e6, 2e6]\n'
+    seen = []
+    admit(HEAD + shape, lack=lambda wanted: seen.append(len(wanted.shape)))
+    assert seen == [2]
+    with pytest.raises(CampaignError, match=r"own\.toml:\d+: step s: no HTB"):
+        admit(HEAD + shape, lack=lambda _wanted: "no HTB")
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        'experiment = "download"\n[step.parameters]\nbytes = 5\n[step.sysctl]\n"net.ipv4.ip_forward" = 1\n',
+        'experiment = "download"\nsysctl = { "net.ipv4.ip_forward" = 1 }\n',
+        'experiment = "download"\n[step.parameters]\nbytes = 5\nsysctl = "net.ipv4.ip_forward=1"\n',
+        'experiment = "download"\n[step.parameters]\nbytes = 5\nserver = "http://other"\n',
+        'experiment = "reachability"\n[step.parameters]\nnames = "n"\nfolder = "f"\nserver = "http://other"\n',
+        'experiment = "../../bin/sh"\n',
+        'experiment = "unheard-of"\n',
+    ],
+)
+def test_no_sysctl_no_server_no_program(admit, more):
+    with pytest.raises(CampaignError, match=r"own\.toml:\d+: "):
+        admit(HEAD + more)

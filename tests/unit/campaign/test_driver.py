@@ -1,5 +1,6 @@
 """A campaign carried out and stored: begun, gone on with after a power cut, told by hand, stopped."""
 
+import hashlib
 import json
 from dataclasses import replace
 
@@ -162,22 +163,8 @@ def test_each_run_says_whose_local_time_it_was_also_after_a_restart_in_another_z
     again.ticks(40)
     for told in (kit.asked[0][2], again.asked[0][2]):
         assert (told["timezone"], told["utc_offset_s"]) == ("America/Los_Angeles", -8 * 3600)
+        assert told["sha256"] == hashlib.sha256(there.text.encode()).hexdigest()
     assert "  local time: America/Los_Angeles" in status_lines(again.campaigns.status())
-
-
-def test_by_hand(tmp_path):
-    kit = Kit(tmp_path)
-    with pytest.raises(CampaignError, match="no campaign is under way"):
-        kit.campaigns.tell("walk")
-    kit.campaigns.begin(begun(kit, step(more='[step.trigger]\non = "hand"\nlabels = ["walk"]')))
-    kit.ticks(3)
-    assert kit.campaigns.waits_for_a_hand
-    with pytest.raises(CampaignError, match="'run' is none of walk; hint"):
-        kit.campaigns.tell("run")
-    kit.campaigns.tell("walk")
-    assert not kit.campaigns.waits_for_a_hand
-    kit.ticks()
-    assert kit.asked[0][2]["label"] == "walk"
 
 
 def test_what_can_never_be_begun_is_a_failure_with_its_reason(tmp_path):
@@ -190,23 +177,16 @@ def test_what_can_never_be_begun_is_a_failure_with_its_reason(tmp_path):
     assert (entry.failure, entry.bytes_by_role) == ("unknown experiment", {"a": 0, "b": 0})
 
 
-def test_another_measurement_is_no_run_of_the_campaign(tmp_path):
+def test_another_measurement_is_no_run_of_the_campaign_and_a_disk_that_takes_nothing_stops_no_collector(tmp_path):
     kit = Kit(tmp_path)
     kit.busy = True
     kit.campaigns.begin(begun(kit))
     kit.ticks(5)
     assert not (tmp_path / "x" / "runs.jsonl").exists()
     kit.busy = False
-    kit.ticks()
-    assert len(kit.asked) == 1
-
-
-def test_a_disk_that_takes_nothing_stops_no_collector(tmp_path):
-    kit = Kit(tmp_path)
-    kit.campaigns.begin(begun(kit))
     (tmp_path / "x" / "runs.jsonl").mkdir()
     kit.ticks(3)
-    assert kit.campaigns.under_way
+    assert (len(kit.asked), kit.campaigns.under_way) == (1, True)
 
 
 def test_a_broken_head_is_told(tmp_path, caplog):

@@ -1,14 +1,22 @@
 """Campaigns from the server's queue on a probe that comes and goes: each taken once, in turn, whatever is lost."""
 
+import json
+from collections import Counter
+
 import pytest
 from driven import begun
-from pushing import STEPS, PushedTo, text_of
+from hostile import any_json
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pushing import STEPS, PushedTo, PushingServer, text_of
 from road import step
 
 from tandem.app.campaign import progress
 from tandem.app.campaign.queue import FILE, read
+from tandem.app.campaign.scheduler import MOST_ATTEMPTS
 from tandem.app.campaign.told import stored
 from tandem.schema.campaign import CampaignError
+from tandem.schema.campaign_queue import FORMAT, pushed_told
 
 pytestmark = pytest.mark.usefixtures("disk")
 
@@ -111,18 +119,6 @@ def test_what_could_be_yesterday_and_cannot_today_is_refused(server, probe):
     assert server.rows["push-000000000000"]["reason"] == "pushed.toml:4: the campaign has 2 paths, this probe has 1"
 
 
-def test_withdrawn_while_it_waits_and_while_it_runs(server, probe):
-    running, waiting = server.push(priority=80), server.push()
-    probe.seconds(2, finish=False)
-    server.withdraw(running)
-    server.withdraw(waiting)
-    probe.seconds(6, finish=False)  # the run under way is ended, nobody finishes it
-    assert server.states() == ["withdrawn", "withdrawn"]
-    assert probe.asked() == [(running, 0)]
-    assert not probe.kit.campaigns.under_way
-    assert progress.active(probe.kit.folder) is None
-
-
 def test_withdrawn_while_its_triggers_wait(server, probe):
     """It is not begun again, and the next one is."""
     waits = server.push(steps=STEPS + '\n[step.trigger]\non = "hand"\n')
@@ -220,3 +216,94 @@ def test_a_probe_that_lost_its_queue_takes_it_from_the_server_again_and_makes_no
     assert server.states() == ["done"]
     cut = len(probe.asked()) - 1  # under way when it died: made again, the ones before are not
     assert again.asked() == [(push, n) for n in range(cut, 4)]
+
+
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_whatever_is_lost_each_run_is_made_once(data, tmp_path_factory):
+    """Requests that do not arrive, answers that do not, power cuts between any two seconds: every campaign ends, no run is made
+    twice, and none is left out but one that the power cut off three times."""
+    folder, server = tmp_path_factory.mktemp("probe"), PushingServer()
+    pushes = [server.push(f"c{n}", data.draw(st.sampled_from([10, 50, 90]))) for n in range(3)]
+    good = (True, True)
+    fate = st.sampled_from([good, good, good, (True, False), (False, False)])
+    server.network = lambda _method, _url: data.draw(fate)
+    probe, finished, attempts = PushedTo(server, folder), [], Counter()
+    for life in range(40):
+        if life > 25:
+            server.network = lambda _method, _url: good
+        cut = data.draw(st.booleans()) if life <= 25 else False
+        for _ in range(data.draw(st.integers(1, 6))):
+            probe.watch.soon()
+            probe.watch.turn()
+            probe.kit.ticks()
+            if probe.kit.campaigns.measuring and data.draw(st.booleans()):
+                finished.append(probe.asked()[-1])
+                probe.kit.finish()
+                probe.kit.ticks()
+        if cut:
+            attempts.update(probe.asked())
+            probe = PushedTo(server, folder, f"boot-{life}", probe.kit.t + 1)
+    while set(server.states()) != {"done"}:
+        assert len(finished) <= 12, finished
+        probe.watch.soon()
+        probe.watch.turn()
+        probe.kit.ticks()
+        if probe.kit.campaigns.measuring:
+            finished.append(probe.asked()[-1])
+            probe.kit.finish()
+    attempts.update(probe.asked())
+    assert len(set(finished)) == len(finished)
+    missing = {(push, n) for push in pushes for n in range(4)} - set(finished)
+    assert [attempts[run] for run in missing] == [MOST_ATTEMPTS] * len(missing)  # cut off so often, it is given up
+
+
+json_values = any_json()
+
+
+@given(st.integers(100, 599), json_values, st.sampled_from(["format", "campaigns", "row", "text", "withdraw", "whole"]))
+def test_a_hostile_server_ends_nothing(tmp_path_factory, status, value, where):
+    server = PushingServer()
+    probe = PushedTo(server, tmp_path_factory.mktemp("probe"))
+    row = {**pushed_told(server.rows[server.push()]["pushed"]), "name": value}
+    said = {
+        "format": {"format": value, "campaigns": []},
+        "campaigns": {"format": FORMAT, "campaigns": value},
+        "row": {"format": FORMAT, "campaigns": [row]},
+        "text": {"format": FORMAT, "campaigns": [], "text": value},
+        "withdraw": {"ok": True, "withdraw": value},
+        "whole": value,
+    }[where]
+    server.answer = lambda _method, _url: (status, said)
+    probe.seconds(3)
+    server.answer = lambda method, url: (status, said) if method == "PUT" or url.count("/") > 2 else None
+    probe.watch.soon()
+    probe.seconds(3)
+    server.answer = lambda _method, _url: None
+    for _ in range(12):
+        probe.watch.soon()
+        probe.seconds(1)
+    assert server.states() in (["done"], ["refused"])
+
+
+@pytest.mark.parametrize(
+    "answer", [(500, None), (404, None), (200, None), (200, {"format": "x"}), (401, {"error": "a\n" * 9000})]
+)
+def test_nonsense_is_one_line_in_the_log(server, probe, caplog, answer):
+    server.answer = lambda _method, _url: answer
+    for _ in range(5):
+        probe.watch.soon()
+        probe.second()
+    (line,) = [record.getMessage() for record in caplog.records if "queue of campaigns" in record.getMessage()]
+    assert "\n" not in line
+    assert len(line) < 600
+
+
+@given(
+    st.binary(max_size=200)
+    | json_values.map(lambda v: json.dumps({"format": "tandem-campaign-probe-queue/1", "campaigns": v}).encode())
+)
+def test_a_queue_file_that_is_broken_is_no_queue(tmp_path_factory, content):
+    folder = tmp_path_factory.mktemp("queue")
+    (folder / FILE).write_bytes(content)
+    assert read(folder) == []

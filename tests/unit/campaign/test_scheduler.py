@@ -3,14 +3,19 @@
 import copy
 import random
 import statistics
+from datetime import UTC, date, datetime
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from road import Road, campaign, step
 
+from tandem.app.campaign.budget import Spending
 from tandem.app.campaign.scheduler import MOST_ATTEMPTS
 from tandem.app.campaign.state import Done, Sight, Start, Wait
+from tandem.app.plan_period import reset_after, reset_before
+from tandem.schema.campaign import Budget
+from tandem.schema.zones import zone
 
 
 def reasons(said):
@@ -56,7 +61,7 @@ def test_a_start_of_mobility_begins_one_run_and_a_stale_one_none():
     assert road.starts == [6.0]  # too late
 
 
-def test_any_of_several_events():
+def test_any_of_several_events_and_something_else_that_measures_is_waited_for():
     road = Road(campaign(step(more='[step.trigger]\non = "event"\nevent = ["handover", "signal_drop"]')))
     assert road.second().reasons == {"s": "waits for handover or signal_drop"}
     road.happens("signal_drop")
@@ -64,6 +69,9 @@ def test_any_of_several_events():
     road.happens("handover")
     road.seconds(2)
     assert road.starts == [2.0, 10.0]
+    road = Road(campaign(step()))
+    road.sight = Sight(paths_up=frozenset("ab"), busy=True)
+    assert "something else" in reasons(road.second())
 
 
 def test_periodic_is_from_start_to_start_and_missed_slots_are_not_made_up_for():
@@ -146,12 +154,6 @@ def test_the_highest_priority_first_and_conditions_of_each_step():
     assert [s.item.step for _, s in road.log] == ["low", "high", "high", "low"]
 
 
-def test_something_else_that_measures_is_waited_for():
-    road = Road(campaign(step()))
-    road.sight = Sight(paths_up=frozenset("ab"), busy=True)
-    assert "something else" in reasons(road.second())
-
-
 def test_failures_in_a_row_are_results_and_make_pauses():
     road = Road(campaign(step(repetitions=6)), ok=lambda _: False)
     said = road.seconds(400)
@@ -164,7 +166,7 @@ def test_failures_in_a_row_are_results_and_make_pauses():
 # --- budgets -------------------------------------------------------------------------------------------------------------
 
 
-def test_a_days_runs_and_bytes():
+def test_a_days_runs_and_bytes_as_they_were_measured():
     road = Road(campaign(step(repetitions=9), "[budget]\nday_runs = 2"))
     said = road.seconds(20)
     assert len(road.log) == 2
@@ -176,9 +178,6 @@ def test_a_days_runs_and_bytes():
     road = Road(campaign(step(repetitions=9), "[budget]\nday_bytes = 2500"))
     assert "a: the day's budget has 500 bytes left, the run takes 1000" in reasons(road.seconds(30)[-1])
     assert len(road.log) == 2
-
-
-def test_what_was_measured_counts_not_what_was_thought():
     road = Road(campaign(step(repetitions=9), "[budget]\npath_bytes = 5000"), measured=2000)
     assert "a: the plan has 1000 bytes left" not in reasons(road.seconds(30)[-1])
     assert len(road.log) == 3  # 2000 + 2000, and 1000 are thought to fit
@@ -212,33 +211,13 @@ def cut(road):
     road.restart()
 
 
-def test_a_run_that_was_cut_off_is_made_again():
-    road = Road(campaign(step(repetitions=3)))
-    road.seconds(8)
-    cut(road)
-    road.seconds(30)
-    assert [(s.item.number, s.attempt) for _, s in road.log] == [(0, 1), (1, 1), (1, 2), (2, 1)]
-    assert [e.ended is None for e in road.entries] == [False, True, False, False]
-
-
-def test_or_counts_as_the_campaign_says():
-    road = Road(campaign(step(repetitions=3), 'on_interrupt = "count"'))
-    road.seconds(8)
-    cut(road)
-    road.seconds(30)
-    assert [s.item.number for _, s in road.log] == [0, 1, 2]
-
-
-def test_a_run_that_takes_the_power_away_is_not_made_for_ever():
+def test_after_power_cuts_it_goes_on_without_a_clock_and_not_for_ever():
     road = Road(campaign(step(repetitions=2)))
     for _ in range(MOST_ATTEMPTS + 3):
         road.seconds(2)
         cut(road)
     numbers = [s.item.number for _, s in road.log]
     assert numbers == [0] * MOST_ATTEMPTS + [1] * MOST_ATTEMPTS
-
-
-def test_without_a_clock_the_campaign_goes_on_after_a_power_cut():
     made = campaign(step(repetitions=3, more='[step.trigger]\non = "periodic"\nevery_s = 300'))
     road = Road(made, utc=False)
     road.seconds(10)
@@ -275,3 +254,58 @@ def test_power_cuts_anywhere_lose_no_run_and_make_none_twice(on_interrupt, cuts,
     fresh.seconds(200)
     planned = {(s.item.step, s.item.number): tuple(s.item.parameters.items()) for _, s in fresh.log}
     assert all(planned[name, number] == parameters for name, number, parameters in orders)
+
+
+DAYS = st.dates(date(2024, 1, 1), date(2032, 12, 31))
+
+
+def utc_s(*parts):
+    return datetime(*parts, tzinfo=UTC).timestamp()
+
+
+@given(DAYS, st.integers(1, 31))
+def test_a_plan_begins_anew_once_a_month_in_months_without_that_day_on_their_last(today, reset_day):
+    last, following = reset_before(today, reset_day), reset_after(today, reset_day)
+    assert last <= today < following
+    assert 28 <= (following - last).days <= 31
+    assert reset_before(following, reset_day) == following
+    for now, day, before, after in (
+        (date(2026, 3, 1), 31, date(2026, 2, 28), date(2026, 3, 31)),
+        (date(2028, 2, 29), 30, date(2028, 2, 29), date(2028, 3, 30)),
+        (date(2026, 1, 5), 10, date(2025, 12, 10), date(2026, 1, 10)),
+    ):
+        assert (reset_before(now, day), reset_after(now, day)) == (before, after)
+
+
+def test_the_forecast_goes_on_at_the_pace_so_far_and_a_days_runs_are_of_the_local_day():
+    spending = Spending(Budget(path_bytes=10_000, reset_day=1), ("a",))
+    spending.add({"a": 2000}, utc_s(2026, 6, 1, 12))
+    spending.add({"a": 2000}, utc_s(2026, 6, 10, 12))
+    plan = spending.forecast("a", utc_s(2026, 6, 11, 12))
+    assert (plan.used_bytes, plan.left_bytes, plan.reset) == (4000, 6000, date(2026, 7, 1))
+    assert plan.at_reset_bytes == pytest.approx(4000 + 400 * 19.5)  # ten days since the first run: 400 a day
+    assert plan.exceeds
+    later = spending.forecast("a", utc_s(2026, 7, 1))
+    assert (later.used_bytes, later.left_bytes) == (0, 10_000)
+    spending = Spending(Budget(day_bytes=800, day_runs=1), ("a",), zone("America/Los_Angeles"))
+    spending.add({"a": 700}, utc_s(2026, 6, 1, 6))  # 23:00 of 31 May there
+    refused = spending.refuses({"a": 50}, utc_s(2026, 6, 1, 6, 30))
+    assert refused == ("the day's 1 runs are made", 1800.0)
+    assert spending.refuses({"a": 50}, utc_s(2026, 6, 1, 7)) is None
+    assert "day's budget has 100 bytes left" in spending.refuses({"a": 200}, utc_s(2026, 6, 1, 7))[0]
+
+
+def test_what_was_spent_at_an_unknown_time_counts_as_now_and_without_a_clock_nothing_is_spent_twice():
+    spending = Spending(Budget(path_bytes=1000, day_bytes=800), ("a",))
+    spending.add({"a": 600}, None)
+    assert "200 bytes left" in spending.refuses({"a": 300}, utc_s(2026, 6, 1))[0]
+    assert spending.refuses({"a": 200}, utc_s(2026, 6, 1)) is None
+    held = spending.refuses({"a": 200}, utc_s(2026, 6, 1), {"a": 199})
+    assert held == ("a: its SIM's day_bytes have 199 left, the run takes 200", 86400.0)
+    assert spending.forecast("a", None).at_reset_bytes is None
+    spending = Spending(Budget(day_bytes=800), ("a",))
+    spending.add({"a": 700}, utc_s(2026, 6, 1, 12))
+    assert spending.refuses({"a": 200}, None)[1] is None
+    each = Spending(Budget(path_bytes=1000, by_role={"b": 10}), ("a", "b"))
+    assert each.refuses({"a": 500, "b": 5}, utc_s(2026, 6, 1)) is None
+    assert each.refuses({"a": 500, "b": 11}, utc_s(2026, 6, 1))[0].startswith("b: the plan has 10")

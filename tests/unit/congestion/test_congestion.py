@@ -1,11 +1,9 @@
 """Loading and removing the controllers, with a bpftool that plays the kernel; by the real one: ``tests/lab/test_congestion.py``."""
 
-import json
-
 import pytest
 
 from tandem_server import congestion
-from tandem_server.congestion import CongestionError, check, load, refusal, registered, unload
+from tandem_server.congestion import CongestionError, check, load, refusal, unload
 
 BPFTOOL = """#!/bin/sh
 # Each registered map is a file NUMBER with "NAME STATE"; `broken` names what register leaves out.
@@ -50,29 +48,6 @@ def kernel(tmp_path, monkeypatch):
     monkeypatch.setattr(congestion, "_AVAILABLE", tmp_path / "available")
     monkeypatch.setattr(congestion, "refusal", lambda file: refusal(file, tmp_path / "btf"))
     return folder
-
-
-@pytest.mark.usefixtures("kernel")
-def test_loaded_and_removed(tmp_path):
-    digest = load(tmp_path / "object")
-    assert registered() == {"lia": 51, "olia": 52, "balia": 53}
-    assert json.loads(congestion.LOADED.read_text()) == {
-        "controllers": ["lia", "olia", "balia"],
-        "object_sha256": digest,
-    }
-    assert congestion.LOADED.stat().st_mode & 0o777 == 0o644
-    assert unload() == ("lia", "olia", "balia")
-    assert not congestion.LOADED.exists()
-    assert unload() == ()
-
-
-def test_what_is_not_ours_stays_and_what_connections_still_have_is_not_loaded(kernel, tmp_path):
-    (kernel / "7").write_text("lia INUSE\n")  # another's map
-    (kernel / "8").write_text("tandem_lia TOBEFREE\n")  # ours, unregistered, with a connection that has it
-    assert registered() == {}
-    load(tmp_path / "object")
-    assert unload() == ("lia", "olia", "balia")
-    assert {file.name for file in kernel.iterdir()} == {"7", "8"}
 
 
 def test_an_object_that_lacks_one_leaves_none(kernel, tmp_path):

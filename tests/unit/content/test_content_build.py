@@ -30,12 +30,6 @@ def size(library, path):
     return item.size
 
 
-def test_the_ladder_is_the_papers():
-    assert (LADDER[0].bit_per_s, LADDER[0].height) == (50_000, 240)
-    assert (LADDER[-1].bit_per_s, LADDER[-1].height) == (15_000_000, 2160)
-    assert [r.bit_per_s for r in LADDER] == sorted(r.bit_per_s for r in LADDER)
-
-
 def test_sizes_vary_by_the_seed_and_add_up_to_the_bitrate(built):
     for rung in (LADDER[0], LADDER[-1]):
         sizes = [size(built, f"film/6s/{rung.id}/{n:05d}.m4s") for n in range(1, 11)]

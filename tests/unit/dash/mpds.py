@@ -1,7 +1,5 @@
 """MPDs for tests: a frame around one period's content."""
 
-from __future__ import annotations
-
 URL = "http://203.0.113.10:8480/v1/content/film/film.mpd"
 HERE = "http://203.0.113.10:8480/v1/content/film/"
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tandem.experiment.dash.abr import Context, FixedRule, Loaded, Throughput, ThroughputRule, affordable
+from tandem.experiment.dash.abr import Context, FixedRule, Loaded, Throughput, ThroughputRule
 from tandem.experiment.dash.abr_bba import BbaRule
 from tandem.experiment.dash.abr_bola import BolaRule, InsufficientBuffer
 from tandem.experiment.dash.abr_dynamic import DynamicRule
@@ -58,21 +58,8 @@ def test_throughput_takes_what_nine_tenths_allow(mbit_per_s, index):
     assert ask(rule, 0).index == index
 
 
-BOLA = BolaRule(LADDER)
 GP = math.log(4) / (16 / 10 - 1)
 VP = 10 / GP
-
-
-def test_bolas_parameters_prefer_the_lowest_at_ten_seconds_and_the_highest_at_the_target():
-    """Three bitrates: the target is max(12, 10 + 2 · 3) = 16 s; g_p = ln 4 / (16/10 − 1), V_p = 10 / g_p."""
-    assert (pytest.approx(GP), pytest.approx(VP)) == (BOLA.gp, BOLA.vp)
-    assert BOLA.utilities == pytest.approx([1, 1 + math.log(2), 1 + math.log(4)])
-    # Scores of two bitrates meet at Q = V_p (g_p + (S_h u_l − S_l u_h) / (S_h − S_l)).
-    first = VP * (GP + (2 * 1 - 1 * (1 + math.log(2))) / 1)
-    second = VP * (GP + (4 * (1 + math.log(2)) - 2 * (1 + math.log(4))) / 2)
-    assert (first, second) == (pytest.approx(11.328, abs=1e-3), pytest.approx(14.328, abs=1e-3))
-    meetings = [(0, 0), (first - 0.01, 0), (first + 0.01, 1), (second - 0.01, 1), (second + 0.01, 2), (40, 2)]
-    assert [BOLA.best(q) for q, _ in meetings] == [index for _, index in meetings]
 
 
 def test_bola_starts_by_throughput_then_goes_by_buffer_with_its_placeholder():
@@ -154,13 +141,6 @@ def test_dynamic_is_throughputs_up_to_the_stable_buffer_and_bolas_until_half_of_
     assert {name for name, said in told if said} == {"bola-e"}
 
 
-def test_one_bitrate_is_no_choice():
-    for rule in (BolaRule((5,)), DynamicRule((5,)), BbaRule((5,), 1, 1), ThroughputRule((5,))):
-        for now_s in range(5):
-            assert ask(rule, 4.0 * now_s, now_s).index == 0
-            rule.loaded(loaded(at=now_s + 0.5))
-
-
 @given(
     st.lists(st.integers(1, 10**9), min_size=1, max_size=12, unique=True).map(sorted),
     st.lists(st.tuples(st.floats(0, 120), st.floats(1e-3, 60), st.integers(0, 10**9), st.booleans()), max_size=30),
@@ -180,13 +160,6 @@ def test_every_rule_always_chooses_one_of_the_ladder_and_waits_no_longer_than_th
         assert 0 <= choice.wait_s <= max(buffer_s, 0) + 1e-6
         now_s += choice.wait_s + seconds
         rule.loaded(Loaded(choice.index, size, now_s - seconds, now_s, 4, buffer_s + 4, stalled))
-
-
-@given(st.lists(st.integers(1, 10**9), min_size=1, unique=True).map(sorted), st.floats(0, 2e9))
-def test_affordable_is_the_highest_that_fits(ladder, rate):
-    index = affordable(ladder, rate)
-    assert ladder[index] <= rate or index == 0
-    assert index + 1 == len(ladder) or ladder[index + 1] > rate
 
 
 def bba_of_the_paper(rates, reservoir_s, cushion_s, previous, buffer_s):
@@ -232,12 +205,3 @@ def test_bolas_choice_is_the_papers_maximum_in_segments(rates, buffer_s, segment
     scores = [(v * math.log(s / rates[0]) + v * gamma_p - q) / s for s in rates]
     chosen = rule.best(buffer_s)
     assert scores[chosen] == pytest.approx(max(scores), rel=1e-6, abs=1e-12)
-
-
-@given(RATES)
-def test_bola_is_at_the_lowest_at_ten_seconds_and_never_below_the_top_beyond_the_target(rates):
-    """What the constants are for (2018, §5): the lowest up to 10 s, whatever the ladder; the highest scores 0 at the target."""
-    rule = BolaRule(rates)
-    target_s = max(12, 10 + 2 * len(rates))
-    assert rule.best(9.99) == 0
-    assert rule.best(target_s) == len(rates) - 1

@@ -1,11 +1,16 @@
-"""MPDs of every kind into segments: addresses, times, inheritance, and what is refused."""
+"""MPDs of every kind into segments: addresses, times, inheritance, and what is refused; whatever a server sends is a value or one error."""
+
+import struct
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from mpds import HERE, URL, mpd, one_period, representation
 
-from tandem.experiment.dash.model import ByteRange, Resource
+from tandem.experiment.dash.model import ByteRange, Representation, Resource
 from tandem.experiment.dash.mpd import parse
 from tandem.experiment.dash.segments import MOST_SEGMENTS
+from tandem.experiment.dash.sidx import with_index
 from tandem.experiment.dash.templates import fill
 from tandem.experiment.dash.xml_reading import MpdError
 
@@ -25,63 +30,51 @@ def times(found):
     return [(segment.start_s, segment.duration_s) for segment in found.segments]
 
 
-def test_numbers_with_a_width_run_from_start_number_and_the_last_segment_is_cut():
-    content = (
-        '<SegmentTemplate media="$RepresentationID$/$Number%05d$.m4s" initialization="$RepresentationID$/i.mp4"'
-        ' startNumber="7" duration="25000" timescale="1000"/>'
-    )
-    found = only(one_period(representation(content)))
-    assert names(found) == ["v1/00007.m4s", "v1/00008.m4s", "v1/00009.m4s"]
-    assert times(found) == [(0, 25), (25, 25), (50, 10)]
-    assert found.initialization == Resource(HERE + "v1/i.mp4")
+def template(rows="", attributes='media="$Time$" timescale="2"'):
+    return f"<SegmentTemplate {attributes}>{rows and f'<SegmentTimeline>{rows}</SegmentTimeline>'}</SegmentTemplate>"
 
 
-def test_a_duration_told_with_few_digits_makes_no_segment_more():
-    content = '<SegmentTemplate media="$Number$" duration="2002000" timescale="1000000"/>'
-    assert (
-        len(only(one_period(representation(content), duration='mediaPresentationDuration="PT20.02000001S"')).segments)
-        == 10
-    )
+SEGMENTS = {
+    "numbers with a width, from startNumber; the last is cut": (
+        template(attributes='media="$RepresentationID$/$Number%05d$.m4s" startNumber="7" duration="25000" timescale="1000"'), "PT60S",
+        [("v1/00007.m4s", 0, 25), ("v1/00008.m4s", 25, 25), ("v1/00009.m4s", 50, 10)],
+    ),
+    "a duration told with few digits makes no segment more": (
+        template(attributes='media="$Number$" duration="2002000" timescale="1000000"'), "PT20.02000001S",
+        [(str(n + 1), pytest.approx(2.002 * n), pytest.approx(2.002)) for n in range(10)],
+    ),
+    "a timeline with repeats, a gap and an offset": (
+        template('<S t="100" d="20" r="2"/><S t="200" d="50"/><S d="30"/>',
+                 'media="$Time$-$Number$-$Bandwidth$" timescale="10" presentationTimeOffset="100"'), "PT60S",
+        [("100-1-1000000", 0, 2), ("120-2-1000000", 2, 2), ("140-3-1000000", 4, 2), ("200-4-1000000", 10, 5), ("250-5-1000000", 15, 3)],
+    ),
+    "a negative repeat lasts until the next row, the last one until the end": (
+        template('<S t="0" d="10" r="-1"/><S t="35" d="17" r="-1"/>'), "PT60S",
+        [(str(t), t / 2, d / 2) for t, d in ((0, 10), (10, 10), (20, 10), (30, 5), *((35 + 17 * n, 17) for n in range(5)))],
+    ),
+    "repeats are cut at the end": (template('<S t="0" d="20" r="99"/>'), "PT25S", [("0", 0, 10), ("20", 10, 10), ("40", 20, 5)]),
+    "more repeats than numbers have": (
+        template('<S t="0" d="20" r="999999999999999999"/>'), "PT20S", [("0", 0, 10), ("20", 10, 10)],
+    ),
+    "rows beyond the end": (
+        template('<S t="0" d="20" r="1"/><S d="7" r="8"/><S d="3"/>'), "PT25S",
+        [("0", 0, 10), ("20", 10, 10), ("40", 20, 3.5), ("47", 23.5, 1.5)],
+    ),
+    "a row that begins beyond the end": (
+        template('<S t="0" d="20" r="-1"/><S t="90" d="20"/>'), "PT25S", [("0", 0, 10), ("20", 10, 10), ("40", 20, 5)],
+    ),
+    "an end that rounding moved": (template('<S t="0" d="20" r="1"/>'), "PT20.0000001S", [("0", 0, 10), ("20", 10, 10)]),
+    "elements of other namespaces are passed over": (
+        '<BaseURL>a</BaseURL><x:SegmentList xmlns:x="urn:other"><SegmentURL/></x:SegmentList>', "PT60S", [("a", 0, 60)],
+    ),
+}  # fmt: skip
 
 
-def test_times_of_a_timeline_with_repeats_a_gap_and_an_offset():
-    content = (
-        '<SegmentTemplate media="$Time$-$Number$-$Bandwidth$" timescale="10" presentationTimeOffset="100">'
-        '<SegmentTimeline><S t="100" d="20" r="2"/><S t="200" d="50"/><S d="30"/></SegmentTimeline></SegmentTemplate>'
-    )
-    found = only(one_period(representation(content)))
-    assert names(found) == [f"{t}-{n}-1000000" for n, t in enumerate((100, 120, 140, 200, 250), 1)]
-    assert times(found) == [(0, 2), (2, 2), (4, 2), (10, 5), (15, 3)]
-
-
-def test_a_negative_repeat_lasts_until_the_next_row_and_the_last_until_the_end():
-    content = (
-        '<SegmentTemplate media="$Time$" timescale="2"><SegmentTimeline>'
-        '<S t="0" d="10" r="-1"/><S t="35" d="17" r="-1"/></SegmentTimeline></SegmentTemplate>'
-    )
-    found = only(one_period(representation(content)))
-    # 0 to 35 in steps of 10, the last one cut; 35 to 120 in steps of 17, just so
-    starts, lengths = [0, 10, 20, 30, 35, 52, 69, 86, 103], [10, 10, 10, 5, *[17] * 5]
-    assert [(2 * start, 2 * long) for start, long in times(found)] == list(zip(starts, lengths, strict=True))
-
-
-def test_a_timeline_is_cut_at_the_end_of_its_period():
-    def of(rows, duration):
-        content = (
-            f'<SegmentTemplate media="$Time$" timescale="2"><SegmentTimeline>{rows}</SegmentTimeline></SegmentTemplate>'
-        )
-        return times(only(one_period(representation(content), duration=f'mediaPresentationDuration="{duration}"')))
-
-    assert of('<S t="0" d="20" r="99"/>', "PT25S") == [(0, 10), (10, 10), (20, 5)]
-    assert of('<S t="0" d="20" r="999999999999999999"/>', "PT20S") == [(0, 10), (10, 10)]
-    assert of('<S t="0" d="20" r="1"/><S d="7" r="8"/><S d="3"/>', "PT25S") == [
-        (0, 10),
-        (10, 10),
-        (20, 3.5),
-        (23.5, 1.5),
-    ]
-    assert of('<S t="0" d="20" r="-1"/><S t="90" d="20"/>', "PT25S") == [(0, 10), (10, 10), (20, 5)]
-    assert of('<S t="0" d="20" r="1"/>', "PT20.0000001S") == [(0, 10), (10, 10)]
+@pytest.mark.parametrize("case", SEGMENTS)
+def test_addresses_and_times_of_segments(case):
+    content, duration, expected = SEGMENTS[case]
+    found = only(one_period(representation(content), duration=f'mediaPresentationDuration="{duration}"'))
+    assert [(name, *at) for name, at in zip(names(found), times(found), strict=True)] == expected
 
 
 def test_an_element_may_have_as_many_children_as_it_has_lines():
@@ -199,11 +192,6 @@ def test_video_is_played_whatever_comes_first_and_representations_are_sorted():
     assert [r.id for r in found.periods[0].video.representations] == ["10", "20", "30"]
 
 
-def test_elements_of_other_namespaces_are_passed_over():
-    inside = representation('<x:SegmentList xmlns:x="urn:other"><SegmentURL/></x:SegmentList>')
-    assert times(only(one_period(inside))) == [(0, 60)]
-
-
 @pytest.mark.parametrize(
     ("document", "reason"),
     [
@@ -280,3 +268,162 @@ def test_an_id_may_lead_elsewhere_and_a_number_not():
 
 def test_a_dollar_can_be_written_and_time_takes_a_width():
     assert fill("a$$b$Time%04d$", representation="r", bandwidth=1, time=7) == "a$b0007"
+
+
+ELEMENTS = (
+    "MPD", "Period", "AdaptationSet", "Representation", "BaseURL", "SegmentTemplate", "SegmentList", "SegmentBase",
+    "SegmentTimeline", "S", "SegmentURL", "Initialization", "ContentComponent",
+)  # fmt: skip
+ATTRIBUTES = (
+    "type", "mediaPresentationDuration", "start", "duration", "id", "bandwidth", "width", "media", "initialization", "timescale",
+    "startNumber", "endNumber", "presentationTimeOffset", "t", "d", "r", "k", "indexRange", "range", "mediaRange", "sourceURL",
+    "frameRate", "contentType", "mimeType",
+)  # fmt: skip
+VALUES = st.sampled_from((
+    "", "0", "1", "-1", "7", "90000", "999999999999999999", "1e9", "static", "dynamic", "PT60S", "PT0S", "P1D", "0-99", "9-1",
+    "$Number$", "$Time$", "$$", "$Number%05d$", "a/$RepresentationID$/$Time$", "../..", "http://[", "//host", "video",
+    "\u00e9", "30000/1001",
+)) | st.text("$%0123456789dNumberTime/.-:[]", max_size=12)  # fmt: skip
+
+
+def tree(inside):
+    attributes = st.dictionaries(st.sampled_from(ATTRIBUTES), VALUES, max_size=6)
+    return st.tuples(st.sampled_from(ELEMENTS), attributes, st.lists(inside, max_size=4))
+
+
+def text(node):
+    name, attributes, children = node
+    told = "".join(f' {k}="{v}"' for k, v in attributes.items())
+    return f"<{name}{told}>{''.join(map(text, children))}</{name}>"
+
+
+LEAVES = st.tuples(
+    st.sampled_from(ELEMENTS), st.dictionaries(st.sampled_from(ATTRIBUTES), VALUES, max_size=6), st.just([])
+)
+TREES = st.recursive(LEAVES, tree, max_leaves=20)
+
+
+def value_or_refusal(document):
+    try:
+        found = parse(document, URL)
+    except MpdError as error:
+        told = str(error)
+    else:
+        told = ""
+    assert "\n" not in told
+    assert len(told) < 400
+    if told:
+        return None
+    for period in found.periods:
+        for r in period.video.representations:
+            assert len(r.segments) <= MOST_SEGMENTS
+            assert r.index is not None or all(s.duration_s > 0 for s in r.segments)
+    return found
+
+
+@given(st.binary(max_size=300))
+def test_bytes(document):
+    value_or_refusal(document)
+
+
+@given(TREES)
+def test_trees_of_its_own_elements(node):
+    value_or_refusal(text(node).encode())
+
+
+@given(st.lists(TREES, max_size=3), st.dictionaries(st.sampled_from(ATTRIBUTES), VALUES, max_size=4))
+def test_anything_within_a_representation(nodes, attributes):
+    more = "".join(f' {k}="{v}"' for k, v in attributes.items() if k not in ("id", "bandwidth"))
+    value_or_refusal(one_period(representation("".join(map(text, nodes)), more=more)))
+
+
+@given(st.integers(1, 10**4), st.integers(1000, 10**6), st.integers(0, 10**6), st.integers(1, 100))
+def test_equal_segments_fill_the_period_without_a_gap(timescale, duration, start_number, seconds):
+    content = f'<SegmentTemplate media="$Number$" timescale="{timescale}" duration="{duration}" startNumber="{start_number}"/>'
+    document = one_period(representation(content), duration=f'mediaPresentationDuration="PT{seconds}S"')
+    found = value_or_refusal(document)
+    segments = found.periods[0].video.representations[0].segments
+    position = 0.0
+    for number, segment in enumerate(segments, start_number):
+        assert segment.start_s == pytest.approx(position, abs=1e-6)
+        assert segment.media.url == f"{HERE}{number}"
+        position += segment.duration_s
+    # to half a unit of the timescale, in which durations are whole
+    assert position == pytest.approx(seconds, abs=1 / timescale)
+
+
+@given(st.lists(st.tuples(st.integers(1, 10**6), st.integers(0, 20)), min_size=1, max_size=20), st.integers(1, 10**5))
+def test_a_timeline_is_what_its_rows_add_up_to(rows, timescale):
+    inside = "".join(f'<S d="{d}" r="{r}"/>' for d, r in rows)
+    content = f'<SegmentTemplate media="$Time$" timescale="{timescale}"><SegmentTimeline>{inside}</SegmentTimeline></SegmentTemplate>'
+    (period,) = parse(one_period(representation(content), duration=""), URL).periods
+    durations = [d for d, r in rows for _ in range(r + 1)]
+    starts = [sum(durations[:index]) for index in range(len(durations))]
+    segments = period.video.representations[0].segments
+    assert [s.media.url.removeprefix(HERE) for s in segments] == [str(start) for start in starts]
+    assert [s.duration_s for s in segments] == [d / timescale for d in durations]
+    (of_a_minute,) = parse(one_period(representation(content)), URL).periods
+    cut = of_a_minute.video.representations[0].segments
+    assert [s.media for s in cut] == [s.media for s in segments[: len(cut)]]
+    assert sum(s.duration_s for s in cut) == pytest.approx(min(60, sum(durations) / timescale))
+
+
+@given(st.text(max_size=60), st.integers(0, 10**18))
+def test_templates(template, number):
+    try:
+        filled = fill(template, representation="r", bandwidth=1, number=number, time=number)
+    except MpdError:
+        return
+    if "$" not in template:
+        assert filled == template
+
+
+INDEXED = Representation("v", 1, None, None, None, None, None, (), Resource(URL, ByteRange(100, 199)))
+
+
+def sidx(rows, version=0, scale=1000, first=0, before=b""):
+    times = struct.pack(">QQ" if version else ">II", 5, first)
+    body = struct.pack(">B3xII", version, 1, scale) + times + struct.pack(">2xH", len(rows))
+    body += b"".join(struct.pack(">III", size, duration, 0) for size, duration in rows)
+    return before + struct.pack(">I4s", 8 + len(body), b"sidx") + body
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_an_index_gives_ranges_from_its_own_end_on(version):
+    before = struct.pack(">I4s", 12, b"free") + b"...."
+    found = with_index(INDEXED, sidx([(50, 2000), (70, 1500)], version, first=3, before=before), 10.0)
+    begin = 100 + len(sidx([(0, 0)] * 2, version, before=before)) + 3
+    assert [s.media.range for s in found.segments] == [
+        ByteRange(begin, begin + 49),
+        ByteRange(begin + 50, begin + 119),
+    ]
+    assert [(s.start_s, s.duration_s) for s in found.segments] == [(10, 2), (12, 1.5)]
+
+
+@pytest.mark.parametrize(
+    ("found", "reason"),
+    [
+        (b"", "no sidx in it"),
+        (b"\0\0\0\x08free", "no sidx in it"),
+        (b"\0\0\0\x01sidx", "a box"),
+        (b"\xff\0\0\0sidx", "a box"),
+        (b"\0\0\0\x08sidx", "cut short"),
+        (sidx([]), "0 segments"),
+        (sidx([(1, 1)], scale=0), "timescale of 0"),
+        (sidx([(1 << 31 | 5, 1)]), "index of indexes"),
+        (sidx([(0, 1)]), "no bytes or no duration"),
+        (sidx([(1, 1)])[:-4], "a box"),
+    ],
+)
+def test_an_index_that_is_none(found, reason):
+    with pytest.raises(MpdError, match=reason):
+        with_index(INDEXED, found, 0)
+
+
+@given(st.binary(max_size=80) | st.binary(max_size=60).map(lambda b: struct.pack(">I4s", 8 + len(b), b"sidx") + b))
+def test_any_index(found):
+    try:
+        made = with_index(INDEXED, found, 0)
+    except MpdError:
+        return
+    assert all(s.duration_s > 0 and s.media.range.length > 0 for s in made.segments)

@@ -1,7 +1,5 @@
 """What is written each minute for a probe that is wrong and for one that is fine, alarm by alarm."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Two days of one probe and its server, as months look to a board: a roll-up of every hour, what is derived, and the newest raw records."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from itertools import product

@@ -1,17 +1,19 @@
 """Provisioning files of alarms: as the code makes them, as Grafana reads them, without secrets."""
 
-from __future__ import annotations
-
 import functools
+import json
 import re
+from pathlib import Path
 
 import pytest
 import yaml
 from grafana_foundation_sdk.models import alerting
+from hostile import said
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.schema.metrics import MODEM_STATES, PROBE_STATES
+from tandem_dashboards import generate
 from tandem_dashboards.alarms import files
 from tandem_dashboards.alarms.alarm import Alarm, AlarmError, above, last
 from tandem_dashboards.alarms.asking import now
@@ -21,6 +23,8 @@ from tandem_dashboards.alarms.reading import rules, seconds
 from tandem_dashboards.alarms.rules import GROUPS, alarms
 from tandem_dashboards.alarms.tolerances import TOLERANCES
 from tandem_dashboards.alarms.yaml_text import to_yaml
+from tandem_dashboards.cli.asked import READER
+from tandem_dashboards.target import DATASOURCE_TYPE, DATASOURCE_UID
 
 
 @functools.cache
@@ -32,11 +36,8 @@ def told():
     return [rule for group in committed("rules.yaml")["groups"] for rule in group["rules"]]
 
 
-def test_committed_files_are_what_the_alarms_make() -> None:
+def test_committed_files_are_what_the_alarms_make_and_another_is_drift(tmp_path) -> None:
     assert files.drift() == [], "run python -m tandem_dashboards generate"
-
-
-def test_a_changed_a_missing_and_a_left_over_file_are_drift(tmp_path) -> None:
     assert files.write(tmp_path) == sorted(files.texts())
     assert files.drift(tmp_path) == []
     (tmp_path / "rules.yaml").write_text("apiVersion: 1\n")
@@ -45,12 +46,6 @@ def test_a_changed_a_missing_and_a_left_over_file_are_drift(tmp_path) -> None:
     assert files.drift(tmp_path) == ["old.yml", "policies.yaml", "rules.yaml"]
     files.write(tmp_path)
     assert files.drift(tmp_path) == []
-
-
-def test_yaml_says_what_was_meant() -> None:
-    assert committed("rules.yaml") == files.rules_document()
-    for name, text in files.texts().items():
-        assert yaml.safe_load(text)["apiVersion"] == 1, name
 
 
 PLAIN = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
@@ -81,20 +76,10 @@ def test_groups_are_in_the_shape_of_files_not_of_the_api() -> None:
 
 
 def test_the_sdk_reads_every_rule_and_keeps_all_of_it() -> None:
+    keys = {"uid", "title", "condition", "noDataState", "execErrState", "for", "annotations", "labels", "isPaused"}
     for one in told():
         kept = alerting.Rule.from_json(one).to_json()
-        for key in (
-            "uid",
-            "title",
-            "condition",
-            "noDataState",
-            "execErrState",
-            "for",
-            "annotations",
-            "labels",
-            "isPaused",
-        ):
-            assert kept[key] == one[key], (one["uid"], key)
+        assert {key: kept[key] for key in keys} == {key: one[key] for key in keys}
         assert [part.ref_id for part in alerting.Rule.from_json(one).data] == [part["refId"] for part in one["data"]]
 
 
@@ -128,22 +113,12 @@ def test_addresses_come_from_the_environment_and_nothing_else_is_taken_for_it() 
     assert not re.search(r"[\w.]+@[\w.]+|password|token:", whole)
 
 
-def test_each_alarm_has_its_tolerance_and_each_tolerance_its_alarm() -> None:
+def test_each_alarm_has_its_tolerance_and_only_what_watches_for_silence_fires_without_data() -> None:
     assert [a.key for a in alarms()].count("server-dead") == 1
     assert {a.key for a in alarms()} == set(TOLERANCES)
     assert len({a.title for a in alarms()}) == len(alarms())
     assert TOLERANCES["probe-not-measuring"].limit == PROBE_STATES.index("online_not_measuring")
     assert TOLERANCES["modem-lost"].limit == MODEM_STATES.index("lost")
-
-
-def test_every_rule_says_what_since_when_what_to_do_and_where() -> None:
-    for one in told():
-        assert {"summary", "since", "do", "board"} <= one["annotations"].keys()
-        assert one["labels"]["severity"] in ("critical", "warning", "info")
-        assert "/d/tandem-" in one["annotations"]["board"]
-
-
-def test_only_what_watches_for_silence_takes_no_data_for_an_alarm() -> None:
     by = {
         state: {r["labels"]["alarm"] for r in told() if r["noDataState"] == state}
         for state in ("Alerting", "OK", "KeepLast")
@@ -154,7 +129,7 @@ def test_only_what_watches_for_silence_takes_no_data_for_an_alarm() -> None:
     assert sum(len(keys) for keys in by.values()) == len(alarms())
 
 
-def test_rules_read_back_are_the_rules() -> None:
+def test_rules_read_back_are_the_rules_and_one_that_cannot_be_read_is_named() -> None:
     read = {one.uid: one for one in rules(committed("rules.yaml"))}
     for group in GROUPS.values():
         for alarm in group:
@@ -162,37 +137,64 @@ def test_rules_read_back_are_the_rules() -> None:
             assert {n: q.text for n, q in one.queries.items()} == {n: q.select.text for n, q in alarm.asked.items()}
             assert {n: node for n, node in one.nodes.items() if n in alarm.reckoned} == dict(alarm.reckoned)
             assert (one.for_s, one.interval_s) == (alarm.tolerance.for_s, 60)
-
-
-@pytest.mark.parametrize(
-    ("asked", "reckoned", "what"),
-    [
-        ({"A": now("seen", "expected")}, {"B": last("A")}, "x"),
-        ({"A": now("seen", "expected")}, {"A": last("A"), "fires": above("A", 1)}, "x"),
-        ({"A 1": now("seen", "expected")}, {"fires": above("A", 1)}, "x"),
-        ({"A": now("seen", "expected")}, {"fires": above("A", 1)}, "costs $HOME"),
-    ],
-)
-def test_an_alarm_that_makes_no_sense_is_refused(asked, reckoned, what) -> None:
-    with pytest.raises(AlarmError):
-        Alarm("probe-silent", "t", "info", asked, reckoned, what, "x", "x", "/d/tandem-probe")
-
-
-@pytest.mark.parametrize(
-    ("text", "wanted"), [("0", 0), ("0s", 0), ("60s", 60), ("1h30m", 5400), ("7d", 604_800), ("1w", 604_800)]
-)
-def test_durations(text, wanted) -> None:
-    assert seconds(text) == wanted
-
-
-@pytest.mark.parametrize("text", ["", "60", "5 m", "-5m", "m5", "5m!"])
-def test_what_is_no_duration(text) -> None:
-    with pytest.raises(ExpressionError):
-        seconds(text)
-
-
-def test_a_rule_that_cannot_be_read_is_named() -> None:
     broken = files.rules_document()
     broken["groups"][0]["rules"][0] = {**rule(alarms()[0]), "data": [{"refId": "A"}]}
     with pytest.raises(ExpressionError, match="tandem-probe-silent"):
         rules(broken)
+
+
+def test_an_alarm_that_makes_no_sense_is_refused() -> None:
+    rows = [
+        ({"A": now("seen", "expected")}, {"B": last("A")}, "x"),
+        ({"A": now("seen", "expected")}, {"A": last("A"), "fires": above("A", 1)}, "x"),
+        ({"A 1": now("seen", "expected")}, {"fires": above("A", 1)}, "x"),
+        ({"A": now("seen", "expected")}, {"fires": above("A", 1)}, "costs $HOME"),
+    ]
+    assert [
+        (asked, reckoned, what)
+        for asked, reckoned, what in rows
+        if not said(AlarmError, Alarm, "probe-silent", "t", "info", asked, reckoned, what, "x", "x", "/d/tandem-probe")
+    ] == []
+
+
+def test_durations() -> None:
+    written = {"0": 0, "0s": 0, "60s": 60, "1h30m": 5400, "7d": 604_800, "1w": 604_800}
+    assert {text: seconds(text) for text in written} == written
+    for text in ("", "60", "5 m", "-5m", "m5", "5m!"):
+        with pytest.raises(ExpressionError):
+            seconds(text)
+
+
+HERE = Path(__file__).resolve().parents[3] / "dashboards/provisioning"
+
+
+def read(name):
+    return yaml.safe_load((HERE / name).read_text(encoding="utf-8"))
+
+
+def test_the_data_source_and_folder_are_those_that_boards_and_alarms_name():
+    (source,) = read("datasources/tandem.yaml")["datasources"]
+    assert (source["uid"], source["type"]) == (DATASOURCE_UID, DATASOURCE_TYPE)
+    assert (source["user"], source["access"], source["editable"]) == (READER, "proxy", False)
+    assert source["jsonData"] == {"version": "InfluxQL", "dbName": "tandem", "httpMode": "POST"}
+    named = {
+        target["datasource"]["uid"]
+        for text in generate.texts().values()
+        for target in re.findall(r'"datasource": (\{[^}]*\})', text)
+        for target in [{"datasource": json.loads(target)}]
+    }
+    assert named == {DATASOURCE_UID}
+    rules = [rule for group in read("alerting/rules.yaml")["groups"] for rule in group["rules"]]
+    assert {query["datasourceUid"] for rule in rules for query in rule["data"]} == {DATASOURCE_UID, "__expr__"}
+    (provider,) = read("dashboards/tandem.yaml")["providers"]
+    assert (provider["folder"], provider["type"], provider["allowUiUpdates"]) == ("Tandem", "file", False)
+    assert provider["options"]["path"] == "$TANDEM_BOARDS"
+    assert {group["folder"] for group in read("alerting/rules.yaml")["groups"]} == {"Tandem"}
+
+
+def test_no_password_stands_in_a_file():
+    text = (HERE / "datasources/tandem.yaml").read_text(encoding="utf-8")
+    (source,) = yaml.safe_load(text)["datasources"]
+    assert source["secureJsonData"] == {"password": "$TANDEM_READER_PASSWORD"}
+    assert "password" not in source
+    assert len(re.findall(r"^\s+password:", text, re.MULTILINE)) == 1

@@ -1,8 +1,6 @@
 """What people read: Go's templates as far as they are used, and every alarm's message."""
 
-from __future__ import annotations
-
-import pytest
+from hostile import said
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,9 +14,8 @@ DATA = {"Labels": {"probe": "kit 7&8"}, "Values": {"x": {"Value": 1536.0}}, "Ite
 LABELS = (("campaign", "chen"), ("device", "mmcblk0"), ("path", "a"), ("place", "traces"), ("probe", "kit-7"))
 
 
-@pytest.mark.parametrize(
-    ("text", "wanted"),
-    [
+def test_a_template_is_rendered() -> None:
+    rows = [
         ("{{ .Labels.probe }}", "kit 7&8"),
         ("{{ urlquery .Labels.probe }}", "kit+7%268"),
         ("{{ .Labels.probe | urlquery }}", "kit+7%268"),
@@ -35,15 +32,16 @@ LABELS = (("campaign", "chen"), ("device", "mmcblk0"), ("path", "a"), ("place", 
         ('{{ define "t" }}<{{ . }}>{{ end }}{{ template "t" .Labels.probe }}', "<kit 7&8>"),
         ("{{ reReplaceAll `/*\\z` `` externalURL }}/d", "https://g.org/sub/d"),
         ("{{ len .Items }}", "2"),
-    ],
-)
-def test_a_template_is_rendered(text, wanted) -> None:
-    assert render(text, DATA, {"externalURL": lambda: "https://g.org/sub/"}) == wanted
+    ]
+    assert [
+        (text, wanted)
+        for text, wanted in rows
+        if render(text, DATA, {"externalURL": lambda: "https://g.org/sub/"}) != wanted
+    ] == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_what_go_would_refuse_or_is_not_known_is_an_error() -> None:
+    rows = [
         "{{ .Values.x.Value }}",
         "{{ nothing .Labels }}",
         "{{ if .Labels }}",
@@ -60,11 +58,8 @@ def test_a_template_is_rendered(text, wanted) -> None:
         "{{ printf `a` 1 }}",
         "{{ .Labels }}",
         "{{ else }}",
-    ],
-)
-def test_what_go_would_refuse_or_is_not_known_is_an_error(text) -> None:
-    with pytest.raises(TemplateError):
-        render(text, DATA)
+    ]
+    assert [text for text in rows if not said(TemplateError, render, text, DATA)] == []
 
 
 @given(st.text(alphabet='{}- .Labesprobe`"()|ifendrg05%', max_size=60) | st.text())
@@ -75,18 +70,12 @@ def test_a_text_is_rendered_or_refused(text) -> None:
         return
 
 
-@pytest.mark.parametrize(
-    ("value", "wanted"),
-    [
+def test_durations_and_figures_as_prometheus_writes_them() -> None:
+    rows = [
         (0, "0s"), (1, "1s"), (59.5, "59.5s"), (60, "1m 0s"), (3723.9, "1h 2m 3s"), (93_784, "1d 2h 3m 4s"), (0.5, "500ms"),
         (-61, "-1m 1s"), (float("inf"), "+Inf"),
-    ],
-)  # fmt: skip
-def test_durations_as_prometheus_writes_them(value, wanted) -> None:
-    assert humanize_duration(value) == wanted
-
-
-def test_figures_as_prometheus_writes_them() -> None:
+    ]  # fmt: skip
+    assert [(value, wanted) for value, wanted in rows if humanize_duration(value) != wanted] == []
     assert [humanize_1024(v) for v in (0, 1, 1000, 1024, 1.5 * 2**30)] == ["0", "1", "1000", "1ki", "1.5Gi"]
     assert [humanize_percentage(v) for v in (0.853, 1, 0.12345)] == ["85.3%", "100%", "12.35%"]
     assert printed("%.2f %v", 1.005, "x") == "1.00 x"

@@ -1,7 +1,5 @@
 """Boards fit together, and what is committed is what they make."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -14,7 +12,7 @@ from tandem_dashboards.cli import main
 from tandem_dashboards.conditions import chosen
 from tandem_dashboards.expressions import mean, tag
 from tandem_dashboards.influxql import QueryError, select
-from tandem_dashboards.kinds import table, time_series, words
+from tandem_dashboards.kinds import table, time_series
 from tandem_dashboards.look import Look
 from tandem_dashboards.panel import PanelError
 from tandem_dashboards.target import series
@@ -28,11 +26,8 @@ def plain(value):
     return json.loads(json.dumps(value, cls=JSONEncoder))
 
 
-def test_what_is_committed_is_what_the_boards_make():
+def test_what_is_committed_is_what_the_boards_make_and_another_file_is_drift(tmp_path, capsys):
     assert generate.drift() == [], "run: python -m tandem_dashboards generate"
-
-
-def test_a_changed_a_missing_and_a_leftover_file_are_drift(tmp_path, capsys):
     generate.write(tmp_path)
     name = f"{BOARDS[0]}.json"
     assert generate.drift(tmp_path) == []
@@ -69,22 +64,21 @@ def _chart(*where):
     return time_series("Chart", "What it shows.", select(mean("rsrp_dbm"), of="radio", where=where))
 
 
-def test_lines_of_a_row_follow_one_another():
-    panels = (
-        words("A", "a", width=16, height=4),
-        words("B", "b", width=12, height=3),
-        words("C", "c", width=12, height=5),
-    )
-    made = plain(Board("tandem-x", "X", "x", (), (Row("One", panels), Row("Two", panels[:1]))).to_sdk())
-    places = [(p["gridPos"]["x"], p["gridPos"]["y"]) for p in made["panels"]]
-    assert places == [(0, 0), (0, 1), (0, 5), (12, 5), (0, 10), (0, 11)]
-
-
-def test_a_variable_that_the_board_has_not_is_refused():
+def test_variables_and_boards_that_there_are_not_are_named():
     with pytest.raises(BoardError, match=r"panel 'Chart' uses \$probe, which is no variable before it; there are none"):
         Board("tandem-x", "X", "x", (), (Row("One", (_chart(chosen("probe")),)),))
     with pytest.raises(BoardError, match=r"variable 'operator' uses \$probe"):
         Board("tandem-x", "X", "x", (variables.operator(), variables.probe()), ())
+    with pytest.raises(BoardError, match="there is no board 'nothing'; there are"):
+        registry.load("nothing")
+    with pytest.raises(QueryError, match="several columns"):
+        variables.of_query("x", "X", select("number", "run", of="run_begun"), "runs")
+    with pytest.raises(QueryError, match="at most once"):
+        variables.of_query("x", "X", "SELECT a FROM b WHERE $timeFilter AND $timeFilter", "runs")
+    asked = select(mean("rsrp_dbm"), of="radio", by=["path"])
+    assert series(asked, "$tag_path ($col)").alias == "$tag_path ($col)"
+    with pytest.raises(QueryError, match="is not grouped by 'path-rsrp'; it is by path"):
+        series(asked, "$tag_path-rsrp")
 
 
 def test_a_table_names_columns_that_its_queries_have():
@@ -99,11 +93,6 @@ def test_a_table_names_columns_that_its_queries_have():
         table("T", "What it shows.", asked, asked, show={"probe": Look()}, joined_by="probe")
 
 
-def test_a_board_that_there_is_not_is_named():
-    with pytest.raises(BoardError, match="there is no board 'nothing'; there are"):
-        registry.load("nothing")
-
-
 def test_an_annotation_that_grafana_would_misread_is_refused():
     asked = select("number", "run", "kind", of="run_begun")
     assert Annotation("Runs", asked, "run", "kind").select.text.startswith('SELECT "number"')
@@ -113,17 +102,3 @@ def test_an_annotation_that_grafana_would_misread_is_refused():
         Annotation("Runs", select("number", tag("kind"), of="run_begun", by=["run"]), "kind", "number")
     with pytest.raises(UnknownNameError, match="no event kind 'handovers'"):
         events("Handovers", ["handovers"])
-
-
-def test_an_alias_names_tags_that_the_query_groups_by():
-    asked = select(mean("rsrp_dbm"), of="radio", by=["path"])
-    assert series(asked, "$tag_path ($col)").alias == "$tag_path ($col)"
-    with pytest.raises(QueryError, match="is not grouped by 'path-rsrp'; it is by path"):
-        series(asked, "$tag_path-rsrp")
-
-
-def test_a_variable_of_several_columns_is_refused():
-    with pytest.raises(QueryError, match="several columns"):
-        variables.of_query("x", "X", select("number", "run", of="run_begun"), "runs")
-    with pytest.raises(QueryError, match="at most once"):
-        variables.of_query("x", "X", "SELECT a FROM b WHERE $timeFilter AND $timeFilter", "runs")

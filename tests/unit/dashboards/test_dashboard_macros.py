@@ -1,7 +1,5 @@
 """Variables, macros, intervals and answers, as Grafana's source has them."""
 
-from __future__ import annotations
-
 import json
 import re
 
@@ -9,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem_dashboards.grafana.frames import as_series, as_table, listed, named, rows_of
-from tandem_dashboards.grafana.macros import Chosen, FormatError, escaped, expanded, replaced
+from tandem_dashboards.grafana.frames import as_series, as_table, listed, rows_of
+from tandem_dashboards.grafana.macros import Chosen, FormatError, expanded, replaced
 from tandem_dashboards.grafana.times import Range, TimeError, duration_ms, interval_ms, interval_text, range_of
 from tandem_dashboards.influx import AskError, AwayError, series_of
 
@@ -21,9 +19,8 @@ PLAIN = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_a_query_is_expanded():
+    rows = [
         ("x =~ /^${probe:regex}$/", "x =~ /^p1$/"),
         ("x =~ /^${path:regex}$/", r"x =~ /^(a|b\/c)$/"),
         ("x =~ /^$path$/", r"x =~ /^(a|b\/c)$/"),
@@ -40,15 +37,8 @@ PLAIN = {
         ("time($__interval) $__interval_ms $interval", "time(10s) 10000 10s"),
         ("WHERE $timeFilter", "WHERE time >= 1000000ms and time <= 4600000ms"),
         ("${path:csv} ${path:pipe} ${path:queryparam}", "a,b/c a|b/c var-path=a&var-path=b%2Fc"),
-    ],
-)
-def test_a_query_is_expanded(text, expected):
-    assert expanded(text, PLAIN, SPAN, 10_000) == expected
-
-
-def test_a_format_that_is_not_known_is_refused():
-    with pytest.raises(FormatError, match=r"\$\{probe:sqlstring\}: the format 'sqlstring' is not known"):
-        replaced("${probe:sqlstring}", PLAIN, SPAN)
+    ]
+    assert [(text, expected) for text, expected in rows if expanded(text, PLAIN, SPAN, 10_000) != expected] == []
 
 
 @given(st.lists(st.text(min_size=1), min_size=1, max_size=4))
@@ -62,28 +52,15 @@ def test_a_hostile_value_stays_a_value(values):
     assert not pattern.fullmatch("".join(values) + "x")
 
 
-@given(st.text())
-def test_escaping_matches_the_text_itself_only(text):
-    assert re.fullmatch(escaped(text).replace(r"\/", "/"), text)
+def test_windows_are_as_wide_as_grafana_makes_them_and_a_width_is_one_unit():
+    asked = {(1, 800, None): 5000, (1, 800, "10s"): 10_000, (24 * 180, 1600, None): 10_800_000, (6, 1600, "2s"): 15_000}
+    for (hours, points, least), expected in asked.items():
+        assert interval_ms(Range(0, hours * 3_600_000), points, least) == expected
+    written = {1: "1ms", 500: "500ms", 10_000: "10s", 604_800_000: "7d", 7_200_000: "2h", 90_000: "1m"}
+    assert {ms: interval_text(ms) for ms in written} == written
 
 
-@pytest.mark.parametrize(
-    ("hours", "points", "least", "expected"),
-    [(1, 800, None, 5000), (1, 800, "10s", 10000), (24 * 180, 1600, None, 10_800_000), (6, 1600, "2s", 15000)],
-)
-def test_windows_are_as_wide_as_grafana_makes_them(hours, points, least, expected):
-    assert interval_ms(Range(0, hours * 3_600_000), points, least) == expected
-
-
-@pytest.mark.parametrize(
-    ("ms", "text"),
-    [(1, "1ms"), (500, "500ms"), (10_000, "10s"), (604_800_000, "7d"), (7_200_000, "2h"), (90_000, "1m")],
-)
-def test_a_width_is_one_unit(ms, text):
-    assert interval_text(ms) == text
-
-
-def test_times():
+def test_times_and_a_format_that_is_not_known():
     assert range_of("now-6h", "now", 100_000_000) == Range(78_400_000, 100_000_000)
     assert range_of("1000", "1970-01-01T00:00:02+00:00", 0) == Range(1000, 2000)
     assert duration_ms("1.5m") == 90_000
@@ -95,6 +72,8 @@ def test_times():
     ):
         with pytest.raises(TimeError, match=message):
             range_of(since, until, 10**12)
+    with pytest.raises(FormatError, match=r"\$\{probe:sqlstring\}: the format 'sqlstring' is not known"):
+        replaced("${probe:sqlstring}", PLAIN, SPAN)
 
 
 TWO = [
@@ -103,15 +82,12 @@ TWO = [
 ]
 
 
-def test_answers_become_series_with_names():
+def test_answers_become_series_with_names_or_one_table_or_a_list():
     frames = as_series(TWO, "$tag_path ($tag_operator) $col $m $tag_none", "A")
     assert [frame.name for frame in frames] == ["a () x radio $tag_none", "b (O) x radio $tag_none"]
     assert frames[0].columns == {"Time": [1, 2], "Value": [None, 5]}
     assert as_series(TWO)[1].name == "radio.x { path: b, operator: O }"
     assert rows_of(TWO) == 2
-
-
-def test_answers_become_one_table():
     (frame,) = as_table(TWO)
     assert frame.columns == {
         "Time": [1, 2, 1],
@@ -120,15 +96,15 @@ def test_answers_become_one_table():
         "x": [None, 5, 7.5],
     }
     assert as_table([]) == []
-
-
-def test_a_variable_lists_what_an_answer_has():
     shown = [{"name": "radio", "columns": ["key", "value"], "values": [["path", "b"], ["path", "a"]]}]
     assert listed(shown) == ["b", "a"]
     runs = [{"name": "run", "columns": ["time", "run"], "values": [[2, "r2"], [1, "r1"], [1, "r2"], [0, None]]}]
     assert listed(runs) == ["r2", "r1"]
     # Grafana lists every column: why a variable's query has one.
     assert listed([{"name": "run", "columns": ["time", "run", "n"], "values": [[2, "r2", 1.0]]}]) == ["r2", "1"]
+    cut = {"results": [{"series": [{"name": "a", "columns": ["time"], "values": [[1]], "partial": True}]}]}
+    with pytest.raises(AskError, match="cut the answer short"):
+        series_of(200, json.dumps(cut).encode())
 
 
 JSON = st.recursive(
@@ -178,13 +154,3 @@ def test_an_answer_whose_rows_do_not_fit_is_refused(series):
     else:
         with pytest.raises(AwayError, match="no InfluxDB"):
             series_of(200, body)
-
-
-def test_an_answer_cut_short_is_an_error():
-    cut = {"results": [{"series": [{"name": "a", "columns": ["time"], "values": [[1]], "partial": True}]}]}
-    with pytest.raises(AskError, match="cut the answer short"):
-        series_of(200, json.dumps(cut).encode())
-
-
-def test_an_alias_goes_on_over_a_hyphen():
-    assert named("$tag_path-x", "radio", "x", {"path": "a"}) == "$tag_path-x"

@@ -1,7 +1,5 @@
 """The preview draws every kind of panel, from answers of any shape, and lets nothing of them become markup."""
 
-from __future__ import annotations
-
 import json
 import re
 import xml.etree.ElementTree as Tree
@@ -108,7 +106,7 @@ class Checked(HTMLParser):
         self.tags.append((tag, dict(attrs)))
 
 
-def test_every_kind_of_panel_is_drawn():
+def test_every_kind_of_panel_is_drawn_and_silence_said():
     html = drawn([(SPAN.from_ms + n * 10_000, 40.0 + n) for n in range(20)])
     body = html[html.index("<main") : html.index("</main>") + len("</main>")].replace("<br>", "<br/>")
     Tree.fromstring(body)  # noqa: S314 made here, of a page made here
@@ -119,9 +117,6 @@ def test_every_kind_of_panel_is_drawn():
     assert "&lt;b&gt;a&lt;/b&gt;" in html
     assert "<b>a</b>" not in html
     assert "<ul><li>one</li><li>two</li></ul>" in html
-
-
-def test_silence_is_said():
     board = whole_board()
     html = page(board, SPAN, {}, [Answer(q, q.text, 0, 0.0, None, []) for q in questions_of(board)])
     assert html.count("No data") == 14
@@ -154,9 +149,8 @@ def test_any_answer_is_drawn(values):
     assert names <= KNOWN
 
 
-@pytest.mark.parametrize(
-    ("value", "unit", "decimals", "text"),
-    [
+def test_figures_are_written_with_their_units():
+    rows = [
         (12_345_678, "bps", None, "12.3 Mb/s"),
         (999, "decbytes", None, "999 B"),
         (-97.25, "dBm", 1, "-97.2 dBm"),
@@ -169,10 +163,10 @@ def test_any_answer_is_drawn(values):
         (26_300_000, "none", None, "26300000"),
         (0, "bps", None, "0 b/s"),
         (0.000012, "none", None, "0.000012"),
-    ],
-)
-def test_figures_are_written_with_their_units(value, unit, decimals, text):
-    assert written(value, unit, decimals) == text
+    ]
+    assert [
+        (value, unit, decimals, text) for value, unit, decimals, text in rows if written(value, unit, decimals) != text
+    ] == []
 
 
 def test_tables_are_joined_as_grafana_does():

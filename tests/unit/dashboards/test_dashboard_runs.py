@@ -6,16 +6,12 @@ import re
 import pytest
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 
+from tandem.schema.metrics import MEASUREMENTS
 from tandem_dashboards import registry
-from tandem_dashboards.conditions import chosen
 from tandem_dashboards.grafana.frames import TIME, Frame
 from tandem_dashboards.grafana.times import Range
-from tandem_dashboards.influxql import select
-from tandem_dashboards.kinds import time_series
-from tandem_dashboards.look import Look
 from tandem_dashboards.panels import run
 from tandem_dashboards.preview.draw.chart import draw
-from tandem_dashboards.target import series
 
 
 def plain(panel):
@@ -32,23 +28,19 @@ def test_readings_of_a_run_are_drawn_as_they_came_and_silence_is_a_gap(panel):
     assert (custom["spanNulls"], custom["insertNulls"]) == (False, 1000)
 
 
-def test_shares_are_parts_of_all_at_the_instant():
-    custom = plain(run.shares())["fieldConfig"]["defaults"]["custom"]
-    assert custom["stacking"]["mode"] == "percent"
-
-
-def test_without_gaps_or_stacking_a_chart_says_neither():
-    asked = select("goodput_bit_per_s", of="run", where=[chosen("probe")], by=["kind"])
-    custom = plain(time_series("t", "d", series(asked), looks={"a": Look(as_points=True)}))["fieldConfig"]
-    assert "insertNulls" not in custom["defaults"]["custom"]
-    assert custom["defaults"]["custom"]["stacking"]["mode"] == "none"
-    assert {"id": "custom.drawStyle", "value": "points"} in custom["overrides"][0]["properties"]
-
-
-def test_every_query_of_the_run_board_is_held_to_the_run_its_pair_or_its_probe():
+def test_queries_are_held_to_a_run_or_a_while_and_links_lead_to_the_run_that_was_clicked():
     for panel in registry.load("run").panels():
         for query in panel.queries:
             assert re.search(r"\$\{(run|pair|probe):regex\}", query.select.text), panel.title
+    (row,) = (row for row in BOARD.rows if row.title == "Now")
+    for panel in row.panels:
+        for query in panel.queries:
+            assert re.search(r"time >= now\(\) - \d+[sm]\b", query.select.text)
+    text = BOARD.to_text()
+    urls = {u for u in re.findall(r'"url": "([^"]+)"', text) if "/d/tandem-run" in u}
+    assert urls
+    assert all("var-run=${__data.fields.run:percentencode}" in url for url in urls)
+    assert json.loads(text)["refresh"] == "5s"
 
 
 @pytest.mark.parametrize(("apart_ms", "strokes"), [(1000, 1), (1001, 4)])
@@ -60,3 +52,18 @@ def test_the_preview_joins_readings_no_farther_apart_than_the_panel_says(apart_m
     panel = plain(run.goodput())
     path = re.findall(r' d="([^"]*)"', draw(panel, [frame], Range(begin, begin + 10_000), 800, 300, ()))
     assert [one.count("M") for one in path] == [strokes]
+
+
+BOARD = registry.load("probe")
+BY_RUN = {name for name, of in MEASUREMENTS.items() if "run" in of.tags}
+PANELS = {f"{n} {panel.title}": panel for n, panel in enumerate(BOARD.panels())}
+
+
+@pytest.mark.parametrize("title", PANELS)
+def test_what_is_many_is_asked_for_one_run_or_one_day_only(title):
+    panel = PANELS[title]
+    for query in panel.queries:
+        if query.select.measurement in BY_RUN:
+            assert '"run" =~ /^${run:regex}$/' in query.select.text or panel.time_from == "24h"
+        elif "now()" not in query.select.text:
+            assert "${resolution:raw}" in query.select.text

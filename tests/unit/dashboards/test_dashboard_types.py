@@ -1,7 +1,5 @@
 """Grafana's published types (npm's @grafana/schema) read every board: unknown keys and wrong values are errors of the compiler."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

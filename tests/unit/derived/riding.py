@@ -1,7 +1,5 @@
 """A probe that rides: its records as a gateway stores them, made by a seed, or of a drive log through the collector's detectors."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass, field
 from typing import Any

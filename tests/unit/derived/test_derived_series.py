@@ -174,10 +174,6 @@ def test_one_of_several_makes_them_and_another_takes_over(registry, store, rides
     assert other.turn(LATER) is not None
 
 
-def test_nothing_is_made_before_there_is_a_record(registry, store):
-    assert series_of(registry, store).turn(LATER).hours == 0
-
-
 def test_what_is_not_kept_any_more_is_not_made_again_of_what_is_left(registry, store, rides, caplog):
     send(store, rides[0].lines)
     series = series_of(registry, store)
@@ -192,15 +188,12 @@ def test_what_is_not_kept_any_more_is_not_made_again_of_what_is_left(registry, s
     assert "not kept any more" in caplog.text
 
 
-def test_a_measurement_affects_the_hours_that_look_at_it():
+def test_a_measurement_affects_the_hours_that_look_at_it_and_durations_are_read():
     note = LateHour("probe-1", "position", START // S, 1, 0)
     assert affected([note], LATER) == {("probe-1", START + k * HOUR) for k in (-1, 0, 1, 2)}
     assert affected([note], START) == {("probe-1", START - HOUR)}
     assert set(AFFECTED) == set(CONSUMERS[CONSUMER])
     assert affected([LateHour("probe-1", "clock", START // S, 1, 0)], LATER) == set()
-
-
-def test_durations_are_read_as_the_database_writes_them():
     written = {"0s": 0, "168h0m0s": 604_800, "1h30m5s": 5405, "45m0s": 2700}
     assert {text: duration_s(text) for text in written} == written
     for text in ("", "7d", "1h 2m", "h", "-1h"):

@@ -1,7 +1,7 @@
 """A browser's process: found, started, ended with all that it started, whatever it does."""
 
+import contextlib
 import os
-import signal
 import stat
 import sys
 import time
@@ -11,7 +11,6 @@ import pytest
 
 from tandem.devtools import family
 from tandem.devtools.browser import Browser, NoBrowserError, find
-from tandem.devtools.pipe import DevToolsError
 
 SCRIPT = Path(__file__).with_name("scripted_browser.py")
 
@@ -54,16 +53,13 @@ def test_it_is_found_by_the_variable_then_by_name_and_never_as_a_snap(tmp_path, 
 
 
 def test_it_comes_up_and_everything_of_it_goes(program):
-    browser = Browser(program("family"), [])
-    try:
+    with contextlib.closing(Browser(program("family"), [])) as browser:
         assert browser.page(soon()) == "S"
         until_s = soon()
         while len(left(browser)) != 3:  # a process that is between fork and exec is not known by its environment
             assert time.monotonic() < until_s, left(browser)
             time.sleep(0.02)
         assert browser.sandbox is (os.geteuid() != 0)
-    finally:
-        browser.close()
     assert left(browser) == []
     assert not browser._folder.exists()
 
@@ -78,24 +74,12 @@ def test_it_comes_up_and_everything_of_it_goes(program):
     ],
 )
 def test_one_that_does_not_come_up_says_why(program, word, why, within_s):
-    browser = Browser(program(word), [], longest=300_000)
-    try:
-        with pytest.raises(NoBrowserError, match=why):
-            browser.page(time.monotonic() + within_s)
-    finally:
-        browser.close()
+    with (
+        contextlib.closing(Browser(program(word), [], longest=300_000)) as browser,
+        pytest.raises(NoBrowserError, match=why),
+    ):
+        browser.page(time.monotonic() + within_s)
     assert left(browser) == []
-
-
-def test_one_that_is_killed_has_gone(program):
-    browser = Browser(program("hangs"), [])
-    try:
-        browser.page(soon())
-        os.kill(browser.pid, signal.SIGKILL)
-        with pytest.raises(DevToolsError, match="gone"):
-            browser.devtools.call("Browser.getVersion", until_s=soon())
-    finally:
-        browser.close()
 
 
 def test_the_profile_of_one_that_was_killed_is_removed_by_the_next_and_others_stay(program, tmp_path, monkeypatch):

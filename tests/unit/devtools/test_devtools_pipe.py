@@ -95,6 +95,7 @@ def test_an_answer_may_be_taken_later(peer):
         b'{"method": "m", "params": []}\0',
         b"[" * 100_000 + b"\0",
         b"\0",
+        b'{"id": 1, "result": []}\0',
     ],
 )
 def test_what_is_no_message_is_one_error(peer, raw):
@@ -104,20 +105,11 @@ def test_what_is_no_message_is_one_error(peer, raw):
     assert "\n" not in str(caught.value)
 
 
-def test_an_answer_whose_result_is_no_object_is_an_error(peer):
-    peer.say({"id": 1, "result": []})
-    with pytest.raises(DevToolsError, match="no object"):
-        peer.client.call("X", until_s=soon())
-
-
 def test_a_message_without_end_is_cut_off():
-    peer = Peer(longest=200_000)
-    try:
+    with contextlib.closing(Peer(longest=200_000)) as peer:
         peer.say(b"x" * 1_000_000)
         with pytest.raises(DevToolsError, match="more than 200000 bytes"):
             peer.client.call("X", until_s=soon())
-    finally:
-        peer.close()
 
 
 def test_a_silent_browser_and_one_that_has_gone_are_told_apart(peer):
@@ -129,21 +121,13 @@ def test_a_silent_browser_and_one_that_has_gone_are_told_apart(peer):
 
 
 def test_a_browser_that_takes_nothing_is_silent():
-    peer = Peer()
-    try:
-        with pytest.raises(TooLateError):
-            peer.client.send("X", {"a": "b" * 1_000_000}, until_s=time.monotonic() + 0.05)
-    finally:
-        peer.close()
+    with contextlib.closing(Peer()) as peer, pytest.raises(TooLateError):
+        peer.client.send("X", {"a": "b" * 1_000_000}, until_s=time.monotonic() + 0.05)
 
 
 def test_it_stops_waiting_when_told():
-    peer = Peer(stop=lambda: True)
-    try:
-        with pytest.raises(TooLateError, match="stopped"):
-            peer.client.call("X", until_s=soon())
-    finally:
-        peer.close()
+    with contextlib.closing(Peer(stop=lambda: True)) as peer, pytest.raises(TooLateError, match="stopped"):
+        peer.client.call("X", until_s=soon())
 
 
 def ask_until_it_ends(peer):
@@ -153,12 +137,9 @@ def ask_until_it_ends(peer):
 
 @given(st.lists(st.binary(max_size=40), max_size=6))
 def test_any_bytes_are_messages_or_one_error(pieces):
-    peer = Peer()
-    try:
+    with contextlib.closing(Peer()) as peer:
         for piece in pieces:
             os.write(peer.their_write, piece + b"\0")
         peer.end()
         with pytest.raises(DevToolsError):
             ask_until_it_ends(peer)
-    finally:
-        peer.close()

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem_server.door import Buckets, Door, DoorBounds, ProbeRates, RateShare
+from tandem_server.door import Buckets, Door, DoorBounds
 from tandem_server.door.admission import address_of
 
 
@@ -49,18 +49,6 @@ def test_a_table_stays_small():
     for number in range(10_000):
         bucket.take(str(number))
     assert len(bucket) == 100
-
-
-def test_a_large_batch_is_paid_for_afterwards():
-    rates = ProbeRates(RateShare(60, 1000, 10**6), {"little": RateShare(lines_per_minute=10)})
-    for bucket in rates._buckets.values():
-        bucket._now = Clock()
-    assert rates.wait_s("a") == 0
-    rates.take("a", requests=1, lines=1500)
-    assert rates.wait_s("a") == pytest.approx(30, abs=0.1)
-    rates.take("little", lines=15)
-    assert rates.wait_s("little") == pytest.approx(36, abs=0.1)
-    assert rates.wait_s("b") == 0
 
 
 @pytest.mark.parametrize(

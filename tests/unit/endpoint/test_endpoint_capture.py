@@ -1,20 +1,27 @@
 """Captures at the endpoint: of the session's own connections alone, within the budget, refused where they cannot be."""
 
 import asyncio
+import contextlib
 import hashlib
+import ipaddress
 import json
 import os
 import shutil
+import sqlite3
+import struct
 
 import pytest
 from endpoint_on_loopback import wait_until
+from hypothesis import given
+from hypothesis import strategies as st
 from test_endpoint_control import ASK, call
 
 from tandem_server.door import DiskShare, Reserve
 from tandem_server.endpoint import capture as capture_module
 from tandem_server.endpoint.capture import CaptureRefused, Captures
 from tandem_server.endpoint.control import control_app
-from tandem_server.endpoint.pcap import HEADER_BYTES, ends_of, read_header, records
+from tandem_server.endpoint.kept import Kept
+from tandem_server.endpoint.pcap import HEADER_BYTES, PcapError, belongs, ends_of, read_header, record_bytes, records
 from tandem_server.endpoint.results import Results
 
 real = pytest.mark.skipif(os.geteuid() != 0 or shutil.which("tcpdump") is None, reason="needs root and tcpdump")
@@ -27,19 +34,15 @@ def channel(endpoint, registry, tmp_path):
     token = registry.probes.rotate("probe-1")
 
     def start(budget_bytes=10_000_000):
-        captures = Captures(tmp_path / "captures", budget_bytes) if budget_bytes else None
-        app = control_app(
-            registry,
-            here.sessions,
-            here.port,
-            Results(tmp_path / "results", DiskShare(Reserve([tmp_path], 0), 10**9)),
-            captures,
-        )
+        kept = Kept(registry, tmp_path / "traces")
+        captures = Captures(tmp_path / "captures", budget_bytes, kept) if budget_bytes else None
+        results = Results(tmp_path / "results", DiskShare(Reserve([tmp_path], 0), 10**9))
+        app = control_app(registry, here.sessions, here.port, results, captures)
 
         def request(method, path, body=None):
             return asyncio.run(call(app, method, path, json.dumps(body).encode(), f"Bearer {token}"))
 
-        request.endpoint, request.folder = here, tmp_path / "captures"
+        request.endpoint, request.folder = here, tmp_path / "traces"
         return request
 
     return start
@@ -71,7 +74,11 @@ def test_only_the_sessions_own_connections_are_kept(channel, kind):
     assert ask("DELETE", f"/v1/sessions/{other['session']}")[1]["capture"] is None
     _, told = ask("DELETE", f"/v1/sessions/{mine['session']}")
     (connection,), capture = told["connections"], told["capture"]
-    file = ask.folder / "probe-1/run-1" / capture["file"]
+    (kept,) = ask.endpoint.registry.traces.received("probe-1", "run-1")
+    assert kept.name == capture["name"] == f"captures/server/run-1-{mine['session']}.pcap"
+    assert (kept.sha256, kept.bytes, kept.stored_bytes) == (capture["sha256"], capture["bytes"], capture["bytes"])
+    assert ("probe-1", kept.name) in ask.endpoint.registry.trace_tables.of()  # it waits to be analysed
+    file = ask.folder / kept.place
     assert hashlib.sha256(file.read_bytes()).hexdigest() == capture["sha256"]
     assert (capture["bytes"], capture["truncated"], capture["packets_dropped"]) == (file.stat().st_size, False, 0)
     seen = sides(file)
@@ -81,7 +88,8 @@ def test_only_the_sessions_own_connections_are_kept(channel, kind):
     assert set(seen) == {(peer, here), (here, peer)}
     assert connection["subflows"][0]["remote"] == connection["peer"]
     assert max(len(one) for one in records(file.read_bytes()[HEADER_BYTES:])) <= 16 + 160  # headers only
-    assert not list(ask.folder.rglob("*.raw"))
+    assert not [path for path in (ask.folder.parent / "captures").rglob("*") if path.is_file()]
+    assert not list((ask.folder / ".captures").iterdir())
 
 
 @real
@@ -126,9 +134,38 @@ def test_a_tcpdump_that_may_not_capture_is_a_refusal_and_leaves_no_session(chann
     assert [row.ended_why for row in ask.endpoint.registry.sessions.all()] == ["closed"]
 
 
-def test_a_tcpdump_that_writes_nonsense_is_told(tmp_path, monkeypatch):
+@real
+def test_what_the_registry_does_not_take_is_told_and_takes_no_room(channel, monkeypatch):
+    ask = channel()
+    _, mine = ask("POST", "/v1/sessions", {**ASK, "capture": True})
+
+    def full(_row):
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(ask.endpoint.registry.traces, "add", full)
+    told = ask("DELETE", f"/v1/sessions/{mine['session']}")[1]["capture"]
+    assert (told["name"], told["error"]) == (None, "database or disk is full")
+    assert not [path for path in ask.folder.rglob("*") if path.is_file()]
+    monkeypatch.undo()
+    assert ask.endpoint.registry.traces.server_bytes() == 0
+
+
+def test_a_tcpdump_that_died_is_told_and_what_it_wrote_is_kept(tmp_path, monkeypatch, registry):
+    registry.probes.add("probe-1")
+    (tmp_path / "header").write_bytes(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 160, 276))
+    pretend(tmp_path, monkeypatch, f"echo 'listening on any' >&2; cat {tmp_path}/header; exit 9")
+    taking = Captures(tmp_path / "captures", 10_000, Kept(registry, tmp_path / "traces")).begin(
+        "probe-1", "run-1", "s", 8480
+    )
+    taking._process.wait(60)
+    told = taking.finish(set())
+    assert told["error"] == "tcpdump ended before its session (status 9)"
+    assert (told["name"], told["truncated"], told["packets"]) == ("captures/server/run-1-s.pcap", True, 0)
+
+
+def test_a_tcpdump_that_writes_nonsense_is_told(tmp_path, monkeypatch, registry):
     pretend(tmp_path, monkeypatch, "echo 'listening on any' >&2; head -c 100000 /dev/zero; exec sleep 60")
-    captures = Captures(tmp_path / "captures", 10_000)
+    captures = Captures(tmp_path / "captures", 10_000, Kept(registry, tmp_path / "traces"))
     taking = captures.begin("probe-1", "run-1", "s", 8480)
     wait_until(lambda: taking._broken, "it was not read")
     told = taking.finish(set())
@@ -137,11 +174,33 @@ def test_a_tcpdump_that_writes_nonsense_is_told(tmp_path, monkeypatch):
     assert not list((tmp_path / "captures").rglob("s.*"))
 
 
-def test_without_tcpdump_and_over_the_budget_it_is_refused(tmp_path, monkeypatch):
+def test_what_is_kept_counts_until_its_probe_is_erased(tmp_path, monkeypatch, registry):
+    pretend(tmp_path, monkeypatch, "exit 1")
+    registry.probes.add("p")
+    kept = Kept(registry, tmp_path / "traces")
+    kept.draft("s").write_bytes(b"x" * 1000)
+    kept.keep(kept.draft("s"), "p", "r", "s", 1000, hashlib.sha256(b"x" * 1000).hexdigest())
+    captures = Captures(tmp_path / "captures", 1010, kept)
+    with pytest.raises(CaptureRefused, match="fill their 1010 bytes"):
+        captures.begin("p", "r", "t", 8480)
+    registry.probes.revoke("p")
+    registry.erasure.erase("p")
+    with pytest.raises(CaptureRefused, match="tcpdump does not start"):  # which this one never does
+        captures.begin("p", "r", "t", 8480)
+
+
+def test_what_the_disk_keeps_free_is_no_room_for_captures(tmp_path, registry, monkeypatch):
+    pretend(tmp_path, monkeypatch, "exit 1")
+    captures = Captures(tmp_path / "captures", 10**9, Kept(registry, tmp_path / "traces", 10**18))
+    with pytest.raises(CaptureRefused, match=r"cannot capture: No space left on device: \d+ bytes are free"):
+        captures.begin("p", "r", "s", 8480)
+
+
+def test_without_tcpdump_and_over_the_budget_it_is_refused(tmp_path, monkeypatch, registry):
     (tmp_path / "captures/p/r").mkdir(parents=True)
     (tmp_path / "captures/p/r/old.pcap").write_bytes(b"x" * 1000)
     (tmp_path / "captures/p/r/left.raw").write_bytes(b"x" * 1000)
-    captures = Captures(tmp_path / "captures", 1010)
+    captures = Captures(tmp_path / "captures", 1010, Kept(registry, tmp_path / "traces"))
     assert not (tmp_path / "captures/p/r/left.raw").exists()
     pretend(tmp_path, monkeypatch, "exit 1")
     with pytest.raises(CaptureRefused, match="fill their 1010 bytes"):
@@ -157,3 +216,70 @@ def pretend(folder, monkeypatch, script):
     (folder / "bin/tcpdump").write_text(f"#!/bin/sh\n{script}\n")
     (folder / "bin/tcpdump").chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}/bin:{os.environ['PATH']}")
+
+
+# --- capture files: records parted and judged, whatever the bytes are
+
+SLL2, SLL = 276, 113
+
+
+def header(link=SLL2, magic=0xA1B2C3D4):
+    return struct.pack("<IHHiIII", magic, 2, 4, 0, 0, 160, link)
+
+
+def record(source, target, link=SLL2, protocol=6):
+    """One TCP segment between (address, port) pairs."""
+    one, two = (ipaddress.ip_address(end[0]) for end in (source, target))
+    ports = struct.pack(">HH", source[1], target[1]) + bytes(16)
+    if one.version == 4:
+        packet = bytes([0x46, *bytes(8), protocol, 0, 0]) + one.packed + two.packed + bytes(4) + ports  # with an option
+    else:
+        packet = bytes([0x60, *bytes(5), protocol, 64]) + one.packed + two.packed + ports
+    kind = b"\x08\x00" if one.version == 4 else b"\x86\xdd"
+    frame = (kind + bytes(18) if link == SLL2 else bytes(14) + kind) + packet
+    return struct.pack("<4I", 1, 2, len(frame), len(frame) + 1400) + frame
+
+
+A, B, HERE = ("192.0.2.1", 4000), ("192.0.2.1", 4001), ("198.51.100.1", 8480)
+A6, HERE6 = ("2001:db8::1", 4000), ("2001:db8::2", 8480)
+
+
+@pytest.mark.parametrize("link", [SLL, SLL2])
+@pytest.mark.parametrize(("peer", "here"), [(A, HERE), (A6, HERE6)])
+def test_both_directions_of_a_connection_belong_to_it(link, peer, here):
+    assert ends_of(record(peer, here, link), link) == (peer, here)
+    for source, target in ((peer, here), (here, peer)):
+        assert belongs(record(source, target, link), link, {peer}, 8480)
+        assert not belongs(record(source, target, link), link, {B}, 8480)
+        assert not belongs(record(source, target, link), link, {peer}, 8481)
+
+
+def test_what_is_no_tcp_or_cut_off_is_nobodys_and_a_mapped_address_is_ipv4():
+    assert ends_of(record(("::ffff:192.0.2.1", 4000), HERE6), SLL2)[0] == A
+    assert ends_of(record(A, HERE, protocol=17), SLL2) is None
+    whole = record(A, HERE)
+    assert all(ends_of(whole[:length], SLL2) in (None, (A, HERE)) for length in range(16, len(whole)))
+    assert ends_of(whole[:50], SLL2) is None
+
+
+def test_headers_are_read_records_parted_and_a_cut_one_left_out():
+    both = record(A, HERE) + record(HERE, B)
+    assert list(records(both)) == [record(A, HERE), record(HERE, B)]
+    assert list(records(both[:-1])) == [record(A, HERE)]
+    assert read_header(header()).link_type == SLL2
+    assert read_header(header(SLL, 0xA1B23C4D)).link_type == SLL
+    for raw in (b"", header()[:-1], header(magic=0), header(link=1), b"\xff" * 24):
+        with pytest.raises(PcapError):
+            read_header(raw)
+    with pytest.raises(PcapError, match="a record of"):
+        record_bytes(struct.pack("<4I", 0, 0, 1 << 30, 0))
+
+
+@given(st.binary(max_size=200), st.sampled_from([SLL, SLL2]))
+def test_any_bytes_are_records_or_refused(raw, link):
+    with contextlib.suppress(PcapError):
+        for one in records(raw):
+            assert len(one) >= 16
+            ends_of(one, link)
+    with contextlib.suppress(PcapError):
+        read_header(raw[:24])

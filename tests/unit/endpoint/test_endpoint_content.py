@@ -120,6 +120,13 @@ def test_pipelining_is_refused(client):
     assert b" 400 " in client.file.read()
 
 
+def test_the_end_of_the_session_ends_a_waiting_connection(endpoint, client):
+    assert client.get(SEGMENT)[0] == 200
+    ended = endpoint.sessions.end(client.session, "probe-1", wait_s=0.1)
+    assert client.ended()
+    assert ended is not None
+
+
 def test_a_client_that_does_not_read_is_cut(endpoint):
     endpoint.measurement._limits = Limits(stall_s=0.3)
     session = endpoint.session()
@@ -128,10 +135,3 @@ def test_a_client_that_does_not_read_is_cut(endpoint):
         client.sendall(head("GET", "/v1/content/film/6s/v4/all.mp4", session.id))
         assert client.recv(4).startswith(b"HTTP")
         assert endpoint.ended(session)["end"] == "stalled"
-
-
-def test_the_end_of_the_session_ends_a_waiting_connection(endpoint, client):
-    assert client.get(SEGMENT)[0] == 200
-    ended = endpoint.sessions.end(client.session, "probe-1", wait_s=0.1)
-    assert client.ended()
-    assert ended is not None

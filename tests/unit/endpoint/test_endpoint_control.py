@@ -78,12 +78,8 @@ def test_a_budget_may_be_asked_for_by_itself(channel):
 
 
 def test_options_are_negotiated_told_and_held(channel):
-    options = {
-        "congestion_control": "reno",
-        "send_buffer_bytes": 100_000,
-        "receive_buffer_bytes": 50_000,
-        "nodelay": True,
-    }
+    buffers = {"send_buffer_bytes": 100_000, "receive_buffer_bytes": 50_000}
+    options = {"congestion_control": "reno", "nodelay": True, **buffers}
     status, opened = channel("POST", "/v1/sessions", {**ASK, "options": options})
     assert status == 201
     told = opened["options"]
@@ -93,12 +89,6 @@ def test_options_are_negotiated_told_and_held(channel):
     channel.endpoint.get("/v1/download?bytes=1000", opened["session"])
     (connection,) = channel("DELETE", f"/v1/sessions/{opened['session']}")[1]["connections"]
     assert {key: connection[key] for key in told} == told
-
-
-def test_without_options_the_systems_own_are_told(channel):
-    opened = channel("POST", "/v1/sessions", ASK)[1]
-    assert opened["options"]["congestion_control"] == opened["environment"]["congestion_control"]
-    assert opened["options"]["nodelay"] is False
 
 
 def test_a_controller_that_the_kernel_lacks_is_refused_with_those_it_has(channel):
@@ -223,3 +213,9 @@ def test_a_registry_on_a_full_disk_is_a_later_not_an_accident(channel, registry)
         status, told = channel("POST", "/v1/sessions", ASK)
     assert status == 503
     assert "disk is full" in told["error"]
+
+
+def test_without_options_the_systems_own_are_told(channel):
+    opened = channel("POST", "/v1/sessions", ASK)[1]
+    assert opened["options"]["congestion_control"] == opened["environment"]["congestion_control"]
+    assert opened["options"]["nodelay"] is False

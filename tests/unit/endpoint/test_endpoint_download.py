@@ -1,13 +1,25 @@
 """Downloads over real sockets on loopback: exact, bounded, accounted."""
 
+import contextlib
+import itertools
+import select
+import socket
+import threading
 import time
 import zlib
+from types import SimpleNamespace
 
 import pytest
-from endpoint_on_loopback import head, read_answer, request, wait_until
+from endpoint_on_loopback import PATHS, head, request, wait_until
 
+from tandem.schema.line_protocol import Point
 from tandem_server.door import DoorBounds
 from tandem_server.endpoint import download
+from tandem_server.endpoint.download import Download
+from tandem_server.endpoint.recorder import Recorder
+from tandem_server.endpoint.request import Ask
+from tandem_server.endpoint.sampler import Sampler
+from tandem_server.store import StoreDown
 
 
 def test_as_many_bytes_as_asked_for_and_all_acknowledged(endpoint):
@@ -32,34 +44,6 @@ def test_the_payload_does_not_repeat_within_a_compressors_reach(endpoint):
     assert len(zlib.compress(body, 9)) > 0.99 * len(body)
 
 
-def test_records_of_the_sender(endpoint):
-    here = endpoint()
-    session = here.session()
-    with here.downloading(session, "bytes=30000000") as client:
-        wait_until(lambda: sum(line.startswith("connection,") for line in here.shelf.lines) > 3)
-        read_answer(client)
-    summary = here.ended(session)
-    points = here.points()
-    connections = [p for p in points if p.measurement == "connection"]
-    subflows = [p for p in points if p.measurement == "subflow"]
-    for point in points:
-        assert (point.tags["end"], point.tags["probe"], point.tags["boot"]) == ("server", "probe-1", "boot-1")
-        assert "seq" not in point.fields
-        assert point.fields["monotonic_ns"] > 0
-    assert {(p.tags["path"], p.tags["operator"], p.tags["subflow"]) for p in subflows} == {("a", "A", "1")}
-    acked = [p.fields["bytes"] for p in connections]
-    assert acked == sorted(acked)
-    assert acked[-1] == summary["bytes_sent"] == summary["bytes_acked"] == 30_000_000
-    assert max(p.fields.get("goodput_bit_per_s", 0) for p in connections) > 0
-
-
-def test_a_connection_that_came_as_tcp_is_a_fallback_in_an_mptcp_session(endpoint):
-    here = endpoint()
-    session = here.session("mptcp")
-    here.get("/v1/download?bytes=1000", session.id, "tcp")
-    assert here.ended(session)["fallback"] is True
-
-
 def test_a_download_for_a_time_ends_even_when_nobody_reads(endpoint, monkeypatch):
     monkeypatch.setattr(download, "_DRAIN_S", 0.3)
     here = endpoint()
@@ -68,6 +52,7 @@ def test_a_download_for_a_time_ends_even_when_nobody_reads(endpoint, monkeypatch
         summary = here.ended(session)
     assert summary["end"] == "not acknowledged"
     assert summary["bytes_acked"] < summary["bytes_sent"]
+    assert summary["request_to_last_ack_s"] is None
 
 
 @pytest.mark.parametrize("kind", ["mptcp", "tcp"])
@@ -127,3 +112,185 @@ def test_the_oldest_that_asks_for_nothing_makes_room(endpoint):
         assert (oldest.recv(1), second.fileno() > 0) == (b"", True)
         assert here.get("/v1/whoami")[0] == 200
         assert second.recv(1) == b""
+
+
+# --- the time of the last acknowledgement, and several connections of both kinds in one session
+
+
+def test_a_small_answer_does_not_wait_for_its_heads_acknowledgement(endpoint):
+    """Head and payload come in one segment: with two, Nagle's algorithm would hold the second for a round trip."""
+    here = endpoint()
+    with here.connect("tcp") as client:
+        client.sendall(request("/v1/download?bytes=50", here.session("tcp").id))
+        first = client.recv(65536)
+    assert len(first.partition(b"\r\n\r\n")[2]) == 50
+
+
+def test_one_session_of_any_kind_serves_both(endpoint):
+    here = endpoint()
+    session = here.sessions.open("probe-1", "run-1", "any", "a", PATHS, None, None, budget_bytes=30_000)
+    for kind, target in (("tcp", "bytes=10000"), ("mptcp", "bytes=10000")):
+        assert here.get(f"/v1/download?{target}", session.id, kind)[0] == 200
+    assert here.exchange(head("GET", "/v1/download?bytes=9000", session.id, "X-Tandem-Path: b"), "tcp")[0] == 200
+    status, _, refused = here.get("/v1/download?bytes=10000", session.id)
+    assert (status, refused["error"]) == (429, "1000 bytes are left of the session's budget")
+    wait_until(lambda: len(session.summaries) == 3)
+    told = session.summaries
+    assert [(c["multipath"], c["fallback"]) for c in told] == [(False, False), (True, False), (False, False)]
+    # The first two by their address; the third came from a's address too, but its request says where it began.
+    assert [c["subflows"][0]["path"] for c in told] == ["a", "a", "b"]
+    kinds = [p.tags["kind"] for p in here.points() if p.measurement == "connection"]
+    assert set(kinds) == {"tcp", "mptcp"}
+
+
+def test_a_path_that_the_session_does_not_have_is_refused(endpoint):
+    here = endpoint()
+    session = here.session("any")
+    assert here.exchange(head("GET", "/v1/download?bytes=9000", session.id, "X-Tandem-Path: z"), "tcp")[0] == 400
+    assert (session.live, session.summaries) == (0, [])
+
+
+# --- the recorder: never blocks, bounded, counts what it drops, and writes what waited when the database is back
+
+NOW = time.time_ns()
+
+
+def point(number, **fields):
+    tags = {"probe": "p", "boot": "b", "run": "r", "kind": "tcp", "end": "server"}
+    return Point("connection", tags, {"bytes": number, "monotonic_ns": number, **fields}, NOW + number)
+
+
+class Flaky:
+    """Down until told otherwise."""
+
+    def __init__(self):
+        self.up, self.lines, self.tried = threading.Event(), [], threading.Event()
+
+    def write(self, lines):
+        self.tried.set()
+        if not self.up.is_set():
+            raise StoreDown("away")
+        self.lines += lines
+        return []
+
+
+def test_what_waits_for_the_database_is_bounded_and_the_loss_counted():
+    store = Flaky()
+    recorder = Recorder(lambda: store, room=100)
+    recorder.put(point(i) for i in range(50))
+    assert store.tried.wait(60)
+    recorder.put(point(i) for i in range(50, 300))
+    store.up.set()
+    account = recorder.close(timeout_s=60)
+    assert account.made == 300
+    assert account.stored == len(store.lines)
+    assert account.stored + account.dropped == 300
+    assert 100 <= account.stored <= 150
+    assert f"bytes={299}i" in store.lines[-1]
+
+
+def test_closing_does_not_wait_for_ever_for_a_database_that_is_away():
+    recorder = Recorder(Flaky)
+    recorder.put([point(1)])
+    account = recorder.close(timeout_s=0.3)
+    assert (account.stored, account.dropped) == (0, 1)
+
+
+def test_a_record_that_breaks_the_schema_is_counted_and_the_others_pass():
+    store = Flaky()
+    store.up.set()
+    recorder = Recorder(lambda: store)
+    recorder.put([point(1), point(2, colour="red"), point(3)])
+    account = recorder.close()
+    assert (account.stored, account.rejected, len(store.lines)) == (2, 1, 2)
+
+
+# --- a download by itself: who closes as soon as he has what he asked for has not gone away, and how often the sender is looked at
+
+
+@pytest.fixture
+def pair():
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.create_connection(listener.getsockname()) as client:
+        serving, _ = listener.accept()
+        with serving:
+            yield serving, client
+
+
+def close_and_wait(serving, client, wanted):
+    """The client reads so much and closes; returns when this end has seen it."""
+    while wanted > 0:
+        wanted -= len(client.recv(wanted))
+    client.close()
+    seen = select.poll()
+    seen.register(serving, select.POLLRDHUP)
+    assert seen.poll(60_000)
+
+
+class Budget:
+    """Without end; ``after`` is called when something was sent."""
+
+    def __init__(self, after):
+        self.after = after
+
+    def take(self, wanted_bytes):
+        return wanted_bytes
+
+    def give_back(self, unused_bytes):
+        del unused_bytes
+        self.after()
+
+
+def downloading(serving, ask, after, on_sample=lambda _: None):
+    return Download(serving, Sampler(serving), ask, Budget(after), on_sample, lambda: False, 30.0)
+
+
+def test_the_sender_is_looked_at_ten_times_a_second(pair, monkeypatch):
+    """By a clock that goes on by 10 ms with every look at it."""
+    serving, client = pair
+    now_s, samples = itertools.count(1000, 0.01), []
+    monkeypatch.setattr(
+        "tandem_server.endpoint.download.time", SimpleNamespace(monotonic=lambda: next(now_s), sleep=time.sleep)
+    )
+    client.setblocking(False)
+
+    def read():
+        with contextlib.suppress(BlockingIOError):
+            while client.recv(1 << 20):
+                pass
+
+    one = downloading(serving, Ask(None, 2.05), read, samples.append)
+    assert one.run(b"abc") == "complete"
+    # Until the client's kernel has acknowledged all it goes on looking: how long that takes is the machine's.
+    looked_s = next(now_s) - 1000
+    assert looked_s > 2.05
+    assert 10 * looked_s - 3 <= len(samples) <= 10 * looked_s + 3
+
+
+def test_all_was_sent_and_the_client_has_closed_before_we_look_again(pair):
+    serving, client = pair
+    one = downloading(serving, Ask(1000, None), lambda: close_and_wait(serving, client, 1003))
+    assert one.run(b"abc") == "complete"
+    assert one.acked_at_s is not None
+
+
+def test_who_closes_before_has_gone(pair):
+    serving, client = pair
+    one = downloading(serving, Ask(5000, None), lambda: close_and_wait(serving, client, 3))
+    one._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    assert one.run(b"abc" + bytes(10_000_000)) == "client gone"
+
+
+def test_a_look_that_comes_late_sees_first_that_the_client_has_closed(pair, monkeypatch):
+    """What was queued has no reader any more once a timed download's client has closed: not a missing acknowledgement."""
+    serving, client = pair
+    monkeypatch.setattr("tandem_server.endpoint.download._DRAIN_S", 0.2)
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    one = downloading(serving, Ask(None, 0.1), lambda: None)
+    asleep = time.sleep
+
+    def late(_seconds):
+        client.close()
+        asleep(0.5)
+
+    monkeypatch.setattr("tandem_server.endpoint.download.time.sleep", late)
+    assert one.run(b"abc") == "complete"

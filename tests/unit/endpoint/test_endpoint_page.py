@@ -1,12 +1,11 @@
 """Stored pages over the measurement listener: what is replayed, what is refused, what is counted."""
 
-import contextlib
 import re
 import socket
 import ssl
 
 import pytest
-from endpoint_on_loopback import Endpoint, head, read_kept, wait_until
+from endpoint_on_loopback import Endpoint, head, read_kept
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -153,35 +152,6 @@ def test_the_budget_ends_a_replay(endpoint):
     assert session.used_bytes == 6000
 
 
-def test_a_session_ends_a_replay_that_waits(endpoint):
-    session = endpoint.session()
-    browser = Browser(endpoint, "plain", session)
-    assert browser.get("www.a.test", "/")[0] == 200
-    endpoint.sessions.end(session.id, "probe-1", wait_s=0.1)
-    with contextlib.suppress(ConnectionResetError):  # its end, or a reset
-        assert browser.raw.recv(1000) == b""
-    wait_until(lambda: session.summaries)
-    assert session.summaries[0]["end"] == "stopped"
-    browser.file.close()
-    browser.raw.close()
-
-
-def test_a_browser_that_takes_nothing_more_is_given_up(registry, tmp_path):
-    (tmp_path / "big").mkdir()
-    write(tmp_path / "big", [Captured("GET", "http://a.test/", 200, (), bytes(30_000_000))], {}, {})
-    endpoint = Endpoint(registry, Limits(stall_s=0.3), pages=Shelf(tmp_path))
-    try:
-        session = endpoint.session(kind="tcp")
-        with endpoint.connect("tcp") as client:
-            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            client.sendall(head("GET", "/v1/page/big", session.id, "Upgrade: tandem-page"))
-            assert client.recv(9) == b"HTTP/1.1 "
-            client.sendall(b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n")
-            assert endpoint.ended(session)["end"] == "stalled"
-    finally:
-        endpoint.stop()
-
-
 def test_what_is_no_request_ends_the_connection(endpoint):
     for raw in (
         b"\x00" * 100 + b"\r\n\r\n",
@@ -233,3 +203,19 @@ def test_any_bytes_are_a_request_an_end_or_the_connections_end(raw, sizes):
     except Ended:
         return
     assert asked is None or re.match(r"[A-Z]+\Z", asked.method)
+
+
+def test_a_browser_that_takes_nothing_more_is_given_up(registry, tmp_path):
+    (tmp_path / "big").mkdir()
+    write(tmp_path / "big", [Captured("GET", "http://a.test/", 200, (), bytes(30_000_000))], {}, {})
+    endpoint = Endpoint(registry, Limits(stall_s=0.3), pages=Shelf(tmp_path))
+    try:
+        session = endpoint.session(kind="tcp")
+        with endpoint.connect("tcp") as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.sendall(head("GET", "/v1/page/big", session.id, "Upgrade: tandem-page"))
+            assert client.recv(9) == b"HTTP/1.1 "
+            client.sendall(b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n")
+            assert endpoint.ended(session)["end"] == "stalled"
+    finally:
+        endpoint.stop()

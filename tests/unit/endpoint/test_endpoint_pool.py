@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from endpoint_on_loopback import Endpoint, head, request, wait_until
+from endpoint_on_loopback import Endpoint, request, wait_until
 
 from tandem_server.endpoint.listener import Acceptor, listen
 from tandem_server.endpoint.pool import Pool, PoolError
@@ -91,33 +91,12 @@ def fresh(tmp_path):
         yield made
 
 
-def test_a_session_is_served_by_any_process(here):
-    session = here.session("any")
-    for kind in ("mptcp", "tcp") * 2:
-        assert len(here.get("/v1/download?bytes=70000", session.id, kind)[2]) == 70_000
-    upload = head("POST", "/v1/upload?bytes=5", session.id, "Content-Length: 5") + b"12345"
-    assert here.exchange(upload)[2]["bytes"] == 5
-    assert here.get("/v1/whoami")[0] == 200
-    wait_until(lambda: not session.live)
-    ended = here.sessions.end(session.id, "probe-1")
-    assert [c["end"] for c in ended.summaries] == ["complete"] * 5
-    assert ended.used_bytes == 4 * 70_000 + 5
-    assert all(c["request_to_last_ack_s"] > 0 for c in ended.summaries[:4])
-
-
 def test_connections_at_once_are_spread_over_the_processes(here):
     session = here.session("tcp")
     with contextlib.ExitStack() as stack:
         for _ in range(4):
             stack.enter_context(here.downloading(session, kind="tcp"))
         assert [member.connections for member in here.pool._members.values()] == [2, 2]
-
-
-def test_refusals_come_through(here):
-    session = here.session(payload_bytes=1000)
-    assert here.get("/v1/download?bytes=1000", "0" * 32)[0] == 403
-    assert here.get("/v1/download?bytes=1001", session.id)[0] == 429
-    assert (session.live, session.used_bytes) == (0, 0)
 
 
 def test_the_budget_is_one_for_all_processes(here):
@@ -198,3 +177,10 @@ def test_a_process_that_does_not_start_is_told():
         Pool([sys.executable, "-c", "pass"], 1, None)
     with pytest.raises(PoolError, match="No such file"):
         Pool(["/nonexistent"], 1, None)
+
+
+def test_refusals_come_through(here):
+    session = here.session(payload_bytes=1000)
+    assert here.get("/v1/download?bytes=1000", "0" * 32)[0] == 403
+    assert here.get("/v1/download?bytes=1001", session.id)[0] == 429
+    assert (session.live, session.used_bytes) == (0, 0)

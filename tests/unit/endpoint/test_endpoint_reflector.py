@@ -1,7 +1,6 @@
 """The reflector answers what an open session signed, byte for byte as much, and nothing else."""
 
 import contextlib
-import socket
 import time
 
 import pytest
@@ -40,39 +39,9 @@ def shared(tmp_path_factory):
         yield made
 
 
-@pytest.fixture
-def opened(tmp_path):
-    with contextlib.closing(Open(tmp_path)) as made:
-        yield made
-
-
-@pytest.mark.parametrize(("host", "to"), [("127.0.0.1", "127.0.0.1"), ("::", "127.0.0.1"), ("::", "::1")])
-def test_what_the_probe_asks_comes_back_with_times(tmp_path, host, to):
-    family = socket.AF_INET6 if ":" in to else socket.AF_INET
-    with contextlib.closing(Open(tmp_path, host)) as made, socket.socket(family, socket.SOCK_DGRAM) as client:
-        client.settimeout(60)
-        client.connect((to, made.told["port"]))
-        before = time.monotonic_ns()
-        client.send(made.question(sequence=7, size=300))
-        raw = client.recv(2048)
-    answer = datagram.read_answer(made.key, made.id, raw)
-    assert len(raw) == 300
-    assert (answer.stream, answer.sequence, answer.count, answer.sent_ns) == (3, 7, 1, 5)
-    assert before - 1_000_000 < answer.received_ns <= answer.returned_ns < time.monotonic_ns()
-
-
 def test_never_more_bytes_out_than_in(shared):
     for size in (datagram.SHORTEST, 100, datagram.LONGEST):
         assert len(shared.reflector.answer(shared.question(size=size), 1)) == size
-
-
-def test_streams_are_counted_apart(opened):
-    def count(stream):
-        return datagram.read_answer(
-            opened.key, opened.id, opened.reflector.answer(opened.question(stream=stream), 1)
-        ).count
-
-    assert [count(1), count(1), count(2), count(1)] == [1, 2, 1, 3]
 
 
 @given(st.binary(max_size=200))
@@ -93,22 +62,20 @@ def test_an_answer_is_no_question_and_another_sessions_key_of_no_use(shared):
     assert shared.reflector.answer(shared.question(key=bytes(32)), 1) is None
 
 
-def test_after_its_session_nothing_is_answered(opened):
-    assert opened.reflector.answer(opened.question(), 1) is not None
-    opened.sessions.end(opened.session.id, "probe-1")
-    assert opened.reflector.answer(opened.question(), 1) is None
+def test_a_session_is_kept_from_lapsing_its_streams_counted_apart_and_its_end_and_budget_hold(tmp_path):
+    def counted(stream):
+        raw = opened.reflector.answer(opened.question(stream=stream), 1)
+        return None if raw is None else datagram.read_answer(opened.key, opened.id, raw).count
 
-
-def test_beyond_the_budget_nothing_is_answered(tmp_path):
-    with contextlib.closing(Open(tmp_path, budget=250)) as made:
-        answered = [made.reflector.answer(made.question(n), 1) is not None for n in range(4)]
-    assert answered == [True, True, False, False]
-
-
-def test_it_keeps_its_session_from_lapsing(opened):
-    opened.session.idle_since_s -= 100
-    opened.reflector.answer(opened.question(), 1)
-    assert not opened.session.lapsed(time.monotonic() + 100)
+    with contextlib.closing(Open(tmp_path, budget=550)) as opened:
+        opened.session.idle_since_s -= 100
+        assert [counted(stream) for stream in (1, 1, 2, 1)] == [1, 2, 1, 3]
+        assert not opened.session.lapsed(time.monotonic() + 100)
+        assert [counted(1) is None for _ in range(3)] == [False, True, True], "100 bytes each"
+        opened.session.give_back(500)
+        assert counted(1) is not None
+        opened.sessions.end(opened.session.id, "probe-1")
+        assert counted(1) is None
 
 
 @given(st.binary(max_size=150))

@@ -3,18 +3,22 @@
 import base64
 import http.server
 import json
+import os
 import shutil
 import ssl
 import stat
 import subprocess
 import threading
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from enrolling import HUB_KEY, SCRIPT, run_script, script_module, started
+from hypothesis import given
+from hypothesis import strategies as st
 from serve_on_loopback import command
 
 
@@ -238,3 +242,128 @@ def certify_from_tomorrow(folder):
         builder = builder.add_extension(extension.value, extension.critical)
     made = builder.sign(key, hashes.SHA256())
     (folder / "server.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+
+
+@pytest.fixture
+def asked_of_systemd(tmp_path, monkeypatch):
+    """A systemctl that notes what it is asked, knows tandem.service and no other, and what was asked."""
+    (tmp_path / "bin").mkdir()
+    systemctl = tmp_path / "bin/systemctl"
+    systemctl.write_text(
+        f'#!/bin/sh\necho "$*" >>{tmp_path}/asked\ncase $* in *tandem.service) exit 0 ;; esac\n'
+        'echo "Failed: Unit $3 not found." >&2\nexit 5\n'
+    )
+    systemctl.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    (tmp_path / "run/systemd/system").mkdir(parents=True)
+    return lambda: (tmp_path / "asked").read_text().splitlines() if (tmp_path / "asked").exists() else []
+
+
+def test_what_runs_is_started_anew_with_what_was_enrolled(gateway, tmp_path, asked_of_systemd):
+    told = gateway.invite("kit-restart")
+    gateway.write_enrol(tmp_path, "kit-restart", told["code"])
+    done = run_script(tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    both = ["--no-block try-restart tandem.service", "--no-block try-restart tandem-tunnel.service"]
+    assert asked_of_systemd() == both
+    assert run_script(tmp_path).returncode == 0  # nothing to do, and nothing is disturbed
+    assert asked_of_systemd() == both
+
+
+def test_without_systemd_nobody_is_asked(gateway, tmp_path, asked_of_systemd):
+    (tmp_path / "run/systemd/system").rmdir()
+    gateway.write_enrol(tmp_path, "kit-chroot", gateway.invite("kit-chroot")["code"])
+    assert run_script(tmp_path).returncode == 0
+    assert asked_of_systemd() == []
+
+
+@pytest.mark.usefixtures("asked_of_systemd")
+def test_what_systemd_refuses_is_told_and_the_probe_is_enrolled(gateway, tmp_path):
+    (tmp_path / "bin/systemctl").write_text("#!/bin/sh\necho 'Access denied' >&2\nexit 4\n")
+    gateway.write_enrol(tmp_path, "kit-denied", gateway.invite("kit-denied")["code"])
+    done = run_script(tmp_path)
+    assert done.returncode == 0
+    assert done.stderr.count("Access denied; hint: see there, or start the probe anew") == 2
+    assert (tmp_path / "etc/tandem/token").exists()
+
+
+MODULE = script_module()
+CODE, TOKEN = "invite_" + "A" * 43, "tandem_" + "A" * 43  # no secret: the shape alone
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def objects(**usual):
+    """With the right keys, of which each may be right or anything."""
+    return st.fixed_dictionaries({}, optional={key: st.just(right) | values for key, right in usual.items()})
+
+
+enrols = objects(probe="probe-1", code=CODE, gateway="https://server.example.org:8443", ca_file=None)
+tunnels = objects(
+    address="10.87.0.16/16", server_public_key=HUB_KEY, endpoint="a:1", allowed_ips=["10.87.0.0/16"], keepalive_s=25
+)
+answers = st.fixed_dictionaries(
+    {}, optional={"probe": st.just("probe-1") | values, "token": st.just(TOKEN) | values, "wireguard": tunnels | values}
+)
+
+
+@given(st.text() | values.map(json.dumps) | enrols.map(json.dumps))
+def test_any_file_is_an_enrolment_or_one_line(text):
+    try:
+        read = MODULE.read_enrol(text, Path("/etc/tandem/enrol.json"))
+    except MODULE.StopError as stop:
+        status, line = stop.args
+        assert (status, line.startswith("/etc/tandem/enrol.json: "), "; hint: " in line) == (2, True, True)
+        return
+    assert (read.probe, read.code) == ("probe-1", CODE)
+    assert 0 < read.port < 65536
+
+
+@pytest.mark.parametrize(
+    ("gateway", "place"),
+    [
+        ("https://server.example.org:8443", ("server.example.org", 8443)),
+        ("https://192.0.2.1/", ("192.0.2.1", 443)),
+        ("https://[2001:db8::1]:8443", ("2001:db8::1", 8443)),
+        ("https://user@server.example.org", None),
+        ("https://server.example.org/v1", None),
+        ("https://server.example.org:0", None),
+        ("https://a b", None),
+        ("https://a\n", None),
+        ("", None),
+    ],
+)
+def test_a_gateway_is_a_host_and_a_port(gateway, place):
+    text = json.dumps({"probe": "probe-1", "code": CODE, "gateway": gateway})
+    if place is None:
+        with pytest.raises(MODULE.StopError, match="gateway is not https"):
+            MODULE.read_enrol(text, Path("f"))
+    else:
+        read = MODULE.read_enrol(text, Path("f"))
+        assert (read.host, read.port, read.ca_file) == (*place, None)
+
+
+@given(
+    st.integers(min_value=100, max_value=599),
+    st.none() | st.text() | st.integers(min_value=0, max_value=10**7).map(str),
+    st.binary() | values.map(lambda one: json.dumps(one).encode()) | answers.map(lambda one: json.dumps(one).encode()),
+)
+def test_any_answer_is_a_token_or_a_pause(status, retry_after, body):
+    try:
+        told = MODULE.outcome(status, retry_after, body, "probe-1")
+    except MODULE.LaterError as later:
+        why, after_s = later.args
+        assert why.isprintable()
+        assert after_s is None or 1 <= after_s <= MODULE.PERSON_S
+        return
+    if status == 409:
+        assert told is None
+        return
+    assert (status, told["token"]) == (200, TOKEN)
+    if told["wireguard"] is not None:
+        lines = [told["wireguard"]["address"], told["wireguard"]["endpoint"], *told["wireguard"]["allowed_ips"]]
+        assert all(line.isprintable() for line in lines)  # they end up in a file of settings, a line each

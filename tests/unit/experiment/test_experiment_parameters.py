@@ -1,15 +1,21 @@
 """Parameters: one clear line for each way of being wrong."""
 
 import json
+import os
 import string
+import subprocess
+import sys
 
 import pytest
+from hostile import said
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.experiment.asked import origin
+from tandem.experiment.base import Output, Stop
 from tandem.experiment.download.request import PARAMETERS, read
 from tandem.experiment.parameters import Parameter, ParameterError, check
+from tandem.experiment.results import BYTES_BY_PATH, FIGURES, bytes_by_path, faults
 
 
 @pytest.fixture
@@ -85,12 +91,7 @@ JSON = st.recursive(
 
 @given(st.dictionaries(st.sampled_from([p.name for p in PARAMETERS]), JSON, max_size=6))
 def test_any_json_is_accepted_or_refused_in_words(given_parameters):
-    said = ""
-    try:
-        read(check(PARAMETERS, given_parameters))
-    except ParameterError as error:
-        said = str(error)
-    assert "\n" not in said
+    assert "\n" not in said(ParameterError, lambda: read(check(PARAMETERS, given_parameters)))
 
 
 @given(st.text(max_size=30))
@@ -102,8 +103,51 @@ def test_any_text_is_an_origin_or_refused(text):
     assert found.host
 
 
-def test_a_description_leaves_out_what_is_default():
-    parameter = Parameter("seconds", "float", "how long", "s", minimum=1)
-    told = {"name": "seconds", "kind": "float", "purpose": "how long", "unit": "s", "minimum": 1}
-    assert parameter.describe() == told
-    json.dumps([p.describe() for p in PARAMETERS])
+DECLARED = (*FIGURES, BYTES_BY_PATH, Parameter("fallback", "bool", "whether"), Parameter("steps", "list", "each"))
+
+
+def test_undeclared_keys_and_other_kinds_are_named_and_bytes_summed_by_path():
+    assert faults(DECLARED, {"bytes": 3, "duration_s": 1, "fallback": False, "bytes_by_path": {}, "steps": []}) == []
+    assert faults(DECLARED, {"bytes": None}) == [], "what could not be measured may be absent or null"
+    assert faults(DECLARED, {"colour": 1, "bytes": 1.5, "fallback": 1, "duration_s": True, "steps": {}}) == [
+        "'colour' is not declared",
+        "'bytes': float, declared as int",
+        "'fallback': int, declared as bool",
+        "'duration_s': bool, declared as float",
+        "'steps': dict, declared as list",
+    ]
+    counted = [("a", 10, 1), ("a", 5, None), ("b", None, None), (None, 7, 7)]
+    assert bytes_by_path(counted) == {
+        "a": {"received": 15, "sent": 1},
+        "b": {"received": None, "sent": None},
+    }
+
+
+def test_when_nobody_reads_any_more_it_stops_and_what_is_left_in_the_stream_goes_nowhere() -> None:
+    reading, writing = os.pipe()
+    stop = Stop()
+    with os.fdopen(writing, "w") as stream:
+        output = Output(stream, stop)
+        output.line("sample", number=1)
+        assert not stop.requested
+        os.close(reading)
+        stream.write("half a line, by somebody else")
+        output.line("sample", number=2)
+        assert stop.requested
+        stream.flush()  # as Python does at exit
+
+
+NOT_NEEDED = {"argparse", "pkgutil", "platform", "secrets", "statistics", "decimal", "tandem.schema.metrics"}
+
+
+def test_a_download_loads_no_module_that_it_can_do_without() -> None:
+    told = "import json, sys, tandem.experiment.download.__main__; print(json.dumps(list(sys.modules)))"
+    before = (
+        "import json, sys; print(json.dumps(list(sys.modules)))"  # what the environment itself loads (site, .pth files)
+    )
+    loaded, own = (
+        set(json.loads(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout))
+        for code in (told, before)
+    )
+    assert "tandem.experiment.transfer" in loaded
+    assert loaded & NOT_NEEDED <= own

@@ -2,22 +2,28 @@
 
 import io
 import json
+import math
 import os
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import hypothesis
 import pytest
+from hypothesis import strategies as st
 from scripted_endpoint import Script, ScriptedEndpoint
 
 from tandem.experiment import base
 from tandem.experiment.bandwidth.experiment import EXPERIMENT as BANDWIDTH
 from tandem.experiment.bandwidth.outcome import _goodput
 from tandem.experiment.delay.experiment import EXPERIMENT as DELAY
+from tandem.experiment.delay.outcome import size_class
+from tandem.experiment.sequence import log_uniform, rounds, steps
 from tandem.schema.aggregation import delay_benefit
 from tandem.schema.record import Record
 
@@ -174,7 +180,7 @@ def test_delay_oneway_is_timed_at_the_agent(start, endpoint):
     assert {o["bytes"] for o in endpoint.opened} == {r["bytes"] for r in result["rounds"]}
 
 
-def test_delay_reqresp_is_timed_at_the_server_and_the_agent_beside(start, endpoint):
+def test_delay_reqresp_is_timed_at_the_server_or_where_that_tells_no_time_by_the_agent(start, endpoint):
     endpoint.script.told = {"request_to_last_ack_s": 0.25}
     line = start("delay", mode="reqresp", min_bytes=5000, max_bytes=5000).end()
     (told,) = line["result"]["rounds"]
@@ -187,9 +193,6 @@ def test_delay_reqresp_is_timed_at_the_server_and_the_agent_beside(start, endpoi
         assert [benefit["agent"]["delay_s"]] == own
         assert benefit["agent"]["benefit"] is not None
     assert line["failure"] is None
-
-
-def test_a_server_that_tells_no_time_leaves_the_agents(start, endpoint):
     endpoint.script.told = {"request_to_last_ack_s": "soon"}
     line = start("delay", mode="reqresp", min_bytes=5000, max_bytes=5000).end()
     (told,) = line["result"]["rounds"]
@@ -271,13 +274,6 @@ def test_a_wrong_token_ends_the_run_at_once(start, endpoint):
     assert len(endpoint.opened) == 1
 
 
-def test_the_deadline_ends_a_run_of_stalls(start, endpoint):
-    endpoint.script.download = "stall"
-    line = start("bandwidth", seconds=30, deadline_s=3).end()
-    assert line["failure"]["reason"] == "deadline passed"
-    assert line["result"]["summary"] == []
-
-
 def test_told_to_stop_between_rounds(start):
     process = start("delay", mode="oneway", repetitions=2, interval_s=600, min_bytes=100, max_bytes=100)
     for _ in range(4):
@@ -288,3 +284,49 @@ def test_told_to_stop_between_rounds(start):
     assert line["failure"] == {"reason": "stopped", "retry": False}
     assert len(line["result"]["rounds"]) == 1
     assert process.child.returncode == 1
+
+
+WAYS = steps(["a", "b"], ["a", "b"], together=True)
+
+
+def test_steps_spacing_and_sizes_are_as_asked_and_every_order_comes_about_equally_often():
+    assert [w.name for w in WAYS] == ["tcp a", "tcp b", "tcp-all", "mptcp a", "mptcp b"]
+    assert [w.name for w in steps(["a", "b", "c"], ["b"], together=False)] == ["tcp a", "tcp b", "tcp c", "mptcp b"]
+    seen = Counter(r.order for r in rounds(WAYS[:3], 6000, 1, "periodic", 0))
+    assert len(seen) == 6
+    assert all(850 < count < 1150 for count in seen.values())
+    assert {r.gap_s for r in rounds(WAYS, 5, 1, "periodic", 300)[1:]} == {300}
+    gaps = [r.gap_s for r in rounds(WAYS, 4001, 1, "poisson", 100)]
+    assert gaps[0] == 0
+    mean = sum(gaps) / 4000
+    assert mean == pytest.approx(100, rel=0.05)
+    assert math.sqrt(sum((g - mean) ** 2 for g in gaps[1:]) / 4000) == pytest.approx(100, rel=0.1)
+    sizes = [r.bytes for r in rounds(WAYS, 8000, 3, "periodic", 0, (100, 10**6))]
+    decades = Counter(int(math.log10(s)) for s in sizes if s < 10**6)
+    assert set(decades) == {2, 3, 4, 5}
+    assert all(1800 < n < 2200 for n in decades.values())
+
+
+def test_a_seed_gives_one_sequence():
+    """Written down: a campaign that is repeated years later must draw the same."""
+    drawn = rounds(WAYS[:3], 3, 7, "poisson", 300, (100, 10**6))
+    assert drawn == rounds(WAYS[:3], 3, 7, "poisson", 300, (100, 10**6))
+    assert drawn != rounds(WAYS[:3], 3, 8, "poisson", 300, (100, 10**6))
+    assert [r.told() for r in drawn] == [
+        {"bytes": 36025, "gap_s": 0.0, "order": ["tcp-all", "tcp b", "tcp a"]},
+        {"bytes": 2921, "gap_s": 832.4761774116806, "order": ["tcp b", "tcp a", "tcp-all"]},
+        {"bytes": 276570, "gap_s": 506.6391145115439, "order": ["tcp a", "tcp-all", "tcp b"]},
+    ]
+
+
+@hypothesis.given(st.floats(0, 1), st.integers(1, 10**9), st.integers(1, 10**9))
+def test_a_size_is_never_outside(at, one, other):
+    least, greatest = sorted((one, other))
+    assert least <= log_uniform(at, least, greatest) <= greatest
+
+
+@hypothesis.given(st.integers(1, 10**9))
+def test_a_size_is_in_its_class(count):
+    least, below = size_class(count)
+    assert least <= count < below
+    assert str(least)[0] in "125"

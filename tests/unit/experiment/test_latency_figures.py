@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.experiment.latency.clocks import Clock, Comparison, compare, read, tell
+from tandem.experiment.latency.clocks import Clock, Comparison, compare, read
 from tandem.experiment.latency.datagram import Answer
 from tandem.experiment.latency.figures import figures
 from tandem.experiment.latency.probing import Heard, Stream
@@ -48,14 +48,11 @@ def test_absolute_times_between_clocks_that_are_synchronised(ahead):
     assert found["down_ms"]["mean"] == pytest.approx(30, abs=0.01)
 
 
-def test_loss_by_its_direction():
+def test_loss_by_its_direction_and_a_stream_of_nothing_is_none():
     found = figures(stream([10] * 6, [10] * 6, lost_up=(1, 5), lost_down=(2,)), APART)
     # the last that was answered is number 4: of 5 questions the server had 4
     assert (found["sent"], found["received"], found["lost_up"], found["lost_down"]) == (6, 3, 1, 1)
     assert found["lost_share"] == 0.5
-
-
-def test_a_stream_of_nothing_is_none():
     silent = Stream(sent_ns=[1, 2, None])
     found = figures(silent, APART)
     assert (found["sent"], found["not_sent"], found["lost_share"], found["lost_up"]) == (2, 1, 1.0, None)
@@ -73,9 +70,3 @@ def test_clocks_are_compared_only_when_both_are_synchronised():
 @pytest.mark.parametrize("told", [None, 1, {}, {"utc_minus_monotonic_ns": "1"}, {"utc_minus_monotonic_ns": True}])
 def test_a_clock_that_cannot_be_read_is_none(told):
     assert read(told) is None
-
-
-def test_this_machines_clock():
-    ours = tell()
-    assert ours.offset_ns > 0
-    assert (ours.error_ms is not None) is (ours.synchronised is True)

@@ -1,9 +1,10 @@
 """The table of AS, the error queue's words, and what cannot be compared."""
 
 import ipaddress
+import re
 import struct
 
-import pytest
+from hostile import said
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,22 +32,19 @@ def test_as_by_looking_through_all_prefixes(prefixes, address):
     assert table.of(str(ip)) == (max(holding)[1] if holding else None)
 
 
-@pytest.mark.parametrize(
-    "line", ["8.8.8.8/33,1", "8.8.8.0/24", "8.8.8.0/24,x", "8.8.8.0/24,0", "8.8.8.0/24,4294967296", ",1"]
-)
-def test_a_bad_line_of_the_table_is_named(line):
-    with pytest.raises(as_table.TableError, match=r"^line 2: .*mend"):
-        as_table.read(f"1.0.0.0/8,1\n{line}\n".encode())
+def test_a_bad_line_of_the_table_is_named():
+    rows = ["8.8.8.8/33,1", "8.8.8.0/24", "8.8.8.0/24,x", "8.8.8.0/24,0", "8.8.8.0/24,4294967296", ",1"]
+    assert [
+        line
+        for line in rows
+        if not re.match("line 2: .*mend", said(as_table.TableError, as_table.read, f"1.0.0.0/8,1\n{line}\n".encode()))
+    ] == []
 
 
 @given(st.binary(max_size=80))
 def test_any_bytes_are_a_table_or_a_named_line(raw):
-    said = "line "
-    try:
-        as_table.read(raw)
-    except as_table.TableError as error:
-        said = str(error)
-    assert said.startswith("line ")
+    text = said(as_table.TableError, as_table.read, raw)
+    assert not text or text.startswith("line ")
 
 
 def queued(origin, icmp, code, address="8.8.8.8"):

@@ -23,7 +23,7 @@ def ordinary_encoder(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.T
 
 @pytest.fixture
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No answer is too late on a busy machine; and a path that failed is tried again at once: see test_export_paths.py for its waits."""
+    """No answer is too late on a busy machine; and a path that failed is tried again at once: see test_export_https.py for its waits."""
     monkeypatch.setattr("tandem.export.paths.FIRST_S", 0.02)
     for module in ("any_path", "trace_paths"):
         monkeypatch.setattr(f"tandem.export.{module}.Link", partial(Link, connect_s=60.0, answer_s=60.0))

@@ -44,7 +44,9 @@ def until(what: bool | object, condition: object) -> None:
         time.sleep(0.02)
 
 
-def test_offer_and_chunks_are_those_of_the_schema(file: Path) -> None:
+def test_offer_and_chunks_are_those_of_the_schema_and_a_file_that_is_gone_is_told_from_one_that_is_none(
+    file: Path,
+) -> None:
     encoder = Encoder(lambda: False, lambda: False)
     try:
         offer = encoder.offer(file, "captures/a.pcap", "run-1", "gzip")
@@ -52,6 +54,10 @@ def test_offer_and_chunks_are_those_of_the_schema(file: Path) -> None:
         for number, chunk in enumerate(offer.chunks):
             part = encoder.chunk(file, offer, number)
             assert (len(part), hashlib.sha256(part).hexdigest()) == (chunk.bytes, chunk.sha256)
+        for name, gone in (("nowhere", True), (".", False)):
+            with pytest.raises(UnreadableError) as told:
+                encoder.offer(file.parent / name, "captures/a.pcap", None, "gzip")
+            assert told.value.gone == gone
     finally:
         encoder.close()
 
@@ -62,17 +68,6 @@ def test_it_runs_when_nobody_else_wants_the_processor() -> None:
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
         until("it stands back", lambda: os.sched_getscheduler(process.pid) == os.SCHED_IDLE)
         process.kill()
-
-
-def test_a_file_that_is_gone_or_no_file(tmp_path: Path) -> None:
-    encoder = Encoder(lambda: False, lambda: False)
-    try:
-        for name, gone in (("nowhere", True), (".", False)):
-            with pytest.raises(UnreadableError) as told:
-                encoder.offer(tmp_path / name, "captures/a.pcap", None, "gzip")
-            assert told.value.gone == gone
-    finally:
-        encoder.close()
 
 
 def test_it_is_stopped_while_something_is_measured_and_goes_on_afterwards(file: Path) -> None:

@@ -1,19 +1,27 @@
 """The exporter against a real HTTPS server."""
 
+import datetime
 import json
 import random
 import socket
+import ssl
 import threading
 import time
+from email.utils import format_datetime
 from functools import partial
 from pathlib import Path
 
 import pytest
 from https_gateway import Gateway, Reply
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tandem.export import Exporter, GatewayAddress, PendingManifests, SetupError
+from tandem.export import gateway as link
 from tandem.export.gateway import Link
-from tandem.export.times import NotYet, Stamp
+from tandem.export.manifests import timed
+from tandem.export.paths import LONGEST_S, PathChoice
+from tandem.export.times import DOUBT_S, Comparison, NotYet, Stamp
 from tandem.schema import line_protocol
 from tandem.schema.record import Record
 from tandem.spool import Spool
@@ -113,24 +121,6 @@ def test_control_bytes_are_what_tcp_moved(setup: Setup) -> None:
     assert 2000 < moved < 100_000  # handshake and a compressed batch
 
 
-def test_a_backlog_is_sent_in_batches_with_the_freshest_first(setup: Setup, gateway: Gateway) -> None:
-    for n in range(30):
-        setup.spool.append([radio(n * 100 + k) for k in range(100)])
-    firsts: list[int] = []
-
-    def answer(_method: str, _path: str, lines: list[str]) -> Reply | None:
-        assert len(lines) <= 1000
-        firsts.append(int(lines[0].partition(",seq=")[2].partition("i")[0]))
-        return None
-
-    gateway.answer = answer
-    setup.exporter.start()
-    gateway.until(lambda: len(gateway.lines) == 3000)
-    assert finish(setup)
-    assert firsts[0] == 2901
-    assert len(firsts) == 3
-
-
 def test_while_maintenance_is_held_off_the_newest_go_and_the_backlog_waits(setup: Setup, gateway: Gateway) -> None:
     for n in range(40):
         setup.spool.append([radio(n * 100 + k) for k in range(100)])
@@ -214,25 +204,6 @@ def test_an_answer_that_does_not_settle_the_batch_settles_nothing(
     assert setup.spool.counts().rejected == 0
 
 
-def test_an_answer_that_breaks_off_is_no_answer(setup: Setup, gateway: Gateway) -> None:
-    broken = [True]
-
-    def answer(_method: str, _path: str, lines: list[str]) -> Reply | None:
-        if not broken:
-            return None
-        broken.pop()
-        return 200, {"accepted": len(lines), "rejected": []}, {"Content-Length": "9999", "Connection": "close"}
-
-    gateway.answer = answer
-    setup.spool.append([radio(1)])
-    setup.exporter.start()
-    gateway.until(lambda: len(gateway.requests) == 1)
-    gateway.until(lambda: len(gateway.lines) == 1)
-    assert finish(setup)
-    assert len(gateway.requests) == 2
-    assert setup.spool.counts().sent == 1
-
-
 def test_a_path_that_is_out_is_left_for_the_other(gateway: Gateway, tmp_path: Path) -> None:
     setup = Setup(gateway, tmp_path, {"a": "no-such-if0", "b": "lo"})
     setup.send([radio(1)], 1)
@@ -240,29 +211,6 @@ def test_a_path_that_is_out_is_left_for_the_other(gateway: Gateway, tmp_path: Pa
     moved = setup.exporter.control_bytes()
     assert moved["a"] == 0
     assert moved["b"] > 0
-
-
-def test_a_stale_kept_connection_is_replaced_at_once(setup: Setup, gateway: Gateway) -> None:
-    setup.exporter.start()
-    gateway.answer = lambda _m, _p, lines: (200, {"accepted": len(lines), "rejected": []}, {"Connection": "close"})
-    for n in range(3):
-        setup.spool.append([radio(n)])
-        gateway.until(lambda n=n: len(gateway.requests) == n + 1)
-    assert finish(setup)
-    assert setup.spool.counts().sent == 3
-
-
-def test_an_unknown_ca_is_not_trusted(gateway: Gateway, tmp_path: Path) -> None:
-    other = Gateway(tmp_path / "other")
-    gateway.ca = other.ca
-    other.close()
-    setup = Setup(gateway, tmp_path)
-    setup.spool.append([radio(1)])
-    setup.exporter.start()
-    gateway.until(lambda: setup.exporter.state.trouble)
-    assert "certificate" in str(setup.exporter.state.trouble)
-    assert not finish(setup, 0.2)
-    assert gateway.lines == {}
 
 
 def test_stop_does_not_wait_for_a_gateway_that_is_silent(
@@ -331,19 +279,6 @@ def test_a_manifest_is_sent_until_it_is_acknowledged_also_after_a_restart(
     assert PendingManifests(tmp_path / "pending", setup.runs).waiting() == []
 
 
-def test_a_record_without_a_time_waits_until_the_clock_is_set(gateway: Gateway, tmp_path: Path) -> None:
-    setup = Setup(gateway, tmp_path)
-    setup.times.offset = None
-    setup.spool.append([Record.make("radio", {"path": "a"}, {"eci": 1}, 5)])
-    setup.exporter.start()
-    gateway.until(lambda: setup.exporter.state.trouble)
-    assert "clock" in str(setup.exporter.state.trouble)
-    assert gateway.requests == []
-    setup.times.offset = UTC
-    assert finish(setup)
-    assert line_protocol.parse(gateway.lines[1]).utc_ns == UTC + 5
-
-
 @pytest.mark.parametrize(
     ("url", "token", "what"),
     [("http://x:1", "t", "https"), ("https://x:1", "", "no token"), ("https://x:1", None, "token_file")],
@@ -353,3 +288,88 @@ def test_a_setup_that_cannot_work_is_named(tmp_path: Path, url: str, token: str 
         (tmp_path / "token").write_text(token)
     with pytest.raises(SetupError, match=what):
         GatewayAddress.of(url, None, tmp_path / "token")
+
+
+S = 10**9
+NOW_S = 1_790_000_000
+
+
+@pytest.mark.parametrize(
+    ("ours_s", "doubted"),
+    [(0.0, False), (DOUBT_S, False), (-DOUBT_S, False), (DOUBT_S + 3, True), (-DOUBT_S - 3, True)],
+)
+def test_when_the_two_clocks_are_doubted(ours_s: float, doubted: bool) -> None:
+    seen = Comparison()
+    assert not seen.fresh(0.0, 1)
+    ours_ns = int((NOW_S + ours_s) * S)
+    for date_s in (float(NOW_S), None):  # an answer without a date says nothing against us
+        seen.saw(date_s, ours_ns, ours_ns + S, 5.0, 1)
+        assert (seen.doubt is not None) == (doubted and date_s is not None)
+        assert [seen.fresh(6.0, 1), seen.fresh(6.0, 2), seen.fresh(5000.0, 1)] == [True, False, False]  # 2: another map
+
+
+@given(
+    st.text(max_size=60) | st.datetimes().map(lambda at: format_datetime(at.replace(tzinfo=datetime.UTC), usegmt=True))
+)
+def test_any_date_is_read_or_passed_over(text: str) -> None:
+    found = link.http_date_s(text)
+    assert found is None or isinstance(found, float)
+    assert link.http_date_s(None) is None
+    assert link.http_date_s("Sun, 06 Nov 1994 08:49:37 GMT") == 784_111_777
+
+
+def test_a_probe_a_year_ahead_keeps_its_records_and_says_why(gateway: Gateway, tmp_path: Path) -> None:
+    setup = Setup(gateway, tmp_path)
+    true_ns = setup.times.now_ns
+    setup.times.now_ns = lambda: (true_ns() or 0) + 365 * 86_400 * S  # type: ignore[method-assign]  the clock that is wrong
+    setup.spool.append([radio(1)])
+    setup.exporter.start()
+    gateway.until(lambda: setup.exporter.state.trouble)
+    assert "one of them is wrong" in str(setup.exporter.state.trouble)
+    assert gateway.lines == {}
+    setup.times.now_ns = true_ns  # type: ignore[method-assign]
+    assert finish(setup)
+    assert list(gateway.lines) == [1]
+    assert not (tmp_path / "spool" / "quarantine" / "rejected.jsonl").exists()
+
+
+def test_a_certificate_out_of_its_time_is_the_clocks_fault_and_no_paths() -> None:
+    error = ssl.SSLCertVerificationError(1, "certificate verify failed")
+    error.verify_code, error.verify_message = 9, "certificate is not yet valid"
+    with pytest.raises(link.CertificateTimeError, match="not yet valid by this system's clock"):
+        link._out_of_its_time(error)
+    error.verify_code = 18
+    link._out_of_its_time(error)
+
+
+def test_a_manifest_gets_the_times_of_its_records() -> None:
+    content = b'{"boot": "b", "started_monotonic_ns": 5, "ended_monotonic_ns": 9, "started_utc_ns": null, "ended_utc_ns": null}'
+    told = timed(content, lambda _boot, mono: Stamp(1000 + mono, None))
+    assert b'"started_utc_ns": 1005' in told
+    assert b'"ended_utc_ns": 1009' in told
+    assert timed(told, lambda _boot, mono: Stamp(1000 + mono, None)) == told
+    assert timed(b"no manifest", lambda _boot, _mono: Stamp(0, None)) == b"no manifest"
+
+
+def test_the_path_that_last_worked_is_tried_first_and_when_all_failed_the_one_due_first_is_waited_for() -> None:
+    choice = PathChoice(["a", "b"], random.Random(1))
+    assert choice.next(0) == "a"
+    choice.failed("a", 0)
+    assert choice.next(0) == "b"
+    choice.worked("b")
+    assert choice.next(100) == "b"  # although a might work again by now
+    choice = PathChoice(["a", "b"], random.Random(1))
+    choice.failed("a", 0)
+    choice.failed("b", 0)
+    assert choice.next(0.1) is None
+    assert 0.5 <= choice.wait_s(0) <= 1.0
+    assert choice.next(choice.wait_s(0)) is not None
+
+
+@given(st.integers(1, 40), st.integers(0, 2**32))
+def test_the_wait_grows_and_is_bounded(failures: int, seed: int) -> None:
+    choice = PathChoice(["a"], random.Random(seed))
+    for _ in range(failures):
+        choice.failed("a", 0)
+    least = min(LONGEST_S, 2.0 ** (failures - 1)) / 2
+    assert least <= choice.wait_s(0) <= LONGEST_S

@@ -3,9 +3,18 @@
 import hashlib
 import json
 from pathlib import Path
+from typing import Any
 
-from tandem.export import TraceQueue
-from tandem.schema.trace import Receipt
+from hostile import any_json
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tandem.export import Later, TraceQueue
+from tandem.export.gateway import Answer
+from tandem.export.tcp_counts import read_counts
+from tandem.export.trace_answers import Receiving, RefusedError, UnknownError, read_state
+from tandem.export.wanted import wanted_of
+from tandem.schema.trace import Chunk, Offer, Receipt, is_name
 
 
 def manifest(folder: Path, run: str, ended_utc_ns: int, *names: str) -> None:
@@ -62,17 +71,6 @@ def test_after_a_power_cut_it_is_as_it_was(tmp_path: Path) -> None:
     assert [kept.name for kept in third.kept()] == ["captures/a.pcap", "captures/b.pcap", "captures/c.pcap"]
 
 
-def test_settled_manifests_are_not_read_again(tmp_path: Path) -> None:
-    manifest(tmp_path, "run-1", 1, "captures/a.pcap")
-    queue = TraceQueue(tmp_path)
-    queue.scan()
-    receive(queue)
-    (tmp_path / "runs/run-1.json").write_text("no manifest any more")
-    again = TraceQueue(tmp_path)
-    again.scan()
-    assert (again.next(), len(again.kept())) == (None, 1)
-
-
 def test_another_content_under_a_received_name_waits(tmp_path: Path) -> None:
     manifest(tmp_path, "run-1", 1, "captures/a.pcap")
     queue = TraceQueue(tmp_path)
@@ -84,11 +82,14 @@ def test_another_content_under_a_received_name_waits(tmp_path: Path) -> None:
     assert again.next() == wanted
 
 
-def test_only_what_has_a_receipt_is_deleted(tmp_path: Path) -> None:
+def test_only_what_has_a_receipt_of_its_name_and_bytes_is_deleted(tmp_path: Path) -> None:
     manifest(tmp_path, "run-1", 1, "captures/a.pcap", "captures/b.pcap")
     queue = TraceQueue(tmp_path)
     queue.scan()
     receive(queue)
+    copied = (tmp_path / "receipts/captures/a.pcap.json").read_bytes()
+    (tmp_path / "receipts/captures/b.pcap.json").write_bytes(copied)
+    assert queue.receipts.of("captures/b.pcap") is None, "of another file"
     (kept,) = queue.kept()
     assert queue.delete(kept)
     assert not (tmp_path / "captures/a.pcap").exists()
@@ -97,6 +98,11 @@ def test_only_what_has_a_receipt_is_deleted(tmp_path: Path) -> None:
     assert queue.kept() == []
     rows = {row["name"]: (row["state"], row["kept"]) for row in queue.rows()}
     assert rows == {"captures/a.pcap": ("received", False), "captures/b.pcap": ("waiting", True)}
+    (tmp_path / "captures/c.pcap").write_bytes(b"xy")
+    queue.receipts.keep(Receipt("probe-1", "captures/c.pcap", None, 1, SHA, 7))  # of other bytes
+    again = TraceQueue(tmp_path)
+    again.scan()
+    assert again.kept() == []
 
 
 def test_looking_writes_nothing(tmp_path: Path) -> None:
@@ -120,3 +126,74 @@ def test_a_capture_whose_run_was_killed_goes_up_as_it_is(tmp_path: Path) -> None
     }
     wanted = next(one for one in [queue.next()] if one is not None)
     assert wanted.name == "captures/run-1-a.pcap", "what is oldest goes first"
+
+
+SHA = "a" * 64
+OFFER = Offer("captures/a.pcap", "run-1", 5000, SHA, "identity", 4096, (Chunk(4096, SHA), Chunk(904, SHA)))
+RECEIPT = Receipt("probe-1", OFFER.name, "run-1", 5000, SHA, 7).as_json()
+
+values = st.none() | st.booleans() | st.integers(-1, 6000) | st.text(max_size=5) | st.just(SHA)
+receipts = st.fixed_dictionaries(
+    {}, optional={key: st.just(value) | values for key, value in RECEIPT.items()} | {"more": values}
+)
+states = st.fixed_dictionaries(
+    {},
+    optional={
+        "state": st.sampled_from(["receiving", "received"]) | values,
+        "offset": values,
+        "receipt": receipts | st.just(RECEIPT) | values,
+        "error": values,
+    },
+)
+contents = states | st.recursive(values, lambda inner: st.lists(inner) | st.dictionaries(st.text(max_size=8), inner))
+
+
+@given(st.sampled_from([200, 400, 401, 404, 408, 409, 413, 422, 429, 500, 503, 507, 302]), contents)
+def test_only_an_offset_of_the_stream_or_the_receipt_of_this_file_settles_anything(status: int, content: Any) -> None:
+    try:
+        state = read_state(Answer(status, content, None), OFFER, "probe-1")
+    except (Later, UnknownError, RefusedError):
+        return
+    if isinstance(state, Receiving):
+        assert 0 <= state.offset <= OFFER.stream_bytes
+        assert (state.fault is None) == (status == 200)
+    else:
+        assert status == 200
+        assert state.as_json() == {**RECEIPT, "run": state.run, "received_utc_ns": state.received_utc_ns}
+
+
+json_values = any_json() | st.sampled_from([SHA, "captures/a.pcap"])
+rows = st.fixed_dictionaries(
+    {"name": st.sampled_from(["captures/a.pcap", "../x", "/etc/passwd", "plain", "damaged/a"]) | json_values},
+    optional={"bytes": st.integers() | json_values, "sha256": st.just(SHA) | json_values},
+)
+manifests = json_values | st.fixed_dictionaries(
+    {"id": st.just("run-1") | json_values, "files": st.lists(rows | json_values) | json_values}
+)
+
+
+@given(manifests)
+def test_a_manifest_of_any_form_promises_files_that_can_be_sent_or_none(manifest: Any) -> None:
+    for wanted in wanted_of(manifest):
+        assert is_name(wanted.name)
+        assert "/" in wanted.name
+        assert not wanted.name.startswith("damaged/")
+        assert wanted.bytes >= 0
+
+
+@given(st.binary(max_size=300) | json_values.map(lambda value: json.dumps(value).encode()))
+def test_a_receipt_that_is_none_deletes_nothing(tmp_path_factory: Any, content: bytes) -> None:
+    folder = tmp_path_factory.mktemp("probe")
+    (folder / "receipts/captures").mkdir(parents=True)
+    (folder / "captures").mkdir()
+    (folder / "captures/a.pcap").write_bytes(b"x")
+    (folder / "receipts/captures/a.pcap.json").write_bytes(content)
+    queue = TraceQueue(folder)
+    queue.scan()
+    assert queue.kept() == []
+
+
+@given(st.binary(min_size=144, max_size=300))
+def test_what_networks_carried_is_never_less_than_the_payload_that_was_sent(told: bytes) -> None:
+    counts = read_counts(told)
+    assert counts.carried_bytes >= counts.sent_bytes

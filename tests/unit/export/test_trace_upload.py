@@ -129,12 +129,15 @@ def test_a_file_goes_up_and_its_receipt_is_kept(probe: Probe, server: TraceServe
     assert [kept.name for kept in probe.queue.kept()] == ["captures/a.pcap"]
 
 
-def test_gzip_makes_the_stream_shorter(tmp_path: Path, server: TraceServer) -> None:
+def test_gzip_makes_the_stream_shorter_and_an_empty_file_has_a_receipt_too(tmp_path: Path, server: TraceServer) -> None:
     probe = Probe(tmp_path / "probe", server, "gzip")
     content = b"the same again " * 100_000
-    probe.send("a.pcap", content)
+    probe.capture("empty.pcap", b"")
+    probe.capture("a.pcap", content)
+    probe.uploader.start()
+    probe.until("trace_received", 2)
     probe.uploader.stop()
-    assert server.received["captures/a.pcap"] == content
+    assert server.received == {"captures/a.pcap": content, "captures/empty.pcap": b""}
     assert server.body_bytes < len(content) / 20
 
 
@@ -162,22 +165,6 @@ def test_a_connection_that_breaks_is_gone_on_from_where_it_ended(probe: Probe, s
     assert sum(method == "POST" for method, _ in server.requests) == len(places), "an offer is made once"
 
 
-def test_a_corrupted_chunk_alone_is_sent_again(probe: Probe, server: TraceServer) -> None:
-    content, corrupted = noise(6 * CHUNK_BYTES), []
-
-    def corrupts(_sha: str, offset: int, piece: bytes) -> bytes:
-        if offset >= 2 * CHUNK_BYTES and not corrupted:
-            corrupted.append(offset)
-            return bytes([piece[0] ^ 1]) + piece[1:]
-        return piece
-
-    server.on_bytes = corrupts
-    probe.send("a.pcap", content)
-    assert server.received["captures/a.pcap"] == content
-    assert ("PATCH", 422) in server.requests
-    assert 2 * CHUNK_BYTES in server.offsets
-
-
 def test_a_chunk_that_is_always_corrupted_is_not_sent_for_ever(probe: Probe, server: TraceServer) -> None:
     server.on_bytes = lambda _sha, _offset, piece: bytes([piece[0] ^ 1]) + piece[1:]
     probe.capture("a.pcap", noise(CHUNK_BYTES))
@@ -187,35 +174,26 @@ def test_a_chunk_that_is_always_corrupted_is_not_sent_for_ever(probe: Probe, ser
     assert "5 times" in str(probe.uploader.trouble)
 
 
-def test_an_offset_of_the_servers_is_followed(probe: Probe, server: TraceServer) -> None:
-    told: list[int] = []
+@pytest.mark.parametrize(("what", "status"), [("bytes", 409), ("offer", 404)])
+def test_what_a_server_forgot_it_gets_again(probe: Probe, server: TraceServer, what: str, status: int) -> None:
+    forgotten: list[str] = []
 
     def forgets(method: str, path: str) -> None:
-        if method == "PATCH" and len(told) == 0 and server.offsets:
-            told.append(1)
-            del server.streams[path.rpartition("/")[2]][1000:]
+        if method == "PATCH" and server.offsets and not forgotten:
+            sha = path.rpartition("/")[2]
+            forgotten.append(sha)
+            if what == "bytes":
+                del server.streams[sha][1000:]
+            else:
+                del server.offers[sha]
 
     server.reply = forgets  # type: ignore[assignment]
     content = noise(4 * CHUNK_BYTES)
     probe.send("a.pcap", content)
     assert server.received["captures/a.pcap"] == content
-    assert ("PATCH", 409) in server.requests
-    assert 1000 in server.offsets
-
-
-def test_a_server_that_forgot_the_offer_gets_it_again(probe: Probe, server: TraceServer) -> None:
-    forgotten: list[str] = []
-
-    def forgets(method: str, path: str) -> None:
-        if method == "PATCH" and server.offsets and not forgotten:
-            forgotten.append(path)
-            del server.offers[path.rpartition("/")[2]]
-
-    server.reply = forgets  # type: ignore[assignment]
-    content = noise(3 * CHUNK_BYTES)
-    probe.send("a.pcap", content)
-    assert server.received["captures/a.pcap"] == content
-    assert sum(method == "POST" for method, _ in server.requests) == 2
+    assert ("PATCH", status) in server.requests
+    assert (1000 in server.offsets) == (what == "bytes")
+    assert sum(method == "POST" for method, _ in server.requests) == (1 if what == "bytes" else 2)
 
 
 def test_a_server_that_cannot_now_gets_it_later(probe: Probe, server: TraceServer) -> None:
@@ -281,52 +259,6 @@ def test_a_receipt_for_something_else_is_none(probe: Probe, server: TraceServer)
     assert probe.queue.kept() == []
 
 
-def test_while_something_is_measured_nothing_more_goes(probe: Probe, server: TraceServer) -> None:
-    content, reached = noise(64 * CHUNK_BYTES), threading.Event()  # more than the buffers of both ends hold
-
-    def waits(_sha: str, offset: int, piece: bytes) -> bytes:
-        if offset >= CHUNK_BYTES and not reached.is_set():
-            probe.policy.is_held = True
-            reached.set()
-        return piece
-
-    server.on_bytes = waits
-    probe.capture("a.pcap", content)
-    probe.uploader.start()
-    assert reached.wait(60)
-    server.until(lambda: probe.uploader.now is None)
-    sent = server.body_bytes
-    assert sent < len(content)
-    assert server.received == {}
-    probe.policy.is_held = False
-    probe.uploader.wake()
-    probe.until("trace_received")
-    assert server.received["captures/a.pcap"] == content
-
-
-def test_killed_in_the_middle_the_next_life_goes_on(probe: Probe, server: TraceServer) -> None:
-    content = noise(6 * CHUNK_BYTES)
-
-    def stops(_sha: str, offset: int, piece: bytes) -> bytes:
-        if offset >= 3 * CHUNK_BYTES:
-            probe.policy.now = NO
-        return piece
-
-    server.on_bytes = stops
-    probe.capture("a.pcap", content)
-    probe.uploader.start()
-    server.until(lambda: probe.policy.now is NO and probe.uploader.now is None)
-    probe.uploader.stop()
-    before = server.body_bytes
-    server.on_bytes = lambda _sha, _offset, piece: piece
-    probe.policy.now = GO
-    probe.begin()
-    probe.uploader.start()
-    probe.until("trace_received")
-    assert server.received["captures/a.pcap"] == content
-    assert server.body_bytes - before < 4 * CHUNK_BYTES
-
-
 def test_over_a_metered_path_no_more_than_it_may_cost(probe: Probe, server: TraceServer) -> None:
     probe.policy.left = 2_000_000
     probe.capture("a.pcap", noise(12 * CHUNK_BYTES))
@@ -361,11 +293,6 @@ def test_what_deflates_was_brought_up_to_date(probe: Probe, server: TraceServer)
     probe.uploader.wake()
     probe.until("trace_received")
     assert server.received[offer.name] == content
-
-
-def test_an_empty_file_has_a_receipt_too(probe: Probe, server: TraceServer) -> None:
-    probe.send("a.pcap", b"")
-    assert server.received == {"captures/a.pcap": b""}
 
 
 def test_a_capture_without_a_manifest_is_received_as_it_is(probe: Probe) -> None:

@@ -1,7 +1,5 @@
 """One modem with two ports: what is shared, what is each port's own, and the one plug."""
 
-from __future__ import annotations
-
 import random
 import sys
 from dataclasses import replace
@@ -69,15 +67,6 @@ def bus(tmp_path: Path) -> Bus:
     return Bus(tmp_path)
 
 
-def test_both_ports_answer_at_the_same_time_and_each_only_its_own(bus: Bus) -> None:
-    bus.usb.ports[0].received(b"AT+CGSN\r")
-    bus.usb.ports[1].received(b"AT+CSQ\r")
-    bus.run(1.0)
-    assert b"004401010000017" in bus.lines[0].said
-    assert b"+CSQ: 23,99" in bus.lines[1].said
-    assert b"004401010000017" not in bus.lines[1].said
-
-
 def test_echo_and_error_style_are_each_ports_own(bus: Bus) -> None:
     assert "OK" in bus.ask(0, "ATE1")
     assert bus.ask(0, "AT").startswith("AT\r")
@@ -105,36 +94,3 @@ def test_a_restart_on_one_port_takes_the_other_along_and_forgets_settings(bus: B
     assert "+CMEE: 0" in bus.ask(0, "AT+CMEE?")
     assert "+CEREG: 0,1" in bus.ask(0, "AT+CEREG?")
     assert bus.noted == []  # it was asked for, it is no fault
-
-
-def test_unplugged_it_stays_out_until_it_is_plugged_in(bus: Bus) -> None:
-    bus.ask(1, "AT+CMEE=1")
-    bus.usb.pull()
-    bus.run(600.0)
-    assert bus.moves == ["in", "out"]
-    assert bus.ask(0, "AT") == bus.ask(1, "AT") == ""
-    bus.usb.put()
-    bus.run(0.1)
-    assert bus.moves == ["in", "out", "in"]
-    assert "OK" in bus.ask(0, "AT")
-    assert "+CMEE: 0" in bus.ask(1, "AT+CMEE?")
-    bus.run(7200.0)
-    assert bus.moves == ["in", "out", "in"]
-
-
-def test_a_power_cycle_lasts_as_long_as_it_says_on_both_ports_and_is_noted_once(bus: Bus) -> None:
-    bus.usb.play(Fault("disappear", 10.0))
-    bus.run(9.0)
-    assert bus.moves == ["in", "out"]
-    bus.run(2.0)
-    assert bus.moves == ["in", "out", "in"]
-    assert all("OK" in bus.ask(port, "AT") for port in (0, 1))
-    assert [fault.kind for fault in bus.noted] == ["disappear"]
-
-
-def test_a_hang_is_of_both_ports_and_keeps_the_plug_in(bus: Bus) -> None:
-    bus.usb.play(Fault("hang", 5.0))
-    assert bus.ask(0, "AT") == bus.ask(1, "AT") == ""
-    bus.run(5.0)
-    assert all("OK" in bus.ask(port, "AT") for port in (0, 1))
-    assert bus.moves == ["in"]

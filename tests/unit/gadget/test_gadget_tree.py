@@ -1,9 +1,8 @@
 """The tree in configfs, its order, and that nothing of it stays. A folder plays configfs: rmdir there takes attributes along."""
 
-from __future__ import annotations
-
 import fcntl
 import os
+import re
 import shutil
 import threading
 from pathlib import Path
@@ -11,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tandem_bench.gadget import actions
-from tandem_bench.gadget.controllers import Controller, controllers
-from tandem_bench.gadget.description import UBLOX_TOBY_L200, GadgetError, gadget_of
+from tandem_bench.gadget.controllers import Controller, choose, controllers
+from tandem_bench.gadget.description import UBLOX_TOBY_L200, Endpoints, Function, Gadget, GadgetError, fits, gadget_of
 from tandem_bench.gadget.device import Device, clear
 
 MODEM = gadget_of("tandem-a", UBLOX_TOBY_L200, 1)
@@ -23,41 +22,6 @@ def as_configfs_removes(path: Path) -> None:
     made = [p for p in path.rglob("*") if p.is_symlink() or p.parent.name in ("functions", "configs", "strings")]
     assert made == [], f"{path} is not empty"
     shutil.rmtree(path)
-
-
-def contents(root: Path) -> dict[str, str]:
-    """Files with their text, links with where they lead."""
-    found = {}
-    for path in sorted(root.rglob("*")):
-        if path.is_symlink():
-            found[str(path.relative_to(root))] = f"-> {path.readlink().relative_to(root)}"
-        elif path.is_file():
-            found[str(path.relative_to(root))] = path.read_text()
-    return found
-
-
-def test_the_tree_is_that_of_a_composite_modem(tmp_path: Path) -> None:
-    actions.perform(actions.build(MODEM), tmp_path)
-    assert contents(tmp_path) == {
-        "tandem-a/idVendor": "0x1546",
-        "tandem-a/idProduct": "0x1143",
-        "tandem-a/bcdDevice": "0x0100",
-        "tandem-a/bcdUSB": "0x0200",
-        "tandem-a/bDeviceClass": "0xef",
-        "tandem-a/bDeviceSubClass": "0x02",
-        "tandem-a/bDeviceProtocol": "0x01",
-        "tandem-a/strings/0x409/serialnumber": MODEM.serial,
-        "tandem-a/strings/0x409/manufacturer": "u-blox AG",
-        "tandem-a/strings/0x409/product": "u-blox Modem",
-        "tandem-a/functions/ecm.e0/host_addr": MODEM.host_mac,
-        "tandem-a/functions/ecm.e0/dev_addr": MODEM.device_mac,
-        "tandem-a/functions/ecm.e0/ifname": "gad%d",
-        "tandem-a/configs/c.1/strings/0x409/configuration": "AT and network",
-        "tandem-a/configs/c.1/MaxPower": "500",
-        "tandem-a/configs/c.1/acm.a0": "-> tandem-a/functions/acm.a0",
-        "tandem-a/configs/c.1/acm.a1": "-> tandem-a/functions/acm.a1",
-        "tandem-a/configs/c.1/ecm.e0": "-> tandem-a/functions/ecm.e0",
-    }
 
 
 def test_ports_are_numbered_first_and_it_is_described_not_plugged_in() -> None:
@@ -75,33 +39,6 @@ def test_teardown_leaves_nothing_and_needs_its_order(tmp_path: Path) -> None:
     actions.perform(actions.build(MODEM), tmp_path)
     with pytest.raises(AssertionError):
         actions.perform(actions.teardown(MODEM)[::-1], tmp_path, as_configfs_removes)
-
-
-def test_plug_writes_the_controller_and_unplug_a_line_break_once_each(tmp_path: Path) -> None:
-    device = Device(MODEM, Controller("dummy_udc.0", "dummy_udc", None), tmp_path)
-    device.make()
-    file = tmp_path / "tandem-a" / "UDC"
-    assert not file.exists()
-    device.plug()
-    assert file.read_text() == "dummy_udc.0"
-    file.write_text("seen")
-    device.plug()
-    assert file.read_text() == "seen", "it is plugged in already"
-    device.unplug()
-    assert file.read_text() == "\n"
-    file.write_text("seen")
-    device.unplug()
-    assert file.read_text() == "seen"
-
-
-def test_what_the_kernel_numbered_is_read(tmp_path: Path) -> None:
-    device = Device(MODEM, Controller("dummy_udc.0", "dummy_udc", None), tmp_path)
-    device.make()
-    for name, number in (("acm.a0", 2), ("acm.a1", 3)):
-        (tmp_path / "tandem-a/functions" / name / "port_num").write_text(f"{number}\n")
-    (tmp_path / "tandem-a/functions/ecm.e0/ifname").write_text("gad7\n")
-    assert device.terminals() == (Path("/dev/ttyGS2"), Path("/dev/ttyGS3"))
-    assert device.interface() == "gad7"
 
 
 def test_a_gadget_of_that_name_is_not_taken_over(tmp_path: Path) -> None:
@@ -151,3 +88,62 @@ def test_two_processes_never_plug_in_at_once(tmp_path: Path) -> None:
     os.close(other)
     plugging.join()
     assert (tmp_path / "tandem-a" / "UDC").read_text() == "dummy_udc.0"
+
+
+# --- what a gadget needs of a controller
+
+
+def test_a_modem_fits_a_raspberry_pi_with_one_endpoint_to_spare() -> None:
+    modem = gadget_of("tandem-a", UBLOX_TOBY_L200, 1)
+    assert modem.endpoints == Endpoints(6, 3)
+    fits(modem, "dwc2")
+    fits(modem, "dummy_udc")
+
+
+def test_a_third_port_does_not_and_the_line_says_what_to_leave_out() -> None:
+    modem = gadget_of("tandem-a", UBLOX_TOBY_L200, 1, ports=3)
+    with pytest.raises(
+        GadgetError,
+        match=r"^gadget tandem-a needs 8 IN and 4 OUT endpoints, the controller dwc2 has 7 IN .*mend: fewer AT",
+    ):
+        fits(modem, "dwc2")
+    fits(modem, "dummy_udc")
+    fits(modem, "some_new_controller")  # the kernel will tell
+
+
+def test_modems_differ_in_serial_number_and_addresses_and_stay_the_same_by_seed() -> None:
+    first, second = (gadget_of(f"tandem-{path}", UBLOX_TOBY_L200, 1) for path in "ab")
+    texts = [first.serial, first.host_mac, first.device_mac, second.serial, second.host_mac, second.device_mac]
+    assert len(set(texts)) == 6
+    assert gadget_of("tandem-a", UBLOX_TOBY_L200, 1) == first
+    assert gadget_of("tandem-a", UBLOX_TOBY_L200, 2).serial != first.serial
+    for mac in (first.host_mac, second.device_mac):
+        assert re.fullmatch(r"02(:[0-9a-f]{2}){5}", mac)  # locally administered, one device's
+
+
+@pytest.mark.parametrize(
+    ("name", "functions"),
+    [
+        ("a/b", (Function("acm", "a0"),)),
+        ("", (Function("acm", "a0"),)),
+        ("a", ()),
+        ("a", (Function("acm", "x"), Function("acm", "x"))),
+    ],
+)
+def test_nonsense_is_refused(name: str, functions: tuple[Function, ...]) -> None:
+    with pytest.raises(GadgetError):
+        Gadget(name, UBLOX_TOBY_L200, "1", "02:00:00:00:00:01", "02:00:00:00:00:02", functions)
+
+
+def test_a_controller_is_chosen() -> None:
+    found = [Controller("dummy_udc.0", "dummy_udc", "tandem-a"), Controller("dummy_udc.1", "dummy_udc", None)]
+    assert choose(None, found).name == "dummy_udc.1"
+    assert choose("dummy_udc.1", found).name == "dummy_udc.1"
+    with pytest.raises(GadgetError, match="taken by the gadget tandem-a"):
+        choose("dummy_udc.0", found)
+    with pytest.raises(GadgetError, match=r"no controller 'x'; there are: dummy_udc\.0, dummy_udc\.1"):
+        choose("x", found)
+    with pytest.raises(GadgetError, match="every controller is taken"):
+        choose(None, found[:1])
+    with pytest.raises(GadgetError, match="dr_mode=peripheral"):
+        choose(None, [])

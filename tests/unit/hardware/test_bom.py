@@ -1,14 +1,106 @@
-"""The bill of materials against itself, the builds and the modems' drivers."""
+"""The bill of materials and the builds: read strictly, and consistent with themselves and the modems' drivers."""
 
-from __future__ import annotations
-
+import csv
+import io
 import re
 import tomllib
 
 import pytest
 
 from tandem_hardware import bom, builds
+from tandem_hardware.errors import SourceError
 from tandem_hardware.places import ROOT
+
+TOML = builds.SOURCE.read_text(encoding="utf-8")
+PARTS = bom.load()
+HEAD = ",".join(bom.COLUMNS) + "\n"
+
+
+def row(**told: str) -> str:
+    """A file of one part."""
+    out = io.StringIO()
+    csv.DictWriter(out, bom.COLUMNS, lineterminator="\n").writerow({name: told.get(name, "") for name in bom.COLUMNS})
+    return HEAD + out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("id,part\n", "b.csv:1: the columns"),
+        ("", "b.csv:1: the columns"),
+        (row(id=""), "b.csv:2: id is ''"),
+        (row(id="Pi 2"), "b.csv:2: id is 'Pi 2'"),
+        (row(id="a", peak_w="much"), "b.csv:2: peak_w is 'much'"),
+        (row(id="a", peak_w="-1"), "b.csv:2: peak_w is '-1'"),
+        (row(id="a", peak_w="nan"), "b.csv:2: peak_w is 'nan'"),
+        (row(id="a", qty_5g="1.5"), "b.csv:2: qty_5g is '1.5'"),
+        (row(id="a", qty_5g="9" * 5000), "b.csv:2: qty_5g"),
+        (row(id="a", price_date="2025-13"), "b.csv:2: price_date is '2025-13'"),
+        (row(id="a", usb_id="12D1:14dc"), "b.csv:2: usb_id is '12D1:14dc'"),
+        (row(id="a", estimates="mass_g"), "b.csv:2: estimates names 'mass_g'"),
+        (row(id="a", estimates="beauty"), "b.csv:2: estimates names 'beauty'"),
+        (HEAD + "a,b\n", "b.csv:2: not "),
+        (row(id="a") + row(id="a").removeprefix(HEAD), "b.csv:3: 'a' stands in line 2 already"),
+    ],
+)
+def test_a_wrong_line_is_named(text: str, told: str) -> None:
+    with pytest.raises(SourceError) as raised:
+        bom.parse(text.encode(), "b.csv")
+    assert str(raised.value).startswith(told)
+
+
+def test_bytes_that_are_no_text_are_named_by_their_line() -> None:
+    with pytest.raises(SourceError, match=r"\Ab\.csv:3: no UTF-8"):
+        bom.parse(HEAD.encode() + b"a\n\xff", "b.csv")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('format = "tandem-builds/1"', 'format = "x"', "format is 'x'"),
+        ("volts = 5.0", "volts = 0", "volts: "),
+        ("efficiency = 0.85", "efficiency = 1.2", "efficiency: "),
+        ("hours_on = 2.0", 'hours_on = "two"', "hours_on: "),
+        ("hours_on = 2.0\n", "", "no hours_on"),
+        ('pi-4b = "source"', 'pi-4b = "sun"', "'sun' is no part"),
+        ('pi-4b = "source"', 'pi-4b = "pi-5"', "standard has no pi-5"),
+        ('pi-4b = "source"', 'pi-4b = "status-led"', "feeds itself"),
+        ('pi-4b = "source"', 'pi-4b = "hub-powered:hdmi"', "is no feeder"),
+        ('pi-4b = "source"', "pi-4b = 1", "is no feeder"),
+        ('pi-4b = "source"', 'pi-4b = "case"', "is fed by case, which nothing feeds"),
+        ('pi-4b = "source"\n', "", "is fed by pi-4b, which nothing feeds"),
+        ('fan-40 = "pi-5:usb"\n', "", "fan-40 draws power and nothing feeds it"),
+        ('full_with = ["supply-5a"]', 'full_with = ["supply-9a"]', "'supply-9a' is no part"),
+        ('full_with = ["supply-5a"]', "", "nothing says what raises it"),
+        ('raised_by = "max_usb_current=1"', "", "nothing says what raises it"),
+        ("[build.bench]", "[build.bank]", "no build 'bank'"),
+        ("port_a = 1.0", "ports_a = 1.0", "unknown key 'ports_a'"),
+        ('battery = "battery-26ah"', 'battery = "battery-10ah"', "5g has no battery-10ah"),
+        ("[usb.hub-powered]", "[usb.hub]", "'hub' is no part"),
+    ],
+)
+def test_a_wrong_build_is_told_with_its_line(old: str, new: str, told: str) -> None:
+    assert TOML.count(old) == 1
+    with pytest.raises(SourceError) as raised:
+        builds.parse(TOML.replace(old, new).encode(), "b.toml", PARTS)
+    assert told in str(raised.value)
+    line = TOML[: TOML.index(old)].count("\n") + 1
+    if (
+        new
+        and told != "no build 'bank'"
+        and "=" in old
+        and "which nothing feeds" not in told
+        and "feeds itself" not in told
+    ):
+        assert str(raised.value).startswith(f"b.toml:{line}:")
+    assert str(raised.value).startswith("b.toml:")
+    assert "; mend: " in str(raised.value)
+
+
+def test_no_toml_is_told() -> None:
+    with pytest.raises(SourceError, match=r"\Ab\.toml: .*line 1"):
+        builds.parse(b"= 1", "b.toml", PARTS)
+
 
 PARTS = bom.load()
 BUILDS = builds.load(PARTS)
@@ -66,63 +158,6 @@ def test_prices_have_their_month_powers_grow_and_part_numbers_have_makers() -> N
         }
         wrong += [(part.id, rule) for rule, holds in kept.items() if not holds]
     assert wrong == []
-
-
-def test_what_goes_into_the_case_has_its_size_and_everything_a_mass() -> None:
-    not_boxed = {"case"} | {one for one in PARTS if one.startswith("supply-")}
-    for part in PARTS.values():
-        if part.id not in not_boxed:
-            assert all(getattr(part, name) for name in SIZE), part.id
-        assert part.mass_g, part.id
-
-
-def test_a_battery_tells_what_it_holds_and_gives() -> None:
-    batteries = [part for part in PARTS.values() if part.function == "battery"]
-    assert len(batteries) == 3
-    for part in batteries:
-        hours = re.fullmatch(r"battery-(\d+)ah", part.id)
-        assert hours is not None
-        assert part.capacity_wh is not None
-        assert part.feeds_a
-        assert part.capacity_wh == pytest.approx(int(hours[1]) * 3.7)
-        assert part.capacity_wh < 100, "cabin luggage ends at 100 Wh"
-
-
-@pytest.mark.parametrize("name", ["paper", "standard", "5g"])
-def test_a_probe_has_one_computer_two_modems_and_what_they_need(name: str) -> None:
-    count = {part.id: part.quantities.get(name, 0) for part in PARTS.values()}
-    build = BUILDS.builds[name]
-    assert count[build.host] == count["sd-card"] == count["gnss-u-blox-7"] == count["case"] == 1
-    assert sum(count[one.id] for one in MODEMS) == 2
-    assert sum(count[one] for one in count if one.startswith("pi-")) == 1
-    assert count["carrier-mpcie-usb"] == count["module-ec25"]
-    assert count["carrier-m2-usb"] == count["module-rm500q"]
-    assert count["antenna-lte"] == 2 * count["module-ec25"]
-    assert count["antenna-5g"] == 4 * count["module-rm500q"]
-    assert count["led-resistors"] == 3 * count["status-led"] == 3
-
-
-def test_one_pi_plays_one_modem_on_the_bench() -> None:
-    assert PARTS["pi-zero-2w"].quantities == {"bench": 2}
-    assert PARTS["sd-card"].quantities["bench"] == 2
-    assert not any("bench" in modem.quantities for modem in MODEMS)
-
-
-@pytest.mark.parametrize("name", bom.BUILDS)
-def test_what_feeds_what_names_parts_of_the_build(name: str) -> None:
-    build = BUILDS.builds[name]
-    for part, feed in build.fed_by.items():
-        assert name in PARTS[part].quantities
-        assert PARTS[part].peak_w, f"{part} is fed and draws nothing"
-        assert feed.by == builds.ROOT_FEED or name in PARTS[feed.by].quantities
-
-
-def test_the_hub_is_one_whose_ports_switch_one_by_one() -> None:
-    """The recovery ladder's step power needs it: DUB-H7 revisions D and E stand in uhubctl's list."""
-    hub = PARTS["hub-powered"]
-    assert hub.mpn == "DUB-H7"
-    assert "rev. D or E" in hub.part
-    assert BUILDS.builds["standard"].fed_by["carrier-mpcie-usb"].by == "hub-powered"
 
 
 def test_usb_limits_are_those_of_the_parts() -> None:

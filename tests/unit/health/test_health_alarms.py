@@ -136,17 +136,6 @@ def test_two_days_are_no_forecast_to_warn_of_but_a_used_plan_is() -> None:
     assert sim(november(300_000_000), warn=0.8).over() is True
 
 
-def test_the_record_of_a_sim_keeps_the_schema_with_and_without_a_plan() -> None:
-    told = sim(november(400_000_000)).record(S)
-    assert told.fields["plan_bytes"] == 10 * 10**9
-    assert told.fields["whole_period"] is True
-    assert 4 * 86400 < float(told.fields["used_up_in_s"]) < 6 * 86400
-    bare = Sim(PathConfig("b", None, "w", None, None, None, MODEM), None, sim({}).told, 0, NOON)
-    assert "plan_bytes" not in bare.record(S).fields
-    assert bare.over() is False
-    assert bare.status()["plan_bytes"] is None
-
-
 @dataclass
 class Poll:
     began_monotonic_ns: int
@@ -256,3 +245,14 @@ def test_a_lost_modem_tells_since_when(since: float | None, said: str) -> None:
         {"modem_health": {"a": {"state": "lost", "state_since_s": since, "recovery_steps": 6, "sickness": None}}}
     )
     assert line == f"path a: its modem is lost, for {said}, 6 recovery steps did not help"
+
+
+def test_the_record_of_a_sim_keeps_the_schema_with_and_without_a_plan() -> None:
+    told = sim(november(400_000_000)).record(S)
+    assert told.fields["plan_bytes"] == 10 * 10**9
+    assert told.fields["whole_period"] is True
+    assert 4 * 86400 < float(told.fields["used_up_in_s"]) < 6 * 86400
+    bare = Sim(PathConfig("b", None, "w", None, None, None, MODEM), None, sim({}).told, 0, NOON)
+    assert "plan_bytes" not in bare.record(S).fields
+    assert bare.over() is False
+    assert bare.status()["plan_bytes"] is None

@@ -1,16 +1,22 @@
 """One round over a machine's files: what a Pi tells, what another machine tells, and that one source's failure stops no other."""
 
+import contextlib
 import logging
 import os
+import struct
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pi_tree import plant
 
+from tandem.app.health import boots, firmware, memory, software, storage, temperatures
 from tandem.app.health.boots import count_boot
 from tandem.app.health.machine_state import MachineState
 from tandem.app.health.roots import Roots
 from tandem.app.health.supply import Supply
+from tandem.app.health.throttled import NAMES, of_bits, of_text
 from tandem.schema.record import Record
 
 
@@ -76,19 +82,6 @@ def test_a_machine_that_is_no_pi_has_no_bits_and_no_wear(tmp_path: Path) -> None
     Record.make("health", {}, told, 1)
 
 
-def test_this_very_machine_is_read(tmp_path: Path) -> None:
-    machine = MachineState(Roots(), tmp_path, 1)
-    told = machine.fields()
-    Record.make("health", {}, told, 1)
-    assert isinstance(told["uptime_s"], float)
-    assert told["memory_available_bytes"] > 1_000_000  # type: ignore[operator]
-    for device, fields in machine.cards().items():
-        Record.make("card", {"device": device}, fields, 1)
-    for value in machine.temperatures().values():
-        Record.make("temperature", {"sensor": "x"}, {"temperature_degc": value}, 1)
-    Record.make("software", {}, machine.software(), 1)
-
-
 def test_a_source_that_says_nonsense_stops_no_other_and_is_told_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -141,29 +134,116 @@ def told_by(roots: Roots) -> dict[str, bool | None]:
     return supply.told(supply.bits())
 
 
-def test_where_only_the_kernels_sensor_is_the_supply_alone_is_told(tmp_path: Path) -> None:
+def test_of_the_supply_is_told_what_there_is_to_ask(tmp_path: Path) -> None:
     roots = plant("pi4", tmp_path)
+    # /dev/null takes no such ioctl: ENOTTY, as where ``vcio`` is something else; it is asked once and then left.
+    other = Roots(sys=roots.sys, proc=roots.proc, etc=roots.etc, vcio=Path(os.devnull))
+    assert told_by(other)["undervoltage_since_boot"] is True
     (roots.sys / "devices/platform/soc/soc:firmware/get_throttled").unlink()
-    assert told_by(roots) == {"undervoltage": False, "undervoltage_since_boot": False}
+    assert told_by(roots) == {"undervoltage": False, "undervoltage_since_boot": False}, "the kernel's sensor alone"
 
 
-def test_a_device_that_is_not_the_firmwares_is_asked_once_and_then_left(tmp_path: Path) -> None:
-    """/dev/null takes no such ioctl: ENOTTY, as where ``vcio`` is something else."""
-    roots = plant("pi4", tmp_path)
-    supply = Supply(Roots(sys=roots.sys, proc=roots.proc, etc=roots.etc, vcio=Path(os.devnull)))
-    assert supply.told(supply.bits())["undervoltage_since_boot"] is True
-
-
-def test_boots_are_counted_once_each_and_a_broken_count_begins_anew(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_boots_are_counted_once_each_whatever_the_disk_does(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert [count_boot(tmp_path, boot) for boot in ("one", "one", "two", "two", "three")] == [1, 1, 2, 2, 3]
     (tmp_path / "boot-count.json").write_bytes(b"\0" * 4096)
-    assert count_boot(tmp_path, "four") == 1
+    assert [count_boot(tmp_path, boot) for boot in ("four", "five")] == [1, 2]
     assert "counted anew" in caplog.text
-    assert count_boot(tmp_path, "five") == 2
-
-
-def test_a_full_disk_counts_the_boot_all_the_same(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert count_boot(tmp_path / "gone", "one") == 1
     assert "counted again" in caplog.text
+
+
+# --- parsers of what kernel and firmware tell: the documented forms are taken, any other text is refused, none passes for a number
+
+
+@pytest.mark.parametrize(
+    ("text", "now", "since"),
+    [
+        ("throttled=0x0", set(), set()),
+        ("0", set(), set()),
+        ("throttled=0x50005", {"undervoltage", "throttled"}, {"undervoltage", "throttled"}),
+        ("50000", set(), {"undervoltage", "throttled"}),
+        ("e0008", {"soft_temperature_limit"}, {"frequency_capped", "throttled", "soft_temperature_limit"}),
+    ],
+)
+def test_the_firmwares_bits_have_their_documented_meaning(text: str, now: set[str], since: set[str]) -> None:
+    assert (of_text(text).now, of_text(text).since) == (now, since)
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_every_value_of_the_bits_is_read_the_same_in_both_forms(bits: int) -> None:
+    assert of_text(f"throttled=0x{bits:x}") == of_text(f"{bits:x}") == of_bits(bits)
+    assert of_bits(bits).now == {NAMES[n] for n in range(4) if bits & 1 << n}
+
+
+def test_what_is_no_answer_of_the_firmware_is_refused() -> None:
+    for text in ("", "throttled=", "0x", "error=1 error_msg=Command not registered", "1FFFFFFFF", "-1", "٣"):
+        with pytest.raises(ValueError, match="no answer"):
+            of_text(text)
+
+
+def test_a_message_to_the_firmware_is_as_documented() -> None:
+    """Buffer of the mailbox property interface: 28 bytes for one tag with four of value."""
+    assert struct.unpack("=7I", firmware.message(firmware.REVISION, b"", 4)) == (28, 0, 1, 4, 0, 0, 0)
+    sent = firmware.message(firmware.COMMAND, b"\0\0\0\0get_throttled", firmware.ROOM)
+    assert struct.unpack_from("=6I", sent) == (24 + 1024, 0, 0x30080, 1024, 0, 0)
+    assert sent[24:38] == b"get_throttled\0"
+    assert sent[-4:] == b"\0\0\0\0"
+
+
+def answered(value: bytes, room: int = 1024, status: int = 0x8000_0000, tag: int = firmware.COMMAND) -> bytes:
+    return struct.pack("=5I", 24 + room, status, tag, room, 0x8000_0000) + value.ljust(room, b"\0") + bytes(4)
+
+
+def test_an_answer_of_the_firmware_is_read() -> None:
+    value = firmware.value_of(answered(b"\0\0\0\0throttled=0x50005\0rest"), firmware.COMMAND, 1024)
+    assert firmware.text_in(value) == "throttled=0x50005"
+    with pytest.raises(ValueError, match="refuses"):
+        firmware.value_of(answered(b"", status=0x8000_0001), firmware.COMMAND, 1024)
+    with pytest.raises(ValueError, match="error 1"):
+        firmware.text_in(b"\1\0\0\0error")
+
+
+@given(st.binary(max_size=1100), st.binary(max_size=1024))
+def test_any_bytes_are_an_answer_and_any_value_a_text_or_are_refused(answer: bytes, value: bytes) -> None:
+    with contextlib.suppress(ValueError):
+        assert firmware.text_in(firmware.value_of(answer, firmware.COMMAND, 1024)).isascii()
+    with contextlib.suppress(ValueError):
+        assert "\0" not in firmware.text_in(value.ljust(1024, b"\0"))
+
+
+def test_units_of_the_kernel_and_what_it_does_not_know() -> None:
+    told = {"47712": 47.712, "-5000": -5.0, "-273150": None, "2147483647": None}
+    assert {text: temperatures.degrees(text) for text in told} == told, "millidegrees, impossible ones absent"
+    with pytest.raises(ValueError, match="no temperature"):
+        temperatures.degrees("47.7 C")
+    assert (storage.codes("0x02 0x0a", 2), storage.codes(None, 2)) == ((2, 10), None)
+    used = {0: None, 1: 10, 10: 100, 11: 110, 12: None, 255: None}
+    assert {code: storage.used_percent(code) for code in used} == used, "tenths, undefined codes tell none"
+    for wrong in ("0x02", "0x02 0x0a 0x01", "2 10", "", "0x1ff 0x01"):
+        with pytest.raises(ValueError, match="is not 2 codes"):
+            storage.codes(wrong, 2)
+    assert storage.moved_bytes("1 0 10 0 2 0 20 0 0 0 0") == (5120, 10240), "sectors of 512 bytes"
+    with pytest.raises(ValueError, match="no block device's stat"):
+        storage.moved_bytes("1 2 3")
+    name = "Debian GNU/Linux 12 (bookworm)"
+    names = {f'NAME="x"\nPRETTY_NAME="{name}"\n': name, "PRETTY_NAME=Alpine\n": "Alpine", "NAME=x\n": None}
+    assert {text: software.pretty_name(text) for text in names} == names
+
+
+PARSERS = [
+    of_text, temperatures.degrees, storage.moved_bytes, lambda text: storage.codes(text, 1), memory.available_bytes,
+    memory.load_1min, memory.uptime_s, boots.parse,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("parser", PARSERS)
+@given(text=st.one_of(st.text(max_size=80), st.from_regex(r"\A[0-9a-fx .:=\n-]{0,60}\Z")))
+def test_any_text_is_read_or_refused_with_a_value_error(parser, text: str) -> None:
+    with contextlib.suppress(ValueError, RecursionError):
+        parser(text)
+
+
+@given(st.text(max_size=200))
+def test_any_text_of_os_release_gives_a_printable_name_or_none(text: str) -> None:
+    name = software.pretty_name(text)
+    assert name is None or (name.isprintable() and name)

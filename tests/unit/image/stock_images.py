@@ -4,8 +4,6 @@ The contents are what pi-gen, raspberrypi-sys-mods and userconf-pi put there. Ma
 (sfdisk, mkfs.fat, mke2fs), none of which ``tandem-image`` uses, so that a mistake in its own table cannot cancel itself.
 """
 
-from __future__ import annotations
-
 import lzma
 import shutil
 import subprocess

@@ -75,12 +75,6 @@ def test_cloud_init_finds_the_start_and_knows_no_other_user(programs, seed, tmp_
     assert (shell, option, "/boot/firmware/firstrun.sh" in line) == ("sh", "-c", True)
 
 
-def test_user_data_is_what_cloud_inits_schema_allows(programs, seed):
-    checked = _python(programs, "-m", "cloudinit.cmd.main", "schema", "--config-file", str(seed / "user-data"))
-    assert checked.returncode == 0, checked.stdout + checked.stderr
-    assert "Valid" in checked.stdout + checked.stderr
-
-
 @pytest.mark.parametrize(("script", "restarts"), [(None, False), ("exit 1", False), ("exit 0", True)])
 def test_the_machine_starts_again_when_the_first_start_is_done_and_not_else(tmp_path, monkeypatch, script, restarts):
     """The line itself, with the script's place changed; systemctl and sleep note what they are asked."""

@@ -22,7 +22,7 @@ def places(tmp_path):
     return tmp_path / "here/server.toml", tmp_path / "etc.toml"
 
 
-def test_the_nearest_file_is_taken(tmp_path, places):
+def test_the_nearest_file_is_taken_and_what_the_environment_names_is_not_passed_over(tmp_path, places):
     with pytest.raises(ConfigError, match=r"neither .*here/server.toml nor .*etc.toml is there; mend: .*--config"):
         config_file(None, {}, places)
     for place, environment in ((places[1], {}), (places[0], {}), (tmp_path / "told.toml", "told.toml")):
@@ -31,6 +31,9 @@ def test_the_nearest_file_is_taken(tmp_path, places):
         assert config_file(None, variable, places) == place
     assert config_file(tmp_path / "named", {VARIABLE: str(tmp_path / "told.toml")}, places) == tmp_path / "named"
     assert config_file(None, {VARIABLE: ""}, places) == places[0]
+    places[0].write_text("")
+    with pytest.raises(ConfigError, match=rf"gone.toml: no such file, says {VARIABLE}; mend"):
+        config_file(None, {VARIABLE: str(tmp_path / "gone.toml")}, places)
 
 
 def test_a_folder_that_one_may_not_look_into_is_passed_over_and_a_whole_path_there_is_not(tmp_path, monkeypatch):
@@ -40,12 +43,6 @@ def test_a_folder_that_one_may_not_look_into_is_passed_over_and_a_whole_path_the
     meant = tmp_path / "etc.toml"
     monkeypatch.setattr(Path, "is_file", refused)
     assert config_file(None, {}, (Path("server.toml"), meant)) == meant
-
-
-def test_what_the_environment_names_is_not_passed_over(tmp_path, places):
-    places[0].write_text("")
-    with pytest.raises(ConfigError, match=rf"gone.toml: no such file, says {VARIABLE}; mend"):
-        config_file(None, {VARIABLE: str(tmp_path / "gone.toml")}, places)
 
 
 def test_the_commands_work_as_they_are_written(tmp_path, monkeypatch):

@@ -6,6 +6,7 @@ import os
 import subprocess
 
 import pytest
+from hostile import any_json
 from hypothesis import given
 from hypothesis import strategies as st
 from serve_on_loopback import command, whole_server
@@ -132,8 +133,9 @@ def test_a_hub_without_its_key_uses_no_code_up(hub, host_key):
     assert enrol(hub, asked)[0] == 200
 
 
-def test_the_invitation_as_json_and_as_a_file(hub, tmp_path):
-    status, out, err = command("probe", "invite", "probe-1", "--config", hub.folder / "server.toml", "--json")
+def test_the_invitation_as_json_and_as_a_file_and_a_time_that_is_none(hub, tmp_path):
+    invited = ("probe", "invite", "probe-1", "--config", hub.folder / "server.toml")
+    status, out, err = command(*invited, "--json")
     made = json.loads(out)
     hub.secrets.append(made["code"])
     assert (status, made["probe"], sorted(made)) == (0, "probe-1", ["address", "code", "expires", "probe"])
@@ -141,6 +143,9 @@ def test_the_invitation_as_json_and_as_a_file(hub, tmp_path):
     assert invite(hub, "probe-10", "--code-file", tmp_path / "code")[0] == ""
     assert (tmp_path / "code").read_text().startswith("invite_")
     assert (tmp_path / "code").stat().st_mode & 0o777 == 0o600
+    for hours in ("0", "-1", "nan", "721", "x"):
+        with pytest.raises(SystemExit, match="2"):
+            command(*invited, "--hours", hours)
 
 
 def test_who_was_invited_and_has_not_come_is_listed(hub):
@@ -155,12 +160,6 @@ def test_who_was_invited_and_has_not_come_is_listed(hub):
     assert (rows["probe-31"]["state"], rows["probe-31"]["enrolled"]) == ("invited", None)
     assert rows["probe-31"]["address"].startswith("10.87.0.")
     assert rows["probe-1"]["name"] == "probe-1"
-
-
-def test_a_time_that_is_none_is_refused(hub):
-    for hours in ("0", "-1", "nan", "721", "x"):
-        with pytest.raises(SystemExit, match="2"):
-            command("probe", "invite", "probe-1", "--config", hub.folder / "server.toml", "--hours", hours)
 
 
 def test_what_is_no_enrolment_is_refused(hub):
@@ -180,11 +179,7 @@ def test_what_is_no_enrolment_is_refused(hub):
     assert hub.https(hub.gateway_port, "POST", "/v1/enrol", b" " * 40_000, token="")[0] == 413
 
 
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
-    max_leaves=8,
-)
+json_values = any_json()
 named = st.fixed_dictionaries(
     {},
     optional={

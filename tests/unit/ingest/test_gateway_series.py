@@ -5,6 +5,7 @@ import time
 from array import array
 
 import pytest
+from fake_database import FakeDatabase
 from hypothesis import given
 from hypothesis import strategies as st
 from serve_on_loopback import Server, await_ready, command, end, lay_out, start
@@ -91,21 +92,8 @@ def test_what_two_processes_counted_adds_up(server):
         assert max(row[5] for row in rows.values()) == 1
 
 
-class Away:
-    """Takes nothing while ``away``."""
-
-    def __init__(self):
-        self.away, self.lines = False, []
-
-    def write(self, lines):
-        if self.away:
-            raise StoreDown("away")
-        self.lines += lines
-        return []
-
-
 def test_a_minute_that_the_database_did_not_take_comes_later(monkeypatch):
-    store, meter = Away(), Meter()
+    store, meter = FakeDatabase(), Meter()
     series = GatewaySeries(store, meter, 1)
     meter.answered("probe-1", 200, 7)
     store.away = True
@@ -135,29 +123,7 @@ def test_a_minute_that_the_database_did_not_take_comes_later(monkeypatch):
     assert len(store.lines) - before == 2  # the newest
 
 
-class Faulty(Away):
-    """A fault that nobody thought of, once."""
-
-    def __init__(self):
-        super().__init__()
-        self.failed = threading.Event()
-
-    def write(self, lines):
-        if not self.failed.is_set():
-            self.failed.set()
-            raise KeyError("nobody thought of it")
-        return super().write(lines)
-
-
-def test_a_fault_ends_one_minute_and_not_the_series():
-    store, meter = Faulty(), Meter()
-    meter.answered("probe-1", 200, 7)
-    with GatewaySeries(store, meter, 1, period_s=1):
-        assert store.failed.wait(60)
-    assert any(line.startswith("gateway,") for line in store.lines)
-
-
-def test_a_fault_ends_one_round_and_not_the_roll_ups_or_the_derived_series(tmp_path, monkeypatch):
+def test_a_fault_that_nobody_thought_of_ends_one_round_and_not_the_series(tmp_path, monkeypatch):
     monkeypatch.setattr(derived, "PERIOD_S", 0.01)
 
     def faulty(again):
@@ -174,6 +140,7 @@ def test_a_fault_ends_one_round_and_not_the_roll_ups_or_the_derived_series(tmp_p
         for series, turn in (
             (RollingSeries(registry, store, Kept(), settle_s=0.03), "_round"),
             (derived.DerivedSeries(registry, store), "turn"),
+            (GatewaySeries(FakeDatabase(), Meter(), 1, period_s=1), "write"),
         ):
             again = threading.Event()
             monkeypatch.setattr(series, turn, faulty(again))
@@ -182,7 +149,7 @@ def test_a_fault_ends_one_round_and_not_the_roll_ups_or_the_derived_series(tmp_p
 
 
 def test_hours_that_get_their_points_late_are_told():
-    store, meter, told = Away(), Meter(), []
+    store, meter, told = FakeDatabase(), Meter(), []
     series = GatewaySeries(store, meter, 1, late=lambda hours, _: told.append(hours))
     for probe in ("probe-1", "probe 2"):
         meter.answered(probe, 200, 7)
@@ -196,7 +163,7 @@ def test_hours_that_get_their_points_late_are_told():
 
 
 def test_two_starts_of_a_process_in_one_minute_leave_two_points():
-    store = Away()
+    store = FakeDatabase()
     for _ in range(2):
         meter = Meter()
         meter.answered("probe-1", 503, 0)

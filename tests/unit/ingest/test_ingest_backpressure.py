@@ -2,38 +2,15 @@
 
 import asyncio
 import json
-import threading
 import time
 
 import pytest
+from fake_database import FakeDatabase
 
 from tandem_server.cli.configuration import load
 from tandem_server.cli.trace_stores import trace_desk
 from tandem_server.ingest.gateway import Gateway, GatewayLimits
 from tandem_server.registry import Registry
-
-
-class Slow:
-    """A database that takes nothing until it is let."""
-
-    url = ""
-
-    def __init__(self):
-        self.let, self.stored = threading.Event(), []
-
-    def ping(self):
-        return ""
-
-    def write(self, lines, **_):
-        self.let.wait()
-        self.stored += lines
-        return []
-
-    def query(self, influxql, params=None):
-        raise NotImplementedError
-
-    def close(self):
-        pass
 
 
 @pytest.fixture
@@ -78,7 +55,8 @@ async def post(app, token, chunks, headers=()):
 
 
 def test_bytes_in_flight_are_bounded_and_nothing_told_200_is_missing(registry, traces):
-    token, database = registry.probes.add("probe-1"), Slow()
+    token, database = registry.probes.add("probe-1"), FakeDatabase()
+    database.let.clear()
     gateway = Gateway(registry, database, GatewayLimits(bytes_in_flight=100_000), traces)
     app = gateway.app()
     batches = [lines(f"b{i}", 20) for i in range(200)]
@@ -103,12 +81,11 @@ def test_bytes_in_flight_are_bounded_and_nothing_told_200_is_missing(registry, t
     assert len({int(headers[b"retry-after"]) for _, headers, _ in early}) > 1  # they do not come back as one
     taken = [line for batch, answer in zip(batches, answers, strict=True) if answer[0] == 200 for line in batch]
     assert taken
-    assert sorted(database.stored) == sorted(taken)
+    assert sorted(database.lines) == sorted(taken)
 
 
 def test_a_length_that_is_only_claimed_holds_nothing(registry, traces):
-    token, database = registry.probes.add("probe-1"), Slow()
-    database.let.set()
+    token, database = registry.probes.add("probe-1"), FakeDatabase()
     gateway = Gateway(registry, database, GatewayLimits(bytes_in_flight=100_000), traces)
     app = gateway.app()
 

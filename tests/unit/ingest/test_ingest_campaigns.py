@@ -81,11 +81,16 @@ def test_pushed_asked_for_told_and_done(kit, own):
     assert told.split() == ["probe-1", "done", "1", "1", "0", "-", one.id]
 
 
-def test_a_refusal_is_seen_with_its_reason(kit, own):
+def test_a_report_that_is_none_is_refused_and_a_refusal_is_seen_with_its_reason(kit, own):
     (row,) = pushed(kit, own, "--probes", "all")
-    body = json.dumps({"state": "refused", "reason": "own.toml:4: the campaign has 2 paths, this probe has 1"})
-    assert kit.gateway("PUT", f"/v1/campaigns/{row['id']}/state", body)[0] == 200
-    assert state_of(kit, row["id"]) == ("refused", "own.toml:4: the campaign has 2 paths, this probe has 1")
+    place = f"/v1/campaigns/{row['id']}/state"
+    for body in ("", "[]", "{", '{"state": "queued"}', '{"state": NaN}', "[" * 60_000, "\u00ff" * 70_000):
+        status, _, answer = kit.gateway("PUT", place, body.encode())
+        assert (status, list(answer)) == (413 if len(body) > 65_536 else 400, ["error"]), body[:30]
+    assert state_of(kit, row["id"]) == ("queued", None)
+    reason = "own.toml:4: the campaign has 2 paths, this probe has 1"
+    assert kit.gateway("PUT", place, json.dumps({"state": "refused", "reason": reason}))[0] == 200
+    assert state_of(kit, row["id"]) == ("refused", reason)
 
 
 def test_withdrawn_before_and_after_the_probe_has_it(kit, own):
@@ -116,14 +121,6 @@ def test_another_probes_campaigns_are_nobody_elses(kit, own):
     assert kit.gateway("GET", "/v1/campaigns", token=token[:-1])[0] == 401
     command("probe", "revoke", "probe-7", "--config", kit.folder / "server.toml")
     assert "its token is revoked; hint" in campaign(kit, "push", own, "--probes", "probe-7")[2]
-
-
-def test_a_report_that_is_none_is_refused(kit, own):
-    (row,) = pushed(kit, own, "--probes", "all")
-    for body in ("", "[]", "{", '{"state": "queued"}', '{"state": NaN}', "[" * 60_000, "\u00ff" * 70_000):
-        status, _, answer = kit.gateway("PUT", f"/v1/campaigns/{row['id']}/state", body.encode())
-        assert (status, list(answer)) == (413 if len(body) > 65_536 else 400, ["error"]), body[:30]
-    assert state_of(kit, row["id"]) == ("queued", None)
 
 
 @given(st.text(min_size=1, max_size=80).filter(lambda text: "/" not in text))
@@ -173,13 +170,17 @@ def test_a_mistake_is_one_line_with_its_hint(kit, own, monkeypatch):
         assert (status, out, err.count("\n"), reason in err) == (2, "", 1, True), (args, err)
 
 
-def test_the_papers_campaigns_are_found_by_name(kit):
+def test_the_papers_campaigns_are_found_by_name_and_others_by_the_probe(kit, monkeypatch):
     assert campaign_source.shipped() == campaigns.names()
     (row,) = pushed(kit, "chen-sizes", "--probes", "all", "--form", "pilot")
     assert read_text(kit.gateway("GET", f"/v1/campaigns/{row['id']}")[2]) == campaigns.text("chen-sizes")
     assert (row["name"], row["form"]) == ("chen-sizes", "pilot")
     assert "(pilot form)" in campaign(kit, "list")[1]
     campaign(kit, "withdraw", "chen-sizes")
+    monkeypatch.setattr(campaign_source, "shipped", list)
+    (row,) = pushed(kit, "its-own", "--probes", "all", "--path", "any=wlan")
+    assert kit.gateway("GET", f"/v1/campaigns/{row['id']}")[2] == {"format": FORMAT, "id": row["id"], "text": None}
+    campaign(kit, "withdraw", "its-own")
 
 
 def test_push_says_where_progress_is_seen_and_status_how_far_it_is(kit):
@@ -208,10 +209,3 @@ def test_no_probe_is_enrolled(kit, own, tmp_path):
     status, out, err = command("campaign", "push", own, "--probes", "all", "--config", tmp_path / "server.toml")
     assert (status, out) == (2, "")
     assert err == "tandem-server: --probes all: no probe is enrolled; hint: tandem-server probe add NAME\n"
-
-
-def test_where_only_the_schema_is_installed_the_probe_finds_the_name(kit, monkeypatch):
-    monkeypatch.setattr(campaign_source, "shipped", list)
-    (row,) = pushed(kit, "its-own", "--probes", "all", "--path", "any=wlan")
-    assert kit.gateway("GET", f"/v1/campaigns/{row['id']}")[2] == {"format": FORMAT, "id": row["id"], "text": None}
-    campaign(kit, "withdraw", "its-own")

@@ -1,35 +1,18 @@
 """Many requests in one write: each is told of its own lines, and only after they are stored."""
 
 import asyncio
+import sqlite3
 import threading
 
 import pytest
+from fake_database import FakeDatabase
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem_server.ingest.budget import Budget, Busy
 from tandem_server.ingest.group_commit import GroupCommit
+from tandem_server.ingest.late_notes import LATE_S, LateNotes, late_hours
 from tandem_server.store import LinesRefused, Rejected, StoreDown
-
-
-class Writes:
-    """A database that takes what is not bad, and holds its writes back until it is let."""
-
-    def __init__(self):
-        self.stored, self.calls, self.begun, self.let = [], [], threading.Event(), threading.Event()
-        self.down = self.blames = False
-        self.let.set()
-
-    def write(self, lines, **_):
-        self.begun.set()
-        self.let.wait()
-        self.calls.append(list(lines))
-        if self.down:
-            raise StoreDown("away")
-        if any(line == "odd" for line in lines):
-            raise LinesRefused("says not which")
-        self.stored += [line for line in lines if not line.startswith("bad")]
-        return [Rejected(i, f"why {line}") for i, line in enumerate(lines) if line.startswith("bad")]
 
 
 def together(commit, requests):
@@ -45,25 +28,38 @@ LINES = st.lists(st.sampled_from(["good-1", "good-2", "bad-1", "bad-2"]), max_si
 
 @given(st.lists(LINES, max_size=12), st.integers(1, 60))
 def test_each_is_told_of_its_own_lines(requests, most_bytes):
-    database = Writes()
+    database = FakeDatabase()
     answers = together(GroupCommit(database.write, wait_s=0.0, most_bytes=most_bytes), requests)
     for lines, rejected in zip(requests, answers, strict=True):
         assert [(one.index, one.reason) for one in rejected] == [
             (i, f"why {x}") for i, x in enumerate(lines) if x[0] == "b"
         ]
-    assert sorted(database.stored) == sorted(x for lines in requests for x in lines if x[0] == "g")
+    assert sorted(database.lines) == sorted(x for lines in requests for x in lines if x[0] == "g")
     for call in database.calls:
         assert sum(map(len, call)) <= most_bytes or call in requests
 
 
-def test_they_go_together():
-    database = Writes()
+def test_requests_go_together_and_one_that_the_database_blames_costs_the_others_nothing():
+    database = FakeDatabase()
     assert together(GroupCommit(database.write), [["a"], ["b"], ["c"]]) == [[], [], []]
     assert database.calls == [["a", "b", "c"]]
+    database = FakeDatabase()
+    answers = together(GroupCommit(database.write), [["a"], ["b", "odd"], ["c", "bad"]])
+    assert answers[0] == []
+    assert isinstance(answers[1], LinesRefused)
+    assert answers[2] == [Rejected(1, "why bad")]
+    assert sorted(database.lines) == ["a", "c"]
+    database = FakeDatabase()
+    database.away = True
+    commit = GroupCommit(database.write, most_bytes=2)
+    assert all(isinstance(one, StoreDown) for one in together(commit, [["a"], ["b"], ["c"], ["d"]]))
+    database.away = False
+    assert together(commit, [["a"], ["b"], ["c"], ["d"]]) == [[], [], [], []]
+    assert sorted(database.lines) == ["a", "b", "c", "d"]
 
 
 def test_nobody_is_told_before_the_write_has_ended():
-    database = Writes()
+    database = FakeDatabase()
     database.let.clear()
 
     async def run():
@@ -81,25 +77,6 @@ def test_nobody_is_told_before_the_write_has_ended():
     assert database.calls == [["a"], ["b"]]
 
 
-def test_lines_of_one_that_the_database_blames_without_a_name_cost_the_others_nothing():
-    database = Writes()
-    answers = together(GroupCommit(database.write), [["a"], ["b", "odd"], ["c", "bad"]])
-    assert answers[0] == []
-    assert isinstance(answers[1], LinesRefused)
-    assert answers[2] == [Rejected(1, "why bad")]
-    assert sorted(database.stored) == ["a", "c"]
-
-
-def test_while_the_database_is_away_all_are_told_and_later_all_are_stored():
-    database = Writes()
-    database.down = True
-    commit = GroupCommit(database.write, most_bytes=2)
-    assert all(isinstance(one, StoreDown) for one in together(commit, [["a"], ["b"], ["c"], ["d"]]))
-    database.down = False
-    assert together(commit, [["a"], ["b"], ["c"], ["d"]]) == [[], [], [], []]
-    assert sorted(database.stored) == ["a", "b", "c", "d"]
-
-
 def test_a_budget_is_never_exceeded_and_always_given_back():
     budget = Budget(100)
     with budget.share() as one, budget.share() as two:
@@ -109,3 +86,89 @@ def test_a_budget_is_never_exceeded_and_always_given_back():
             one.take(1)
         assert budget.held == 100
     assert budget.held == 0
+
+
+S = 10**9
+NOW = 1_700_003_700 * S  # a hundred seconds into an hour
+names = st.sampled_from(["radio", "position", "subflow", "phase", "usage"])
+ages_ns = st.integers(-600 * S, 5 * 365 * 86_400 * S)
+
+
+@given(st.lists(st.tuples(names, ages_ns), max_size=30))
+def test_the_hours_of_late_lines_and_of_no_others(made):
+    lines = [f'{name},boot=b,probe=p-1 seq=1i,detail="a, b {NOW}" {NOW - age}' for name, age in made]
+    expected = {
+        ("p-1", name, (NOW - age) // S // 3600 * 3600)
+        for name, age in made
+        if NOW - age < NOW - LATE_S * S and name != "phase"
+    }
+    assert late_hours("p-1", lines, NOW) == expected
+
+
+def radio(utc_ns):
+    return f"radio,boot=b,probe=p1 seq=1i {utc_ns}"
+
+
+class Disk:
+    """Stands for the registry's table: keeps what was written, each call by itself."""
+
+    def __init__(self):
+        self.calls, self.fails, self.go = [], False, threading.Event()
+        self.go.set()
+
+    def note(self, hours, _now):
+        self.go.wait()
+        if self.fails:
+            raise sqlite3.OperationalError("disk I/O error")
+        self.calls.append(hours)
+
+
+OLD = 1_700_000_000 * S
+
+
+def test_a_note_is_written_before_it_is_told_and_not_again_at_once():
+    async def go():
+        disk = Disk()
+        notes = LateNotes(disk.note)
+        await notes.note("p1", [radio(OLD), radio(OLD + 1)])
+        assert disk.calls == [{("p1", "radio", OLD // S // 3600 * 3600)}]
+        await notes.note("p1", [radio(OLD + 2)])
+        assert len(disk.calls) == 1
+        await notes.note("p2", [radio(OLD)])
+        await notes.note("p1", [radio(OLD - 7200 * S)])
+        assert len(disk.calls) == 3
+
+    asyncio.run(go())
+
+
+def test_what_comes_while_one_is_written_goes_together_in_the_next():
+    async def go():
+        disk = Disk()
+        notes = LateNotes(disk.note)
+        disk.go.clear()
+        first = asyncio.create_task(notes.note("p0", [radio(OLD)]))
+        await asyncio.sleep(0)
+        others = [asyncio.create_task(notes.note(f"p{n}", [radio(OLD)])) for n in range(1, 6)]
+        while len(notes._waiting) < 5:
+            await asyncio.sleep(0)
+        assert not any(one.done() for one in (first, *others))
+        disk.go.set()
+        await asyncio.gather(first, *others)
+        assert sum(map(len, disk.calls)) == 6
+        assert len(disk.calls) <= 2
+
+    asyncio.run(go())
+
+
+def test_a_note_that_fails_is_told_and_written_the_next_time():
+    async def go():
+        disk = Disk()
+        notes = LateNotes(disk.note)
+        disk.fails = True
+        with pytest.raises(sqlite3.OperationalError):
+            await notes.note("p1", [radio(OLD)])
+        disk.fails = False
+        await notes.note("p1", [radio(OLD)])
+        assert len(disk.calls) == 1
+
+    asyncio.run(go())

@@ -1,7 +1,5 @@
 """What a silent probe said last: out of a real database, and what is made of it."""
 
-from __future__ import annotations
-
 import json
 import time
 from typing import Any

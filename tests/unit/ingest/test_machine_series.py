@@ -4,6 +4,7 @@ import os
 import time
 from pathlib import Path
 
+from fake_database import FakeDatabase
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -22,18 +23,6 @@ from tandem_server.ingest.machine import (
 )
 from tandem_server.ingest.machine_series import MachineSeries
 from tandem_server.registry import Registry
-
-
-class Kept:
-    def __init__(self):
-        self.lines = []
-
-    def ping(self):
-        return "1.6.7"
-
-    def write(self, lines):
-        self.lines += lines
-        return []
 
 
 @given(st.text())
@@ -75,7 +64,7 @@ def test_every_minute_the_machine_and_its_disks(tmp_path):
     config = load(tmp_path / "server.toml")
     assert set(places_of(config)) == set(SERVER_PLACES)
     (tmp_path / "traces").mkdir()
-    store = Kept()
+    store = FakeDatabase()
     with Registry(config.registry.file) as registry:
         registry.probes.add("probe-1")
         registry.probes.add("probe-2")

@@ -2,7 +2,6 @@
 
 import configparser
 import re
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -73,21 +72,6 @@ def test_what_was_not_looked_up_is_no_clean_bill():
     assert audit.advisories(told) == (["c 2: X-1"], ["b: not found"])
     for nothing in ("", "[]", "{}", "Traceback"):
         assert audit.advisories(nothing)[1]
-
-
-def test_holes_are_looked_for_in_every_crate(monkeypatch):
-    asked = []
-
-    def run(command, cwd, **_):
-        asked.append(cwd)
-        return subprocess.CompletedProcess(command, 1, "a hole", "")
-
-    monkeypatch.setattr(audit.shutil, "which", lambda program: program if program == "cargo-audit" else None)
-    monkeypatch.setattr(audit.subprocess, "run", run)
-    faults, unasked = audit.known_holes()
-    assert [f"{crate.relative_to(REPOSITORY)}" for crate in asked] == ["firmware/bench/link", "server/trace-core"]
-    assert faults == [f"cargo-audit in {crate}: a hole" for crate in ("firmware/bench/link", "server/trace-core")]
-    assert ["pip-audit" in one for one in unasked] == [True]
 
 
 def test_what_the_server_requires_it_uses_and_whose_inside_it_uses_stays_as_it_is():

@@ -1,7 +1,5 @@
 """The tables of docs/silent-kit.md know every line and state there is."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

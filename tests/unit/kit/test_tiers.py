@@ -1,7 +1,5 @@
 """The tiers of ``./kit test``, in a small checkout of their own whose checks are programs that do nothing."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

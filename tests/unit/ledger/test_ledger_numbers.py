@@ -44,14 +44,6 @@ def test_numbers_that_come_in_parts_are_the_same_as_all_at_once(parts, first, la
     assert found.missing(first, last) == ranges_missing(every, first, last)
 
 
-def test_a_long_spool_without_gaps_is_held_as_one_range():
-    found = Found()
-    for n in range(0, 1000, 100):
-        for third in range(3):  # as measurements have them
-            found.add(np.arange(n + third, n + 100, 3))
-    assert (len(found), len(found._starts)) == (1000, 1)
-
-
 @given(st.lists(st.sampled_from(["arrived", "rejected", "dropped", "lost", "waiting"]), max_size=60))
 def test_made_is_the_sum_of_what_became_of_it(fates):
     """Fates of numbers 1, 2, …; what waits is above ``settled`` (or nothing is there)."""

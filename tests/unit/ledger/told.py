@@ -1,7 +1,5 @@
 """Probes that tell of runs: records as a gateway stores them, manifests as it enters them."""
 
-from __future__ import annotations
-
 import hashlib
 import time
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What holds for the fused detector whatever the polls are."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 
@@ -141,34 +139,34 @@ def test_a_second_quiet_modem_ends_movement_in_half_the_time() -> None:
     assert (alone[1][0] - both[1][0], both[1][1]) == (8 * SECOND, "mobility_stop")
 
 
-def test_one_new_cell_starts_nothing_two_do_and_known_ones_are_nothing() -> None:
-    def visits(*cells: int) -> list[Record]:
-        return [r for i, cell in enumerate(cells) for r in quiet("a", range(10 * i, 10 * i + 10), cell)]
-
-    drains_slowly = FusedSettings(quiet_per_s=0.05)
-    assert run(visits(1, 2, 2, 2), drains_slowly)[1] == []
-    assert run(visits(1, 2, 1, 2, 1, 2, 1, 2), drains_slowly)[1] == []
-    assert [kind for _, kind in run(visits(1, 2, 3), drains_slowly)[1]] == ["mobility_start"]
+def visits(*cells: int) -> list[Record]:
+    return [r for i, cell in enumerate(cells) for r in quiet("a", range(10 * i, 10 * i + 10), cell)]
 
 
-def test_a_standing_modem_between_two_cells_of_different_level_stays_still() -> None:
-    records = [radio("a", s, -80.0 - 12 * (s // 3 % 2), s // 3 % 2) for s in range(300)]
-    assert run(records, FusedSettings())[1] == []
+def alternate(rats: tuple[str, str], names: tuple[str, str]) -> list[Record]:
+    return [radio("a", s, -70.0 - 20 * (s % 2), rat=rats[s % 2], name=names[s % 2]) for s in range(30)]
 
 
-def test_a_5g_carrier_that_comes_and_goes_does_not_empty_the_window_but_3g_is_another_level() -> None:
-    def alternate(rats: tuple[str, str], names: tuple[str, str]) -> list[Record]:
-        return [radio("a", s, -70.0 - 20 * (s % 2), rat=rats[s % 2], name=names[s % 2]) for s in range(30)]
+SLOW = FusedSettings(quiet_per_s=0.05)
+STALE = [Record.make("radio", r.tags, {**r.fields, "stale": True}, r.monotonic_ns) for r in lively("a", range(60))]
+STARTS: dict[str, tuple[list[Record], FusedSettings, bool]] = {
+    "one new cell": (visits(1, 2, 2, 2), SLOW, False),
+    "known cells": (visits(1, 2, 1, 2, 1, 2, 1, 2), SLOW, False),
+    "two new cells": (visits(1, 2, 3), SLOW, True),
+    "standing between two cells of different level": (
+        [radio("a", s, -80.0 - 12 * (s // 3 % 2), s // 3 % 2) for s in range(300)], FusedSettings(), False,
+    ),
+    "a 5G carrier that comes and goes": (alternate(("LTE", "NR-NSA"), ("rsrp_dbm", "rsrp_dbm")), SETTINGS, True),
+    "3G is another level": (alternate(("LTE", "WCDMA"), ("rsrp_dbm", "rscp_dbm")), SETTINGS, False),
+    "stale polls": (STALE, SETTINGS, False),
+}  # fmt: skip
 
-    assert run(alternate(("LTE", "NR-NSA"), ("rsrp_dbm", "rsrp_dbm")))[1] != []
-    assert run(alternate(("LTE", "WCDMA"), ("rsrp_dbm", "rscp_dbm")))[1] == []
 
-
-def test_stale_polls_say_nothing() -> None:
-    records = [
-        Record.make("radio", r.tags, {**r.fields, "stale": True}, r.monotonic_ns) for r in lively("a", range(60))
-    ]
-    assert run(records)[1] == []
+def test_what_starts_a_movement_and_what_does_not() -> None:
+    found = {
+        name: [kind for _, kind in run(records, settings)[1]][:1] for name, (records, settings, _) in STARTS.items()
+    }
+    assert found == {name: ["mobility_start"] * starts for name, (_, _, starts) in STARTS.items()}
 
 
 def test_a_good_speed_decides_against_the_radio() -> None:

@@ -1,7 +1,5 @@
 """Reading logs of G-NetTrack Pro: what is taken, what is refused and how."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -16,38 +14,31 @@ def log(*rows: str, header: str = HEADER) -> bytes:
     return "\n".join([header, *rows, ""]).encode()
 
 
-def one(row: str, header: str = HEADER) -> Second:
-    (second,) = read(log(row, header=header))
-    return second
+ROWS: dict[str, tuple[str, str, float | None, str | None, dict[str, object]]] = {
+    "LTE with a 5G carrier": (
+        HEADER, ROW, 12.0, "NR-NSA",
+        {"rsrp_dbm": -98.0, "rsrq_db": -10.0, "sinr_db": 3.0, "rssi_dbm": -88.0, "tac": 0x9CBA, "eci": 0xA81B0C},
+    ),
+    "3G has RSCP and its own cells": (
+        HEADER, "2019.12.16_07.22.43,12,HSPA+,-78,-6,-,-,D,1,9CBA,838534", 12.0, "WCDMA",
+        {"rscp_dbm": -78.0, "ecno_db": -6.0, "lac": 0x9CBA, "ci": 838534},
+    ),
+    "dashes and Android's largest integers are absent": (
+        HEADER, "2019.12.16_07.22.43,-,LTE,2147483647,-,-,0,-,-,-,-", None, "LTE", {},
+    ),
+    "the cell is made of node and sector where it is not told whole": (
+        HEADER, "2019.12.16_07.22.43,0,LTE,-98,-,-,-,C,A81B,-,-", 0.0, "LTE", {"rsrp_dbm": -98.0, "eci": 0xA81B0C},
+    ),
+    "other spellings, tabs and missing columns": (
+        "Timestamp\tSpeed\tLevel", "2019.12.16_07.22.43\t7\t-101", 7.0, None, {"rsrp_dbm": -101.0},
+    ),
+}  # fmt: skip
 
 
-def test_a_row_of_lte_with_a_5g_carrier() -> None:
-    second = one(ROW)
-    assert (second.speed_km_h, second.rat) == (12.0, "NR-NSA")
-    assert second.fields == {
-        "state": "unknown", "rsrp_dbm": -98.0, "rsrq_db": -10.0, "sinr_db": 3.0, "rssi_dbm": -88.0,
-        "tac": 0x9CBA, "eci": 0xA81B0C,
-    }  # fmt: skip
-
-
-def test_3g_has_rscp_and_its_own_cells() -> None:
-    second = one("2019.12.16_07.22.43,12,HSPA+,-78,-6,-,-,D,1,9CBA,838534")
-    assert second.rat == "WCDMA"
-    assert second.fields == {"state": "unknown", "rscp_dbm": -78.0, "ecno_db": -6.0, "lac": 0x9CBA, "ci": 838534}
-
-
-def test_dashes_and_androids_largest_integers_are_absent() -> None:
-    second = one("2019.12.16_07.22.43,-,LTE,2147483647,-,-,0,-,-,-,-")
-    assert (second.speed_km_h, second.fields) == (None, {"state": "unknown"})
-
-
-def test_the_cell_is_made_of_node_and_sector_where_it_is_not_told_whole() -> None:
-    assert one("2019.12.16_07.22.43,0,LTE,-98,-,-,-,C,A81B,-,-").fields["eci"] == 0xA81B0C
-
-
-def test_other_spellings_tabs_and_missing_columns() -> None:
-    second = one("2019.12.16_07.22.43\t7\t-101", header="Timestamp\tSpeed\tLevel")
-    assert (second.speed_km_h, second.rat, second.fields) == (7.0, None, {"state": "unknown", "rsrp_dbm": -101.0})
+def test_what_a_row_tells() -> None:
+    for name, (header, row, speed, rat, fields) in ROWS.items():
+        (second,) = read(log(row, header=header))
+        assert (second.speed_km_h, second.rat, second.fields) == (speed, rat, {"state": "unknown", **fields}), name
 
 
 def test_rows_are_put_in_order_the_last_of_a_second_counts_and_a_gap_stays() -> None:

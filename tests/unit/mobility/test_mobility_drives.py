@@ -1,7 +1,5 @@
 """Both detectors on drives that were recorded in the field, judged by their own speed column; floors as measured, with a margin."""
 
-from __future__ import annotations
-
 import itertools
 import os
 from pathlib import Path
@@ -10,7 +8,7 @@ import pytest
 
 from tandem.mobility.detectors import Detectors
 from tandem.mobility.gnettrack import Second, read
-from tandem.mobility.replay import play, scored
+from tandem.mobility.replay import scored
 from tandem.mobility.score import Score
 from tandem.mobility.settings import Settings
 
@@ -82,10 +80,3 @@ def test_handovers_are_the_changes_of_the_cell_column(logs: dict[str, list[Secon
         changes = sum(a != b for a, b in itertools.pairwise(cells))
         assert changes - 3 <= found <= changes, name
         assert (found > 0) == name.startswith("drive"), name
-
-
-def test_judging_needs_no_future(logs: dict[str, list[Second]]) -> None:
-    log = logs["drive-video-a"]
-    whole, _ = play([log], Detectors(Settings(detector="fused")))
-    part, _ = play([log[:900]], Detectors(Settings(detector="fused")))
-    assert whole[:900] == part

@@ -1,7 +1,5 @@
 """Modems and sticks that the tests of pollers and channels share."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

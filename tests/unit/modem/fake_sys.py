@@ -4,8 +4,6 @@ Shapes are those of real trees: usb-serial puts ``ttyUSB2/tty/ttyUSB2`` below th
 ``usbmisc/cdc-wdm0`` and ``net/wwan0``; /sys/bus/usb/devices holds links into /sys/devices.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass

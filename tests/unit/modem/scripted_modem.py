@@ -1,7 +1,5 @@
 """A modem for the poller's tests: a pseudo-terminal behind a link, with answers from a table."""
 
-from __future__ import annotations
-
 import os
 import select
 import threading

@@ -1,7 +1,5 @@
 """Pages of HiLink's, ZTE's and Alcatel's web servers: what they tell, why they tell nothing, and what must not be believed."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -30,13 +28,6 @@ def signal(**fields: str) -> Reading:
 
 def goform(model: str = "", **fields: str) -> Reading:
     return zte_decode.decode([page(json.dumps(fields))], Identity("ZTE web", model))
-
-
-def test_the_families_of_pages_are_asked_by_http_and_leave_the_serial_ones_alone() -> None:
-    of_pages = {name for name, driver in drivers().items() if driver.transport == "http"}
-    assert of_pages == {"alcatel", "hilink", "zte_web"}
-    assert not drivers()["huawei"].matches(Identity("Huawei HiLink", "E3372h"))
-    assert not drivers()["zte"].matches(Identity("ZTE web", "MF79U"))
 
 
 @pytest.mark.parametrize(
@@ -70,93 +61,89 @@ def test_any_text_is_a_page_or_none(text: str) -> None:
         driver.decode([page(text)], Identity())
 
 
-@pytest.mark.parametrize(
-    ("code", "name"),
-    [
-        ("125002", "token_missing"),
-        ("100003", "login_needed"),
-        ("113018", "error 113018"),
-        ("", "error"),
-        ("<b/>", "error"),
-    ],
-)
-def test_an_error_page_is_named(code: str, name: str) -> None:
-    assert hilink_decode.fault(page(f"<error><code>{code}</code><message/></error>")) == name
-
-
-def test_a_page_without_a_referer_and_a_login_page_are_named_and_an_answer_is_no_fault() -> None:
+def test_refusals_are_named_and_an_answer_is_no_fault() -> None:
+    codes = {
+        "125002": "token_missing",
+        "100003": "login_needed",
+        "113018": "error 113018",
+        "": "error",
+        "<b/>": "error",
+    }
+    pages = {code: page(f"<error><code>{code}</code><message/></error>") for code in codes}
+    assert {code: hilink_decode.fault(one) for code, one in pages.items()} == codes
     assert hilink_decode.fault(page("<response><mode>7</mode></response>")) is None
     bodies = ('{"network_type":"LTE","lte_rsrp":""}', '{"network_type":"","lte_rsrp":""}', "<html>login</html>", "[1]")
     assert [zte_decode.fault(page(body)) for body in bodies] == [None, "referer_missing", "not_json", "not_json"]
 
 
-@pytest.mark.parametrize(
-    ("text", "dbm"),
-    [("-95dBm", -95.0), ("&gt;=-51dBm", -51.0), ("&lt;=-113 dBm", -113.0), ("-95", -95.0), ("", None), ("--", None)],
-)
-def test_levels_of_hilink_lose_their_unit_and_keep_the_end_of_a_scale(text: str, dbm: float | None) -> None:
-    assert signal(mode="7", rssi=text).rssi_dbm == dbm
+HILINK: list[tuple[dict[str, str], str, object]] = [
+    # levels lose their unit and keep the end of a scale
+    *(
+        ({"mode": "7", "rssi": text}, "rssi_dbm", dbm)
+        for text, dbm in (
+            ("-95dBm", -95.0),
+            ("&gt;=-51dBm", -51.0),
+            ("&lt;=-113 dBm", -113.0),
+            ("-95", -95.0),
+            ("", None),
+            ("--", None),
+        )
+    ),
+    # an area that may be in either base is not known
+    *(
+        ({"mode": "7", "rsrp": "-95dBm", "tac": text}, "tac", tac)
+        for text, tac in (("53281", 53281), ("C3B7", 0xC3B7), ("1019", None), ("0", None), ("", None), ("FFFE", None))
+    ),
+    # a cell that its base station contradicts is not known
+    *(
+        ({"mode": "7", "cell_id": "21890627", "enodeb_id": station}, "eci", eci)
+        for station, eci in (("0085510", 21890627), ("", 21890627), ("85511", None), ("x", 21890627))
+    ),
+    ({"ServiceStatus": "1", "CurrentNetworkType": "19"}, "state", "limited"),
+    ({"ServiceStatus": "0", "CurrentNetworkType": "0"}, "state", "no_service"),
+    ({"ServiceStatus": "2", "CurrentNetworkType": "19"}, "state", "unknown"),
+    # a network that it is not registered with is not taken
+    ({"State": "1", "Numeric": "24491"}, "plmn", None),
+    ({"State": "0", "Numeric": "24491"}, "plmn", "24491"),
+]
+LTE = {"network_type": "LTE", "lte_rsrp": "-95"}
+ZTE: list[tuple[dict[str, str], str, object]] = [
+    # a PCI is read in the base that is known, by the model or the page that names it
+    *(
+        ({**LTE, "lte_pci": text, **model}, "pci", pci)
+        for text, model, pci in (
+            ("77", {"model": "MC801A"}, 0x77),
+            ("77", {"model_name": "U50Pro"}, 0x77),
+            ("77", {"wa_inner_version": "BD_LVWRGBMC801AV1.0.0B09"}, 0x77),
+            ("456", {"model": "MC888"}, 456),
+            *(
+                (text, {"model": "MF79U"}, pci)
+                for text, pci in (("77", None), ("00A", 10), ("456", 456), ("5", 5), ("504", None), ("", None))
+            ),
+        )
+    ),
+    # a cell is hexadecimal unless it cannot be
+    *(
+        ({"network_type": "LTE", "cell_id": text, "enodeb_id": station}, "eci", eci)
+        for text, station, eci in (
+            ("5A2C30B", "", 0x5A2C30B),
+            ("94552843", "", 94552843),
+            ("1212126", "74017", 0x1212126),
+            ("1212126", "4734", 1212126),
+            ("1212126", "1", None),
+            ("", "74017", None),
+        )
+    ),
+    # levels that stand for none are none
+    ({**LTE, "lte_rsrp": "-44"}, "rsrp_dbm", None),
+    ({**LTE, "lte_rsrp": "0"}, "rsrp_dbm", None),
+]
 
 
-@pytest.mark.parametrize(
-    ("text", "tac"), [("53281", 53281), ("C3B7", 0xC3B7), ("1019", None), ("0", None), ("", None), ("FFFE", None)]
-)
-def test_an_area_that_may_be_in_either_base_is_not_known(text: str, tac: int | None) -> None:
-    assert signal(mode="7", rsrp="-95dBm", tac=text).tac == tac
-
-
-@pytest.mark.parametrize(("station", "eci"), [("0085510", 21890627), ("", 21890627), ("85511", None), ("x", 21890627)])
-def test_a_cell_that_its_base_station_contradicts_is_not_known(station: str, eci: int | None) -> None:
-    assert signal(mode="7", cell_id="21890627", enodeb_id=station).eci == eci
-
-
-@pytest.mark.parametrize(
-    ("service", "network", "state"), [("1", "19", "limited"), ("0", "0", "no_service"), ("2", "19", "unknown")]
-)
-def test_the_state_is_the_status_pages(service: str, network: str, state: str) -> None:
-    assert signal(ServiceStatus=service, CurrentNetworkType=network).state == state
-
-
-def test_a_network_that_it_is_not_registered_with_is_not_taken() -> None:
-    assert signal(State="1", Numeric="24491").plmn is None
-    assert signal(State="0", Numeric="24491").plmn == "24491"
-
-
-@pytest.mark.parametrize(
-    ("model", "text", "pci"),
-    [
-        ("MC801A", "77", 0x77),
-        ("MF79U", "77", None),
-        ("MF79U", "00A", 10),
-        ("MF79U", "456", 456),
-        ("MF79U", "5", 5),
-        ("MC888", "456", 456),
-        ("MF79U", "504", None),
-        ("MF79U", "", None),
-    ],
-)
-def test_a_pci_of_zte_is_read_in_the_base_that_is_known(model: str, text: str, pci: int | None) -> None:
-    assert goform(model, network_type="LTE", lte_rsrp="-95", lte_pci=text).pci == pci
-
-
-@pytest.mark.parametrize(
-    ("text", "station", "eci"),
-    [
-        ("5A2C30B", "", 0x5A2C30B),
-        ("94552843", "", 94552843),
-        ("1212126", "74017", 0x1212126),
-        ("1212126", "4734", 1212126),
-        ("1212126", "1", None),
-        ("", "74017", None),
-    ],
-)
-def test_a_cell_of_zte_is_hexadecimal_unless_it_cannot_be(text: str, station: str, eci: int | None) -> None:
-    assert goform(network_type="LTE", cell_id=text, enodeb_id=station).eci == eci
-
-
-def test_a_model_that_its_own_page_names_is_as_one_that_is_known() -> None:
-    for name in ({"model_name": "U50Pro"}, {"wa_inner_version": "BD_LVWRGBMC801AV1.0.0B09"}):
-        assert goform(network_type="LTE", lte_rsrp="-95", lte_pci="77", **name).pci == 0x77
+def test_fields_of_hilink_and_zte() -> None:
+    told = [(fields, name, getattr(signal(**fields), name)) for fields, name, _ in HILINK]
+    assert told == HILINK
+    assert [(fields, name, getattr(goform(**fields), name)) for fields, name, _ in ZTE] == ZTE
 
 
 def test_left_overs_are_not_read() -> None:
@@ -164,10 +151,6 @@ def test_left_overs_are_not_read() -> None:
     assert (standalone.rat, standalone.rsrp_dbm, standalone.eci) == ("NR-SA", -80.0, None)
     lte = goform(network_type="LTE", lte_rsrp="-90", nr5g_rsrp="-80", nr5g_pci="745", Z5g_SINR="5.0")
     assert (lte.nr_rsrp_dbm, lte.nr_pci, lte.nr_sinr_db) == (None, None, None)
-
-
-def test_levels_that_stand_for_none_are_none() -> None:
-    assert [goform(network_type="LTE", lte_rsrp=level).rsrp_dbm for level in ("-44", "0")] == [None, None]
 
 
 def test_bars_are_no_quantity() -> None:

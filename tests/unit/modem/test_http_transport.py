@@ -1,10 +1,6 @@
 """The web channel against a real server on loopback that behaves as the sticks do."""
 
-from __future__ import annotations
-
-import os
 import socket
-import time
 
 import pytest
 from hypothesis import given
@@ -102,11 +98,6 @@ def test_what_is_no_whole_answer_is_none(stick: WebStick, answer: bytes) -> None
         WebChannel(stick.url).ask(SIGNAL_PATH, 60)
 
 
-def test_other_statuses_are_errors_with_their_number(stick: WebStick) -> None:
-    stick.behave = lambda _t, _h: page("<html>not here", status="404 Not Found")
-    assert WebChannel(stick.url).ask(SIGNAL_PATH, 60).final.code == "http_404"
-
-
 def test_a_redirect_is_followed_within_the_stick_and_never_off_it(stick: WebStick) -> None:
     places = {
         "/a": "/b",
@@ -156,17 +147,6 @@ def test_an_interface_that_is_gone_is_a_lost_port_and_loopback_is_reached_over_i
     assert WebChannel(stick.url, "lo").ask(SIGNAL_PATH, 60).final.ok
 
 
-def test_listening_waits_and_ends_when_woken() -> None:
-    wake_fd = os.eventfd(0)
-    channel = WebChannel("http://192.168.8.1", wake_fd=wake_fd)
-    began = time.monotonic()
-    channel.listen(began + 0.05)
-    assert time.monotonic() - began >= 0.05
-    os.eventfd_write(wake_fd, 1)
-    channel.listen(time.monotonic() + 3600)
-    os.close(wake_fd)
-
-
 @pytest.mark.parametrize(
     "url", ["https://192.168.8.1", "http://stick", "http://192.168.8.256", "http://1.2.3.4:0", "http://1.2.3.4/x", ""]
 )
@@ -175,14 +155,13 @@ def test_what_is_no_address_of_a_stick_is_refused(url: str) -> None:
         web_address(url)
 
 
-@pytest.mark.parametrize("command", ["AT+CSQ", "POST /x", "POST x y", "GET x", "GET /a\r\nHost: b", "GET /é"])
-def test_what_is_no_request_is_a_mistake_of_the_caller(command: str) -> None:
-    with pytest.raises(ValueError, match="GET /path"):
-        WebChannel("http://192.168.8.1").ask(command, 1)
-
-
 @given(st.text(max_size=300), st.integers(100, 599))
 def test_any_body_is_a_response_of_lines_without_ends(body: str, status: int) -> None:
     found = response("GET /x", Answer(status, {}, body))
     assert all(line and "\n" not in line and "\r" not in line for line in found.lines)
     assert found.lines == () or status == 200
+
+
+def test_other_statuses_are_errors_with_their_number(stick: WebStick) -> None:
+    stick.behave = lambda _t, _h: page("<html>not here", status="404 Not Found")
+    assert WebChannel(stick.url).ask(SIGNAL_PATH, 60).final.code == "http_404"

@@ -1,7 +1,5 @@
 """Raw answers without a modem: which family, what it tells, why it tells nothing."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import json
@@ -38,20 +36,6 @@ def test_echo_line_ends_and_final_result_do_not_matter() -> None:
     assert {way: one for way, one in found.items() if one != first} == {}
 
 
-def test_every_key_of_the_record_is_there_and_absent_ones_are_none() -> None:
-    found = told("+CESQ", "+CESQ: 99,99,255,255,20,80")
-    assert tuple(found)[: len(ALWAYS)] == ALWAYS
-    assert {name for name in ALWAYS if found[name] is None} == set(ALWAYS) - {
-        "rsrp_dbm",
-        "rsrq_db",
-        "rat",
-        "state",
-        "driver",
-    }
-    assert (found["rsrp_dbm"], found["rsrq_db"], found["rsrp_code"], found["driver"]) == (-61.0, -10.0, 80, "generic")
-    assert "nr_rsrp_dbm" not in found
-
-
 @pytest.mark.parametrize(
     ("command", "raw", "why"),
     [
@@ -84,40 +68,19 @@ def test_what_cannot_be_decoded_says_why_in_one_line(command: str, raw: str, why
     assert "\n" not in str(caught.value)
 
 
-def test_an_answer_saved_in_another_charset() -> None:
+def test_an_answer_is_read_however_it_was_saved() -> None:
     for charset in ("utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"):
         found = decode('AT+QENG="servingcell"', f"{QENG}\r\nOK\r\n".encode(charset)).as_json()
         assert (found["driver"], found["eci"]) == ("quectel", 0x5A2C30B), charset
-
-
-@pytest.mark.parametrize("asked", ["AT", "", "AT+CESQ", "AT+CEREG?;+COPS?", "AT+NOBODY?"])
-def test_the_family_is_found_by_what_is_there(asked: str) -> None:
-    found = told(asked, f'+CEREG: 2,1,"1A2B","05A2C30B",7\r\nOK\r\n{QENG}\r\nOK\r\n')
-    assert (found["driver"], found["rsrp_dbm"], found["state"]) == ("quectel", -95.0, "idle")
-
-
-def test_an_answer_is_newer_than_what_came_unasked() -> None:
-    answer, unasked = '+CEREG: 2,1,"1A2B","05A2C30B",7', '+CEREG: 1,"1A2C","05A2C40C",7'
-    assert told("AT+CEREG?", f"{answer}\r\nOK\r\n{unasked}\r\n")["eci"] == 0x5A2C30B
-    assert told("AT+CESQ", f"+CESQ: 99,99,255,255,20,50\r\n{unasked}\r\n")["eci"] == 0x5A2C40C
-    assert told("AT+CESQ", "+CREG: 2\r\n+CESQ: 99,99,255,255,20,50\r\n")["state"] == "unknown"
-
-
-@pytest.mark.parametrize(
-    "raw",
-    [
-        "+CESQ: 99,99,255,255,20,50 OK",
-        "AT+CESQ +CESQ: 99,99,255,255,20,50 OK",
-        "AT+CSQ +CSQ: 20,99 OK AT+CESQ +CESQ: 99,99,255,255,20,50 OK",
-    ],
-)
-def test_lines_that_a_script_made_one_of_are_parted(raw: str) -> None:
-    assert told("AT+CESQ", raw)["rsrp_dbm"] == -91.0
-
-
-def test_a_label_whose_value_is_ok_ends_no_answer() -> None:
+    # a script made one line of several
+    for raw in ("", "AT+CESQ ", "AT+CSQ +CSQ: 20,99 OK AT+CESQ "):
+        assert told("AT+CESQ", f"{raw}+CESQ: 99,99,255,255,20,50 OK")["rsrp_dbm"] == -91.0
+    # a label whose value is OK ends no answer
     raw = "!GSTATUS:\r\nSystem mode: LTE\r\nIMS reg state:  OK\r\nRSRP (dBm): -96\r\nOK\r\n"
     assert told("AT!GSTATUS?", raw)["rsrp_dbm"] == -96.0
+    for raw in ("+CSQ: 99,99", "+CSQ: 99,99\r\n\r\nOK\r\n"):
+        found = told("AT+CSQ", raw)
+        assert {name for name in ALWAYS if found[name] is not None} == {"state", "driver"}, "nothing is known: all null"
 
 
 def test_a_pasted_http_head_and_a_whole_address() -> None:
@@ -129,27 +92,30 @@ def test_a_pasted_http_head_and_a_whole_address() -> None:
     assert (both["rsrp_dbm"], both["plmn"]) == (-97.0, "24491")
 
 
-@pytest.mark.parametrize("raw", ["+CSQ: 99,99", "+CSQ: 99,99\r\n\r\nOK\r\n"])
-def test_a_proper_answer_that_nothing_is_known_is_an_object_of_nulls(raw: str) -> None:
-    found = told("AT+CSQ", raw)
-    assert {name for name in ALWAYS if found[name] is not None} == {"state", "driver"}
+def test_an_answer_is_newer_than_what_came_unasked() -> None:
+    answer, unasked = '+CEREG: 2,1,"1A2B","05A2C30B",7', '+CEREG: 1,"1A2C","05A2C40C",7'
+    assert told("AT+CEREG?", f"{answer}\r\nOK\r\n{unasked}\r\n")["eci"] == 0x5A2C30B
+    assert told("AT+CESQ", f"+CESQ: 99,99,255,255,20,50\r\n{unasked}\r\n")["eci"] == 0x5A2C40C
+    assert told("AT+CESQ", "+CREG: 2\r\n+CESQ: 99,99,255,255,20,50\r\n")["state"] == "unknown"
 
 
-def test_several_commands_in_one_line_and_an_error_after_the_first() -> None:
+def test_the_family_is_found_by_what_is_asked_and_read_also_of_several_commands_and_before_an_error() -> None:
+    for asked in ("AT", "", "AT+CESQ", "AT+CEREG?;+COPS?", "AT+NOBODY?"):
+        found = told(asked, f'+CEREG: 2,1,"1A2B","05A2C30B",7\r\nOK\r\n{QENG}\r\nOK\r\n')
+        assert (found["driver"], found["rsrp_dbm"], found["state"]) == ("quectel", -95.0, "idle")
     found = told("AT+CSQ;+CESQ", "+CSQ: 17,99\r\n+CME ERROR: 4\r\n")
     assert (found["rssi_dbm"], found["rsrp_dbm"]) == (-79.0, None)
-    both = told(
-        "AT^HCSQ?;^MONSC", '^HCSQ:"LTE",50,50,100,20\r\n^MONSC: LTE,244,91,1300,5A2C30B,D3,1A2B,-95,-10,-66\r\nOK'
-    )
+    lines = '^HCSQ:"LTE",50,50,100,20\r\n^MONSC: LTE,244,91,1300,5A2C30B,D3,1A2B,-95,-10,-66\r\nOK'
+    both = told("AT^HCSQ?;^MONSC", lines)
     assert (both["driver"], both["pci"], both["rsrp_code"]) == ("huawei", 211, 50)
-
-
-def test_the_family_is_chosen_by_what_is_asked_then_by_what_is_read_and_always_the_same() -> None:
-    assert candidates("AT+CESQ")[0].name == "generic"
-    assert candidates("AT^HCSQ?")[0].name == "huawei"
     assert told('AT+CSQ;+QENG="servingcell"', f"+CSQ: 17,99\r\n{QENG}\r\nOK")["driver"] == "quectel"
-    assert candidates("AT+CSQ;^HCSQ?", Identity(model="Huawei ME909"))[0].name == "huawei"
-    assert candidates("AT+CSQ;+CEREG?", Identity(model="nobody knows"))[0].name == "generic"
+    first = {
+        ("AT+CESQ", ""): "generic",
+        ("AT^HCSQ?", ""): "huawei",
+        ("AT+CSQ;^HCSQ?", "Huawei ME909"): "huawei",
+        ("AT+CSQ;+CEREG?", "nobody knows"): "generic",
+    }
+    assert {(asked, model): candidates(asked, Identity(model=model))[0].name for asked, model in first} == first
     assert len({json.dumps(told("+CEREG?", '+CEREG: 2,1,"1A2B","05A2C30B",7')) for _ in range(5)}) == 1
 
 

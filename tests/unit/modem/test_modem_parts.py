@@ -1,7 +1,5 @@
 """Schedule, staleness, identification and the decoding of the standard's commands."""
 
-from __future__ import annotations
-
 import os
 import threading
 
@@ -14,7 +12,6 @@ from tandem.at.grammar import Final
 from tandem.modem.base import Identity, Reading
 from tandem.modem.errands import Errands
 from tandem.modem.identification import identify
-from tandem.modem.poll import in_range
 from tandem.modem.registry import choose
 from tandem.modem.scalars import plmn
 from tandem.modem.schedule import Schedule
@@ -76,15 +73,6 @@ def test_a_wake_while_errands_are_closed_hits_no_descriptor_that_was_reused(monk
     errands.wake()
 
 
-def test_identity_from_plain_answers() -> None:
-    answers = [
-        Response("AT+CGMI", ("Quectel",), OK),
-        Response("AT+CGMM", ('+CGMM: "EC25"',), OK),
-        Response("AT+CGMR", ("Revision: EC25EFAR06",), OK),
-    ]
-    assert identify(answers) == Identity("Quectel", "EC25", "EC25EFAR06")
-
-
 def test_identity_from_ati_where_the_others_are_refused_and_no_serial_number_in_it() -> None:
     refused = [Response(c, (), Final("error", "error")) for c in ("AT+CGMI", "AT+CGMM", "AT+CGMR")]
     lines = ("Manufacturer: huawei", "Model: E3372", "Revision: 21.180", "IMEI: 861234567890123", "+GCAP: +CGSM")
@@ -113,14 +101,17 @@ def test_makers_that_hide_behind_anothers_name_are_known(manufacturer: str, mode
     assert choose("auto", Identity(manufacturer, model)).name == family
 
 
+def test_identity_from_plain_answers() -> None:
+    answers = [
+        Response("AT+CGMI", ("Quectel",), OK),
+        Response("AT+CGMM", ('+CGMM: "EC25"',), OK),
+        Response("AT+CGMR", ("Revision: EC25EFAR06",), OK),
+    ]
+    assert identify(answers) == Identity("Quectel", "EC25", "EC25EFAR06")
+
+
 @pytest.mark.parametrize(
     ("mcc", "mnc", "code"), [("244", "1", "24401"), ("310", "410", "310410"), ("", "01", None), ("-", "-", None)]
 )
 def test_network_codes(mcc: str, mnc: str, code: str | None) -> None:
     assert plmn(mcc, mnc) == code
-
-
-def test_quantities_out_of_range_are_dropped_and_named() -> None:
-    kept, dropped = in_range(Reading(rsrp_dbm=-200.0, rsrq_db=-10.0, eci=2**40, pci=-1))
-    assert (kept.rsrp_dbm, kept.rsrq_db, kept.eci, kept.pci) == (None, -10.0, None, None)
-    assert dropped == ("eci", "pci", "rsrp_dbm")

@@ -1,72 +1,36 @@
 """The poller at a modem that is named by its place, at a stick's web server, and the recorder."""
 
-from __future__ import annotations
-
 import json
-from dataclasses import dataclass
+import logging
+import stat
+import time
 from pathlib import Path
 
 import pytest
 from fake_sys import FakeSys
-from scripted_modem import LINES, POLL, Collected, ScriptedModem, good, rsrp
-from web_stick import WebStick, page
+from hypothesis import given
+from hypothesis import strategies as st
+from scripted_modem import LINES, POLL, Collected, ScriptedModem, good
 
-from tandem.at.channel import open_port
+from tandem.app.config import parse
+from tandem.app.real_modems import modem_poller
+from tandem.at.channel import Channel, open_port
+from tandem.at.dialogue import Response
 from tandem.at.errors import PortLost
-from tandem.at.unsolicited import Unsolicited
-from tandem.modem import access as access_module
-from tandem.modem import registry
-from tandem.modem.access import UsbPlace, WebServer, access
-from tandem.modem.base import Identity, Reading
+from tandem.at.grammar import Final
+from tandem.mobility.detectors import Detectors
+from tandem.mobility.settings import Settings
+from tandem.modem.access import UsbPlace, access
 from tandem.modem.poller import Poller
 from tandem.modem.recorder import Recorder, replay, transcript
-from tandem.modem.registry import UnknownDriver, drivers
-from tandem.modem.sim import SimWatch, hashed
+from tandem.modem.sim import HASH, SecretError, SimWatch, card_hash, hashed, iccid, secret_of
+from tandem.schema.record import Record
 
-SECRET = bytes(32)
-NUMBER = "8935801234567890123"
+KEY = bytes(32)
+ICCID = "8935801234567890123"
 
 
 pytestmark = pytest.mark.usefixtures("patient")
-
-
-def test_a_modem_named_by_its_place_is_polled_again_after_it_came_back_under_another_number(
-    tmp_path: Path, modem: ScriptedModem, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sys, now = FakeSys(tmp_path / "sys"), {"name": "/dev/ttyUSB3"}
-    sys.quectel("1-1.2", 0, "wwan0")
-    opened: list[str] = []
-
-    def open_here(path: str, baud: int = 115200) -> object:
-        opened.append(path)
-        if path != now["name"]:
-            raise PortLost(f"{path}: not there")
-        return open_port(str(modem.link), baud)
-
-    monkeypatch.setattr(access_module, "open_port", open_here)
-    monkeypatch.setattr(access_module, "_there", lambda _path: modem.link.stat())
-    made = Collected()
-    poller = Poller("a", "A", UsbPlace("1-1.2", sys.root), "auto", 0.1, made.add)
-    poller.start()
-    try:
-        made.wait(lambda p: sum(map(good, p)) >= 2)
-        sys.unplug("1-1.2")
-        modem.unplug()
-        seen = len(made.wait(lambda p: p[-1].failure == "port_lost"))
-        sys.quectel("1-1.3", 0, "wwan0")  # another stick takes the old number
-        sys.quectel("1-1.2", 4, "wwan1")
-        now["name"] = "/dev/ttyUSB7"
-        modem.plug()
-        made.wait(lambda p: any(good(x) for x in p[seen:]))
-    finally:
-        poller.stop(60)
-    assert set(opened) == {"/dev/ttyUSB3", "/dev/ttyUSB7"}
-
-
-@pytest.mark.parametrize("place", ["nowhere", "", "1-1.2:x"])
-def test_what_is_no_place_is_refused_at_once(place: str) -> None:
-    with pytest.raises(ValueError, match="no USB path"):
-        UsbPlace(place)
 
 
 def test_a_place_without_a_modem_is_a_lost_port_that_says_what_to_do(tmp_path: Path) -> None:
@@ -77,67 +41,11 @@ def test_a_place_without_a_modem_is_a_lost_port_that_says_what_to_do(tmp_path: P
             access(port, usb)
 
 
-@dataclass(frozen=True)
-class _Web:
-    """A family of web sticks, as small as one can be."""
-
-    name: str = "webstick"
-    transport: str = "http"
-
-    def setup_commands(self, _identity: Identity) -> tuple[str, ...]:
-        return ()
-
-    def poll_commands(self, _identity: Identity) -> tuple[str, ...]:
-        return ("GET /level",)
-
-    def matches(self, _identity: Identity) -> bool:
-        return False
-
-    def decode(self, responses: list, _identity: Identity) -> Reading:
-        texts = [line for response in responses for line in response.lines]
-        return Reading(rsrp_dbm=float(texts[0])) if texts else Reading()
-
-
-@pytest.fixture
-def web_family(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = {**drivers(), "webstick": _Web()}
-    monkeypatch.setattr(registry, "drivers", lambda: known)
-    monkeypatch.setattr("tandem.modem.identification.drivers", lambda: known)
-
-
-@pytest.mark.parametrize("driver", ["webstick", "auto"])
-@pytest.mark.usefixtures("web_family")
-def test_a_stick_with_a_web_server_is_polled_like_any_modem(driver: str) -> None:
-    stick, made = WebStick(), Collected()
-    stick.behave = lambda _t, _h: page("-95.0")
-    poller = Poller("a", "A", access(stick.url, None, "lo"), driver, 0.1, made.add)
-    poller.start()
-    try:
-        made.wait(lambda p: sum(map(good, p)) >= 3)
-        stick.behave = lambda _t, _h: page("", status="503 Busy")
-        made.wait(lambda p: p[-1].failure == "http_503")
-        stick.behave = lambda _t, _h: page("-96.0")
-        made.wait(lambda p: rsrp(p[-1]) == -96.0)
-        stick.close()
-        made.wait(lambda p: p[-1].failure == "port_lost")
-    finally:
-        poller.stop(60)
-    assert {poll.driver for poll in made.made[1:]} == {"webstick"}
-
-
-@pytest.mark.usefixtures("web_family")
-def test_a_driver_of_the_other_kind_is_refused_before_anything_is_opened() -> None:
-    with pytest.raises(UnknownDriver, match="asks an AT port"):
-        Poller("a", None, WebServer("http://192.168.8.1"), "quectel", 1.0, lambda _poll: None)
-    with pytest.raises(UnknownDriver, match="asks a web server"):
-        Poller("a", None, "/dev/ttyUSB2", "webstick", 1.0, lambda _poll: None)
-
-
 def test_the_sim_is_asked_once_a_set_up_and_another_one_is_told(modem: ScriptedModem) -> None:
     crsm = "AT+CRSM=176,12258,0,0,10"
     modem.answers = {crsm: '+CRSM: 144,0,"985308214365870921F3"\r\n\r\nOK'}
     told, made = Collected(), Collected()
-    watch = SimWatch("0" * 24, SECRET, told.add)
+    watch = SimWatch("0" * 24, KEY, told.add)
     poller = Poller("a", "A", str(modem.link), "auto", 0.1, made.add, sim=watch)
     poller.start()
     try:
@@ -150,23 +58,7 @@ def test_the_sim_is_asked_once_a_set_up_and_another_one_is_told(modem: ScriptedM
     finally:
         poller.stop(60)
     assert modem.heard.count(crsm) == 2
-    assert told.made == [f"the SIM here is {hashed(NUMBER, SECRET)}, the configuration names {'0' * 24}"]
-
-
-def test_unsolicited_lines_reach_the_pollers_owner_with_their_time(modem: ScriptedModem) -> None:
-    change = '+CEREG: 1,"1A2C","05A2C30C",7'
-    modem.lines = (change, *LINES)
-    heard, made = Collected(), Collected()
-    poller = Poller("a", "A", str(modem.link), "auto", 0.1, made.add, on_unsolicited=heard.add)
-    poller.start()
-    try:
-        poll = made.wait(lambda p: any(map(good, p)))[0]
-    finally:
-        poller.stop(60)
-    first = heard.made[0]
-    assert isinstance(first, Unsolicited)
-    assert first.line == change
-    assert poll.began_monotonic_ns < first.monotonic_ns < poll.ended_monotonic_ns
+    assert told.made == [f"the SIM here is {hashed(ICCID, KEY)}, the configuration names {'0' * 24}"]
 
 
 def test_a_recording_is_a_transcript_without_identities_that_its_driver_reads(modem: ScriptedModem) -> None:
@@ -196,3 +88,119 @@ def test_a_recording_is_a_transcript_without_identities_that_its_driver_reads(mo
     assert '"05A2C30B"' in further["AT+CEREG?"]
     assert "AT+CGSN" not in modem.heard
     assert not any("CIMI" in command for command in modem.heard)
+
+
+# --- a modem changes its cell and loses service between two polls: noticed when it says so, by the collector's own wiring
+
+PERIOD_S = 3600.0
+"""There is one poll, at the beginning."""
+GOOD = (Path(__file__).parents[1] / "app" / "good.toml").read_text()
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_handover_and_a_loss_are_noticed_when_the_modem_says_so(
+    tmp_path: Path, modem: ScriptedModem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tandem.modem.poller.DEADLINE_SHARE", 0.1)  # of an hour
+    config = parse(GOOD.replace("/dev/ttyUSB2", str(modem.link)), tmp_path / "c.toml")
+    made, detectors, events = Collected(), Detectors(Settings(period_s=3.0)), list[Record]()
+    path = next(p for p in config.paths if p.name == "a")
+    poller = modem_poller(path, PERIOD_S, made.add, lambda _path: None)
+    poller.start()
+    try:
+        (poll,) = made.wait(lambda things: len(things) == 1)
+        events += detectors.feed(poll.record())
+        for number, line in enumerate(('+CEREG: 1,"1A2B","05A2C40C",7', "+CEREG: 2"), 2):
+            before_ns = time.monotonic_ns()
+            modem.say(line)
+            (told,) = made.wait(lambda things, n=number: len(things) == n)[-1]
+            assert before_ns < told.monotonic_ns < time.monotonic_ns()
+            events += detectors.feed(told)
+    finally:
+        poller.stop(60)
+    events += detectors.tick(told.monotonic_ns + 10**12)  # a reported loss against which nothing spoke is believed
+    handover, loss = (one for one in events if one.tags["kind"] in ("handover", "service_lost"))
+    assert (handover.fields["from_eci"], handover.fields["to_eci"]) == (0x5A2C30B, 0x5A2C40C)
+    assert (loss.tags["kind"], loss.monotonic_ns) == ("service_lost", told.monotonic_ns)
+
+
+# --- the SIM's number: read in every form, given as a hash only
+
+OK = Final("ok", "ok")
+NUMBER = "8935801234567890123"
+SECRET = bytes(range(32))
+
+
+def test_every_form_gives_the_same_number_and_what_is_none_gives_none() -> None:
+    swapped = "985308214365870921F3"
+    for command, line in (
+        ("AT+CRSM=176,12258,0,0,10", f'+CRSM: 144,0,"{swapped}"'),
+        ("AT+CRSM=176,12258,0,0,10", f"+CRSM: 144,0,{swapped.lower()}"),
+        ("AT+CCID", f"+CCID: {NUMBER}"),
+        ("AT+CCID", f"{NUMBER}F"),
+        ("AT+CCID", "8935 8012 3456 7890 123"),
+        ("AT+ICCID", f'+ICCID: "{NUMBER}"'),
+        ("AT^ICCID?", f"^ICCID: {swapped}"),
+        ("AT+QCCID", f"+QCCID: {NUMBER}"),
+    ):
+        assert iccid(Response(command, (line,), OK)) == NUMBER, line
+    nothing = '+CRSM: 144,0,"FFFFFFFFFFFFFFFFFFFF"'
+    for line in ("+CRSM: 106,130", "+CRSM: 144,0", "", "+CCID: ", "+CCID: 861234567890123", nothing):
+        for command in ("AT+CRSM=176,12258,0,0,10", "AT+CCID"):
+            assert iccid(Response(command, (line,), OK)) is None, line
+    assert iccid(Response("AT+CCID", (NUMBER,), Final("error", "error"))) is None
+
+
+@given(st.lists(st.text(max_size=60), max_size=4))
+def test_any_answer_gives_a_number_or_none(lines: list[str]) -> None:
+    found = iccid(Response("AT+CCID", tuple(lines), OK))
+    assert found is None or (found.startswith("89") and found.isdigit())
+
+
+def test_the_modem_is_asked_until_it_tells_and_the_number_is_nowhere_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    modem = ScriptedModem(tmp_path / "modem")
+    modem.answers = {
+        "AT+CRSM=176,12258,0,0,10": "+CME ERROR: 4",
+        "AT+CCID": "ERROR",
+        "AT+ICCID": f"+ICCID: {NUMBER}\r\n\r\nOK",
+    }
+    channel = Channel(open_port(str(modem.link)))
+    try:
+        assert card_hash(channel, SECRET) == hashed(NUMBER, SECRET)
+        assert modem.heard == ["AT+CRSM=176,12258,0,0,10", "AT+CCID", "AT+ICCID"]
+        modem.answers = {}
+        assert card_hash(channel, SECRET) is None
+    finally:
+        channel.close()
+        modem.close()
+    assert NUMBER[4:12] not in caplog.text
+
+
+def test_the_secret_is_made_once_for_its_owner_only(tmp_path: Path) -> None:
+    file = tmp_path / "sim.secret"
+    made = secret_of(file)
+    assert secret_of(file) == made
+    assert len(made) == 32
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert [f.name for f in tmp_path.iterdir()] == ["sim.secret"]
+    file.write_bytes(b"short")
+    with pytest.raises(SecretError, match="no secret of 32 bytes; mend: remove it"):
+        secret_of(file)
+    with pytest.raises(SecretError, match="mend"):
+        secret_of(tmp_path / "none" / "sim.secret")
+
+
+def test_another_sim_is_told_once_and_again_after_the_right_one_was_there() -> None:
+    told: list[str] = []
+    watch = SimWatch("a" * 24, SECRET, told.append)
+    for sim in ("a" * 24, "b" * 24, None, "b" * 24, "c" * 24, "a" * 24, "b" * 24):
+        watch.found(sim)
+    assert [one[len("the SIM here is ") :][0] for one in told] == ["b", "c", "b"]
+
+
+def test_a_hash_depends_on_the_secret_and_tells_nothing_of_the_number() -> None:
+    assert HASH.match(hashed(NUMBER, SECRET))
+    assert hashed(NUMBER, SECRET) != hashed(NUMBER, bytes(32)) != hashed(NUMBER[:-1] + "4", bytes(32))

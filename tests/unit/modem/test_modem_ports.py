@@ -1,7 +1,5 @@
 """``ports.toml``: what is refused and how the refusal reads; the udev rules made of it."""
 
-from __future__ import annotations
-
 import contextlib
 from pathlib import Path
 
@@ -51,15 +49,8 @@ def test_a_good_file_is_read_whole(tmp_path: Path) -> None:
     (tmp_path / "maker").mkdir()
     (tmp_path / "maker" / "ports.toml").write_text(GOOD)
     first, second = known_devices(tmp_path)
-    assert first == KnownDevice(
-        "maker",
-        "2c7c",
-        "0125",
-        ("EC25",),
-        ("1f01",),
-        (InterfaceRule("at", 2), InterfaceRule("at-second", None, "ff", None, "02")),
-        "usb_modeswitch -J",
-    )
+    faces = (InterfaceRule("at", 2), InterfaceRule("at-second", None, "ff", None, "02"))
+    assert first == KnownDevice("maker", "2c7c", "0125", ("EC25",), ("1f01",), faces, "usb_modeswitch -J")
     assert (second.product, second.interfaces) == ("0306", ())
     assert (second.has_second_port, first.has_second_port) == (False, True)
 
@@ -116,11 +107,8 @@ def test_a_damaged_file_is_read_or_refused_in_one_line(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     at, to = (data.draw(st.integers(0, len(GOOD))) for _ in range(2))
-    text = (
-        GOOD[:at]
-        + data.draw(st.sampled_from(["", "]", '"', "= 1", "{", "[[device]]", "\n[x]\n", "é", "'''"]))
-        + GOOD[to:]
-    )
+    between = data.draw(st.sampled_from(["", "]", '"', "= 1", "{", "[[device]]", "\n[x]\n", "é", "'''"]))
+    text = GOOD[:at] + between + GOOD[to:]
     file = tmp_path_factory.mktemp("any") / "ports.toml"
     file.write_text(text, encoding="utf-8")
     with contextlib.suppress(PortsError):
@@ -140,12 +128,3 @@ def test_the_rules_are_the_golden_ones_whatever_the_order() -> None:
     assert rules(KNOWN) == GOLDEN.read_text()
     assert rules((KNOWN[2], KNOWN[0], KNOWN[1], KNOWN[3])) == GOLDEN.read_text()
     assert "SYMLINK" not in rules(())
-
-
-def test_only_second_ports_are_taken_from_modemmanager_and_every_rule_is_one_line() -> None:
-    lines = [line for line in rules(KNOWN).splitlines() if line and not line.startswith("#")]
-    ignored = [line for line in lines if "ID_MM_PORT_IGNORE" in line]
-    assert len(ignored) == 1
-    assert 'ATTRS{idProduct}=="0125", ENV{.TANDEM_NUMBER}=="03"' in ignored[0]
-    assert ignored[0].endswith('SYMLINK+="tandem/$id-at"')
-    assert all("==" in line or line.startswith("LABEL") for line in lines)

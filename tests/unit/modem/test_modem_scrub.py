@@ -1,7 +1,5 @@
 """No identity survives, in no notation; what a radio record needs does."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

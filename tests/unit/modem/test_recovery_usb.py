@@ -1,7 +1,5 @@
 """The steps that touch USB, on a sysfs and a uhubctl made of files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -35,26 +33,17 @@ def machine(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_modem_is_found_by_port_by_link_and_by_its_path(machine: Path) -> None:
-    sys = machine / "sys"
-    for port in ("/dev/ttyUSB2", str(machine / "dev/modem-a"), "1-1.2", "/sys/devices/platform/usb1/1-1/1-1.2"):
-        assert usb_place(port, sys) == UsbPlace("1-1.2")
-    assert usb_place("/dev/ttyUSB3", sys) is None
-    assert usb_place("/dev/ttyS0", sys) is None
-
-
-def test_the_place_of_a_web_server_is_that_of_its_network_interface(machine: Path) -> None:
+def test_a_modem_is_found_by_port_link_path_and_network_interface(machine: Path) -> None:
     sys = machine / "sys"
     (sys / "class/net/eth2").mkdir(parents=True)
-    interface = next((sys / "devices/platform/usb1/1-1/1-1.2").glob("1-1.2:*"))
-    (sys / "class/net/eth2/device").symlink_to(interface)
-    assert usb_place("eth2", sys) == UsbPlace("1-1.2")
-    assert usb_place("eth3", sys) is None
-
-
-@pytest.mark.parametrize(("path", "hub", "port"), [("1-1.2", "1-1", "2"), ("1-1", "1", "1"), ("2-1.4.3", "2-1.4", "3")])
-def test_hub_and_port_as_uhubctl_names_them(path: str, hub: str, port: str) -> None:
-    assert (UsbPlace(path).hub, UsbPlace(path).port) == (hub, port)
+    (sys / "class/net/eth2/device").symlink_to(next((sys / "devices/platform/usb1/1-1/1-1.2").glob("1-1.2:*")))
+    by_path = "/sys/devices/platform/usb1/1-1/1-1.2"
+    for port in ("/dev/ttyUSB2", str(machine / "dev/modem-a"), "1-1.2", by_path, "eth2"):
+        assert usb_place(port, sys) == UsbPlace("1-1.2")
+    assert [usb_place(port, sys) for port in ("/dev/ttyUSB3", "/dev/ttyS0", "eth3")] == [None] * 3
+    # hub and port as uhubctl names them
+    for path, hub, port in (("1-1.2", "1-1", "2"), ("1-1", "1", "1"), ("2-1.4.3", "2-1.4", "3")):
+        assert (UsbPlace(path).hub, UsbPlace(path).port) == (hub, port)
 
 
 def test_without_its_device_file_the_authorisation_is_taken_and_given(
@@ -66,15 +55,12 @@ def test_without_its_device_file_the_authorisation_is_taken_and_given(
     assert (machine / "sys/bus/usb/devices/1-1.2/authorized").read_text() == "1"
 
 
-def test_a_device_that_refuses_the_reset_is_a_failed_step(machine: Path) -> None:
+def test_a_device_that_refuses_the_reset_is_a_failed_step_and_none_cannot_be_reset(machine: Path) -> None:
     file = machine / "dev/bus/usb/001/007"
     file.parent.mkdir(parents=True)
     file.touch()
     with pytest.raises(StepFailedError, match="USB reset: Inappropriate ioctl"):
         usb_reset(UsbPlace("1-1.2"), machine / "sys", machine / "dev")
-
-
-def test_a_modem_that_is_not_plugged_in_cannot_be_reset(machine: Path) -> None:
     with pytest.raises(CannotStepError, match="no USB device at"):
         usb_reset(UsbPlace("1-1.3"), machine / "sys", machine / "dev")
 
@@ -95,25 +81,18 @@ def uhubctl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_hub_that_can_has_its_port_cycled(uhubctl: Path) -> None:
+def test_a_hub_that_can_has_its_port_cycled_and_others_are_left_alone(
+    uhubctl: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert "hub 1-1 port 2" in port_power(UsbPlace("1-1.2"))
-    assert (uhubctl / "called").read_text().splitlines() == ["-l 1-1", "-a cycle -d 2 -l 1-1 -p 2"]
-
-
-def test_a_hub_that_switches_all_ports_together_is_left_alone(uhubctl: Path) -> None:
-    (uhubctl / "listing").write_text(LISTING.format(switching="ganged"))
-    with pytest.raises(CannotStepError, match="cannot switch one port"):
-        port_power(UsbPlace("1-1.2"))
-    assert (uhubctl / "called").read_text().splitlines() == ["-l 1-1"]
-
-
-def test_a_uhubctl_that_fails_is_a_failed_step(uhubctl: Path) -> None:
     (uhubctl / "status").write_text("1")
     with pytest.raises(StepFailedError, match="status 1"):
         port_power(UsbPlace("1-1.2"))
-
-
-def test_no_uhubctl_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    (uhubctl / "listing").write_text(LISTING.format(switching="ganged"))  # all ports together
+    with pytest.raises(CannotStepError, match="cannot switch one port"):
+        port_power(UsbPlace("1-1.2"))
+    cycled = ["-l 1-1", "-a cycle -d 2 -l 1-1 -p 2"]
+    assert (uhubctl / "called").read_text().splitlines() == [*cycled, *cycled, "-l 1-1"]
     monkeypatch.setattr("shutil.which", lambda *_args, **_more: None)
     with pytest.raises(CannotStepError, match="uhubctl is not installed"):
         port_power(UsbPlace("1-1.2"))

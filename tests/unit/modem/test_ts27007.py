@@ -1,7 +1,5 @@
 """The standard's commands, each alone (further ones: answers/standard.toml) and together, and what ``fill`` adds to a reading."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -103,19 +101,6 @@ def test_the_gravest_state_of_those_that_speak_of_the_serving_technology() -> No
     assert standard(["+C5GREG: 0,0", "+COPS: 0,2,24491,7"]).state == "unknown"
 
 
-def test_fill_adds_what_is_missing_and_changes_nothing_that_is_there() -> None:
-    own = Reading(rat="LTE", tac=1, rsrp_dbm=-80.5, rsrq_code=3)
-    filled = fill(
-        own, ['+CEREG: 2,1,"1A2B","05A2C30B",7', "+CESQ: 99,99,255,255,20,46", '+COPS: 0,2,"24491",7', "+CSQ: 9,9"]
-    )
-    assert filled == Reading(
-        rat="LTE", tac=1, rsrp_dbm=-80.5, rsrq_code=3, eci=0x5A2C30B, plmn="24491", rssi_code=9, rssi_dbm=-95.0
-    )
-    assert fill(own, []) == own
-    assert fill(Reading(rat="LTE"), ["+CEREG: 2,3"]).state == "limited"
-    assert fill(Reading(rat="LTE", state="idle"), ["+CEREG: 2,3"]).state == "idle"
-
-
 def test_fill_takes_no_cell_of_another_technology() -> None:
     assert fill(Reading(rat="WCDMA"), ['+CEREG: 2,1,"1A2B","05A2C30B",7']) == Reading(rat="WCDMA")
     assert fill(Reading(rat="LTE"), ['+CREG: 2,1,"1A2B","51A2",3']) == Reading(rat="LTE")
@@ -144,3 +129,16 @@ def test_any_row_of_codes_is_within_its_tables(row: list[str]) -> None:
     assert found.rsrp_dbm is None or -141 <= found.rsrp_dbm <= -44
     assert found.nr_sinr_db is None or -23.5 <= found.nr_sinr_db <= 40
     assert found.ecno_db is None or -24.5 <= found.ecno_db <= 0
+
+
+def test_fill_adds_what_is_missing_and_changes_nothing_that_is_there() -> None:
+    own = Reading(rat="LTE", tac=1, rsrp_dbm=-80.5, rsrq_code=3)
+    filled = fill(
+        own, ['+CEREG: 2,1,"1A2B","05A2C30B",7', "+CESQ: 99,99,255,255,20,46", '+COPS: 0,2,"24491",7', "+CSQ: 9,9"]
+    )
+    assert filled == Reading(
+        rat="LTE", tac=1, rsrp_dbm=-80.5, rsrq_code=3, eci=0x5A2C30B, plmn="24491", rssi_code=9, rssi_dbm=-95.0
+    )
+    assert fill(own, []) == own
+    assert fill(Reading(rat="LTE"), ["+CEREG: 2,3"]).state == "limited"
+    assert fill(Reading(rat="LTE", state="idle"), ["+CEREG: 2,3"]).state == "idle"

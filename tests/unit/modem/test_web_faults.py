@@ -1,26 +1,16 @@
 """A stick's web server that refuses: each refusal a named failure of the poll, mended by a new session or a restart where that helps."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 from scripted_modem import Collected, be_patient, good
 from web_stick import WebStick, page
 
-from tandem.app.recovering import Recovering, sickness
-from tandem.at.dialogue import Response
-from tandem.at.grammar import Final
+from tandem.app.recovering import sickness
 from tandem.modem.access import WebServer
-from tandem.modem.base import Reading
 from tandem.modem.poll import Poll
 from tandem.modem.poller import Poller
-from tandem.modem.recovery import RecoverySettings
-from tandem.modem.registry import drivers
-from tandem.modem.steps import ALL_STEPS, WEB_STEPS, CannotStepError, StepFailedError
-from tandem.modem.web_faults import poll_failure
-from tandem.schema.record import Record
+from tandem.modem.steps import CannotStepError, StepFailedError
 
 SIGNAL_PATH = "/api/device/signal"
 
@@ -159,44 +149,3 @@ def test_goform_is_told_to_start_anew_and_may_refuse(stick: WebStick, polled: Ca
     stick.locked = True
     with pytest.raises(StepFailedError, match="failure"):
         made.poller.reset("reboot", 60)
-
-
-def test_the_ladder_mends_a_stick_that_refuses_by_a_restart(stick: WebStick, polled: Callable[[str], Polled]) -> None:
-    made = polled("hilink")
-    made.next(good)
-    events: list[Record] = []
-
-    class Actions:
-        def seen(self) -> None:
-            pass
-
-        def do(self, step: str) -> str:
-            return made.poller.reset(step, 60)
-
-    settings = RecoverySettings(
-        after_s=0.3, first_back_off_s=0.1, prove_s={**dict.fromkeys(ALL_STEPS, 0.5), "reboot": 60.0}
-    )
-    recovering = Recovering(settings, {"a": Actions()}, {"a": "A"}, events.extend, {"a": WEB_STEPS})
-    made.more.append(recovering.polled)
-    recovering.start()
-    try:
-        stick.refused["*"] = 100001
-        made.next(lambda _poll: any(event.tags["kind"] == "recovered" for event in events))
-    finally:
-        recovering.stop()
-    told = [(event.tags["kind"], event.fields.get("step")) for event in events]
-    assert told == [("recovery_step", "session"), ("recovery_step", "reboot"), ("recovered", "reboot")]
-    assert "system_error" in str(events[0].fields["detail"])
-
-
-@pytest.mark.parametrize("family", [name for name, d in drivers().items() if d.transport == "http"])
-def test_any_pages_make_a_failure_or_none_and_never_both_a_reading_and_a_failure(family: str) -> None:
-    driver: Any = drivers()[family]
-    pages = [
-        Response("GET /x", (), Final("error", "http_503")),
-        Response("GET /x", ("<html>login</html>",), Final("ok", "ok")),
-        Response("GET /x", (), Final("ok", "ok")),
-    ]
-    assert poll_failure(driver, pages, Reading()) is not None or family == "alcatel"
-    assert poll_failure(driver, pages[:1], Reading()) == "http_503"
-    assert poll_failure(driver, pages[2:], Reading(rsrp_dbm=-95.0)) is None

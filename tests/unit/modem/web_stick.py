@@ -1,7 +1,5 @@
 """A small web server on loopback that behaves as the sticks do, well and badly."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import threading

@@ -1,7 +1,5 @@
 """ModemManager as a table: what it answers, what was asked of it, and what it broadcasts."""
 
-from __future__ import annotations
-
 import itertools
 import time
 from collections.abc import Sequence

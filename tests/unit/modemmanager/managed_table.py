@@ -1,7 +1,5 @@
 """A modem of ModemManager at a fake bus and clock, and its connection."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """ModemManager's dictionaries → readings."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

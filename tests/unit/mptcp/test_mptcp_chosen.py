@@ -27,10 +27,6 @@ def went(orders):
     return [(o.path, o.local, o.remote) for o in orders]
 
 
-def there(made, order, now):
-    made.take(PmEvent("subflow_established", TOKEN, order.local, order.remote), now)
-
-
 def gone(made, local, remote, now, error=errno.ECONNRESET):
     made.take(PmEvent("subflow_closed", TOKEN, local, remote, error=error), now)
 
@@ -75,14 +71,6 @@ def test_an_address_announced_within_the_connection_comes_after_those_told():
     assert {o.remote_id for o in orders} == {9}
 
 
-def test_who_is_silent_is_asked_once_and_named():
-    made = chosen()
-    made.due(0, OURS)
-    assert made.due(100 * S, OURS) == []
-    assert made.next_ns(OURS) is None
-    assert [(w.path, w.why_not) for w in made.ways] == [("a", None), ("b", "no answer")]
-
-
 def test_a_refused_handshake_is_tried_again_at_once_then_later():
     made = chosen()
     (order,) = made.due(0, OURS)
@@ -95,24 +83,6 @@ def test_a_refused_handshake_is_tried_again_at_once_then_later():
         assert len(made.due(now, OURS)) == 1
     assert times == [0, 6, 18, 42]
     assert made.ways[1].why_not == "connection refused"
-
-
-def test_one_that_was_taken_back_at_once_did_not_come():
-    made = chosen()
-    (order,) = made.due(0, OURS)
-    there(made, order, 1)
-    gone(made, order.local, order.remote, 2, None)
-    assert (made.ways[1].came_ns, made.ways[1].why_not) == (None, "refused after its handshake")
-
-
-def test_a_loss_is_ordered_again_at_once_the_first_subflow_too():
-    made = chosen()
-    (order,) = made.due(0, OURS)
-    there(made, order, 1)
-    gone(made, B, FIRST, 50 * S)
-    gone(made, A, FIRST, 50 * S)
-    assert went(made.due(50 * S, OURS)) == [("a", A, FIRST), ("b", B, FIRST)]
-    assert all(w.came_ns is not None for w in made.ways)
 
 
 def test_a_path_without_an_address_waits_for_one():

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.mptcp.joins import Farewell, Joins, Order
+from tandem.mptcp.joins import Joins, Order
 from tandem.mptcp.pm_events import PmEvent
 
 TOKEN, FOUR, SIX, S4, S6 = 7, "10.71.1.1", "fd00:2::1", "203.0.113.10", "fd00:5::10"
@@ -45,15 +45,11 @@ def joins() -> Joins:
 def test_nothing_is_ordered_before_the_connection_is_established_and_the_server_told_its_address():
     assert told(event("created"), TOLD).due(0, UP) == []
     joins = told(*BEGUN)
-    assert joins.due(0, UP) == []
-    assert joins.next_ns(UP) is None
+    assert (joins.due(0, UP), joins.next_ns(UP)) == ([], None)
     joins.take(TOLD, 0, ours=True)
-    assert joins.next_ns(UP) == 0
-    assert joins.due(0, UP) == [ON_B]
-
-
-def test_an_announcement_without_a_port_means_the_connections():
-    assert told(*BEGUN, PmEvent("announced", TOKEN, None, S6, None, None, remote_id=9)).due(0, UP) == [ON_B]
+    assert (joins.next_ns(UP), joins.due(0, UP)) == (0, [ON_B])
+    without_port = PmEvent("announced", TOKEN, None, S6, None, None, remote_id=9)
+    assert told(*BEGUN, without_port).due(0, UP) == [ON_B], "the connection's"
 
 
 def test_a_handshake_that_fails_is_tried_again_later_and_later(joins):
@@ -63,17 +59,6 @@ def test_a_handshake_that_fails_is_tried_again_later_and_later(joins):
             tried.append(now // SECOND)
             joins.take(event("subflow_closed", SIX, S6, error=errno.ECONNREFUSED), now, ours=True)
     assert tried == [0, 3, 9, 21, 45]
-
-
-def test_what_is_there_is_not_ordered_and_what_was_lost_is_at_once(joins):
-    joins.due(0, UP)
-    joins.take(event("subflow_established", SIX, S6), 0, ours=True)
-    assert joins.due(100 * SECOND, UP) == []
-    joins.take(event("subflow_closed", SIX, S6, error=errno.ECONNRESET), 100 * SECOND, ours=True)
-    assert joins.next_ns(UP) == 100 * SECOND
-    assert joins.due(100 * SECOND, UP) == [ON_B]
-    joins.take(event("subflow_closed", error=errno.ECONNRESET), 100 * SECOND, ours=True)
-    assert joins.due(100 * SECOND, UP) == [Order(TOKEN, "a", FOUR, S4, 8480, 0)]
 
 
 def test_what_the_server_refuses_after_the_handshake_is_not_tried_without_a_pause(joins):
@@ -87,19 +72,12 @@ def test_what_the_server_refuses_after_the_handshake_is_not_tried_without_a_paus
     assert tried == [0, 0, 6, 18]
 
 
-def test_a_path_that_is_down_is_not_tried(joins):
-    assert joins.due(0, {"a": FOUR}) == []
-    assert joins.next_ns({"a": FOUR}) is None
-
-
-def test_a_subflow_whose_address_went_is_ended_once():
-    joins = told(*BEGUN)
-    assert joins.farewells(UP) == []
-    gone = Farewell(TOKEN, "a", (FOUR, 4000, S4, 8480), first=True)
-    assert joins.farewells({"b": SIX}) == [gone]
-    assert joins.farewells({"b": SIX}) == []
-    joins.take(event("subflow_closed"), 5, ours=True)
-    assert [order.path for order in joins.due(5, UP)] == ["a"]
+def test_a_path_that_is_down_is_not_tried_one_that_was_out_of_reach_is_again_and_a_closed_connection_forgotten(joins):
+    assert (joins.due(0, {"a": FOUR}), joins.next_ns({"a": FOUR})) == ([], None)
+    joins.refused(joins.due(0, UP)[0], errno.ENETUNREACH)
+    assert joins.due(3 * SECOND, UP) == [ON_B]
+    joins.take(PmEvent("closed", TOKEN), 0, ours=True)
+    assert TOKEN not in joins
 
 
 @pytest.mark.parametrize("more", [{"server_side": True}, {}])
@@ -107,26 +85,6 @@ def test_connections_of_others_are_left_alone(more):
     joins = told(event("created", **more), event("established", **more), TOLD, ours=bool(more))
     assert TOKEN not in joins
     assert joins.due(0, UP) == []
-
-
-def test_a_family_that_its_socket_has_not_is_given_up_alone(joins):
-    joins.refused(ON_B, errno.EINVAL)
-    assert joins.due(0, UP) == []
-    joins.take(event("subflow_closed"), 0, ours=True)
-    (order,) = joins.due(0, UP)
-    assert order.path == "a"
-    joins.refused(order, errno.EINVAL)  # the kernel's own path manager has it
-    assert TOKEN not in joins
-
-
-def test_a_path_that_cannot_be_reached_just_now_is_tried_again(joins):
-    joins.refused(joins.due(0, UP)[0], errno.ENETUNREACH)
-    assert joins.due(3 * SECOND, UP) == [ON_B]
-
-
-def test_a_closed_connection_is_forgotten(joins):
-    joins.take(PmEvent("closed", TOKEN), 0, ours=True)
-    assert TOKEN not in joins
 
 
 _KINDS = st.sampled_from(("created", "established", "closed", "announced", "subflow_established", "subflow_closed"))

@@ -18,7 +18,7 @@ from tandem.mptcp.kernel_v094 import V094
 from tandem.mptcp.kernels import here
 from tandem.mptcp.samples import StatisticsError
 from tandem.mptcp.statistics_v094 import Reader
-from tandem.mptcp_abi import Address, v094
+from tandem.mptcp_abi import Address
 from tandem.mptcp_abi.v094_sockets import MultipathSocket
 from tandem.schema.campaign import CampaignError
 
@@ -45,16 +45,16 @@ def test_the_out_of_tree_kernel_is_known_by_its_files_and_named_by_its_linux(tmp
     assert "has not run on that kernel" in found.untried
 
 
-def test_the_stock_kernel_and_one_without_multipath_tcp(tmp_path):
+def test_plain_and_other_kernels_are_named_with_what_they_lack(tmp_path):
     found = here(stock(tmp_path))
     assert (found.name, found.protocol, found.untried, found.scheduler()) == ("upstream", 1, None, "stock")
     none = here(tmp_path / "elsewhere")
     assert (none.name, none.scheduler(), none.schedulers(), none.counters()) == ("upstream", None, {}, {})
     assert none.notes()[0].startswith("this kernel has no Multipath TCP")
-
-
-def test_this_machine_has_one_of_them():
-    assert here().name == ("v0.94" if v094.present() else "upstream")
+    lack = Upstream().lack
+    assert "net.mptcp.enabled=1" in lack(OSError(errno.ENOPROTOOPT, ""), socket.AF_INET)
+    assert "CONFIG_MPTCP_IPV6" in lack(OSError(errno.EINVAL, ""), socket.AF_INET6)
+    assert lack(OSError(errno.EMFILE, ""), socket.AF_INET) is None
 
 
 @pytest.mark.parametrize("kernel", ["upstream", "v0.94"])
@@ -107,14 +107,7 @@ def test_where_it_is_off_that_is_said_and_tcp_goes_on(tmp_path, monkeypatch):
     assert kernel.lack(OSError(errno.EMFILE, ""), socket.AF_INET) is None
 
 
-def test_the_stock_kernels_lack_is_said_as_before():
-    lack = Upstream().lack
-    assert "net.mptcp.enabled=1" in lack(OSError(errno.ENOPROTOOPT, ""), socket.AF_INET)
-    assert "CONFIG_MPTCP_IPV6" in lack(OSError(errno.EINVAL, ""), socket.AF_INET6)
-    assert lack(OSError(errno.EMFILE, ""), socket.AF_INET) is None
-
-
-def test_schedulers_are_the_built_in_one_and_those_whose_modules_are_there(tree):
+def test_schedulers_and_counters_are_what_its_files_have(tree, tmp_path):
     kernel = V094(tree.root)
     assert (kernel.scheduler(), kernel.schedulers()) == ("minsrtt", {"minsrtt": "default"})
     tree.module("mptcp_rr", num_segments="1")
@@ -122,14 +115,14 @@ def test_schedulers_are_the_built_in_one_and_those_whose_modules_are_there(tree)
     assert kernel.schedulers() == {"minsrtt": "default", "roundrobin": "roundrobin", "redundant": "redundant"}
     tree.write("proc/sys/net/mptcp/mptcp_scheduler", "own")
     assert (kernel.scheduler(), kernel.schedulers()["own"]) == ("own", "own")
+    upstream = Upstream(stock(tmp_path / "new", available_schedulers="default bpf_rr"))
+    assert upstream.schedulers() == {"stock": "default", "bpf_rr": "bpf_rr"}
+    assert kernel.counters() == {"MPCapableSYNRX": 0, "MPCapableSYNTX": 4, "MPJoinSynTx": 2}
+    tree.write("proc/net/mptcp_net/snmp", "nonsense")
+    assert kernel.counters() == {}
 
 
-def test_the_stock_kernels_schedulers_are_those_it_lists(tmp_path):
-    kernel = Upstream(stock(tmp_path, available_schedulers="default bpf_rr"))
-    assert kernel.schedulers() == {"stock": "default", "bpf_rr": "bpf_rr"}
-
-
-def test_a_coupled_controller_is_there_once_its_module_is(tree):
+def test_a_coupled_controller_is_there_once_its_module_is_and_before_is_refused_with_the_command(tree):
     kernel = V094(tree.root)
     assert kernel.controllers() == {"cubic", "reno"}
     assert [kernel.brings.get(n) for n in ("lia", "olia", "vegas")] == [
@@ -139,28 +132,20 @@ def test_a_coupled_controller_is_there_once_its_module_is(tree):
     ]
     tree.write("proc/sys/net/ipv4/tcp_available_congestion_control", "cubic reno lia olia")
     assert {"lia", "olia"} <= kernel.controllers()
+    paper = load("mohan-congestion")
+    with pytest.raises(CampaignError, match=r"controller olia \(the server's kernel has none: modprobe mptcp_olia\)"):
+        settled(paper, allow=False, kernel=V094(tree.root), there=lambda wanted: dict.fromkeys(wanted, False))
 
 
-def test_counters_have_the_stock_kernels_names(tree):
-    assert V094(tree.root).counters() == {"MPCapableSYNRX": 0, "MPCapableSYNTX": 4, "MPJoinSynTx": 2}
-    tree.write("proc/net/mptcp_net/snmp", "nonsense")
-    assert V094(tree.root).counters() == {}
-
-
-def test_what_that_kernel_lacks_is_said(tree):
+def test_what_that_kernel_lacks_and_what_spoils_a_measurement_is_said(tree, tmp_path):
     said = "\n".join(V094(tree.root).notes())
     for words in ("has not run", "create_on_err", "server must run such a kernel", "CAP_NET_RAW", "no losses"):
         assert words in said
     assert "modprobe mptcp_fullmesh" not in said
     tree.write("sys/module/mptcp_fullmesh/parameters/create_on_err", "1")
     assert "create_on_err" not in "\n".join(V094(tree.root).notes())
-
-
-@pytest.mark.parametrize(
-    ("values", "words"), [({"mptcp_enabled": "0"}, "is off"), ({"mptcp_version": "1"}, "mptcp_version=0")]
-)
-def test_settings_that_spoil_a_measurement_are_said(tmp_path, values, words):
-    assert words in "\n".join(V094(Tree(tmp_path, **values).root).notes())
+    for values, words in (({"mptcp_enabled": "0"}, "is off"), ({"mptcp_version": "1"}, "mptcp_version=0")):
+        assert words in "\n".join(V094(Tree(tmp_path / words, **values).root).notes())
 
 
 def test_a_connections_own_scheduler_is_told(tree, monkeypatch):
@@ -193,13 +178,19 @@ def test_a_connection_and_its_subflows_are_read_with_numbers_that_stay(tree):
         assert [s.id for s in reader.read(2).subflows] == ["2"]
 
 
-def test_the_token_is_found_by_the_sockets_inode(tree):
+def test_the_token_is_found_by_the_sockets_inode_and_a_connection_that_is_gone_is_no_traceback(tree):
+    def refused(*_words):
+        ctypes.set_errno(errno.ENOTCONN)
+        return -1
+
     with MultipathSocket() as connection:
         inode = os.fstat(connection.fileno()).st_ino
         heading = (tree.root / "proc/net/mptcp_net/mptcp").read_text()
         line = f"   0: 2D0B85BA 39F8CCC5  0 6601A8C0:E89F  2DE66882:0050  01 01 00000000:00000000 {inode}"
         tree.write("proc/net/mptcp_net/mptcp", heading + line)
         assert Reader(connection, Connection([ONE]).getsockopt, tree.root).read(1).mptcp.token == 0x2D0B85BA
+        with pytest.raises(StatisticsError):
+            Reader(connection, refused, tree.root).read(1)
 
 
 @pytest.mark.parametrize(("kind", "fallback"), [(MultipathSocket, True), (socket.socket, False)])
@@ -208,17 +199,6 @@ def test_plain_tcp_is_a_fallback_only_where_multipath_was_asked_for(tree, kind, 
         connection.connect(listener.getsockname())
         sample = Reader(connection, Connection(None).getsockopt, tree.root).read(1)
         assert (sample.fallback, sample.mptcp, [s.id for s in sample.subflows]) == (fallback, None, ["0"])
-
-
-def test_a_connection_that_is_gone_is_no_traceback(tree):
-    def refused(*_words):
-        ctypes.set_errno(errno.ENOTCONN)
-        return -1
-
-    with MultipathSocket() as connection:
-        reader = Reader(connection, refused, tree.root)
-        with pytest.raises(StatisticsError):
-            reader.read(1)
 
 
 def test_each_of_the_papers_campaigns_runs_there_as_it_is_and_is_refused_on_the_stock_kernel(tmp_path):
@@ -241,9 +221,3 @@ def test_each_of_the_papers_campaigns_runs_there_as_it_is_and_is_refused_on_the_
         refusal = r"scheduler minsrtt \(this kernel has stock; minsrtt takes the v0\.94 kernel\)"
         with pytest.raises(CampaignError, match=refusal):
             settled(paper, allow=False, kernel=new, there=there)
-
-
-def test_a_controller_whose_module_is_not_loaded_is_refused_there_with_the_command(tree):
-    paper = load("mohan-congestion")
-    with pytest.raises(CampaignError, match=r"controller olia \(the server's kernel has none: modprobe mptcp_olia\)"):
-        settled(paper, allow=False, kernel=V094(tree.root), there=lambda wanted: dict.fromkeys(wanted, False))

@@ -1,11 +1,9 @@
 """When lost subflows are to be brought back, and what is told of it."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.mptcp.losses import BACKOFF_S, REMEMBERED, Losses, Restored
+from tandem.mptcp.losses import REMEMBERED, Losses, Restored
 from tandem.mptcp.pm_events import Kind, PmEvent
 
 PATHS = {"10.0.0.1": "a", "10.1.0.1": "b"}
@@ -75,45 +73,13 @@ def test_what_is_ordered_needs_no_endpoint_and_is_told_all_the_same() -> None:
     assert losses.of(1) == [{"path": "b", "at_monotonic_ns": 1 * S, "back_after_ms": 9000.0}]
 
 
-def test_an_ordered_subflow_does_not_keep_another_connection_waiting() -> None:
-    losses = Losses(PATHS.get, lambda token: token == 2)
-    for token in (1, 2):
-        losses.take(event("created", "10.0.0.1", 4, token), 0)
-        losses.take(event("subflow_established", token=token), 0)
-    losses.take(event("subflow_closed", error=104), 1 * S)
-    assert losses.due(1 * S, UP) == ["b"]
-
-
-def test_a_handshake_that_came_to_nothing_is_no_loss_of_its_own() -> None:
+def test_a_handshake_that_came_to_nothing_is_no_loss_and_the_end_of_a_connection_ends_the_trying() -> None:
     losses = begun()
     losses.take(event("subflow_closed", error=104), 1 * S)
     losses.due(1 * S, UP)
     losses.take(event("subflow_closed", port=77, error=111), 1 * S + 1)
     assert len(losses.of(1) or []) == 1
     assert losses.due(2 * S, UP) == []  # and does not hurry the next attempt
-
-
-def test_a_path_that_is_down_is_not_tried_and_its_return_counts() -> None:
-    losses = begun()
-    losses.take(event("subflow_closed"), 1 * S)
-    assert losses.next_ns(("a",)) is None
-    assert losses.due(9 * S, ("a",)) == []
-    losses.tried("b", 20 * S)  # the path came back, and its endpoint with it
-    assert losses.due(20 * S, UP) == []
-    assert losses.due(20 * S + int(BACKOFF_S[1] * 1e9), UP) == ["b"]
-
-
-def test_who_lost_waits_while_another_connection_lives_there() -> None:
-    losses = begun()
-    for kind in ("created", "subflow_established"):
-        losses.take(event(kind, port=9, token=2), 0)
-    losses.take(event("subflow_closed", error=104), 1 * S)
-    assert losses.due(1 * S, UP) == []
-    losses.take(event("closed", None, token=2), 2 * S)
-    assert losses.due(2 * S, UP) == ["b"]
-
-
-def test_the_end_of_a_connection_ends_the_trying_and_keeps_the_account() -> None:
     losses = begun()
     losses.take(event("subflow_closed", error=110), 1 * S)
     losses.take(event("closed", None), 2 * S)
@@ -122,7 +88,7 @@ def test_the_end_of_a_connection_ends_the_trying_and_keeps_the_account() -> None
     assert losses.of(2) is None
 
 
-def test_connections_that_the_peer_began_and_strangers_are_passed_over() -> None:
+def test_strangers_are_passed_over_and_a_connection_begun_before_we_listened_is_not() -> None:
     losses = Losses(PATHS.get)
     losses.take(event("created", "10.0.0.1", server_side=True), 0)
     losses.take(event("subflow_established"), 0)
@@ -131,18 +97,12 @@ def test_connections_that_the_peer_began_and_strangers_are_passed_over() -> None
     losses.take(event("subflow_closed", "192.0.2.7", token=3, error=104), 1 * S)
     assert losses.of(3) is None
     assert losses.due(9 * S, UP) == []
-
-
-def test_a_first_subflow_is_like_the_others_and_a_connection_begun_before_we_listened_too() -> None:
     for losses, lost in (
         (begun(), event("subflow_closed", "10.0.0.1", 4, error=104)),
         (Losses(PATHS.get), event("subflow_closed", "10.0.0.1", token=4, error=104)),
     ):
         losses.take(lost, 2 * S)
         assert losses.due(2 * S, UP) == ["a"]
-
-
-def test_only_so_many_are_remembered() -> None:
     losses = Losses(PATHS.get)
     for token in range(REMEMBERED + 5):
         losses.take(event("created", token=token), 0)

@@ -1,7 +1,5 @@
 """Which state a path is in, from what the kernel shows."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -45,12 +43,9 @@ def test_states(path, interface, routes, state, address, gateway) -> None:
     assert "\n" not in got.detail
 
 
-def test_of_two_default_routes_the_better_is_taken() -> None:
+def test_the_better_of_two_default_routes_is_taken_and_what_cannot_be_used_is_named() -> None:
     routes = [replace(LEARNED, gateway="192.168.8.3", metric=700), LEARNED]
     assert judge(replace(PATH, gateway=None), "eth1", ETH, routes, mptcp6=True).gateway == "192.168.8.1"
-
-
-def test_ipv6_alone_without_the_kernels_support_and_a_modem_that_is_not_found_are_named() -> None:
     got = judge(PATH, "eth1", SIX, [], mptcp6=False)
     assert (got.state, got.address) == ("ipv6_only_unusable", None)
     got = judge(Path("a", lambda: None), None, None, [], mptcp6=True)

@@ -1,7 +1,5 @@
 """The kernel's word of subflows: real messages of Linux 6.18, and any bytes at all."""
 
-from __future__ import annotations
-
 import contextlib
 import random
 import socket
@@ -11,7 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.mptcp.netlink import Heard, NetlinkError, attributes, family_request, group_of, messages, number
+from tandem.mptcp import netlink, pm_commands
+from tandem.mptcp.netlink import (
+    Heard,
+    NetlinkError,
+    attributes,
+    error_of,
+    family_request,
+    group_of,
+    messages,
+    nested,
+    number,
+    only_watched,
+    request,
+)
+from tandem.mptcp.pm_commands import End, PmCommands, packed
 from tandem.mptcp.pm_events import PmEvent, parse
 
 FAMILY = 28
@@ -52,28 +64,15 @@ def message(command: int, *told: tuple[int, bytes]) -> bytes:
     return struct.pack("=IHHII", 16 + len(body), FAMILY, 0, 0, 0) + body
 
 
-def test_ipv6_and_mapped_addresses_and_the_older_word_for_the_servers_side() -> None:
+def test_other_families_words_and_messages() -> None:
     token = (1, struct.pack("=I", 7))
-    six = socket.inet_pton(socket.AF_INET6, "2001:db8::5")
-    mapped = socket.inet_pton(socket.AF_INET6, "::ffff:192.0.2.9")
+    six, mapped, far = (socket.inet_pton(socket.AF_INET6, a) for a in ("2001:db8::5", "::ffff:192.0.2.9", "fd00:5::10"))
     (event,) = parse(message(2, token, (6, six), (8, mapped), (18, b"\0")), FAMILY)
     assert (event.local, event.remote, event.server_side) == ("2001:db8::5", "192.0.2.9", False)
     (event,) = parse(message(2, token, (13, struct.pack("=H", 2))), FAMILY)
-    assert event.server_side is True
-
-
-def test_an_announced_address_has_the_peers_number_for_it() -> None:
-    told = (
-        (1, struct.pack("=I", 7)),
-        (4, b"\x09"),
-        (8, socket.inet_pton(socket.AF_INET6, "fd00:5::10")),
-        (10, b"\x21\x20"),
-    )
-    (event,) = parse(message(6, *told), FAMILY)
+    assert event.server_side is True, "the older word for it"
+    (event,) = parse(message(6, token, (4, b"\x09"), (8, far), (10, b"\x21\x20")), FAMILY)
     assert event == PmEvent("announced", 7, None, "fd00:5::10", None, 8480, remote_id=9)
-
-
-def test_messages_of_another_family_without_a_token_or_of_a_later_kind_are_passed_over() -> None:
     assert parse(REAL, FAMILY + 1) == []
     assert parse(message(10) + message(200, (1, bytes(4))), FAMILY) == []
 
@@ -161,3 +160,60 @@ def test_what_does_not_fit_into_the_sockets_buffer_is_told_as_missed() -> None:
 
     heard = Heard(Full())  # type: ignore[arg-type]  a double of the socket
     assert heard.read() == ([b"one", b"two"], True)
+
+
+def test_an_end_has_what_it_is_given_and_an_acknowledgement_is_an_errno(monkeypatch):
+    told = attributes(packed(End("10.71.1.1", 80, 101, 3)))
+    assert told == {
+        1: struct.pack("=H", socket.AF_INET),
+        3: socket.inet_aton("10.71.1.1"),
+        2: b"\x65",
+        5: struct.pack("=H", 80),
+        7: struct.pack("=i", 3),
+    }
+    assert attributes(packed(End("fd00:2::1"))) == {
+        1: struct.pack("=H", socket.AF_INET6),
+        4: socket.inet_pton(socket.AF_INET6, "fd00:2::1"),
+    }
+
+    def answer(code: int) -> bytes:
+        return struct.pack("=IHHIIi", 36, 2, 0, 1, 0, -code) + bytes(16)
+
+    assert (error_of(answer(0)), error_of(answer(22))) == (0, 22)
+    with pytest.raises(NetlinkError):
+        error_of(struct.pack("=IHHII", 16, 28, 0, 1, 0))
+    monkeypatch.setattr(pm_commands, "FAMILY", "no_such_family")
+    with pytest.raises(LookupError, match="no such family"):
+        PmCommands()
+
+
+@given(st.binary(max_size=20), st.integers(1, 99), st.integers(1, 20))
+def test_a_request_is_one_message(content, command, kind):
+    ((family, body),) = messages(request(28, command, nested(kind, content), acknowledge=True))
+    assert (family, body[:2]) == (28, bytes([command, 1]))
+    assert netlink.generic(body) == (command, {kind: content})
+
+
+NEW_LINK, DELETE_LINK, NEW_ADDRESS = 16, 17, 20
+UP, RUNNING, PROMISCUOUS = 0x1, 0x40, 0x100
+
+
+def link_message(kind: int, changed: int, flags: int = UP | RUNNING) -> bytes:
+    """As the kernel writes it: header, ifinfomsg, one attribute (IFLA_IFNAME)."""
+    body = struct.pack("=BxHiII", 0, 1, 7, flags, changed) + struct.pack("=HH", 9, 3) + b"wwan\0" + bytes(3)
+    return struct.pack("=IHHII", 16 + len(body), kind, 0, 0, 0) + body
+
+
+CAPTURE = link_message(NEW_LINK, PROMISCUOUS, UP | RUNNING | PROMISCUOUS)
+
+
+def test_a_capture_that_begins_or_ends_is_no_change_of_a_path_and_anything_else_may_be_one() -> None:
+    assert only_watched(CAPTURE)
+    assert only_watched(CAPTURE + link_message(NEW_LINK, PROMISCUOUS))
+    others = [(NEW_LINK, UP), (NEW_LINK, UP | PROMISCUOUS), (NEW_LINK, 0), (NEW_LINK, 0xFFFFFFFF)]
+    others += [(DELETE_LINK, PROMISCUOUS), (NEW_ADDRESS, PROMISCUOUS)]
+    told = [link_message(*one) for one in others] + [CAPTURE + link_message(NEW_LINK, RUNNING)]
+    told.append(struct.pack("=IHHII", 20, NEW_LINK, 0, 0, 0) + bytes(4))
+    assert [one for one in told if only_watched(one)] == []
+    with pytest.raises(NetlinkError):
+        only_watched(CAPTURE[:-1])

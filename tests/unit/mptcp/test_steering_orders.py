@@ -1,11 +1,5 @@
 """Orders of backup: whether one arrived, what is given again, and that a crash leaves none. The kernel is a double here."""
 
-from __future__ import annotations
-
-import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -40,7 +34,9 @@ def manager(tmp_path: Path) -> Manager:
     return Manager(tmp_path / "undone")
 
 
-def test_an_order_that_was_lost_is_given_by_its_opposite_and_itself(manager: Manager) -> None:
+def test_an_order_that_was_lost_is_given_by_its_opposite_and_itself_and_the_end_takes_back_what_is_left(
+    manager: Manager,
+) -> None:
     orders = Backup(manager)
     orders.order(101, backup=True)
     orders.order(101, backup=True, again=True)
@@ -48,6 +44,9 @@ def test_an_order_that_was_lost_is_given_by_its_opposite_and_itself(manager: Man
     orders.order(101, backup=False)
     assert manager.given == [(101, True), (101, False), (101, True), (101, False)]
     assert manager.file.read_text() == "101\n"
+    orders.order(102, backup=True)
+    orders.close()
+    assert manager.file.read_text() == "101\n102\n"
 
 
 def test_an_order_that_is_refused_leaves_no_guard(manager: Manager) -> None:
@@ -60,50 +59,12 @@ def test_an_order_that_is_refused_leaves_no_guard(manager: Manager) -> None:
     assert manager.file.read_text() == "101\n"
 
 
-def test_the_end_takes_back_what_is_left(manager: Manager) -> None:
-    orders = Backup(manager)
-    orders.order(101, backup=True)
-    orders.close()
-    assert manager.file.read_text() == "101\n"
-
-
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-sys.path.insert(0, sys.argv[2])
-from test_steering_orders import Manager
-from tandem.mptcp.backup import Backup
-Backup(Manager(Path(sys.argv[1]))).order(102, backup=True)
-os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
-def test_a_killed_collector_leaves_nothing_backup(tmp_path: Path) -> None:
-    pipe = tmp_path / "undone"
-    os.mkfifo(pipe)
-    program = subprocess.Popen([sys.executable, "-c", KILLED, str(pipe), str(Path(__file__).parent)])
-    assert pipe.read_text() == "102\n"  # waits for who writes
-    assert program.wait(60) == -signal.SIGKILL
-
-
-def test_the_v094_kernel_refuses_and_leaves_nothing_to_undo() -> None:
+def test_the_v094_kernel_refuses_and_an_order_to_an_endpoint_that_is_gone_is_not_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with pytest.raises(IpError, match=r"v0\.94"):
         FullMesh().set_backup(101, True)
     assert FullMesh().undo_backup(101) == []
-
-
-def test_an_endpoint_made_anew_keeps_the_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[str, ...]] = []
-    monkeypatch.setattr(path_manager, "ip", lambda *words: asked.append(words) or "")
-    kernel, endpoint = UpstreamKernel(), Endpoint(101, "10.64.0.2", "wwan0")
-    for order in (None, True, False):
-        if order is not None:
-            kernel.set_backup(101, order)
-        kernel.add(endpoint)
-    assert [words[-1] for words in asked] == ["subflow", "backup", "backup", "nobackup", "subflow"]
-
-
-def test_an_order_to_an_endpoint_that_is_gone_is_not_kept_for_when_it_is_back(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel, asked = UpstreamKernel(), []
 
     def ip(*words: str) -> str:
@@ -137,41 +98,22 @@ def answers(backup: bool, mine: list[int], others: list[int], given: Confirmatio
     return found
 
 
-def test_a_path_that_falls_silent_confirms_backup() -> None:
-    assert answers(True, [9, 9, 9] + [0] * 9, [9] * 12) == [True]
-
-
-def test_a_path_that_still_receives_shows_that_the_order_was_lost() -> None:
+def test_what_a_path_receives_says_whether_its_order_arrived() -> None:
+    assert answers(True, [9, 9, 9] + [0] * 9, [9] * 12) == [True], "it fell silent"
     assert answers(True, [9] * 40, [9] * 40) == [False]
     assert answers(True, [9, 9] + [0] * 18 + [9] * 40, [9] * 60)[-1] is False
-
-
-def test_an_order_that_was_given_again_is_judged_anew() -> None:
-    one = Confirmation("a", 0, backup=True)
-    assert answers(True, [9] * 40, [9] * 40, one) == [False]
-    one.toggled(3_000 * MS)
-    assert one.received(3_400 * MS, 300, 600) is None
-    assert one.received(3_600 * MS, 300, 700) is None
-    assert one.received(4_200 * MS, 300, 900) is True
-    assert one.toggles == 1
-
-
-def test_while_nothing_moves_nothing_is_known() -> None:
-    assert answers(True, [0] * 100, [0] * 100) == []
-    assert answers(False, [0] * 100, [0] * 100) == []
-
-
-def test_a_backup_path_that_carries_because_the_others_fail_was_not_lost() -> None:
-    assert answers(True, [9] * 100, [0] * 100) == []
-
-
-def test_a_path_that_carries_again_confirms_restore() -> None:
+    assert answers(True, [0] * 100, [0] * 100) == answers(False, [0] * 100, [0] * 100) == [], "nothing moves"
+    assert answers(True, [9] * 100, [0] * 100) == [], "it carries because the others fail"
     assert answers(False, [0] * 9 + [9] * 9, [9] * 18)[:1] == [True]
     assert answers(False, [0] * 60, [9] * 60) == [False]
 
 
-def test_another_connection_under_way_begins_the_count_anew() -> None:
+def test_an_order_that_was_given_again_and_another_connection_begin_the_count_anew() -> None:
     one = Confirmation("a", 0, backup=True)
-    assert one.received(600 * MS, 5000, 9000) is None
-    assert one.received(1_200 * MS, 10, 20) is None
-    assert one.received(1_800 * MS, 10, 900) is True
+    assert answers(True, [9] * 40, [9] * 40, one) == [False]
+    one.toggled(3_000 * MS)
+    told = [one.received(ms * MS, 300, whole) for ms, whole in ((3_400, 600), (3_600, 700), (4_200, 900))]
+    assert (told, one.toggles) == ([None, None, True], 1)
+    other = Confirmation("a", 0, backup=True)
+    assert [other.received(*seen) for seen in ((600 * MS, 5000, 9000), (1_200 * MS, 10, 20))] == [None, None]
+    assert other.received(1_800 * MS, 10, 900) is True

@@ -1,7 +1,5 @@
 """When a path is made backup, by policy and by what was learned: events and time in, decisions out."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest
@@ -63,15 +61,12 @@ def test_another_event_of_the_path_extends_and_an_earlier_end_does_not() -> None
     assert told(one.tick(26 * S + 1)) == [("a", "restore")]
 
 
-def test_of_two_bad_paths_the_one_that_is_bad_for_longer_stays_out() -> None:
+def test_of_two_bad_paths_the_one_that_is_bad_for_longer_or_without_service_stays_out() -> None:
     one = steering()
     one.noted(drop("a", 10.0, speed="high"))
     (declined,) = one.noted(drop("b", 11.0, speed="low"))
     assert (declined.path, declined.action, one.backup) == ("b", "declined", "a")
     assert told(one.noted(drop("b", 12.0, speed="high"))) == [("a", "restore"), ("b", "backup")]
-
-
-def test_a_path_whose_service_is_lost_changes_place_with_one_that_only_dropped() -> None:
     one = steering()
     one.noted(drop("a"))
     made = one.noted(event("service_lost", "b", 11.0))
@@ -102,14 +97,11 @@ def test_the_only_path_that_carries_is_never_backup(kind: str) -> None:
     assert told(one.noted(drop("a", 14.0))) == [("a", "backup")]
 
 
-def test_a_backup_path_is_restored_as_soon_as_the_other_goes_down() -> None:
+def test_a_path_is_restored_as_soon_as_it_is_the_only_one_and_at_the_end_of_the_run() -> None:
     one = steering()
     one.noted(drop("a"))
     assert told(one.noted(event("path_down", "b", 11.0))) == [("a", "restore")]
     assert one.backup is None
-
-
-def test_when_both_lost_service_the_first_that_is_back_is_used() -> None:
     one = steering()
     one.noted(event("service_lost", "a"))
     one.noted(event("service_lost", "b", 11.0))
@@ -118,9 +110,6 @@ def test_when_both_lost_service_the_first_that_is_back_is_used() -> None:
     one.noted(event("service_back", "b", 13.0))
     one.tick(60 * S)
     assert one.backup is None
-
-
-def test_the_end_of_the_run_restores_and_one_path_is_never_steered() -> None:
     one = steering()
     one.noted(drop())
     assert told(one.end(11 * S)) == [("a", "restore")]
@@ -168,27 +157,19 @@ def compared(one: RadioEvent, whole: float, *, steered: bool) -> Recovery:
 
 def test_what_was_seen_takes_the_place_of_the_paper() -> None:
     history, one = History(), drop(speed="low")
-    for _ in range(300):
-        history.add([recovered(one, 2.0, 0.1)])
-    expected = history.expect(one)
-    assert expected.recovery_s == pytest.approx(2.0, rel=0.03)
-    assert expected.kept == pytest.approx(0.1, abs=0.01)
+    history.add([recovered(one, 28.0, 1.0)])
+    assert history.expect(one).recovery_s == pytest.approx(7 * 4**0.25)
+    history = History()
+    history.add([recovered(one, 2.0, 0.1)] * 300)
+    assert history.expect(one).recovery_s == pytest.approx(2.0, rel=0.03)
+    assert history.expect(one).kept == pytest.approx(0.1, abs=0.01)
     assert history.expect(drop(speed="high")).recovery_s == pytest.approx(12.0)
     assert history.expect(drop(change_db=-20.0, speed="low")).recovery_s == pytest.approx(7.0)
 
 
-def test_one_recovery_moves_the_prior_by_a_quarter_of_its_logarithm() -> None:
-    history, one = History(), drop(speed="low")
-    history.add([recovered(one, 28.0, 1.0)])
-    assert history.expect(one).recovery_s == pytest.approx(7 * 4**0.25)
-
-
-def test_a_small_drop_is_left_alone_and_a_deep_one_is_not() -> None:
+def test_learned_leaves_a_path_alone_after_a_small_drop_or_where_it_recovers_at_once() -> None:
     assert told(steering("learned").noted(drop(change_db=-4.0))) == [("a", "declined")]
     assert told(steering("learned").noted(drop(change_db=-12.0))) == [("a", "backup")]
-
-
-def test_it_leaves_a_path_alone_that_recovers_at_once() -> None:
     history = History()
     history.add([recovered(drop(), 0.3, 0.1)] * 50)
     assert told(steering("learned", history=history).noted(drop())) == [("a", "declined")]
@@ -220,34 +201,22 @@ def test_a_history_is_read_as_it_was_written() -> None:
     )
 
 
+ZERO = dict.fromkeys(("seen", "log_s", "kept", "alone", "alone_kept", "left_out", "left_out_kept"), 0)
+
+
 @pytest.mark.parametrize(
-    "content",
+    "classes",
     [
-        None,
-        {"format": "another/1"},
-        {"format": "tandem-steering-history/1", "classes": {"signal_drop/6 dB/low": {"seen": 1}}},
-        {"format": "tandem-steering-history/1", "classes": {"signal_drop/6 dB/low": 5}},
-        {
-            "format": "tandem-steering-history/1",
-            "classes": {
-                "signal_drop/6 dB/low": {
-                    "seen": 1, "log_s": 0, "kept": 5, "alone": 0, "alone_kept": 0, "left_out": 0, "left_out_kept": 0
-                }
-            },
-        },
-        {
-            "format": "tandem-steering-history/1",
-            "classes": {
-                "no/class/of/ours": {
-                    "seen": 1, "log_s": 0, "kept": 0, "alone": 0, "alone_kept": 0, "left_out": 0, "left_out_kept": 0
-                }
-            },
-        },
+        {"signal_drop/6 dB/low": 5},
+        {"signal_drop/6 dB/low": {"seen": 1}},
+        {"signal_drop/6 dB/low": {**ZERO, "seen": 1, "kept": 5}},
+        {"no/class/of/ours": {**ZERO, "seen": 1}},
     ],
-)  # fmt: skip
-def test_a_history_that_is_none_is_refused(content: object) -> None:
-    with pytest.raises(HistoryError):
-        History.from_json(content)
+)
+def test_a_history_that_is_none_is_refused(classes: object) -> None:
+    for content in (None, {"format": "another/1"}, {"format": "tandem-steering-history/1", "classes": classes}):
+        with pytest.raises(HistoryError):
+            History.from_json(content)
 
 
 # --- what a run teaches; bins of half a second --------------------------------------------------------------------------------------
@@ -260,20 +229,28 @@ def bins(*spells: tuple[float, int]) -> list[float]:
 STEADY = bins((60, 100))
 
 
-def test_a_recovery_lasts_until_the_goodput_is_back_and_holds() -> None:
+def test_a_recovery_lasts_until_the_goodput_is_back_or_hidden_by_an_order() -> None:
     received = {"a": bins((10, 100), (4, 20), (1, 100), (1, 0), (44, 90)), "b": STEADY}
     (one,) = recoveries([drop("a", 10.0)], received, 0, 0.5)
     assert one.recovery_s == pytest.approx(6.0)
     assert one.kept == pytest.approx((4 * 20 + 100) / 600)
     assert one.whole == pytest.approx((1000 + 180 + 4 * 90) / 2000)
     assert not one.steered
+    received = {"a": bins((10, 100), (15, 10), (35, 100)), "b": STEADY}
+    (alone,) = recoveries([drop("a", 10.0)], received, 0, 0.5)
+    assert (alone.recovery_s, alone.steered) == (pytest.approx(15.0), False)
+    (cut,) = recoveries([drop("a", 10.0)], received, 0, 0.5, [("a", 22 * S, 30 * S)])
+    assert (cut.recovery_s, cut.whole, cut.steered) == (None, alone.whole, False)
 
 
 def test_an_event_whose_path_was_left_out_teaches_what_the_whole_transfer_kept() -> None:
     received = {"a": bins((10, 100), (10, 0), (40, 100)), "b": bins((10, 100), (10, 150), (40, 100))}
     (one,) = recoveries([drop("a", 10.0)], received, 0, 0.5, [("a", 10 * S + S // 10, 20 * S)])
-    assert (one.recovery_s, one.kept, one.steered) == (None, None, True)
-    assert one.whole == pytest.approx(0.75)
+    assert (one.recovery_s, one.kept, one.steered, one.whole) == (None, None, True, pytest.approx(0.75))
+    received = {"a": bins((10, 100), (50, 50)), "b": STEADY}
+    orders = [("a", 10 * S, 13 * S), ("b", 14 * S, 16 * S)]  # what it does later belongs to what it did first
+    (first,) = recoveries([drop("a", 10.0)], received, 0, 0.5, orders)
+    assert (first.steered, first.whole) == (True, pytest.approx(0.75))
 
 
 @pytest.mark.parametrize(
@@ -291,28 +268,9 @@ def test_what_says_nothing_is_left_out(events: list[RadioEvent], steered: list[t
     assert recoveries(events, received, 0, 0.5, steered) == []
 
 
-def test_what_a_policy_does_later_belongs_to_what_it_did_first() -> None:
-    received = {"a": bins((10, 100), (50, 50)), "b": STEADY}
-    orders = [("a", 10 * S, 13 * S), ("b", 14 * S, 16 * S)]
-    (first,) = recoveries([drop("a", 10.0)], received, 0, 0.5, orders)
-    assert (first.steered, first.whole) == (True, pytest.approx(0.75))
-
-
-def test_an_order_that_comes_before_the_recovery_hides_how_long_it_took() -> None:
-    received = {"a": bins((10, 100), (15, 10), (35, 100)), "b": STEADY}
-    (alone,) = recoveries([drop("a", 10.0)], received, 0, 0.5)
-    assert (alone.recovery_s, alone.steered) == (pytest.approx(15.0), False)
-    (cut,) = recoveries([drop("a", 10.0)], received, 0, 0.5, [("a", 22 * S, 30 * S)])
-    assert (cut.recovery_s, cut.whole, cut.steered) == (None, alone.whole, False)
-
-
-def test_a_recovery_that_the_end_cuts_off_is_left_out() -> None:
+def test_a_recovery_that_the_end_or_the_next_event_cuts_off_is_left_out() -> None:
     received = {"a": bins((10, 100), (AFTER_S - 1, 10)), "b": STEADY[:30]}
     assert recoveries([drop("a", 10.0)], received, 0, 0.5) == []
-
-
-def test_two_events_in_a_row_teach_of_the_second_how_long_it_took() -> None:
     received = {"a": bins((10, 100), (5, 20), (45, 100)), "b": STEADY}
     first, second = recoveries([drop("a", 10.0), drop("a", 12.0)], received, 0, 0.5)
-    assert first.recovery_s is None
-    assert second.recovery_s is not None
+    assert (first.recovery_s, second.recovery_s is None) == (None, False)

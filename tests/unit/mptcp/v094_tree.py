@@ -1,8 +1,6 @@
 """Files of a v0.94 kernel, written after its public documentation and source: /proc/sys/net/mptcp, /proc/net/mptcp_net, /sys/module;
 the flags of its interfaces. And its getsockopt, as far as MPTCP_INFO, over bytes packed by hand."""
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import socket

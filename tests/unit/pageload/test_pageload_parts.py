@@ -1,13 +1,21 @@
-"""A page as the server tells it, and the parameters of loads."""
+"""A page load's parts: the page as told, its parameters, the relay, and the object graph against an endpoint that serves, cuts and lies."""
+
+import contextlib
+import socket
+import threading
+import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from page_server import request
+from page_server import SESSION, SWITCHED, PageServer, page, request
 
 from tandem.devtools.pipe import Event
 from tandem.experiment.pageload.browser_load import Counts
+from tandem.experiment.pageload.carrier import Carrier, by_path
+from tandem.experiment.pageload.graph_load import IN_ALL, PER_ORIGIN, GraphLoad
 from tandem.experiment.pageload.page import PageError, read
+from tandem.experiment.pageload.relay import Relay, SocksError, asking, connected, greeted
 from tandem.experiment.parameters import ParameterError
 
 ROW = {"method": "GET", "url": "https://a.test/x?y", "status": 200, "bytes": 5, "by": None, "after_load": False}
@@ -124,3 +132,257 @@ def test_any_event_is_taken(method, request_id, inner, at):
     for name in ("Network.requestWillBeSent", method):
         counts.take(event(name, requestId=request_id, request=inner, response=inner, timestamp=at))
     assert counts.objects + counts.failed <= 2
+
+
+GRAPH = page(("http://a.test/", None), ("http://b.test:8080/x", 0))
+
+
+BIG = bytes(range(256)) * 60_000
+"""More than all buffers on the way hold."""
+
+
+def talks_first(connection, _requests):
+    """Reads nothing before it has said all."""
+    connection.sendall(BIG)
+    left = len(BIG)
+    while left and (more := connection.recv(min(left, 1 << 20))):
+        left -= len(more)
+    connection.sendall(b"end")
+
+
+@pytest.fixture
+def relay(tmp_path):
+    server = PageServer(talks_first)
+    carrier = Carrier(request(server.port, tmp_path), SESSION, "p")
+    made = Relay(carrier, GRAPH.origins, time.monotonic() + 3600)
+    yield made
+    made.close()
+    carrier.close()
+    server.close()
+
+
+def through(relay, host, port):
+    client = socket.create_connection(("127.0.0.1", relay.port), 60)
+    client.sendall(asking(host, port))
+    return client, connected(client)
+
+
+def test_bytes_go_both_ways_at_once_and_the_endpoints_answer_is_not_among_them(relay):
+    client, there = through(relay, "b.test", 8080)
+    with client:
+        assert there
+        client.settimeout(120)  # of sendall it is the whole call's
+        sender = threading.Thread(target=client.sendall, args=(BIG,))
+        sender.start()
+        got = bytearray()
+        while len(got) < len(BIG) + 3:
+            got += client.recv(1 << 20)
+        sender.join()
+    assert got == BIG + b"end"
+
+
+@pytest.mark.parametrize(("host", "port"), [("update.test", 443), ("a.test", 443), ("b.test", 80), ("127.0.0.1", 80)])
+def test_hosts_that_the_page_does_not_have_are_refused_and_counted(relay, host, port):
+    client, there = through(relay, host, port)
+    with client:
+        assert not there
+    assert relay.elsewhere == 1
+
+
+def test_closing_ends_connections_that_wait(relay):
+    client, there = through(relay, "a.test", 80)
+    with client:
+        assert there
+        relay.close()
+        with contextlib.suppress(ConnectionResetError):  # its end, or a reset
+            while client.recv(1 << 20):
+                pass
+
+
+def test_a_browser_that_says_nothing_does_not_keep_it_open(relay):
+    with socket.create_connection(("127.0.0.1", relay.port), 60) as client:
+        client.sendall(b"\x05")
+        relay.close()  # long before its time is up
+
+
+@given(st.binary(max_size=60))
+def test_any_greeting_is_a_host_or_an_error(raw):
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall(raw)
+        theirs.shutdown(socket.SHUT_WR)
+        ours.settimeout(60)
+        try:
+            host, port = greeted(ours)
+        except (SocksError, OSError):
+            return
+        assert isinstance(host, str)
+        assert 0 <= port < 65536
+
+
+@pytest.mark.parametrize(
+    ("kind", "address", "host"),
+    [(1, bytes([10, 0, 0, 1]), "10.0.0.1"), (4, bytes(15) + b"\1", "::1"), (3, b"\x06A.TEST", "a.test")],
+)
+def test_every_kind_of_address_is_taken(kind, address, host):
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall(b"\x05\x02\x00\x01" + bytes([5, 1, 0, kind]) + address + b"\x1f\x90")
+        assert greeted(ours) == (host, 8080)
+
+
+BODY = b"x" * 10
+GOOD = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n" + BODY
+
+
+@pytest.fixture
+def load(tmp_path):
+    """Load ``graph`` from ``server``; what came of it, with the carrier and the relay."""
+    servers = []
+
+    def run(script, graph, switch=SWITCHED, seconds=60.0, **more):
+        server = PageServer(script, switch)
+        servers.append(server)
+        carrier = Carrier(request(server.port, tmp_path, **more), SESSION, "p")
+        until_s = time.monotonic() + seconds
+        relay = Relay(carrier, graph.origins, until_s + 3600)  # the load is over before the relay gives up
+        try:
+            found = GraphLoad(graph, relay.port, until_s, lambda: False).run()
+        finally:
+            relay.close()
+            carrier.close()
+        return found, server, carrier
+
+    yield run
+    for server in servers:
+        server.close()
+
+
+def serving(log=None):
+    def script(connection, requests):
+        while lines := requests():
+            if log is not None:
+                log.append(lines[0].split()[1])
+            connection.sendall(GOOD)
+
+    return script
+
+
+def test_objects_are_asked_for_when_what_asked_for_them_has_come(load):
+    log = []
+    graph = page(
+        ("http://a.test/", None),
+        ("http://a.test/css", 0),
+        ("http://b.test/js", 0),
+        ("http://a.test/by-css", 1),
+        ("http://b.test/by-js", 2),
+        ("http://a.test/unknown", None),
+        ("http://a.test/late", 0, True),
+    )
+    found, server, carrier = load(serving(log), graph)
+    assert found.failure is None
+    assert (found.objects, found.failed) == (6, 0)
+    assert log[0] == "/"
+    assert set(log) == {"/", "/css", "/js", "/by-css", "/by-js", "/unknown"}
+    assert log.index("/css") < log.index("/by-css")
+    assert log.index("/js") < log.index("/by-js")
+    assert found.load_ms > 0
+    assert all("Upgrade: tandem-page" in head for head in server.heads)
+    claims = {line for head in server.heads for line in head if line.startswith("X-Tandem-Session: ssssssss ")}
+    assert len(claims) == len(server.heads)  # each connection shows its own
+    assert server.heads[0][0] == "GET /v1/page/p HTTP/1.1"
+    assert sum(c.received for c in carrier.carried) == 6 * len(GOOD)
+    assert by_path(carrier.carried)["a"] >= 6 * len(GOOD)
+
+
+def test_there_are_six_connections_an_origin_and_they_are_kept(load):
+    graph = page(("http://a.test/", None), *((f"http://a.test/{n}", 0) for n in range(40)))
+    found, _, carrier = load(serving(), graph)
+    assert (found.failure, found.objects) == (None, 41)
+    assert len(carrier.carried) <= PER_ORIGIN
+
+
+def test_more_origins_than_connections_are_served_all_the_same(load):
+    """None but the document is answered until as many ask as may at once: those, and the document's own, are all connections until then."""
+    connections, asking, at_most, go_on = [], [], [], threading.Event()
+
+    def script(connection, requests):
+        connections.append(connection)
+        while lines := requests():
+            if not lines[0].startswith("GET / "):
+                asking.append(lines)
+                if len(asking) == IN_ALL:
+                    at_most.append(len(connections))
+                    go_on.set()
+                go_on.wait(60)
+            connection.sendall(GOOD)
+
+    graph = page(("http://a.test/", None), *((f"http://h{n}.test/{m}", 0) for n in range(50) for m in range(2)))
+    found, _, _ = load(script, graph, seconds=120.0)
+    assert (found.failure, found.objects) == (None, 101)
+    assert at_most[0] <= IN_ALL + 1
+
+
+def stalls(connection, requests):
+    requests()
+    connection.sendall(GOOD[:-4])
+    requests()
+
+
+def cuts(connection, requests):
+    requests()
+    connection.sendall(GOOD[:-4])
+
+
+def lies(connection, requests):
+    requests()
+    connection.sendall(GOOD + b"more than it said")
+
+
+def endless(connection, requests):
+    requests()
+    connection.sendall(b"HTTP/1.1 200 OK\r\n")
+    while True:
+        connection.sendall(b"X: y\r\n" * 1000)
+
+
+def nonsense(connection, requests):
+    requests()
+    connection.sendall(b"\0" * 50000)
+
+
+def closes(_connection, requests):
+    requests()
+
+
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        (stalls, "not all objects in time|timeout"),
+        (cuts, "6 of 10 bytes|reset"),
+        (endless, "no end of the head"),
+        (nonsense, "not HTTP/1|no end of the head"),
+        (closes, "closed|reset"),
+        (lies, "reset|bytes"),
+    ],
+)
+def test_a_document_that_does_not_come_is_the_loads_failure(load, script, why):
+    found, _, _ = load(script, page(("http://a.test/", None)), seconds=1.0 if script is stalls else 60.0)
+    assert found.failure is not None
+    assert any(word in found.failure for word in why.split("|")), found.failure
+    assert found.load_ms is None
+
+
+def test_an_object_that_does_not_come_is_counted_and_the_load_goes_on(load):
+    def script(connection, requests):
+        while lines := requests():
+            connection.sendall(GOOD if lines[0].split()[1] != "/cut" else GOOD[:-1])
+            if "/cut" in lines[0]:
+                return
+
+    graph = page(
+        ("http://a.test/", None), ("http://a.test/cut", 0), ("http://a.test/of-cut", 1), ("http://a.test/other", 0)
+    )
+    found, _, _ = load(script, graph)
+    assert found.failure is None
+    assert (found.objects, found.failed) == (2, 1)

@@ -1,7 +1,5 @@
 """gpsd's lines: what real ones mean, and that no bytes break the reading."""
 
-from __future__ import annotations
-
 import json
 import math
 from typing import Any
@@ -65,22 +63,37 @@ def test_the_old_name_of_the_height() -> None:
     assert fix.altitude_m == 14.2
 
 
-def test_satellites_are_counted_or_told() -> None:
-    listed = [{"PRN": n, "used": n < 7} for n in range(11)]
-    assert read(line(**{"class": "SKY"}, device="d", hdop=0.9, satellites=listed)) == Sky("d", 0.9, 7, 11)
-    assert read(line(**{"class": "SKY"}, nSat=12, uSat=8)) == Sky(None, None, 8, 12)  # 3.25, without the list
-    assert read(line(**{"class": "SKY"}, hdop=99.99)) == Sky(None, 99.99)
-    assert read(line(**{"class": "SKY"}, nSat=-1, uSat="8", hdop=-2)) == Sky()
+PULSE = {
+    "device": "/dev/x",
+    "real_sec": 1_790_000_000,
+    "real_nsec": 0,
+    "clock_sec": 1_790_000_001,
+    "clock_nsec": 250,
+    "precision": -20,
+}
+EDGE = (1_790_000_000 * 10**9, 1_790_000_001 * 10**9 + 250)
+REPORTS: dict[str, tuple[dict[str, Any], object]] = {
+    "satellites in a list are counted": (
+        {"class": "SKY", "device": "d", "hdop": 0.9, "satellites": [{"PRN": n, "used": n < 7} for n in range(11)]}, Sky("d", 0.9, 7, 11),
+    ),
+    "3.25, without the list": ({"class": "SKY", "nSat": 12, "uSat": 8}, Sky(None, None, 8, 12)),
+    "a dilution alone": ({"class": "SKY", "hdop": 99.99}, Sky(None, 99.99)),
+    "what cannot be": ({"class": "SKY", "nSat": -1, "uSat": "8", "hdop": -2}, Sky()),
+    "who answers": ({"class": "VERSION", "release": "3.25", "rev": "3.25", "proto_major": 3, "proto_minor": 15}, Version("3.25", 3)),
+    "what it reads": ({"class": "DEVICES", "devices": [{"path": "/dev/a"}, {"path": 3}, 4]}, Devices(("/dev/a",))),
+    "one of them": ({"class": "DEVICE", "path": "/dev/a"}, Devices(("/dev/a",))),
+    "nothing to know": ({"class": "WATCH", "enable": True}, None),
+    "the edge of a pulse": ({"class": "PPS", **PULSE}, Pulse("PPS", "/dev/x", *EDGE)),
+    "the beginning of sentences": ({"class": "TOFF", **PULSE}, Pulse("TOFF", "/dev/x", *EDGE)),
+    "half an edge": ({"class": "PPS", "clock_sec": 1}, None),
+    "an edge before all time": ({"class": "PPS", **PULSE, "real_sec": -1}, None),
+    "an edge of too many nanoseconds": ({"class": "PPS", **PULSE, "real_nsec": 10**9}, None),
+    "no whole second": ({"class": "TOFF", "real_sec": 1.5}, None),
+}  # fmt: skip
 
 
-def test_who_answers_and_what_it_reads() -> None:
-    assert read(line(**{"class": "VERSION"}, release="3.25", rev="3.25", proto_major=3, proto_minor=15)) == Version(
-        "3.25", 3
-    )
-    assert read(line(**{"class": "DEVICES"}, devices=[{"path": "/dev/a"}, {"path": 3}, 4])) == Devices(("/dev/a",))
-    assert read(line(**{"class": "DEVICE"}, path="/dev/a")) == Devices(("/dev/a",))
-    assert read(line(**{"class": "WATCH"}, enable=True)) is None
-    assert read(line(**{"class": "PPS"}, clock_sec=1)) is None
+def test_what_a_report_says() -> None:
+    assert {name: found for name, (told, report) in REPORTS.items() if (found := read(line(**told))) != report} == {}
 
 
 @pytest.mark.parametrize(
@@ -148,15 +161,3 @@ def test_an_endless_line_takes_no_memory() -> None:
         assert cutter.feed(b"x" * 5000) == []
     assert cutter.feed(b'\n{"class":"WATCH"}\n') == [b'{"class":"WATCH"}']
     assert cutter.dropped == 1
-
-
-def test_the_edge_of_a_pulse_and_the_beginning_of_sentences_are_read() -> None:
-    told = b'"device":"/dev/x","real_sec":1790000000,"real_nsec":0,"clock_sec":1790000001,"clock_nsec":250,"precision":-20}'
-    expected = (1_790_000_000 * 10**9, 1_790_000_001 * 10**9 + 250)
-    for kind in ("PPS", "TOFF"):
-        pulse = read(b'{"class":"' + kind.encode() + b'",' + told)
-        assert isinstance(pulse, Pulse)
-        assert (pulse.kind, pulse.device, pulse.real_ns, pulse.clock_ns) == (kind, "/dev/x", *expected)
-    assert read(b'{"class":"PPS","real_sec":-1,"real_nsec":0,"clock_sec":1,"clock_nsec":0}') is None
-    assert read(b'{"class":"PPS","real_sec":1,"real_nsec":1000000000,"clock_sec":1,"clock_nsec":0}') is None
-    assert read(b'{"class":"TOFF","real_sec":1.5}') is None

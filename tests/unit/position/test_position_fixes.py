@@ -1,7 +1,5 @@
 """From reports to fixes and events: one a second, of the right time, and lost when nothing comes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from random import Random
 
@@ -32,23 +30,16 @@ def collected(fixes: Fixes, reports: list[tuple[Tpv, int]]) -> list[Fix]:
     return [*found, last] if last else found
 
 
-def test_the_fix_has_the_time_when_it_was_true() -> None:
-    (fix,) = collected(Fixes(utc_ns, 5.0), [(tpv(51.9, -8.5, 100 * S, age_ns=180_000_000), 100 * S)])
-    assert fix.monotonic_ns == 100 * S - 180_000_000
-    assert fix.age_ms == 180.0
+WEEKS = 1024 * 7 * 86400 * S
 
 
-@pytest.mark.parametrize(
-    "age_ns", [-1, -3600 * S, 6 * S, 1024 * 7 * 86400 * S]
-)  # a clock that is behind; a receiver whose week number rolled over
-def test_a_time_that_cannot_be_is_the_arrival_and_no_age(age_ns: int) -> None:
-    (fix,) = collected(Fixes(utc_ns, 5.0), [(tpv(51.9, -8.5, 100 * S, age_ns=age_ns), 100 * S)])
-    assert (fix.monotonic_ns, fix.age_ms) == (100 * S, None)
-
-
-def test_while_the_clock_is_not_set_the_arrival_counts() -> None:
-    (fix,) = collected(Fixes(lambda _ns: None, 5.0), [(tpv(51.9, -8.5, 100 * S), 100 * S)])
-    assert (fix.monotonic_ns, fix.age_ms) == (100 * S, None)
+@pytest.mark.parametrize("age_ns", [180_000_000, None, -1, -3600 * S, 6 * S, WEEKS])
+def test_a_fix_has_the_time_when_it_was_true_or_where_that_cannot_be_its_arrival_and_no_age(age_ns: int | None) -> None:
+    """None: the clock is not set. A time to come: a clock that is behind; long ago: a receiver whose week number rolled over."""
+    fixes = Fixes(utc_ns if age_ns is not None else lambda _ns: None, 5.0)
+    (fix,) = collected(fixes, [(tpv(51.9, -8.5, 100 * S, age_ns=age_ns or 0), 100 * S)])
+    known = (100 * S - 180_000_000, 180.0) if age_ns == 180_000_000 else (100 * S, None)
+    assert (fix.monotonic_ns, fix.age_ms) == known
 
 
 def test_reports_of_one_epoch_become_one_fix() -> None:

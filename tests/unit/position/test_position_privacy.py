@@ -1,7 +1,5 @@
 """Home zones: whatever the track, nothing inside one leaves the probe."""
 
-from __future__ import annotations
-
 import json
 import logging
 import math
@@ -17,7 +15,7 @@ from tracks import between, metres, tpv, utc_ns
 from tandem.position.key import own_key
 from tandem.position.observer import Observer
 from tandem.position.privacy import Mode, Privacy, rounded
-from tandem.position.sphere import METRES_A_DEGREE, Point, distance_m, moved, nearest_m
+from tandem.position.sphere import METRES_A_DEGREE, Point, moved
 from tandem.position.zones import DWELL_S, Zone, Zones
 from tandem.schema.record import Record
 
@@ -252,22 +250,6 @@ def test_a_disk_that_takes_no_key_is_told(tmp_path, caplog: pytest.LogCaptureFix
     (tmp_path / "spool").write_text("in the way")
     assert len(own_key(tmp_path / "spool" / "zones.key")) == 32
     assert "differently at each start" in caplog.text
-
-
-@given(st.floats(-80, 80), st.floats(-180, 180), st.floats(0, 360), st.floats(0, 30_000))
-def test_distances_agree_with_the_ellipsoid(latitude: float, longitude: float, bearing: float, away: float) -> None:
-    start = Point(latitude, longitude)
-    there = moved(start, bearing, away)
-    assert distance_m(start, there) == pytest.approx(away, rel=1e-6, abs=1e-3)
-    chord = metres((latitude, longitude), (there.latitude_deg, there.longitude_deg))
-    assert chord == pytest.approx(away, rel=0.007, abs=0.01)
-
-
-def test_the_nearest_point_of_a_way() -> None:
-    home = Point(51.9, -8.5)
-    west, east = moved(moved(home, 0, 200), 270, 1000), moved(moved(home, 0, 200), 90, 1000)
-    assert nearest_m(west, east, home) == pytest.approx(200, rel=0.01)
-    assert nearest_m(west, west, home) == pytest.approx(distance_m(west, home), rel=0.01)
 
 
 def test_rounding_keeps_to_the_poles_and_the_date_line() -> None:

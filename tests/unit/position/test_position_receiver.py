@@ -1,7 +1,5 @@
 """The receiver's thread against a gpsd of ours on the loopback, and a gpsd of the collector's own as a child."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -124,28 +122,6 @@ def test_fixes_become_records(server: FakeGpsd) -> None:
     assert server.requests == [b'?WATCH={"enable":true,"json":true};\n']
     kept.receiver.stop()
     kept.receiver.stop()
-
-
-def test_a_silence_is_an_event(server: FakeGpsd) -> None:
-    kept = Kept(RunningGpsd("127.0.0.1", server.port), lost_after_s=2.0)
-    server.fix()
-    until(lambda: any(e.tags["kind"] == "position_lost" for e in kept.of("event")))
-    kept.receiver.stop()
-
-
-def test_a_lost_connection_is_made_again_and_told_once(
-    server: FakeGpsd, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(receiver, "FIRST_BACK_OFF_S", 0.01)
-    kept = Kept(RunningGpsd("127.0.0.1", server.port))
-    for n in range(3):
-        until(lambda n=n: len(server.requests) == n + 1)
-        server.fix()
-        until(lambda n=n: len(kept.of("position")) >= n + 1)
-        server.drop()
-    until(lambda: len(server.requests) == 4)
-    kept.receiver.stop()
-    assert len([r for r in caplog.records if "closed the connection" in r.message]) == 3  # a good time lay between
 
 
 def test_nobody_there_is_told_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:

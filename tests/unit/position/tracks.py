@@ -1,7 +1,5 @@
 """Reports and tracks for the tests of position, and distances on the real ellipsoid, computed in another way than the product does."""
 
-from __future__ import annotations
-
 import math
 from datetime import UTC, datetime
 from typing import Any

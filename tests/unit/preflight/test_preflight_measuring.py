@@ -45,30 +45,28 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tandem.app.preflight.measuring._AGAIN_S", 0.01)
 
 
-def measured(folder: Path, *answers: list[dict[str, Any]]) -> tuple[Any, list[dict[str, Any]]]:
-    (folder / "runs").mkdir()
-    (folder / "runs" / "r1.json").write_text(json.dumps({"result": {"paths": {"a": {"primary": "native"}}}}))
-    with collector(folder, *answers) as came:
-        return Measuring(folder, 0.0, lambda _: None).over(["a", "b"]), came
+EXPERIMENTS = [None, "download", "download", "verdict"]
+CASES = {
+    "downloads over each path, then the verdict": ([IDLE, DONE, DONE, DONE], None, {"a", "b"}, EXPERIMENTS),
+    "the end of one's own run is waited for, though nobody else's would be": (
+        [IDLE, DONE, BUSY, DONE, DONE], None, {"a", "b"}, [*EXPERIMENTS[:2], *EXPERIMENTS[1:]],
+    ),
+    "another one's run is told": ([IDLE, BUSY], "another run goes on", set(), EXPERIMENTS[:2]),
+    "a campaign that holds is told": (
+        [[{"type": "campaign", "held": "a campaign's step runs"}]], "a campaign's step runs", set(), EXPERIMENTS[:1],
+    ),
+}  # fmt: skip
 
 
-def test_downloads_over_each_path_then_the_verdict(tmp_path: Path) -> None:
-    told, came = measured(tmp_path, IDLE, DONE, DONE, DONE)
-    assert (told.held, set(told.downloads), told.verdicts) == (None, {"a", "b"}, {"a": {"primary": "native"}})
-    assert [request.get("experiment") for request in came] == [None, "download", "download", "verdict"]
-
-
-def test_the_end_of_ones_own_run_is_waited_for_though_nobody_elses_would_be(tmp_path: Path) -> None:
-    told, came = measured(tmp_path, IDLE, DONE, BUSY, DONE, DONE)
-    assert (told.held, set(told.downloads)) == (None, {"a", "b"})
-    assert [request["parameters"].get("path") for request in came[1:4]] == ["a", "b", "b"]
-
-
-def test_another_ones_run_is_told(tmp_path: Path) -> None:
-    told, _ = measured(tmp_path, IDLE, BUSY)
-    assert (told.held, told.downloads) == ("another run goes on", {})
-
-
-def test_a_campaign_that_holds_is_told(tmp_path: Path) -> None:
-    told, _ = measured(tmp_path, [{"type": "campaign", "held": "a campaign's step runs"}])
-    assert told.held == "a campaign's step runs"
+@pytest.mark.parametrize("case", CASES)
+def test_what_is_measured_or_holds_it(tmp_path: Path, case: str) -> None:
+    answers, held, paths, asked = CASES[case]
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "r1.json").write_text(json.dumps({"result": {"paths": {"a": {"primary": "native"}}}}))
+    with collector(tmp_path, *answers) as came:
+        told = Measuring(tmp_path, 0.0, lambda _: None).over(["a", "b"])
+    assert (told.held, set(told.downloads)) == (held, paths)
+    assert told.verdicts == ({"a": {"primary": "native"}} if paths else {})
+    assert [request.get("experiment") for request in came] == asked
+    if len(asked) > 4:
+        assert [request["parameters"].get("path") for request in came[1:4]] == ["a", "b", "b"]

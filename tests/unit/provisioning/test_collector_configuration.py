@@ -24,7 +24,7 @@ def rendered(*paths, **variables):
         "collector_probe": "kit-01", "tandem_server_name": "server.example", "collector_measurement_tls": False,
         "tandem_server_ports": {"gateway": 8443, "control": 8444, "measurement": 8480}, "tandem_ca_file": "",
         "tandem_paths_used": paths, "collector_settings": {"clock": {"source": "system"}},
-        "tandem_status_led": {}, "tandem_e_paper": {},
+        "tandem_status_led": {}, "tandem_e_paper": {}, "collector_city": "",
     }  # fmt: skip
     return environment.from_string(TEMPLATE.read_text()).render(known | variables)
 
@@ -61,11 +61,12 @@ def test_what_belongs_to_a_connection_is_the_operators():
     assert "0000" not in rendered({"name": "a", "usb": "1-1.2", "apn": "internet", **secret}, HTTP)
 
 
-def test_the_light_and_the_paper_are_the_probes():
+def test_the_light_the_paper_and_the_city_are_the_probes():
     def parsed(**given):
         return parse(rendered({"name": "a", "usb": "1-1.2"}, HTTP, **given), Path("/etc/tandem/config.toml"))
 
-    assert (parsed().status_led, parsed().e_paper) == (None, None)
+    assert (parsed().status_led, parsed().e_paper, parsed().city) == (None, None, None)
+    assert parsed(collector_city="São Paulo").city == "São Paulo"
     config = parsed(tandem_status_led={"red": 17, "green": 27, "blue": 22}, tandem_e_paper={"call": "Ana"})
     assert list(config.status_led.leds.names) == ["tandem:red:status", "tandem:green:status", "tandem:blue:status"]
     assert (config.e_paper.call, config.e_paper.busy) == ("Ana", 24)

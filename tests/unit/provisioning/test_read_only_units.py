@@ -11,44 +11,8 @@ import yaml
 REPOSITORY = Path(__file__).parents[3]
 ROLE, PLAYBOOKS = REPOSITORY / "ansible/roles/base", REPOSITORY / "ansible/playbooks"
 DEFAULTS = yaml.safe_load((ROLE / "defaults/main.yml").read_text())
-AROUND = ("firmware/image/src/tandem_image/files/tandem-spool.service", "collector/system/tandem.service")
 jinja2 = pytest.importorskip("jinja2", reason="pip install -r requirements/provision.txt")
 analyze = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd-analyze")
-
-
-def units(folder: Path) -> list[Path]:
-    """All of them, as they lie on a probe, but that they start a program which is there."""
-    texts = {Path(name).name: (REPOSITORY / name).read_text() for name in AROUND}
-    for file in (ROLE / "templates").glob("tandem-root*.j2"):
-        template = jinja2.Template(file.read_text(), undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
-        texts[file.stem] = template.render(DEFAULTS)
-    for name, text in texts.items():
-        lines = [
-            "ExecStart=/bin/true" if line.startswith("ExecStart=") else line
-            for line in text.splitlines()
-            if not line.startswith("Documentation=")
-        ]
-        (folder / name).write_text("\n".join(lines) + "\n")
-    (folder / "var-lib-tandem.mount").write_text("[Mount]\nWhat=/dev/x\nWhere=/var/lib/tandem\n")
-    return sorted(folder.iterdir())
-
-
-@analyze
-def test_systemd_takes_the_units_and_finds_an_order_for_them(tmp_path: Path) -> None:
-    found = units(tmp_path)
-    wants = tmp_path / "local-fs.target.wants"
-    wants.mkdir()
-    for name in ("tandem-root.service", "tandem-spool.service"):
-        (wants / name).symlink_to(f"../{name}")
-    done = subprocess.run(
-        ["systemd-analyze", "verify", "--man=no", "local-fs.target", *(str(file) for file in found)],
-        env={"SYSTEMD_UNIT_PATH": f"{tmp_path}:", "PATH": "/usr/bin:/bin", "SYSTEMD_LOG_LEVEL": "info"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    ours = [line for line in done.stderr.splitlines() if "tandem" in line or "cycle" in line]
-    assert ours == []
 
 
 @analyze
@@ -60,13 +24,6 @@ def test_systemd_understands_when_upgrades_come() -> None:
         check=True,
     )
     assert "Normalized form: Sun *-*-* 03:00:00" in said.stdout
-
-
-def test_the_folders_that_are_kept_are_the_systems_own() -> None:
-    kept = DEFAULTS["base_read_only_keeps"]
-    assert {"/var/lib/chrony", "/var/lib/systemd/random-seed", "/var/log/journal"} <= set(kept)
-    assert all(place.startswith("/var/") and not place.startswith("/var/lib/tandem/") for place in kept)
-    assert DEFAULTS["base_read_only_root"] is False
 
 
 def entries(tasks: list[dict[str, object]]) -> list[tuple[str, tuple[str, ...]]]:

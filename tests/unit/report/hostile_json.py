@@ -1,7 +1,5 @@
 """Every place in a tree of JSON."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,8 +1,6 @@
 """A campaign folder that has something for every figure of the papers. As a program it writes it with its report:
 ``paper_campaign.py FOLDER``."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 
@@ -23,13 +21,18 @@ def made() -> Synthetic:
         for kind, paths in (("mptcp", ["a", "b"]), ("tcp", ["a"]), ("tcp", ["b"])):
             one._run(f"run-9{n}{kind[0]}{paths[0]}", f"pair-9{n}", kind, paths, "simultaneous", at_s, 16.0, 0.5)
     one.manifests += every()
+    asked_all_the_time(one)
+    return one
+
+
+def asked_all_the_time(one: Synthetic) -> None:
+    """Round trips on both paths."""
     for second in range(170):  # three minutes are one window: no interval
         for path, every_nth in (("a", 31), ("b", 17)):
             lost = second % every_nth == 5 or 60 <= second < 63
             told = {"outcome": "lost"} if lost else {"outcome": "answered", "rtt_ms": 25.0 + second % every_nth * 20}
             tags = {"path": path, "operator": one.paths[path]}
             one.record(second, "round_trip", tags, {**told, "sequence": second, "beside_run": False})
-    return one
 
 
 def evaluated(folder: Path) -> Evaluation:

@@ -1,7 +1,5 @@
 """Manifests as the papers' campaigns leave them, made up with the shapes that the papers found; seeded. Nothing here is measured."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Iterator

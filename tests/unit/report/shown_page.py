@@ -1,7 +1,5 @@
 """A report's page in a headless Chromium, and what it is asked about its figures."""
 
-from __future__ import annotations
-
 import json
 import time
 from typing import Any

@@ -3,8 +3,6 @@
 Nothing here is measured. It stands in for a bench so that evaluation and report can be developed and tested alone.
 """
 
-from __future__ import annotations
-
 import math
 import random
 from dataclasses import dataclass, field
@@ -22,7 +20,7 @@ PROBE = "probe-1"
 
 
 def run_manifest(
-    run: str, experiment: str, start_s: float, length_s: float, result: dict[str, Any] | None, **more: Any
+    run: str, experiment: str, start_s: float, length_s: float, result: dict[str, Any] | None, /, **more: Any
 ) -> dict[str, Any]:
     """Of a run that did not fail, at its time of the made-up commute."""
     first, last = round(start_s * 1e9), round((start_s + length_s) * 1e9)

@@ -1,7 +1,5 @@
 """The folder of a made-up campaign. Run as a program it writes a report to look at: ``synthetic_folder.py FOLDER``."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Sequence

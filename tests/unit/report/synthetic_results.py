@@ -1,18 +1,13 @@
-"""Manifests of every experiment, as their campaigns leave them, with results that are known beforehand; any number of runs.
-
-Run as a program it writes a campaign folder to look at: ``synthetic_results.py FOLDER [RUNS]``.
-"""
-
-from __future__ import annotations
+"""Manifests of every experiment, as their campaigns leave them, with results that are known beforehand; any number of runs."""
 
 import json
-import sys
 from collections.abc import Sequence
 from itertools import count, cycle, islice
 from pathlib import Path
 from typing import Any
 
-PROBE = "probe-1"
+from synthetic_campaign import PROBE, run_manifest
+
 QUANTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99)
 
 
@@ -149,23 +144,26 @@ def manifests(runs: int, names: Sequence[str] = tuple(MAKERS)) -> list[dict[str,
         number = next(numbers[name])
         one = MAKERS[name](number)
         failed = number % 7 == 6
-        started = 10**15 + n * 10**10
-        made.append(
-            {
-                "format": "tandem-run/1", "id": f"run-{n:06d}", "pair": one.get("pair", f"pair-x{n}"), "pairing": "single",
-                "kind": one.get("kind", "any"), "paths": [one["parameters"].get("path", "a")], "probe": PROBE, "boot": "b",
-                    "trigger": "campaign",
-                "experiment": {"name": name, "version": 1, "units": UNITS.get(name, {})}, "parameters": one["parameters"], "seed": n,
-                "started_utc_ns": 1_780_000_000 * 10**9 + n * 10**10, "ended_utc_ns": None, "started_monotonic_ns": started,
-                "ended_monotonic_ns": started + 5 * 10**9, "environment": {}, "modems": {}, "clock": {}, "records": {},
-                "result": None if failed else one["result"], "failure": {"reason": "connect: timeout", "retry": True} if failed else None,
-                "files": [], "usage": {"paths": {"a": {"received": 1000, "sent": 24}}, "shared_by_pair": False},
-                **({"conditions": {"sysctl": {}, "shape": one["shape"]}} if "shape" in one else {}),
-                "campaign": {"name": f"all-{name}", "form": "short", "step": one["step"], "number": number, "repetition": number,
-                    "arm": one["arm"],
-                             "attempt": 1, "label": None, "roles": {}, "substituted": {"scheduler": {"asked": "minsrtt", "used": "stock"}}},
-            }
-        )  # fmt: skip
+        at = {
+            "name": f"all-{name}",
+            "form": "short",
+            "step": one["step"],
+            "number": number,
+            "repetition": number,
+            "arm": one["arm"],
+        }
+        instead = {"scheduler": {"asked": "minsrtt", "used": "stock"}}
+        more: dict[str, Any] = {
+            "pair": one.get("pair", f"pair-x{n}"), "pairing": "single", "kind": one.get("kind", "any"), "trigger": "campaign",
+            "paths": [one["parameters"].get("path", "a")], "parameters": one["parameters"], "seed": n, "ended_utc_ns": None,
+            "failure": {"reason": "connect: timeout", "retry": True} if failed else None,
+            "experiment": {"name": name, "version": 1, "units": UNITS.get(name, {})},
+            "usage": {"paths": {"a": {"received": 1000, "sent": 24}}, "shared_by_pair": False},
+            "campaign": {**at, "attempt": 1, "label": None, "roles": {}, "substituted": instead},
+        }  # fmt: skip
+        if "shape" in one:
+            more["conditions"] = {"sysctl": {}, "shape": one["shape"]}
+        made.append(run_manifest(f"run-{n:06d}", name, n * 10.0, 5.0, None if failed else one["result"], **more))
     return made
 
 
@@ -183,7 +181,3 @@ def write(folder: Path, runs: int, names: Sequence[str] = tuple(MAKERS)) -> Path
                 "stopped": None, "paths": {"a": {"operator": "A"}, "b": {"operator": "B"}}}  # fmt: skip
     (folder / "campaign.json").write_text(json.dumps(campaign))
     return folder
-
-
-if __name__ == "__main__":
-    write(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 70)

@@ -1,7 +1,5 @@
 """A made-up commute: what a bench would play, as truth lines. Seeded; nothing here is measured."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

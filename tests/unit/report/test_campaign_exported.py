@@ -20,6 +20,7 @@ from tandem.schema.line_protocol import Point, encode_point
 from tandem.schema.trace import offer_of
 from tandem_server.analysis import load
 from tandem_server.cli.main import main
+from tandem_server.endpoint.kept import Kept
 from tandem_server.registry import Registry
 from tandem_server.store import PrivateInflux
 
@@ -120,8 +121,24 @@ def test_again_only_what_arrived_since(server, tmp_path, capsys):
     server.write(OTHER)
     assert 0 < new()["records"] < first["records"]
     assert summary(out, "--probe", OTHER)["radio_records"] == 220
-    assert summary(out)["radio_records"] == 220
+    pooled = summary(out)
+    assert pooled["radio_records"] == 440
+    assert [(one["probe"], one["runs"]) for one in pooled["probes"]] == [
+        (p, len(server.made.manifests)) for p in (PROBE, OTHER)
+    ]
     assert len(load(out, probe=OTHER).runs) == len(server.made.manifests)
+    assert len(load(out).runs) == 2 * len(server.made.manifests)
+
+
+def test_a_city_written_by_hand_outlives_the_next_export(server, tmp_path):
+    out = tmp_path / "out"
+    assert server.export(out, *server.span) == 0
+    told = json.loads((out / "campaign.json").read_text())
+    told["probes"][OTHER]["city"] = "Davis"
+    (out / "campaign.json").write_text(json.dumps(told))
+    assert server.export(out, *server.span) == 0
+    assert json.loads((out / "campaign.json").read_text()) == told
+    assert {one["part"] for one in summary(out, "--by", "city")["parts"]} == {"Davis", "unknown"}
 
 
 def test_broken_off_it_goes_on(server, tmp_path, capsys):
@@ -199,3 +216,15 @@ def test_captures_and_what_the_ledger_lacks(server, tmp_path, capsys):
     assert not told["complete"]
     assert main(["report", str(out)]) == 1
     assert "had arrived at the server" in capsys.readouterr().err
+
+
+def test_the_servers_own_captures_go_with_the_probes(server, tmp_path):
+    content, run = b"as the endpoint captured it", server.made.manifests[0]["id"]
+    with Registry(server.bench / "server" / "registry.sqlite") as registry:
+        kept = Kept(registry, server.bench / "server" / "traces")
+        kept.draft("s1").write_bytes(content)
+        name = kept.keep(kept.draft("s1"), PROBE, run, "s1", len(content), sha256(content).hexdigest())
+    server.export(tmp_path / "without", "--probe", PROBE, *server.span)
+    assert not (tmp_path / "without/probe" / PROBE / name).exists()
+    server.export(tmp_path / "with", "--probe", PROBE, "--traces", *server.span)
+    assert (tmp_path / "with/probe" / PROBE / name).read_bytes() == content

@@ -2,8 +2,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tandem_server.analysis.recorded import RadioSeries
 from tandem_server.report.decimate import envelope, means
 from tandem_server.report.plot import Axis, Plot
+from tandem_server.report.strips import _cells
 
 values = st.lists(st.one_of(st.floats(-1e3, 1e3), st.just(float("nan"))), min_size=1, max_size=400)
 
@@ -42,3 +44,24 @@ def test_ticks_are_round_and_inside():
         assert 2 <= len(ticks) <= 12
         assert all(0 <= tick.percent <= 100 for tick in ticks)
     assert [t.text for t in Axis(30.0, 1200.0, "ms", log=True).ticks()] == ["50", "100", "200", "500", "1\u202f000"]
+
+
+# --- serving cells along the axis
+
+FIRST, SECOND = 21000 << 8 | 2, 23118 << 8 | 3
+
+
+def bands(times, cells):
+    none = np.full(len(times), np.nan)
+    series = RadioSeries("a", "A", np.array(times), none, none, list(cells), [None] * len(times), none, none, "quectel")
+    return [(band.start_s, band.end_s, band.text) for band in _cells(series, "op0")]
+
+
+def test_what_was_polled_before_the_axis_begins_is_not_drawn_there():
+    polled = bands([-2.5, -1.5, -0.5, 0.5, 1.5], [SECOND, FIRST, FIRST, FIRST, FIRST])
+    assert polled == [(0.0, 2.5, "21000/2")]
+
+
+def test_one_cell_after_the_other():
+    polled = bands([0.5, 1.5, 2.5, 3.5], [FIRST, FIRST, SECOND, None])
+    assert polled == [(0.5, 2.5, "21000/2"), (2.5, 3.5, "23118/3")]

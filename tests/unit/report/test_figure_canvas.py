@@ -1,7 +1,5 @@
 """A sheet as SVG: numbers land where the axes say, texts are escaped, colours can be told apart."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math
@@ -12,11 +10,9 @@ from xml.etree import ElementTree
 import pytest
 
 from tandem_server.analysis.papers.bootstrap import Estimate
-from tandem_server.analysis.papers.ellipse import ellipse
-from tandem_server.analysis.papers.quantiles import Box
 from tandem_server.report.figures.canvas import svg
 from tandem_server.report.figures.hues import MPTCP, OPERATORS, OTHERS, of_operators
-from tandem_server.report.figures.marks import Bars, Boxes, Cells, Curve, Dots, Heat, Level, Line, Oval, Shade
+from tandem_server.report.figures.marks import Bars, Dots, Level, Line
 from tandem_server.report.figures.scale import Axis, binary_size, size
 from tandem_server.report.figures.sheet import Panel, Sheet, as_csv
 
@@ -45,18 +41,6 @@ def test_dots_lie_where_the_axes_say():
     assert float(dot.get("cy")) == pytest.approx(tick(root, "40", upright=True), abs=0.2)
 
 
-def test_the_axes_reach_from_edge_to_edge():
-    root = drawn(Dots("d", [(4.0, 40.0)]))
-    frame = re.search(
-        r"M([\d.]+) ([\d.]+)V([\d.]+)H([\d.]+)", " ".join(p.get("d", "") for p in root.iter(f"{SVG}path"))
-    )
-    left, top, floor, right = map(float, frame.groups())
-    assert (tick(root, "0", upright=False), tick(root, "10", upright=False)) == pytest.approx(
-        (left + 2, right), abs=0.2
-    )
-    assert (tick(root, "0", upright=True), tick(root, "100", upright=True)) == pytest.approx((floor, top), abs=0.2)
-
-
 def test_a_bar_reaches_from_zero_to_its_value_and_its_interval_is_drawn():
     axes = (Axis("", names=("one", "two")), AXES[1])
     root = drawn(Bars("b", [(1.0, Estimate(60.0, 40.0, 80.0, 7))]), axes=axes)
@@ -72,15 +56,12 @@ def test_a_bar_reaches_from_zero_to_its_value_and_its_interval_is_drawn():
     assert "n=7" in {t.text for t in root.iter(f"{SVG}text")}
 
 
-def test_a_logarithmic_axis_has_equal_steps_for_equal_factors():
+def test_a_logarithmic_axis_has_equal_steps_for_equal_factors_and_a_flipped_one_great_values_first():
     axes = (Axis("size", log=True, bytes=True, low=100, high=1e6), AXES[1])
     root = drawn(Dots("d", [(1e3, 1.0), (1e4, 1.0), (1e5, 1.0)]), axes=axes)
     places = [float(c.get("cx")) for c in mark(root, "dots").iter(f"{SVG}circle")]
     assert places[1] - places[0] == pytest.approx(places[2] - places[1], abs=0.2)
     assert tick(root, "10 kB", upright=False) == pytest.approx(places[1], abs=0.2)
-
-
-def test_a_flipped_axis_has_great_values_first():
     root = drawn(Dots("d", [(2.0, 1.0), (8.0, 1.0)]), axes=(Axis("delay, ms", low=0, high=10, flipped=True), AXES[1]))
     small, great = (float(c.get("cx")) for c in mark(root, "dots").iter(f"{SVG}circle"))
     assert great < small
@@ -93,24 +74,6 @@ def test_names_from_outside_are_text_and_no_formula():
     ElementTree.fromstring(svg(sheet, evil))  # noqa: S314
     rows = list(csv.DictReader(io.StringIO(as_csv(sheet))))
     assert {row["series"] for row in rows} == {"'" + evil, ""}
-
-
-def test_every_mark_is_drawn_and_told():
-    box = Box(1.0, 2.0, 3.0, 4.0, 5.0, 9)
-    marks = [
-        Line("l", [(0.0, 1.0), (1.0, 5.0)], n=3), Curve("c", [(1.0, Estimate(5.0, 4.0, 6.0, 4)), (2.0, Estimate(6.0, None, None, 2))]),
-        Bars("b", [(3.0, Estimate(5.0, None, None, 1))]), Boxes("x", [(4.0, box)], [Estimate(3.0, 2.5, 3.5, 9)]),
-        Dots("d", [(5.0, 5.0)]), Oval("o", ellipse([1, 2, 3], [1, 3, 2]), (2.0, 2.0)), Shade("s", 6.0, 7.0), Level("v", 8.0),
-    ]  # fmt: skip
-    root = drawn(*marks)
-    assert [g.get("data-mark") for g in root.iter(f"{SVG}g") if g.get("data-mark")] == [
-        type(m).__name__.lower() for m in marks
-    ]
-    assert all(len(g) for g in root.iter(f"{SVG}g") if g.get("data-mark"))
-    heat = drawn(Heat({(0, 0): 0.25, (9, 9): 0.75}, 10, 4), axes=(Axis("x", low=0, high=1), Axis("y", low=0, high=1)))
-    assert len(list(mark(heat, "heat").iter(f"{SVG}rect"))) == 2
-    table = drawn(Cells(["a", "b"], [["x", "1"]], [{"a": "x", "b": 1}]))
-    assert {"a", "b", "x", "1"} <= {t.text for t in table.iter(f"{SVG}text")}
 
 
 def test_operators_keep_their_colours():
@@ -134,6 +97,18 @@ def test_colours_that_stand_beside_each_other_can_be_told_apart(kind):
         for one, other in combinations(group, 2):
             places = [[max(0.0, v) ** (1 / 2.2) for v in seen(hue, kind)] for hue in (one, other)]
             assert math.dist(*places) > 0.1, (one, other)
+
+
+def test_the_axes_reach_from_edge_to_edge():
+    root = drawn(Dots("d", [(4.0, 40.0)]))
+    frame = re.search(
+        r"M([\d.]+) ([\d.]+)V([\d.]+)H([\d.]+)", " ".join(p.get("d", "") for p in root.iter(f"{SVG}path"))
+    )
+    left, top, floor, right = map(float, frame.groups())
+    assert (tick(root, "0", upright=False), tick(root, "10", upright=False)) == pytest.approx(
+        (left + 2, right), abs=0.2
+    )
+    assert (tick(root, "0", upright=True), tick(root, "100", upright=True)) == pytest.approx((floor, top), abs=0.2)
 
 
 def test_sizes_in_words():

@@ -1,17 +1,18 @@
 """Manifests that hold anything: a figure is drawn or named as lacking, and never an error."""
 
-from __future__ import annotations
-
 import copy
 import random
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from paper_campaign import bins, made
 from synthetic_folder import write
 
 from tandem_server.analysis.evaluate import evaluate
 from tandem_server.analysis.folder import load
-from tandem_server.analysis.papers.material import material
+from tandem_server.analysis.papers.material import material, setting
+from tandem_server.analysis.truth import TrueShape, Truth
 from tandem_server.report.figures.section import figures
 
 ODD = (
@@ -85,3 +86,32 @@ def test_in_the_field_labels_make_the_classes_and_without_labels_the_detector(tm
     assert {s.mobility for s in m.spans} == {"static", "moving"}
     assert m.class_at(m.spans[0].start_s) == m.spans[0].mobility
     assert m.class_at(-100.0) is None
+
+
+# --- what a bench made of the links is a run's shape where the run says none of its own and lies wholly within
+
+SLOWER = {"wifi": {"rtt_ms": 100.0, "down_loss_percent": 0.0}, "a": {"rtt_ms": 0.0}}
+
+
+def shape_of(start_s: float, end_s: float, **manifest: Any) -> dict[str, Any]:
+    truth = Truth(shapes=[TrueShape(10.0, 20.0, SLOWER)])
+    clock = SimpleNamespace(seconds=lambda utc_ns, _monotonic_ns, _boot: None if utc_ns is None else utc_ns / 1e9)
+    e: Any = SimpleNamespace(
+        campaign=SimpleNamespace(truth=truth), clock=clock, recorded=SimpleNamespace(radio={}), found_mobility=[]
+    )
+    run: Any = SimpleNamespace(id="r", campaign="adarsh-controlled", step="downloads")
+    told = {"started_utc_ns": round(start_s * 1e9), "ended_utc_ns": round(end_s * 1e9), **manifest}
+    return dict(setting(e, run, told).shape)
+
+
+@pytest.mark.parametrize(
+    ("start_s", "end_s", "expected"),
+    [(10.0, 20.0, SLOWER), (12.0, 13.0, SLOWER), (9.9, 15.0, {}), (15.0, 20.1, {}), (30.0, 31.0, {})],
+)
+def test_of_a_run_that_lies_wholly_within(start_s: float, end_s: float, expected: dict[str, Any]) -> None:
+    assert shape_of(start_s, end_s) == expected
+
+
+def test_the_runs_own_shape_goes_before_it() -> None:
+    own = {"shape": {"a": {"asked": {"up_bit_per_s": 2e6}}}}
+    assert shape_of(12.0, 13.0, conditions=own) == {"a": {"up_bit_per_s": 2e6}}

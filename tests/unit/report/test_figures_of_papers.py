@@ -1,7 +1,5 @@
 """Every figure of the papers: with its data it draws, and its CSV has what is drawn; without, it is named as lacking."""
 
-from __future__ import annotations
-
 import copy
 import csv
 import io
@@ -13,17 +11,13 @@ from xml.etree import ElementTree
 
 import pytest
 from paper_campaign import bins, evaluated, made
-from synthetic_campaign import Synthetic
 from synthetic_folder import write
 
-from tandem_server.analysis.evaluate import evaluate
-from tandem_server.analysis.folder import load
 from tandem_server.analysis.papers.material import Material, material
 from tandem_server.cli.main import main
 from tandem_server.report.figures.canvas import svg
 from tandem_server.report.figures.figure import Figure, every, make
 from tandem_server.report.figures.files import write_figures
-from tandem_server.report.figures.layout import wide
 from tandem_server.report.figures.marks import Cells
 from tandem_server.report.figures.section import figures
 from tandem_server.report.figures.sheet import as_csv, rows
@@ -98,34 +92,16 @@ def test_chens_tables_have_the_mean_and_its_standard_error_beside_the_median(who
 
 
 @each
-def test_it_tells_its_sample_sizes_and_units_and_nothing_lies_outside(figure: Figure, sheets):
+def test_it_tells_its_sample_sizes_and_units_in_letters_that_can_be_read(figure: Figure, sheets):
     sheet = sheets[figure.name].sheet
     if sheet is None:
         return
     root = ElementTree.fromstring(svg(sheet, figure.title))  # noqa: S314
-    words = [(text.text or "", text) for text in root.iter(f"{SVG}text")]
-    tables = [mark for panel in sheet.panels for mark in panel.marks if isinstance(mark, Cells)]
-    assert tables or any(re.search(r"\bn=\d", word) for word, _ in words)
-    for panel in sheet.panels:
-        if not tables:
-            assert panel.y.name
-            assert panel.x.names or panel.x.name
-    width, height = float(root.get("width")), float(root.get("height"))
-    for word, text in words:
-        assert float(text.get("font-size", "12")) >= 10, word
-    for parent in root.iter(f"{SVG}g"):
-        place = re.match(r"translate\(([-\d.]+) ([-\d.]+)\)", parent.get("transform", ""))
-        if place is None:
-            continue
-        for text in parent.iter(f"{SVG}text"):
-            if text.get("x") is None:
-                continue
-            long = wide(text.text or "", float(text.get("font-size", "12")))
-            x = float(place[1]) + float(text.get("x"))
-            left = {"middle": x - long / 2, "end": x - long}.get(text.get("text-anchor", ""), x)
-            assert left >= -8, text.text
-            assert left + long <= width + 8, text.text
-            assert 0 <= float(place[2]) + float(text.get("y")) <= height, text.text
+    words = [(text.text or "", float(text.get("font-size", "12"))) for text in root.iter(f"{SVG}text")]
+    if not any(isinstance(mark, Cells) for panel in sheet.panels for mark in panel.marks):
+        assert any(re.search(r"\bn=\d", word) for word, _ in words)
+        assert all(panel.y.name and (panel.x.names or panel.x.name) for panel in sheet.panels)
+    assert [word for word, size in words if size < 10] == []
 
 
 @each
@@ -162,10 +138,11 @@ def test_the_page_shows_every_figure_or_names_it(campaign):
     assert "bins of the packet captures (tandem-server analyse)" in html
 
 
-def test_a_campaign_without_any_of_it_names_them_all(tmp_path):
-    made = Synthetic(seconds=5.0, runs=False, events=False)
-    html = render(evaluate(load(write(made, tmp_path / "campaign")), made.source, made.ledger()))
-    assert set(re.findall(r'data-lacking="([^"]+)"', html)) >= {f.name for f in EVERY} - {"mohan-4"}
+def test_shares_say_from_which_side_they_are(campaign):
+    notes = {one.figure.name: one.note for one in figures(campaign)}
+    for name in ("adarsh-4", "adarsh-8", "chen-5"):
+        assert re.search(r"Shares: the probe’s counters \(received\), downloads: \d+\.", notes[name]), notes[name]
+    assert "Shares: the probe’s counters (received)." in notes["adarsh-7"]
 
 
 def test_files_of_a_figure_that_is_drawn_no_more_go(campaign, tmp_path):

@@ -1,7 +1,5 @@
 """A campaign as tables: types, units, absent values, and the same numbers as the report's."""
 
-from __future__ import annotations
-
 import pytest
 
 pd = pytest.importorskip("pandas", reason="pip install -r requirements/dev.txt")
@@ -69,15 +67,6 @@ def test_every_column_is_told_with_its_unit(found):
     assert told["download", "goodput_bit_per_s"] == "bit/s"
 
 
-def test_without_a_database_the_tables_are_empty_and_it_says_so(tmp_path):
-    one = Synthetic(seconds=40.0)
-    c = load(write(one, tmp_path / "campaign"))
-    assert len(c.radio) == 0
-    assert "rsrp_dbm" in c.radio.columns
-    assert len(c.runs) == len(one.manifests)
-    assert any("holds no database of this campaign" in line for line in c.missing)
-
-
 def test_records_come_out_of_the_folders_own_database(influx_binary, tmp_path):
     one = Synthetic(seconds=40.0)
     folder = with_database(one, tmp_path / "campaign", influx_binary)
@@ -88,3 +77,12 @@ def test_records_come_out_of_the_folders_own_database(influx_binary, tmp_path):
         by = [c for c in ("utc", "path", "kind", "end", "subflow", "run") if c in getattr(listed, name)]
         a, b = (getattr(c, name).sort_values(by).reset_index(drop=True) for c in (stored, listed))
         pd.testing.assert_frame_equal(a, b)
+
+
+def test_without_a_database_the_tables_are_empty_and_it_says_so(tmp_path):
+    one = Synthetic(seconds=40.0)
+    c = load(write(one, tmp_path / "campaign"))
+    assert len(c.radio) == 0
+    assert "rsrp_dbm" in c.radio.columns
+    assert len(c.runs) == len(one.manifests)
+    assert any("holds no database of this campaign" in line for line in c.missing)

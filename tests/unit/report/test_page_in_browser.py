@@ -1,7 +1,5 @@
 """The page as a headless Chromium shows it: every figure is there, nothing is written over, no error on the console."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest
@@ -45,17 +43,12 @@ def test_every_figure_is_shown_whole_and_readable(shown, page):
     assert [name for name, one in found.items() if not one["drawn"] or one["width"] < 200 or one["height"] < 40] == []
 
 
-def test_on_a_phone_a_figure_is_scrolled_and_the_page_is_not(shown, page):
+def test_on_a_phone_a_figure_is_scrolled_and_the_page_is_not_and_at_night_it_stays_dark_on_light(shown, page):
     shown.call("Emulation.setDeviceMetricsOverride", width=390, height=800, deviceScaleFactor=2, mobile=True)
-    assert shown.load(page) == []
-    assert shown.ask("document.documentElement.scrollWidth") <= 390
-    sizes = shown.ask(
-        "[...document.querySelectorAll('[data-figure] svg')].map(s => s.getBoundingClientRect().width / s.viewBox.baseVal.width)"
-    )
-    assert min(sizes) > 0.95, "letters would be too small to read"
-
-
-def test_at_night_the_figures_stay_dark_on_light(shown, page):
     shown.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
     assert shown.load(page) == []
+    assert shown.ask("document.documentElement.scrollWidth") <= 390
+    sizes = "map(s => s.getBoundingClientRect().width / s.viewBox.baseVal.width)"
+    sizes = shown.ask(f"[...document.querySelectorAll('[data-figure] svg')].{sizes}")
+    assert min(sizes) > 0.95, "letters would be too small to read"
     assert {one["dark"] for one in shown.ask(ASKED)} <= {"rgb(27, 31, 36)", "rgb(92, 101, 112)"}

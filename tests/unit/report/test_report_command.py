@@ -15,10 +15,6 @@ from tandem_server.cli.main import main
 from tandem_server.store import PrivateInflux
 
 MADE = Synthetic(seconds=110.0)
-KEYS = {
-    "format", "scenario", "seed", "duration_s", "radio_records", "polls_late", "handovers", "signal_drops", "mobility", "runs",
-    "campaigns", "tables", "records", "captures", "cpu_seconds", "versions", "interrupted", "mobility_by_events", "radio_packets", "arms",
-}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +28,6 @@ def test_starts_the_folders_own_database_and_writes_both_files(folder, capsys):
     assert out.strip() == str(folder / "report.html")
     assert err == ""
     figures = json.loads((folder / "summary.json").read_text())
-    assert set(figures) == KEYS
     assert figures["records"] == {"made": MADE.seq, "sent": MADE.seq, "in_database": MADE.seq, "lost": 0}
     assert figures["radio_records"] == 220
     assert "Everything arrived." in (folder / "report.html").read_text()

@@ -16,6 +16,7 @@ pytest.importorskip("pyarrow", reason="no pyarrow; pip install -r requirements/d
 sys.path.append(str(Path(__file__).resolve().parents[1] / "traces_core"))
 import native  # noqa: F401  (skips where the native pass is not built)
 from captures import pcap
+from exported_kits import OPERATORS, kit, write_export
 from scenes import plain_download
 
 LACKING = "bins of the packet captures"
@@ -62,3 +63,41 @@ def test_a_manifest_that_is_none_is_one_line_and_2(tmp_path, capsys):
     (folder / "traces" / "manifest" / "0.json").write_text("[]")
     assert main(["report", str(folder)]) == 2
     assert "no manifest of a part; mend: remove it" in capsys.readouterr().err
+
+
+def test_of_several_kits_each_has_its_own_captures(tmp_path, capsys):
+    """Both kits' runs lie at one time, and the tables hold all captures together."""
+    kits = {}
+    for n, probe in enumerate(OPERATORS, 1):
+        made = Synthetic(seed=n, seconds=110.0)
+        manifests = kit(made, probe)
+        for manifest in manifests:
+            files = [
+                {"name": f"captures/{manifest['id']}-{p}.pcap", "bytes": 1, "packets": 1} for p in manifest["paths"]
+            ]
+            manifest["files"] = files
+        kits[probe] = made, manifests
+    folder = write_export(tmp_path / "out", kits, traces=True)
+    content = pcap(plain_download().packets)
+    for probe, (_, manifests) in kits.items():
+        (folder / "probe" / probe / "captures").mkdir()
+        for manifest in manifests:
+            for file in manifest["files"]:
+                (folder / "probe" / probe / file["name"]).write_bytes(content)
+                file["bytes"] = len(content)
+            (folder / "probe" / probe / "runs" / f"{manifest['id']}.json").write_text(json.dumps(manifest))
+    assert main(["analyse", str(folder / "probe"), "--out", str(folder / "traces"), "--workers", "1"]) == 0
+    alone = []
+    for probe in (*OPERATORS, None):
+        capsys.readouterr()
+        assert main(["report", str(folder), "--json", *(["--probe", probe] if probe else [])]) == 0
+        alone.append(json.loads(capsys.readouterr().out)["radio_packets"])
+    *each, pooled = alone
+    captures = [sum(len(m["files"]) for m in manifests) for _, manifests in kits.values()]
+    assert [one["captures"] for one in each] == captures
+    assert not any("captures_of_no_run" in one for one in alone)
+    assert pooled == {
+        key: value if key in ("gap_s", "factor") else sum(one[key] for one in each) for key, value in pooled.items()
+    }
+    lines = (folder / "tables" / "radio_packets.csv").read_text().splitlines()
+    assert len(lines) == 1 + pooled["rows"]

@@ -1,7 +1,6 @@
 """The page as a whole: what it says, that it stands alone, and that nothing from outside becomes markup."""
 
 import json
-import re
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -72,14 +71,6 @@ def test_whole_campaign_says_that_everything_arrived(whole):
         assert words in page.text
 
 
-def test_page_needs_no_other_file_and_no_network(whole):
-    page = Page(whole)
-    for tag, attributes in page.tags:
-        assert tag not in ("link", "img", "iframe", "object")
-        assert not {"src", "href", "xlink:href"} & set(attributes)
-    assert not re.search(r"@import|url\(|fetch\(|XMLHttpRequest", whole)
-
-
 def test_values_of_the_plots_are_in_the_svg(whole):
     page = Page(whole)
     lines = {a.get("data-name") for tag, a in page.tags if tag == "path" and "data-name" in a}
@@ -143,6 +134,6 @@ def test_why_it_was_interrupted_is_told(tmp_path):
     assert "Ctrl-C after 20 s" in Page(render(evaluate(load(folder), made.source, made.ledger()))).text
 
 
-def test_long_campaigns_stay_below_three_megabytes(tmp_path):
+def test_long_campaigns_give_a_page_that_stays_small(tmp_path):
     html = render(evaluated(Synthetic(seconds=1500.0), tmp_path))
     assert len(html.encode()) < 1_500_000

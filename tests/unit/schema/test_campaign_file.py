@@ -1,14 +1,19 @@
 """A campaign file: what is read of it, and that every mistake is one line with file, line and hint."""
 
 import re
+from collections import Counter
 
 import pytest
+from hostile import said
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem import campaigns
 from tandem.schema.campaign import Campaign, CampaignError, Draw
 from tandem.schema.campaign_reader import forms, parse
+from tandem.schema.campaign_sequence import arms, draw, items, order
+
+import random  # isort: skip
 
 GOOD = """\
 format = "tandem-campaign-file/1"
@@ -82,9 +87,11 @@ def test_everything_is_read():
     assert (one.trigger.on, one.trigger.start, one.trigger.end) == ("window", 23 * 60 + 30, 75)
     assert two.arms == ({"kind": "mptcp"}, {"kind": "tcp", "path": "wifi"})
     assert campaign.base == {"wifi": {"rtt_ms": 20.0}}
-    assert campaign.budget.of_role("wifi") == 1_000_000
-    assert campaign.budget.of_role("cellular") == 500
+    assert [campaign.budget.of_role(role) for role in campaign.roles] == [1_000_000, 500]
     assert campaign.requires.substitutes == {"lia": "reno"}
+    for told, kinds in (('"handover"', ("handover",)), ('["handover", "signal_drop"]', ("handover", "signal_drop"))):
+        text = GOOD.replace(WINDOW, f'on = "event"\nevent = {told}')
+        assert parse(text, "c.toml").steps[0].trigger.event == kinds
 
 
 def test_the_short_form_lies_over_the_long_one():
@@ -160,20 +167,17 @@ def test_a_mistake_is_one_line_that_names_its_place(old, new, what, mend):
         assert int(place[1]) == changed
 
 
-def test_what_is_missing_is_named():
-    assert "has no 'name'" in wrong(GOOD.replace('name = "kind-of"\n', ""))
-    assert "has no 'roles'" in wrong(GOOD.replace('roles = ["wifi", "cellular"]\n', ""))
-    assert "the campaign has no steps" in wrong(GOOD.partition("[[step]]")[0])
-    assert "[[step]] has no 'experiment'" in wrong(GOOD.replace('experiment = "download"\n', ""))
-
-
-def test_two_steps_of_one_name():
-    message = wrong(GOOD.replace('name = "two"', 'name = "one"'))
+def test_what_is_missing_or_there_twice_or_no_toml_is_named():
+    for left_out, words in (
+        ('name = "kind-of"\n', "has no 'name'"),
+        ('roles = ["wifi", "cellular"]\n', "has no 'roles'"),
+        (GOOD[GOOD.index("[[step]]") :], "the campaign has no steps"),
+        ('experiment = "download"\n', "[[step]] has no 'experiment'"),
+    ):
+        assert words in wrong(GOOD.replace(left_out, ""))
     number = line_of(GOOD, 'name = "two"')
-    assert message.startswith(f"c.toml:{number}: step 'one' is there already; hint: ")
-
-
-def test_no_toml_names_the_line():
+    twice = wrong(GOOD.replace('name = "two"', 'name = "one"'))
+    assert twice.startswith(f"c.toml:{number}: step 'one' is there already; hint: ")
     assert re.match(r"c\.toml:3: no TOML: .*; hint: ", wrong('format = "x"\nname = "y"\nseed = = 2\n'))
     assert "more than 64 bits" in wrong(GOOD.replace("seed = 7", f"seed = {2**70}"))
     assert wrong(GOOD.replace("seed = 7", f"seed = {'9' * 5000}")).startswith("c.toml:")
@@ -232,12 +236,6 @@ def test_an_unknown_key_is_never_taken(text, data):
     assert str(caught.value).startswith(f"c.toml:{number + 2}: unknown key 'surely_unknown'")
 
 
-def test_one_event_or_several():
-    for told, kinds in (('"handover"', ("handover",)), ('["handover", "signal_drop"]', ("handover", "signal_drop"))):
-        text = GOOD.replace(WINDOW, f'on = "event"\nevent = {told}')
-        assert parse(text, "c.toml").steps[0].trigger.event == kinds
-
-
 SET = GOOD.replace("[step.trigger]", '[step.sysctl]\n"net.ipv4.tcp_no_metrics_save" = 0\nX\n[step.trigger]', 1)
 
 
@@ -246,19 +244,19 @@ def test_a_step_sets_a_short_list_of_sysctls():
     assert told.sysctl == {"net.ipv4.tcp_no_metrics_save": 0, "net.ipv4.tcp_rmem": "4096 131072 6291456"}
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
+def test_and_no_other_nor_another_value():
+    rows = [
         *('"net.ipv4.ip_forward" = 1', '"net.ipv4.tcp_sack" = 2', '"net.ipv4.tcp_sack" = "1"', '"kernel.panic" = 1'),
         *(
             f'"net.ipv4.tcp_rmem" = "{v}"'
             for v in ("4096", "1 2 3", "9000 8000 9999", "4096 8192 99999999999", "4096 8192 9000;x")
         ),
-    ],
-)
-def test_and_no_other_nor_another_value(wrong):
-    with pytest.raises(CampaignError, match=r"^c\.toml:\d+: .*; hint: "):
-        parse(SET.replace("X", wrong), "c.toml")
+    ]
+    assert [
+        bad
+        for bad in rows
+        if not re.match(r"c\.toml:\d+: .*; hint: ", said(CampaignError, parse, SET.replace("X", bad), "c.toml"))
+    ] == []
 
 
 def test_more_runs_than_a_probe_can_hold():
@@ -271,3 +269,71 @@ def test_more_runs_than_a_probe_can_hold():
     message = wrong(text)
     assert "with step s2 the campaign has more than 1000000 runs" in message
     assert message.startswith("c.toml:" + str(line_of(text, 'name = "s2"') - 1))
+
+
+FILE = """\
+format = "tandem-campaign-file/1"
+name = "x"
+title = "t"
+seed = {seed}
+roles = ["a", "b"]
+[base.a]
+rtt_ms = 20
+[[step]]
+name = "s"
+experiment = "e"
+repetitions = {repetitions}
+order = "{order}"
+arms = [{{ kind = "mptcp" }}, {{ kind = "tcp" }}]
+[step.parameters]
+bytes = [10, {{ log_uniform = [100, 1000] }}]
+[step.shape.b]
+down_loss_percent = [0, 1, 2]
+"""
+
+
+def campaign(seed=1, repetitions=5, order="blocks"):
+    return parse(FILE.format(seed=seed, repetitions=repetitions, order=order), "f")
+
+
+def test_arms_are_all_combinations_and_what_is_drawn_depends_on_repetition_and_arm_alone():
+    made = campaign()
+    found = arms(made, made.steps[0])
+    assert len(found) == made.steps[0].arm_count == 12
+    assert found[0].parameters == {"bytes": 10, "kind": "mptcp"}
+    assert found[0].shape == {"a": {"rtt_ms": 20.0}, "b": {"down_loss_percent": 0.0}}
+    assert len({(a.parameters["kind"], str(a.parameters["bytes"]), str(a.shape)) for a in found}) == 12
+    made = campaign()
+    shuffled = campaign(order="shuffled")
+    drawn = {(i.repetition, i.arm): (i.parameters["bytes"], i.seed) for i in items(made, made.steps[0])}
+    assert drawn == {(i.repetition, i.arm): (i.parameters["bytes"], i.seed) for i in items(shuffled, shuffled.steps[0])}
+    sizes = [size for size, _ in drawn.values() if size != 10]
+    assert all(isinstance(s, int) and 100 <= s <= 1000 for s in sizes)
+    assert len(set(sizes)) > 10
+
+
+@given(st.integers(0, 2**31), st.sampled_from(["blocks", "shuffled", "listed"]), st.integers(1, 6))
+def test_every_arm_comes_as_often_as_asked_and_the_seed_says_when(seed, kind, repetitions):
+    made = campaign(seed, repetitions, kind)
+    step = made.steps[0]
+    sequence = order(made, step)
+    assert sequence == order(campaign(seed, repetitions, kind), step)
+    assert Counter(sequence) == {(r, a): 1 for r in range(repetitions) for a in range(12)}
+    if kind != "shuffled":
+        assert [r for r, _ in sequence] == [r for r in range(repetitions) for _ in range(12)]
+    assert (sequence == order(campaign(seed + 1, repetitions, kind), step)) == (kind == "listed")
+    assert kind != "listed" or sequence[:3] == [(0, 0), (0, 1), (0, 2)]
+
+
+@given(st.sampled_from(["uniform", "log_uniform"]), st.integers(1, 10**6), st.integers(1, 10**6), st.integers())
+def test_a_draw_stays_within_its_bounds(law, low, width, seed):
+    value = draw(Draw(law, low, low + width), random.Random(seed))
+    assert isinstance(value, int)
+    assert low <= value <= low + width
+
+
+def test_log_uniform_has_as_many_small_as_large():
+    chance = random.Random(1)
+    values = [draw(Draw("log_uniform", 100, 1_000_000), chance) for _ in range(4000)]
+    below = sum(v < 10_000 for v in values) / len(values)
+    assert below == pytest.approx(0.5, abs=0.03)

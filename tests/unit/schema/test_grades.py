@@ -1,7 +1,5 @@
 """Titles, ranges, thresholds, colours and words fit the schema."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import re
@@ -10,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.app.health.wrong import ENOUGH, LOW_BYTES, LOW_SHARE, WORN_EOL, WORN_PERCENT
 from tandem.schema.grades import (
     COLOURS,
     EVENTS,
@@ -31,6 +28,8 @@ from tandem.schema.grades import (
 from tandem.schema.grades.ranges import USUAL
 from tandem.schema.metrics import (
     CAMPAIGN_STATES,
+    COMMON_FIELDS,
+    COMMON_TAGS,
     EVENT_KINDS,
     MEASUREMENTS,
     MODEM_STATES,
@@ -43,6 +42,7 @@ from tandem.schema.metrics import (
     VERDICTS,
     Field,
 )
+from tandem.schema.rollups import FINEST, NOT_ROLLED, RESOLUTIONS, ROLLUPS
 
 ALL = {**MEASUREMENTS, **SERVER_MEASUREMENTS}
 FIELDS = [(m.name, f.name) for m in ALL.values() for f in m.fields]
@@ -53,11 +53,8 @@ def the_field(key: str) -> Field:
     return ALL[measurement].field(name)
 
 
-def test_every_kind_of_event_has_a_meaning_and_no_other():
+def test_every_kind_of_event_and_every_state_has_a_meaning_and_no_other():
     assert set(EVENTS) == set(EVENT_KINDS)
-
-
-def test_every_state_has_a_meaning_and_no_other():
     states = {
         ("radio", "state"): RADIO_STATES,
         ("modem_health", "state"): MODEM_STATES,
@@ -70,10 +67,11 @@ def test_every_state_has_a_meaning_and_no_other():
         ("round_trip", "outcome"): ROUND_TRIP_OUTCOMES,
     }
     assert {key: set(meanings(*key)) for key in states} == {key: set(words) for key, words in states.items()}
-    for key in (("probe_state", "state"), ("modem_health", "state"), ("campaign", "state"), ("verdict", "verdict")):
-        measurement, name = key
-        for number, word in enumerate(states[key]):
-            assert meaning(measurement, f"{name}_code", number) == meaning(measurement, name, word), key
+    for measurement, name in (
+        key for key in states if key[0] in ("probe_state", "modem_health", "campaign") or key[1] == "verdict"
+    ):
+        for number, word in enumerate(states[measurement, name]):
+            assert meaning(measurement, f"{name}_code", number) == meaning(measurement, name, word), measurement
 
 
 def test_words_are_of_a_field_or_tag_of_the_schema_and_fit_it():
@@ -91,14 +89,6 @@ def test_words_are_of_a_field_or_tag_of_the_schema_and_fit_it():
         return field.kind == "str"
 
     assert [key for key, words in STATES.items() if not fit(key, words)] == []
-
-
-def test_a_yes_or_no_of_which_nothing_more_is_known_is_yes_or_no():
-    assert meaning("sim_usage", "whole_period", False) == Meaning("no", "quiet")
-    assert meaning("dash", "fallback", True) == meaning("run", "fallback", True) == Meaning("fell back to TCP", "fair")
-    assert meanings("radio", "pci") == {}
-    with pytest.raises(KeyError):
-        meanings("radio", "nothing")
 
 
 def test_limits_and_usual_ranges_lie_within_what_the_schema_admits_and_limits_say_their_source():
@@ -128,10 +118,15 @@ def test_limits_and_usual_ranges_lie_within_what_the_schema_admits_and_limits_sa
     assert wrong == []
 
 
-def test_every_field_has_a_title_and_a_range():
+def test_every_field_has_a_title_and_a_range_and_a_yes_or_no_is_yes_or_no():
     assert [field for field in FIELDS if not title(*field)] == []
     for field in FIELDS:
         usual(*field)
+    assert meaning("sim_usage", "whole_period", False) == Meaning("no", "quiet")
+    assert meaning("dash", "fallback", True) == meaning("run", "fallback", True) == Meaning("fell back to TCP", "fair")
+    assert meanings("radio", "pci") == {}
+    with pytest.raises(KeyError):
+        meanings("radio", "nothing")
 
 
 def test_values_are_graded_and_where_less_is_better_the_order_turns():
@@ -157,20 +152,7 @@ def test_what_is_better_never_has_a_worse_grade(limits, one, other):
     assert low <= high if limits.more_is_better else low >= high
 
 
-def test_steps_ascend_as_grafana_wants_them():
-    for limits in (*SCALES.values(), *SHARES.values()):
-        values = [limit for limit, _ in limits.steps]
-        assert values[0] is None
-        assert values[1] <= values[2], limits
-        assert [limits.tone(v) for v in values[2:]] == [tone for _, tone in limits.steps[2:]], limits
-
-
-def test_an_ungraded_field_has_no_grade():
-    assert scale("radio", "pci") is None
-    assert tone_of("radio", "pci", 12) == "quiet"
-
-
-def test_colours_and_marks_are_each_of_one_meaning():
+def test_colours_and_marks_are_each_of_one_meaning_and_steps_ascend():
     every = [*COLOURS.values(), *PATH_COLOURS]
     assert all(re.fullmatch("#[0-9A-F]{6}", colour.web) for colour in every)
     assert len({colour.web for colour in every}) == len(every)
@@ -178,27 +160,61 @@ def test_colours_and_marks_are_each_of_one_meaning():
     marks = [COLOURS[tone].mark for tone in ("good", "fair", "poor", "notice")]
     assert len(set(marks)) == 4
     assert all(mark.isascii() for mark in marks)
-
-
-def test_paths_keep_their_colours_in_whatever_order_they_are_told():
     names = ["b", "a", "wlan0"]
     assert all(path_colours(order) == path_colours(names) for order in itertools.permutations(names))
+    for limits in (*SCALES.values(), *SHARES.values()):
+        values = [limit for limit, _ in limits.steps]
+        assert values[0] is None
+        assert values[1] <= values[2], limits
+        assert [limits.tone(v) for v in values[2:]] == [tone for _, tone in limits.steps[2:]], limits
 
 
-def test_what_ends_is_good_again():
-    assert event_meaning("undervoltage", "begins").tone == "poor"
-    assert event_meaning("undervoltage", "ends").tone == "good"
-    assert event_meaning("path_state", "up").tone == "good"
-    assert event_meaning("path_state", "no_route").tone == "poor"
+def test_what_ends_is_good_again_and_words_of_another_version_are_told_as_they_are():
+    told = [event_meaning("undervoltage", word).tone for word in ("begins", "ends")]
+    told += [event_meaning("path_state", word).tone for word in ("up", "no_route")]
+    assert told == ["poor", "good", "good", "poor"]
     assert event_meaning("of_a_later_version") == Meaning("of a later version", "notice")
-
-
-def test_words_of_another_version_are_told_as_they_are():
     assert meaning("radio", "state", "on_the_moon") == Meaning("on the moon", "quiet")
     assert meaning("health", "undervoltage", True) == Meaning("too low", "poor")
     assert meaning("health", "undervoltage", None).tone == "quiet"
+    assert (scale("radio", "pci"), tone_of("radio", "pci", 12)) == (None, "quiet")
 
 
-def test_the_probes_own_alarms_use_the_same_limits():
-    assert (LOW_BYTES, ENOUGH, WORN_PERCENT, WORN_EOL) == (10**9, 1.25, 90, 2)
-    assert pytest.approx(0.1) == LOW_SHARE
+ENDLESS_TAGS = {"boot", "run", "subflow", "pair"}
+WORDS = {"radio": RADIO_STATES, "modem_health": MODEM_STATES, "probe_state": PROBE_STATES, "campaign": CAMPAIGN_STATES}
+
+
+def test_every_measurement_is_rolled_up_or_it_is_said_why_not_without_a_gap() -> None:
+    known = set(MEASUREMENTS) | set(SERVER_MEASUREMENTS)
+    assert set(ROLLUPS) | set(NOT_ROLLED) == known, "add it to ROLLUPS, or to NOT_ROLLED with the reason"
+    assert not set(ROLLUPS) & set(NOT_ROLLED)
+    assert RESOLUTIONS[0] is FINEST
+    bounds = [one.below_s for one in RESOLUTIONS]
+    assert bounds[-1] is None
+    assert bounds[:-1] == sorted(b for b in bounds if b is not None)
+    assert [one.rolled for one in RESOLUTIONS[1:]] == [one.policy for one in RESOLUTIONS[1:]]
+
+
+def test_fields_and_tags_are_those_of_the_raw_measurement() -> None:
+    for name, rollup in ROLLUPS.items():
+        allowed = {*rollup.raw.tags, *(COMMON_TAGS if name in MEASUREMENTS else ())}
+        assert set(rollup.tags) <= allowed, name
+        assert not set(rollup.tags) & ENDLESS_TAGS, name
+        assert ("probe" in rollup.tags) == ("probe" in allowed), name
+        rollup.raw.field(rollup.counted)
+        for one in rollup.fields:
+            raw = rollup.raw.field(one.field)  # KeyError when it is no longer there
+            if one.holds in ("mean", "sum", "min", "max") or one.also:
+                assert raw.kind in ("int", "float"), (name, one)
+            if one.words and raw.kind == "str" and one.field == "state":
+                assert one.words == WORDS[name], name
+
+
+def test_no_name_stands_for_two_things() -> None:
+    for name, rollup in ROLLUPS.items():
+        names = [column.name for column in rollup.columns]
+        assert len(names) == len(set(names)), name
+        raw = {field.name for field in (*COMMON_FIELDS, *rollup.raw.fields)}
+        held = {one.field for one in rollup.fields}
+        assert (set(names) & raw) == held, f"{name}: a further column has the name of a raw field that means another"
+        assert not set(names) & set(rollup.raw.tags), f"{name}: a field with the name of a tag cannot be asked for"

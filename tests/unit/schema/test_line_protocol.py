@@ -1,15 +1,18 @@
 """Line protocol: what is written is read back, and nothing that comes from outside breaks the reader."""
 
 import contextlib
+import enum
 import math
 
+import numpy as np
 import pytest
+from hostile import said
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tandem.schema.line_protocol import Point, _parse_any, _parse_plain, encode, encode_point, parse
-from tandem.schema.metrics import COMMON_TAGS, MEASUREMENTS, Field
-from tandem.schema.record import Record, RecordError
+from tandem.schema.metrics import COMMON_TAGS, MEASUREMENTS, SERVER_MEASUREMENTS, Field
+from tandem.schema.record import Record, RecordError, check, check_server
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 TAG = st.text(
@@ -83,9 +86,8 @@ def test_the_fast_reader_agrees_with_the_plain_one(line):
         assert fast == _parse_any(line)
 
 
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
+def test_a_broken_line_or_tag_is_refused_by_name():
+    rows = [
         ("", "no measurement name"),
         ("radio", "no fields"),
         ("radio,path= rsrp_dbm=1", "tag 'path' is empty"),
@@ -95,21 +97,52 @@ def test_the_fast_reader_agrees_with_the_plain_one(line):
         ('radio state="connected', "without its closing quote"),
         ("radio rsrp_dbm=NaN", "is no number"),
         ("radio rsrp_dbm=1 12ms", "is not a time"),
-    ],
-)
-def test_a_broken_line_is_refused_by_name(line, reason):
-    with pytest.raises(RecordError, match=reason):
-        parse(line)
-
-
-def test_text_with_every_special_character_survives():
-    record = Record.make("event", {"kind": "handover", "path": "a, b=c"}, {"detail": 'say "no\\", twice'}, 5)
-    point = parse(encode(record, {"probe": "p"}, 1, 2))
-    assert point.tags["path"] == "a, b=c"
-    assert point.fields["detail"] == 'say "no\\", twice'
-
-
-def test_a_tag_that_line_protocol_cannot_carry_is_refused():
+    ]
+    assert [(line, reason) for line, reason in rows if reason not in said(RecordError, parse, line)] == []
     for value in ("ends in \\", "two\nlines", 'a "quote"', "an \x1b[0m escape", "long" * 100):
         with pytest.raises(RecordError):
             encode(Record("event", {"kind": value}, {"detail": "x"}, 5), {}, 1, 2)
+
+
+class Cell(enum.IntEnum):
+    HOME = 7
+
+
+def test_what_breaks_the_table_is_refused_by_name():
+    rows = [
+        ("weather", {}, {"x": 1}, "unknown measurement 'weather'"),
+        ("radio", {"colour": "red"}, {"rsrp_dbm": -90.0}, "unknown tag 'colour'"),
+        ("radio", {}, {}, "no field"),
+        ("radio", {}, {"rsrp": -90.0}, "unknown field 'rsrp'"),
+        ("radio", {}, {"rsrp_dbm": "-90"}, "is not a number"),
+        ("radio", {}, {"rsrp_dbm": True}, "is not a number"),
+        ("radio", {}, {"rsrp_dbm": 99}, "above -30"),
+        ("radio", {}, {"rsrp_dbm": -200.5}, "below -157"),
+        ("radio", {}, {"rsrp_dbm": math.nan}, "not finite"),
+        ("radio", {}, {"pci": 5.0}, "is not a whole number"),
+        ("radio", {}, {"pci": False}, "is not a whole number"),
+        ("radio", {}, {"stale": 1}, "is not true or false"),
+        ("radio", {}, {"state": 3}, "is not text"),
+        ("radio", {}, {"rsrp_dbm": -90.0, "seq": 0}, "below 1"),
+        ("usage", {}, {"sent_bytes": 2**63}, "64 bits"),
+    ]
+    assert [
+        (measurement, tags, fields, reason)
+        for measurement, tags, fields, reason in rows
+        if reason not in said(RecordError, check, measurement, tags, fields)
+    ] == []
+    fields = {"eci": Cell.HOME, "rsrp_dbm": np.float64(-90.5), "rsrq_db": -10, "seq": 1, "monotonic_ns": 0}
+    check("radio", {"probe": "p", "boot": "b", "path": "a"}, fields)
+    record = Record.make("radio", {"path": "a", "rat": None, "driver": ""}, {"rsrp_dbm": -90.0, "pci": None}, 1)
+    assert (record.tags, record.fields) == ({"path": "a"}, {"rsrp_dbm": -90.0})
+
+
+def test_what_the_server_records_no_probe_may() -> None:
+    for name in SERVER_MEASUREMENTS:
+        with pytest.raises(RecordError, match="recorded by the server alone"):
+            check(name, {"probe": "probe-1"}, {"seen": 1})
+    check_server("expected", {"probe": "probe-1"}, {"seen": 1})
+    with pytest.raises(RecordError, match="unknown measurement 'radio'; known: expected, probe_state"):
+        check_server("radio", {}, {"state": "idle"})
+    with pytest.raises(RecordError, match="unknown tag 'boot'; known: probe"):
+        check_server("expected", {"boot": "b"}, {"seen": 1})

@@ -32,14 +32,16 @@ def unlike(one: Pattern, other: Pattern) -> bool:
     return any(max(a, b) >= 2 * min(a, b) and abs(a - b) >= 250 for a, b in zip(*features, strict=True))
 
 
-def test_patterns_alone_tell_the_states_apart() -> None:
+def test_patterns_alone_tell_the_states_apart_and_well_is_the_most_discreet() -> None:
     alike = [(a.name, b.name) for a, b in combinations(STATES, 2) if not unlike(a.pattern, b.pattern)]
     assert alike == []
-
-
-def test_unlike_does_not_pass_everything() -> None:
     assert not unlike(((200, 300),), ((300, 200),))
     assert not unlike(((150, 250), (150, 1450)), ((150, 250), (150, 1800)))
+
+    def lit_share(state: LedState) -> float:
+        return sum(lit for lit, _ in state.pattern) / state.period_ms
+
+    assert lit_share(WELL) == min(lit_share(state) for state in BLINKING) < 0.02
 
 
 def test_a_pattern_is_short_and_its_flashes_can_be_seen_and_are_no_more_than_three_in_any_second() -> None:
@@ -55,14 +57,7 @@ def test_a_pattern_is_short_and_its_flashes_can_be_seen_and_are_no_more_than_thr
             assert sum(first <= begin <= first + 1000 for begin in begins) <= 3, state.name
 
 
-def test_well_is_the_most_discreet() -> None:
-    def lit_share(state: LedState) -> float:
-        return sum(lit for lit, _ in state.pattern) / state.period_ms
-
-    assert lit_share(WELL) == min(lit_share(state) for state in BLINKING) < 0.02
-
-
-def test_each_state_has_its_words() -> None:
+def test_each_state_has_its_words_and_look_once() -> None:
     for state in STATES:
         assert BY_NAME[state.name] is state
         assert state.name == state.name.lower().replace(" ", "-")
@@ -71,8 +66,5 @@ def test_each_state_has_its_words() -> None:
         assert (state.colour == "dark") == (state is OFF), state.name
         for sentence in (state.means, state.do):
             assert (sentence[0].isupper(), sentence.endswith("."), len(sentence) <= 160) == (True, True, True), sentence
-
-
-def test_names_and_looks_are_used_once() -> None:
     assert len(BY_NAME) == len(STATES)
     assert len({state.pattern for state in STATES}) == len(STATES)

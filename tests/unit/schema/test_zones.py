@@ -4,8 +4,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tandem.schema import zones
+from tandem.schema.nearest import nearest
 
 LA = "America/Los_Angeles"
 
@@ -45,32 +48,43 @@ def instant(text):
     return datetime.strptime(plain, "%Y-%m-%d %H:%M").replace(tzinfo=UTC).timestamp() - east * 3600
 
 
-def test_the_local_day_of_a_change_has_23_or_25_hours():
+def test_days_of_a_change_have_23_or_25_hours_and_each_record_gets_the_nearest_within_a_second() -> None:
     local = zones.zone(LA)
     assert zones.to_midnight(instant("2026-03-08 00:00 PST"), local) == 23 * 3600
     assert zones.to_midnight(instant("2026-11-01 00:00 PDT"), local) == 25 * 3600
+    rows_ns = [10 * S, 11 * S, 15 * S]
+    times_ns = [8 * S, 9 * S, int(10.4 * S), int(10.5 * S), int(10.6 * S), 13 * S, 16 * S, 16 * S + 1]
+    assert nearest(times_ns, rows_ns, ["a", "b", "c"]) == [None, "a", "a", "a", "b", None, "c", None]
 
 
-@pytest.mark.parametrize(
-    ("name", "hint"),
-    [
-        ("los angeles", f"write {LA}"),
-        ("europe/berlin", "write Europe/Berlin"),
-        ("PST", "as in America/Los_Angeles"),
-        ("../../etc/passwd", "as in"),
-    ],
-)
-def test_a_name_that_is_none_is_told_with_what_is_near(name, hint):
-    with pytest.raises(zones.ZoneError, match=f"no such zone; hint: {hint}"):
-        zones.zone(name)
-
-
-def test_the_machines_zone_is_its_link_and_utc_without_one(tmp_path, monkeypatch):
+def test_a_name_that_is_none_is_told_with_what_is_near_and_the_machines_zone_is_its_link(tmp_path, monkeypatch):
+    near = {
+        "los angeles": f"write {LA}",
+        "europe/berlin": "write Europe/Berlin",
+        "PST": f"as in {LA}",
+        "../etc/x": "as in",
+    }
+    for name, hint in near.items():
+        with pytest.raises(zones.ZoneError, match=f"no such zone; hint: {hint}"):
+            zones.zone(name)
     link = tmp_path / "localtime"
     monkeypatch.setattr(zones, "LOCALTIME", link)
     assert zones.machine() == "UTC"
     link.symlink_to(Path("../usr/share/zoneinfo/Europe/Berlin"))
     assert zones.machine() == "Europe/Berlin"
     monkeypatch.setattr("zoneinfo.available_timezones", set)
-    assert zones.machine() == "UTC"
-    assert str(zones.zone("UTC")) == "UTC"
+    assert (zones.machine(), str(zones.zone("UTC"))) == ("UTC", "UTC")
+
+
+S = 10**9
+
+
+@given(st.lists(st.integers(0, 50), max_size=30), st.lists(st.integers(0, 50), max_size=30), st.integers(0, 10))
+def test_it_is_what_a_look_at_every_pair_finds(times: list[int], rows: list[int], within: int) -> None:
+    for time, found in zip(times, nearest(times, rows, rows, within), strict=True):
+        distances = [abs(row - time) for row in rows]
+        if found is None:
+            assert not distances or min(distances) > within
+        else:
+            assert abs(found - time) == min(distances) <= within
+            assert found == min(row for row in rows if abs(row - time) == min(distances))

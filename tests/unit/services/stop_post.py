@@ -1,7 +1,5 @@
 """What tandem.service does when the collector has ended, run on a folder that stands for /sys/class/leds."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """However the collector ended, the unit leaves the LED steady; while the machine goes down the kernel blinks "stopping"."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

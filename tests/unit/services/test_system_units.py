@@ -1,11 +1,22 @@
-"""The units that install the programs as services: systemd understands them, and they leave little open."""
+"""The units that install the programs as services: systemd understands them, they leave little open; what systemd is told, and by whom."""
 
+import contextlib
+import os
 import re
 import shutil
+import socket
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+
+from tandem.notify import Notify
+from tandem_server.store.private import account_password
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "ingest"))
+
+from serve_on_loopback import end, lay_out, start
 
 ROOT = Path(__file__).parents[3]
 UNITS = sorted([*(ROOT / "server/system").glob("*.service"), *(ROOT / "collector/system").glob("*.service")])
@@ -65,3 +76,90 @@ def test_what_is_exposed_stays_below_its_bound(unit):
     assert level, told.stdout + told.stderr
     assert float(level[1]) <= most, told.stdout
     assert told.returncode == 0
+
+
+@pytest.fixture
+def manager(tmp_path):
+    """Stands for systemd's end."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
+        listening.bind(str(tmp_path / "notify"))
+        listening.settimeout(180)
+        yield listening, tmp_path / "notify"
+
+
+def test_without_a_service_manager_nothing_is_told(monkeypatch):
+    monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
+    told = Notify.of_environment()
+    assert told.every_s is None
+    for tell in (told.ready, told.alive, told.stopping):
+        tell()
+
+
+def test_ready_alive_and_stopping(manager, monkeypatch):
+    listening, address = manager
+    watched = {"NOTIFY_SOCKET": str(address), "WATCHDOG_USEC": "30000000", "WATCHDOG_PID": str(os.getpid())}
+    for name, value in watched.items():
+        monkeypatch.setenv(name, value)
+    told = Notify.of_environment()
+    assert told.every_s == 10
+    assert "NOTIFY_SOCKET" not in os.environ, "no child tells it too"
+    told.ready()
+    for _ in range(3):
+        told.alive()
+    told.stopping()
+    assert [listening.recv(100) for _ in range(3)] == [b"READY=1", b"WATCHDOG=1", b"STOPPING=1"]
+    listening.close()
+    told.stopping()  # nobody there any more: no fault of ours
+
+
+def test_another_process_is_watched(monkeypatch):
+    for name, value in (("NOTIFY_SOCKET", "@there"), ("WATCHDOG_USEC", "1000000"), ("WATCHDOG_PID", "1")):
+        monkeypatch.setenv(name, value)
+    assert Notify.of_environment().every_s is None
+
+
+@pytest.mark.parametrize("roles", [["gateway"], ["endpoint"], []])
+def test_the_server_tells_when_it_is_ready_and_that_it_lives(manager, tmp_path, monkeypatch, roles):
+    listening, address = manager
+    lay_out(tmp_path)
+    if roles:
+        (tmp_path / "influxdb").mkdir()
+        (tmp_path / "influxdb/tandem.password").write_text("unused")
+    monkeypatch.setenv("NOTIFY_SOCKET", str(address))
+    monkeypatch.setenv("WATCHDOG_USEC", "300000")
+    process = start(tmp_path, *roles)
+    told = [listening.recv(100)]
+    while told.count(b"WATCHDOG=1") < 3 or b"READY=1" not in told:
+        told.append(listening.recv(100))
+    assert told.count(b"READY=1") == 1
+    assert end(process) == 0
+    listening.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            told.append(listening.recv(100))
+    assert told[-1] == b"STOPPING=1"
+    assert told.count(b"STOPPING=1") == 1
+
+
+def test_a_credential_of_systemd_takes_the_place_of_the_databases_folder(tmp_path, monkeypatch):
+    for folder, password in (("folder", "of the folder\n"), ("given", "given\n")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "tandem.password").write_text(password)
+    assert account_password(tmp_path / "folder") == "of the folder"
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path / "given"))
+    assert account_password(tmp_path / "folder") == "given"
+    (tmp_path / "given/tandem.password").unlink()
+    assert account_password(tmp_path / "folder") == "of the folder"
+
+
+def test_without_enough_descriptors_it_is_said():
+    """In a process of its own: limits are for good."""
+    code = (
+        "import logging, resource; logging.basicConfig();"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (64, 1000));"
+        "from tandem_server.cli.descriptors import enough_descriptors;"
+        "enough_descriptors(500); print(resource.getrlimit(resource.RLIMIT_NOFILE)); enough_descriptors(4000)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "(628, 1000)"
+    assert "1000 file descriptors allowed, 4000 connections configured; mend: LimitNOFILE=4128" in done.stderr

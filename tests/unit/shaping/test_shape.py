@@ -1,7 +1,5 @@
 """Shapes, and the commands that make them."""
 
-from __future__ import annotations
-
 import contextlib
 from typing import Any
 
@@ -11,38 +9,6 @@ from hypothesis import strategies as st
 
 from tandem.shaping.kernel import foreign, lack
 from tandem.shaping.shape import Shape, ShapeError, apply_commands, index_of, remove_commands, shape_of
-
-
-def lines(shape: Shape) -> list[str]:
-    return [" ".join(c) for c in apply_commands(shape, "wwan0", 7)]
-
-
-def test_a_rate_up_is_htb_with_a_queue_of_its_time() -> None:
-    assert lines(Shape(up_bit_per_s=8e6)) == [
-        "tc qdisc add dev wwan0 root handle 7100: htb default 1",
-        "tc class add dev wwan0 parent 7100: classid 7100:1 htb rate 8000000bit ceil 8000000bit burst 3200b cburst 3200b quantum 1514",
-        "tc qdisc add dev wwan0 parent 7100:1 handle 7101: bfifo limit 200000",
-    ]
-
-
-def test_what_is_received_goes_through_an_ifb_and_only_when_that_is_ready() -> None:
-    made = lines(Shape(down_bit_per_s=1e6))
-    assert made[:2] == ["ip link add tshape7 type ifb", "ip link set tshape7 up"]
-    assert all("dev tshape7" in line for line in made[2:5])
-    assert made[4].endswith("bfifo limit 32000")  # 200 ms would be 25,000
-    assert made[5] == "tc qdisc add dev wwan0 handle ffff: ingress"
-    assert "u32 match u32 0 0 action mirred egress redirect dev tshape7" in made[6]
-
-
-def test_delay_and_loss_are_netem_inside_the_rate() -> None:
-    made = lines(Shape(down_bit_per_s=12e6, down_delay_ms=50, down_loss_percent=0.5))
-    assert made[4] == "tc qdisc add dev tshape7 parent 7100:1 handle 7101: netem limit 248 delay 50000us loss 0.5%"
-
-
-def test_delay_alone_is_netem_at_the_root() -> None:
-    (made,) = lines(Shape(up_delay_ms=100))
-    assert made.startswith("tc qdisc add dev wwan0 root handle 7100: netem limit ")
-    assert made.endswith("delay 100000us")
 
 
 def test_taken_down_in_the_order_that_leaves_the_network_working() -> None:

@@ -1,4 +1,4 @@
-"""The spool as a queue: order, counts, quarantine, the cap."""
+"""The spool as a queue: order, counts, quarantine, the cap; which spool it is; and records of boots without a time."""
 
 import json
 from pathlib import Path
@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from tandem.app.spool_account import spool_records
 from tandem.schema.record import Record
 from tandem.spool import Spool, SpoolBusyError
 from tandem.spool.dayfile import DayFile
+from tandem.spool.identity import Identity, identity
 
 BOOT = "b1c0ffee-0000-4000-8000-000000000001"
 
@@ -190,3 +192,103 @@ def test_two_collectors_do_not_write_one_spool(tmp_path: Path) -> None:
         Spool(tmp_path, BOOT)
     spool.close()
     Spool(tmp_path, BOOT).close()
+
+
+def test_a_spool_keeps_its_id_and_an_emptied_folder_gets_another(tmp_path: Path) -> None:
+    seen = []
+    for folder in ("a", "a", "b"):
+        spool = Spool(tmp_path / folder, BOOT)
+        seen.append(spool.identity)
+        spool.append([radio(1)])
+        spool.close()
+    assert seen[0] == seen[1]
+    assert seen[0].first == seen[2].first == 1
+    assert seen[0].id != seen[2].id
+
+
+@pytest.mark.parametrize(
+    "damage", [b"", b"{", b"3", b'{"id": 3, "first": 1}', b'{"id": "x", "first": 1}', b'{"id": "%s"}' % (b"a" * 12)]
+)
+def test_an_id_that_cannot_be_read_is_another_from_the_next_number_on(tmp_path: Path, damage: bytes) -> None:
+    spool = Spool(tmp_path, BOOT)
+    spool.append([radio(1), radio(2)])
+    before = spool.identity
+    spool.close()
+    (tmp_path / "identity.json").write_bytes(damage)
+    spool = Spool(tmp_path, BOOT)
+    assert (spool.identity.first, spool.identity.id != before.id) == (3, True)
+    assert identity(tmp_path, 2) == spool.identity
+    spool.close()
+
+
+def test_an_id_of_more_numbers_than_there_are_is_not_believed(tmp_path: Path) -> None:
+    (tmp_path / "identity.json").write_text('{"id": "0123456789ab", "first": 9}')
+    assert identity(tmp_path, 7) != Identity("0123456789ab", 9)
+
+
+def test_settled_is_the_number_up_to_which_nothing_waits(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, BOOT)
+    assert spool.settled() == 0
+    for n in range(3):
+        spool.append([radio(n), event(n)])
+    assert spool.settled() == 0
+    newest = spool.take(1, newest_only=True)
+    assert newest is not None
+    spool.acknowledge(newest)
+    spool.append([radio(9)])
+    assert spool.settled() == 0
+    while (batch := spool.take(1)) is not None:
+        spool.acknowledge(batch)
+        spool.flush()
+    assert spool.settled() == 7
+    spool.append([radio(10)])
+    assert spool.settled() == 7
+    (record,) = spool_records(spool, 0.0, 4, 123)
+    told = {**record.fields, "oldest_s": None}
+    wanted = {
+        "first": 1,
+        "made": 8,
+        "sent": 7,
+        "rejected": 0,
+        "dropped": 0,
+        "settled": 7,
+        "manifests": 4,
+        "oldest_s": None,
+    }
+    assert told == {"spool": spool.identity.id, **wanted}
+    spool.close()
+
+
+def test_what_was_dropped_or_refused_is_settled(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, BOOT)
+    spool.append([radio(1), radio(2)], dropped=2)
+    batch = spool.take(10)
+    assert sorted(item.seq for item in batch.items) == [3, 4], "the dropped came before"
+    spool.reject(batch, batch.items[0].seq, "no")
+    spool.acknowledge(batch)
+    spool.flush()
+    (record,) = spool_records(spool, None, 0, 1)
+    assert [record.fields[k] for k in ("made", "sent", "rejected", "dropped", "settled")] == [4, 1, 1, 2, 4]
+    assert "oldest_s" not in record.fields
+    spool.close()
+
+
+def records(count: int) -> list[Record]:
+    return [Record.make("radio", {"path": "a"}, {"eci": n}, n) for n in range(count)]
+
+
+def test_both_ends_pass_over_whole_boots(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, "boot-1")
+    for _ in range(3):
+        spool.append(records(10))
+    held = [(11, 20), (31, None)]
+    spool.append(records(5))
+    batch = spool.take(100, passing=held)
+    assert sorted(item.seq for item in batch.items) == [*range(1, 11), *range(21, 31)]
+    assert spool.take(100, passing=held) is None
+    spool.acknowledge(batch)
+    rest = spool.take(100)
+    assert sorted(item.seq for item in rest.items) == [*range(11, 21), *range(31, 36)]
+    spool.release(rest)
+    assert spool.take(100, newest_only=True, passing=[(1, None)]) is None
+    spool.close()

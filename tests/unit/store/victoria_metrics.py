@@ -1,5 +1,6 @@
 """The distribution's VictoriaMetrics on loopback, for tests: started, killed and started again over the same folder."""
 
+import contextlib
 import os
 import shutil
 import socket
@@ -38,8 +39,7 @@ class VictoriaMetrics:
         listen = [f"-httpListenAddr=127.0.0.1:{self.port}", f"-storageDataPath={self.folder / 'vm'}"]
         with (self.folder / "vm.log").open("ab") as log:
             self.process = subprocess.Popen([find(), *listen, *self.flags], stdout=log, stderr=log)
-        client = self.client()
-        try:
+        with contextlib.closing(self.client()) as client:
             deadline = time.monotonic() + 120
             while True:
                 assert self.process.poll() is None, (self.folder / "vm.log").read_text()[-500:]
@@ -49,8 +49,6 @@ class VictoriaMetrics:
                 except StoreDown:
                     assert time.monotonic() < deadline
                     time.sleep(0.02)
-        finally:
-            client.close()
 
     def kill(self):
         self.process.kill()

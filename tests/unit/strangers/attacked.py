@@ -1,7 +1,5 @@
 """A server under attack: what strangers do, in bytes, and a good probe that works meanwhile."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import ssl

@@ -1,7 +1,5 @@
 """A Dask cluster on this machine's loopback: a scheduler and its workers, each a process as on machines of their own."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Folders with captures, the command as a person calls it, and Parquet as rows."""
 
-from __future__ import annotations
-
 import io
 import json
 import subprocess

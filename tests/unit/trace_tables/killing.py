@@ -5,8 +5,6 @@ capture, or when it has put a part's tables in place and not yet its manifest.
 removed by the process that they kill, so that the next one is not.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``--dask``: a scheduler and two workers, started here, give what the process pool gives; a worker that dies, addresses that are none."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,15 +1,15 @@
 """``tandem-server analyse --json``, and the table for people: every value worked out from the packets by hand."""
 
-from __future__ import annotations
-
 import gzip
-import ipaddress
+import json
 import lzma
+import os
+import subprocess
 
 import pytest
 import scenes
 from captures import ACK, CLIENT, EPOCH, MS, SERVER, SYN, Packet, S, Wire, dss, ipv4, pcap, udp
-from folders import fill, plain, run, told, two_subflows
+from folders import command, fill, plain, run, told, two_subflows
 from scenes import C0, S0, Multipath, plain_download
 
 KEYS = [
@@ -99,8 +99,8 @@ def test_local_is_where_the_capture_was_made_and_the_direction_that_of_more_good
     assert (connection["bytes"], subflow["bytes"]) == (3000, 3000)
 
 
-def test_what_does_not_exist_is_null(tmp_path):
-    """One packet: it lasts no time, so that there is no goodput a second, and no share of nothing."""
+def test_a_join_alone_and_what_does_not_exist_are_null(tmp_path):
+    # One packet: it lasts no time, so that there is no goodput a second, and no share of nothing.
     wire = Wire()
     wire.end(CLIENT, 40_000, SERVER, 443)(S, 1000, 0, SYN)
     path = tmp_path / "syn.pcap"
@@ -110,6 +110,15 @@ def test_what_does_not_exist_is_null(tmp_path):
     assert connection["subflows"][0]["share"] is None
     assert connection["subflows"][0]["rtt_ms"] == {"min": None, "median": None, "p95": None}
     assert connection["subflows"][0]["rtt_method"] is None
+    # The capture of a run's second path only: no packet of it tells the version.
+    scene = Multipath()
+    _, s = scene.join(0)
+    s(50 * MS, S0 + 1, C0 + 1, ACK, 500)
+    path = tmp_path / "second.pcap"
+    path.write_bytes(pcap(scene.wire.packets))
+    (connection,) = told(path)
+    assert connection["version"] is None
+    assert run(path).stdout.splitlines()[2].split()[2] == "MPTCP"
 
 
 def test_folders_are_searched_and_named_twice_counts_once(tmp_path):
@@ -133,18 +142,6 @@ def test_the_table_for_people(tmp_path):
                                   "2.00", "kB", str(path), "captured", "at", "the", "opener"]  # fmt: skip
     assert "10.0.0.1:40000 → 192.0.2.9:443" in first
     assert second.endswith("joined after 140.0 ms  backup")
-
-
-def test_a_join_alone_is_multipath_of_an_unknown_version(tmp_path):
-    """The capture of a run's second path only: no packet of it tells the version."""
-    scene = Multipath()
-    _, s = scene.join(0)
-    s(50 * MS, S0 + 1, C0 + 1, ACK, 500)
-    path = tmp_path / "second.pcap"
-    path.write_bytes(pcap(scene.wire.packets))
-    (connection,) = told(path)
-    assert connection["version"] is None
-    assert run(path).stdout.splitlines()[2].split()[2] == "MPTCP"
 
 
 def test_what_limits_the_figures_is_said(tmp_path):
@@ -187,10 +184,8 @@ def test_packets_without_tcp_that_can_be_read_are_told(tmp_path):
 
 def test_captures_of_one_interface_each_are_read_together(tmp_path):
     packets = scenes.two_subflows().wire.packets
-    second = ipaddress.IPv4Address("10.0.1.1").packed
     paths = [tmp_path / "a.pcap", tmp_path / "b.pcap"]
-    for number, path in enumerate(paths):
-        mine = [p for p in packets if (second in (p.content[12:16], p.content[16:20])) == bool(number)]
+    for path, mine in zip(paths, scenes.by_path(packets), strict=True):
         path.write_bytes(pcap(mine))
     whole = tmp_path / "whole.pcap"
     whole.write_bytes(pcap(packets))
@@ -212,3 +207,82 @@ def test_captures_of_one_interface_each_are_read_together(tmp_path):
 def test_compressions_that_are_not_read_are_named(tmp_path):
     (tmp_path / "a.pcap.xz").write_bytes(lzma.compress(plain()))
     assert "a.pcap.xz: not analysed: compressed by xz; hint: xz -d FILE" in run(tmp_path, status=1).stderr
+
+
+def test_a_corrupt_file_and_one_that_is_not_there_beside_good_ones(tmp_path):
+    folder, bad, none = fill(tmp_path / "caps", 3), tmp_path / "01a.pcap", tmp_path / "none.pcap"
+    bad.write_bytes(b"this is no capture" * 20)
+    done = run(folder, bad, none, "--json", status=1)
+    assert len(json.loads(done.stdout)) == 3
+    said = [(bad, "not a capture"), (none, "No such file or directory")]
+    assert sorted(done.stderr.splitlines()) == sorted(
+        f"tandem-server analyse: {file}: not analysed: {why}" for file, why in said
+    )
+    bad.write_bytes(b"")
+    assert told(bad, status=1) == []
+
+
+def test_a_cut_file_is_analysed_and_the_packet_named(tmp_path):
+    (tmp_path / "cut.pcap").write_bytes(plain()[:-20])
+    done = run(tmp_path, "--json")
+    assert json.loads(done.stdout)[0]["bytes"] == 5500
+    assert f"{tmp_path / 'cut.pcap'}: cut file, 1 times, first at packet 17\n" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ([], "required: FILE"),
+        (["FOLDER"], "no capture in it"),
+        (["FOLDER", "--packets"], "mend: --out DIR"),
+        (["FOLDER", "--bins", "0"], "is not a width"),
+        (["FOLDER", "--bins", "nan"], "is not a width"),
+        (["FOLDER", "--workers", "0"], "not a whole number from 1"),
+    ],
+)
+def test_usage(tmp_path, words, says):
+    done = run(*[tmp_path if word == "FOLDER" else word for word in words], status=2)
+    assert says in done.stderr
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("module", "words", "says"),
+    [
+        ("pyarrow", ("--out", "out"), "tables need pyarrow; mend: pip install 'tandem-server[traces]'"),
+        (
+            "distributed",
+            ("--dask", "tcp://127.0.0.1:1"),
+            "--dask needs distributed; mend: pip install 'tandem-server[dask]'",
+        ),
+    ],
+)
+def test_without_what_tables_and_dask_need_one_line_names_the_mend(tmp_path, module, words, says):
+    """A module of that name which cannot be imported stands for none."""
+    folder = fill(tmp_path / "caps", 1)
+    (tmp_path / f"{module}.py").write_text(f"raise ImportError(\"No module named '{module}'\")\n")
+    lacking = dict(os.environ, PYTHONPATH=f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    done = subprocess.run(
+        command(folder, *words), env=lacking, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (3, "", f"tandem-server: {says}\n")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_terminal_gets_a_bar(tmp_path):
+    folder = fill(tmp_path, 2)
+    terminal, its = os.openpty()
+    try:
+        done = subprocess.run(command(folder, "--json"), stdout=subprocess.PIPE, stderr=its, check=False)
+        os.close(its)
+        drawn = b""
+        while True:
+            try:
+                drawn += os.read(terminal, 4096)
+            except OSError:  # all that was written is read
+                break
+    finally:
+        os.close(terminal)
+    assert done.returncode == 0
+    assert "0 of 2 captures" in drawn.decode()
+    assert "2 of 2 captures" in drawn.decode()

@@ -1,7 +1,5 @@
 """A process that analyses is killed, really, by SIGKILL: the rest is analysed all the same, and only what kills it again has failed."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

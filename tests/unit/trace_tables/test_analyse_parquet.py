@@ -1,7 +1,5 @@
 """``--out``: tables as documented, gone on with after a kill, the same bytes whoever makes them."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,6 @@
 """Captures that came become tables, each once: through the real registry, desk and folder, by the real passes."""
 
 import hashlib
-import ipaddress
 import json
 import time
 
@@ -20,6 +19,7 @@ from tandem_server.cli.main import main  # noqa: E402
 from tandem_server.derived.run_traces import RunTraces  # noqa: E402
 from tandem_server.derived.tables import Tabling  # noqa: E402
 from tandem_server.derived.units import WAIT_NS  # noqa: E402
+from tandem_server.endpoint.kept import Kept  # noqa: E402
 
 RUN = "run-0123456789ab"
 ELSEWHERE = '[store]\nkind = "victoriametrics"\nurl = "http://127.0.0.1:1"\ntexts = "dropped"\n'
@@ -32,13 +32,7 @@ PLAIN = pcap(scenes.plain_download().packets)
 
 def halves():
     """A connection of two subflows as a machine captures it: each interface has its own."""
-    packets = scenes.two_subflows().wire.packets
-    second = ipaddress.ip_address(CLIENT2).packed
-    on_second = [second in (packet.content[12:16], packet.content[16:20]) for packet in packets]
-    return tuple(
-        pcap([packet for packet, other in zip(packets, on_second, strict=True) if other is which])
-        for which in (False, True)
-    )
+    return tuple(pcap(packets) for packets in scenes.by_path(scenes.two_subflows().wire.packets))
 
 
 class Server(Place):
@@ -50,6 +44,13 @@ class Server(Place):
 
     def come(self, content, name, run=RUN, probe="probe-1"):
         self.received(probe, *offered(content, f"captures/{name}", run=run))
+
+    def captures(self, content, session, run=RUN, probe="probe-1"):
+        """As its endpoint does at a session's end."""
+        kept = Kept(self.registry, self.folder / "traces")
+        kept.draft(session).write_bytes(content)
+        digest = hashlib.sha256(content).hexdigest()
+        return kept.keep(kept.draft(session), probe, run, session, len(content), digest)
 
     def promise(self, run, files, probe="probe-1", **more):
         """The run's manifest: files by name and content."""
@@ -98,6 +99,23 @@ def test_what_does_not_come_is_waited_for_a_day_and_joins_when_it_comes_after_al
     server.come(b, f"{RUN}-b.pcap")
     assert server.tabling().turn(time.time_ns()).analysed == 2
     assert len(server.rows("files")) == 1  # the capture that was analysed alone has no second part
+
+
+def test_the_servers_own_capture_is_analysed_at_once_and_by_itself(server, capsys):
+    a, b = halves()
+    server.promise(RUN, {f"{RUN}-a.pcap": a, f"{RUN}-b.pcap": b})
+    server.come(a, f"{RUN}-a.pcap")
+    name = server.captures(PLAIN, "s1")
+    done = server.tabling().turn(time.time_ns())
+    assert (done.analysed, done.waiting, server.states()[name]) == (1, 1, ("analysed", None))
+    server.come(b, f"{RUN}-b.pcap")
+    assert server.tabling().turn(time.time_ns()).analysed == 2
+    assert sorted(row["file"].count(" + ") for row in server.rows("files")) == [0, 1]
+    (server.folder / "server.toml").write_text("")
+    assert main(["traces", "list", "--run", RUN, "--json", "--config", str(server.folder / "server.toml")]) == 0
+    sides = {row["name"]: (row["side"], row["tables"]) for row in json.loads(capsys.readouterr().out)}
+    assert sides[name] == ("server", "analysed")
+    assert sides[f"captures/{RUN}-a.pcap"] == ("probe", "analysed")
 
 
 def test_a_broken_capture_costs_itself_only_and_is_tried_again_only_when_told(server):
@@ -205,6 +223,9 @@ def test_boards_get_a_point_for_each_subflow_and_the_connection_once(server, pri
     server.promise(RUN, {f"{RUN}-a.pcap": a, f"{RUN}-b.pcap": b}, **manifest)
     server.come(a, f"{RUN}-a.pcap")
     server.come(b, f"{RUN}-b.pcap")
+    server.captures(
+        pcap(scenes.two_subflows().wire.packets), "s1"
+    )  # of which boards show nothing: they would show it twice
     with private_influx.client() as store:
         for name in ("run_trace", "event"):
             store.query(f'DROP SERIES FROM "{name}"')
@@ -212,7 +233,7 @@ def test_boards_get_a_point_for_each_subflow_and_the_connection_once(server, pri
         assert store.write([drop]) == []
         tell = RunTraces(server.registry, store).tell
         for _ in range(2):
-            assert server.tabling(tell=tell).turn(time.time_ns()).analysed == 2
+            assert server.tabling(tell=tell).turn(time.time_ns()).analysed == 3
             found = store.query('SELECT * FROM "run_trace" GROUP BY "path", "operator", "subflow"')
             server.registry.trace_tables.again()
     rows = {tuple(one.tags.values()): dict(zip(one.columns, one.rows[0], strict=True)) for one in found}

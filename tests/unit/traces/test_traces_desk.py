@@ -2,11 +2,9 @@
 
 import contextlib
 import dataclasses
-import errno
 import functools
 import gzip
 import hashlib
-import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -15,9 +13,8 @@ import pytest
 from trace_desk_here import CHUNK, PLENTY, Place, offered
 
 from tandem.schema.trace import Chunk
-from tandem_server.door import DaySpent, NoRoom
 from tandem_server.ingest import trace_stream
-from tandem_server.ingest.trace_desk import Refused, TooLarge
+from tandem_server.ingest.trace_desk import Refused
 from tandem_server.ingest.trace_stream import Busy
 from tandem_server.ingest.trace_writer import BadBytes, NoOffer, TooLong, WrongOffset
 from tandem_server.registry import NameTaken, TooManyUnfinished
@@ -65,50 +62,6 @@ def append(place, offer, piece, offset=None):
         writer.close()
 
 
-@pytest.mark.parametrize("encoding", ["identity", "gzip"])
-def test_a_trace_is_stored_under_its_name_read_only_as_it_came(place, encoding):
-    offer, stream = offered(CONTENT, encoding=encoding)
-    receipt = place.received("probe-1", offer, stream)
-    assert (receipt.probe, receipt.name) == ("probe-1", offer.name)
-    assert (receipt.bytes, receipt.sha256) == (len(CONTENT), offer.sha256)
-    stored = place.folder / "traces/probe-1" / (offer.name + (".gz" if encoding == "gzip" else ""))
-    assert stored.read_bytes() == stream
-    assert stored.stat().st_mode & 0o777 == 0o440
-    assert list((place.folder / "traces/.unfinished").rglob("*.*")) == []
-    assert place.desk.offer("probe-1", offer).receipt == receipt
-    assert place.desk.state("probe-1", offer.sha256).receipt == receipt
-    with pytest.raises(NoOffer):
-        place.desk.begin("probe-1", offer.sha256, 0)
-
-
-def test_a_bad_chunk_is_cut_off_and_the_good_ones_before_it_stay(place):
-    offer, stream = begun(place)
-    bad = bytearray(stream)
-    bad[2 * CHUNK + 5] ^= 1
-    with pytest.raises(BadBytes, match=str(2 * CHUNK)) as refused:
-        append(place, offer, bytes(bad))
-    assert refused.value.offset == 2 * CHUNK
-    assert place.stream("probe-1", offer).read_bytes() == stream[: 2 * CHUNK]
-    assert append(place, offer, stream[2 * CHUNK :]) == len(stream)
-
-
-@pytest.mark.parametrize("tail", ["lost", "zeros"])
-def test_what_a_power_cut_took_behind_what_was_told_is_found_out(place, tail):
-    offer, stream = begun(place)
-    told = append(place, offer, stream[: CHUNK + 100])
-    writer = place.desk.begin("probe-1", offer.sha256, told)
-    writer.append(stream[told : 3 * CHUNK + 7])  # and no checkpoint: nothing of it was told
-    writer.close()
-    file = place.stream("probe-1", offer)
-    os.truncate(file, told)
-    if tail == "zeros":
-        os.truncate(file, 3 * CHUNK + 7)
-    offset = place.desk.state("probe-1", offer.sha256).offset
-    # The chunk with the zeros is cut off, though its beginning was told.
-    assert offset == (told if tail == "lost" else CHUNK)
-    assert append(place, offer, stream[offset:]) == len(stream)
-
-
 def test_a_file_shorter_than_what_was_on_disk_is_not_believed(place):
     offer, stream = begun(place)
     append(place, offer, stream[: 3 * CHUNK])
@@ -116,26 +69,6 @@ def test_a_file_shorter_than_what_was_on_disk_is_not_believed(place):
     file.write_bytes(stream[:CHUNK] + bytes(CHUNK))
     assert place.desk.state("probe-1", offer.sha256).offset == CHUNK
     assert place.registry.trace_offers.offered("probe-1", offer.sha256)[0].checked_bytes == CHUNK
-
-
-def test_the_newest_request_is_the_writer_and_the_older_finds_out(place):
-    offer, stream = begun(place)
-    first = place.desk.begin("probe-1", offer.sha256, 0)
-    first.append(stream[:1000])
-    second = Place(place.folder)  # another process
-    newest = second.desk.begin("probe-1", offer.sha256, 1000)
-    with pytest.raises(WrongOffset):
-        first.append(b"what hung on the dead connection")
-    newest.append(stream[1000:])
-    second.desk.checkpoint(newest)
-    with pytest.raises(WrongOffset):
-        first.append(b"")
-    first.checkpoint()  # counts its bytes, and tells nothing of the stream
-    assert second.registry.trace_offers.offered("probe-1", offer.sha256)[0].checked_bytes == len(stream)
-    for writer in (first, newest):
-        writer.close()
-    assert second.desk.settle("probe-1", offer.sha256).receipt is not None
-    second.registry.close()
 
 
 def test_two_at_once_from_the_same_offset_leave_one_stream(place):
@@ -194,15 +127,6 @@ def test_a_chunk_that_matches_its_hash_but_not_the_file_is_found_in_the_end(boun
         assert place.registry.traces.received() == []
 
 
-def test_another_content_under_a_received_name_is_refused(place):
-    place.received("probe-1", *offered(CONTENT))
-    other, stream = offered(b"other content")
-    with pytest.raises(NameTaken):
-        place.desk.offer("probe-1", other)
-    assert place.received("probe-2", other, stream).name == other.name
-    assert [p.name for p in (place.folder / "traces/.unfinished/probe-1").iterdir()] == []
-
-
 def test_an_offer_made_before_its_name_was_taken_ends_with_409(place):
     other, stream = offered(b"other content", "late")
     place.send("probe-1", other, stream)
@@ -215,17 +139,6 @@ def test_an_offer_made_before_its_name_was_taken_ends_with_409(place):
         place.desk.state("probe-1", other.sha256)
 
 
-def test_names_that_meet_in_the_folder_are_kept_by_hash(place):
-    names = ("b", "b/c", "d.gz", "d")
-    for number, name in enumerate(names):
-        place.received("probe-1", *offered(b"%d" % number, name, "gzip" if name == "d" else "identity"))
-    rows = {row.name: row.place for row in place.registry.traces.received("probe-1")}
-    assert rows["b"] == "probe-1/b"
-    assert rows["b/c"].startswith("probe-1/.by-hash/")
-    assert rows["d.gz"] == "probe-1/d.gz"
-    assert rows["d"].startswith("probe-1/.by-hash/")
-
-
 def test_a_crash_between_the_store_and_the_registry_costs_nothing(place):
     offer, stream = offered(CONTENT)
     place.send("probe-1", offer, stream)
@@ -235,55 +148,6 @@ def test_a_crash_between_the_store_and_the_registry_costs_nothing(place):
     assert (place.folder / "traces/probe-1" / (offer.name + ".gz")).read_bytes() == stream
     assert place.received("probe-1", offer, stream).sha256 == offer.sha256
     assert [row.place for row in place.registry.traces.received()] == [f"probe-1/{offer.name}.gz"]
-
-
-def test_bounds_of_a_day_of_unfinished_ones_and_of_size(bounded):
-    place = bounded(probe_bytes_per_day=6000, unfinished_per_probe=2, trace_bytes=20_000)
-    offer, stream = begun(place)
-    append(place, offer, stream[:5000])
-    with pytest.raises(DaySpent) as spent:
-        append(place, offer, stream[5000:9000])
-    assert 0 < spent.value.left_s <= 86_400
-    assert place.stream("probe-1", offer).stat().st_size == 9000  # kept all the same
-    with pytest.raises(DaySpent):
-        place.desk.begin("probe-1", offer.sha256, 9000)
-    small, whole = offered(b"small", "s")
-    assert place.received("probe-2", small, whole) is not None  # another probe's day is its own
-    with pytest.raises(DaySpent):
-        place.desk.offer("probe-1", small)
-    with pytest.raises(TooManyUnfinished):
-        place.desk.offer("probe-1", offered(b"third", "t")[0])
-    with pytest.raises(TooLarge):
-        place.desk.offer("probe-1", offered(bytes(20_001), "l")[0])
-
-
-def test_room_is_left_on_the_disk(bounded):
-    with pytest.raises(NoRoom):
-        begun(bounded(reserve_bytes=1 << 60))
-
-
-def test_a_full_disk_keeps_what_it_took(place, monkeypatch):
-    offer, stream = begun(place)
-    writer = place.desk.begin("probe-1", offer.sha256, 0)
-    real, left = os.pwrite, [5000]
-
-    def small_disk(file, piece, at):
-        if len(piece) == trace_stream._WRITER_BYTES:
-            return real(file, piece, at)
-        if not left[0]:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        taken = real(file, piece[: left[0]], at)
-        left[0] -= taken
-        return taken
-
-    monkeypatch.setattr(os, "pwrite", small_disk)
-    with pytest.raises(NoRoom):
-        writer.append(stream)
-    writer.checkpoint()
-    writer.close()
-    monkeypatch.undo()
-    assert place.desk.state("probe-1", offer.sha256).offset == 5000
-    assert append(place, offer, stream[5000:]) == len(stream)
 
 
 def test_while_it_is_put_into_the_store_others_are_told_to_wait(bounded, monkeypatch):

@@ -1,15 +1,18 @@
 """tandem-server traces: listed, fetched, verified; what is damaged is found. [traces] of server.toml is read strictly."""
 
-import contextlib
-import io
 import json
 import random
+import sys
+from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "ingest"))
+
+from serve_on_loopback import command as run
 from trace_desk_here import PLENTY, Place, offered
 
 from tandem_server.cli.configuration import load
-from tandem_server.cli.main import main
 from tandem_server.cli.stop import ConfigError
 from tandem_server.ingest.trace_desk import TraceDesk
 
@@ -17,10 +20,7 @@ CONTENT = random.Random(9).randbytes(50_000)
 
 
 def command(*words):
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        status = main(["traces", *map(str, words)])
-    return status, out.getvalue(), err.getvalue()
+    return run("traces", *words)
 
 
 @pytest.fixture

@@ -36,12 +36,9 @@ class Place:
     def send(self, probe, offer, stream, until=None):
         """From where it is, in one request."""
         offset = self.desk.offer(probe, offer).offset
-        writer = self.desk.begin(probe, offer.sha256, offset)
-        try:
+        with contextlib.closing(self.desk.begin(probe, offer.sha256, offset)) as writer:
             writer.append(stream[offset:until])
             self.desk.checkpoint(writer)
-        finally:
-            writer.close()
 
     def received(self, probe, offer, stream):
         """The whole way; the receipt."""

@@ -1,7 +1,5 @@
 """Tables as rows of plain Python values, by the documented format alone; None where the validity bitmap says so."""
 
-from __future__ import annotations
-
 import ipaddress
 from typing import Any
 

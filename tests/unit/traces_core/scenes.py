@@ -1,6 +1,6 @@
 """Small connections whose every metric can be worked out by hand."""
 
-from __future__ import annotations
+import ipaddress
 
 from captures import (
     ACK,
@@ -12,6 +12,7 @@ from captures import (
     SERVER,
     SYN,
     End,
+    Packet,
     Wire,
     capable,
     dss,
@@ -109,3 +110,12 @@ def two_subflows(version: int = 1) -> Multipath:
     scene.acknowledge(s1.other(), 204 * MS, 2000, 4000)
     scene.data(s2, 205 * MS, 2000, 500, 1000)
     return scene
+
+
+def by_path(packets: list[Packet]) -> tuple[list[Packet], list[Packet]]:
+    """Those of the first subflow and those of the second; the packets begin with their IP header."""
+    second = ipaddress.ip_address(CLIENT2).packed
+    parted: tuple[list[Packet], list[Packet]] = ([], [])
+    for packet in packets:
+        parted[second in (packet.content[12:16], packet.content[16:20])].append(packet)
+    return parted

@@ -1,7 +1,5 @@
 """Every file format, byte order, link type and compression gives the same tables."""
 
-from __future__ import annotations
-
 import gzip
 import struct
 
@@ -58,18 +56,14 @@ def test_byte_orders(order, expected):
 
 
 @pytest.mark.parametrize(("resolution", "per_second"), [(None, 10**6), (6, 10**6), (3, 1000), (0x80 | 20, 1 << 20)])
-def test_resolutions_of_pcapng(resolution, per_second):
+def test_resolutions_and_offset_of_pcapng(resolution, per_second):
     packet = plain_download().packets[0]
     later = Packet(packet.time_ns + 500 * MS, packet.content, packet.original)
-    content = section() + interface(resolution=resolution)
-    made = analyse(content + enhanced(packet, per_second=per_second) + enhanced(later, per_second=per_second))
-    assert [row["time_utc_ns"] for row in made["packets"]] == [EPOCH, EPOCH + 500 * MS]
-
-
-def test_offset_of_pcapng():
-    packet = plain_download().packets[0]
-    made = analyse(section() + interface(offset_s=1_700_000_000) + enhanced(packet, offset_s=1_700_000_000))
-    assert made["file"]["first_utc_ns"] == EPOCH
+    for offset_s in (None, 1_700_000_000):
+        content = section() + interface(resolution=resolution, offset_s=offset_s)
+        for one_packet in (packet, later):
+            content += enhanced(one_packet, per_second=per_second, offset_s=offset_s or 0)
+        assert [row["time_utc_ns"] for row in analyse(content)["packets"]] == [EPOCH, EPOCH + 500 * MS]
 
 
 def test_sections_and_interfaces_of_different_kinds(expected):
@@ -94,12 +88,19 @@ def test_old_and_simple_packets():
     assert one(made, "problems")["kind"] == "no_time"
 
 
-def test_compressed(expected):
+def test_gzip_and_zstandard(expected):
     plain = pcap(plain_download().packets)
     assert tables(gzip.compress(plain)) == expected
     assert analyse(gzip.compress(plain))["file"]["compression"] == "gzip"
     middle = len(plain) // 2
     assert tables(gzip.compress(plain[:middle]) + gzip.compress(plain[middle:])) == expected
+    plain = pcap(plain_download().packets)
+    made = analyse(zstd_raw(plain))
+    assert made["file"]["compression"] == "zstd"
+    assert {name: made[name] for name in TABLES} == expected
+    middle = len(plain) // 2
+    skippable = b"\x50\x2a\x4d\x18" + struct.pack("<I", 3) + b"abc"
+    assert tables(skippable + zstd_raw(plain[:middle]) + zstd_raw(plain[middle:])) == expected
 
 
 def zstd_raw(content: bytes) -> bytes:
@@ -109,16 +110,6 @@ def zstd_raw(content: bytes) -> bytes:
     for number, piece in enumerate(pieces):
         frame += struct.pack("<I", len(piece) << 3 | (number == len(pieces) - 1))[:3] + piece
     return frame
-
-
-def test_zstandard(expected):
-    plain = pcap(plain_download().packets)
-    made = analyse(zstd_raw(plain))
-    assert made["file"]["compression"] == "zstd"
-    assert {name: made[name] for name in TABLES} == expected
-    middle = len(plain) // 2
-    skippable = b"\x50\x2a\x4d\x18" + struct.pack("<I", 3) + b"abc"
-    assert tables(skippable + zstd_raw(plain[:middle]) + zstd_raw(plain[middle:])) == expected
 
 
 def test_a_file_by_its_path(tmp_path, expected):
@@ -132,14 +123,11 @@ def test_a_file_by_its_path(tmp_path, expected):
         core.analyse(tmp_path / "absent")
 
 
-def test_headers_are_enough():
+def test_headers_are_enough_extensions_passed_over_and_padding_is_no_payload():
     packets = [packet.cut(72) for packet in plain_download().packets]
     made = analyse(pcap(packets))
     assert one(made, "totals", subflow=0, direction="to_opener")["goodput_bytes"] == 5500
     assert made["problems"] == []
-
-
-def test_extension_headers_and_fragments():
     inner = tcp(1, 2, 100, 0, 16, b"abc", b"", 1)
     hops = bytes([60, 0]) + bytes(6) + bytes([6, 1]) + bytes(14)
     whole = ipv6("2001:db8::1", "2001:db8::2", hops + inner, protocol=0)
@@ -151,9 +139,6 @@ def test_extension_headers_and_fragments():
     assert [row["payload_bytes"] for row in made["packets"]] == [3, 63]
     assert (made["file"]["tcp_packets"], made["file"]["other_packets"]) == (2, 2)
     assert [(row["packet"], row["kind"]) for row in made["problems"]] == [(2, "fragment")]
-
-
-def test_padding_of_ethernet_is_no_payload():
     packet = Packet(EPOCH, ipv4("10.0.0.1", "10.0.0.2", tcp(1, 2, 3, 4, 16, b"", b"", 5)) + bytes(6), 46)
     made = analyse(pcap(framed([packet], "ethernet"), 1))
     assert made["packets"][0]["payload_bytes"] == 0

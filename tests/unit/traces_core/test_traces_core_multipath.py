@@ -1,9 +1,12 @@
 """Multipath TCP, both versions: joins by token, the data level, and what the ends say to each other."""
 
-from __future__ import annotations
+import random
+from collections import Counter
+from typing import Any
 
 import pytest
-from captures import ACK, EPOCH, FIN, MS, RST, SERVER, SYN, Wire, capable, dss, first_dsn, multipath, pcap, token
+import scenes
+from captures import ACK, EPOCH, FIN, MS, RST, SERVER, SYN, End, Wire, capable, dss, first_dsn, multipath, pcap, token
 from reading import analyse, of, one
 from scenes import C0, CLIENT_KEY, S0, SERVER_KEY, Multipath, two_subflows
 
@@ -57,16 +60,13 @@ def test_one_mapping_spans_packets(version):
     assert one(made, "totals", subflow=None, direction="to_opener")["goodput_bytes"] == 3000
 
 
-def test_the_first_data_of_v1_come_with_mp_capable():
+def test_the_first_data_of_v1_come_with_mp_capable_and_numbers_of_32_bits_are_expanded():
     scene = Multipath(1)
     c, _ = scene.open()
     c(60 * MS, C0 + 1, S0 + 1, ACK, 300, capable(1, CLIENT_KEY, SERVER_KEY, data_length=300))
     made = analyse(pcap(scene.wire.packets))
     row = made["packets"][-1]
     assert (row["dsn"], row["goodput_bytes"]) == (scene.to_server, 300)
-
-
-def test_numbers_of_32_bits_are_expanded():
     scene = Multipath(0)
     _, s = scene.open()
     s(100 * MS, S0 + 1, C0 + 1, ACK, 700, dss(dsn=scene.to_client, ssn=1, length=700, wide=False))
@@ -114,15 +114,7 @@ def test_what_the_ends_tell_each_other():
     assert (subflow["backup"], subflow["closed_by"], subflow["reset_reason"]) == (0, "rst", 3)
 
 
-def test_v0_tells_addresses_without_a_hash():
-    scene = Multipath(0)
-    c, _ = scene.open()
-    c(50 * MS, C0 + 1, S0 + 1, options=multipath(3, 4, b"\x05" + bytes([203, 0, 113, 7])))
-    made = analyse(pcap(scene.wire.packets))
-    assert one(made, "events", kind="add_addr")["address"] == "203.0.113.7"
-
-
-def test_the_data_level_closes():
+def test_the_data_level_closes_by_its_fin_or_a_fastclose():
     scene = Multipath(1)
     c, s = scene.open()
     scene.data(s, 100 * MS, 0, 0, 1000)
@@ -141,9 +133,6 @@ def test_the_data_level_closes():
     assert [row["direction"] for row in of(made, "events", kind="data_fin")] == ["to_opener", "from_opener"]
     both = one(made, "totals", subflow=None, direction="to_opener")
     assert (both["goodput_bytes"], both["acked_bytes"], both["unseen_bytes"]) == (1000, 1000, 0)
-
-
-def test_fastclose():
     scene = Multipath(1)
     c, _ = scene.open()
     c(60 * MS, C0 + 1, S0 + 1, RST | ACK, options=multipath(7, 0, bytes(1) + SERVER_KEY.to_bytes(8, "big")))
@@ -164,7 +153,7 @@ def test_fallback_in_the_handshake():
     assert one(made, "totals", subflow=None, direction="to_opener")["goodput_bytes"] == 500
 
 
-def test_fallback_to_an_infinite_mapping():
+def test_fallback_to_an_infinite_mapping_and_without_any():
     scene = Multipath(1)
     _, s = scene.open()
     scene.data(s, 100 * MS, 0, 0, 1000)
@@ -174,14 +163,9 @@ def test_fallback_to_an_infinite_mapping():
     assert one(made, "connections")["fallback"] == 1
     assert one(made, "events", kind="fallback_infinite_mapping")["packet"] == 5
     assert one(made, "totals", subflow=None, direction="to_opener")["goodput_bytes"] == 1400
-
-
-def test_fallback_without_any_mapping():
-    scene = Multipath(1)
-    _, s = scene.open()
+    del scene.wire.packets[3:]
     s(100 * MS, S0 + 1, C0 + 1, ACK, 200)
-    made = analyse(pcap(scene.wire.packets))
-    assert one(made, "events", kind="fallback_no_mapping")["packet"] == 4
+    assert one(analyse(pcap(scene.wire.packets)), "events", kind="fallback_no_mapping")["packet"] == 4
 
 
 @pytest.mark.parametrize("wide", [True, False])
@@ -203,7 +187,7 @@ def test_without_handshakes_they_may_be_one(wide):
     assert one(made, "totals", subflow=None, direction="to_opener")["goodput_bytes"] == 6000
 
 
-def test_a_join_to_a_connection_that_was_open_before():
+def test_joins_to_a_connection_that_was_open_before_and_from_the_server():
     scene = Multipath(1)
     _, s1 = scene.open()
     scene.wire.packets.clear()
@@ -213,9 +197,17 @@ def test_a_join_to_a_connection_that_was_open_before():
     made = analyse(pcap(scene.wire.packets))
     assert (one(made, "connections")["uncertain"], one(made, "connections")["subflows"]) == (1, 2)
     assert one(made, "connections")["responder_token"] == token(SERVER_KEY, 1)
+    scene = Multipath(1)
+    scene.open()
+    s = scene.wire.end(SERVER, 9000, "10.0.1.1", 9001)
+    s(100 * MS, S0, 0, SYN, options=multipath(1, 0, b"\x02" + token(CLIENT_KEY, 1).to_bytes(4, "big") + bytes(4)))
+    made = analyse(pcap(scene.wire.packets))
+    second = made["subflows"][1]
+    assert (second["connection"], second["opened_by_responder"], second["opener_address"]) == (0, 1, "10.0.1.1")
+    assert one(made, "events", kind="join_syn")["direction"] == "to_opener"
 
 
-def test_strangers_stay_apart():
+def test_strangers_and_ports_used_again_stay_apart():
     wire = Wire()
     for number in (1, 2):
         s = wire.end(SERVER, 443, "10.0.0.1", 40_000 + number)
@@ -223,9 +215,19 @@ def test_strangers_stay_apart():
     made = analyse(pcap(wire.packets))
     assert len(made["connections"]) == 2
     assert not any(row["uncertain"] for row in made["connections"])
+    wire = Wire()
+    for start, isn in ((0, 100), (500 * MS, 90_000)):
+        c = wire.end("10.0.0.1", 1, SERVER, 2)
+        c(start, isn, 0, SYN)
+        c.other()(start + MS, 7, isn + 1, SYN | ACK)
+        c(start + 2 * MS, isn + 1, 8, FIN | ACK)
+        c.other()(start + 3 * MS, 8, isn + 2, FIN | ACK)
+    made = analyse(pcap(wire.packets))
+    assert [row["closed_by"] for row in made["connections"]] == ["fin", "fin"]
+    assert [row["start_utc_ns"] - EPOCH for row in made["connections"]] == [0, 500 * MS]
 
 
-def test_a_capture_that_begins_inside_a_mapping():
+def test_captures_that_begin_inside_a_mapping_or_never_have_it():
     scene = Multipath(1)
     _, s = scene.open()
     scene.wire.packets.clear()
@@ -238,6 +240,25 @@ def test_a_capture_that_begins_inside_a_mapping():
     assert [row["dsn"] - scene.to_client for row in made["packets"]] == [1000, 2000, 3000, 4000]
     total = one(made, "totals", subflow=0, direction="to_opener")
     assert (total["goodput_bytes"], total["unmapped_bytes"]) == (4000, 0)
+    # Each mapping on its first packet; the capture begins with the second one of them.
+    scene = Multipath(0)
+    _, s = scene.open()
+    scene.wire.packets.clear()
+    for number in range(1, 12):
+        mapped = dss(dsn=scene.to_client + number * 1000, ssn=number * 1000 + 1, length=2000)
+        mapped = mapped if number % 2 == 0 else dss(ack=scene.to_server)
+        s((100 + number) * MS, S0 + 1 + number * 1000, C0 + 1, ACK, 1000, mapped)
+    made = analyse(pcap(scene.wire.packets))
+    total = one(made, "totals", subflow=None, direction="to_opener")
+    assert (total["goodput_bytes"], total["unmapped_bytes"], total["unseen_bytes"]) == (10_000, 1000, 0)
+    scene = Multipath(0)
+    _, s = scene.open()
+    s(200 * MS, S0 + 1001, C0 + 1, ACK, 1000, dss(ack=scene.to_server))
+    s(201 * MS, S0 + 2001, C0 + 1, ACK, 1000, dss(ack=scene.to_server))
+    made = analyse(pcap(scene.wire.packets), limits={"unmapped": 1})
+    assert one(made, "totals", subflow=None, direction="to_opener")["unmapped_bytes"] == 2000
+    assert one(made, "connections")["fallback"] == 0
+    assert made["file"]["bounded"] == ["unmapped"]
 
 
 def late_mapping(version, lost):
@@ -276,31 +297,6 @@ def test_a_mapping_that_comes_late_counts_as_at_the_other_end(version):
     assert (early["payload_bytes"], early["goodput_bytes"], early["reinjected_bytes"]) == (2000, 1000, 1000)
 
 
-def test_a_mapping_that_never_comes_leaves_bytes_without_one():
-    scene = Multipath(0)
-    _, s = scene.open()
-    s(200 * MS, S0 + 1001, C0 + 1, ACK, 1000, dss(ack=scene.to_server))
-    s(201 * MS, S0 + 2001, C0 + 1, ACK, 1000, dss(ack=scene.to_server))
-    made = analyse(pcap(scene.wire.packets), limits={"unmapped": 1})
-    assert one(made, "totals", subflow=None, direction="to_opener")["unmapped_bytes"] == 2000
-    assert one(made, "connections")["fallback"] == 0
-    assert made["file"]["bounded"] == ["unmapped"]
-
-
-def test_a_capture_of_version_0_that_begins_behind_the_handshake():
-    """Each mapping on its first packet; the capture begins with the second one of them."""
-    scene = Multipath(0)
-    _, s = scene.open()
-    scene.wire.packets.clear()
-    for number in range(1, 12):
-        mapped = dss(dsn=scene.to_client + number * 1000, ssn=number * 1000 + 1, length=2000)
-        mapped = mapped if number % 2 == 0 else dss(ack=scene.to_server)
-        s((100 + number) * MS, S0 + 1 + number * 1000, C0 + 1, ACK, 1000, mapped)
-    made = analyse(pcap(scene.wire.packets))
-    total = one(made, "totals", subflow=None, direction="to_opener")
-    assert (total["goodput_bytes"], total["unmapped_bytes"], total["unseen_bytes"]) == (10_000, 1000, 0)
-
-
 @pytest.mark.parametrize("wide", [True, False])
 def test_acknowledgements_of_one_way_tell_which_subflows_are_one(wide):
     """What the client says, without its handshakes: DATA_ACKs alone, of two connections with two subflows each."""
@@ -315,25 +311,88 @@ def test_acknowledgements_of_one_way_tell_which_subflows_are_one(wide):
     assert told == [(1, 2, 1), (1, 2, 1)]
 
 
-def test_ports_used_again_are_another_connection():
-    wire = Wire()
-    for start, isn in ((0, 100), (500 * MS, 90_000)):
-        c = wire.end("10.0.0.1", 1, SERVER, 2)
-        c(start, isn, 0, SYN)
-        c.other()(start + MS, 7, isn + 1, SYN | ACK)
-        c(start + 2 * MS, isn + 1, 8, FIN | ACK)
-        c.other()(start + 3 * MS, 8, isn + 2, FIN | ACK)
-    made = analyse(pcap(wire.packets))
-    assert [row["closed_by"] for row in made["connections"]] == ["fin", "fin"]
-    assert [row["start_utc_ns"] - EPOCH for row in made["connections"]] == [0, 500 * MS]
+LENGTH = 100
+EDGE_KEY = 252_322
+"""Its first data sequence number is 1445 below the edge of 32 bits."""
+Waits = Counter[tuple[int, int | None]]
 
 
-def test_a_subflow_that_the_server_opens():
-    scene = Multipath(1)
-    scene.open()
-    s = scene.wire.end(SERVER, 9000, "10.0.1.1", 9001)
-    s(100 * MS, S0, 0, SYN, options=multipath(1, 0, b"\x02" + token(CLIENT_KEY, 1).to_bytes(4, "big") + bytes(4)))
-    made = analyse(pcap(scene.wire.packets))
-    second = made["subflows"][1]
-    assert (second["connection"], second["opened_by_responder"], second["opener_address"]) == (0, 1, "10.0.1.1")
-    assert one(made, "events", kind="join_syn")["direction"] == "to_opener"
+def waits(made: dict[str, Any]) -> Waits:
+    assert {row["direction"] for row in made["waits"]} <= {"to_opener"}
+    return Counter({(row["subflow"], row["wait_ms"]): row["packets"] for row in made["waits"]})
+
+
+def scene(version: int = 1) -> tuple[Multipath, list[End]]:
+    made = Multipath(version)
+    return made, [made.open()[1], made.join(100 * MS)[1]]
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_who_came_too_early_waits_until_the_gap_is_filled(version):
+    # 3000 waits from 201 to 203 ms, 2000 from 202; what came again on the other subflow counts once.
+    assert waits(analyse(pcap(two_subflows(version).wire.packets))) == {(0, 0): 2, (1, 1): 1, (1, 2): 1}
+
+
+def test_waits_that_are_unknown_at_the_sender_without_room_or_behind_a_hole():
+    made = Multipath()
+    _, s = made.open()
+    up = s.other()
+    for at in (1, 0):
+        mapped = dss(ack=made.to_client, dsn=made.to_server + at * LENGTH, ssn=1 + at * LENGTH, length=LENGTH)
+        up((200 - at) * MS, C0 + 1 + at * LENGTH, S0 + 1, ACK, LENGTH, mapped)
+    assert analyse(pcap(made.wire.packets))["waits"] == []
+    made, (first, second) = scene()
+    for n in range(3):
+        made.data(second, (200 + n) * MS, n * LENGTH, (n + 1) * LENGTH, LENGTH)
+    made.data(first, 210 * MS, 0, 0, LENGTH)
+    told = analyse(pcap(made.wire.packets), limits={"waiting": 2})
+    assert waits(told) == {(0, 0): 1, (1, 10): 1, (1, 9): 1, (1, None): 1}
+    assert told["file"]["bounded"] == ["waiting"]
+    made, (first, second) = scene()
+    made.data(first, 200 * MS, 0, 0, LENGTH)
+    made.data(second, 201 * MS, 0, 200, LENGTH)
+    made.acknowledge(second.other(), 205 * MS, 100, 300)  # the receiver has what the capture missed
+    made.data(first, 206 * MS, 200, 300, LENGTH)
+    made.data(second, 207 * MS, 100, 500, LENGTH)  # and here it ends
+    assert waits(analyse(pcap(made.wire.packets))) == {(0, 0): 2, (1, None): 2}
+
+
+@pytest.mark.parametrize("wide", [True, False], ids=["64 bits", "32 bits"])
+@pytest.mark.parametrize("seed", range(20))
+def test_equals_a_plain_set_of_bytes(seed, wide, monkeypatch):
+    """Any order, copies on either subflow, holes that never fill; data numbers go over the edge of 32 bits."""
+    monkeypatch.setattr(scenes, "SERVER_KEY", EDGE_KEY)
+    chance = random.Random(seed)
+    made, ends = scene()
+    start = made.to_client
+    assert start % 2**32 + 20 * LENGTH > 2**32
+    parts = [(chance.randrange(60), chance.randrange(1, 4)) for _ in range(80)]
+    parts = [(0, 1), *sorted(parts, key=lambda part: part[0] + chance.randrange(12))]
+    at, sent = 200 * MS, [0, 0]
+    came: list[tuple[int, int, range]] = []
+    for place, count in parts:
+        at += chance.randrange(1, 4 * MS)
+        number, size = chance.randrange(2), count * LENGTH
+        mapped = dss(ack=made.to_server, dsn=start + place * LENGTH, ssn=sent[number] + 1, length=size, wide=wide)
+        ends[number](at, S0 + 1 + sent[number], C0 + 1, ACK, size, mapped)
+        sent[number] += size
+        came.append((at, number, range(place, place + count)))
+    expected: Waits = Counter()
+    seen: set[int] = set()
+    held: list[tuple[int, int, int]] = []
+    for now, number, places in came:
+        fresh = set(places) - seen
+        seen |= fresh
+        following = next(n for n in range(1000) if n not in seen)
+        for waiting in [kept for kept in held if kept[2] < following]:
+            held.remove(waiting)
+            expected[waiting[1], -(-(now - waiting[0]) // MS)] += 1
+        if not fresh:
+            continue
+        last = max(n for n in places if n in fresh)
+        if last < following:
+            expected[number, 0] += 1
+        else:
+            held.append((now, number, last))
+    expected.update((number, None) for _, number, _ in held)
+    assert waits(analyse(pcap(made.wire.packets))) == expected

@@ -1,9 +1,7 @@
 """Plain TCP: every metric of a small connection, worked out by hand."""
 
-from __future__ import annotations
-
 import pytest
-from captures import ACK, CLIENT, EPOCH, MS, SERVER, SYN, S, Wire, ipaddress, pcap
+from captures import ACK, CLIENT, EPOCH, MS, SERVER, SYN, Wire, ipaddress, pcap
 from reading import analyse, of, one
 from scenes import C0, S0, plain_download
 
@@ -13,24 +11,15 @@ def made():
     return analyse(pcap(plain_download().packets))
 
 
-def test_who_spoke_with_whom(made):
-    connection = one(made, "connections")
-    assert (connection["opener_address"], connection["opener_port"]) == ("10.0.0.1", 40_000)
-    assert (connection["responder_address"], connection["responder_port"]) == ("192.0.2.9", 443)
-    assert (connection["multipath"], connection["version"], connection["fallback"]) == (0, None, 0)
-    assert (connection["start_utc_ns"], connection["end_utc_ns"]) == (EPOCH, EPOCH + 250 * MS)
-    assert (connection["opener_known"], connection["handshake_seen"]) == (1, 1)
-    assert (connection["vantage"], connection["closed_by"]) == ("opener", "fin")
+def test_the_handshake_is_the_sum_of_its_parts(made):
     subflow = one(made, "subflows")
     assert (subflow["opener_mss"], subflow["responder_mss"], subflow["timestamps"]) == (1400, 1460, 1)
     assert (subflow["joined_by"], subflow["join_delay_ns"], subflow["syn_retransmissions"]) == ("first", None, 0)
-
-
-def test_the_handshake_is_the_sum_of_its_parts(made):
-    subflow = one(made, "subflows")
     assert (subflow["syn_to_synack_ns"], subflow["synack_to_ack_ns"]) == (40 * MS, 100_000)
     assert subflow["handshake_rtt_ns"] == 40 * MS + 100_000
     assert (subflow["syn_utc_ns"], subflow["established_utc_ns"]) == (EPOCH, EPOCH + 40 * MS + 100_000)
+    connection = one(made, "connections")
+    assert (connection["opener_known"], connection["handshake_seen"], connection["closed_by"]) == (1, 1, "fin")
 
 
 def test_bytes_new_duplicate_and_filling(made):
@@ -52,7 +41,7 @@ def test_bytes_new_duplicate_and_filling(made):
     assert one(made, "totals", subflow=None, direction="to_opener")["goodput_bytes"] == 5500
 
 
-def test_rtt_at_the_receiver_is_by_timestamps(made):
+def test_rtt_is_by_timestamps_at_the_receiver_and_by_acknowledgements_at_the_sender(made):
     down = one(made, "totals", subflow=0, direction="to_opener")
     # SYN/ACK echoes the SYN: 40 ms. 140 was first sent at 40.1 ms and comes back at 80 ms: 39.9. 181 of 81.05 at 121: 39.95.
     # 222 comes back with a segment that fills a hole, which counts for nothing. 265 of 165.05 comes at 210: 44.95.
@@ -66,14 +55,8 @@ def test_rtt_at_the_receiver_is_by_timestamps(made):
     assert (down["rtt_median_ns"], down["rtt_p95_ns"]) == (39_950_000, 44_950_000)
     assert down["queueing_delay_ns"] == mean - 39_900_000
     assert down["rtt_normalised"] == pytest.approx(mean / (40 * MS + 100_000))
-
-
-def test_rtt_at_the_sender_is_by_acknowledgements(made):
     up = one(made, "totals", subflow=0, direction="from_opener")
     assert (up["rtt_method"], up["rtt_samples"], up["rtt_min_ns"]) == ("ack", 1, 39_800_000)
-
-
-def test_the_near_end_makes_no_sample_of_what_was_sent_twice(made):
     delays = {row["packet"]: row["ack_rtt_ns"] for row in made["packets"] if row["ack_rtt_ns"] is not None}
     # 5: the request; 7: both segments; 16: the last. The one that covers the filled hole (13) makes none.
     assert delays == {5: 39_800_000, 7: 50_000, 16: 50_000}
@@ -91,45 +74,19 @@ def test_bins_lie_on_whole_multiples(made):
     assert [row["reorder_queue_last_bytes"] for row in bins] == [0, 0, 0]
 
 
-def test_the_width_of_bins_is_selectable():
-    made = analyse(pcap(plain_download().packets), bin_ns=S)
-    row = one(made, "bins", subflow=None, direction="to_opener")
-    assert (row["goodput_bytes"], row["bin_start_utc_ns"]) == (5500, EPOCH)
-
-
-def test_windows_are_scaled(made):
+def test_windows_are_scaled_and_bytes_in_flight_and_beyond_a_gap_told(made):
     bins = of(made, "bins", subflow=0, direction="to_opener")
     assert [row["receive_window_min_bytes"] for row in bins] == [512 << 7, 496 << 7, 512 << 7]
     assert [row["receive_window_last_bytes"] for row in bins] == [512 << 7, 512 << 7, 512 << 7]
     assert one(made, "totals", subflow=0, direction="from_opener")["receive_window_last_bytes"] == 256 << 8
-
-
-def test_bytes_in_flight_at_the_receiver_are_told_by_echoes(made):
     by_packet = {
         row["packet"]: row["in_flight_echo_bytes"] for row in made["packets"] if row["direction"] == "to_opener"
     }
     # 5, 6: the sender had seen the handshake's acknowledgement. 8, 10: that of 2000 bytes.
     assert [by_packet[number] for number in (5, 6, 8, 10)] == [1000, 2000, 2000, 3000]
     assert of(made, "bins", subflow=0, direction="to_opener")[1]["in_flight_max_bytes"] == 3000
-
-
-def test_the_queue_beyond_the_gap(made):
     queue = {row["packet"]: row["reorder_queue_bytes"] for row in made["packets"] if row["direction"] == "to_opener"}
     assert [queue[number] for number in (6, 8, 10, 12, 14)] == [0, 1000, 2000, 0, 0]
-
-
-def test_events(made):
-    assert [(row["packet"], row["kind"], row["direction"]) for row in made["events"]] == [
-        (1, "syn", "from_opener"),
-        (2, "syn_ack", "to_opener"),
-        (3, "established", "from_opener"),
-        (15, "fin", "to_opener"),
-        (16, "fin", "from_opener"),
-    ]
-
-
-def test_packets_only_on_request():
-    assert analyse(pcap(plain_download().packets), packets=False)["packets"] == []
 
 
 def transfer(ack_after_ns: int, hops: tuple[int, int] = (64, 64)) -> list:

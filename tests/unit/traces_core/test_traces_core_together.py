@@ -1,26 +1,13 @@
 """Captures of one path each, read as one: what one capture of all paths would have given."""
 
-from __future__ import annotations
-
 import gzip
 import random
 
-import pytest
-from captures import CLIENT2, EPOCH, Packet, framed, ipaddress, pcap, pcapng
+from captures import EPOCH, Packet, framed, pcap, pcapng
 from reading import core, rows
-from scenes import Multipath, plain_download, two_subflows
+from scenes import Multipath, by_path, plain_download, two_subflows
 
 TABLES = ("connections", "subflows", "totals", "bins", "events", "packets", "problems")
-
-
-def by_path(packets: list[Packet]) -> tuple[list[Packet], list[Packet]]:
-    """Those of the first subflow and those of the second; the packets begin with their IP header."""
-    second = ipaddress.ip_address(CLIENT2).packed
-    on_second = [second in (packet.content[12:16], packet.content[16:20]) for packet in packets]
-    return (
-        [packet for packet, other in zip(packets, on_second, strict=True) if not other],
-        [packet for packet, other in zip(packets, on_second, strict=True) if other],
-    )
 
 
 def tables(made) -> dict:
@@ -32,27 +19,8 @@ def whole(packets: list[Packet], path) -> dict:
     return tables(core.analyse(path, packets=True))
 
 
-@pytest.mark.parametrize("version", [0, 1])
-def test_two_paths_are_what_one_capture_of_both_is(tmp_path, version):
-    packets = two_subflows(version).wire.packets
-    expected = whole(packets, tmp_path / "both.pcap")
-    (own,) = [
-        row["reorder_queue_max_bytes"]
-        for row in expected["totals"]
-        if row["subflow"] is None and row["direction"] == "to_opener"
-    ]
-    assert own == 2000, "what came on the second path before the gap was filled"
-    a, b = by_path(packets)
-    assert min(len(a), len(b)) > 3
-    paths = [tmp_path / "a.pcap", tmp_path / "b.pcapng.gz"]
-    paths[0].write_bytes(pcap(a))
-    paths[1].write_bytes(gzip.compress(pcapng(b)))
-    for order in (paths, paths[::-1]):
-        assert tables(core.analyse_together(order, packets=True)) == expected
-
-
 def test_any_division_of_a_long_transfer(tmp_path):
-    """Whole segments of 200 bytes each of 20 kB, shuffled over two subflows and in time."""
+    """Whole segments of 200 bytes each of 20 kB, shuffled over two subflows and in time; the captures come in any order and format."""
     chance = random.Random(7)
     scene = Multipath(1)
     ends = [scene.open()[1], scene.join(100_000_000)[1]]
@@ -67,9 +35,12 @@ def test_any_division_of_a_long_transfer(tmp_path):
         scene.data(ends[on], 200_000_000 + number * 1_000_000, sent[on], piece * 200, 200)
         sent[on] += 200
     expected = whole(scene.wire.packets, tmp_path / "both.pcap")
-    for name, packets in zip("ab", by_path(scene.wire.packets), strict=True):
-        (tmp_path / f"{name}.pcap").write_bytes(pcap(packets))
-    assert tables(core.analyse_together([tmp_path / "a.pcap", tmp_path / "b.pcap"], packets=True)) == expected
+    a, b = by_path(scene.wire.packets)
+    paths = [tmp_path / "a.pcap", tmp_path / "b.pcapng.gz"]
+    paths[0].write_bytes(pcap(a))
+    paths[1].write_bytes(gzip.compress(pcapng(b)))
+    for order in (paths, paths[::-1]):
+        assert tables(core.analyse_together(order, packets=True)) == expected
     assert max(row["reorder_queue_max_bytes"] or 0 for row in expected["bins"] if row["subflow"] is None) >= 400
 
 
@@ -82,21 +53,6 @@ def test_long_frames_count_by_their_headers(tmp_path):
     path = tmp_path / "a.pcap"
     path.write_bytes(pcap(packets, 1))
     assert tables(core.analyse_together([path], packets=True)) == tables(core.analyse(path, packets=True))
-
-
-def test_what_is_no_capture_is_left_out(tmp_path):
-    good, bad, cut = (tmp_path / name for name in ("good.pcap", "bad.pcap", "cut.pcap"))
-    content = pcap(plain_download().packets)
-    good.write_bytes(content)
-    bad.write_bytes(b"nothing of the kind, and long enough")
-    cut.write_bytes(content[:-30])
-    made = core.analyse_together([bad, good])
-    assert (made["file"]["format"], made["file"]["packets"]) == ("pcap", 17)
-    assert core.analyse_together([bad])["file"]["format"] is None
-    assert core.analyse_together([])["connections"]["rows"] == 0
-    assert core.analyse_together([cut])["file"]["packets"] in (16, 17)
-    with pytest.raises(OSError, match="No such file"):
-        core.analyse_together([good, tmp_path / "not-there.pcap"])
 
 
 def test_no_room_is_named(tmp_path):

@@ -1,4 +1,4 @@
-"""The probe's health for people: one line of 80 columns, each SIM, and what is wrong."""
+"""The probe's health and clock for people: one line of 80 columns, each SIM, and what is wrong."""
 
 import io
 from typing import Any
@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from tandem.cli.view.ends import health, wrong
+from tandem.cli.view.figures import clock_words
 from tandem.cli.view.health_text import health_line, sim_lines, software_line, wrong_lines
 from tandem.cli.view.plain import Lines, summary
 from tandem.cli.view.screen import screen
@@ -152,3 +153,27 @@ anything = st.one_of(st.none(), st.booleans(), st.integers(0, 2**63), st.floats(
 @given(st.dictionaries(st.sampled_from(sorted(HEALTH)), anything), st.integers(20, 120))
 def test_any_health_fits_its_line(health: dict[str, Any], width: int) -> None:
     assert len(health_line({"health": health}, width)) <= width
+
+
+GOOD = {"synchronised": True, "vouched": True, "source": "chrony", "error_ms": 12.3, "age_s": 2.0}
+GOOD |= {"system_error_ms": 0.1, "steps": []}
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        (GOOD, "chrony, within 12 ms"),
+        (GOOD | {"vouched": False, "age_s": 3700.0}, "chrony, within 12 ms, last vouched for 1:01:40 ago"),
+        (GOOD | {"system_error_ms": 5e6}, "chrony, within 12 ms; the system's clock is 5000 s off"),
+        (GOOD | {"steps": [{}, {}]}, "chrony, within 12 ms; set 2 times"),
+        (GOOD | {"source": "system", "error_ms": None}, "the system's clock as it stands, nobody vouches for it"),
+        ({"synchronised": False, "trouble": "no chronyd answers"}, "no chronyd answers"),
+        ({}, "not synchronised: records wait for their time"),
+    ],
+)  # fmt: skip
+def test_words(state: dict[str, Any], words: str) -> None:
+    assert clock_words(state) == words
+
+
+def test_the_status_has_a_line_of_it() -> None:
+    assert "clock: chrony, within 12 ms" in summary({"clock": GOOD}).splitlines()

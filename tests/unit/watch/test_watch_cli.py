@@ -1,6 +1,5 @@
 """The command lines: what they answer without a collector, and with bad input."""
 
-import io
 import json
 import threading
 from pathlib import Path
@@ -135,20 +134,3 @@ def test_a_running_collector_is_asked(config: Path, capsys: pytest.CaptureFixtur
         assert json.loads(capsys.readouterr().out)["probe"] == "probe-1"
     finally:
         server.stop()
-
-
-def test_watch_writes_plain_lines_and_ends_with_the_collector(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    answers = Answers()
-    socket = config.parent / "status.sock"
-    server = StatusServer(listen(socket), answers)
-    server.start()
-    out = io.StringIO()
-    monkeypatch.setattr("sys.stdout", out)
-    ended: list[int] = []
-    watcher = threading.Thread(target=lambda: ended.append(main(["watch", "--socket", str(socket)])))
-    watcher.start()
-    assert answers.answered.wait(60)
-    server.stop()
-    watcher.join(60)
-    assert ended == [0]
-    assert "records 0, 0 waiting" in out.getvalue()

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from tandem.cli.view.charts import bar, history, nice_ceiling
-from tandem.cli.view.figures import duration, rate, size, sparkline
 from tandem.cli.view.plain import Lines, finished_table, summary
 from tandem.cli.view.screen import screen
 
@@ -201,18 +200,6 @@ def test_summary_and_table_are_for_reading() -> None:
     assert table[0].split() == ["RUN", "KIND", "PATH", "GOODPUT", "BYTES", "TIME"]
     assert "fell back to TCP" in table[2]
     assert table[3].endswith("connect: timeout")
-
-
-def test_figures() -> None:
-    assert rate(None) == "–"
-    assert rate(0) == "0.0 Mbit/s"
-    assert rate(512e3) == "512 kbit/s"
-    assert rate(151.4e6) == "151 Mbit/s"
-    assert size(999) == "999 B"
-    assert size(1_500_000) == "1.5 MB"
-    assert duration(59.9) == "59 s"
-    assert duration(125) == "2:05"
-    assert sparkline([0, None, 10], 4, 0, 10) == " ▁ █"
 
 
 def test_a_history_tells_silence_from_weakness() -> None:

@@ -9,16 +9,16 @@ from typing import Any
 
 from tandem.app.conditions import conditions_of
 from tandem.app.config import Config
-from tandem.app.plan import EXPERIMENT, OF_MPTCP, Wish, WishError, steered, wish_of_request, wished_paths
+from tandem.app.plan import EXPERIMENT, OF_MPTCP, Wish, WishError, captured, steered, wish_of_request, wished_paths
 from tandem.app.registry import Described, Registry
 from tandem.experiment.parameters import check
 
 GIVEN = ("run", "paths", "server")
 """Parameters that are the collector's to give."""
 
-BESIDE = ("parameters", "sysctl", "shape", "steering", "deadline_s", "seed")
+BESIDE = ("parameters", "sysctl", "shape", "steering", "capture", "deadline_s", "seed")
 """What a request of any experiment may have: the experiment's own parameters by name, conditions of the run (``conditions``), how its paths
-are steered, when its process is ended at the latest, the seed of its random order."""
+are steered, at which ends its packets are captured, when its process is ended at the latest, the seed of its random order."""
 
 LONGEST_S = 7 * 86400.0
 
@@ -40,13 +40,23 @@ def any_wish(config: Config, registry: Registry, experiment: str, given: Mapping
         paths = wished_paths(config, rest.get("paths"))
         steering = config.runs.steering if len(paths) > 1 else "off"
         wish = Wish(
-            "single", trigger, None, None, 0.0, paths[0], paths, "any", experiment=experiment, steering=steering
+            "single",
+            trigger,
+            None,
+            None,
+            0.0,
+            paths[0],
+            paths,
+            "any",
+            experiment=experiment,
+            steering=steering,
+            capture=config.runs.capture,
         )
         fixed = ()
     described = registry.describe(experiment)
     own = beside.get("parameters", {})
     kind = own.get("kind") if wish.kind == "any" and isinstance(own, Mapping) else wish.kind
-    wish = steered(wish, beside.get("steering"), tcp=kind == "tcp")
+    wish = captured(steered(wish, beside.get("steering"), tcp=kind == "tcp"), beside.get("capture"))
     if described.has("deadline_s") and "deadline_s" in beside and isinstance(own, Mapping):
         own = {"deadline_s": beside["deadline_s"], **own}  # that it ends by itself, with what it measured
     parameters = _parameters(described, own, fixed)

@@ -27,6 +27,7 @@ from tandem.app.parts import CapturesLike, DetectorsLike, PathChange, PollLike, 
 from tandem.app.plan import Plan, PlannedRun
 from tandem.app.poll_account import PollAccount
 from tandem.app.round_trip.round_trips import RoundTrips
+from tandem.app.run_manifest import server_captures
 from tandem.app.salvaged_captures import SalvagedCapture
 from tandem.app.spool_account import spool_records
 from tandem.app.steering import SteeringPart
@@ -295,6 +296,10 @@ class Collector:
                     self.event(kind, f"{name} ends early: {one.end.reason}", one.path)
                 else:
                     log.warning("%s ends early: %s", name, one.end.reason)
+        for told in server_captures(ending) if plan.wish.capture == "both" else ():
+            why = told["why"] or ("its quota ended it early" if told["truncated"] else None)
+            if why is not None and told["session"] is not None:  # without one the run's failure says what was wrong
+                self.event("capture_missing", f"{run.id}: the server's capture: {why}")
         self._live.run_ended(plan, run, ending, captured)
 
     def pair_ended(self, plan: Plan, ok: bool) -> None:

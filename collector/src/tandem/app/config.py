@@ -17,6 +17,7 @@ from tandem.app.config_schema import DEFAULT_SECONDS, REQUIRED_TABLES, SYSCTL_NA
 from tandem.app.config_traces import TracesConfig, traces_config
 from tandem.app.position_config import PositionConfig, position_config
 from tandem.mptcp.steering import Policy
+from tandem.schema.manifest import CaptureEnds
 from tandem.schema.toml_keys import Key
 from tandem.schema.toml_lines import Place, line_of, places
 from tandem.spool.spool import DEFAULT_LIMIT_BYTES
@@ -60,6 +61,7 @@ class RunsConfig:
     minimum_gap_s: float
     seed: int
     primary: str
+    capture: CaptureEnds
     steering: Policy
 
 
@@ -74,7 +76,7 @@ class CaptureConfig:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """``file``: where it was read from; ``folder``: the probe's state, absolute."""
+    """``file``: where it was read from; ``folder``: the probe's state, absolute; ``city``: in which it measures, by name."""
 
     file: Path
     probe: str
@@ -100,6 +102,7 @@ class Config:
     status_led: StatusLedConfig | None = None
     e_paper: EPaperConfig | None = None
     """None: off."""
+    city: str | None = None
 
 
 def load(file: Path) -> Config:
@@ -188,6 +191,7 @@ class _Reader:
             spool_limit_bytes=flat["spool"]["limit_bytes"],
             status_led=status_led_config(flat["status_led"], here, self._fail),
             e_paper=e_paper_config(flat["e_paper"], self._fail),
+            city=probe["city"],
         )
 
     def _table(self, name: str) -> dict[str, Any]:

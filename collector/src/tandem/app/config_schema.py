@@ -10,6 +10,7 @@ from tandem.app.config_indicator import LED_KEYS, PAPER_KEYS
 from tandem.app.config_round_trip import KEYS as ROUND_TRIP_KEYS
 from tandem.app.config_traces import KEYS as TRACES_KEYS
 from tandem.mptcp.steering import POLICIES
+from tandem.schema.manifest import CAPTURE_ENDS
 from tandem.schema.toml_keys import Key
 from tandem.spool.spool import DEFAULT_LIMIT_BYTES
 
@@ -28,6 +29,7 @@ TABLES: dict[str, tuple[Key, ...]] = {
             check=checks.probe,
         ),
         Key("folder", "text", "name a folder, relative to this file", default="."),
+        Key("city", "text", "where the probe measures, as reports name it: 'Davis'", default=None),
     ),
     "server": (
         Key("gateway", "text", "as in https://server.example:8443", required=True, check=checks.url("https")),
@@ -168,6 +170,7 @@ TABLES: dict[str, tuple[Key, ...]] = {
         Key("minimum_gap_s", "number", "seconds between pairs, 0 to 86400", default=20.0, minimum=0, maximum=86400),
         Key("seed", "whole", "a whole number from 0", default=1, minimum=0, maximum=2**63 - 1),
         Key("primary", "text", "random, or the name of a path", default="random", check=checks.name),
+        Key("capture", "text", " or ".join(CAPTURE_ENDS), default="probe", choices=CAPTURE_ENDS),
         Key("steering", "text", ", ".join(POLICIES), default="off", choices=POLICIES),
     ),
     "capture": (

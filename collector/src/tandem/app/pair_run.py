@@ -262,7 +262,11 @@ class PairRun:
             modems_after=around.modems(),
             environment={
                 **around.environment,
-                "captures": {"shared_by_pair": shared, "problems": {} if captures is None else captures.problems},
+                "captures": {
+                    "shared_by_pair": shared,
+                    "problems": {} if captures is None else captures.problems,
+                    "ends": plan.wish.capture,
+                },
                 "path_addresses": around.paths.addresses,
             },
             counts=dict(running.lines.counts),

@@ -11,7 +11,7 @@ from tandem.app.conditions import Conditions
 from tandem.app.config import Config
 from tandem.app.config_schema import TABLES
 from tandem.mptcp.steering import POLICIES, Policy
-from tandem.schema.manifest import Pairing, RunKind, new_id
+from tandem.schema.manifest import CAPTURE_ENDS, CaptureEnds, Pairing, RunKind, new_id
 
 EXPERIMENT = "download"
 
@@ -48,6 +48,7 @@ class Wish:
     conditions: Conditions = field(default_factory=Conditions)
     steering: Policy = "off"
     """Of its runs by Multipath TCP."""
+    capture: CaptureEnds = "probe"
     campaign: Mapping[str, Any] | None = None
     """Which run of which campaign it is, for the manifest."""
     quiet: bool = False
@@ -84,7 +85,15 @@ def wish_of(config: Config, pairing: str, trigger: str) -> Wish:
     every = tuple(p.name for p in config.paths)
     steering: Policy = "off" if pairing == "simultaneous" else runs.steering
     return Wish(
-        cast(Pairing, pairing), trigger, runs.seconds, runs.bytes, runs.pause_s, runs.primary, every, steering=steering
+        cast(Pairing, pairing),
+        trigger,
+        runs.seconds,
+        runs.bytes,
+        runs.pause_s,
+        runs.primary,
+        every,
+        steering=steering,
+        capture=runs.capture,
     )
 
 
@@ -143,6 +152,7 @@ def wish_of_request(config: Config, given: Mapping[str, Any]) -> Wish:
         path=path,
         paths=names,
         steering=default.steering,
+        capture=default.capture,
     )
 
 
@@ -161,6 +171,15 @@ def steered(wish: Wish, policy: object, *, tcp: bool) -> Wish:
     if policy != "off" and len(wish.paths) < 2:
         raise WishError(f"steering takes two paths, there is {len(wish.paths)}")
     return replace(wish, steering=policy)
+
+
+def captured(wish: Wish, ends: object) -> Wish:
+    """The wish with its packets captured at the ends asked for, None: the configuration's. WishError."""
+    if ends is None:
+        return wish
+    if ends not in CAPTURE_ENDS:
+        raise WishError(f"capture {ends!r} is none of {', '.join(CAPTURE_ENDS)}")
+    return replace(wish, capture=ends)
 
 
 def plan(config: Config, wish: Wish, number: int, make_id: Callable[[str], str] = new_id) -> Plan:

@@ -12,8 +12,22 @@ from tandem.app.clock import Clock
 from tandem.app.config import Config
 from tandem.app.experiment_process import Ending
 from tandem.app.plan import Plan, PlannedRun
-from tandem.schema.manifest import FORMAT, CampaignRun, Conditions, Failure, Manifest, RunFile, RunResult, Usage
+from tandem.experiment.server_captures import not_made
+from tandem.schema.manifest import (
+    FORMAT,
+    CampaignRun,
+    Conditions,
+    Failure,
+    Manifest,
+    RunFile,
+    RunResult,
+    ServerCapture,
+    Usage,
+)
 from tandem.spool.durable import write_durably
+
+_OF_THEIR_OWN = ("type", "result", "failure", "environment", "server_captures")
+_UNTOLD = "no session was opened, or the run was cut off before it told of one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +54,7 @@ def manifest(config: Config, clock: Clock, plan: Plan, run: PlannedRun, ending: 
         path: {"at_start": facts.modems_before.get(path), "at_end": facts.modems_after.get(path)}
         for path in facts.modems_after
     }
-    further = {k: v for k, v in ending.said.items() if k not in ("type", "result", "failure", "environment")}
+    further = {k: v for k, v in ending.said.items() if k not in _OF_THEIR_OWN}
     told = Manifest(
         format=FORMAT,
         id=run.id,
@@ -75,6 +89,8 @@ def manifest(config: Config, clock: Clock, plan: Plan, run: PlannedRun, ending: 
         files=facts.files,
         usage=facts.usage,
     )
+    if plan.wish.capture == "both":
+        told["server_captures"] = server_captures(ending)
     if facts.conditions is not None:
         told["conditions"] = facts.conditions
     if facts.steering is not None:
@@ -82,6 +98,14 @@ def manifest(config: Config, clock: Clock, plan: Plan, run: PlannedRun, ending: 
     if plan.wish.campaign is not None:
         told["campaign"] = cast("CampaignRun", dict(plan.wish.campaign))
     return told
+
+
+def server_captures(ending: Ending) -> list[ServerCapture]:
+    """What became of the server's captures of a run that asked for them."""
+    said = ending.said.get("server_captures")
+    known = ServerCapture.__annotations__.keys()
+    told = [one for one in said if isinstance(one, dict) and one.keys() == known] if isinstance(said, list) else []
+    return cast("list[ServerCapture]", told) or [not_made(None, _UNTOLD)]
 
 
 def _of_the_pair(plan: Plan) -> dict[str, Any]:

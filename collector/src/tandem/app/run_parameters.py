@@ -42,6 +42,7 @@ def parameters_of(
             "measurement": server.measurement,
             "ca_file": None if server.ca_file is None else str(server.ca_file),
             "token_file": str(server.token_file),
+            "capture": wish.capture == "both",
         },
     }
     if run.kind == "any":

@@ -118,6 +118,7 @@ class Supervisor:
         )
         self.collector.reports.polling = self._modems
         self.environment = {**parts.environment(), "versions": machine.versions(), "settings": self.settings}
+        self.environment |= {} if config.city is None else {"city": config.city}
         self._manifests = Manifests(config.folder / "runs", pending, lambda run: self.traces.made(run))
         around = Surroundings(
             config=config,

@@ -10,6 +10,7 @@ from typing import Any
 
 from tandem.experiment.parameters import Parameter
 from tandem.mptcp.steering import POLICIES
+from tandem.schema.manifest import CAPTURE_ENDS
 
 OF_DOWNLOAD = ("pairing", "kind", "path", "seconds", "bytes")
 """The collector's own words for a download."""
@@ -37,6 +38,11 @@ def options(run: argparse.ArgumentParser) -> None:
         "--steering",
         choices=POLICIES,
         help="when a path is made backup by its radio, in runs by Multipath TCP; default: the configuration's",
+    )
+    where.add_argument(
+        "--capture",
+        choices=CAPTURE_ENDS,
+        help="where its packets are captured: at the probe, or at the server too; default: the configuration's",
     )
     where.add_argument("--deadline-s", type=float, metavar="S", help="its process is ended then at the latest")
     where.add_argument(
@@ -77,7 +83,7 @@ def request_of(args: argparse.Namespace, declared: Sequence[Parameter]) -> dict[
         given["sysctl"] = dict(_split(one, "--sysctl") for one in args.sysctl)
     if args.shape:
         given["shape"] = dict(_shape(one) for one in args.shape)
-    for name in ("seed", "deadline_s", "steering"):
+    for name in ("seed", "deadline_s", "steering", "capture"):
         if getattr(args, name) is not None:
             given[name] = getattr(args, name)
     return given

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -14,7 +14,7 @@ from tandem.mptcp.sockets import Source
 COMMON = (
     Parameter("run", "str", "the run's id", required=True),
     Parameter("paths", "list", "paths: name, interface[, operator, address]", required=True, keys=("name", "interface")),
-    Parameter("server", "object", "control, measurement, token_file[, ca_file]", required=True, keys=("control", "measurement")),
+    Parameter("server", "object", "control, measurement, token_file[, ca_file, capture]", required=True, keys=("control", "measurement")),
     Parameter("control_timeout_s", "float", "for each control request", "s", default=8.0, minimum=0.1, maximum=120),
 )  # fmt: skip
 """An experiment's own parameters come after these. ``run``, ``paths`` and ``server`` are the collector's to give, never a person's."""
@@ -51,7 +51,8 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The common part, checked. ``paths`` as given, the primary first where the experiment has one."""
+    """The common part, checked. ``paths`` as given, the primary first where the experiment has one. ``capture``: the server is asked to
+    capture each session, too."""
 
     run: str
     paths: tuple[ProbePath, ...]
@@ -60,6 +61,7 @@ class Asked:
     token: str
     ca_file: str | None
     control_timeout_s: float
+    capture: bool = field(default=False, kw_only=True)
 
     @property
     def primary(self) -> ProbePath:
@@ -90,6 +92,7 @@ def read_common(parameters: dict[str, Any], primary: str | None = None) -> Asked
         token=_token(server),
         ca_file=text(server, "ca_file"),
         control_timeout_s=p["control_timeout_s"],
+        capture=server.get("capture") is True,
     )
 
 

@@ -32,6 +32,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, Protocol, TextIO, runtime_checkable
 
+from tandem.experiment import server_captures
 from tandem.experiment.parameters import Parameter, ParameterError, check
 from tandem.experiment.results import faults
 from tandem.schema.manifest import Failure
@@ -254,6 +255,7 @@ def main(experiment: Experiment, argv: Sequence[str] | None = None) -> int:
         failure=outcome.failure,
         environment={**outcome.environment, **({"server": server_environment} if server_environment else {})},
         **({"result_faults": wrong} if wrong else {}),
+        **({"server_captures": list(server_captures.asked.values())} if server_captures.asked else {}),
         **outcome.further,
     )
     return 0 if outcome.failure is None else 1

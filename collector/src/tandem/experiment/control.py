@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tandem.experiment import base
+from tandem.experiment import base, server_captures
 from tandem.experiment.asked import Asked, Origin, ProbePath
 from tandem.mptcp import sockets
 from tandem.schema.manifest import Failure
@@ -130,6 +130,7 @@ class Control:
 
     def __init__(self, request: Asked) -> None:
         self._request = request
+        self._captured: set[str] = set()
         try:
             self._tls = _tls(request, request.control)
         except OSError as error:  # ssl.SSLError is one
@@ -139,13 +140,31 @@ class Control:
         """Open a session of ``kind``; ``addresses``: each path's public address, as far as known; ``wanted``: what else the request
         says (``bytes``, ``seconds``, …: server/spec/endpoint-api.md). ControlError when that fails.
 
-        Over the primary path, and over the others when that fails, so that a dead path shows in the measured connection.
+        Over the primary path, and over the others when that fails, so that a dead path shows in the measured connection. Where the run
+        wants the server's capture and the server refuses the session, it is asked for one without: measuring comes first.
         """
         r = self._request
         paths = {p.name: {"operator": p.operator, "address": addresses[p.name]} for p in r.paths if p.name in addresses}
         body = {"run": r.run, "kind": kind, "path": r.primary.name, "paths": paths, **wanted}
         if r.measurement.scheme == "https":
             body["tls"] = True
+        if not r.capture:
+            return self._opened(body)
+        try:
+            session = self._opened({**body, "capture": True})
+        except ControlError as error:
+            if error.status not in (400, 429):
+                raise
+            session = self._opened(body)  # refused again it was not for the capture, and the run says why
+            why = error.failure["reason"].removeprefix("control channel: ")
+            server_captures.asked[session.id] = server_captures.not_made(session.id, f"refused: {why}")
+            return session
+        server_captures.asked[session.id] = server_captures.not_made(session.id, server_captures.LEFT_OPEN)
+        self._captured.add(session.id)
+        return session
+
+    def _opened(self, body: dict[str, Any]) -> Session:
+        r = self._request
         status, answer, path = self._over_any("POST", "/v1/sessions", json.dumps(body).encode(), r.control_timeout_s)
         if status == 201 and isinstance(answer, dict):
             session, key = answer.get("session"), answer.get("key")
@@ -167,11 +186,16 @@ class Control:
 
     def close(self, session: Session, timeout_s: float) -> dict[str, Any] | None:
         """End the session; the sender's side, or None when the server no longer tells."""
+        told = None
         try:
             status, answer = self.end(session, timeout_s)
+            told = answer if status == 200 and isinstance(answer, dict) else None
         except ControlError:
-            return None
-        return answer if status == 200 and isinstance(answer, dict) else None
+            pass  # None says so
+        if session.id in self._captured:
+            made = server_captures.of_answer(self._request.run, session.id, told)
+            server_captures.asked[session.id] = made
+        return told
 
     def end(self, session: Session, timeout_s: float) -> tuple[int, Any]:
         """End the session; the answer's status (404: the server has no such session any more) and JSON. ControlError without an answer."""

@@ -10,6 +10,8 @@ the manifest is sent.
 2026-11-21: runs of any experiment: kind ``any``, whose result's keys are the experiment's own; ``usage`` and ``conditions``.
 2026-11-24: ``environment`` has ``experiment.server``: the settings of the server's kernel, as it told them with the session.
 2026-11-26: ``campaign`` has ``form`` instead of ``short``; ``timezone`` and ``utc_offset_s``.
+2026-11-26: ``campaign`` has ``sha256``; ``environment`` may have ``city``, as the configuration names it.
+2026-11-26: ``server_captures``.
 """
 
 from __future__ import annotations
@@ -25,6 +27,9 @@ CHECK_RUN = "preflight"
 RunKind = Literal["mptcp", "tcp", "any"]
 """``mptcp`` and ``tcp``: downloads over one connection; ``any``: another experiment, which may open connections of both kinds."""
 Pairing = Literal["sequential", "simultaneous", "single"]
+CaptureEnds = Literal["probe", "both"]
+"""Where a run's packets are captured: at the probe as configured, or at the server too."""
+CAPTURE_ENDS: tuple[CaptureEnds, ...] = ("probe", "both")
 
 
 class SubflowResult(TypedDict):
@@ -77,6 +82,21 @@ class RunFile(TypedDict):
     packets: int | None
 
 
+class ServerCapture(TypedDict):
+    """The server's capture of one session, of a run that asked for both ends'. ``name``: as the server keeps it among the run's files
+    (``tandem.schema.trace.server_capture``), None where there is none, and then ``why``; ``session`` None: none was opened, or nobody told.
+    ``truncated``: the server's quota, or what ``why`` says, ended it early."""
+
+    session: str | None
+    name: str | None
+    bytes: int | None
+    sha256: str | None
+    packets: int | None
+    packets_dropped: int | None
+    truncated: bool
+    why: str | None
+
+
 class PathUsage(TypedDict):
     """Bytes that the kernel counted on the path's interface during the run, headers and everybody's traffic included."""
 
@@ -103,7 +123,7 @@ class CampaignRun(TypedDict):
     """Which run of which campaign it was. ``push``: its id, when the server pushed it; ``roles``: by role the path; ``substituted``: by
     ``scheduler`` or parameter what was ``asked`` and ``used``, where a kernel has not what the campaign requires: then it is no
     repetition of the paper's measurement; ``timezone``: the IANA name of the zone of its windows and days; ``utc_offset_s``: that zone's
-    local time less UTC at the run's start, None before the clock was synchronised."""
+    local time less UTC at the run's start, None before the clock was synchronised; ``sha256``: of the campaign's file."""
 
     name: str
     form: str
@@ -117,6 +137,7 @@ class CampaignRun(TypedDict):
     substituted: dict[str, dict[str, Any]]
     timezone: str
     utc_offset_s: int | None
+    sha256: NotRequired[str]
     push: NotRequired[str]
 
 
@@ -146,6 +167,7 @@ class Manifest(TypedDict):
     result: RunResult | dict[str, Any] | None
     failure: Failure | None
     files: list[RunFile]
+    server_captures: NotRequired[list[ServerCapture]]
     usage: NotRequired[Usage]
     conditions: NotRequired[Conditions]
     steering: NotRequired[dict[str, Any]]

@@ -24,6 +24,9 @@ LEAST_CHUNK_BYTES, MOST_CHUNK_BYTES = 4 * 1024, 4 * 1024 * 1024
 MOST_CHUNKS = 16_384
 MOST_BYTES = MOST_CHUNKS * MOST_CHUNK_BYTES
 
+SERVER_CAPTURES = "captures/server/"
+"""Among a probe's names those of the captures that the server made of its runs; no probe may offer such a name."""
+
 Encoding = Literal["identity", "gzip"]
 
 _NAME = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}/){0,4}[A-Za-z0-9_][A-Za-z0-9_.-]{0,149}\Z")
@@ -38,6 +41,11 @@ class TraceError(ValueError):
 def is_name(name: object) -> bool:
     """Whether ``name`` may be a trace's: up to five parts with ``/`` between, none empty, hidden, or ``..``; ASCII, at most 250."""
     return isinstance(name, str) and len(name) <= 250 and _NAME.match(name) is not None
+
+
+def server_capture(run: str, session: str) -> str:
+    """The name of the server's capture of one session of ``run``."""
+    return f"{SERVER_CAPTURES}{run}-{session}.pcap"
 
 
 def is_sha256(value: object) -> bool:
@@ -149,6 +157,8 @@ def read_offer(told: object) -> Offer:
     encoding, size = told.get("encoding"), told.get("chunk_bytes")
     if not is_name(name):
         raise TraceError("'name' is none of a trace: parts of letters, digits, '_', '.', '-', with '/' between")
+    if str(name).startswith(SERVER_CAPTURES):
+        raise TraceError(f"'name': what begins with {SERVER_CAPTURES} is the server's own")
     if not (run is None or (isinstance(run, str) and _RUN.match(run))):
         raise TraceError("'run' is no run's id")
     if type(total) is not int or not 0 <= total <= MOST_BYTES:

@@ -1,7 +1,7 @@
 """Arms of a campaign's step compared: what each did beside the reference, paired within blocks.
 
-A block is a repetition of the step: it has every arm once, and they were made near each other. Effects are of pairs alone: the ratio of
-geometric means, or the mean difference, with a bootstrap over the blocks (95 %, ``papers.bootstrap.mean``).
+A block is a repetition of the step on one kit: it has every arm once, and they were made near each other. Effects are of pairs alone:
+the ratio of geometric means, or the mean difference, with a bootstrap over the blocks (95 %, ``papers.bootstrap.mean``).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,8 @@ from tandem_server.analysis.tables.view import Cell, Column, Table
 
 REFERENCE = "off"
 """The arm that the others are compared with, where there is one; else the campaign's first."""
+Block = tuple[str, int]
+"""A kit of a pool ("" of one campaign), and the repetition."""
 HELPS, HURTS, NOTHING, TOO_FEW = "helps", "hurts", "no difference shown", "too few blocks"
 
 
@@ -73,7 +76,7 @@ class Comparison:
     parameter: str
     runs: Mapping[str, int]
     failed: Mapping[str, int]
-    values: Mapping[str, Mapping[Outcome, Mapping[int, float]]]
+    values: Mapping[str, Mapping[Outcome, Mapping[Block, float]]]
     blocks: int
     effects: Sequence[Effect]
 
@@ -121,7 +124,7 @@ def compare(
     return found
 
 
-def effect(outcome: Outcome, arm: str, ours: Mapping[int, float], theirs: Mapping[int, float], blocks: int) -> Effect:
+def effect(outcome: Outcome, arm: str, ours: Mapping[Any, float], theirs: Mapping[Any, float], blocks: int) -> Effect:
     """Of the values by block of an arm, and of the reference (``theirs``), of ``blocks`` in all. A ratio takes positive values."""
     both = [n for n in ours if n in theirs and (not outcome.ratio or min(ours[n], theirs[n]) > 0)]
     found = bootstrap.mean([math.log(ours[n] / theirs[n]) if outcome.ratio else ours[n] - theirs[n] for n in both])
@@ -136,9 +139,9 @@ def _comparison(
 ) -> Comparison:
     # Of a pair, the run by Multipath TCP; of several attempts at one, the last.
     by_mptcp = [run for run in mine if run.kind == "mptcp"]
-    runs: dict[str, dict[int, Facts]] = {}
+    runs: dict[str, dict[Block, Facts]] = {}
     for run in by_mptcp or mine:
-        runs.setdefault(run.varied[parameter], {})[run.repetition or 0] = run
+        runs.setdefault(run.varied[parameter], {})[run.probe, run.repetition or 0] = run
     names = sorted(runs, key=lambda arm: (arm != REFERENCE, min(r.arm_number or 0 for r in runs[arm].values())))
     blocks = len({block for made in runs.values() for block in made})
     good = {arm: {n: r for n, r in runs[arm].items() if r.failure is None} for arm in names}
@@ -146,7 +149,7 @@ def _comparison(
     queue, by_run = (QUEUE, queues) if any(r.id in queues for m in good.values() for r in m.values()) else (
         OUT_OF_ORDER, {run: float(count) for run, count in out_of_order.items()}
     )  # fmt: skip
-    values: dict[str, dict[Outcome, dict[int, float]]] = {}
+    values: dict[str, dict[Outcome, dict[Block, float]]] = {}
     for arm, made in good.items():
         told = {
             outcome: {n: v for n, r in made.items() if (v := number(r.result, outcome.key)) is not None}
@@ -202,7 +205,10 @@ def table(found: Sequence[Comparison]) -> Table:
                 head = (one.campaign, one.step, one.parameter, outcome.key, outcome.unit, arm, runs, one.failed[arm])
                 rows.append((*head, middle, *_effect_cells(one, effects.get((outcome, arm)))))
                 first = (one.campaign, one.step, one.parameter, arm)
-                values += [(*first, block, outcome.key, outcome.unit, v) for block, v in sorted(own.items())]
+                values += [
+                    (*first, f"{kit}/{block}" if kit else block, outcome.key, outcome.unit, v)
+                    for (kit, block), v in sorted(own.items())
+                ]
     return Table("arms", "Arms compared", "", _COLUMNS, rows, _OF_RUNS, values)
 
 

@@ -15,6 +15,7 @@ from tandem_server.analysis.ledger import Account, account
 from tandem_server.analysis.reading import mapping, number, whole
 from tandem_server.analysis.recorded import Event, Recorded, load, name_by_run
 from tandem_server.analysis.runs import Run, join, run_paths
+from tandem_server.analysis.sender_shares import add_sender_shares
 from tandem_server.analysis.source import Source, SourceError
 from tandem_server.analysis.tables.results import Results, results
 from tandem_server.analysis.truth import TrueDrop
@@ -56,6 +57,7 @@ class Evaluation:
 def evaluate(campaign: CampaignFolder, source: Source | str, in_ledger: Collection[str] | str) -> Evaluation:
     """``source`` and ``in_ledger`` (ids of the runs whose manifests arrived) may be a text instead: why they are not there."""
     missing = [*campaign.problems, *missing_files(campaign)]
+    add_sender_shares(campaign)
     clock = _clock(campaign)
     recorded, found = Recorded(), None
     if isinstance(source, str):
@@ -160,7 +162,7 @@ def _not_arrived(campaign: CampaignFolder, counts: Account, known: set[str] | No
     if known is not None:
         out += [f"run {run}: its manifest is not in the server's ledger" for run in runs if run not in known]
         out += [f"run {run}: in the server's ledger, but its manifest is not here" for run in sorted(known - set(runs))]
-    here = set(runs) | (known or set())
+    here = set(runs) | (known or set()) | campaign.left_out
     started = sorted({s.run for s in recorded.subflows if s.end == "probe"} - here)
     out += [f"run {run}: it has records but no manifest; it was cut off" for run in started]
     return out

@@ -16,6 +16,9 @@ from tandem_server.analysis.truth import Truth, read
 
 FORMATS = {"campaign.json": "tandem-campaign/1", "collector.json": "tandem-collector/1", "manifest": "tandem-run/1"}
 
+TRACES = "traces"
+"""Tables of the captures, where somebody analysed them."""
+
 
 class FolderError(Exception):
     """The folder is no campaign's; one line with the mend."""
@@ -50,9 +53,16 @@ def capture_name(file: str) -> str:
     return Path(file).name.removesuffix(".gz").removesuffix(".zst")
 
 
+def probe_of(file: str) -> str | None:
+    """Whose capture it is, by the folder ``probe/NAME/captures`` that it lies in; None elsewhere."""
+    above = Path(file).parts[-4:-1]
+    return above[1] if len(above) == 3 and (above[0], above[2]) == ("probe", "captures") else None
+
+
 @dataclass(slots=True)
 class CampaignFolder:
-    """What the folder's files say. ``operators`` maps a path's name to its operator, in the order of the campaign's file."""
+    """What the folder's files say. ``operators`` maps a path's name to its operator, in the order of the campaign's file. ``left_out``:
+    runs whose manifests are there and are not read."""
 
     folder: Path
     probe: str
@@ -65,6 +75,7 @@ class CampaignFolder:
     truth: Truth | None
     problems: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
+    left_out: set[str] = field(default_factory=set)
 
     @property
     def interrupted(self) -> str | None:
@@ -104,7 +115,8 @@ def load(folder: Path, probe: str | None = None) -> CampaignFolder:
     # A server has no collector's account; it may be put there by hand.
     asked = probe in probes and (not exported or (own / "collector.json").is_file())
     collector = _optional(own / "collector.json", "collector.json", problems) if asked else None
-    manifests = _manifests(own / "runs", problems)
+    left_out: set[str] = set()
+    manifests = _manifests(own / "runs", problems, left_out)
     return CampaignFolder(
         folder,
         probe,
@@ -117,6 +129,7 @@ def load(folder: Path, probe: str | None = None) -> CampaignFolder:
         _truth(folder / "truth.jsonl", problems),
         problems,
         remarks,
+        left_out,
     )
 
 
@@ -137,13 +150,15 @@ def _optional(path: Path, kind: str, problems: list[str]) -> dict[str, Any] | No
     return value
 
 
-def _manifests(folder: Path, problems: list[str]) -> list[dict[str, Any]]:
+def _manifests(folder: Path, problems: list[str], left_out: set[str]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
+    why = ""
     for path in sorted(folder.glob("*.json")):
         try:
             manifest = _optional(path, "manifest", problems)
         except FolderError as error:
-            problems.append(str(error))
+            why = why or str(error)
+            left_out.add(path.stem)
             continue
         if manifest is None:
             continue
@@ -151,6 +166,8 @@ def _manifests(folder: Path, problems: list[str]) -> list[dict[str, Any]]:
             problems.append(f"{path.name} is no run's manifest: id or kind is missing")
             continue
         found.append(manifest)
+    if left_out:
+        problems.append(why if len(left_out) == 1 else f"{why} ({len(left_out)} runs are left out)")
     begun: dict[str | None, int] = {}  # a boot's monotonic times are compared with each other only
     for manifest in found:
         boot, utc = text(manifest, "boot"), whole(manifest, "started_utc_ns") or 0
@@ -242,6 +259,9 @@ def missing_files(campaign: CampaignFolder) -> list[str]:
         for entry in mappings(manifest, "files"):
             if (name := text(entry, "name")) is not None and (size := whole(entry, "bytes")) is not None:
                 expected[name] = size
+        for entry in mappings(manifest, "server_captures") if campaign.exported else ():  # a bench's are at its server
+            if (name := text(entry, "name")) is not None:
+                expected[name] = whole(entry, "bytes") or 0
     if campaign.exported and flag(campaign.campaign, "traces") is not True:
         expected = {name: size for name, size in expected.items() if not name.startswith("captures/")}
     for name, size in sorted(expected.items()):

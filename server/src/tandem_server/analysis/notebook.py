@@ -20,14 +20,15 @@ except ImportError as error:  # named here: a person at a notebook sees what to 
 
 from tandem.schema.metrics import MEASUREMENTS
 from tandem.schema.metrics.table import COMMON_FIELDS, COMMON_TAGS
-from tandem_server.analysis import folder as campaign_folder
+from tandem_server.analysis import pool as pools
 from tandem_server.analysis.evaluate import AFTER_NS, BEFORE_NS, Evaluation, evaluate
 from tandem_server.analysis.exported import records_of
+from tandem_server.analysis.folder import CampaignFolder
 from tandem_server.analysis.folder_database import DATABASE, REGISTRY, folder_database, in_ledger_of
-from tandem_server.analysis.papers.material import classes_of, setting
+from tandem_server.analysis.papers.material import setting
+from tandem_server.analysis.pool import Kit, Pool
 from tandem_server.analysis.radio import columns
-from tandem_server.analysis.radio.captured import of_campaign
-from tandem_server.analysis.radio.shapes import Joined
+from tandem_server.analysis.radio.captured import Packets, of_campaign
 from tandem_server.analysis.reading import flag, mapping, number, text, whole
 from tandem_server.analysis.run_classes import RunClasses
 from tandem_server.analysis.source import Source
@@ -49,6 +50,7 @@ _TIMES = (
 )
 RUNS = (
     ("run", "str", "", "id"),
+    ("probe", "str", "", "that made it"),
     ("campaign", "str", "", "that it belongs to"),
     ("step", "str", "", "of the campaign"),
     ("arm", "str", "", "what was asked of it and not of the step’s other arms"),
@@ -75,6 +77,7 @@ RUNS = (
 )
 LEDGER = (
     ("run", "str", "", "id"),
+    ("probe", "str", "", "that made it"),
     ("here", "bool", "", "whether its manifest is in the folder"),
     ("in_ledger", "bool", "", "whether the server has it; absent where that is not known"),
 )
@@ -83,7 +86,8 @@ LEDGER = (
 @dataclass
 class Campaign:
     """``tables``: the result tables of every experiment by name, a row an observation with its ``run``. ``missing``: what did not arrive,
-    a line each. ``evaluation``: all that a report is made of."""
+    a line each. ``pool``: the kits, each with its evaluation; ``evaluation``: all that a report is made of, of several kits of the one
+    whose time lines it shows. ``runs``, ``ledger``, ``radio_packets`` and the records tell the ``probe``; ``t_s`` is each kit's own."""
 
     folder: Path
     runs: pd.DataFrame
@@ -99,6 +103,7 @@ class Campaign:
     missing: list[str]
     evaluation: Evaluation = field(repr=False)
     classes: RunClasses = field(repr=False)
+    pool: Pool = field(repr=False)
     radio_packets_account: dict[str, int] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -108,43 +113,50 @@ class Campaign:
         return f"<campaign {self.folder}: {', '.join(counts)}; {len(self.missing)} things missing>"
 
 
-def load(folder: Path, source: Source | None = None, probe: str | None = None) -> Campaign:
+def load(folders: Sequence[Path], source: Source | None = None, probe: str | None = None) -> Campaign:
     """See ``tandem_server.analysis.load``."""
-    campaign = campaign_folder.load(folder, probe)
-    store = mapping(campaign.campaign, "store")
-    name, url = text(store, "database") or "tandem", text(store, "url") or "http://127.0.0.1:8086"
-    known = in_ledger_of(campaign, folder / REGISTRY)
-    source = source or records_of(folder, campaign.probe)
-    opened: AbstractContextManager[Source | str]
-    opened = folder_database(folder / DATABASE, name, url) if source is None else contextlib.nullcontext(source)
-    with opened as found:
-        e = evaluate(campaign, found, known)
-        records = {table: _records(e, found, measurement) for table, measurement in RECORDS.items()}
-    classes, joined = classes_of(e), _joined(e)
-    values = {table.name: _values(table) for table in e.results.flat}
+    kits: list[Kit] = []
+    records: list[dict[str, pd.DataFrame]] = []
+    for campaign in pools.load(folders, probe):
+        with _opened(campaign, source) as found:
+            e = evaluate(campaign, found, in_ledger_of(campaign, campaign.folder / REGISTRY))
+            records.append({table: _records(e, found, measurement) for table, measurement in RECORDS.items()})
+        kits.append(Kit(e, packets=_packets(e)))
+    pool = pools.pool(kits)
+    joined, flat = pool.joined, pool.results.flat
     return Campaign(
-        folder,
-        _frame(_runs(e, classes), RUNS),
-        **records,
-        tables=values,
-        ledger=_frame(_ledger(e), LEDGER),
+        folders[0],
+        _frame([row for kit in kits for row in _runs(kit.evaluation, pool)], RUNS),
+        **{table: pd.concat([own[table] for own in records], ignore_index=True) for table in RECORDS},
+        tables={table.name: _values(table) for table in flat},
+        ledger=_frame([row for kit in kits for row in _ledger(kit.evaluation)], LEDGER),
         radio_packets=_frame([] if joined is None else columns.records(joined), columns.COLUMNS),
-        columns=_columns(e.results.flat),
-        missing=e.missing,
-        evaluation=e,
-        classes=classes,
+        columns=_columns(flat),
+        missing=pool.missing,
+        evaluation=pool.shown,
+        classes=pool.classes,
+        pool=pool,
         radio_packets_account={} if joined is None else dict(joined.account),
     )
 
 
-def _joined(e: Evaluation) -> Joined | None:
+def _opened(campaign: CampaignFolder, source: Source | None) -> AbstractContextManager[Source | str]:
+    """The records: as given, of the folder's files, or of its database."""
+    source = source or records_of(campaign.folder, campaign.probe)
+    if source is not None:
+        return contextlib.nullcontext(source)
+    store = mapping(campaign.campaign, "store")
+    name, url = text(store, "database") or "tandem", text(store, "url") or "http://127.0.0.1:8086"
+    return folder_database(campaign.folder / DATABASE, name, url)
+
+
+def _packets(e: Evaluation) -> Packets | None:
     """Where captures were analysed into the folder's traces/; what cannot be read is said in ``missing``."""
     try:
-        packets = of_campaign(e)
+        return of_campaign(e)
     except (ImportError, ManifestError) as error:
         e.missing.append(f"radio_packets: {error}")
         return None
-    return None if packets is None else packets.joined
 
 
 def _records(e: Evaluation, source: Source | str, measurement: str) -> pd.DataFrame:
@@ -174,12 +186,13 @@ def _of_schema(measurement: str) -> tuple[tuple[str, str, str, str], ...]:
     return (*_TIMES, *tags, *((f.name, f.kind, f.unit, f.source) for f in (*kind.fields, *COMMON_FIELDS)))
 
 
-def _runs(e: Evaluation, classes: RunClasses) -> Iterator[Mapping[str, Any]]:
-    manifests = {str(m["id"]): m for m in e.campaign.manifests}
-    for run in e.results.runs:
+def _runs(e: Evaluation, pool: Pool) -> Iterator[Mapping[str, Any]]:
+    manifests, classes = {str(m["id"]): m for m in e.campaign.manifests}, pool.classes
+    for run in (run for run in pool.results.runs if run.id in manifests):
         of = setting(e, run, manifests[run.id])
         yield {
             "run": run.id,
+            "probe": e.campaign.probe,
             **{
                 key: getattr(run, key) or None
                 for key in ("campaign", "step", "arm", "pair", "pairing", "experiment", "kind", "path")
@@ -207,7 +220,12 @@ def _runs(e: Evaluation, classes: RunClasses) -> Iterator[Mapping[str, Any]]:
 def _ledger(e: Evaluation) -> Iterator[Mapping[str, Any]]:
     here = {str(m["id"]) for m in e.campaign.manifests}
     for run in sorted(here | (e.in_ledger or set())):
-        yield {"run": run, "here": run in here, "in_ledger": None if e.in_ledger is None else run in e.in_ledger}
+        yield {
+            "run": run,
+            "probe": e.campaign.probe,
+            "here": run in here,
+            "in_ledger": None if e.in_ledger is None else run in e.in_ledger,
+        }
 
 
 def _values(table: Table) -> pd.DataFrame:

@@ -105,9 +105,9 @@ def load(
 
 @dataclass(frozen=True, slots=True)
 class Joint:
-    """Instants at which all of ``paths`` were measured alone: ``t_s`` of each, ``rtt_ms`` and ``code`` a row a path."""
+    """Instants at which all of the paths in ``names`` were measured alone: ``t_s`` of each, ``rtt_ms`` and ``code`` a row a path."""
 
-    paths: Sequence[PathTrips]
+    names: Sequence[str]
     t_s: Array
     rtt_ms: Array
     code: Codes
@@ -121,14 +121,30 @@ class Joint:
         return np.asarray(self.rtt_ms > IMPAIRED_MS)
 
 
-def joint(paths: Sequence[PathTrips]) -> Joint:
-    """Of one path or more."""
+def joint(paths: Sequence[PathTrips], names: Sequence[str] | None = None) -> Joint:
+    """Of one path or more of one kit; ``names``: what they go by, else as they are called."""
     alone = [one.instant[~one.beside_run] for one in paths]
     common = reduce(lambda a, b: np.intersect1d(a, b, assume_unique=True), alone)
     places = [np.searchsorted(one.instant, common) for one in paths]
     rtt_ms = np.stack([one.rtt_ms[at] for one, at in zip(paths, places, strict=True)])
     code = np.stack([one.code[at] for one, at in zip(paths, places, strict=True)])
-    return Joint(list(paths), paths[0].t_s[places[0]], rtt_ms, code)
+    return Joint(list(names or [one.path for one in paths]), paths[0].t_s[places[0]], rtt_ms, code)
+
+
+def after_each_other(several: Sequence[Joint]) -> Joint:
+    """Of several kits whose paths go by the same names, one: their instants behind each other, none of two kits in one window."""
+    places = [np.argsort(np.array(one.names), kind="stable") for one in several]
+    t_s, begin_s = [], 0.0
+    for one in several:
+        t_s.append(one.t_s - np.floor(one.t_s.min() / WINDOW_S) * WINDOW_S + begin_s)
+        begin_s = (math.floor(t_s[-1].max() / WINDOW_S) + 1) * WINDOW_S
+    rows = [(one.rtt_ms[at], one.code[at]) for one, at in zip(several, places, strict=True)]
+    return Joint(
+        sorted(several[0].names),
+        np.concatenate(t_s),
+        np.concatenate([rtt_ms for rtt_ms, _ in rows], axis=1),
+        np.concatenate([code for _, code in rows], axis=1),
+    )
 
 
 def quantile(rtt_ms: Array, share: float) -> float | None:
@@ -188,7 +204,7 @@ def together(of: Joint, a: int, b: int) -> Together | None:
     given = _estimate(whole[3] / whole[1], _ratio(drawn[:, 3], drawn[:, 1]), in_a) if in_a else None
     phi = _phi(whole[None, :])[0]
     correlation = _estimate(float(phi), _phi(drawn), n) if math.isfinite(phi) else None
-    return Together(of.paths[a].path, of.paths[b].path, alone, given, correlation)
+    return Together(of.names[a], of.names[b], alone, given, correlation)
 
 
 def _ratio(part: Array, of: Array) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from tandem_server.analysis.papers.mobility_class import BY_EVENTS, Fit, as_json, fit
 from tandem_server.analysis.papers.network_events import FIVE_MINUTES_S, per_five_minutes, windows
@@ -53,18 +53,24 @@ class RunClasses:
         return f"{known}: right for {self.fit.accuracy * 100:.0f} % of {self.fit.judged}, each left out of the fitting in turn."
 
 
-def run_classes(
-    events_s: Sequence[float],
-    polled_s: tuple[float, float] | None,
-    labelled: Sequence[tuple[float, float, str]],
-    played: Sequence[tuple[float, float, str]],
-    runs: Mapping[str, tuple[float, float, str | None]],
-    given: tuple[Fit, str] | None = None,
-) -> RunClasses:
-    """``events_s``: of all modems. ``polled_s``: first and last poll. ``labelled``, ``played``: spans of one class; the labelled are taken
-    where there are two classes of them. ``runs``: begin, end and labelled class. ``given``: a fit that goes before the campaign's own."""
-    times = sorted(events_s)
-    found, on = given or _own(times, polled_s, labelled, played)
+Spans = Sequence[tuple[float, float, str]]
+
+
+class Times(NamedTuple):
+    """Of one kit. ``events_s``: of all modems. ``polled_s``: first and last poll. ``labelled``, ``played``: spans of one class; the
+    labelled are taken where there are two classes of them. ``runs``: begin, end and labelled class."""
+
+    events_s: Sequence[float]
+    polled_s: tuple[float, float] | None
+    labelled: Spans
+    played: Spans
+    runs: Mapping[str, tuple[float, float, str | None]]
+
+
+def run_classes(of: Times, given: tuple[Fit | None, str] | None = None) -> RunClasses:
+    """``given``: a fit that goes before the campaign's own."""
+    times, polled_s, runs = sorted(of.events_s), of.polled_s, of.runs
+    found, on = given or fitted([of])
     judged = {}
     for run, (start, end, label) in runs.items():
         span = None if polled_s is None else _about(start, end, polled_s, _strangers(runs, label))
@@ -73,17 +79,17 @@ def run_classes(
     return RunClasses(found, on, judged)
 
 
-def _own(
-    times: Sequence[float],
-    polled_s: tuple[float, float] | None,
-    labelled: Sequence[tuple[float, float, str]],
-    played: Sequence[tuple[float, float, str]],
-) -> tuple[Fit | None, str]:
-    if polled_s is None:
+def fitted(kits: Sequence[Times]) -> tuple[Fit | None, str]:
+    """Of the windows of all kits, each cut out of its own time; and what it was fitted on, or why there is none."""
+    if all(kit.polled_s is None for kit in kits):
         return None, "no polls of the modems"
-    for spans, on in ((labelled, LABELLED), (played, PLAYED)):
+    for on in (LABELLED, PLAYED):
         for longest in WINDOWS_S:
-            samples = _samples(times, polled_s, spans, longest)
+            samples: dict[str, list[float]] = {}
+            for times, polled_s, labelled, played, _ in kits:
+                spans = labelled if on == LABELLED else played
+                for name, rates in _samples(sorted(times), polled_s, spans, longest).items():
+                    samples.setdefault(name, []).extend(rates)
             found = fit(samples)
             if found is not None and (min(map(len, samples.values())) >= ENOUGH or longest == WINDOWS_S[-1]):
                 return found, f"{sum(map(len, samples.values()))} windows of about {longest:g} s of {on}"
@@ -91,10 +97,12 @@ def _own(
 
 
 def _samples(
-    times: Sequence[float], polled_s: tuple[float, float], spans: Sequence[tuple[float, float, str]], longest_s: float
+    times: Sequence[float], polled_s: tuple[float, float] | None, spans: Spans, longest_s: float
 ) -> dict[str, list[float]]:
     """Events in five minutes, of each window of each class that has any."""
     samples: dict[str, list[float]] = {}
+    if polled_s is None:
+        return samples
     for start, end, name in spans:
         for a, b in windows(max(start, polled_s[0]), min(end, polled_s[1]), longest_s, longest_s / 5):
             rate = per_five_minutes(_count(times, a, b), b - a)

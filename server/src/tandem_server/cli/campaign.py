@@ -1,4 +1,4 @@
-"""``tandem-server campaign push|list|status|withdraw|export``: campaigns for probes that come and go."""
+"""``tandem-server campaign push|list|status|withdraw|export|publish``: campaigns for probes that come and go."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from tandem.schema.campaign import PAPER
 from tandem.schema.campaign_queue import DEFAULT_PRIORITY, HIGHEST_PRIORITY, pushed_told
-from tandem_server.cli import campaign_export
+from tandem_server.cli import campaign_export, campaign_publish
 from tandem_server.cli.campaign_source import checked, source
 from tandem_server.cli.config_file import add_config
 from tandem_server.cli.configuration import load
@@ -32,9 +32,9 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     """Register the subcommand."""
     parser = subparsers.add_parser(
         "campaign",
-        help="queue campaigns for probes that come and go, and export what came of them",
-        description="Queue campaigns for probes, and export what came of them. A probe asks for its queue when it is on the network, and"
-        " goes on without it.",
+        help="queue campaigns for probes that come and go, export what came of them, and publish it",
+        description="Queue campaigns for probes, export what came of them, and publish it. A probe asks for its queue when it is on the"
+        " network, and goes on without it.",
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     _add_push(actions)
@@ -55,6 +55,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         _common(sub)
         sub.set_defaults(func=func)
     campaign_export.add(actions)
+    campaign_publish.add(actions)
 
 
 def _add_push(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

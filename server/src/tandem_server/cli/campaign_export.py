@@ -106,7 +106,7 @@ def _exported(
     asked = module.Asked(args.campaign, tuple(dict.fromkeys(args.probe)), start, end, args.traces)
     with contextlib.closing(open_store(config)) as series:
         book = Book(registry, RecordCounts(series), config.states, config.store.retention_days, with_files=args.traces)
-        stores = module.Stores(registry, series, TraceStores(config).at, book, _progress())
+        stores = module.Stores(registry, series, TraceStores(config).at, book, progress())
         try:
             made: Exported = module.export(asked, stores, args.out)
         except module.NotToExport as error:
@@ -136,7 +136,7 @@ def utc_ns(option: str, told: str | None, *, last: bool) -> int | None:
     return (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1000
 
 
-def _progress() -> Callable[[str], None]:
+def progress() -> Callable[[str], None]:
     """On a terminal a line that changes, elsewhere one every few seconds."""
     begun = last = time.monotonic()
 

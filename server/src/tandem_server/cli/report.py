@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tandem_server.analysis import folder as campaign_folder
+from tandem_server.analysis import pool
 from tandem_server.analysis.arms import compare, table
 from tandem_server.analysis.clock import Clock
 from tandem_server.analysis.evaluate import Evaluation, evaluate
@@ -20,8 +21,10 @@ from tandem_server.analysis.exported import records_of
 from tandem_server.analysis.folder_database import DATABASE, REGISTRY, folder_database, in_ledger_of
 from tandem_server.analysis.influx_source import InfluxSource
 from tandem_server.analysis.papers.folder_bins import bins_of_folder
-from tandem_server.analysis.papers.material import Bins, classes_of
+from tandem_server.analysis.papers.material import Bins
 from tandem_server.analysis.papers.mobility_class import Fit, from_json
+from tandem_server.analysis.pool import BY
+from tandem_server.analysis.pool_summary import pool_summary
 from tandem_server.analysis.radio.captured import Packets, of_campaign
 from tandem_server.analysis.radio.columns import COLUMNS, TABLE, as_csv, plain
 from tandem_server.analysis.radio.shapes import Joined
@@ -37,7 +40,7 @@ from tandem_server.cli.stores import open_store
 from tandem_server.report import csv_files
 from tandem_server.report.arms import PREFIX, Compared, compared, files
 from tandem_server.report.figures.files import write_figures
-from tandem_server.report.figures.section import Drawn, figures
+from tandem_server.report.figures.section import Drawn, draw
 from tandem_server.report.in_text import in_text
 from tandem_server.report.page import render
 from tandem_server.report.words import visible
@@ -61,9 +64,23 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         " With --run ID: the page of one run, as serve pages shows it.",
     )
     parser.add_argument(
-        "folder", nargs="?", type=Path, metavar="DIR", help="the folder that a campaign wrote (holds campaign.json)"
+        "folders",
+        nargs="*",
+        type=Path,
+        metavar="DIR",
+        help="the folder that a campaign wrote (holds campaign.json); further ones are pooled with it, and the report goes into the first",
     )
-    parser.add_argument("--probe", metavar="P", help="of a folder with several probes: which (default: its first)")
+    parser.add_argument(
+        "--probe",
+        metavar="P",
+        help="of a folder with several probes: this one alone (default: of an export all, pooled; of another folder its first)",
+    )
+    parser.add_argument(
+        "--by",
+        choices=BY,
+        help="part the papers' figures and the result tables by kit, by the operators of the kits' paths, or by the city that"
+        " probes.NAME.city in campaign.json, else the kit's configuration, names",
+    )
     parser.add_argument("--run", metavar="ID", help="instead of a folder: one run of this server's ledger, as one page")
     parser.add_argument(
         "--out",
@@ -90,44 +107,49 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 @with_plain_ends
 def _report(args: Namespace) -> int:
-    if (args.run is None) == (args.folder is None):
+    if (args.run is None) == (not args.folders):
         raise ConfigError("a folder or a run; mend: tandem-server report DIR, or report --run ID")
     if args.run is not None:
         return report_run(configuration.load(args.config), args.run, args.out)
+    given = _fit(args.mobility)
     try:
-        campaign = campaign_folder.load(args.folder, args.probe)
+        kits = [_kit(campaign, args.config) for campaign in pool.load(args.folders, args.probe)]
     except campaign_folder.FolderError as error:
         raise ConfigError(str(error)) from error
-    given = _fit(args.mobility)
-    config = None if campaign.exported else _config(args.folder, args.config)
-    store = mapping(campaign.campaign, "store")
-    with _source(campaign, config, text(store, "url"), text(store, "database")) as source:
-        ledger = in_ledger_of(campaign, config.registry.file if config else args.folder / REGISTRY)
-        evaluation = evaluate(campaign, source, ledger)
-    classes = classes_of(evaluation, given)
-    page = args.out or args.folder / "report.html"
-    packets = _packets(evaluation)
-    joined, series = (None, None) if packets is None else (packets.joined, packets.series)
-    bins = _bins(campaign, evaluation.clock)
-    drawn = figures(evaluation, bins, series, classes)
-    arms = compare(evaluation.results.runs, bins, evaluation.recorded.out_of_order)
+    found, folder = pool.pool(kits, args.by, given), args.folders[0]
+    page = args.out or folder / "report.html"
+    drawn = draw(found.material, args.by or "", found.parts, len(found.marks))
+    arms = compare(found.results.runs, found.bins, found.out_of_order)
     shown = compared(arms)
-    told = _json(summary(evaluation, joined, classes, arms))
-    write_whole(args.folder / "mobility.json", f"{_json(classes.as_json())}\n".encode())
-    write_whole(args.folder / "summary.json", f"{told}\n".encode())
+    whole = found.several or args.by is not None
+    told = _json(pool_summary(found, arms) if whole else summary(found.shown, found.joined, found.classes, arms))
+    write_whole(folder / "mobility.json", f"{_json(found.classes.as_json())}\n".encode())
+    write_whole(folder / "summary.json", f"{told}\n".encode())
     _write_figures(page.parent / "figures", drawn, shown)
-    write_whole(page, render(evaluation, drawn, joined, classes, shown).encode())
-    _write_tables(args.tables or args.folder / "tables", csv_files.files(evaluation.results, [table(arms)]), joined)
+    write_whole(page, render(found.shown, drawn, found.joined, found.classes, shown, found).encode())
+    _write_tables(args.tables or folder / "tables", csv_files.files(found.results, [table(arms)]), found.joined)
     if args.json:
         print(told)
     else:
         if args.print_tables:
-            told_of = in_text(evaluation.results, [one.table for one in shown])
+            told_of = in_text(found.results, [one.table for one in shown])
             print("\n".join(map(visible, told_of.split("\n"))), end="")
         print(page)
-    for line in evaluation.missing:
+    for line in found.marks:
+        print(f"tandem-server report: note: {line}", file=sys.stderr)
+    for line in found.missing:
         print(f"tandem-server report: missing: {line}", file=sys.stderr)
-    return 1 if evaluation.missing else 0
+    return 1 if found.missing else 0
+
+
+def _kit(campaign: campaign_folder.CampaignFolder, named: Path | None) -> pool.Kit:
+    """Evaluated, with what was analysed of its captures."""
+    config = None if campaign.exported else _config(campaign.folder, named)
+    store = mapping(campaign.campaign, "store")
+    with _source(campaign, config, text(store, "url"), text(store, "database")) as source:
+        ledger = in_ledger_of(campaign, config.registry.file if config else campaign.folder / REGISTRY)
+        evaluation = evaluate(campaign, source, ledger)
+    return pool.Kit(evaluation, _bins(campaign, evaluation.clock), _packets(evaluation))
 
 
 def _config(folder: Path, named: Path | None) -> configuration.ServerConfig | None:

@@ -32,6 +32,7 @@ from tandem_server.content.page.shelf import Shelf
 from tandem_server.door import DiskShare, Door, Reserve
 from tandem_server.endpoint.capture import Captures
 from tandem_server.endpoint.control import control_app
+from tandem_server.endpoint.kept import Kept
 from tandem_server.endpoint.limits import accepted_subflows
 from tandem_server.endpoint.listener import Acceptor, ListenError, NoMultipathError, listen
 from tandem_server.endpoint.pool import Pool, PoolError, cores
@@ -155,7 +156,10 @@ def _endpoint(config: ServerConfig) -> None:
             port = config.listen.measurement_port
             wanted = config.capture
             shelf = Shelf(config.content.folder)
-            captures = Captures(wanted.folder, wanted.budget_bytes) if wanted.allowed else None
+            captures = None
+            if wanted.allowed:
+                kept = Kept(registry, config.traces.folder, config.traces.reserve_bytes)
+                captures = Captures(wanted.folder, wanted.budget_bytes, kept)
             told = config.listen.further_addresses
             _say_limits(told)
             reserve = Reserve([config.results.folder, config.registry.file.parent], config.traces.reserve_bytes)

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from tandem.schema.trace import SERVER_CAPTURES
 from tandem_server.cli import traces_analyse
 from tandem_server.cli.config_file import add_config
 from tandem_server.cli.configuration import load
@@ -58,7 +59,8 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 
 _LIST = (
-    "List received traces: when, bytes of the file, name, the place where it is stored (.gz: as gzip); of captures whether "
+    "List received traces: when, who made it (the probe, or the server of a run with capture = both), bytes of the file, name, the "
+    "place where it is stored (.gz: as gzip); of captures whether "
     "their tables are made: waiting, analysed, or failed and why."
 )
 _GET = "Fetch one trace out of the store. The file is written only if its SHA-256 is the one that the probe promised."
@@ -94,7 +96,9 @@ def _list(rows: list[TraceRow], tables: dict[tuple[str, str], TablesOf], as_json
         own = _of_tables(tables.get((row.probe, row.name)))
         why = "" if own["tables_why"] is None else f": {own['tables_why']}"
         state = "" if own["tables"] is None else f"  {own['tables']}{why}"
-        print(f"{_time(row.received_utc_ns)}  {row.probe:<16} {row.bytes:>13}  {row.name}  {row.place}{state}")
+        print(
+            f"{_time(row.received_utc_ns)}  {row.probe:<16} {_side(row):<6} {row.bytes:>13}  {row.name}  {row.place}{state}"
+        )
     return 0
 
 
@@ -102,9 +106,14 @@ def _of_tables(its: TablesOf | None) -> dict[str, str | None]:
     return {"tables": None if its is None else its.state, "tables_why": None if its is None else its.why}
 
 
+def _side(row: TraceRow) -> str:
+    """Who made it: ``probe``, or ``server`` of its own captures."""
+    return "server" if row.name.startswith(SERVER_CAPTURES) else "probe"
+
+
 def _told(row: TraceRow) -> dict[str, Any]:
     return {
-        "probe": row.probe, "name": row.name, "run": row.run, "bytes": row.bytes, "sha256": row.sha256,
+        "probe": row.probe, "side": _side(row), "name": row.name, "run": row.run, "bytes": row.bytes, "sha256": row.sha256,
         "received": _time(row.received_utc_ns), "received_utc_ns": row.received_utc_ns, "place": row.place,
         "encoding": row.encoding, "stored_bytes": row.stored_bytes,
     }  # fmt: skip

@@ -14,6 +14,7 @@ import numpy as np
 from tandem.schema.line_protocol import Point, encode_point
 from tandem.schema.metrics.server import RUN_TRACE
 from tandem.schema.record import RecordError, Value, check_server
+from tandem.schema.trace import SERVER_CAPTURES
 from tandem_server.analysis.folder import Capture, capture_name
 from tandem_server.analysis.radio.captured import KINDS, read
 from tandem_server.analysis.radio.effects import joined
@@ -44,7 +45,10 @@ class RunTraces:
         self._registry, self._store = registry, store
 
     def tell(self, out: Path, part: str, captures: Sequence[TraceRow]) -> None:
-        """Write the points of the runs of one part of the tables. StoreDown, QueryError."""
+        """Write the points of the runs of one part of the tables. StoreDown, QueryError. The server's own captures are left out: a subflow
+        would be there twice, by another clock."""
+        if captures[0].name.startswith(SERVER_CAPTURES):
+            return
         runs = runs_of(self._registry, captures)
         manifests = [run.manifest for run in runs if isinstance(run.manifest.get("kind"), str)]
         if not manifests:

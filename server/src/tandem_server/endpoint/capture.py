@@ -1,7 +1,7 @@
 """The endpoint's own captures, for sessions that ask for one: tcpdump on the measurement port, headers only, within a disk budget.
 
 While a session lasts its capture holds the port's whole traffic, for a connection's packets come before anybody knows whose it is. At the
-session's end only its own connections' packets are kept.
+session's end only its own connections' packets are kept, as a trace of its run (``kept.py``).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import re
 import select
 import shutil
 import signal
+import sqlite3
 import subprocess
 import threading
 import time
@@ -20,6 +21,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import IO, Any
 
+from tandem_server.endpoint.kept import Kept
 from tandem_server.endpoint.pcap import (
     HEADER_BYTES,
     RECORD_HEADER_BYTES,
@@ -30,6 +32,7 @@ from tandem_server.endpoint.pcap import (
     read_header,
     record_bytes,
 )
+from tandem_server.store.trace_store import TraceStoreDown
 
 _LOG = logging.getLogger("tandem.endpoint.capture")
 SNAPLEN_BYTES = 160
@@ -47,32 +50,39 @@ class CaptureRefused(RuntimeError):  # noqa: N818  (an answer, no accident)
 
 
 class Captures:
-    """``folder``/PROBE/RUN/SESSION.pcap. All together hold at most ``budget_bytes``, those of before included."""
+    """``folder``: what runs. All together, with those that are ``kept``, hold at most ``budget_bytes``."""
 
-    def __init__(self, folder: Path, budget_bytes: int) -> None:
-        self._folder, self._budget_bytes = folder, budget_bytes
+    def __init__(self, folder: Path, budget_bytes: int, kept: Kept) -> None:
+        self._folder, self._budget_bytes, self.kept = folder, budget_bytes, kept
         self._lock = threading.Lock()
         self._running = 0
         folder.mkdir(parents=True, exist_ok=True)
         for leftover in folder.rglob("*.raw"):
             leftover.unlink()  # of a session that an endpoint left when it died: it holds others' traffic too
-        self._used_bytes = sum(file.stat().st_size for file in folder.rglob("*.pcap"))
+        # Those of versions that kept them here.
+        self._taken_bytes = sum(file.stat().st_size for file in folder.rglob("*.pcap"))
+        self._kept_bytes = 0
 
     def begin(self, probe: str, run: str, session: str, port: int) -> Capture:
         """A capture that sees packets of ``port`` from now on; CaptureRefused. The names are those of an open session."""
         tcpdump = shutil.which("tcpdump")
         if tcpdump is None:
             raise CaptureRefused("the endpoint has no tcpdump")
+        try:
+            kept_bytes = self.kept.taken_bytes()
+        except sqlite3.Error as error:
+            raise CaptureRefused(f"the endpoint cannot capture: its registry: {error}") from error
         with self._lock:
+            self._kept_bytes = kept_bytes  # anew each time: a probe may have been erased
             if self._used_bytes + HEADER_BYTES > self._budget_bytes:
-                raise CaptureRefused(f"the endpoint's captures fill their {self._budget_bytes} bytes")
+                told = f"the endpoint's captures fill their {self._budget_bytes} bytes"
+                raise CaptureRefused(f"{told}; hint: a larger [capture] budget_bytes in server.toml")
             if self._running >= _AT_ONCE:
                 raise CaptureRefused(f"{self._running} captures run already")
             self._running += 1
         try:
-            folder = self._folder / probe / run
-            folder.mkdir(parents=True, exist_ok=True)
-            return Capture(self, tcpdump, folder / f"{session}.pcap", port)
+            self.kept.reserve.check()
+            return Capture(self, tcpdump, self._folder / f"{session}.raw", (probe, run, session), port)
         except OSError as error:
             self.ended()
             raise CaptureRefused(f"the endpoint cannot capture: {error.strerror or error}") from error
@@ -90,27 +100,34 @@ class Captures:
         with self._lock:
             if self._used_bytes + count > self._budget_bytes:
                 return False
-            self._used_bytes += count
+            self._taken_bytes += count
             return True
 
-    def give_back(self, count: int) -> None:
-        """Return what was reserved and is free again."""
+    def settle(self, taken_bytes: int, kept_bytes: int) -> None:
+        """Of what one reserved so much is kept; the rest is free again."""
         with self._lock:
-            self._used_bytes -= count
+            self._taken_bytes -= taken_bytes
+            self._kept_bytes += kept_bytes
+
+    @property
+    def _used_bytes(self) -> int:
+        return self._taken_bytes + self._kept_bytes
 
 
 class Capture:
     """One running tcpdump. CaptureRefused when it does not start."""
 
-    def __init__(self, captures: Captures, tcpdump: str, file: Path, port: int) -> None:
-        self._captures, self._file, self._port = captures, file, port
-        self._raw = file.with_suffix(".raw")
+    def __init__(self, captures: Captures, tcpdump: str, raw: Path, of: tuple[str, str, str], port: int) -> None:
+        self._captures, self._raw, self._of, self._port = captures, raw, of, port
         self._taken_bytes = 0
         self._full = False
         self._broken: str | None = None
         self._header: Header | None = None
+        # As root's it would leave for a user of its own, whom an endpoint without CAP_KILL could not end.
+        stay = ["-Z", "root"] if os.geteuid() == 0 else []
         command = [
             tcpdump,
+            *stay,
             "-i",
             "any",
             "-n",
@@ -131,18 +148,20 @@ class Capture:
             start_new_session=True,
         )
         self._said = _until_listening(self._process)
-        self._writer = threading.Thread(target=self._write, name=f"capture {file.stem}", daemon=True)
+        self._writer = threading.Thread(target=self._write, name=f"capture {raw.stem}", daemon=True)
         self._writer.start()
 
     def finish(self, peers: Collection[End]) -> dict[str, Any]:
         """End it, keep the packets of ``peers``, and say what there is (spec: DELETE's ``capture``)."""
         time.sleep(_SETTLE_S)  # the last segments are on their way from the kernel to tcpdump
+        if (status := self._process.poll()) is not None and self._broken is None:
+            self._full, self._broken = True, f"tcpdump ended before its session (status {status})"
         self._process.send_signal(signal.SIGINT)
         self._writer.join(_STOP_S)
         try:
             self._process.wait(_STOP_S)
         except subprocess.TimeoutExpired:
-            _LOG.warning("%s: tcpdump does not stop; killed", self._file)
+            _LOG.warning("%s: tcpdump does not stop; killed", self._raw)
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
         self._writer.join()
@@ -152,6 +171,7 @@ class Capture:
         dropped = _DROPPED.search(self._said)
         told: dict[str, Any] = {
             "file": None,
+            "name": None,
             "bytes": None,
             "sha256": None,
             "packets": None,
@@ -163,8 +183,8 @@ class Capture:
             told["error"] = self._broken
         try:
             return told | self._keep(peers)
-        except (OSError, PcapError) as error:
-            _LOG.warning("%s: %s", self._file, error)
+        except (OSError, PcapError, TraceStoreDown, sqlite3.Error) as error:
+            _LOG.warning("%s: %s", self._raw, error)
             return told | {"error": str(error)}
 
     def _write(self) -> None:
@@ -187,34 +207,35 @@ class Capture:
                         self._taken_bytes += len(record)
                         raw.write(record)
         except (OSError, PcapError) as error:
-            _LOG.warning("%s: %s", self._file, error)
+            _LOG.warning("%s: %s", self._raw, error)
             self._full, self._broken = True, str(error)
             self._process.kill()
 
     def _keep(self, peers: Collection[End]) -> dict[str, Any]:
-        """The session's own packets, into the file; the rest is given back to the budget."""
-        kept_bytes = packets = 0
+        """The session's own packets, as a trace of its run; the rest is given back to the budget."""
+        kept_bytes, draft = 0, None
         digest = hashlib.sha256()
-        unfinished = self._file.with_suffix(".tmp")
         try:
             if self._header is None:
                 raise PcapError("tcpdump wrote nothing")
-            with self._raw.open("rb") as raw, unfinished.open("wb") as file:
+            draft = self._captures.kept.draft(self._of[2])
+            with self._raw.open("rb") as raw, draft.open("wb") as file:
                 digest.update(self._header.raw)
-                file.write(self._header.raw)
-                kept_bytes = HEADER_BYTES
+                size, packets = file.write(self._header.raw), 0
                 raw.seek(HEADER_BYTES)
                 for record in _records(raw):
                     if belongs(record, self._header.link_type, peers, self._port):
                         digest.update(record)
-                        kept_bytes += file.write(record)
+                        size += file.write(record)
                         packets += 1
-            unfinished.rename(self._file)
+            name = self._captures.kept.keep(draft, *self._of, size, digest.hexdigest())
+            kept_bytes = size
         finally:
-            unfinished.unlink(missing_ok=True)
+            if draft is not None:
+                draft.unlink(missing_ok=True)
             self._raw.unlink(missing_ok=True)
-            self._captures.give_back(self._taken_bytes - kept_bytes)
-        told = {"file": self._file.name, "bytes": kept_bytes, "packets": packets}
+            self._captures.settle(self._taken_bytes, kept_bytes)
+        told = {"file": Path(name).name, "name": name, "bytes": size, "packets": packets}
         return told | {"sha256": digest.hexdigest()}
 
 

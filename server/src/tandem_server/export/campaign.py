@@ -117,7 +117,10 @@ def export(asked: Asked, stores: Stores, out: Path) -> Exported:
         records += more
     ledger["damaged"] = damaged
     write_changed(out / LEDGER, _json(ledger))
+    by_hand = mapping(told, "probes")
     told |= _campaign(asked, found, started, ended)
+    for name, one in told["probes"].items():
+        one |= mapping(by_hand, name)
     write_changed(out / "campaign.json", _json(told))
     written = {"manifests": sum(one.written for one in found.values()), "files": files, "records": records}
     missing = [f"{name}: no run of {asked.name} has arrived from it" for name in asked.probes if name not in found]
@@ -126,7 +129,8 @@ def export(asked: Asked, stores: Stores, out: Path) -> Exported:
 
 
 def _own(asked: Asked, out: Path) -> dict[str, Any]:
-    """What campaign.json begins with; NotToExport where the folder is another's."""
+    """What campaign.json begins with: of an earlier one the cities, which a person may have written there. NotToExport where the folder is
+    another's."""
     file = out / "campaign.json"
     fresh: dict[str, Any] = {"format": "tandem-campaign/1", "scenario": asked.name, "export": asked.told}
     if not file.exists():
@@ -141,7 +145,8 @@ def _own(asked: Asked, out: Path) -> dict[str, Any]:
     if {key: was.get(key) for key in asked.told} != asked.told:
         what = "an export with another NAME, --probe, --from or --to" if was else "a campaign that is no export"
         raise NotToExport(f"{out}: holds {what}; hint: --out of a new folder")
-    return fresh
+    cities = {name: {"city": one["city"]} for name, one in mapping(told, "probes").items() if "city" in one}
+    return {**fresh, "probes": cities}
 
 
 def _manifests(asked: Asked, stores: Stores, probe: str, out: Path) -> _Probe:

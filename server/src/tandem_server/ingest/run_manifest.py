@@ -37,6 +37,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "files": (list,),
 }
 _OPTIONAL: dict[str, tuple[type, ...]] = {
+    "server_captures": (list,),
     "usage": (dict,),
     "conditions": (dict,),
     "steering": (dict,),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tandem_server.ledger.accounts import Accounts
 from tandem_server.ledger.numbers import SpoolAccount
-from tandem_server.ledger.promises import Promise, promise_of
+from tandem_server.ledger.promises import Promise, promise_of, with_own
 from tandem_server.ledger.records import RecordCounts
 from tandem_server.ledger.report import SpoolReport
 from tandem_server.ledger.runs import Known, RunRow, counted_row, judge, judge_lone, unpromised
@@ -85,6 +85,10 @@ class Book:
         promises = [promise_of(run) for run in registry.runs.each(probe, uncounted=True)]
         arrived = self._records.of_runs(probe, _earliest(promises)) if promises else {}
         traces = registry.traces.received(probe)
+        of_run: dict[tuple[str, str | None], list[TraceRow]] = defaultdict(list)
+        for row in traces:
+            of_run[row.probe, row.run].append(row)
+        promises = [with_own(one, of_run[one.probe, one.id]) for one in promises]
         known = _knowledge(probes, reports, traces, registry)
         rows = [counted_row(run, oldest) for run in registry.counted.complete_runs(probe)]
         settled = frozenset(row.id for row in rows)
@@ -101,7 +105,7 @@ class Book:
         if self._with_files:
             done = [row for row in fresh if row.state == "complete"]
             registry.counted.keep_runs(
-                [(r.id, {n: a for n, (_, a) in r.records.items()}, list(r.files), r.ended_utc_ns) for r in done]
+                [(r.id, {n: a for n, (_, a) in r.records.items()}, r.files, r.ended_utc_ns) for r in done]
             )
         lone = [judge_lone(one, known(one.probe, None), now) for one in registry.sessions.lone(probe)]
         named = {one.id: frozenset(file.name for file in one.files) for one in promises}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tandem_server.ledger.promises import Promise, promise_of
+from tandem_server.ledger.promises import Promise, promise_of, with_own
 from tandem_server.ledger.records import RecordCounts
 from tandem_server.ledger.report import SpoolReport
 from tandem_server.ledger.runs import Known, RunRow, counted_row, judge
@@ -20,7 +20,7 @@ def row_of(registry: Registry, records: RecordCounts, run: Run, retention_days: 
     oldest = None if retention_days is None else now_utc_ns - retention_days * _DAY_NS
     if done := registry.counted.complete_runs(run.probe, run.id):
         return counted_row(done[0], oldest)
-    promise = promise_of(run)
+    promise = with_own(promise_of(run), registry.traces.of_run(run.probe, run.id))
     arrived = records.of_named([run.id], *span_of([promise], now_utc_ns)).get((run.probe, run.id), {})
     sight = registry.seen.all().get(run.probe)
     going = {(one.probe, one.name): one for one in registry.trace_offers.unfinished(run.probe)}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tandem.schema.trace import is_sha256
+from tandem.schema.trace import SERVER_CAPTURES, is_name, is_sha256, server_capture
 from tandem_server.ledger.records import OF_A_RUN
-from tandem_server.registry import Run
+from tandem_server.registry import Run, TraceRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,8 @@ class PromisedFile:
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """One run as its manifest has it; times in UTC ns, None while the probe's clock was not set."""
+    """One run as its manifest has it; times in UTC ns, None while the probe's clock was not set. ``not_made``: by the names of captures
+    that the server was asked for why it has none."""
 
     id: str
     probe: str
@@ -34,6 +35,7 @@ class Promise:
     ended_utc_ns: int | None
     records: dict[str, int]
     files: tuple[PromisedFile, ...]
+    not_made: dict[str, str] = field(default_factory=dict)
 
 
 def promise_of(run: Run) -> Promise:
@@ -51,8 +53,33 @@ def promise_of(run: Run) -> Promise:
         _whole(told.get("started_utc_ns")),
         _whole(told.get("ended_utc_ns")),
         {name: count for name in OF_A_RUN if (count := _whole(counts.get(name)))},
-        _files(told.get("files")),
+        (*_files(told.get("files")), *(one for one in _files(told.get("server_captures")) if _is_servers(one.name))),
+        _not_made(run.id, told.get("server_captures")),
     )
+
+
+def with_own(promise: Promise, traces: Iterable[TraceRow]) -> Promise:
+    """With what the server captured itself of this run, whatever the probe heard of it. ``traces``: received of its probe."""
+    known = {file.name for file in promise.files}
+    own = [row for row in traces if row.run == promise.id and _is_servers(row.name)]
+    files = [PromisedFile(row.name, row.bytes, row.sha256) for row in own if row.name not in known]
+    made = {row.name for row in own}
+    not_made = {name: why for name, why in promise.not_made.items() if name not in made}
+    return replace(promise, files=(*promise.files, *files), not_made=not_made)
+
+
+def _is_servers(name: str) -> bool:
+    return name.startswith(SERVER_CAPTURES)
+
+
+def _not_made(run: str, told: object) -> dict[str, str]:
+    found = {}
+    for entry in told if isinstance(told, list) else []:
+        if isinstance(entry, dict) and entry.get("name") is None and isinstance(why := entry.get("why"), str):
+            session = entry.get("session")
+            name = server_capture(run, session) if isinstance(session, str) else f"{SERVER_CAPTURES}{run}"
+            found[name if is_name(name) else f"{SERVER_CAPTURES}{run}"] = " ".join(why.split())[:300]
+    return found
 
 
 def _files(told: object) -> tuple[PromisedFile, ...]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Literal
 
+from tandem.schema.trace import SERVER_CAPTURES
 from tandem_server.ledger.promises import Promise, PromisedFile
 from tandem_server.ledger.report import SpoolReport
 from tandem_server.registry import CompleteRun, Lone, TablesOf, TraceRow, Unfinished
@@ -16,11 +17,12 @@ RunState = Literal["complete", "expired", "under_way", "waiting", "missing"]
 ``waiting``: what is not here is known to be at the probe still; ``missing``: something is gone, or nobody knows where it is."""
 
 Why = Literal[
-    "not_sent", "not_heard", "refused", "unexplained", "not_received", "on_the_way", "other_hash", "no_manifest", "cut_off"
+    "not_sent", "not_heard", "refused", "unexplained", "not_received", "on_the_way", "other_hash", "no_manifest", "cut_off", "gone"
 ]  # fmt: skip
 _LATER: frozenset[Why] = frozenset({"not_sent", "not_heard", "not_received", "on_the_way", "no_manifest"})
 """What may still come."""
 
+NOT_MADE = "not made: "
 _GRACE_NS = 600 * 10**9
 """After its session's end a run still closes captures and waits for its pair's others before its manifest is sent."""
 
@@ -38,8 +40,9 @@ class Lack:
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """One run. ``records``: by measurement promised and arrived; ``files``: by name ``received``, or why not; ``status`` as the probe
-    told it. ``analysed``: how many captures have tables; ``analysis_failed``: by name why others have none. Times in UTC ns."""
+    """One run. ``records``: by measurement promised and arrived; ``files``: by name ``received``, or why not, and captures that the server
+    was asked for and did not make (``NOT_MADE``), which nobody promised; ``status`` as the probe told it. ``analysed``: how many captures
+    have tables; ``analysis_failed``: by name why others have none. Times in UTC ns."""
 
     id: str
     probe: str
@@ -65,7 +68,12 @@ class RunRow:
         """Records promised and arrived, files promised and received."""
         received = sum(state == "received" for state in self.files.values())
         promised, arrived = (sum(pair[n] for pair in self.records.values()) for n in (0, 1))
-        return promised, arrived, len(self.files), received
+        return promised, arrived, len(self.files) - len(self.not_made), received
+
+    @property
+    def not_made(self) -> dict[str, str]:
+        """By name why the server has no capture of its own."""
+        return {name: told.removeprefix(NOT_MADE) for name, told in self.files.items() if told.startswith(NOT_MADE)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +107,8 @@ def judge(
         lack = _file(file, known)
         files[file.name] = "received" if lack is None else lack.why
         lacks += [] if lack is None else [lack]
+    if with_files:
+        files |= {name: NOT_MADE + why for name, why in promise.not_made.items()}
     state: RunState = "expired" if expired else "complete"
     if lacks:
         state = "waiting" if all(lack.why in _LATER for lack in lacks) else "missing"
@@ -151,7 +161,7 @@ def counted_row(run: CompleteRun, oldest_utc_ns: int | None) -> RunRow:
         run.received_utc_ns,
         run.ended_utc_ns,
         {name: (count, count) for name, count in run.records.items()},
-        dict.fromkeys(run.files, "received"),
+        dict(run.files),
     )
 
 
@@ -194,6 +204,8 @@ def _file(file: PromisedFile, known: Known) -> Lack | None:
     if going is not None:
         part = f"{going.checked_bytes} of {going.stream_bytes} bytes of it are here"
         return Lack("file", file.name, 1, "on_the_way", f"{part}, last {_time(going.touched_utc_ns)}")
+    if file.name.startswith(SERVER_CAPTURES):
+        return Lack("file", file.name, 1, "gone", "this server made it, and has it no more")
     size = "" if file.bytes is None else f" ({file.bytes} bytes)"
     return Lack("file", file.name, 1, "not_received", f"not received{size}")
 

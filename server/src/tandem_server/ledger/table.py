@@ -60,6 +60,8 @@ def _run(row: RunRow) -> Iterator[str]:
         seen.setdefault((lack.why, lack.detail), []).append(name)
     for file, failure in row.analysis_failed.items():
         yield from _wrapped(f"not analysed: {file}: {failure}", "    ")
+    for name, why_not in row.not_made.items():
+        yield from _wrapped(f"no capture at the server: {name}: {why_not}", "    ")
     for (why, detail), names in seen.items():
         yield from _wrapped(f"{why.replace('_', ' ')}: {', '.join(names)}: {detail}", "    ")
 

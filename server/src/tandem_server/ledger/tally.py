@@ -12,7 +12,7 @@ from typing import Any
 
 from tandem.schema.line_protocol import tag_fault
 from tandem_server.ledger.one_run import known_of, span_of
-from tandem_server.ledger.promises import Promise, promise_of
+from tandem_server.ledger.promises import Promise, promise_of, with_own
 from tandem_server.ledger.records import RecordCounts
 from tandem_server.ledger.runs import Known, RunRow, counted_row, judge, judge_lone
 from tandem_server.ledger.spools import Spools
@@ -72,7 +72,8 @@ class Tally:
             elif known := self._registry.counted.complete_runs(one.probe, one.run):
                 found.append((one, counted_row(known[0], oldest), _campaign(run.manifest)))
             else:
-                fresh.append((one, run, promise_of(run)))
+                own = self._registry.traces.of_run(run.probe, run.id)
+                fresh.append((one, run, with_own(promise_of(run), own)))
         arrived, complete = self._arrived([promise for _, _, promise in fresh], now), []
         for one, run, promise in fresh:
             of_run = arrived.get((promise.probe, promise.id), {})
@@ -82,7 +83,7 @@ class Tally:
                 complete.append(row)
         self._registry.ledger_runs.keep([self._row(one, row, campaign, now) for one, row, campaign in found])
         self._registry.counted.keep_runs(
-            [(r.id, {n: a for n, (_, a) in r.records.items()}, list(r.files), r.ended_utc_ns) for r in complete]
+            [(r.id, {n: a for n, (_, a) in r.records.items()}, r.files, r.ended_utc_ns) for r in complete]
         )
 
     def _lone(self, one: DueRun, now: int) -> list[RunRow]:

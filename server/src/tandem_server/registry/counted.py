@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from tandem_server.registry.probes import Opening
 
+RECEIVED = "received"
 SCHEMA = """
 CREATE TABLE complete_runs (
     run TEXT PRIMARY KEY REFERENCES runs(id),
@@ -27,14 +28,14 @@ CREATE TABLE counted_numbers (
     PRIMARY KEY (probe, spool)
 ) STRICT;
 """
-"""``records``: how many of each measurement, ``files``: their names, both JSON.
+"""``records``: how many of each measurement, ``files``: their names, both JSON; where not all were received, by name why not.
 ``from_utc_ns``: no record of a number above ``through`` is older. ``missing``: ranges,
 both ends included, JSON."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompleteRun:
-    """A run that was found complete: its row in the ledger, without the manifest."""
+    """A run that was found complete: its row in the ledger, without the manifest. ``files``: by name ``received``, or why there is none."""
 
     id: str
     probe: str
@@ -42,7 +43,7 @@ class CompleteRun:
     received_utc_ns: int
     status: str
     records: dict[str, int]
-    files: tuple[str, ...]
+    files: dict[str, str]
     ended_utc_ns: int | None
 
 
@@ -78,19 +79,19 @@ class Counted:
                 (probe,) if run is None else (probe, run),
             ).fetchall()
         return [
-            CompleteRun(run, of, kind, received, status, json.loads(records), tuple(json.loads(files)), ended)
+            CompleteRun(run, of, kind, received, status, json.loads(records), _by_name(json.loads(files)), ended)
             for run, of, kind, received, status, records, files, ended in rows
         ]
 
-    def keep_runs(self, runs: Sequence[tuple[str, Mapping[str, int], Sequence[str], int | None]]) -> None:
-        """Write down as complete: id, records by measurement, files, end in UTC ns."""
+    def keep_runs(self, runs: Sequence[tuple[str, Mapping[str, int], Mapping[str, str], int | None]]) -> None:
+        """Write down as complete: id, records by measurement, files as ``CompleteRun`` has them, end in UTC ns."""
         with self._write() as connection:
             connection.executemany(
                 # Not OR REPLACE: within the triggers that it fires it would hold too.
                 "INSERT INTO complete_runs VALUES (?, ?, ?, ?) ON CONFLICT (run) DO UPDATE SET records = excluded.records,"
                 " files = excluded.files, ended_utc_ns = excluded.ended_utc_ns",
                 [
-                    (run, json.dumps(dict(records)), json.dumps(list(files)), ended)
+                    (run, json.dumps(dict(records)), json.dumps(_shortest(files)), ended)
                     for run, records, files, ended in runs
                 ],
             )
@@ -125,3 +126,11 @@ class Counted:
                 "DELETE FROM complete_runs WHERE ?1 IS NULL OR run IN (SELECT id FROM runs WHERE probe = ?1)", (probe,)
             )
             connection.execute("DELETE FROM counted_numbers WHERE ?1 IS NULL OR probe = ?1", (probe,))
+
+
+def _shortest(files: Mapping[str, str]) -> list[str] | dict[str, str]:
+    return list(files) if set(files.values()) <= {RECEIVED} else dict(files)
+
+
+def _by_name(told: list[str] | dict[str, str]) -> dict[str, str]:
+    return told if isinstance(told, dict) else dict.fromkeys(told, RECEIVED)

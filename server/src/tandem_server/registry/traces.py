@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from dataclasses import dataclass
 
-from tandem.schema.trace import Encoding, Receipt
+from tandem.schema.trace import SERVER_CAPTURES, Encoding, Receipt
 from tandem_server.registry.probes import Opening
 
 SCHEMA = """
@@ -76,10 +76,23 @@ class Traces:
         return [TraceRow(*row) for row in rows]
 
     def sums(self) -> dict[str, tuple[int, int, int]]:
-        """By probe, how many it has sent, their bytes, and their bytes as they are stored: of the registry's running sums."""
+        """By probe, how many there are, their bytes, and their bytes as they are stored: of the registry's running sums."""
         with self._read() as connection:
             rows = connection.execute("SELECT probe, received, bytes, stored_bytes FROM trace_sums").fetchall()
         return {probe: (received, size, stored) for probe, received, size, stored in rows}
+
+    def add(self, row: TraceRow) -> None:
+        """Write down one that the server made itself. sqlite3.Error: also when it is there, or its probe is not."""
+        with self._write() as connection:
+            insert(connection, row)
+
+    def server_bytes(self) -> int:
+        """What the captures take that the server made itself, of all probes."""
+        with self._read() as connection:
+            (total,) = connection.execute(
+                "SELECT coalesce(sum(stored_bytes), 0) FROM traces WHERE name GLOB ?", (f"{SERVER_CAPTURES}*",)
+            ).fetchone()
+        return int(total)
 
     def named(self, probe: str, name: str) -> TraceRow | None:
         """The trace received from ``probe`` under ``name``."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from tandem_server.analysis.tables.facts import Facts
 from tandem_server.analysis.tables.results import Results
-from tandem_server.analysis.tables.view import Cell, Table
+from tandem_server.analysis.tables.view import Cell, Table, named
 
 _RUN = (
     "run", "campaign", "step", "arm", "number", "pair", "experiment", "kind", "path", "started_utc_ns", "duration_s",
@@ -19,7 +19,9 @@ _RUN = (
 def files(results: Results, more: Sequence[Table] = ()) -> dict[str, str]:
     """Content by name of file; ``more``: further tables that have rows. Names of columns end in their units, as everywhere;
     numbers with a point, an absent value empty."""
-    made = {"runs.csv": _text(_RUN, (_run(run) for run in results.runs))}
+    more_of_runs = tuple(dict.fromkeys(key for run in results.runs for key in _of_pool(run)))
+    rows = ((*_run(run), *(_of_pool(run).get(key) for key in more_of_runs)) for run in results.runs)
+    made = {"runs.csv": _text((*_RUN, *more_of_runs), rows)}
     for table in (*results.flat, *(one for one in more if one.rows)):
         made[f"{safe(table.name)}.csv"] = _text([column.key for column in table.columns], table.rows)
         made[f"{safe(table.name)}-values.csv"] = _text(table.value_columns, table.values)
@@ -31,6 +33,11 @@ def _run(run: Facts) -> tuple[Cell, ...]:
         run.id, run.campaign, run.step, run.arm, run.number, run.pair, run.experiment, run.kind, run.path, run.started_utc_ns,
         run.duration_s, run.usage, run.failure,
     )  # fmt: skip
+
+
+def _of_pool(run: Facts) -> dict[str, Cell]:
+    """Whose run it is, the operator of its path, and its part."""
+    return {"probe": run.probe, "operator": named(run, run.path), **run.part} if run.probe else {}
 
 
 def safe(name: str) -> str:

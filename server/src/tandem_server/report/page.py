@@ -14,6 +14,7 @@ from tandem_server.analysis import drops
 from tandem_server.analysis.evaluate import Evaluation
 from tandem_server.analysis.mobility_table import PAPER, run_rtt_ms, table
 from tandem_server.analysis.papers.material import classes_of
+from tandem_server.analysis.pool import Pool
 from tandem_server.analysis.radio.shapes import Joined
 from tandem_server.analysis.reading import text, whole
 from tandem_server.analysis.run_classes import RunClasses
@@ -60,8 +61,12 @@ def render(
     joined: Joined | None = None,
     classes: RunClasses | None = None,
     arms: Sequence[Compared] = (),
+    pool: Pool | None = None,
 ) -> str:
-    """The whole page. ``drawn``: the papers' figures where they are drawn already; ``joined``: where captures were analysed."""
+    """The whole page. ``drawn``: the papers' figures where they are drawn already; ``joined``: where captures were analysed. ``pool``: of
+    several kits, of which ``e`` is the one whose time lines are shown."""
+    kits = [e] if pool is None else [kit.evaluation for kit in pool.kits]
+    results = e.results if pool is None else pool.results
     operators = list(dict.fromkeys([*e.campaign.operators.values(), *(s.operator for s in e.recorded.radio.values())]))
     css_of = {operator: f"op{min(i, COLOURS - 1)}" for i, operator in enumerate(operators)}
     truth = e.campaign.truth
@@ -69,13 +74,17 @@ def render(
     found = [ev.change_db for ev in e.events("signal_drop") if ev.change_db is not None]
     context: dict[str, Any] = {
         "e": e,
-        "results": e.results,
-        "experiments": shown(e.results),
-        "substituted": substituted(e.results),
+        "pool": pool if pool is not None and pool.several else None,
+        "missing": e.missing if pool is None else pool.missing,
+        "remarks": [line for kit in kits for line in kit.campaign.remarks] + ([] if pool is None else pool.marks),
+        "results": results,
+        "experiments": shown(results),
+        "substituted": substituted(results),
         "scenario": text(e.campaign.campaign, "scenario"),
         "seed": whole(e.campaign.campaign, "seed"),
         "truth": truth,
         "operators": operators,
+        "named": operators if pool is None else pool.material.named(),
         "css_of": css_of,
         "tiles": tiles(e),
         "strips": strips(e, css_of),
@@ -85,7 +94,7 @@ def render(
         "around": around_plots.plots(e),
         "pairs": run_bars.pairs(e, css_of),
         "pairings": run_bars.PAIRINGS,
-        "table": table(e.runs),
+        "table": table([run for kit in kits for run in kit.runs]),
         "paper": PAPER,
         "run_rtt_ms": run_rtt_ms,
         "truth_drops": len(played),

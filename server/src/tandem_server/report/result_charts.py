@@ -86,7 +86,8 @@ def _plays(runs: Sequence[Facts]) -> list[Chart | None]:
             (name, [(t, level / 1000) for t, r in thin if (level := number(r, "buffer_level_ms")) is not None])
         )
         rates.append((name, [(t, rate / 1e6) for t, r in thin if (rate := number(r, "bitrate_bit_per_s")) is not None]))
-    note = "The first play of each kind, length of segment and rule."
+    whose = ", ".join(dict.fromkeys(run.probe for run in first.values() if run.probe))
+    note = f"The first play of each kind, length of segment and rule{f': of {whose}' if whose else ''}."
     return [
         lines("Buffer over time", "seconds since the manifest was asked for", "s of video", levels, note=note),
         lines("Bitrate chosen", "seconds since the manifest was asked for", "Mbit/s", rates),

@@ -15,6 +15,7 @@ from tandem.mptcp.steering import POLICIES
 from tandem.schema import zones
 from tandem.schema.campaign import Campaign, CampaignError, Draw, Step
 from tandem.schema.campaign_sequence import arms
+from tandem.schema.manifest import CAPTURE_ENDS
 
 OURS = tuple(p.name for p in COMMON if p.name != "control_timeout_s")
 """The collector's to give."""
@@ -23,6 +24,9 @@ PAIRED = "download"
 """Asked for as pairs: MPTCP over all paths and TCP on each."""
 STEERING = "steering"
 """A parameter of every experiment: how its paths are steered (``tandem.mptcp.steering``)."""
+CAPTURE = "capture"
+"""A parameter of every experiment: at which ends its packets are captured (``tandem.schema.manifest.CAPTURE_ENDS``)."""
+OF_EVERY = (STEERING, CAPTURE)
 PAIR_CHOICES = ("sequential", "simultaneous", "single")
 
 
@@ -71,7 +75,7 @@ def _parameters(campaign: Campaign, step: Step, declared: Sequence[Parameter]) -
         tuple(k.name for k in TABLES["runs"] if k.name in ("pause_s", "primary")) if step.experiment == PAIRED else ()
     )
     known = [p.name for p in own]
-    paired = ("pairing", *wish, STEERING) if step.experiment == PAIRED else (STEERING,)
+    paired = ("pairing", *wish, *OF_EVERY) if step.experiment == PAIRED else OF_EVERY
     for arm in arms(campaign, step):
         given = dict(arm.parameters)
         for name in given:
@@ -79,6 +83,8 @@ def _parameters(campaign: Campaign, step: Step, declared: Sequence[Parameter]) -
                 hint = f"known are {', '.join(dict.fromkeys((*known, *paired)))}"
                 raise _wrong(campaign, step, name, f"{step.experiment} has no parameter {name!r}", hint)
         _steering(campaign, step, given)
+        if (ends := given.get(CAPTURE, "probe")) not in CAPTURE_ENDS:
+            raise _wrong(campaign, step, CAPTURE, f"capture: {ends!r}", f"one of {', '.join(CAPTURE_ENDS)}")
         if step.experiment == PAIRED:
             _pair(campaign, step, given)
         plain = {n: v for n, v in given.items() if n not in paired}

@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
-from tandem.app.campaign.check import PAIRED, STEERING
+from tandem.app.campaign.check import OF_EVERY, PAIRED
 from tandem.app.campaign.requires import CONTROLLER, Substitutes
 from tandem.schema.campaign import CampaignError, Step
 from tandem.schema.campaign_sequence import Item
@@ -57,15 +57,14 @@ def request_of(
             given[name] = value
     wish = _WISH if step.experiment == PAIRED else ()
     request: dict[str, Any] = {name: value for name, value in given.items() if name in wish}
-    own = {name: value for name, value in given.items() if name not in (*wish, STEERING)}
+    own = {name: value for name, value in given.items() if name not in (*wish, *OF_EVERY)}
     if own:
         request["parameters"] = own
     request["paths"] = list(paths.values())
     shape = {paths[role]: made for role, wanted in item.shape.items() if (made := shaped(wanted))}
     if shape:
         request["shape"] = shape
-    if STEERING in given:
-        request[STEERING] = given[STEERING]
+    request |= {name: given[name] for name in OF_EVERY if name in given}
     if sysctl:
         request["sysctl"] = dict(sysctl)
     return {**request, "seed": item.seed}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import tzinfo
@@ -74,6 +75,7 @@ def run_told(
         "substituted": instead,
         "timezone": str(local),
         "utc_offset_s": zones.offset_s(utc_s, local),
+        "sha256": hashlib.sha256(begun.text.encode()).hexdigest(),
         **({} if begun.origin is None else {"push": begun.origin.push}),
     }
 

@@ -28,6 +28,7 @@ EVENTS: dict[str, Meaning] = {
     "position_lost": Meaning("position lost", "fair"),
     "capture_budget": Meaning("capture budget", "fair"),
     "capture_salvaged": Meaning("capture salvaged", "notice"),
+    "capture_missing": Meaning("no capture at the server", "fair"),
     "spool_dropped": Meaning("records dropped", "poor"),
     "record_rejected": Meaning("records refused", "poor"),
     "trace_received": Meaning("trace received", "good"),

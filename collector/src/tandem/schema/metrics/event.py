@@ -10,7 +10,7 @@ EVENT_KINDS = (
     "sim_mismatch", "position_fix", "position_lost", "capture_budget", "spool_dropped", "record_rejected",
     "trace_received", "trace_damaged", "trace_missing", "trace_refused",
     "clock_step", "collector_start", "collector_stop",
-    "undervoltage", "throttled", "disk_low", "plan_over", "card_worn", "capture_salvaged", "steering",
+    "undervoltage", "throttled", "disk_low", "plan_over", "card_worn", "capture_salvaged", "capture_missing", "steering",
 )  # fmt: skip
 
 EVENT = Measurement(

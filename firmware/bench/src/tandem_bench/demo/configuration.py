@@ -38,6 +38,9 @@ database = "tandem"
 
 [registry]
 file = "registry.sqlite"
+
+[capture]
+allowed = true
 """
 
 

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -101,8 +102,8 @@ class Rehearsal:
         """``python -m program args``: the same interpreter, whatever PATH says."""
         return [sys.executable, "-m", program, *args]
 
-    def _server(self, *args: str) -> list[str]:
-        return self.rig.command("server", confined(self._tool("tandem_server", *args), self.owner))
+    def _server(self, *args: str, capabilities: Sequence[str] = ()) -> list[str]:
+        return self.rig.command("server", confined(self._tool("tandem_server", *args), self.owner, capabilities))
 
     def _once(self, name: str, argv: list[str]) -> None:
         """Run a program to its end; ProgramError with its last line when it fails."""
@@ -128,7 +129,8 @@ class Rehearsal:
         token = self.folder.probe / "token"
         self._once("tandem-server probe add", self._server("probe", "add", PROBE, *config, "--token-file", str(token)))
         self.programs.start("gateway", self._server("serve", "gateway", *config), READY_S)
-        self.programs.start("endpoint", self._server("serve", "endpoint", *config), READY_S)
+        endpoint = self._server("serve", "endpoint", *config, capabilities=self.owner.endpoint)
+        self.programs.start("endpoint", endpoint, READY_S)
         # The probe is given the CA's certificate as an operator would copy it.
         self._write(self.folder.probe / "ca.pem", (tls / "ca.pem").read_text())
 

@@ -130,7 +130,9 @@ class Example(Rehearsal):
     def _before_report(self) -> None:
         print("analysing the captures …", flush=True)
         out = self.folder.root / "traces"
-        argv = ("analyse", str(self.folder.probe.parent), "--out", str(out), "--workers", "1")
+        # What the server captured itself, of runs that asked for both ends'; the probe's, which it may have too, are the probe's here.
+        its_own = map(str, sorted(self.folder.server.glob("traces/*/captures/server")))
+        argv = ("analyse", str(self.folder.probe.parent), *its_own, "--out", str(out), "--workers", "1")
         with (self.folder.logs / "analyse.log").open("w") as log:
             try:
                 done = subprocess.run(

@@ -1,4 +1,4 @@
-"""What each program of the rehearsal may do: the collector NET_ADMIN and NET_RAW, everything else nothing.
+"""What each program of the rehearsal may do: the collector NET_ADMIN and NET_RAW, the endpoint NET_RAW, everything else nothing.
 
 The rehearsal itself is root, since namespaces need it. Its programs are not: they run as the user who called sudo, or, where
 root called, as root stripped of every capability (a checkout below /root cannot be read by anybody else).
@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 COLLECTOR = ("net_admin", "net_raw")
+_ENDPOINT = ("net_raw",)
+_AS_ROOT = ("setgid", "setuid")
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,11 @@ class Owner:
     def of_caller(cls) -> Owner:
         """Who called: sudo's caller, else the user of this process."""
         return cls(int(os.environ.get("SUDO_UID", os.getuid())), int(os.environ.get("SUDO_GID", os.getgid())))
+
+    @property
+    def endpoint(self) -> tuple[str, ...]:
+        """What the endpoint's captures take; as root tcpdump sets its user and groups anew, also to stay what it is."""
+        return _ENDPOINT + (_AS_ROOT if self.uid == 0 else ())
 
     def give(self, path: Path) -> None:
         """Make the owner own ``path`` (file or folder, not what is in it)."""

@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tandem_server.analysis.clock import Clock
-from tandem_server.analysis.folder import Capture, capture_name
+from tandem_server.analysis.folder import TRACES, Capture, capture_name
 from tandem_server.analysis.papers.capture_bins import TO_OPENER, bins_of_capture
 from tandem_server.analysis.papers.joined_captures import queues
 from tandem_server.analysis.papers.material import Bins
 from tandem_server.analysis.papers.shared_captures import Seen, joined
 from tandem_server.analysis.traces import manifest
 
-FOLDER = "traces"
+FOLDER = TRACES
 COLUMNS = (
     *("connection", "subflow", "direction", "bin_start_utc_ns", "goodput_bytes"),
     *("in_flight_mean_bytes", "reorder_queue_max_bytes"),

@@ -21,7 +21,7 @@ from tandem_server.analysis.papers.recovery import Recovery, recovery
 from tandem_server.analysis.reading import mapping, text, whole
 from tandem_server.analysis.recorded import RadioSeries, Recorded, SubflowSeries
 from tandem_server.analysis.round_trips import PathTrips
-from tandem_server.analysis.run_classes import RunClasses, run_classes
+from tandem_server.analysis.run_classes import RunClasses, Times, run_classes
 from tandem_server.analysis.runs import run_paths
 from tandem_server.analysis.tables.facts import Facts
 
@@ -52,7 +52,8 @@ class Bins:
 
 @dataclass(slots=True)
 class Material:
-    """``bins`` is empty where no captures were analysed."""
+    """Of one kit, or of several pooled: then times are each kit's own, and what joins by time (events, spans, series, runs) asks ``each``
+    kit. ``bins`` is empty where no captures were analysed."""
 
     operators: dict[str, str] = field(default_factory=dict)
     downloads: list[Download] = field(default_factory=list)
@@ -76,17 +77,19 @@ class Material:
     """By path, asked all the time."""
     roles: dict[str, str] = field(default_factory=dict)
     """By role the path, of all campaigns' runs."""
+    probe: str = ""
+    """Whose it is; "" of several."""
+    kits: tuple[Material, ...] = ()
+    """Of a pool; none of one kit."""
 
-    def place(self, path: str, roles: Mapping[str, str] | None = None) -> str:
-        """What a path is in a paper's words, by its role (of one run's ``roles``, else of any campaign's); else its operator."""
-        words = {"wifi": "Wi-Fi", "cellular": "cellular"}
-        known = self.roles if roles is None else roles
-        named = (words[role] for role, one in known.items() if one == path and role in words)
-        return next(named, self.operator(path))
+    @property
+    def each(self) -> tuple[Material, ...]:
+        """Every kit by itself."""
+        return self.kits or (self,)
 
-    def operator(self, path: str) -> str:
-        """The name under which a path goes in every figure."""
-        return self.operators.get(path, path)
+    def place(self, path: str) -> str:
+        """What a path of one kit is in a paper's words, by its role in any campaign; else its operator."""
+        return place(path, self.roles, self.operators)
 
     def of_run(self, run: str, end: str) -> list[SubflowSeries]:
         """The subflows of one run at one end, ``probe`` or ``server``, in order of path."""
@@ -123,6 +126,25 @@ class Material:
         return list(dict.fromkeys([*self.operators.values(), *(s.operator for s in self.radio.values())]))
 
 
+def place(path: str, roles: Mapping[str, str], operators: Mapping[str, str]) -> str:
+    """What a path is in a paper's words, by its role; else its operator."""
+    words = {"wifi": "Wi-Fi", "cellular": "cellular"}
+    named = (words[role] for role, one in roles.items() if one == path and role in words)
+    return next(named, operators.get(path, path))
+
+
+def pooled(kits: Sequence[Material], classes: RunClasses) -> Material:
+    """Several kits' as one, in their order, or one as a part of such. Runs have ids of their own; paths go as ``KIT/PATH``."""
+    joint: dict[str, Any] = {}
+    for name in ("downloads", "plays", "loads", "bandwidth", "delay", "surveys", "events", "spans", "bins"):
+        joint[name] = [one for kit in kits for one in getattr(kit, name)]
+    for name in ("flows", "connections", "packets"):
+        joint[name] = {run: one for kit in kits for run, one in getattr(kit, name).items()}
+    for name in ("operators", "radio"):
+        joint[name] = {f"{kit.probe}/{path}": one for kit in kits for path, one in getattr(kit, name).items()}
+    return Material(classes=classes, kits=tuple(kits), **joint)
+
+
 def material(
     e: Evaluation,
     bins: list[Bins] | None = None,
@@ -141,10 +163,11 @@ def material(
         bins=list(bins or []),
         packets=packets or {},
         classes=classes or classes_of(e),
+        probe=e.campaign.probe,
         round_trips=e.recorded.round_trips,
     )
     for run in e.results.runs:
-        of = setting(e, run, manifests[run.id])
+        of = replace(setting(e, run, manifests[run.id]), operators=e.campaign.operators)
         made.roles |= of.roles
         if run.experiment == "download" and (one := measured.download(of, run)) is not None:
             made.downloads.append(_with_series(one, made.of_run(one.of.run, "server")))
@@ -250,20 +273,24 @@ def _spans(e: Evaluation, manifests: Mapping[str, Mapping[str, Any]]) -> Iterato
             yield Span(start, end, "moving" if moving else "static")
 
 
-def classes_of(e: Evaluation, given: tuple[Fit, str] | None = None) -> RunClasses:
+def classes_of(e: Evaluation, given: tuple[Fit | None, str] | None = None) -> RunClasses:
     """By the frequency of events. ``given``: a fit, and what it was made of."""
+    return run_classes(times_of(e), given)
+
+
+def times_of(e: Evaluation) -> Times:
+    """What the classes are fitted on and judged by."""
     polled = [float(t) for series in e.recorded.radio.values() for t in (series.t_s[0], series.t_s[-1])]
     runs = _runs(e, {str(m["id"]): m for m in e.campaign.manifests})
     labelled = _joined([_span_of(run) for run in runs.values() if run[2] is not None], FIVE_MINUTES_S)
     phases = e.campaign.truth.phases if e.campaign.truth is not None else []
     played = [(p.start_s, p.end_s, named) for p in phases if (named := class_of("", p.activity)) is not None]
-    return run_classes(
+    return Times(
         [event.t_s for event in _events(e)],
         (min(polled), max(polled)) if polled else None,
         [(s.start_s, s.end_s, s.mobility) for s in labelled],
         played,
         runs,
-        given,
     )
 
 

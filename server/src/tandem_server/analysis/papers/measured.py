@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from tandem_server.analysis.reading import mapping, mappings, number, text, whole
+from tandem_server.analysis.sender_shares import KEY
 from tandem_server.analysis.tables.facts import Facts
 from tandem_server.analysis.tables.video import rule, segment_s
 
@@ -14,7 +16,7 @@ from tandem_server.analysis.tables.video import rule, segment_s
 @dataclass(frozen=True, slots=True)
 class Setting:
     """Under what a run was made. ``shape``: by path what its link was shaped to; ``roles``: by role the path; ``mobility``: one of
-    ``mobility_class.CLASSES``; times in s since the campaign's start. ``controlled``: labelled by hand."""
+    ``mobility_class.CLASSES``; times in s since the campaign's start. ``operators``: by path, of the kit that made it."""
 
     run: str
     campaign: str
@@ -26,6 +28,11 @@ class Setting:
     mobility: str | None
     start_s: float | None
     end_s: float | None
+    operators: Mapping[str, str] = field(default_factory=dict)
+
+    def operator(self, path: str) -> str:
+        """The name under which a path goes in every figure."""
+        return self.operators.get(path, path)
 
     def in_order(self) -> tuple[str, str] | None:
         """Path 1 and path 2: by the roles of these names, else the first two by name; None of one path."""
@@ -53,8 +60,9 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """A ``download``. By path: ``shares`` of the received bytes, ``rtt_ms`` medians, ``rtt_min_ms`` (the sender's), ``handshake_ms``,
-    ``loss`` (bytes sent again over all sent, 0 to 1). None and absent paths: not known."""
+    """A ``download``. By path: ``shares`` of the bytes (``shares_side``: of those that the sender sent, by the server's capture, else of
+    those received), ``rtt_ms`` medians, ``rtt_min_ms`` (the sender's), ``handshake_ms``, ``loss`` (bytes sent again over all sent, 0 to 1).
+    None and absent paths: not known."""
 
     of: Setting
     pair: str
@@ -72,6 +80,7 @@ class Download:
     rtt_min_ms: Mapping[str, float]
     handshake_ms: Mapping[str, float]
     loss: Mapping[str, float]
+    shares_side: Literal["sender", "receiver"] = "receiver"
 
     def rtt(self) -> float | None:
         """One for the run: its paths' medians, weighted by what each carried."""
@@ -155,6 +164,7 @@ def download(of: Setting, run: Facts) -> Download | None:
     if not run.result:
         return None
     flows = mappings(run.result, "subflows")
+    sent = _numbers(mapping(run.result, KEY))
     sender = [s for c in mappings(mapping(run.result, "sender"), "connections") for s in mappings(c, "subflows")]
     return Download(
         of,
@@ -168,12 +178,20 @@ def download(of: Setting, run: Facts) -> Download | None:
         number(run.result, "goodput_bit_per_s"),
         number(run.result, "duration_s"),
         number(run.result, "connect_ms"),
-        _summed(flows, "share"),
+        sent or _summed(flows, "share"),
         _first(flows, "rtt_ms_median"),
         _first(sender, "rtt_ms_min"),
         _first(flows, "handshake_rtt_ms"),
         _loss(flows),
+        "sender" if sent else "receiver",
     )
+
+
+def shares_from(downloads: Iterable[Download]) -> str:
+    """Whose the shares are, for a figure's note."""
+    of = Counter(d.shares_side for d in downloads if d.shares)
+    told = ((of["sender"], "the server’s captures (sent)"), (of["receiver"], "the probe’s counters (received)"))
+    return "Shares: " + ", ".join(f"{whose}, downloads: {n}" for n, whose in told if n) + "."
 
 
 def play(of: Setting, run: Facts) -> Play | None:

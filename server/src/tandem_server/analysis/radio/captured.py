@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tandem_server.analysis.evaluate import Evaluation
-from tandem_server.analysis.folder import Capture
+from tandem_server.analysis.folder import Capture, probe_of
 from tandem_server.analysis.papers.folder_bins import FOLDER
 from tandem_server.analysis.radio.effects import RULE, joined
 from tandem_server.analysis.radio.matched import CONNECTIONS, SUBFLOWS, TOTALS, Matched, matched
@@ -35,13 +35,18 @@ class Packets:
 def of_campaign(e: Evaluation, rule: Rule = RULE) -> Packets | None:
     """None where no captures were analysed. ImportError: pyarrow or the native pass is lacking; ManifestError."""
     place = e.campaign.folder / FOLDER
+    campaign = e.campaign
     parts = manifest.read(place)
     if not parts:
         return None
-    width, campaign = next(iter(parts.values())).bin_ns, e.campaign
+    width, own = next(iter(parts.values())).bin_ns, {None, campaign.probe}
+    parts = {name: part for name, part in parts.items() if any(probe_of(one.file) in own for one in part.files)}
+    if not parts:
+        return None
     found, binned = read(place, sorted(parts), width, campaign.manifests, campaign.captures, e.clock.start_utc_ns)
     made = joined(radio_of(e), found.flows, binned, rule)
     made.account |= found.account
+    made.rows = {**made.rows, "probe": [campaign.probe] * len(made)}
     return Packets(made, _series(e, found.flows, binned))
 
 

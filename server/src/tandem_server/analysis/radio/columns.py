@@ -12,6 +12,7 @@ from tandem_server.analysis.radio.shapes import Joined
 
 TABLE = "radio_packets"
 COLUMNS = (
+    ("probe", "str", "", "whose event and run it is"),
     ("t_s", "float", "s", "of the event, since the campaign’s start"),
     ("path", "str", "", "whose modem had it"),
     ("kind", "str", "", "signal_drop or handover"),

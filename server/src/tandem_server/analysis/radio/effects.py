@@ -118,6 +118,7 @@ def _rows(
     distance = stands.other_ns[event]
     shares = [mine / np.where(every > 0, every, np.nan) for mine, every in zip(own, whole, strict=True)]
     return {
+        "probe": [None] * len(flow),  # who asks knows it
         "t_s": t_ns / SECOND,
         "path": _of(radio.path, event),
         "kind": _of(radio.kind, event),

@@ -17,7 +17,8 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from tandem_server.analysis.folder import Capture, capture_name
+from tandem.schema.trace import SERVER_CAPTURES
+from tandem_server.analysis.folder import Capture, capture_name, probe_of
 from tandem_server.analysis.papers.shared_captures import token_of
 from tandem_server.analysis.radio.shapes import Flows, Whole
 from tandem_server.analysis.reading import flag, mapping, mappings, text, whole
@@ -103,11 +104,16 @@ def _captures(
         for entry in mappings(dict(manifest), "files"):
             if (name := text(entry, "name")) is not None:
                 runs.setdefault(capture_name(name), set()).add(str(manifest["id"]))
+    probes = {text(manifest, "probe") for manifest in manifests}
     known: dict[int, str | None] = {}
     runs_of: dict[int, set[str]] = {}
     seen: set[str] = set()
     for number in sorted(range(len(files)), key=lambda n: files[n]):
         name = capture_name(files[number])
+        if probe_of(files[number]) not in (None, *probes):
+            continue
+        if f"/{SERVER_CAPTURES}" in files[number]:
+            continue  # the same packets at the other end, by another clock
         if name not in listed or name not in runs:
             account["captures_of_no_run"] += 1
         elif name in seen:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,10 @@ _LONGEST_LABEL = 120
 class Facts:
     """``campaign``, ``step`` and ``arm`` are "" for a run that was of none; ``arm``: what is asked of it and not of the step's other arms,
     by parameter in ``varied``.
-    ``usage``: bytes both ways over all paths, as the interfaces counted. ``own``: the probe's folder."""
+    ``usage``: bytes both ways over all paths, as the interfaces counted. ``own``: the probe's folder.
+
+    Of a pool of several kits only: ``probe``, the kit; ``part``, what the tables are parted by and its value; ``operators``, by path the
+    name under which it goes."""
 
     id: str
     campaign: str
@@ -46,6 +49,9 @@ class Facts:
     varied: Mapping[str, str]
     repetition: int | None
     arm_number: int | None
+    probe: str = ""
+    part: Mapping[str, str] = field(default_factory=dict)
+    operators: Mapping[str, str] = field(default_factory=dict)
 
     def listed(self, key: str) -> list[dict[str, Any]]:
         """The objects of a list of the result, also where it lies in a file of the run; [] when it cannot be read."""

@@ -18,8 +18,8 @@ class StepCount:
     ok: int = 0
     failed: Counter[str] = field(default_factory=Counter)
     bytes: int = 0
-    numbers: set[int] = field(default_factory=set)
-    """Of the step's sequence: a paired measurement is several runs of one number."""
+    numbers: set[tuple[str, int]] = field(default_factory=set)
+    """Of the step's sequence, by kit of a pool: a paired measurement is several runs of one number."""
 
 
 @dataclass(slots=True)
@@ -69,7 +69,7 @@ def overviews(runs: Sequence[Facts], planned: dict[str, dict[str, int]]) -> list
             step.failed[run.failure[:160]] += 1
         step.bytes += run.usage or 0
         if run.number is not None:
-            step.numbers.add(run.number)
+            step.numbers.add((run.probe, run.number))
         for what, told in run.substituted.items():
             line = f"{what}: asked {told.get('asked')}, used {told.get('used')}"[:200] if isinstance(told, dict) else ""
             if line and line not in one.substitutes:

@@ -49,12 +49,16 @@ class Results:
 def results(campaign: CampaignFolder) -> Results:
     """From the folder's manifests. Raises nothing, whatever they hold."""
     own = campaign.folder / "probe" / campaign.probe
-    return of_manifests(campaign.manifests, own, _planned(own / "campaigns"))
+    return of_manifests(campaign.manifests, own, planned(own))
 
 
 def of_manifests(manifests: Sequence[Mapping[str, Any]], own: Path, planned: dict[str, dict[str, int]]) -> Results:
     """From manifests; files of the runs lie in ``own``. ``planned``: runs by campaign and step."""
-    runs = gather(manifests, own)
+    return of_facts(gather(manifests, own), planned)
+
+
+def of_facts(runs: list[Facts], planned: dict[str, dict[str, int]]) -> Results:
+    """From runs, of one kit or of several."""
     found = Results(runs, overviews(runs, planned))
     seen = {run.experiment for run in runs}
     for name in [*(n for n in VIEWS if n in seen), *sorted(seen - VIEWS.keys())]:
@@ -67,15 +71,15 @@ def of_manifests(manifests: Sequence[Mapping[str, Any]], own: Path, planned: dic
     return found
 
 
-def _planned(folder: Path) -> dict[str, dict[str, int]]:
-    """Runs of each campaign's steps, from its ``begun.json``; what cannot be read is left out."""
-    planned: dict[str, dict[str, int]] = {}
-    for path in sorted(folder.glob("*/begun.json")):
+def planned(own: Path) -> dict[str, dict[str, int]]:
+    """Runs of each campaign's steps, from its ``begun.json`` in the probe's folder ``own``; what cannot be read is left out."""
+    found: dict[str, dict[str, int]] = {}
+    for path in sorted(own.glob("campaigns/*/begun.json")):
         try:
             begun = json_object(path)
         except (OSError, ValueError):
             continue
         steps = mapping(begun, "sequences")
         name = text(begun, "name") or path.parent.name
-        planned[name] = {step: len(rows) for step, rows in steps.items() if isinstance(rows, list)}
-    return planned
+        found[name] = {step: len(rows) for step, rows in steps.items() if isinstance(rows, list)}
+    return found

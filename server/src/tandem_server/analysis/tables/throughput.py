@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tandem_server.analysis.reading import flag, mapping, mappings, number, text, whole
+from tandem_server.analysis.sender_shares import KEY
 from tandem_server.analysis.tables.facts import Facts, numbers, unasked_share
 from tandem_server.analysis.tables.view import Figure, Observed, View
 
@@ -15,7 +16,9 @@ _PAIRING = ("pairing", "Measured")
 
 def _downloads(runs: Sequence[Facts]) -> Observed:
     for run in runs:
-        shares = [s for row in mappings(run.result, "subflows") if (s := number(row, "share")) is not None]
+        sent = mapping(run.result, KEY)
+        rows = [{"share": share} for share in sent.values()] or mappings(run.result, "subflows")
+        shares = [s for row in rows if (s := number(row, "share")) is not None]
         joins = [d for row in mappings(run.result, "subflows") if (d := number(row, "join_delay_ms")) is not None]
         if run.result:
             yield (
@@ -27,6 +30,7 @@ def _downloads(runs: Sequence[Facts]) -> Observed:
                     **numbers(run.result, "goodput_bit_per_s", "duration_s", "bytes", "connect_ms", "first_byte_ms"),
                     "join_delay_ms": max(joins) if joins else None,
                     "most_loaded_share": max(shares) if run.kind == "mptcp" and shares else None,
+                    "shares_side": None if run.kind != "mptcp" or not shares else "sender" if sent else "receiver",
                     "fallback": flag(run.result, "fallback") if run.kind == "mptcp" else None,
                 },
             )
@@ -65,6 +69,7 @@ DOWNLOAD = View(
         Figure("first_byte_ms", "First byte", "ms"),
         Figure("join_delay_ms", "Last join after connect", "ms"),
         Figure("most_loaded_share", "Most loaded path", "share"),
+        Figure("shares_side", "of what was sent or received", "1", "tally"),
         Figure("fallback", "Fell back", "share", "share"),
     ),
     _downloads,

@@ -16,6 +16,8 @@ Values = Mapping[str, object]
 Observed = Iterable[tuple[Facts, Values]]
 How = Literal["median", "sum", "share", "tally"]
 GROUP = (("campaign", "Campaign"), ("step", "Step"), ("arm", "Arm"))
+PATHS = {"path", "paths", "primary", "way", "ways"}
+"""Columns that name paths, between / and →."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,29 +71,51 @@ class Table:
 
 
 def tabulate(view: View, runs: Sequence[Facts]) -> Table | None:
-    """The table of ``view``; None when nothing was observed."""
+    """The table of ``view``; None when nothing was observed. A pool's kits are observed apart: pairs are of one."""
     groups: dict[tuple[Cell, ...], list[Values]] = {}
-    ids: dict[tuple[Cell, ...], set[str]] = {}
+    ids: dict[tuple[Cell, ...], set[tuple[str, str]]] = {}
     values: list[tuple[Cell, ...]] = []
-    for run, seen in view.observe(runs):
-        key = (run.campaign, run.step, run.arm, *(plain(seen.get(name)) for name, _ in view.by))
+    kits: dict[str, list[Facts]] = {}
+    for run in runs:
+        kits.setdefault(run.probe, []).append(run)
+    parts = tuple(dict.fromkeys((key, key.capitalize()) for run in runs for key in run.part))
+    pooled = any(kits)
+    head = ("run", "probe", "started_utc_ns") if pooled and "probe" not in dict(parts) else ("run", "started_utc_ns")
+    for run, seen in (found for mine in kits.values() for found in view.observe(mine)):
+        own = (named(run, plain(seen.get(name))) if name in PATHS else plain(seen.get(name)) for name, _ in view.by)
+        key = (run.campaign, run.step, run.arm, *(run.part.get(name) for name, _ in parts), *own)
         groups.setdefault(key, []).append(seen)
-        ids.setdefault(key, set()).add(run.id)
-        values.append((run.id, run.started_utc_ns, *key, *(plain(seen.get(f.key)) for f in view.figures)))
+        ids.setdefault(key, set()).add((run.probe, run.id))
+        of = (run.probe,) if "probe" in head else ()
+        values.append((run.id, *of, run.started_utc_ns, *key, *(plain(seen.get(f.key)) for f in view.figures)))
     if not groups:
         return None
-    columns = [Column(key, title, "") for key, title in (*GROUP, *view.by)]
+    columns = [Column(key, title, "") for key, title in (*GROUP, *parts, *view.by)]
+    columns += [Column("probes", "Probes", "1")] if pooled else []
     columns += [Column("runs", "Runs", "1"), Column("values", "n", "1")]
     for figure in view.figures:
         columns.append(Column(figure.key, figure.title, "" if figure.how == "tally" else figure.unit))
         if figure.spread:
             columns += [Column(f"{figure.key}_p{q}", f"{figure.title}, p{q}", figure.unit) for q in (25, 75)]
     rows = [
-        (*key, len(ids[key]), len(seen), *(cell for figure in view.figures for cell in _cells(figure, seen)))
+        (
+            *key,
+            *([len({probe for probe, _ in ids[key]})] if pooled else []),
+            len(ids[key]),
+            len(seen),
+            *(cell for figure in view.figures for cell in _cells(figure, seen)),
+        )
         for key, seen in sorted(groups.items(), key=lambda item: tuple(_order(cell) for cell in item[0]))
     ]
-    own = ("run", "started_utc_ns", *(k for k, _ in (*GROUP, *view.by)), *(f.key for f in view.figures))
-    return Table(view.name, view.title, view.note, tuple(columns), rows, own, values)
+    heads = (*head, *(k for k, _ in (*GROUP, *parts, *view.by)), *(f.key for f in view.figures))
+    return Table(view.name, view.title, view.note, tuple(columns), rows, heads, values)
+
+
+def named(run: Facts, paths: Cell) -> Cell:
+    """Paths of a pool's run under the names that they have in all kits; of one campaign as they are."""
+    if not run.operators or not isinstance(paths, str):
+        return paths
+    return re.sub(r"[^/→\s]+", lambda found: run.operators.get(found[0], found[0]), paths)
 
 
 _NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?)")

@@ -41,7 +41,9 @@ def svg(sheet: Sheet, title: str) -> str:
     parts = [rect(0, 0, width, height, "#fff"), *(shapes.key(entry, hues) for entry in entries)]
     for n, panel in enumerate(sheet.panels):
         place = f"translate({to(n % across * each, top + n // across * high)})"
-        parts.append(element("g", "".join(_panel(panel, hues, each, high, head)), transform=place))
+        parts.append(
+            element("g", "".join(_panel(panel, _alike(panel, sheet), hues, each, high, head)), transform=place)
+        )
     return element(
         "svg",
         "".join(parts),
@@ -58,15 +60,16 @@ def svg(sheet: Sheet, title: str) -> str:
     )
 
 
-def _panel(panel: Panel, hues: Hues, width: float, height: float, top: float) -> Iterator[str]:
+def _panel(panel: Panel, scaled: Sequence[Panel], hues: Hues, width: float, height: float, top: float) -> Iterator[str]:
     tables = [mark for mark in panel.marks if isinstance(mark, Cells)]
-    if panel.title:
-        yield words(panel.title, table_shape.MARGIN if tables else LEFT, 17, font_weight="600")
+    if panel.heading:
+        left = table_shape.MARGIN if tables else LEFT
+        yield words(_cut(panel.heading, width - left), left, 17, font_weight="600")
     for table in tables:
         yield _group(table, table_shape.drawn(table, top))
     if tables:
         return
-    reach = [place for mark in panel.marks for place in mark.reach()]
+    reach = [place for one in scaled for mark in one.marks for place in mark.reach()]
     x = panel.x.fitted([a for a, _ in reach], LEFT + 2, width - RIGHT)
     # Sample sizes stand above their bars.
     head = 0.16 if any(isinstance(m, Bars | Boxes) for m in panel.marks) else 0.06
@@ -78,6 +81,20 @@ def _panel(panel: Panel, hues: Hues, width: float, height: float, top: float) ->
     for mark in panel.marks:
         nth = order.index(mark.series) if mark.series in order else 0
         yield _group(mark, shapes.shape(mark, places, hues, nth, max(1, len(order)), gap))
+
+
+def _alike(panel: Panel, sheet: Sheet) -> list[Panel]:
+    """Whose values its scales hold: the same panel of every part, so that parts can be compared by eye; else its own."""
+    return [
+        p for p in sheet.panels if p is panel or (panel.part and (p.title, p.x, p.y) == (panel.title, panel.x, panel.y))
+    ]
+
+
+def _cut(heading: str, room: float) -> str:
+    """One that a part's name makes too long; the CSV has all of it."""
+    while len(heading) > 1 and wide(heading, 14) > room:  # it is bold
+        heading = f"{heading[:-2]}…"
+    return heading
 
 
 def _group(mark: Mark, drawn: str) -> str:

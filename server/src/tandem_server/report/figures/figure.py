@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from tandem_server.analysis.papers.material import Material
 from tandem_server.report.figures import papers
+from tandem_server.report.figures.hues import of_operators
 from tandem_server.report.figures.sheet import Sheet
 
 
@@ -80,3 +81,24 @@ def make(figure: Figure, m: Material) -> Made:
         return Made(figure, figure.draw(m), "")
     except LackingError as lacking:
         return Made(figure, None, str(lacking))
+
+
+def make_parts(figure: Figure, m: Material, parts: Mapping[str, Material]) -> Made:
+    """Each part's panels beside each other, in the colours that the operators have in the whole ``m``."""
+    made = {part: make(figure, of) for part, of in parts.items()}
+    sheets = {part: one.sheet for part, one in made.items() if one.sheet is not None}
+    if not sheets:
+        return Made(figure, None, next((one.lacks for one in made.values()), "parts"))
+    panels = [replace(panel, part=part) for part, sheet in sheets.items() for panel in sheet.panels]
+    hues = {series: hue for sheet in sheets.values() for series, hue in sheet.hues.items()}
+    hues |= {series: hue for series, hue in of_operators(m.named()).items() if series in hues}
+    note = " ".join(f"{part}: {sheet.note}" for part, sheet in sheets.items())
+    if len({sheet.note for sheet in sheets.values()}) == 1 and (whole := make(figure, m).sheet) is not None:
+        note = whole.note  # its counts are of all parts
+    lacking = "".join(f" {part} lacks {one.lacks}." for part, one in made.items() if part not in sheets)
+    return Made(figure, Sheet(panels, note + lacking, hues, wide=any(s.wide for s in sheets.values())), "")
+
+
+def probes(figure: Figure, m: Material) -> list[str]:
+    """Of a pool: those that have what the figure needs."""
+    return [kit.probe for kit in m.kits if all(need.there(kit) for need in figure.needs)]

@@ -20,12 +20,14 @@ def contents(drawn: Sequence[Drawn]) -> dict[str, str]:
 
 
 def index(drawn: Sequence[Drawn]) -> str:
-    """Of every figure of the papers: ``name``, ``paper``, ``label``, ``title``, ``drawn``, ``lacks`` ("" of a drawn one)."""
+    """Of every figure of the papers: ``name``, ``paper``, ``label``, ``title``, ``drawn``, ``lacks`` ("" of a drawn one); of a pool
+    ``probes``."""
     rows = [
         {
             **{key: getattr(one.figure, key) for key in ("name", "paper", "label", "title")},
             "drawn": bool(one.svg),
             "lacks": one.lacks,
+            **({"probes": list(one.probes)} if one.probes else {}),
         }
         for one in drawn
     ]

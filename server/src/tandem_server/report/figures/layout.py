@@ -41,7 +41,7 @@ def columns(sheet: Sheet) -> int:
 
 def above(sheet: Sheet) -> int:
     """What is above each panel's frame."""
-    return TITLED if any(panel.title for panel in sheet.panels) else UNTITLED
+    return TITLED if any(panel.heading for panel in sheet.panels) else UNTITLED
 
 
 def counted(panel: Panel, series: str) -> str:

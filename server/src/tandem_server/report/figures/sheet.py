@@ -16,12 +16,19 @@ NONE = Axis("")
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """``title`` may be empty in a figure of one panel."""
+    """``title`` may be empty in a figure of one panel. ``part``: of a parted figure, whose panel it is."""
 
     title: str
     marks: Sequence[Mark]
     x: Axis = NONE
     y: Axis = NONE
+    part: str = ""
+
+    @property
+    def heading(self) -> str:
+        """What stands above it; of a part that is one kit, whose name the title has already, the title."""
+        own = self.title.startswith(f"{self.part}: ")
+        return self.title if own else ": ".join(word for word in (self.part, self.title) if word)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +45,13 @@ class Sheet:
 def rows(sheet: Sheet) -> list[dict[str, Number]]:
     """Every number drawn, in the order of drawing."""
     return [
-        {"panel": panel.title, "mark": type(mark).__name__.lower(), "series": mark.series, **row}
+        {
+            **({"part": panel.part} if panel.part else {}),
+            "panel": panel.title,
+            "mark": type(mark).__name__.lower(),
+            "series": mark.series,
+            **row,
+        }
         for panel in sheet.panels
         for mark in panel.marks
         for row in mark.rows()
@@ -48,9 +61,10 @@ def rows(sheet: Sheet) -> list[dict[str, Number]]:
 def as_csv(sheet: Sheet) -> str:
     """A point in numbers, an absent value empty; columns that no row fills are left out."""
     found = rows(sheet)
+    fixed = [*(["part"] if any(panel.part for panel in sheet.panels) else []), *FIXED]
     keys = [
-        *FIXED,
-        *dict.fromkeys(key for row in found for key, value in row.items() if key not in FIXED and value is not None),
+        *fixed,
+        *dict.fromkeys(key for row in found for key, value in row.items() if key not in fixed and value is not None),
     ]
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")

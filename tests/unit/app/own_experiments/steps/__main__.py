@@ -15,7 +15,7 @@ class Steps:
     version = 3
     parameters = (
         *COMMON,
-        Parameter("how", "str", "what to do", default="well", choices=("well", "fail", "hang", "order")),
+        Parameter("how", "str", "what to do", default="well", choices=("well", "fail", "hang")),
         Parameter("sizes", "list", "bytes of each step", keys=("label",)),
         Parameter("seed", "int", "of the order", "1", default=1, minimum=0, maximum=2**31 - 1),
     )
@@ -37,9 +37,6 @@ class Steps:
         record(
             output, "verdict", {"verdict_code": 0}, path="wifi", role="primary", verdict="native"
         )  # no path of the run
-        if parameters["how"] == "order":
-            for told in ("71d77677", "odd", None):
-                output.line("ordering", connection=told)
         if parameters["how"] == "hang" and stop.wait(60):
             return Outcome({"steps": []}, STOPPED, {})
         failure = {"reason": "reset", "retry": True} if parameters["how"] == "fail" else None

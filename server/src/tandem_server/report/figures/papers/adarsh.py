@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable
 
 from tandem_server.analysis.papers.bootstrap import share
 from tandem_server.analysis.papers.material import Material
-from tandem_server.analysis.papers.measured import Download, Load, Setting
+from tandem_server.analysis.papers.measured import Download, Load, Setting, shares_from
 from tandem_server.analysis.reading import mapping, number, text, whole
+from tandem_server.analysis.tables.facts import Facts
 from tandem_server.analysis.tables.probing import QUANTILES
 from tandem_server.analysis.tables.view import quantile
 from tandem_server.report import words
@@ -24,24 +25,34 @@ PARTS = (
     ("loss", "(b) loss on path 2 increases", "loss on path 2, %"),
 )
 TOP_SHARE = Axis("share of bytes over path 2", low=0, high=1.03)
+_PROBE = ["Probe"]
+"""Of a pool's surveys, which stand in lines of their own."""
 MOST_SIZES = 3
 """Panels of goodput; the paper shows three of its five sizes."""
 
 
-def _way(told: str, of: dict[str, str]) -> str:
-    """WW, WL, LW, LL where the roles say which path is which, else the paths' names: pinging first, resolving second."""
-    letters = {path: LETTERS[role] for role, path in of.items() if role in LETTERS}
+def _surveys(m: Material) -> list[tuple[Material, Facts, dict[str, str]]]:
+    """With the kit whose paths they name, and, of a pool, its name."""
+    return [(kit, run, {"probe": kit.probe} if m.kits else {}) for kit in m.each for run in kit.surveys]
+
+
+def _way(told: str, kit: Material, *, pooled: bool) -> str:
+    """WW, WL, LW, LL where the roles say which path is which, else the paths' names, in a pool the operators': pinging first, resolving
+    second."""
+    letters = {path: LETTERS[role] for role, path in kit.roles.items() if role in LETTERS}
     parts = told.split("/")
-    return "".join(letters[p] for p in parts) if all(p in letters for p in parts) else told
+    if all(p in letters for p in parts):
+        return "".join(letters[p] for p in parts)
+    return "/".join(kit.operators.get(p, p) for p in parts) if pooled else told
 
 
 def figure_2(m: Material) -> Sheet:
     """RTT by way."""
     found: dict[str, dict[int, list[float]]] = {}
     counts: dict[str, int] = {}
-    for run in m.surveys:
+    for kit, run, whose in _surveys(m):
         for row in run.listed("ways"):
-            name = _way(text(row, "way") or "", m.roles)
+            name = _way(text(row, "way") or "", kit, pooled=bool(whose))
             rtt = mapping(row, "name_rtt_ms")
             counts[name] = counts.get(name, 0) + (whole(rtt, "n") or whole(row, "names") or 0)
             for q in QUANTILES:
@@ -67,7 +78,7 @@ def table_1(m: Material) -> Sheet:
     """Who never answered."""
     numbers: list[Row] = []
     texts = []
-    for run in m.surveys:
+    for kit, run, whose in _surveys(m):
         for row in run.listed("ways"):
             ping, _, asked = (text(row, "way") or "").partition("/")
             part, n = number(row, "unresponsive_share"), whole(row, "addresses")
@@ -76,12 +87,14 @@ def table_1(m: Material) -> Sheet:
             e = share(round(part * n), n)
             if e is None or e.low is None or e.high is None:
                 continue
-            numbers.append({"pinging": ping, "resolving": asked, "y": e.value, "low": e.low, "high": e.high, "n": n})
+            one: Row = {"pinging": ping, "resolving": asked, "y": e.value, "low": e.low, "high": e.high, "n": n}
+            numbers.append({**whose, **one})
             span = f"{words.percent(e.value, 2)} ({words.percent(e.low, 2)}–{words.percent(e.high, 2)})"
-            texts.append([m.place(ping), m.place(asked), span, words.count(n)])
+            texts.append([kit.place(ping), kit.place(asked), span, words.count(n), *whose.values()])
     if not numbers:
         raise LackingError("unresponsive addresses of the survey")
     heads = ["Ping interface", "Resolution interface", "Unresponsive (95 %, Wilson)", "n addresses"]
+    heads += _PROBE if m.kits else []
     return Sheet([Panel("", [Cells(heads, texts, numbers)])], "Never any answer to any ping.")
 
 
@@ -89,7 +102,7 @@ def overlap(m: Material) -> Sheet:
     """Addresses in common."""
     numbers: list[Row] = []
     texts = []
-    for run in m.surveys:
+    for kit, run, whose in _surveys(m):
         for row in run.listed("overlap"):
             both, either = whole(row, "addresses_both"), whole(row, "addresses_either")
             paths = (
@@ -99,13 +112,16 @@ def overlap(m: Material) -> Sheet:
                 continue
             same = number(row, "names_same_share")
             numbers.append(
-                {"paths": "/".join(paths), "both": both, "y": both / either, "names_same": same, "n": either}
+                {**whose, "paths": "/".join(paths), "both": both, "y": both / either, "names_same": same, "n": either}
             )
-            names = " and ".join(m.place(p) for p in paths)
-            texts.append([names, words.percent(both / either, 2), words.count(either), words.percent(same, 1)])
+            names = " and ".join(kit.place(p) for p in paths)
+            texts.append(
+                [names, words.percent(both / either, 2), words.count(either), words.percent(same, 1), *whose.values()]
+            )
     if not numbers:
         raise LackingError("overlap of addresses in the survey")
     heads = ["Resolved over", "Addresses in common", "n addresses of either", "Names with the same"]
+    heads += _PROBE if m.kits else []
     return Sheet(
         [Panel("", [Cells(heads, texts, numbers)])],
         "Of the addresses that either path’s resolver gave, those that both did.",
@@ -139,7 +155,7 @@ def _mine(of: Setting, field: bool) -> bool:
     return known and ("field" in of.campaign) is field and "cellular" not in of.roles
 
 
-def _shares(values: Iterable[tuple[Setting, str, dict[str, float]]], what: str) -> Sheet:
+def _shares(values: Iterable[tuple[Setting, str, dict[str, float]]], what: str, whose: str) -> Sheet:
     known = list(values)
     panels = []
     for part, title, axis in PARTS:
@@ -152,7 +168,7 @@ def _shares(values: Iterable[tuple[Setting, str, dict[str, float]]], what: str) 
             panels.append(Panel(title, list(grouping.curves(triples)), Axis(axis, zero=True), TOP_SHARE))
     if not panels:
         raise LackingError(f"{what} by MPTCP over two paths of which one is made slower or lossier")
-    note = f"Medians over {what} with 95 % bootstrap intervals; path 1 carries the rest."
+    note = f"Medians over {what} with 95 % bootstrap intervals; path 1 carries the rest. {whose}"
     return Sheet(panels, note)
 
 
@@ -161,7 +177,7 @@ def bulk_shares(field: bool) -> Callable[[Material], Sheet]:
 
     def draw(m: Material) -> Sheet:
         mine = [d for d in m.downloads if d.kind == "mptcp" and _mine(d.of, field)]
-        return _shares(((d.of, d.primary, dict(d.shares)) for d in mine), "downloads")
+        return _shares(((d.of, d.primary, dict(d.shares)) for d in mine), "downloads", shares_from(mine))
 
     return draw
 
@@ -171,7 +187,11 @@ def web_shares(field: bool) -> Callable[[Material], Sheet]:
 
     def draw(m: Material) -> Sheet:
         mine = [p for p in m.loads if p.kind == "mptcp" and _mine(p.of, field)]
-        return _shares(((p.of, p.primary, dict(p.shares)) for p in mine), "loads of pages")
+        return _shares(
+            ((p.of, p.primary, dict(p.shares)) for p in mine),
+            "loads of pages",
+            "Shares: the probe’s counters (received).",
+        )
 
     return draw
 

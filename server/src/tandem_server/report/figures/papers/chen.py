@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from tandem_server.analysis.papers import bootstrap
 from tandem_server.analysis.papers.bootstrap import Estimate
-from tandem_server.analysis.papers.material import Material
-from tandem_server.analysis.papers.measured import Download
+from tandem_server.analysis.papers.material import Material, place
+from tandem_server.analysis.papers.measured import Download, shares_from
 from tandem_server.report import words
 from tandem_server.report.figures import grouping
 from tandem_server.report.figures.figure import DOWNLOADS, Figure, LackingError, Need
@@ -25,10 +25,10 @@ PATHS = Need(
 )
 
 
-def _arm(m: Material, d: Download) -> str:
+def _arm(d: Download) -> str:
     """As the paper names it: SP for single path, MP-2 and MP-4 by subflows."""
     if d.kind == "tcp":
-        return f"SP {m.place(d.primary, d.of.roles)}"
+        return f"SP {place(d.primary, d.of.roles, d.of.operators)}"
     name = f"MP-{d.subflows}" if d.subflows is not None else "MP"
     return f"{name} ({grouping.controller(d.controller)})" if d.controller else name
 
@@ -51,7 +51,7 @@ def _mine(m: Material, sizes: tuple[int, int]) -> list[Download]:
 def _hues(m: Material) -> dict[str, str]:
     """Each arm's colour, the same in every figure."""
     every = [d for d in m.downloads if "cellular" in d.of.roles]
-    arms = sorted({_arm(m, d) for d in every if d.kind == "mptcp"})
+    arms = sorted({_arm(d) for d in every if d.kind == "mptcp"})
     single = dict(zip(("SP Wi-Fi", "SP cellular"), OTHERS, strict=False))
     return single | {arm: OTHERS[2 + n % (len(OTHERS) - 2)] for n, arm in enumerate(arms)}
 
@@ -62,7 +62,7 @@ def times(sizes: tuple[int, int]) -> Callable[[Material], Sheet]:
     def draw(m: Material) -> Sheet:
         mine = _mine(m, sizes)
         there = sorted({d.asked_bytes or 0 for d in mine})
-        values = [(_arm(m, d), there.index(d.asked_bytes or 0), d.duration_s) for d in mine]
+        values = [(_arm(d), there.index(d.asked_bytes or 0), d.duration_s) for d in mine]
         axis = Axis("size", names=tuple(binary_size(size) for size in there))
         note = (
             "SP: TCP over one path; MP-2, MP-4: subflows. Boxes: quartiles; whiskers: deciles; black: 95 % "
@@ -88,7 +88,7 @@ def cellular(sizes: tuple[int, int]) -> Callable[[Material], Sheet]:
         there = sorted({d.asked_bytes or 0 for d in mine})
         values = [
             (
-                _arm(m, d),
+                _arm(d),
                 there.index(d.asked_bytes or 0),
                 d.shares.get(d.of.roles["cellular"], 0.0) / sum(d.shares.values()),
             )
@@ -96,7 +96,7 @@ def cellular(sizes: tuple[int, int]) -> Callable[[Material], Sheet]:
             if sum(d.shares.values()) > 0
         ]
         axis = Axis("size", names=tuple(binary_size(size) for size in there))
-        note = "Medians over downloads with 95 % bootstrap intervals. 0: the cellular path carried nothing."
+        note = f"Medians over downloads with 95 % bootstrap intervals. 0: the cellular path carried nothing. {shares_from(mine)}"
         panel = Panel("", list(grouping.bars(values)), axis, Axis("share over the cellular path", low=0, high=1))
         return Sheet([panel], note, _hues(m), wide=True)
 

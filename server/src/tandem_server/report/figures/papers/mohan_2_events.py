@@ -50,16 +50,22 @@ def kind_of(event: NetworkEvent) -> str:
 def figure_2(m: Material) -> Sheet:
     """How often which event came."""
     panels = []
-    heard = {*(s.operator for s in m.radio.values()), *(e.operator for e in m.events)}
-    for operator in (o for o in m.named() if o in heard):  # a Wi-Fi has no events to count
+    for operator in m.named():
+        kits = [kit for kit in m.each if operator in _heard(kit)]
+        if not kits:  # a Wi-Fi has no events to count
+            continue
         marks: list[Mark] = []
-        for name in classes(s.mobility for s in m.spans):
-            parts = [w for s in m.spans if s.mobility == name for w in windows(s.start_s, s.end_s)]
+        for name in classes(s.mobility for kit in kits for s in kit.spans):
             points: list[tuple[float, Estimate]] = []
             for place, kind in enumerate(KINDS):
-                times = [e.t_s for e in m.events if e.operator == operator and kind_of(e) == kind]
-                counts = [sum(a <= t < b for t in times) for a, b in parts]
-                rate = bootstrap.rate(counts, [b - a for a, b in parts], FIVE_MINUTES_S)
+                counts: list[int] = []
+                lengths: list[float] = []
+                for kit in kits:
+                    times = [e.t_s for e in kit.events if e.operator == operator and kind_of(e) == kind]
+                    parts = [w for s in kit.spans if s.mobility == name for w in windows(s.start_s, s.end_s)]
+                    counts += [sum(a <= t < b for t in times) for a, b in parts]
+                    lengths += [b - a for a, b in parts]
+                rate = bootstrap.rate(counts, lengths, FIVE_MINUTES_S)
                 if rate is not None:
                     points.append((place, rate))
             marks.append(Bars(SPEED[name], points))
@@ -72,6 +78,11 @@ def figure_2(m: Material) -> Sheet:
     return Sheet(panels, note, CLASS_HUES)
 
 
+def _heard(kit: Material) -> set[str]:
+    """Operators whose radio was polled, or had an event."""
+    return {*(s.operator for s in kit.radio.values()), *(e.operator for e in kit.events)}
+
+
 def shares(m: Material) -> Sheet:
     """Handovers after drops, sizes of drops, overlap of both links."""
     places = (
@@ -82,15 +93,18 @@ def shares(m: Material) -> Sheet:
     )
     marks = []
     for name in classes(s.mobility for s in m.spans):
-        mine = [e for e in m.events if m.class_at(e.t_s) == name]
-        small, large = up_to_and_over([e.change_db or 0.0 for e in mine if e.kind == "drop"])
-        handovers = followed = 0
-        for operator in m.named():
-            times = [e.t_s for e in mine if e.operator == operator and e.kind == "handover"]
-            handovers += len(times)
-            followed += following(times, [e.t_s for e in m.events if e.operator == operator and e.kind == "drop"])
-        both = overlap(mine)
-        counts = ((followed, handovers), (small, small + large), (large, small + large), (both.together, both.events))
+        small = large = handovers = followed = together = events = 0
+        for kit in m.each:
+            mine = [e for e in kit.events if kit.class_at(e.t_s) == name]
+            sizes = up_to_and_over([e.change_db or 0.0 for e in mine if e.kind == "drop"])
+            small, large = small + sizes[0], large + sizes[1]
+            for operator in kit.named():
+                times = [e.t_s for e in mine if e.operator == operator and e.kind == "handover"]
+                handovers += len(times)
+                followed += following(times, [e.t_s for e in kit.events if e.operator == operator and e.kind == "drop"])
+            both = overlap(mine)
+            together, events = together + both.together, events + both.events
+        counts = ((followed, handovers), (small, small + large), (large, small + large), (together, events))
         points = [(float(n), share) for n, pair in enumerate(counts) if (share := bootstrap.share(*pair)) is not None]
         if points:
             marks.append(Bars(SPEED[name], points))
@@ -108,12 +122,22 @@ def shares(m: Material) -> Sheet:
 class _Case:
     """An event in an MPTCP run, with the subflow that had it."""
 
+    kit: Material
     event: NetworkEvent
     run: str
     found: Recovery
 
 
 def _cases(m: Material, kind: str) -> list[_Case]:
+    return [case for kit in m.each for case in _of_kit(kit, kind)]
+
+
+def _whose(m: Material, kit: Material) -> str:
+    """Begins the heading of a panel that shows one kit of a pool."""
+    return f"{kit.probe}: " if m.kits else ""
+
+
+def _of_kit(m: Material, kind: str) -> list[_Case]:
     out = []
     for d in m.downloads:
         if d.kind != "mptcp" or d.of.start_s is None or d.of.end_s is None:
@@ -126,7 +150,7 @@ def _cases(m: Material, kind: str) -> list[_Case]:
                     continue
                 found = m.recovery(d.of.run, series, event)
                 if found.why not in NO_LEVEL and math.isfinite(found.peak_ms):
-                    out.append(_Case(event, d.of.run, found))
+                    out.append(_Case(m, event, d.of.run, found))
     return out
 
 
@@ -140,27 +164,29 @@ def figure_3(m: Material) -> Sheet:
             continue
         # The clearest: of those that recovered the one with the greatest peak over its level.
         case = max(cases, key=lambda c: (c.found.t_r_s > 0, c.found.peak_ms / c.found.level_ms))
-        of = case.event.operator
+        kit, of = case.kit, case.event.operator
+        whose = _whose(m, kit)
         size = f" of {abs(case.event.change_db):.0f} dB" if case.event.change_db is not None else ""
         shade = [Shade(f"t_R = {case.found.t_r_s:.1f} s", 0.0, case.found.t_r_s)] if case.found.t_r_s > 0 else []
         across = Axis("time from the event, s")
         panels.append(
             Panel(
-                f"({letter}) {word}{size} on {of}",
-                [*shade, *_goodputs(m, case)],
+                f"{whose}({letter}) {word}{size} on {of}",
+                [*shade, *_goodputs(case)],
                 across,
                 Axis("goodput, Mbit/s", zero=True),
             )
         )
-        times: list[Mark] = [*shade, *_times(m.at_best(case.run), case.event.t_s)]
-        panels.append(Panel(f"({letter}) round-trip time", times, across, Axis("RTT, ms", zero=True)))
+        times: list[Mark] = [*shade, *_times(kit.at_best(case.run), case.event.t_s)]
+        panels.append(Panel(f"{whose}({letter}) round-trip time", times, across, Axis("RTT, ms", zero=True)))
         shown.append(case.run)
     if not panels:
         raise LackingError(
             f"a signal drop or a handover {SETTLED_S:g} s or more after the beginning of an MPTCP download’s subflow"
         )
     note = (
-        "One event each: the clearest of those in MPTCP downloads. Grey: t_R, until the RTT is back within "
+        f"One event each{' of one probe' if m.kits else ''}: the clearest of those in MPTCP downloads. Grey: t_R, until the RTT is "
+        "back within "
         f"{FACTOR:g} times its level before for {HELD_S:g} s, and not silent for more than {SILENT_S:g} s "
         "(none where it never left it or was not back before the operator’s next event or the end). "
         "Events at the polls that showed them. TCP: runs "
@@ -169,14 +195,15 @@ def figure_3(m: Material) -> Sheet:
     return Sheet(panels, note, of_operators(m.named()))
 
 
-def _goodputs(m: Material, case: _Case) -> list[Line]:
+def _goodputs(case: _Case) -> list[Line]:
+    m = case.kit
     pair = next(d.pair for d in m.downloads if d.of.run == case.run)
     out = []
     for d in m.downloads:
         if d.pair == pair and d.of.run in m.connections:
             t, v = m.connections[d.of.run]
             points = means(around(t, v / 1e6, case.event.t_s, BEFORE_S, AFTER_S), STEP_S)
-            name = "MPTCP" if d.kind == "mptcp" else f"TCP {m.operator(d.primary)}"
+            name = "MPTCP" if d.kind == "mptcp" else f"TCP {d.of.operator(d.primary)}"
             if points:
                 out.append(Line(name, points, n=len(points), dashed=d.kind == "tcp"))
     return out
@@ -190,11 +217,11 @@ def _times(series: Sequence[SubflowSeries], at_s: float) -> list[Line]:
 def figure_4(m: Material) -> Sheet:
     """What the radio of each class looks like."""
     panels = []
-    for name in classes(s.mobility for s in m.spans):
-        span = _busiest(m, name)
-        mine = [e for e in m.events if span.start_s <= e.t_s < span.end_s]
+    for name in classes(s.mobility for kit in m.each if kit.radio for s in kit.spans):
+        kit, span = _busiest(m, name)
+        mine = _within(kit, span)
         marks: list[Mark] = []
-        for series in m.radio.values():
+        for series in kit.radio.values():
             points = around(series.t_s, series.rsrp_dbm, span.start_s, 0.0, span.end_s - span.start_s)
             levels = dict(points)
             at = [e.t_s - span.start_s for e in mine if e.operator == series.operator]
@@ -202,10 +229,12 @@ def figure_4(m: Material) -> Sheet:
             if points and at:
                 marks.append(Dots(series.operator, [(t, _nearest(levels, t)) for t in at]))
         rate = per_five_minutes(len(mine), span.end_s - span.start_s) or 0.0
-        panels.append(Panel(f"{SPEED[name]}: {rate:.1f} events in 5 min", marks, Axis("time, s"), Axis("RSRP, dBm")))
+        title = f"{_whose(m, kit)}{SPEED[name]}: {rate:.1f} events in 5 min"
+        panels.append(Panel(title, marks, Axis("time, s"), Axis("RSRP, dBm")))
+    one = " of one probe each," if m.kits else ""
     return Sheet(
         panels,
-        f"The span of each class with most events, at most five minutes; dots: its events. {m.classes.accuracy_text()}",
+        f"The span of each class with most events,{one} at most five minutes; dots: its events. {m.classes.accuracy_text()}",
         of_operators(m.named()),
     )
 
@@ -215,9 +244,21 @@ def _nearest(levels: Mapping[float, float], t: float) -> float:
     return levels[min(levels, key=lambda at: abs(at - t))]
 
 
-def _busiest(m: Material, name: str) -> Span:
-    parts = [Span(a, b, name) for s in m.spans if s.mobility == name for a, b in windows(s.start_s, s.end_s)]
-    return max(parts, key=lambda s: (sum(s.start_s <= e.t_s < s.end_s for e in m.events), s.end_s - s.start_s))
+def _busiest(m: Material, name: str) -> tuple[Material, Span]:
+    """Of kits that polled a modem."""
+    parts = [
+        (kit, Span(a, b, name))
+        for kit in m.each
+        if kit.radio
+        for s in kit.spans
+        if s.mobility == name
+        for a, b in windows(s.start_s, s.end_s)
+    ]
+    return max(parts, key=lambda part: (len(_within(*part)), part[1].end_s - part[1].start_s))
+
+
+def _within(kit: Material, span: Span) -> list[NetworkEvent]:
+    return [e for e in kit.events if span.start_s <= e.t_s < span.end_s]
 
 
 FIGURES = (

@@ -19,15 +19,15 @@ SIDE = 10
 BELOW = Axis("share of values below", low=0, high=1.03)
 
 
-def _kind(m: Material, d: Download) -> str:
-    return "MPTCP" if d.kind == "mptcp" else f"TCP {m.operator(d.primary)}"
+def _kind(d: Download) -> str:
+    return "MPTCP" if d.kind == "mptcp" else f"TCP {d.of.operator(d.primary)}"
 
 
 def _runs(m: Material) -> list[Download]:
     found = [d for d in in_the_wild(m) if d.of.campaign != "mohan-congestion"]
     if not found:
         raise LackingError("downloads at times of a known mobility class")
-    return sorted(found, key=lambda d: (d.kind, m.operator(d.primary)))
+    return sorted(found, key=lambda d: (d.kind, d.of.operator(d.primary)))
 
 
 def figure_5a(m: Material) -> Sheet:
@@ -35,7 +35,7 @@ def figure_5a(m: Material) -> Sheet:
     runs = _runs(m)
     names = grouping.classes(d.of.mobility for d in runs)
     values = [
-        (_kind(m, d), names.index(d.of.mobility or ""), d.goodput_bit_per_s / 1e6)
+        (_kind(d), names.index(d.of.mobility or ""), d.goodput_bit_per_s / 1e6)
         for d in runs
         if d.goodput_bit_per_s is not None
     ]
@@ -53,7 +53,7 @@ def figure_5b(m: Material) -> Sheet:
     values = []
     for run, total in _whole(m.bins).items():
         if (d := runs.get(run)) is not None:
-            values.append((_kind(m, d), names.index(d.of.mobility or ""), total / 1e3))
+            values.append((_kind(d), names.index(d.of.mobility or ""), total / 1e3))
     if not values:
         raise LackingError("bins of captures of downloads at times of a known mobility class")
     axis = Axis("", names=tuple(SPEED[name] for name in names))
@@ -104,23 +104,30 @@ def _panels(values: dict[str, list[tuple[str, float]]], axis: Axis, note: str) -
 
 def figure_6(m: Material) -> Sheet:
     """What each subflow carried."""
-    operators = m.named()[:2]
-    if len(operators) < 2:
+    runs = {d.of.run: d for d in _runs(m) if d.kind == "mptcp"}
+    found: dict[tuple[str, str], dict[str, list[tuple[float, float]]]] = {}
+    for kit in m.each:
+        first, second, *_ = *kit.named(), "", ""
+        if not second:
+            continue
+        # Kits with the same two operators are one, in whichever order they have them.
+        operators = (second, first) if (second, first) in found else (first, second)
+        for d in (d for d in kit.downloads if d.of.run in runs):
+            seconds = of_operators(kit.of_run(d.of.run, "probe"), "goodput_bit_per_s")
+            mine = found.setdefault(operators, {}).setdefault(d.of.mobility or "", [])
+            mine += utilisation(seconds, *operators)
+    if not any(len(kit.named()) > 1 for kit in m.each):
         raise LackingError("two operators")
-    found: dict[str, list[tuple[float, float]]] = {}
-    for d in _runs(m):
-        if d.kind == "mptcp":
-            seconds = of_operators(m.of_run(d.of.run, "probe"), "goodput_bit_per_s")
-            found.setdefault(d.of.mobility or "", []).extend(utilisation(seconds, *operators))
     panels = []
-    for name in grouping.classes(name for name, pairs in found.items() if pairs):
-        pairs = found[name]
+    for operators, name in ((o, n) for o, by in found.items() for n in grouping.classes(n for n in by if by[n])):
+        pairs = found[operators][name]
         counts: dict[tuple[int, int], float] = {}
         for x, y in pairs:
             cell = min(SIDE - 1, int(x * SIDE)), min(SIDE - 1, int(y * SIDE))
             counts[cell] = counts.get(cell, 0.0) + 1 / len(pairs)
+        of = f"{' and '.join(operators)}, " if len(found) > 1 else ""
         axes = [Axis(f"{operator}, share of the best seconds", low=0, high=1) for operator in operators]
-        panels.append(Panel(f"{SPEED[name]}, n={len(pairs)} s", [Heat(counts, SIDE, len(pairs))], *axes))
+        panels.append(Panel(f"{of}{SPEED[name]}, n={len(pairs)} s", [Heat(counts, SIDE, len(pairs))], axes[0], axes[1]))
     if not panels:
         raise LackingError("the probe’s records of subflows in MPTCP downloads at times of a known mobility class")
     note = (

@@ -25,6 +25,13 @@ MOST_S = 120.0
 
 def _normalised(m: Material) -> list[tuple[str, NetworkEvent | None, list[float]]]:
     """Samples within t_R of each event over the subflow's first RTT; and of subflows in which no event was felt."""
+    found = [one for kit in m.each for one in _of_kit(kit)]
+    if not any(event for _, event, _ in found):
+        raise LackingError("signal drops or handovers, apart from others, during MPTCP downloads")
+    return found
+
+
+def _of_kit(m: Material) -> list[tuple[str, NetworkEvent | None, list[float]]]:
     found: list[tuple[str, NetworkEvent | None, list[float]]] = []
     kept = [e for o in m.named() for e in apart([e for e in m.events if e.operator == o], GAP_S)]
     for d in m.downloads:
@@ -46,8 +53,6 @@ def _normalised(m: Material) -> list[tuple[str, NetworkEvent | None, list[float]
                 until = event.t_s + min(max(effect.lasted_s, 1.0), effect.seen_s)
                 inside = (s.t_s >= event.t_s) & (s.t_s <= until) & np.isfinite(s.rtt_ms)
                 found.append((NAMES[event.kind], event, [float(v) / first for v in s.rtt_ms[inside]]))
-    if not any(event for _, event, _ in found):
-        raise LackingError("signal drops or handovers, apart from others, during MPTCP downloads")
     return found
 
 
@@ -114,11 +119,11 @@ def figure_9a(m: Material) -> Sheet:
     plays, _ = _plays(m)
     marks = []
     for length in dict.fromkeys(p.segment_s for p in plays):
-        came = next((p.came for p in plays if p.segment_s == length and len(p.came) > 1), None)
-        if came is not None:
-            marks.append(
-                Line(f"{length} s segments", [(t, b / 1e6) for t, b in came if t <= MOST_S], n=len(came), step=True)
-            )
+        first = next((p for p in plays if p.segment_s == length and len(p.came) > 1), None)
+        if first is not None:
+            whose = "".join(f", {kit.probe}" for kit in m.kits if any(p is first for p in kit.plays))
+            points = [(t, b / 1e6) for t, b in first.came if t <= MOST_S]
+            marks.append(Line(f"{length} s segments{whose}", points, n=len(first.came), step=True))
     if not marks:
         raise LackingError("plays by MPTCP that tell their segments")
     note = f"The first play of each length of segment, its first {MOST_S:g} s: what had come by when; n: its segments."

@@ -18,6 +18,7 @@ from tandem_server.analysis.round_trips import (
     Codes,
     Joint,
     PathTrips,
+    after_each_other,
     ccdf,
     joint,
     quantile,
@@ -32,8 +33,9 @@ from tandem_server.report.figures.sheet import Panel, Sheet
 
 WHO = "Round trips all the time"
 QUANTILES = (("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999))
-ASKED = Need("round trips of two paths ([round_trip] enabled = true)", lambda m: len(m.round_trips) > 1)
-_NO_INSTANTS = "instants at which all paths were asked and no run was under way"
+ASKED = Need(
+    "round trips of two paths ([round_trip] enabled = true)", lambda m: any(len(kit.round_trips) > 1 for kit in m.each)
+)
 _OF_ALL = (
     "Instants at which all these paths were asked and no run was under way; what had no answer took infinitely long."
 )
@@ -41,21 +43,25 @@ _OF_ALL = (
 
 def tail(m: Material) -> Sheet:
     """How often a round trip took longer, of each path and of the best."""
-    found = _joint(m)
-    marks = [Line(name, ccdf(rtt_ms), n=len(rtt_ms)) for name, rtt_ms, _ in _rows(m, found)]
-    marks = [mark for mark in marks if mark.points]
-    if not marks:
-        raise LackingError("answers to round trips")
+    several = _joints(m)
     x, y = Axis("round-trip time, ms", log=True), Axis("share of instants that took longer", log=True, high=1)
     note = f"{_OF_ALL} A curve ends at its last answer: what is left below it is lost or down."
-    return Sheet([Panel("", marks, x, y)], note, _hues(m, found))
+    panels = []
+    for found in several:
+        marks = [Line(name, ccdf(rtt_ms), n=len(rtt_ms)) for name, rtt_ms, _ in _rows(found)]
+        panels.append(Panel(_title(found, several), [mark for mark in marks if mark.points], x, y))
+    panels = [panel for panel in panels if panel.marks]
+    if not panels:
+        raise LackingError("answers to round trips")
+    return Sheet(panels, note, {**of_operators(m.named()), **{_best(found): MPTCP for found in several}})
 
 
 def quantiles(m: Material) -> Sheet:
     """Quantiles and losses of each path and of the best."""
     numbers: list[Row] = []
     texts = []
-    for name, rtt_ms, code in _rows(m, _joint(m)):
+    several = _joints(m)
+    for name, rtt_ms, code in (row for found in several for row in _rows(found, _title(found, several))):
         quants = {label: quantile(rtt_ms, share) for label, share in QUANTILES}
         shares = {word: float(np.mean(code == what)) for word, what in (("late", LATE), ("lost", LOST), ("down", DOWN))}
         told = {f"{label}_ms": None if v is None or math.isinf(v) else v for label, v in quants.items()}
@@ -75,20 +81,17 @@ def impairments(m: Material) -> Sheet:
     """Whether paths are impaired together."""
     numbers: list[Row] = []
     texts = []
-    for a, b in permutations(_paths(m), 2):
-        told = together(joint([a, b]), 0, 1)
+    for told in (together(found, a, b) for found in _joints(m) for a, b in permutations(range(len(found.names)), 2)):
         if told is None:
             continue
-        first, second = m.operator(a.path), m.operator(b.path)
+        first, second = told.a, told.b
         row: Row = {"a": first, "b": second, **_numbers("alone", told.alone), **_numbers("given", told.given)}
         numbers.append({**row, **_numbers("phi", told.phi)})
         times = "–" if told.given is None or not told.alone.value else f"{told.given.value / told.alone.value:.1f}"
         texts.append([f"{second}, given {first}", _share(told.alone), _share(told.given), times, _plain(told.phi)])
-    if not numbers:
-        raise LackingError(_NO_INSTANTS)
     heads = ["", "impaired", "impaired, given the other", "ratio", "φ"]
     note = (
-        f"Of each two paths: {_OF_ALL} Impaired: lost, down, or above {IMPAIRED_MS:g} ms. Given the other: over the instants at which the "
+        f"{_OF_ALL} Impaired: lost, down, or above {IMPAIRED_MS:g} ms. Given the other: over the instants at which the "
         "other path was (n). "
         "φ: correlation; 0 of paths that have nothing to do with each other. "
         "95 % intervals: windows of five minutes drawn again, none below three."
@@ -96,32 +99,39 @@ def impairments(m: Material) -> Sheet:
     return Sheet([Panel("", [Cells(heads, texts, numbers)])], note)
 
 
-def _joint(m: Material) -> Joint:
-    found = joint(_paths(m))
-    if not len(found.t_s):
-        raise LackingError(_NO_INSTANTS)
-    return found
+def _joints(m: Material) -> list[Joint]:
+    """Of kits with the same operators together, of others apart: the best of two is one of the same two."""
+    found: dict[tuple[str, ...], list[Joint]] = {}
+    for kit in m.each:
+        if len(kit.round_trips) > 1:
+            paths = _paths(kit)
+            one = joint(paths, [kit.operators.get(path.path, path.path) for path in paths])
+            if len(one.t_s):
+                found.setdefault(tuple(sorted(one.names)), []).append(one)
+    if not found:
+        raise LackingError("instants at which all paths were asked and no run was under way")
+    return [kits[0] if len(kits) == 1 else after_each_other(kits) for kits in found.values()]
 
 
-def _paths(m: Material) -> list[PathTrips]:
+def _paths(kit: Material) -> list[PathTrips]:
     """Those of modems where there are two of them, so that a Wi-Fi beside them takes no instants away; else all."""
-    of_modems = [one for path, one in m.round_trips.items() if path in m.radio]
-    return of_modems if len(of_modems) > 1 else list(m.round_trips.values())
+    of_modems = [one for path, one in kit.round_trips.items() if path in kit.radio]
+    return of_modems if len(of_modems) > 1 else list(kit.round_trips.values())
 
 
-def _rows(m: Material, found: Joint) -> list[tuple[str, Array, Codes]]:
-    """Each path's, then the best's."""
-    names = [m.operator(one.path) for one in found.paths]
-    each = [(name, found.rtt_ms[n], found.code[n]) for n, name in enumerate(names)]
-    return [*each, (_best(found), *found.best())]
+def _title(found: Joint, several: list[Joint]) -> str:
+    """Whose they are, where that is not all the same."""
+    return " + ".join(found.names) if len(several) > 1 else ""
+
+
+def _rows(found: Joint, of: str = "") -> list[tuple[str, Array, Codes]]:
+    """Each path's, then the best's; ``of``: what is said of these, in brackets."""
+    each = [(name, found.rtt_ms[n], found.code[n]) for n, name in enumerate(found.names)]
+    return [(f"{name} ({of})" if of else name, *rest) for name, *rest in [*each, (_best(found), *found.best())]]
 
 
 def _best(found: Joint) -> str:
-    return "best of two" if len(found.paths) == 2 else f"best of {len(found.paths)}"
-
-
-def _hues(m: Material, found: Joint) -> dict[str, str]:
-    return {**of_operators(m.named()), _best(found): MPTCP}
+    return "best of two" if len(found.names) == 2 else f"best of {len(found.names)}"
 
 
 def _quantile(value: float | None) -> str:

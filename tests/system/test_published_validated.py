@@ -1,0 +1,143 @@
+"""A published campaign as the public tools read it: mlcroissant, rocrate, roc-validator, in an environment of their own."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import subprocess
+import venv
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyarrow", reason="pip install -r requirements/dev.txt")
+
+import pyarrow.parquet as pq
+from made_export import ARGUMENT, export
+
+from tandem_server.cli.main import main
+
+pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(1800)]
+REPOSITORY = Path(__file__).parents[2]
+LIST = REPOSITORY / "requirements" / "validators.txt"
+
+
+@pytest.fixture(scope="module")
+def programs() -> Path:
+    """The folder of the validators' programs; made anew when the list changed."""
+    folder = REPOSITORY / "build" / "validators"
+    mark, wanted = folder / "list.sha256", hashlib.sha256(LIST.read_bytes()).hexdigest()
+    if not mark.is_file() or mark.read_text() != wanted:
+        venv.create(folder, clear=True, with_pip=True)
+        pip = [
+            folder / "bin" / "python",
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--require-hashes",
+        ]
+        made = subprocess.run([*pip, "-r", LIST], capture_output=True, text=True, check=False)
+        if made.returncode:
+            if "Failed to establish a new connection" in made.stderr or "NameResolutionError" in made.stderr:
+                pytest.skip("build/validators is not made yet, and the packages are out of reach")
+            pytest.fail(made.stderr)
+        mark.write_text(wanted)
+    return folder / "bin"
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    base = tmp_path_factory.mktemp("published")
+    folder, out = export(base / "campaign"), base / "out"
+    made_by = ("--creator", "Doe, Jane <https://orcid.org/0000-0002-1825-0097>", "--title", "A commute")
+    told = ("--licence", "CC-BY-4.0", "--home", ARGUMENT, "--key", str(base / "key"), *made_by)
+    assert main(["campaign", "publish", str(folder), "--out", str(out), *told]) == 0
+    return out
+
+
+def read(programs: Path, package: Path, cache: Path) -> dict[str, Any]:
+    command = [programs / "python", Path(__file__).with_name("validated.py"), package, cache]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def faults(programs: Path, crate: Path, cache: Path) -> Counter[str]:
+    """What roc-validator finds, recommendations too."""
+    report = crate.with_name(f"{crate.name}-report.json")
+    how = [
+        "-p",
+        "ro-crate-1.3",
+        "--offline",
+        "--cache-path",
+        cache,
+        "-l",
+        "recommended",
+        "-v",
+        "--no-paging",
+        "-f",
+        "json",
+        "-o",
+        report,
+    ]
+    command = [programs / "rocrate-validator", "-y", "--disable-color", "validate", *how, crate]
+    subprocess.run(command, capture_output=True, check=False)
+    told = json.loads(report.read_text())
+    assert told["statistics"]["total_checks"] > 50
+    found = Counter(issue["message"] for issue in told["issues"])
+    assert told["passed"] is not bool(found)
+    return found
+
+
+@pytest.fixture(scope="module")
+def cache(programs: Path, package: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    place = tmp_path_factory.mktemp("cache") / "contexts"
+    return place, read(programs, package, place)
+
+
+def test_croissant_reads_every_record(package: Path, cache: tuple[Path, dict[str, Any]]) -> None:
+    _, told = cache
+    assert told["errors"] == told["warnings"] == []
+    rows: Counter[str] = Counter()
+    for path in package.glob("probe/*/records/*/*.parquet"):
+        rows[path.parent.name] += pq.read_metadata(path).num_rows
+    assert told["rows"] == dict(rows)
+    schema = json.loads((package / "schema.json").read_text())
+    assert told["fields"] == {name: len(one["columns"]) for name, one in schema.items()}
+
+
+def test_the_crate_names_every_file_and_is_valid(
+    programs: Path, package: Path, cache: tuple[Path, dict[str, Any]]
+) -> None:
+    place, told = cache
+    there = {path.relative_to(package).as_posix() for path in package.rglob("*") if path.is_file()}
+    assert set(told["entities"]) == there - {"ro-crate-metadata.json", "SHA256SUMS"}
+    assert told["title"] == "A commute"
+    # What is recommended of people beyond a name and an ORCID is theirs to tell.
+    assert [
+        one for one in faults(programs, package, place) if "affiliation" not in one and "contactPoint" not in one
+    ] == []
+
+
+def test_the_validators_see_what_is_wrong(
+    programs: Path, package: Path, cache: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    place, _ = cache
+    crate = tmp_path / "crate"
+    crate.mkdir()
+    described = json.loads((package / "ro-crate-metadata.json").read_text())
+    root = next(one for one in described["@graph"] if one["@id"] == "./")
+    del root["license"]
+    root["hasPart"] = root["hasPart"][:3]
+    (crate / "ro-crate-metadata.json").write_text(json.dumps(described))
+    assert any("license" in one for one in faults(programs, crate, place))
+    broken = shutil.copytree(package, tmp_path / "broken")
+    next(broken.glob("probe/*/records/radio/*.parquet")).write_bytes(b"PAR1")
+    command = [programs / "python", Path(__file__).with_name("validated.py"), broken, tmp_path / "contexts"]
+    assert subprocess.run(command, capture_output=True, check=False).returncode != 0

@@ -1,0 +1,306 @@
+"""Radio events joined to bins, worked out by hand at the borders: the factor, the gap, both modems, nothing before, the run's end."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tandem_server.analysis.folder import Capture
+from tandem_server.analysis.papers.recovery import recovery
+from tandem_server.analysis.radio.columns import COLUMNS, as_csv, records
+from tandem_server.analysis.radio.effects import joined
+from tandem_server.analysis.radio.matched import matched
+from tandem_server.analysis.radio.shapes import Binned, Flows, Radio, Rule
+
+WIDTH_NS = 100_000_000
+RULE = Rule(gap_s=3.0, factor=1.5)
+
+
+def radio(*events):
+    """Of (time in s, path, change in dB or None)."""
+    return Radio(
+        np.array([round(t * 1e9) for t, *_ in events], dtype=np.int64),
+        [path for _, path, _ in events],
+        ["handover" if change is None else "signal_drop" for *_, change in events],
+        np.array([math.nan if change is None else change for *_, change in events]),
+    )
+
+
+def flows(*of, handshake_ms=40.0, seconds=60.0):
+    """Of (path, connection): all there from 0 to ``seconds``."""
+    n = len(of)
+    return Flows(
+        [f"run-{c}" for _, c in of], ["mptcp"] * n, [p for p, _ in of], [f"{p}.pcap" for p, _ in of],
+        np.zeros(n, dtype=np.int64), np.array([c for _, c in of], dtype=np.int64), np.zeros(n, dtype=np.int64),
+        np.full(n, round(seconds * 1e9)), np.full(n, handshake_ms), ["timestamp"] * n,
+    )  # fmt: skip
+
+
+def binned(*series, seconds=60.0):
+    """Of each subflow two functions of a bin's start in s: goodput in byte a bin, RTT in ms or None."""
+    rows = []
+    for flow, (carried, rtt) in enumerate(series):
+        for place in range(round(seconds * 10)):
+            at = place / 10
+            ms = rtt(at)
+            rows.append((flow, place, carried(at), math.nan if ms is None else ms))
+    flow, place, goodput, ms = (np.array(column) for column in zip(*rows, strict=True))
+    return Binned(WIDTH_NS, 0, flow.astype(np.int64), place.astype(np.int64), goodput.astype(float), ms, ms + 1)
+
+
+def only(made):
+    (row,) = records(made)
+    return row
+
+
+def always(value):
+    return lambda _: value
+
+
+def raised(to_ms, start, end, usual=50.0):
+    return lambda t: to_ms if start <= t < end else usual
+
+
+def test_every_measure_of_one_drop():
+    """B carries 1000 byte a bin; the drop on A at 20 s lasts 4 s: A's 2000 byte a bin become 500, B's 1000 become 1500."""
+    data = binned(
+        (lambda t: 500 if 20 <= t < 24 else 2000, raised(200.0, 20, 24)),
+        (lambda t: 1500 if 20 <= t < 24 else 1000, raised(90.0, 20, 24, usual=60.0)),
+    )
+    made = joined(radio((20.0, "a", -9.0)), flows(("a", 0), ("b", 0)), data, RULE)
+    row = only(made)
+    # The first bin back has its middle at 24.05; it belongs to what was seen until then.
+    assert row["t_r_s"] == pytest.approx(4.05)
+    assert (row["why"], row["kind"], row["size_db"], row["path"], row["other_path"]) == (
+        "",
+        "signal_drop",
+        9.0,
+        "a",
+        "b",
+    )
+    assert (row["rtt_before_ms"], row["rtt_peak_ms"], row["rtt_peak_normalised"]) == (50.0, 201.0, 201 / 40)
+    assert (row["before_s"], row["during_s"]) == (5.0, pytest.approx(4.0))  # the 41st middle is at 24.05: not before it
+    assert (row["goodput_before_bit_per_s"], row["goodput_during_bit_per_s"]) == (160_000, pytest.approx(40_000))
+    assert row["goodput_loss"] == pytest.approx(0.75)
+    assert (row["connection_before_bit_per_s"], row["connection_during_bit_per_s"]) == (240_000, pytest.approx(160_000))
+    assert row["connection_loss"] == pytest.approx(1 / 3)
+    assert (row["share_before"], row["share_during"]) == (pytest.approx(2 / 3), pytest.approx(0.25))
+    assert (row["other_before_bit_per_s"], row["other_during_bit_per_s"]) == (80_000, pytest.approx(120_000))
+    assert (row["other_rtt_before_ms"], row["other_rtt_during_ms"], row["other_rtt_peak_ms"]) == (60.0, 90.0, 91.0)
+    assert (row["both_modems"], row["other_event_s"], row["gap_s"], row["factor"]) == (False, None, 3.0, 1.5)
+    assert made.account == {"events": 1, "left_out": 0, "joined": 1, "without_connection": 0, "rows": 1}
+
+
+@pytest.mark.parametrize(("second", "left_out"), [(22.999, 2), (23.0, 0)])
+def test_events_nearer_than_the_gap_are_left_out_and_counted(second, left_out):
+    data = binned((always(1000), always(50.0)))
+    made = joined(radio((20.0, "a", -6.0), (second, "a", None)), flows(("a", 0)), data, RULE)
+    assert (made.account["left_out"], len(made)) == (left_out, 2 - left_out)
+
+
+@pytest.mark.parametrize(("other", "both"), [(20.0, True), (21.0, True), (21.001, False)])
+def test_both_modems_at_one_second_are_marked_and_kept(other, both):
+    data = binned((always(1000), always(50.0)), (always(1000), always(50.0)))
+    made = joined(radio((20.0, "a", -6.0), (other, "b", None)), flows(("a", 0), ("b", 0)), data, RULE)
+    assert [(row["path"], row["both_modems"]) for row in records(made)] == [("a", both), ("b", both)]
+    assert [row["other_event_s"] for row in records(made)] == [pytest.approx(other - 20)] * 2
+
+
+@pytest.mark.parametrize(("event", "during"), [(20.0, 40.0), (21.0, 39.0)])
+def test_a_subflow_that_an_event_silences_for_good_is_out_of_range_to_the_end(event, during):
+    """A's last packet is at 20.1 s; polls tell the event when they come. B goes on to 60 s."""
+    both = binned((always(1000), always(50.0)), (always(1000), always(60.0)))
+    there = (both.flow == 1) | (both.place <= 200)
+    columns = (both.flow, both.place, both.goodput_bytes, both.rtt_mean_ms, both.rtt_max_ms)
+    data = Binned(WIDTH_NS, 0, *(column[there] for column in columns))
+    of = flows(("a", 0), ("b", 0))
+    of.end_ns[0] = 20_100_000_000
+    row = only(joined(radio((event, "a", None)), of, data, RULE))
+    assert (row["why"], row["t_r_s"], row["during_s"]) == ("silent_to_end", None, pytest.approx(during))
+    assert row["silent_s"] == pytest.approx(during, abs=0.06)
+    assert row["goodput_loss"] == pytest.approx(1, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "events", "why", "during"),
+    [
+        (22.0, ((20.0, "a", -6.0),), "run_ended", 2.0),
+        (60.0, ((20.0, "a", -6.0), (24.0, "a", None)), "next_event", 4.0),
+        (90.0, ((20.0, "a", -6.0),), "not_recovered", 60.0),
+    ],
+)
+def test_what_does_not_come_back_says_why(seconds, events, why, during):
+    data = binned((always(1000), raised(200.0, 20, 999)), seconds=seconds)
+    row = next(records(joined(radio(*events), flows(("a", 0), seconds=seconds), data, RULE)))
+    assert (row["why"], row["t_r_s"], row["rtt_peak_ms"]) == (why, None, 201.0)
+    assert row["during_s"] == pytest.approx(during)
+
+
+def test_only_connections_with_data_are_joined_and_bins_without_packets_are_nothing_carried():
+    data = binned((lambda t: 1000 if 10 <= t < 20 else 0, always(50.0)))
+    made = joined(
+        radio((9.9, "a", -6.0), (13.0, "a", -6.0), (20.0, "a", -6.0), (15.0, "c", -6.0)), flows(("a", 0)), data, RULE
+    )
+    assert [row["t_s"] for row in records(made)] == [13.0]
+    assert (made.account["joined"], made.account["without_connection"]) == (1, 3)
+    full = binned((always(1000), always(50.0)))
+    there = (full.place < 200) | (full.place >= 210)
+    columns = (full.flow, full.place, full.goodput_bytes, full.rtt_mean_ms, full.rtt_max_ms)
+    data = Binned(WIDTH_NS, 0, *(column[there] for column in columns))
+    row = only(joined(radio((20.0, "a", -6.0)), flows(("a", 0)), data, RULE))
+    assert (row["goodput_during_bit_per_s"], row["goodput_loss"], row["during_s"]) == (0.0, 1.0, 1.0)
+
+
+def test_it_is_the_figures_recovery_of_the_bins_middles():
+    drawn = np.random.default_rng(7)
+    series = [(always(1000), lambda _: None if drawn.random() < 0.3 else float(drawn.gamma(3, 20))) for _ in range(4)]
+    data = binned(*series, seconds=200.0)
+    events = radio(*((float(t), "a", -6.0) for t in drawn.uniform(5, 130, 40)))
+    made = joined(events, flows(*(("a", n) for n in range(4)), seconds=200.0), data, Rule(0.0, 1.5))
+    compared = 0
+    times = [*sorted(events.t_ns / 1e9), math.inf]
+    for row in records(made):
+        mine = data.flow == int(row["run"].removeprefix("run-"))
+        next_s = next(t for t in times if t > row["t_s"])
+        found = recovery((data.place[mine] + 0.5) / 10, data.rtt_mean_ms[mine], row["t_s"], next_s, 200.0)
+        assert (row["rtt_before_ms"], row["why"]) == (pytest.approx(found.level_ms), found.why)
+        assert (row["t_r_s"] is None and found.why) or row["t_r_s"] == pytest.approx(found.t_r_s)
+        assert row["rtt_peak_ms"] == pytest.approx(found.peak_ms + 1)
+        compared += 1
+    assert compared > 20
+
+
+def test_the_table_and_the_spec_have_every_column_with_its_unit_and_meaning():
+    made = joined(radio(), flows(), Binned(WIDTH_NS, 0, *(np.empty(0, dtype=np.int64),) * 2, *(np.empty(0),) * 3), RULE)
+    assert (list(records(made)), len(made)) == ([], 0)
+    assert set(made.rows) == {name for name, *_ in COLUMNS}
+    assert as_csv(made) == ",".join(name for name, *_ in COLUMNS) + "\n"
+    lines = (Path(__file__).parents[3] / "server/spec/radio-packets.md").read_text().splitlines()
+    told = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")][1:]
+    assert [(name, unit, what) for name, _, unit, what in told] == [(n, unit, what) for n, _, unit, what in COLUMNS]
+
+
+START = 10**18
+ADDRESSES = {"a": "10.0.0.1", "b": "10.0.1.1"}
+
+
+class Tables:
+    """Captures put together connection by connection, one subflow each."""
+
+    def __init__(self):
+        self.files, self.connections, self.subflows, self.totals = [], [], [], []
+
+    def add(self, file, carried, *, tokens=(math.nan, math.nan), multipath=False, address="10.0.0.1", port=8480):
+        name = f"/x/{file}"
+        if name not in self.files:
+            self.files.append(name)
+        at, number = self.files.index(name), sum(row[0] == self.files.index(name) for row in self.connections)
+        self.connections.append((at, number, multipath, False, port, *tokens))
+        self.subflows.append((at, number, number, address, START + 10**9, START + 9 * 10**9, 4e7))
+        for subflow in (math.nan, number):
+            self.totals.append((at, number, subflow, 1, carried, 1))
+            self.totals.append((at, number, subflow, 0, 100, 0))
+
+    def made(self, manifests, *captures):
+        shapes = (
+            (self.connections, "file connection multipath fallback responder_port opener_token responder_token"),
+            (self.subflows, "file subflow connection opener_address start_utc_ns end_utc_ns handshake_rtt_ns"),
+            (self.totals, "file connection subflow direction goodput_bytes rtt_method"),
+        )
+        tables = [
+            {
+                "files": self.files,
+                **{n: np.array(v) for n, v in zip(names.split(), zip(*rows, strict=True), strict=True)},
+            }
+            for rows, names in shapes
+        ]
+        listed = [Capture(f"captures/{file}", 0, None, run, path, False) for file, run, path in captures]
+        return matched(manifests, listed, *tables, START, ("ack", "timestamp"))
+
+
+def manifest(run, kind="tcp", *, files=(), received=1000, named=None, **more):
+    return {
+        "id": run, "kind": kind, "files": [{"name": f"captures/{f}"} for f in files], "result": {"bytes": received},
+        "environment": {"path_addresses": ADDRESSES, "further": {"connection": named}}, **more,
+    }  # fmt: skip
+
+
+def rows(found):
+    f = found.flows
+    return [(*one[:4], int(one[4])) for one in zip(f.run, f.path, f.file, f.rtt_method, f.connection, strict=True)]
+
+
+def test_a_multipath_run_is_known_by_its_token_on_one_path_and_by_the_other_ends_on_the_other():
+    t = Tables()
+    t.add("run-1-a.pcap", 5000, tokens=(0xAB, 0xCD), multipath=True)
+    t.add("run-1-a.pcap", 90_000, tokens=(0x11, 0x22), multipath=True)
+    t.add("run-1-b.pcap", 7000, tokens=(math.nan, 0xCD), multipath=True)
+    t.add("run-1-b.pcap", 8000, tokens=(math.nan, 0x22), multipath=True)
+    found = t.made(
+        [manifest("run-1", "mptcp", named="ab")], ("run-1-a.pcap", "run-1", "a"), ("run-1-b.pcap", "run-1", "b")
+    )
+    assert rows(found) == [
+        ("run-1", "a", "run-1-a.pcap", "timestamp", 0),
+        ("run-1", "b", "run-1-b.pcap", "timestamp", 0),
+    ]
+    assert found.direction.tolist() == [1, 1]
+    assert (found.flows.start_ns[0], found.flows.handshake_ms[0]) == (10**9, 40.0)
+    assert found.account["runs_without_connection"] == 0
+
+
+def test_without_its_token_it_is_not_guessed():
+    t = Tables()
+    t.add("run-1-a.pcap", 5000, tokens=(0xAB, 0xCD), multipath=True)
+    for named in (None, "zz", "ac"):
+        found = t.made([manifest("run-1", "mptcp", named=named)], ("run-1-a.pcap", "run-1", "a"))
+        assert (rows(found), found.account["runs_without_connection"]) == ([], 1)
+
+
+def test_a_tcp_run_is_the_only_one_that_carried_as_much():
+    t = Tables()
+    t.add("pair-1-a.pcap", 999, port=8444)
+    t.add("pair-1-a.pcap", 1000)
+    t.add("pair-1-a.pcap", 5000, tokens=(0xAB, 0xCD), multipath=True)
+    runs = [manifest("run-1", files=["pair-1-a.pcap"]), manifest("run-2", "mptcp", files=["pair-1-a.pcap"], named="ab")]
+    found = t.made(runs, ("pair-1-a.pcap", None, "a"))
+    assert [(run, connection) for run, *_, connection in rows(found)] == [("run-1", 0), ("run-2", 1)]
+    t.add("pair-1-a.pcap", 1000)
+    found = t.made(runs, ("pair-1-a.pcap", None, "a"))
+    assert [run for run, *_ in rows(found)] == ["run-2"]
+    assert found.account["runs_without_connection"] == 1
+
+
+def test_of_a_capture_of_all_paths_the_path_is_that_with_the_subflows_address():
+    t = Tables()
+    t.add("whole.pcap", 5000, address="10.0.1.1")
+    t.add("other.pcap", 5000, address="10.9.9.9")
+    runs = [manifest("run-1", files=["whole.pcap"]), manifest("run-2", files=["other.pcap"])]
+    found = t.made(runs, ("whole.pcap", "run-1", None), ("other.pcap", "run-2", None))
+    assert [row[:2] for row in rows(found)] == [("run-1", "b")]
+    assert found.account["subflows_without_path"] == 1
+
+
+def test_other_experiments_connections_are_those_to_the_measurement_server():
+    t = Tables()
+    t.add("run-1-a.pcap", 500)
+    t.add("run-1-a.pcap", 700)
+    t.add("run-1-a.pcap", 9000, port=8443)
+    of = {"parameters": {"server": {"measurement": "http://s.test:8480"}}}
+    found = t.made([manifest("run-1", "any", **of)], ("run-1-a.pcap", "run-1", "a"))
+    assert [row[4] for row in rows(found)] == [0, 1]
+    assert rows(t.made([manifest("run-1", "any")], ("run-1-a.pcap", "run-1", "a"))) == []
+
+
+def test_captures_of_no_run_and_copies_are_counted():
+    t = Tables()
+    t.add("run-1-a.pcap", 5000)
+    t.add("copy/run-1-a.pcap.gz", 5000)
+    t.add("stray.pcap", 5000)
+    found = t.made([manifest("run-1")], ("run-1-a.pcap", "run-1", "a"), ("stray.pcap", None, None))
+    assert [row[:3] for row in rows(found)] == [("run-1", "a", "run-1-a.pcap")]
+    assert (found.account["captures_twice"], found.account["captures_of_no_run"], found.account["captures"]) == (
+        1,
+        1,
+        1,
+    )

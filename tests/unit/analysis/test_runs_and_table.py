@@ -1,0 +1,224 @@
+import gc
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tandem_server.analysis.around import curve
+from tandem_server.analysis.capacity import mean_held, offered_bit_per_s
+from tandem_server.analysis.clock import Clock
+from tandem_server.analysis.influx_source import InfluxSource
+from tandem_server.analysis.ledger import account
+from tandem_server.analysis.mobility_table import DOWNLOAD_BYTES, table
+from tandem_server.analysis.recorded import Recorded, SubflowSeries, load, name_by_run
+from tandem_server.analysis.runs import Run, RunSubflow, join
+from tandem_server.analysis.source import Row
+from tandem_server.analysis.truth import Link, Truth
+from tandem_server.store import Series
+
+
+def run(kind: str, activity: str, goodput: float, size: int = 10_000_000, pairing: str = "sequential", **more) -> Run:
+    base = {"id": "r", "pair": "p", "kind": kind, "pairing": pairing, "path": "a", "paths": ("a",), "subflows": ()}
+    base |= {
+        "start_s": 0.0,
+        "end_s": 5.0,
+        "bytes": size,
+        "duration_s": size * 8 / goodput,
+        "goodput_bit_per_s": goodput,
+    }
+    base |= {"bounded_by": "time", "fallback": False, "failure": None, "activity": activity, "capacity_bit_per_s": 5e7}
+    base |= {"sum_of_singles_bit_per_s": None, "pair_ratio": None}
+    return Run(**{**base, **more})
+
+
+def test_time_of_300_mb_is_converted_from_the_mean_goodput_and_a_whole_file_keeps_its_own():
+    (line,) = table([run("mptcp", "still", 4e7), run("mptcp", "still", 8e7), run("tcp", "still", 2e7)])
+    assert (line.mptcp.runs, line.mptcp.converted) == (2, True)
+    assert line.mptcp.download_s == pytest.approx(DOWNLOAD_BYTES * 8 / 6e7)
+    assert line.tcp.goodput_bit_per_s == 2e7
+    (line,) = table([run("tcp", "walk", 4e7, DOWNLOAD_BYTES, duration_s=61.0)])
+    assert (line.tcp.download_s, line.tcp.converted, line.mptcp.runs) == (61.0, False, 0)
+    assert table([run("tcp", "still", 1e7, goodput_bit_per_s=None)]) == [], "failed runs are left out"
+    assert run("mptcp", "still", 4e7).ratio == pytest.approx(0.8)
+    assert run("mptcp", "walk", 4e7, pairing="simultaneous").ratio is None, "capacity that was shared"
+
+
+def test_lines_are_in_order_of_speed_and_rtt_weighted_by_its_bytes():
+    lines = table(
+        [run("tcp", "drive", 1e7), run("tcp", "still", 1e7), run("tcp", "still", 1e7, pairing="simultaneous")]
+    )
+    assert [(x.activity, x.pairing) for x in lines] == [
+        ("still", "sequential"), ("still", "simultaneous"), ("drive", "sequential"),
+    ]  # fmt: skip
+    flows = (RunSubflow("a", "A", 3_000, 0.75, 40.0, 9), RunSubflow("b", "B", 1_000, 0.25, 80.0, 9))
+    (line,) = table([run("mptcp", "still", 1e7, subflows=flows)])
+    assert line.mptcp.rtt_ms == pytest.approx(50.0)
+
+
+def test_curve_is_the_median_over_events_and_empty_where_there_are_none():
+    t = np.arange(0, 100, 0.1)
+    value = np.where((t >= 20) & (t < 20.5), 500.0, 50.0)
+    value[(t >= 60) & (t < 60.5)] = 300.0
+    value[(t >= 80) & (t < 80.5)] = 400.0
+    keep = t < 85
+    found = curve([20.0, 60.0, 80.0, 300.0], [(t[keep], value[keep])])
+    assert found.n == 3
+    at = int(np.flatnonzero(np.isclose(found.offset_s, 0.25))[0])
+    assert found.median[at] == pytest.approx(400.0)
+    assert found.median[0] == pytest.approx(50.0)
+    last = int(np.flatnonzero(np.isclose(found.offset_s, 8.25))[0])
+    assert found.count[last] == 2
+    assert np.isnan(found.low[last])
+    found = curve([5.0], [])
+    assert found.n == 0
+    assert np.isnan(found.median).all()
+
+
+def link(*steps: tuple[float, float]) -> Link:
+    t = np.array([s[0] for s in steps])
+    return Link(t, np.array([s[1] for s in steps]), np.full(len(t), 40.0))
+
+
+def test_mean_of_steps_is_their_integral_and_paths_add_up():
+    steps = link((0.0, 10.0), (1.0, 0.0), (2.0, 40.0))
+    assert mean_held(steps.t_s, steps.down_bit_per_s, 0.5, 2.5) == pytest.approx((5 + 0 + 20) / 2)
+    steps = link((1.0, 10.0), (2.0, 30.0))  # the first value holds before, the last after
+    assert [mean_held(steps.t_s, steps.down_bit_per_s, *span) for span in ((0.0, 1.0), (5.0, 9.0))] == [10.0, 30.0]
+    a, b = link((0.0, 10.0)), link((0.0, 5.0))
+    assert [offered_bit_per_s(links, 0.0, 1.0) for links in ([a, b], [a, None], [])] == [15.0, None, None]
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 50), st.floats(0, 1e8)), min_size=1, max_size=20, unique_by=lambda s: s[0]),
+    st.floats(0, 50),
+    st.floats(0.01, 20),
+)
+def test_mean_lies_between_least_and_greatest(steps, start, length):
+    held = link(*sorted(steps))
+    mean = mean_held(held.t_s, held.down_bit_per_s, start, start + length)
+    assert mean is not None
+    assert held.down_bit_per_s.min() * 0.999999 - 1e-6 <= mean <= held.down_bit_per_s.max() * 1.000001 + 1e-6
+
+
+def test_what_is_lost_is_what_was_made_and_neither_rejected_nor_dropped_nor_is_in_the_database():
+    for made, rows, expected in (
+        ((5, 5, 0, 0, 0), {"radio": [1, 2, 3], "event": [4, 5]}, (5, 0, [])),
+        ((8, 8, 0, 0, 0), {"radio": [1, 2, 5, 6]}, (4, 4, [(3, 4), (7, 8)])),
+        ((8, 5, 0, 2, 1), {"radio": [1, 2, 3, 4, 5]}, (5, 0, [(6, 8)])),
+        ((2, 2, 0, 0, 0), {"radio": [1, 1]}, (1, 1, [(2, 2)])),  # the same number twice counts once
+        ((None,) * 5, {"radio": [1, 4]}, (2, None, [(2, 3)])),  # without the probe's account nobody knows it
+    ):
+        counts = account(*made, rows)
+        assert (counts.in_database, counts.lost, counts.missing) == expected, made
+    counts = account(7, 7, 0, 0, 0, None)
+    assert (counts.in_database, counts.lost) == (None, None)
+
+
+S = 10**9
+CLOCK = Clock(0, 0)
+OPERATORS = {"a": "A", "b": "B"}
+
+
+def manifest(
+    run: str, kind: str, paths: list[str], goodput: float | None, pairing: str = "sequential", pair: str = "p"
+) -> dict:
+    made = {"id": run, "pair": pair, "pairing": pairing, "kind": kind, "paths": paths, "parameters": {"seconds": 2.0}}
+    made |= {"started_monotonic_ns": 1 * S, "ended_monotonic_ns": 3 * S, "result": None, "failure": {"reason": "reset"}}
+    if goodput is not None:
+        flows = [{"path": p, "operator": OPERATORS[p], "bytes": 500, "share": 1 / len(paths)} for p in paths]
+        result = {"bytes": 1000, "duration_s": 2.0, "goodput_bit_per_s": goodput, "fallback": False, "subflows": flows}
+        made |= {"result": result, "failure": None}
+    return made
+
+
+def truth() -> Truth:
+    t = np.array([0.0, 2.0])
+    return Truth(links={"A": Link(t, np.array([20e6, 10e6]), t), "B": Link(t, np.array([8e6, 0.0]), t)})
+
+
+def joined(manifests: list[dict], recorded: Recorded | None = None, true: Truth | None = None) -> list:
+    return join(manifests, recorded or Recorded(), true, CLOCK, OPERATORS, lambda *_: "still")
+
+
+def test_capacity_is_the_mean_over_the_run_and_its_paths_and_in_the_field_not_known():
+    run = joined([manifest("m", "mptcp", ["a", "b"], 17e6)], true=truth())[0]
+    assert run.capacity_bit_per_s == pytest.approx(15e6 + 4e6)
+    assert run.ratio == pytest.approx(17 / 19)
+    assert joined([manifest("m", "mptcp", ["a", "b"], 17e6)])[0].capacity_bit_per_s is None
+
+
+def test_sum_of_singles_is_that_of_the_pair_and_only_for_mptcp_and_with_a_failed_one_not_known():
+    made = [manifest("m", "mptcp", ["a", "b"], 17e6), manifest("x", "tcp", ["a"], 14e6)]
+    runs = joined([*made, manifest("y", "tcp", ["b"], 3e6), manifest("z", "tcp", ["b"], 9e6, pair="another")])
+    assert [r.sum_of_singles_bit_per_s for r in runs] == [17e6, None, None, None]
+    runs = joined([*made, manifest("y", "tcp", ["b"], None)])
+    assert (runs[0].sum_of_singles_bit_per_s, runs[2].failure) == (None, "reset")
+
+
+def test_runs_at_the_same_time_share_the_capacity():
+    made = [manifest("m", "mptcp", ["a", "b"], 9e6, "simultaneous"), manifest("x", "tcp", ["a"], 7e6, "simultaneous")]
+    runs = joined(made, true=truth())
+    assert [r.ratio for r in runs] == [None, None]
+    assert runs[0].pair_ratio == pytest.approx(16 / 19)
+
+
+def series(run: str, path: str | None, values: list[float]) -> SubflowSeries:
+    v = np.array(values)
+    return SubflowSeries(run, "1", "server", path, OPERATORS.get(path or ""), np.arange(len(v)) * 0.1, v, v)
+
+
+def test_rtt_is_the_senders_median_of_the_path_and_a_path_without_a_name_is_that_of_a_run_over_one():
+    recorded = Recorded(subflows=[series("m", "a", [40, 50, 90]), series("m", "b", [70, float("nan"), 80])])
+    flows = joined([manifest("m", "mptcp", ["a", "b"], 1e6)], recorded)[0].subflows
+    assert [(f.rtt_ms_median, f.rtt_samples) for f in flows] == [(50.0, 3), (75.0, 2)]
+    recorded = Recorded(subflows=[series("x", None, [40, 50]), series("m", None, [60])])
+    name_by_run(recorded, {"x": ["a"], "m": ["a", "b"]}, OPERATORS)
+    assert [(s.path, s.operator) for s in recorded.subflows] == [("a", "A"), (None, None)]
+
+
+class Weeks:
+    """A database whose answers come in pieces; ``held``: how many records and pieces there are when the next piece is asked for."""
+
+    def __init__(self, pieces: int, rows: int) -> None:
+        self.pieces, self.size, self.held, self.asked = pieces, rows, [], []
+        self._before = self._alive()
+
+    def parts(self, influxql: str, _params: object = None):
+        self.asked.append(influxql)
+        if '"radio"' in influxql:
+            names, tags = ["rsrp_dbm", "eci"], {"path": "a", "driver": "quectel"}
+        elif '"subflow"' in influxql or 'SELECT "seq"' in influxql:
+            names, tags = ["rtt_ms", "seq"], {"run": "r", "end": "server", "subflow": "1", "path": "a"}
+        else:
+            return
+        for n in range(self.pieces):
+            # The later half first: series of one path come one after the other, whatever their times.
+            first = (n + self.pieces // 2) % self.pieces * self.size
+            rows = [[(first + k) * S, -90.0 if k else None, 1000 + first] for k in range(self.size)]
+            yield Series("m", {**tags, "boot": f"b{n % 2}"}, ["time", *names], rows)
+            del rows
+            self.held.append(self._alive() - self._before)
+
+    def _alive(self) -> int:
+        gc.collect()
+        return sum(isinstance(one, Row | Series) for one in gc.get_objects())
+
+
+def test_records_and_their_numbers_pass_one_by_one_into_columns():
+    store = Weeks(pieces=8, rows=50)
+    found = load(InfluxSource(store), "probe-1", Clock(0), OPERATORS, None, None)
+    radio, (flow,) = found.radio["a"], found.subflows
+    assert radio.t_s.tolist() == flow.t_s.tolist() == [float(t) for t in range(400)]
+    assert (radio.operator, radio.driver, flow.operator) == ("A", "quectel", "A")
+    assert (radio.eci[0], radio.eci[75]) == (1000, 1050)
+    assert math.isnan(radio.rsrp_dbm[50])
+    assert math.isnan(radio.sinr_db[0])
+    assert radio.pci == [None] * 400
+    assert len(store.held) == 16
+    assert max(store.held) <= 3  # the piece that was read last, and its last record
+    assert all("SELECT *" not in asked for asked in store.asked)
+    store = Weeks(pieces=4, rows=50)
+    found = InfluxSource(store).numbers("subflow", "probe-1", {"b0"})
+    assert (found.dtype, len(found), max(store.held)) == (np.int64, 200, 1)

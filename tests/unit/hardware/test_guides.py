@@ -1,0 +1,280 @@
+"""The guides say what the code does, their links lead somewhere, and they print: one side for the commuter whatever is written in."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tandem.app.config_schema import TABLES
+from tandem.schema.metrics import COMMON_FIELDS, COMMON_TAGS, MEASUREMENTS
+from tandem.schema.status_led import STATES
+from tandem_bench.cli.main import parser as bench_parser
+from tandem_bench.gadget.description import CONTROLLERS, PROFILES, Endpoints, fits, gadget_of
+from tandem_hardware.__main__ import main
+from tandem_hardware.bom import load
+from tandem_hardware.guides import chromium, command, led_table, parts_tables, printed
+from tandem_hardware.guides.pdf_pages import pages
+from tandem_hardware.places import HARDWARE
+
+GUIDES = Path(__file__).parents[3] / "hardware" / "guides"
+COMMUTER = " ".join((GUIDES / "commuter.md").read_text(encoding="utf-8").split())
+CONSENT = " ".join((GUIDES / "consent.md").read_text(encoding="utf-8").split())
+
+TOLD = {
+    "The networks, once a second:": {"radio", "registration", "event"},
+    "Its own measurements:": {
+        *("subflow", "connection", "run_begun", "run", "run_usage", "phase", "aggregation", "verdict"),
+        *("dash_segment", "dash_playback", "dash", "campaign", "campaign_step", "campaign_data"),
+    },
+    "Itself:": {"health", "temperature", "card", "software", "modem_health", "usage", "sim_usage", "spool", "clock"},
+    "Its place,": {"position"},
+}
+"""Which sentence of the page tells of which kind of record."""
+NEVER = re.compile(
+    r"imsi|iccid|imei|msisdn|subscriber|phone|ssid|bssid|(^|_)mac($|_)|bluetooth|audio|image|camera|microphone|person|carrier|owner"
+)
+
+
+def test_every_kind_of_record_is_told_of() -> None:
+    assert all(f"**{sentence}**" in COMMUTER for sentence in TOLD)
+    told = [name for names in TOLD.values() for name in names]
+    assert sorted(told) == sorted(MEASUREMENTS), (
+        "a kind of record that the commuter's page does not tell of, or that is gone"
+    )
+
+
+def test_nothing_is_recorded_that_is_said_not_to_be() -> None:
+    names = {*COMMON_TAGS, *(field.name for field in COMMON_FIELDS)}
+    for measurement in MEASUREMENTS.values():
+        names |= {*measurement.tags, *(field.name for field in measurement.fields)}
+    assert [name for name in sorted(names) if NEVER.search(name)] == []
+    assert "No SIM card number and no subscriber number leaves the kit." in COMMUTER
+    assert "Records bear the kit's name, not yours." in COMMUTER
+    assert "probe" in COMMON_TAGS
+
+
+def test_the_cells_are_admitted() -> None:
+    assert {"eci", "tac", "plmn"} <= {field.name for field in MEASUREMENTS["radio"].fields}
+    assert "They are recorded in every mode, at home too." in COMMUTER
+    # Of the position itself unit/position/test_position_privacy.py proves it.
+    assert "no position is recorded, in any mode" in COMMUTER
+    assert "in every mode of position and in home zones too" in CONSENT
+
+
+def _key(table: str, name: str):  # type: ignore[no-untyped-def]
+    return next(key for key in TABLES[table] if key.name == name)
+
+
+def test_the_numbers_are_the_defaults() -> None:
+    assert _key("polling", "period_s").default == 1.0
+    assert _key("capture", "snaplen_bytes").default == 128
+    assert "the first 128 bytes of each packet" in COMMUTER
+    assert "the first 128 bytes of each packet" in CONSENT
+    grid_deg = _key("position", "grid_deg").default
+    assert 0.9 < grid_deg * 111.2 < 1.2
+    assert "rounded to about one kilometre" in COMMUTER
+    assert "grid of about one kilometre" in CONSENT
+    radius = _key("position.home_zone", "radius_m")
+    assert (radius.minimum, radius.maximum) == (100, 20_000)
+    assert "each from 100 m to 20 km in radius" in CONSENT
+
+
+def test_the_modes_are_those_of_the_configuration() -> None:
+    mode = _key("position", "mode")
+    for text in (COMMUTER, CONSENT):
+        assert tuple(re.findall(r"☐ \*\*(\w+)\*\* –", text)) == mode.choices
+    assert mode.default == "off"
+
+
+ROOT = Path(__file__).parents[3]
+PAGES = sorted(HARDWARE.rglob("*.md"))
+LINKS = [
+    (page.relative_to(HARDWARE).as_posix(), target)
+    for page in PAGES
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8"))
+    if not target.startswith(("http:", "https:"))
+]
+
+
+def _anchors(page: Path) -> set[str]:
+    heads = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).strip().replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize(("page", "target"), LINKS)
+def test_a_link_leads_somewhere(page: str, target: str) -> None:
+    name, _, anchor = target.partition("#")
+    path = ((HARDWARE / page).parent / name).resolve() if name else HARDWARE / page
+    assert path.exists(), f"{page}: {target}"
+    if anchor:
+        assert anchor in _anchors(path), f"{page}: {target}"
+
+
+def test_each_guide_is_in_the_list() -> None:
+    listed = (HARDWARE / "guides" / "README.md").read_text(encoding="utf-8")
+    assert all(f"({path.name})" in listed for path in (HARDWARE / "guides").glob("*.md") if path.name != "README.md")
+
+
+def test_the_guides_are_named_where_kits_are_handed_out() -> None:
+    assert "../hardware/guides/commuter.md" in (ROOT / "ansible" / "README.md").read_text(encoding="utf-8")
+    assert "../hardware/guides/lab-book.md" in (ROOT / "docs" / "silent-kit.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("capacity_wh", "said"),
+    [
+        (100.0, "without asking"),
+        (100.1, "the airline's approval"),
+        (160.0, "the airline's approval"),
+        (160.1, "not at all"),
+    ],
+)
+def test_a_battery_in_an_aircraft(capacity_wh: float, said: str) -> None:
+    assert said in parts_tables.in_cabin(capacity_wh)
+
+
+def test_each_kits_battery_may_fly_without_asking() -> None:
+    kits = {
+        build
+        for part in load().values()
+        if (part.capacity_wh or 0) > parts_tables.SMALL_WH
+        for build in part.quantities
+    }
+    assert kits == set(parts_tables.KITS)
+    assert "not at all" not in parts_tables.batteries()
+
+
+GUIDE = " ".join(
+    (Path(__file__).parents[3] / "hardware" / "guides" / "bench-unit.md")
+    .read_text(encoding="utf-8")
+    .replace("> ", "")
+    .split()
+)
+MODEM = gadget_of("tandem-a", PROFILES["ublox"], 1)
+
+
+def test_what_a_controller_has_and_a_modem_needs() -> None:
+    has, needs = CONTROLLERS["dwc2"], MODEM.endpoints
+    two = Endpoints(2 * needs.into_host, 2 * needs.out_of_host)
+    fits(MODEM, "dwc2")
+    assert two.into_host > has.into_host
+    assert (len(MODEM.ports), MODEM.network is None) == (2, False)
+    for told in (
+        f"(`dwc2`) has {has} endpoints",
+        f"one modem needs {needs}; two would need {two}",
+        f"`{has} endpoints`",
+        f"one modem needs {needs}.",
+        "One Pi plays one modem.",
+        "two bench units",
+        "two AT ports and a network device",
+    ):
+        assert told in GUIDE, told
+
+
+def test_the_units_file_starts_what_there_is() -> None:
+    unit = (ROOT / "firmware" / "bench" / "system" / "tandem-bench-gadget.service").read_text(encoding="utf-8")
+    values = dict(
+        pair.split("=") for line in re.findall(r"^Environment=(.*)$", unit, re.MULTILINE) for pair in line.split()
+    )
+    lines = re.findall(r"^ExecStart(?:Pre)?=/opt/tandem/\.venv/bin/tandem-bench (.*)$", unit, re.MULTILINE)
+    assert len(lines) == 2
+    for line in lines:
+        bench_parser().parse_args(shlex.split(re.sub(r"\$\{(\w+)\}", lambda found: values[found[1]], line)))
+
+
+A4 = pytest.approx((210, 297), abs=0.5)
+LONG = "Dr. Wilhelmina Featherstonehaugh-Example, Department of Communication Networks, 0049 30 1234567 890, Monday to Friday from 9 to 17"
+WITH_BROWSER = pytest.mark.skipif(
+    chromium.find() is None,
+    reason="no Chromium: package chromium-headless-shell or chromium, or TANDEM_CHROMIUM (Ubuntu has it as a snap only)",
+)
+
+
+@WITH_BROWSER
+@pytest.mark.parametrize("call", ["", LONG])
+def test_the_commuters_page_is_one_side_of_a4(call: str, tmp_path: Path) -> None:
+    out = tmp_path / "page.pdf"
+    arguments = ["--probe", "institute-of-mobile-kit-117b", "--call", call, "--position", "full", "--out", str(out)]
+    assert main(["guide", "commuter", *arguments]) == 0
+    assert pages(out.read_bytes()) == [A4]
+
+
+@WITH_BROWSER
+def test_a_commuters_page_that_does_not_fit_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "SIZES", command.SIZES[-1:])
+    out = tmp_path / "page.pdf"
+    assert main(["guide", "commuter", "--call", "far too long " * 400, "--out", str(out)]) == 2
+    assert "has to fit on one; mend: a shorter --call" in capsys.readouterr().err
+    assert not out.exists()
+
+
+@WITH_BROWSER
+@pytest.mark.parametrize("name", [name for name in printed.NAMES if name != "commuter"])
+def test_every_other_guide_prints(name: str, tmp_path: Path) -> None:
+    out = tmp_path / "guide.pdf"
+    assert main(["guide", name, "--out", str(out)]) == 0
+    found = pages(out.read_bytes())
+    assert found
+    assert all(size == A4 for size in found)
+
+
+@pytest.mark.parametrize("name", printed.NAMES)
+def test_a_page_needs_nothing_beside_itself(name: str) -> None:
+    page = printed.page(name, {})
+    assert not re.search(r'(src|href)="(?!data:|https?:|#)', page)
+    assert not re.search(r'src="https?:', page)
+    assert "<script" not in page
+    assert "@import" not in page
+    assert "generated:" not in page
+    assert "⟨" not in page
+
+
+def test_a_blank_is_filled_or_a_line_to_write_on() -> None:
+    filled = printed.page("commuter", {"probe": "kit-07", "call": "<b>Ada</b> & Co"}, "off")
+    assert '<span class="filled">kit-07</span>' in filled
+    assert "&lt;b&gt;Ada&lt;/b&gt; &amp; Co" in filled
+    assert 'class="blank"' not in filled
+    empty = printed.page("commuter", {})
+    assert empty.count('class="blank"') == 2
+
+
+@pytest.mark.parametrize("mode", printed.POSITIONS)
+def test_the_positions_mode_is_ticked(mode: str) -> None:
+    page = printed.page("commuter", {}, mode)
+    assert re.findall(r"☑ <strong>(\w+)</strong>", page) == [mode]
+    assert page.count("☐") == 2
+
+
+def test_nobody_ticks_the_participants_boxes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["guide", "consent", "--position", "full", "--out", str(tmp_path / "x.html")]) == 2
+    assert "leave out --position" in capsys.readouterr().err
+    assert "☑" not in printed.page("consent", {})
+
+
+def test_html_needs_no_browser(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TANDEM_CHROMIUM", "/nowhere/chromium")
+    out = tmp_path / "page.html"
+    assert main(["guide", "commuter", "--format", "html", "--out", str(out)]) == 0
+    assert out.read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert main(["guide", "commuter", "--out", str(tmp_path / "page.pdf")]) == 3
+    assert "mend: install chromium-headless-shell" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
+
+
+def test_the_lights_table_has_every_state_gravest_first() -> None:
+    page, source = printed.page("commuter", {}), (printed.FOLDER / "commuter.md").read_text(encoding="utf-8")
+    assert led_table.markdown() in source
+    at = [page.index(state.means.replace("'", "&#x27;")) for state in STATES]
+    assert at == sorted(at)
+    assert page.count("<svg class='blinks'") == len(STATES)
+
+
+def test_the_lights_look_different_without_their_colours() -> None:
+    drawn = [led_table.bars(state) for state in STATES]
+    assert len(set(drawn)) == len(drawn)
+    assert len({led_table.words(state) for state in STATES}) == len(STATES)

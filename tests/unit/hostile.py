@@ -1,0 +1,22 @@
+"""What comes from outside, whatever it is, and what is said to it."""
+
+from collections.abc import Callable
+
+from hypothesis import strategies as st
+
+
+def any_json(leaves: int = 12) -> st.SearchStrategy:
+    return st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
+        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+        max_leaves=leaves,
+    )
+
+
+def said(error: type[Exception], call: Callable[..., object], *args: object) -> str:
+    """The text of an ``error`` that was raised; empty where none was."""
+    try:
+        call(*args)
+    except error as raised:
+        return str(raised)
+    return ""

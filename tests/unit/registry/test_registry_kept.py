@@ -1,0 +1,217 @@
+"""What the registry keeps: runs, sessions, queues, late hours, offers; and what a registry of an earlier version becomes."""
+
+import io
+import sqlite3
+import subprocess
+import sys
+import time
+
+import pytest
+from old_registry import WITH_FORMS, to_version
+
+from tandem.schema.campaign_queue import MOST_QUEUED
+from tandem.schema.trace import offer_of
+from tandem_server.registry import JudgedRun, QueueFull, Registry, Ripening
+from tandem_server.registry.late import NOTED_AGAIN_S
+
+
+def test_a_run_is_entered_once_and_its_last_manifest_holds(registry):
+    registry.runs.put("run-1", "probe-1", {"result": None, "failure": {"reason": "no route", "retry": True}})
+    first = registry.runs.get("run-1")
+    assert first.status == "failed: no route"
+    registry.runs.put("run-1", "probe-1", {"result": {"bytes": 5}, "failure": None})
+    again = registry.runs.get("run-1")
+    assert (again.status, again.manifest["result"]) == ("measured", {"bytes": 5})
+    assert again.received_utc_ns == first.received_utc_ns
+    assert [run.id for run in registry.runs.all()] == ["run-1"]
+
+
+def test_sessions_are_accounted_per_probe_and_end_once(registry):
+    before = time.time_ns()
+    one = registry.sessions.open("probe-1", "run-1", "mptcp", 1000, 60.0)
+    two = registry.sessions.open("probe-1", "run-2", "tcp", 1000, 60.0)
+    registry.sessions.open("probe-2", "run-3", "tcp", 1000, 60.0)
+    assert len(one) == 32
+    assert one != two
+    registry.sessions.end(one, 700, "closed")
+    registry.sessions.end(one, 9999, "closed")
+    registry.sessions.end(two, 30, "expired")
+    assert registry.sessions.sent_since("probe-1", before) == 730
+    assert registry.sessions.sent_since("probe-1", time.time_ns()) == 0
+    assert registry.sessions.end_abandoned() == 1
+    assert [row.ended_why for row in registry.sessions.all()] == ["closed", "expired", "endpoint died"]
+
+
+def test_a_manifest_that_is_no_json_hides_no_other(registry):
+    """As an older gateway kept it, and SQLite does not read it."""
+    for run, manifest in (
+        ("run-1", {"kind": "tcp", "level": float("inf")}),
+        ("run-2", {"kind": "mptcp", "level": 5.0}),
+    ):
+        registry.runs.put(run, "probe-1", manifest)
+        registry.counted.keep_runs([(run, {"run": 1}, {}, 4)])
+    assert {(one.id, one.kind) for one in registry.counted.complete_runs()} == {("run-1", ""), ("run-2", "mptcp")}
+
+
+HOW = {"form": "paper", "label": None, "paths": {}, "allow_substitutes": False}
+
+
+def push(registry, *probes, name="own", priority=50, text="t"):
+    return registry.campaigns.push(probes or ["probe-1"], name, f"{name}.toml", text, priority=priority, **HOW)
+
+
+def test_a_queue_of_before_keeps_its_forms(tmp_path):
+    with Registry(tmp_path / "r.sqlite") as made:
+        for probe, form in (("probe-1", "paper"), ("probe-2", "short")):
+            made.probes.add(probe)
+            made.campaigns.push([probe], "own", "own.toml", "t", priority=50, **{**HOW, "form": form})
+        with made._write() as connection:
+            to_version(connection, WITH_FORMS - 1)
+    with Registry(tmp_path / "r.sqlite") as opened:
+        assert [row.pushed.form for row in opened.campaigns.all()] == ["paper", "short"]
+
+
+def test_a_full_queue_takes_no_more_for_anybody(registry):
+    push(registry, *["probe-1"] * MOST_QUEUED)
+    with pytest.raises(QueueFull, match="probe-1 has 100"):
+        push(registry, "probe-2", "probe-1")
+    assert registry.campaigns.of_probe("probe-2") == []
+
+
+HOUR = 1_700_000_000 // 3600 * 3600
+
+
+def keys(found):
+    return [(one.probe, one.measurement, one.hour_utc_s) for one in found]
+
+
+def test_what_is_noted_again_while_it_is_made_stays(registry):
+    registry.late.note({("p1", "radio", HOUR), ("p2", "radio", HOUR)}, 1)
+    under_way = registry.late.pending("rollups")
+    registry.late.note({("p1", "radio", HOUR)}, 2)
+    registry.late.done("rollups", under_way)
+    assert keys(registry.late.pending("rollups")) == [("p1", "radio", HOUR)]
+
+
+def test_one_taken_off_and_noted_anew_is_another(registry):
+    registry.late.note({("p1", "radio", HOUR)}, 1)
+    old = registry.late.pending("rollups")
+    registry.late.done("rollups", old)
+    registry.late.note({("p1", "radio", HOUR)}, 1)
+    registry.late.done("rollups", old)  # by one that lost its lease and did not know
+    assert len(registry.late.pending("rollups")) == 1
+
+
+def test_a_note_is_ripe_when_it_has_stood_for_longer_than_it_may_be_left_unrepeated(registry):
+    ripening = Ripening()
+    registry.late.note({("p1", "radio", HOUR)}, 1)
+    assert ripening.ripe(registry.late.pending("rollups"), 100.0) == []
+    registry.late.note({("p1", "radio", HOUR)}, 1)  # noted again: it begins anew
+    assert ripening.ripe(registry.late.pending("rollups"), 129.0) == []
+    assert ripening.ripe(registry.late.pending("rollups"), 131.0) == []
+    assert keys(ripening.ripe(registry.late.pending("rollups"), 129.0 + 30.0)) == [("p1", "radio", HOUR)]
+    assert NOTED_AGAIN_S < 30.0
+
+
+def offer(content=b"packets" * 5000, name="captures/run-1-a.pcap", run="run-1"):
+    return offer_of(io.BytesIO(content), name, run, "identity", 4096)
+
+
+def test_one_that_was_touched_since_it_was_looked_at_is_not_given_up(registry):
+    told = offer()
+    one = registry.trace_offers.offer("probe-1", told, 10)
+    assert registry.trace_offers.checked("probe-1", told.sha256, 4096, 4796) == 4796
+    assert registry.trace_offers.today_bytes("probe-1") == 4796
+    assert not registry.trace_offers.expire(one, 4096)
+    (touched,) = registry.trace_offers.unfinished()
+    assert registry.trace_offers.expire(touched, 4096)
+    assert registry.trace_offers.unfinished() == []
+
+
+BEFORE = 5
+
+
+def old(file):
+    """Two runs, a session of one of them and one of a run that never came, and a trace, as the version before left them."""
+    with Registry(file) as registry:
+        registry.probes.add("probe-1")
+        for number in (1, 2):
+            registry.runs.put(f"run-{number}", "probe-1", {"kind": "mptcp", "result": {"bytes": 1}})
+        registry.sessions.open("probe-1", "run-1", "mptcp", 1, 60)
+        registry.sessions.open("probe-1", "run-lone", "mptcp", 1, 60)
+    connection = sqlite3.connect(file)
+    with connection:
+        to_version(connection, BEFORE)
+        connection.execute(
+            "INSERT INTO traces VALUES ('probe-1', 'captures/x', 'run-1', 'aa', 7, 1, 'probe-1/captures/x', 'identity', 5)"
+        )
+    connection.close()
+
+
+def test_a_registry_of_before_has_every_run_to_be_looked_at(tmp_path):
+    old(tmp_path / "r.sqlite")
+    with Registry(tmp_path / "r.sqlite") as registry:
+        (one,) = registry.ledger_runs.sums()
+        assert (one.probe, one.campaign, one.state, one.runs) == ("probe-1", "", "uncounted", 3)
+        due = registry.ledger_runs.due(1, 10)
+        assert {row.run for row in due} == {"run-1", "run-2", "run-lone"}
+        assert registry.traces.sums() == {"probe-1": (1, 7, 5)}
+        done = [
+            JudgedRun("probe-1", row.run, row.touched, "c", "complete", False, 4, 4, 1, 1, False, False, 9, 0, None)
+            for row in due
+        ]
+        registry.ledger_runs.keep(done)
+        (one,) = registry.ledger_runs.sums()
+        assert (one.campaign, one.state, one.runs) == ("c", "complete", 3)
+        assert (one.records_arrived, one.files_received) == (12, 3)
+
+
+def test_several_processes_open_an_old_one_at_once(tmp_path):
+    old(tmp_path / "r.sqlite")
+    program = "import sys; from pathlib import Path; from tandem_server.registry import Registry; Registry(Path(sys.argv[1])).close()"
+    started = [subprocess.Popen([sys.executable, "-c", program, str(tmp_path / "r.sqlite")]) for _ in range(3)]
+    assert [one.wait(180) for one in started] == [0, 0, 0]
+    with Registry(tmp_path / "r.sqlite") as registry:
+        assert sum(one.runs for one in registry.ledger_runs.sums()) == 3
+
+
+def test_what_happened_while_a_run_was_judged_is_not_lost(tmp_path):
+    with Registry(tmp_path / "r.sqlite") as registry:
+        registry.probes.add("probe-1")
+        registry.runs.put("run-1", "probe-1", {"kind": "mptcp"})
+        (row,) = registry.ledger_runs.due(1, 10)
+        registry.runs.put("run-1", "probe-1", {"kind": "tcp"})  # another promise, meanwhile
+        judged = JudgedRun("probe-1", "run-1", row.touched, "", "complete", False, 1, 1, 0, 0, False, False, 9, 0, None)
+        registry.ledger_runs.keep([judged])
+        assert [one.state for one in registry.ledger_runs.sums()] == ["uncounted"]
+        (again,) = registry.ledger_runs.due(1, 10)
+        assert again.touched > row.touched
+
+
+def test_the_hand_out_checks_session_is_no_run(tmp_path):
+    with Registry(tmp_path / "r.sqlite") as registry:
+        registry.probes.add("probe-1")
+        for run in ("preflight", "run-1"):
+            registry.sessions.open("probe-1", run, "any", 1, 60)
+        assert [one.run for one in registry.sessions.lone()] == ["run-1"]
+        assert [one.run for one in registry.ledger_runs.due(1, 10)] == ["run-1"]
+        assert [one.run for one in registry.sessions.all()] == ["preflight", "run-1"]
+
+
+@pytest.mark.parametrize("version", [1, 2, 7])
+def test_a_registry_of_any_version_gets_what_it_lacks(tmp_path, version):
+    file = tmp_path / "r.sqlite"
+    with Registry(file) as made:
+        token = made.probes.add("probe-1")
+        with made._write() as connection:
+            to_version(connection, version)
+    with Registry(file) as opened:
+        assert opened.probes.of_token(token) == "probe-1"
+        assert opened.enrolments.all() == opened.campaigns.all() == opened.traces.received() == []
+        assert opened.enrolments.invite("probe-2", 60, None).code
+        how = {"form": "paper", "label": None, "paths": {}, "allow_substitutes": False, "priority": 1}
+        assert opened.campaigns.push(["probe-1"], "own", "own.toml", "t", **how)
+        offer = offer_of(io.BytesIO(b"packets"), "a.pcap", None, "identity", 4096)
+        opened.trace_offers.offer("probe-1", offer, 10)
+        row = opened.trace_offers.finish("probe-1", offer, "probe-1/a.pcap", "identity", offer.bytes)
+        assert opened.traces.received() == [row]

@@ -1,0 +1,502 @@
+"""What was recorded, played: a finished campaign's folder, drive logs of G-NetTrack, packet-delivery traces; a bad one is one line."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from tandem.schema.line_protocol import encode
+from tandem.schema.record import Record
+from tandem_bench.cli.main import main
+from tandem_bench.scenario import ScenarioError, from_run, load, play, replay, with_traces
+from tandem_bench.scenario.recorded import gnettrack
+from tandem_bench.scenario.recorded.mahimahi import rates, read
+from tandem_bench.scenario.recorded.points import point
+
+S = 10**9
+START = 1_795_000_000 * S
+PATHS = {"a": {"operator": "Elisa", "interface": "wwan0"}, "b": {"operator": "DNA", "interface": "wwan1"}}
+
+
+def radio(name: str, second: float, rsrp: float, **more: Any) -> str:
+    fields = {"state": "idle", "rsrp_dbm": rsrp, "rsrq_db": -10.0, "tac": 7, "eci": 25601, **more}
+    record = Record.make("radio", {"path": name, "operator": PATHS[name]["operator"], "rat": "LTE"}, fields, 1)
+    return encode(record, {"probe": "probe-1", "boot": "x"}, 1, START + int(second * S))
+
+
+def manifest(folder: Path, kind: str, names: list[str], begin: float, end: float, rate: float, **more: Any) -> None:
+    result = {"bytes": 1, "duration_s": end - begin, "goodput_bit_per_s": rate, "subflows": more.pop("subflows", [])}
+    told = {
+        "kind": kind, "paths": names, "pair": "p", "pairing": "sequential", "started_utc_ns": START + int(begin * S),
+        "ended_utc_ns": START + int(end * S), "result": result, **more,
+    }  # fmt: skip
+    runs = folder / "probe" / "probe-1" / "runs"
+    runs.mkdir(parents=True, exist_ok=True)
+    (runs / f"run-{len(list(runs.iterdir()))}.json").write_text(json.dumps(told))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    campaign = {
+        "format": "tandem-campaign/1", "started_utc_ns": START, "ended_utc_ns": START + 60 * S, "duration_s": 60.0,
+        "probe": "probe-1", "paths": PATHS,
+    }  # fmt: skip
+    (tmp_path / "campaign.json").write_text(json.dumps(campaign))
+    lines = ["# DML", "# CONTEXT-DATABASE: tandem"]
+    for second in range(60):
+        if not 30 <= second < 40:  # nothing was recorded of a for ten seconds
+            lines.append(radio("a", second + 0.4, -90.0 - second % 3, eci=25601 if second < 45 else 25602))
+        lines.append(radio("b", second + 0.6, -100.0, state="no_service" if 20 <= second < 25 else "connected"))
+        lines.append(radio("b", second + 0.7, -60.0).replace("probe=probe-1", "probe=other"))
+        tags = {"mode": "full"}
+        speed = Record.make(
+            "position", tags, {"fix": "3d", "latitude_deg": 1.0, "longitude_deg": 2.0, "speed_m_per_s": 5.0}, 1
+        )
+        if second >= 10:
+            lines.append(encode(speed, {"probe": "probe-1", "boot": "x"}, 1, START + second * S))
+    (tmp_path / "records.lp").write_text("\n".join(lines) + "\nnonsense\n")
+    manifest(tmp_path, "tcp", ["a"], 5, 10, 20e6, subflows=[{"path": "a", "bytes": 1, "handshake_rtt_ms": 61.5}])
+    manifest(tmp_path, "tcp", ["b"], 12, 17, 8e6)
+    manifest(tmp_path, "mptcp", ["a", "b"], 20, 25, 90e6)  # says nothing of one path
+    manifest(tmp_path, "tcp", ["a"], 50, 55, 10e6, pairing="simultaneous", pair="q")
+    manifest(
+        tmp_path, "mptcp", ["a", "b"], 50, 55, 12e6, pairing="simultaneous", pair="q",
+        subflows=[{"path": "a", "bytes": 2_500_000}, {"path": "b", "bytes": 5_000_000}],
+    )  # fmt: skip
+    return tmp_path
+
+
+def test_the_recorded_radio_and_the_least_capacity_are_played(folder: Path) -> None:
+    played = from_run(folder)
+    assert played.duration_s == 60.0
+    a, b = (played.operators[name].columns for name in "AB")
+    assert (a["rsrp_dbm"][4], a["rsrp_dbm"][14]) == (-90.0, -91.0)
+    assert a["plmn"][0] == "00101"  # networks for tests, whatever was recorded
+    assert b["rsrp_dbm"][100] == -100.0  # the other probe's records are not ours
+    assert a["down_bit_per_s"][70] == 20_000_000
+    assert a["down_bit_per_s"][200] == 20_000_000  # the last holds
+    assert a["down_bit_per_s"][525] == 14_000_000  # TCP's 10 and MPTCP's 4 shared the path
+    assert b["down_bit_per_s"][140] == 8_000_000
+    assert a["rtt_ms"][80] == 61.5
+    assert a["speed_m_s"][200] == 5.0
+    assert [e["eci"] if "eci" in e else (e["from_eci"], e["to_eci"]) for e in played.of_type("handover", "A")] == [
+        (25601, 25602)
+    ]
+
+
+def test_gaps_and_no_service_are_outages(folder: Path) -> None:
+    played = from_run(folder)
+    (gap,) = played.of_type("outage", "A")
+    assert (gap["t_s"], gap["until_s"]) == (pytest.approx(30.4, abs=0.11), pytest.approx(40.4, abs=0.11))
+    (silent,) = played.of_type("outage", "B")
+    assert (silent["t_s"], silent["until_s"]) == (pytest.approx(20.6, abs=0.11), pytest.approx(25.6, abs=0.11))
+    assert played.operators["A"].columns["down_bit_per_s"][350] == 0
+    assert not played.operators["B"].columns["registered"][230]
+
+
+def test_what_is_not_known_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["scenario", "show", "--from-run", str(folder)]) == 0
+    notes = capsys.readouterr().err
+    known = "its capacity is known, as the least that single-path runs show, for 10 of 60 s"
+    for words in (f"A is path a (Elisa): {known}", "B is path b (DNA)", "for 5 of 60 s", "uplinks were not measured"):
+        assert words in notes
+
+
+def test_without_records_the_truth_of_a_rehearsal_is_played(folder: Path) -> None:
+    (folder / "records.lp").unlink()
+    lines = []
+    for tick in range(600):
+        for name, level in (("Elisa", -80.0), ("DNA", -90.0)):
+            radio = {"operator": name, "rsrp_dbm": level - tick // 100, "rat": "LTE", "speed_m_s": 2.0}
+            lines.append(json.dumps({"t_s": tick / 10, "type": "radio", **radio}))
+    (folder / "truth.jsonl").write_text("\n".join(lines))
+    played = from_run(folder, duration_s=30)
+    assert played.duration_s == 30
+    assert played.operators["B"].columns["rsrp_dbm"][255] == -92.0
+    assert played.operators["A"].columns["speed_m_s"][0] == 2.0
+    assert "no records.lp" in played.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "what"),
+    [
+        ("campaign.json", None, "cannot be read"),
+        ("campaign.json", "{", "not JSON"),
+        ("campaign.json", "[]", "no JSON object"),
+        ("campaign.json", "{}", "no tandem-campaign/1"),
+        ("records.lp", None, "neither records.lp nor truth.jsonl"),
+        ("records.lp", "", "radio of two paths is needed, found: none"),
+        ("probe/probe-1/runs/run-0.json", "x", "not JSON"),
+    ],
+)
+def test_a_folder_that_cannot_be_played_is_one_line(folder: Path, file: str, text: str | None, what: str) -> None:
+    (folder / file).unlink() if text is None else (folder / file).write_text(text)
+    with pytest.raises(ScenarioError, match=what) as error:
+        from_run(folder)
+    assert "\n" not in str(error.value)
+
+
+def test_a_manifest_that_says_nothing_is_passed_over(folder: Path) -> None:
+    run = folder / "probe" / "probe-1" / "runs" / "run-0.json"
+    told = json.loads(run.read_text())
+    for change in (
+        {"result": None}, {"started_utc_ns": None}, {"paths": 5}, {"result": {"goodput_bit_per_s": "x", "subflows": 4}},
+    ):  # fmt: skip
+        run.write_text(json.dumps({**told, **change}))
+        assert from_run(folder).operators["A"].columns["down_bit_per_s"][70] == 14_000_000
+
+
+NAMES = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), min_size=1, max_size=12).filter(
+    lambda text: not text.endswith("\\") and text.isprintable()
+)
+TAGS = NAMES.filter(lambda text: not set(text) & set('\\"'))
+
+
+@example("=", -40.0, 0, False, "0", 0)
+@example("a,b, = c", -40.0, 0, False, "\\=", 0)
+@given(TAGS, st.floats(-150, -40), st.integers(0, 2**36 - 1), st.booleans(), NAMES, st.integers(0, 2**62))
+def test_what_the_collector_writes_is_read_back(
+    operator: str, level: float, eci: int, stale: bool, state: str, utc_ns: int
+) -> None:
+    fields = {"state": state, "rsrp_dbm": level, "eci": eci, "stale": stale}
+    record = Record.make("radio", {"path": "a", "operator": operator, "rat": "LTE"}, fields, 5)
+    found = point(encode(record, {"probe": "p", "boot": "b"}, 9, utc_ns))
+    assert found is not None
+    assert (found.measurement, found.tags["operator"], found.utc_ns) == ("radio", operator, utc_ns)
+    assert {name: found.fields[name] for name in fields} == fields
+
+
+@given(st.text(max_size=200))
+def test_no_text_breaks_the_reading_of_points(text: str) -> None:
+    point(text)
+    point("radio,path=a " + text)
+
+
+def test_a_point_without_time_or_field_is_none() -> None:
+    for text in ("radio a=1", "radio 5", "radio a=1 5x", 'radio a="x 5', "radio a=1,b 5", "radio,a= b=1 5", ""):
+        assert point(text) is None
+
+
+def trace(path: Path, text: str) -> Path:
+    path.write_bytes(text.encode())
+    return path
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "what"),
+    [
+        ("", ":1:", "empty"),
+        ("1\n\n2\n", ":2:", "'' is no time"),
+        ("1\n2.5\n", ":2:", "'2.5' is no time"),
+        ("-1\n", ":1:", "is no time"),
+        (" 1\n", ":1:", "is no time"),
+        ("1" * 5000 + "\n", ":1:", "is no time"),
+        ("²\n", ":", "not ASCII"),
+        ("1000000001\n", ":1:", "is no time"),
+        ("5\n4\n", ":2:", "4 comes after a later time; sort"),
+        ("0\n0\n", ":2:", "ends at 0"),
+    ],
+)
+def test_a_bad_trace_is_named_with_its_line(tmp_path: Path, text: str, where: str, what: str) -> None:
+    path = trace(tmp_path / "bad.trace", text)
+    with pytest.raises(ScenarioError) as error:
+        read(path)
+    assert str(error.value).startswith(f"{path}{where}")
+    assert what in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_a_trace_or_one_line(tmp_path_factory: pytest.TempPathFactory, raw: bytes) -> None:
+    path = tmp_path_factory.getbasetemp() / "any.trace"
+    path.write_bytes(raw)
+    said = None
+    try:
+        times = read(path)
+    except ScenarioError as error:
+        said = str(error)
+    else:
+        assert times == sorted(times)
+        assert times[-1] > 0
+    assert said is None or "\n" not in said
+
+
+@given(st.lists(st.integers(0, 700), min_size=1, max_size=30), st.integers(1, 20))
+def test_the_means_are_what_the_opportunities_sum_to(times: list[int], ticks: int) -> None:
+    times = [*sorted(times), 701]
+    walked = []
+    for tick in range(ticks):
+        count = 0
+        for ms in range(tick * 100 + 1, (tick + 1) * 100 + 1):  # what came until the tick's end, as the link counts
+            rounds, within = divmod(ms, 701)
+            count += times.count(within) + (times.count(701) if within == 0 and rounds else 0)
+        walked.append(count * 12_000 * 10)
+    assert rates(times, ticks) == walked
+
+
+def test_a_traced_operator_has_no_outage_of_the_scenarios(tmp_path: Path) -> None:
+    played = play(load("commute", 60, 3))
+    outages = {name: sum(t.columns["outage"]) for name, t in played.operators.items()}
+    assert outages["A"]
+    down = trace(tmp_path / "d", "1\n5\n")
+    one = with_traces(played, {"A": {"down": down}})
+    columns = one.operators["A"].columns
+    assert set(columns["down_bit_per_s"]) == {4_800_000}
+    assert not any(columns["outage"])
+    assert columns["up_bit_per_s"].count(0) >= outages["A"]  # closed there all the same
+    assert one.traces == {"A": {"down": down.absolute()}}
+    assert one.of_type("outage", "A") == played.of_type("outage", "A")
+    assert one.operators["B"] is played.operators["B"]
+    assert columns["rsrp_dbm"] == played.operators["A"].columns["rsrp_dbm"]
+    both = with_traces(played, {"A": {"down": down, "up": down}})
+    assert both.of_type("outage", "A") == []
+    assert both.of_type("outage", "B") == played.of_type("outage", "B")
+    with pytest.raises(ScenarioError, match="no operator 'C'"):
+        with_traces(played, {"C": {"down": down}})
+
+
+def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = trace(tmp_path / "t", "1\n2\n")
+    assert main(["scenario", "show", "walk", "--duration", "20", "--down-trace", f"A={file}"]) == 0
+    assert "12.0" in capsys.readouterr().out
+    twice = ["--up-trace", f"A={file}", "--up-trace", f"A={file}"]
+    assert main(["scenario", "show", "walk", "--duration", "20", *twice]) == 2
+    assert "two traces for A" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as ended:
+        main(["scenario", "show", "walk", "--down-trace", str(file)])
+    assert ended.value.code == 2
+    assert "OPERATOR=FILE" in capsys.readouterr().err
+
+
+COLUMNS = (
+    "Timestamp,Longitude,Latitude,Speed,Operatorname,CellID,NetworkMode,RSRP,RSRQ,SNR,CQI,RSSI,DL_bitrate,UL_bitrate,State,"
+    "PINGAVG,PINGMIN,PINGMAX,PINGSTDEV,PINGLOSS,CELLHEX,NODEHEX,LACHEX,RAWCELLID,NRxRSRP,NRxRSRQ"
+)
+NAMED = os.environ.get("TANDEM_SHARED")
+PLACES = [Path(NAMED)] if NAMED else [folder / "shared" for folder in Path(__file__).resolve().parents]
+SHARED = [place / "data/drives" for place in PLACES]
+DRIVES = next((folder for folder in SHARED if folder.is_dir()), None)
+
+
+USUAL = {
+    "speed": "36", "mode": "LTE", "rsrp": "-90", "snr": "5", "rssi": "-65", "down": "20000", "state": "D", "ping": "-",
+    "cell": "11016972", "lac": "9CBA",
+}  # fmt: skip
+
+
+def row(second, **changes):
+    told = {**USUAL, **changes}
+    time = f"2020.01.01_00.{second // 60:02}.{second % 60:02}"
+    head = "{speed},B,12,{mode},{rsrp},-10,{snr},12,{rssi},{down},50,{state},{ping}".format_map(told)
+    return f"{time},-8.38,51.93,{head},-,-,-,-,C,A81B,{told['lac']},{told['cell']},-100.0,-15"
+
+
+def log(folder, rows, name="log.csv", end="\n"):
+    path = folder / name
+    path.write_bytes((end.join([COLUMNS, *rows]) + end).encode())
+    return path
+
+
+def drive(seconds=30, **changes):
+    """``changes``: second → row arguments."""
+    return [row(s, **changes.get(f"at_{s}", {})) for s in range(seconds)]
+
+
+def beside_another(folder, rows):
+    """The rows as A, an even drive as B."""
+    return replay(log(folder, rows), log(folder, drive(40), "b.csv"))
+
+
+def played_or_refused(path):
+    try:
+        return replay(path, path)
+    except ScenarioError as error:
+        return str(error)
+
+
+def test_identities_and_levels_come_from_the_log(tmp_path):
+    a, b = log(tmp_path, drive(), "a.csv"), log(tmp_path, drive(20), "b.csv")
+    played = replay(a, b)
+    assert played.duration_s == 19.0, "cut to the shorter"
+    assert len(replay(a, b, duration_s=12).operators["A"]) == 120
+    tick = played.operators["A"].tick(5)
+    assert (tick["eci"], tick["tac"], tick["rat"], tick["rsrp_dbm"]) == (11016972, 0x9CBA, "LTE", -90)
+    assert (tick["plmn"], played.operators["B"].tick(5)["plmn"]) == ("00101", "00102")
+    assert tick["eci"] >> 8 == 0xA81B
+    assert tick["speed_m_s"] == 10.0
+    assert tick["registered"] is True
+    assert [e["moving"] for e in played.of_type("mobility")] == [True]
+
+
+def test_changed_cell_is_a_handover(tmp_path):
+    rows = [row(s, cell="256" if s < 10 else "257" if s < 20 else "512") for s in range(30)]
+    events = beside_another(tmp_path, rows).of_type("handover")
+    told = [(e["t_s"], e["operator"], e["from_eci"], e["to_eci"], e["handover_kind"]) for e in events]
+    assert told == [(10.0, "A", 256, 257, "sector"), (20.0, "A", 257, 512, "enb")]
+    assert all(20 <= e["interruption_ms"] <= 100 for e in events)
+
+
+def test_a_gap_is_an_outage_and_a_skipped_second_is_not(tmp_path):
+    rows = [row(s) for s in range(40) if not (10 < s < 20 or s in (25, 26))]
+    played = beside_another(tmp_path, rows)
+    (outage,) = played.of_type("outage")
+    assert (outage["operator"], outage["t_s"], outage["until_s"]) == ("A", 11.0, 20.0)
+    columns = played.operators["A"].columns
+    for i in range(110, 200):
+        assert columns["outage"][i]
+        assert not columns["registered"][i]
+        assert columns["rsrp_dbm"][i] is columns["eci"][i] is columns["rat"][i] is None
+        assert columns["down_bit_per_s"][i] == 0
+    assert sum(columns["outage"]) == 90
+
+
+def test_capacity_is_at_least_what_the_app_got_and_idle_rows_say_nothing(tmp_path):
+    rows = [row(s, down="30000" if s < 10 else "0", state="D" if s < 10 else "I") for s in range(40)]
+    down = beside_another(tmp_path, rows).operators["A"].columns["down_bit_per_s"]
+    assert down == [30_000_000] * 390
+    rows = [row(s, down="8000" if 10 <= s < 12 else "100") for s in range(40)]
+    down = beside_another(tmp_path, rows).operators["A"].columns["down_bit_per_s"]
+    assert min(down) == 1_000_000, "a floor"
+    assert all(v == 8_000_000 for v in down[100:120])
+    assert down[200] == 1_000_000
+
+
+def test_several_rows_in_a_second_are_spread_over_it(tmp_path):
+    rows = []
+    for s in range(20):
+        rows += [row(s, rsrp="-90"), row(s, rsrp="-91")] if s == 7 else [row(s)]
+    levels = beside_another(tmp_path, rows).operators["A"].columns["rsrp_dbm"]
+    assert levels[70:80] == [-90.0] * 5 + [-91.0] * 5
+
+
+def test_other_technologies_absent_values_and_line_ends(tmp_path):
+    rows = [row(s, mode="5G" if s < 10 else "HSPA+", snr="-", rssi="-") for s in range(30)]
+    played = replay(log(tmp_path, rows, end="\r\n"), log(tmp_path, drive(), "b.csv", end="\r"))
+    columns = played.operators["A"].columns
+    assert columns["rat"][50] == "NR-NSA"
+    assert columns["rat"][150] == "WCDMA"
+    assert columns["sinr_db"][50] is columns["rssi_dbm"][50] is None
+    assert not played.of_type("signal_drop")
+
+
+def test_pings_are_the_round_trip_time_where_there_are_some(tmp_path):
+    rows = [row(s, ping={10: "80.0", 20: "95.5"}.get(s, "-")) for s in range(30)]
+    played = beside_another(tmp_path, rows)
+    rtt = played.operators["A"].columns["rtt_ms"]
+    assert (rtt[0], rtt[150], rtt[250]) == (80.0, 80.0, 95.5)
+    assert set(played.operators["B"].columns["rtt_ms"]) == {57.0}
+
+
+@pytest.mark.parametrize(
+    ("change", "line", "says"),
+    [
+        ({"rsrp": "5"}, 9, "RSRP '5' is outside -160 to 0 dBm"),
+        ({"rsrp": "-161"}, 9, "RSRP '-161' is outside"),
+        ({"speed": "2000"}, 9, "Speed '2000' is outside 0 to 500 km/h"),
+        ({"down": "many"}, 9, "DL_bitrate 'many' is no number"),
+        ({"down": "-5"}, 9, "DL_bitrate '-5' is outside"),
+        ({"rsrp": "nan0"}, 9, "is no number"),
+        ({"rsrp": "1e99"}, 9, "is outside"),
+        ({"lac": "XYZ"}, 9, "LACHEX 'XYZ' is no hexadecimal number"),
+        ({"cell": "1.5"}, 9, "RAWCELLID '1.5' is no whole number"),
+        ({"mode": "6G"}, 9, "NetworkMode '6G' is not known"),
+        ({"state": "D,D"}, 9, "27 fields, the header has 26"),
+    ],
+)
+def test_absurd_values_name_their_line(tmp_path, change, line, says):
+    path = log(tmp_path, drive(at_7=change))
+    with pytest.raises(ScenarioError) as error:
+        replay(path, path)
+    assert str(error.value).startswith(f"{path}:{line}: ")
+    assert says in str(error.value)
+    assert "; " in str(error.value), "with a mend"
+
+
+def test_time_that_goes_back(tmp_path):
+    jitter = [row(s if s != 8 else 6) for s in range(30)]
+    log_with_jitter = log(tmp_path, jitter)
+    assert replay(log_with_jitter, log_with_jitter).duration_s == 29.0
+    path = log(tmp_path, [*drive(20), row(5)], "back.csv")
+    with pytest.raises(ScenarioError, match=r"back.csv:22: time goes back by 14 s; give one log"):
+        replay(path, path)
+    path = log(tmp_path, [row(0).replace("2020.01.01", "2020.13.01"), *drive(20)], "time.csv")
+    with pytest.raises(ScenarioError, match=r"time.csv:2: Timestamp .* is no time"):
+        replay(path, path)
+
+
+def test_a_cut_last_line_is_left_out(tmp_path):
+    path = log(tmp_path, drive())
+    path.write_bytes(path.read_bytes() + b"2020.01.01_00.00.31,-8.3")
+    assert replay(path, path).duration_s == 29.0
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "empty"),
+        (b" \n\n", "empty"),
+        (b"\x89PNG\r\n\x1a\n\x00\xff", ":1: not text"),
+        (b"a,b,c\n1,2,3\n", ":1: no column Timestamp"),
+        (COLUMNS.replace("RSRP,RSRQ", "RSRQ", 1).encode() + b"\n", "no column RSRP; give"),
+        (COLUMNS.encode() + b"\n", "no rows"),
+        (COLUMNS.encode() + b"\n" + row(0).encode() + b"\n", "only 0 s long"),
+        (COLUMNS.encode() + b'\n"' + row(0).encode() + b"\n\n", ":2: not CSV"),
+    ],
+)  # fmt: skip
+def test_files_that_are_no_logs(tmp_path, content, says):
+    path = tmp_path / "no.csv"
+    path.write_bytes(content)
+    with pytest.raises(ScenarioError) as error:
+        replay(path, path)
+    assert says in str(error.value)
+    assert str(path) in str(error.value)
+
+
+def test_missing_file_and_folder(tmp_path):
+    for path in (tmp_path / "none.csv", tmp_path):
+        with pytest.raises(ScenarioError, match="cannot be read"):
+            replay(path, path)
+
+
+@given(
+    junk=st.one_of(st.binary(max_size=300), st.tuples(st.integers(0, 2600), st.integers(0, 20), st.binary(max_size=20)))
+)
+def test_whatever_a_log_holds_it_plays_or_is_refused(tmp_path_factory, junk):
+    path = tmp_path_factory.mktemp("junk") / "junk.csv"
+    if isinstance(junk, tuple):
+        at, cut, patch = junk
+        whole = ("\n".join([COLUMNS, *drive(16)]) + "\n").encode()
+        path.write_bytes(whole[:at] + patch + whole[at + cut :])
+    else:
+        path.write_bytes(junk)
+    outcome = played_or_refused(path)
+    if isinstance(outcome, str):
+        assert outcome.startswith(str(path))
+        assert "\n" not in outcome
+    else:
+        assert len(outcome.operators["A"]) == round(outcome.duration_s * 10) >= 100
+
+
+@given(values=st.lists(st.one_of(st.text(max_size=12), st.floats(), st.integers()), min_size=26, max_size=26))
+def test_whatever_a_row_holds_it_is_read_or_refused(tmp_path_factory, values):
+    path = tmp_path_factory.mktemp("row") / "row.csv"
+    path.write_bytes((COLUMNS + "\n" + ",".join(map(str, values)) + "\n\n").encode("utf-8", "surrogatepass"))
+    with pytest.raises(ScenarioError, match=r"row\.csv"):
+        gnettrack.read(path)
+
+
+@pytest.mark.skipif(DRIVES is None, reason="the recorded drives are not here; they are no part of the kit")
+@pytest.mark.parametrize("kind", ["drive-download", "drive-video", "static-download"])
+def test_recorded_drives_play(kind):
+    played = replay(DRIVES / f"{kind}-a.csv", DRIVES / f"{kind}-b.csv", duration_s=300)
+    assert played.duration_s == 300.0
+    summary = played.summary()
+    for operator in "AB":
+        assert summary["operators"][operator]["down_bit_per_s"] >= 1e6
+        if kind == "static-download":
+            assert summary["operators"][operator]["handovers"] == 0
+    assert {p["activity"] for p in played.phases} <= {"still", "walk", "drive"}
