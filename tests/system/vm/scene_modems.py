@@ -66,7 +66,8 @@ class Story:
 
     def start_server(self) -> None:
         config = ["--config", str(self.server / "server.toml")]
-        (self.server / "server.toml").write_text(configuration.server_toml(os.environ["TANDEM_INFLUXD"]))
+        text = configuration.server_toml(os.environ["TANDEM_INFLUXD"]) + configuration.NO_RESERVE
+        (self.server / "server.toml").write_text(text)
         once = [
             self.serve(
                 "tls", "--folder", str(self.server / "tls"), "--name", SERVER_NAME, "--address", self.rig.server_address
