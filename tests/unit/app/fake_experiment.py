@@ -11,7 +11,7 @@ def line(**content: Any) -> None:
     print(json.dumps(content), flush=True)
 
 
-def result(parameters: dict[str, Any], failure: dict[str, Any] | None = None) -> None:
+def result(parameters: dict[str, Any], failure: dict[str, Any] | None = None, **further: Any) -> None:
     subflows = [
         {"subflow": str(n), "path": p["name"], "operator": p["operator"], "bytes": 500, "share": 0.5, "rtt_ms_median": None,
          "join_delay_ms": None}
@@ -19,7 +19,7 @@ def result(parameters: dict[str, Any], failure: dict[str, Any] | None = None) ->
     ]  # fmt: skip
     measured = {"bytes": 1000, "duration_s": 0.5, "goodput_bit_per_s": 16000.0, "connect_ms": 40.0, "first_byte_ms": 41.0,
                 "fallback": False, "subflows": subflows}  # fmt: skip
-    told = {"environment": {"scheduler": "default"}, "first": {"path": parameters["path"]}}
+    told = {"environment": {"scheduler": "default"}, "first": {"path": parameters["path"]}, **further}
     line(type="result", result=measured, failure=failure, **told)
 
 
