@@ -282,11 +282,12 @@ class Story:
         return {series["tags"]["kind"] for series in told} >= OF_FIRST_LIFE
 
     def _missing(self) -> bool:
-        """By its last word: a run that was refused at first counted as missing for a while."""
+        """By its last word: a run that was refused at first counts as missing until the ledger looks at it again, a minute later."""
         told = self.kit.query(
             'SELECT last("runs_missing") FROM "ledger" WHERE "probe" = $probe GROUP BY "campaign"', probe=PROBE
         )
-        return any(series["rows"][-1][-1] > 0 for series in told)
+        missing = {series["tags"]["campaign"]: series["rows"][-1][-1] for series in told}
+        return missing.get("", 0) > 0 and missing.get("compressed") == 0
 
     def _polls(self) -> int:
         return int(next(self._asked(op="status"))["polls"]["made"])

@@ -22,7 +22,7 @@ COMMUTER = " ".join((GUIDES / "commuter.md").read_text(encoding="utf-8").split()
 CONSENT = " ".join((GUIDES / "consent.md").read_text(encoding="utf-8").split())
 
 TOLD = {
-    "The networks, once a second:": {"radio", "registration", "event"},
+    "The networks, once a second:": {"radio", "registration", "event", "round_trip"},
     "Its own measurements:": {
         *("subflow", "connection", "run_begun", "run", "run_usage", "phase", "aggregation", "verdict"),
         *("dash_segment", "dash_playback", "dash", "campaign", "campaign_step", "campaign_data"),

@@ -188,14 +188,14 @@ def test_what_happened_while_a_run_was_judged_is_not_lost(tmp_path):
         assert again.touched > row.touched
 
 
-def test_the_hand_out_checks_session_is_no_run(tmp_path):
+def test_sessions_of_the_hand_out_check_and_of_round_trips_are_no_runs(tmp_path):
     with Registry(tmp_path / "r.sqlite") as registry:
         registry.probes.add("probe-1")
-        for run in ("preflight", "run-1"):
+        for run in ("preflight", "round-trips", "run-1"):
             registry.sessions.open("probe-1", run, "any", 1, 60)
         assert [one.run for one in registry.sessions.lone()] == ["run-1"]
         assert [one.run for one in registry.ledger_runs.due(1, 10)] == ["run-1"]
-        assert [one.run for one in registry.sessions.all()] == ["preflight", "run-1"]
+        assert [one.run for one in registry.sessions.all()] == ["preflight", "round-trips", "run-1"]
 
 
 @pytest.mark.parametrize("version", [1, 2, 7])

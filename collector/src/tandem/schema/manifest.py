@@ -24,6 +24,9 @@ FORMAT = "tandem-run/1"
 CHECK_RUN = "preflight"
 """The name of the session that the hand-out check opens and closes: no run, nothing is promised of it."""
 
+ROUND_TRIPS_RUN = "round-trips"
+"""The name of the sessions over which round trips are asked all the time: no run either."""
+
 RunKind = Literal["mptcp", "tcp", "any"]
 """``mptcp`` and ``tcp``: downloads over one connection; ``any``: another experiment, which may open connections of both kinds."""
 Pairing = Literal["sequential", "simultaneous", "single"]

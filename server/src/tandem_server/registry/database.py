@@ -102,6 +102,7 @@ _STEPS = (
     _FORMS,
     _ZONES,
     trace_tables.SCHEMA,
+    ledger_runs.NO_ROUND_TRIPS,
 )
 """What each version added, from the first on: a file of an earlier one gets what it lacks."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tandem.schema.manifest import CHECK_RUN
+from tandem.schema.manifest import CHECK_RUN, ROUND_TRIPS_RUN
 from tandem_server.registry.probes import Opening
 
 _SUMS = ("runs", "failed", "records_promised", "records_arrived", "files_promised", "files_received")
@@ -110,6 +110,14 @@ END;
 """``state``: one of the ledger's, or ``uncounted``: not looked at yet. ``campaign``: '' without one. ``lacks_records``: 1 when
 records or the manifest are not all here. ``heard_utc_ns``: what was recorded before this was settled at the probe when it was judged
 last. ``due_utc_ns``: when to look again; NULL: not before something happens. ``touched``: counts what happened."""
+
+NO_ROUND_TRIPS = f"""
+DROP TRIGGER IF EXISTS ledger_session;
+CREATE TRIGGER ledger_session AFTER INSERT ON sessions WHEN new.run NOT IN ('{CHECK_RUN}', '{ROUND_TRIPS_RUN}') BEGIN
+    INSERT INTO ledger_runs (probe, run, ended_utc_ns) VALUES (new.probe, new.run, new.opened_utc_ns) ON CONFLICT (probe, run) DO NOTHING;
+END;
+"""  # noqa: S608  constants
+"""Round trips asked all the time are no run."""
 
 _JUDGED = "campaign", "state", *_SUMS[1:], "lacks_records", "lacks_files", "ended_utc_ns", "heard_utc_ns", "due_utc_ns"
 

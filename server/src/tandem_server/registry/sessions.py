@@ -6,7 +6,7 @@ import secrets
 import time
 from dataclasses import dataclass
 
-from tandem.schema.manifest import CHECK_RUN
+from tandem.schema.manifest import CHECK_RUN, ROUND_TRIPS_RUN
 from tandem_server.registry.probes import Opening
 
 
@@ -83,8 +83,10 @@ class Sessions:
 
     def lone(self, probe: str | None = None, run: str | None = None) -> list[Lone]:
         """Runs that are known by their sessions only, one row each, the oldest first; of one probe, and one run of it, when named.
-        The hand-out check's session is none of them."""
-        of = f"run <> '{CHECK_RUN}' AND " + ("(?1 IS NULL OR probe = ?1)" if run is None else "probe = ?1 AND run = ?2")
+        The sessions of the hand-out check and of round trips asked all the time are none of them."""
+        of = f"run NOT IN ('{CHECK_RUN}', '{ROUND_TRIPS_RUN}') AND " + (
+            "(?1 IS NULL OR probe = ?1)" if run is None else "probe = ?1 AND run = ?2"
+        )
         with self._read() as connection:
             rows = connection.execute(
                 "SELECT run, probe, kind, min(opened_utc_ns),"  # noqa: S608  constants

@@ -19,13 +19,11 @@ from tandem.app.round_trip.questions import Outcome, Questions
 from tandem.app.round_trip.serving import Leaving, Served, Serving
 from tandem.experiment.asked import Asked, read_common
 from tandem.experiment.latency import datagram
+from tandem.schema.manifest import ROUND_TRIPS_RUN
 from tandem.schema.metrics import ROUND_TRIP_MEASURED
 from tandem.schema.record import Record
 
 log = logging.getLogger(__name__)
-
-RUN = "round-trips"
-"""Whose session it is, for the endpoint: no run's."""
 
 _CONTROL_S = 4.0
 _UP = ("up", "ipv6_only_unusable")
@@ -218,7 +216,7 @@ class RoundTrips:
             "ca_file": None if server.ca_file is None else str(server.ca_file),
             "token_file": str(server.token_file),
         }
-        return read_common({"run": RUN, "paths": paths, "server": told, "control_timeout_s": _CONTROL_S})
+        return read_common({"run": ROUND_TRIPS_RUN, "paths": paths, "server": told, "control_timeout_s": _CONTROL_S})
 
 
 def _record(path: PathConfig, outcome: Outcome) -> Record:
