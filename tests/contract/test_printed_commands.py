@@ -71,6 +71,10 @@ def test_every_program_is_printed() -> None:
     }
 
 
+def test_the_quickstart_has_600_words_at_most() -> None:
+    assert len((ROOT / "docs/quickstart.md").read_text(encoding="utf-8").split()) <= 600
+
+
 @pytest.mark.parametrize(("command", "whole"), PRINTED)
 def test_a_command_is_understood(command: str, whole: bool) -> None:
     if command.startswith("./kit fleet "):
