@@ -39,6 +39,20 @@ python_environment() { # python_environment runtime|notebook|hardware|provision|
     if [ "$list" != runtime ]; then python_stamp runtime >"$venv/.stamp-runtime"; fi
 }
 
+validators() { # what published campaigns are validated with, in an environment of its own: build/validators
+    now=$(sha256sum "$here/requirements/validators.txt" | cut -c1-64)
+    [ "$(cat "$build/validators/list.sha256" 2>/dev/null)" != "$now" ] || return 0
+    say "installing the validators of published campaigns from requirements/validators.txt (pinned, hashes checked)"
+    rm -rf "$build/validators"
+    "$(system_python)" -m venv "$build/validators" \
+        && "$build/validators/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes \
+            -r "$here/requirements/validators.txt" || {
+        say "the tests of published campaigns will skip"
+        return 0
+    }
+    printf '%s' "$now" >"$build/validators/list.sha256"
+}
+
 link_sources() { find "$here/firmware/bench/link" -type f \( -name '*.rs' -o -name Cargo.toml \) ! -path '*/target/*' | LC_ALL=C sort; }
 
 link_is_stale() {
