@@ -227,6 +227,22 @@ def test_what_stops_the_start_is_told_in_one_line(influx_binary, tmp_path, monke
     refused(influx_binary, r"disk full .* mend: free")
 
 
+def test_a_free_port_that_another_takes_first_is_given_up_for_another(influx_binary, tmp_path):
+    program, there = tmp_path / "influxd", tmp_path / "there"
+    taken = (
+        f"[ -e {there} ] || {{ touch {there}; echo 'panic: listen tcp: bind: address already in use' >&2; exit 1; }}"
+    )
+    program.write_text(f'#!/bin/sh\n{taken}\nexec {influx_binary} "$@"\n')
+    program.chmod(0o755)
+    private = PrivateInflux(program, tmp_path / "data", 0)
+    first = private.port
+    with private:
+        assert there.exists()
+        assert private.port != first
+        with private.client() as client:
+            assert client.query("SHOW MEASUREMENTS")
+
+
 def test_a_port_in_use_is_told_in_one_line_and_a_backup_port_is_kept(influx_binary, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -30,6 +30,10 @@ class StoreStartError(RuntimeError):
     """The private database cannot be started; the message is one line with the mend."""
 
 
+class PortTakenError(StoreStartError):
+    """Another program took a port of its own between the look and the start."""
+
+
 def find_influxd() -> Path:
     """The ``influxd`` binary: ``TANDEM_INFLUXD``, else the working tree's ``build/influxdb``, else PATH; StoreStartError."""
     named = os.environ.get("TANDEM_INFLUXD")
@@ -59,6 +63,10 @@ def account_password(folder: Path, user: str = USER) -> str:
     return file.read_text().strip()
 
 
+_TRIES = 3
+"""A free port is another's as soon as it asks for one: the database is started again with others."""
+
+
 class PrivateInflux:
     """``start()`` and ``stop()`` one ``influxd``. ``port`` 0 takes a free one, ``backup_port`` None another at each start. Start it from a
     thread that outlives it.
@@ -77,7 +85,7 @@ class PrivateInflux:
         backup_port: int | None = None,
     ) -> None:
         self.binary, self.folder, self.database, self.kept = binary, folder, database, kept or Kept()
-        self.port, self._backup_port = port or _free_port(), backup_port
+        self.port, self._backup_port, self._any_port = port or _free_port(), backup_port, port == 0
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -96,7 +104,22 @@ class PrivateInflux:
 
     def start(self, timeout_s: float = 30.0) -> Influx:
         """Start, wait until it answers, make accounts and database where missing. StoreStartError says what is wrong."""
-        self._check_ground()
+        for left in reversed(range(_TRIES)):
+            if self._any_port and left < _TRIES - 1:
+                self.port = _free_port()
+            self._check_ground()
+            try:
+                self._begin()
+                self._await_answer(time.monotonic() + timeout_s)
+                self._make_accounts()
+                break
+            except BaseException as error:
+                self.stop()
+                if not left or not isinstance(error, PortTakenError):
+                    raise
+        return self.client()
+
+    def _begin(self) -> None:
         config = self.folder / "influxd.conf"
         config.write_text(render(self.folder, self.port, self._backup_port or _free_port()))
         command = [str(self.binary), "-config", str(config)]
@@ -110,13 +133,6 @@ class PrivateInflux:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True
             )
-        try:
-            self._await_answer(time.monotonic() + timeout_s)
-            self._make_accounts()
-        except BaseException:
-            self.stop()
-            raise
-        return self.client()
 
     def stop(self, timeout_s: float = 15.0) -> None:
         """End it cleanly; by force when it has not ended after ``timeout_s``."""
@@ -142,9 +158,9 @@ class PrivateInflux:
         """The last words of its log, in one line."""
         text = (self.folder / "influxd.log").read_bytes()[-4000:].decode(errors="replace")
         lines = [line.strip() for line in text.splitlines() if line.strip()]
-        for words, mend in _KNOWN_ENDS.items():
+        for words in _KNOWN_ENDS:
             if any(words in line for line in lines[-20:]):
-                return mend.format(port=self.port, folder=self.folder)
+                return self._known_end(words)
         return lines[-1] if lines else "it wrote no log"
 
     def __enter__(self) -> PrivateInflux:
@@ -187,7 +203,12 @@ class PrivateInflux:
                     pause_s = min(pause_s * 1.5, 0.2)
                 else:
                     return
-        raise StoreStartError(f"influxd ended at its start (status {status}): {self.why_ended()}")
+        why = self.why_ended()
+        kind = PortTakenError if why == self._known_end(_PORT_TAKEN) else StoreStartError
+        raise kind(f"influxd ended at its start (status {status}): {why}")
+
+    def _known_end(self, words: str) -> str:
+        return _KNOWN_ENDS[words].format(port=self.port, folder=self.folder)
 
     def _make_accounts(self) -> None:
         try:
@@ -221,9 +242,10 @@ class PrivateInflux:
             (self.folder / f"{READER}.password.new").rename(self.folder / f"{READER}.password")
 
 
+_PORT_TAKEN = "address already in use"
 _KNOWN_ENDS = {
     "no space left on device": "{folder}: disk full; mend: free 64 MiB or more",
-    "address already in use": "port {port} on loopback is in use; mend: end what listens there, or set another [store] port",
+    _PORT_TAKEN: "port {port} on loopback is in use; mend: end what listens there, or set another [store] port",
     "permission denied": "{folder}: no permission to write; mend: give the folder to the account that runs this",
 }
 
