@@ -69,7 +69,7 @@ DOWNLOAD = View(
         Figure("first_byte_ms", "First byte", "ms"),
         Figure("join_delay_ms", "Last join after connect", "ms"),
         Figure("most_loaded_share", "Most loaded path", "share"),
-        Figure("shares_side", "of what was sent or received", "1", "tally"),
+        Figure("shares_side", "counted at", "1", "tally"),
         Figure("fallback", "Fell back", "share", "share"),
     ),
     _downloads,
