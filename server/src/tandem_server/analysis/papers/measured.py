@@ -16,7 +16,8 @@ from tandem_server.analysis.tables.video import rule, segment_s
 @dataclass(frozen=True, slots=True)
 class Setting:
     """Under what a run was made. ``shape``: by path what its link was shaped to; ``roles``: by role the path; ``mobility``: one of
-    ``mobility_class.CLASSES``; times in s since the campaign's start. ``operators``: by path, of the kit that made it."""
+    ``mobility_class.CLASSES``; times in s since the campaign's start. ``operators``: by path, of the kit that made it. ``scheduler``: the
+    server's, in its kernel's words; "": not told."""
 
     run: str
     campaign: str
@@ -29,6 +30,7 @@ class Setting:
     start_s: float | None
     end_s: float | None
     operators: Mapping[str, str] = field(default_factory=dict)
+    scheduler: str = ""
 
     def operator(self, path: str) -> str:
         """The name under which a path goes in every figure."""
