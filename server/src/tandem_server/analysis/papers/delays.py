@@ -45,7 +45,8 @@ def histogram(ms: Array, counts: Array) -> Histogram:
     """Of rows of such a table, in any order; NaN: longer than is known."""
     known = np.isfinite(ms)
     values, place = np.unique(ms[known], return_inverse=True)
-    return Histogram(values, np.bincount(place, counts[known], len(values)), float(counts[~known].sum()))
+    sums = np.asarray(np.bincount(place, counts[known], len(values)), dtype=np.float64)
+    return Histogram(values, sums, float(counts[~known].sum()))
 
 
 def pooled(found: Iterable[Histogram]) -> Histogram:

@@ -80,8 +80,8 @@ def queues(
             lines.append(f"{run}: no data-level queue: {len(mine)} connections in its captures have its token")
             continue
         rows = {name: values[columns["connection"] == mine[0]] for name, values in columns.items()}
-        own = (waits["connection"] == mine[0]) & (waits["direction"] == TO_OPENER)
-        waited = histogram(waits["wait_ms"][own], waits["packets"][own]) if own.any() else None
+        came = (waits["connection"] == mine[0]) & (waits["direction"] == TO_OPENER)
+        waited = histogram(waits["wait_ms"][came], waits["packets"][came]) if came.any() else None
         whole = (bins for bins in bins_of_capture(run, None, rows, clock, whole=True) if bins.path is None)
         made += [replace(bins, waits=waited) for bins in whole]
     return made, lines

@@ -121,13 +121,13 @@ def table(m: Material) -> Sheet:
     numbers: list[Row] = []
     texts = []
     for (pair, size, quantity), mine in values.items():
-        e, mean = bootstrap.median(mine), bootstrap.spread(mine)
-        if e is None or mean is None:
+        e, both = bootstrap.median(mine), bootstrap.spread(mine)
+        if e is None or both is None:
             continue
-        row: Row = {"pair": pair, "size": size, "quantity": quantity, "mean": mean[0], "se": mean[1]}
+        row: Row = {"pair": pair, "size": size, "quantity": quantity, "mean": both[0], "se": both[1]}
         numbers.append({**row, "y": e.value, "low": e.low, "high": e.high, "n": e.n})
         span = "" if e.low is None else f" ({words.fixed(e.low, 1)}–{words.fixed(e.high, 1)})"
-        texts.append([pair, size, quantity, mean_text(mean, 1), f"{words.fixed(e.value, 1)}{span}", str(e.n)])
+        texts.append([pair, size, quantity, mean_text(both, 1), f"{words.fixed(e.value, 1)}{span}", str(e.n)])
     if not numbers:
         raise LackingError("delays of packets in captures of downloads by MPTCP over paths with one capture each")
     heads = ["Paths", "Size", "", "mean", "median", "n"]
