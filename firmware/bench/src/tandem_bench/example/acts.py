@@ -57,7 +57,11 @@ def in_place(seed: int) -> list[Act]:
     """What is measured where the probe lies still at the end."""
     acts = [_act(name, seed) for name in ("mohan-congestion", "mohan-dash")]
     acts += [_act(name, seed, CELLULAR) for name in ("adarsh-survey", "chen-sizes")]
-    acts += [replace(_act("chen-hotspot", seed, CELLULAR), shape=BUSY), _act("cordero", seed), _act("cordero-remote", seed)]
+    acts += [
+        replace(_act("chen-hotspot", seed, CELLULAR), shape=BUSY),
+        _act("cordero", seed),
+        _act("cordero-remote", seed),
+    ]
     for where in ("controlled", "field"):
         acts += [_shaped(f"adarsh-{where}", setting, shape, seed) for setting, shape in SETTINGS.items()]
     return acts

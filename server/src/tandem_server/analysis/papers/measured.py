@@ -280,7 +280,7 @@ def bandwidth_rounds(of: Setting, run: Facts) -> Iterator[BandwidthRound]:
                 number(benefit, "goodput_bit_per_s"),
                 number(benefit, "benefit"),
                 share,
-                len(mapping(row, "c_i_bit_per_s")),
+                max(2, len(of.paths)),
                 side,
             )
 
@@ -292,8 +292,7 @@ def delay_rounds(of: Setting, run: Facts) -> Iterator[DelayRound]:
         if size is None or size <= 0:
             continue
         connected = {text(t, "name") or "": number(t, "connect_ms") for t in mappings(row, "transfers")}
-        singles = [ms for name, ms in connected.items() if name.startswith("tcp ")]
-        alone = [ms for ms in singles if ms is not None]
+        alone = [ms for name, ms in connected.items() if name.startswith("tcp ") and ms is not None]
         for benefit in mappings(row, "benefits"):
             primary = text(benefit, "primary") or ""
             share, side = round_share(run.result, benefit)
@@ -308,7 +307,7 @@ def delay_rounds(of: Setting, run: Facts) -> Iterator[DelayRound]:
                 share,
                 connected.get(f"mptcp {primary}"),
                 min(alone) if alone else None,
-                len(singles),
+                max(2, len(of.paths)),
                 side,
             )
 
