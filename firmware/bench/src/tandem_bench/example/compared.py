@@ -42,7 +42,7 @@ class FileError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """``text``: the file, made ready for the bench; ``runs``: by step, of one block; ``paths``: how many roles it has. ``stretch_s``: of one
+    """``text``: the file, made ready for the bench; ``runs``: by step, of one block; ``paths``: its roles. ``stretch_s``: of one
     repetition; ``begin_s``: the instant in it at which a run is begun, where the first phase that moves begins."""
 
     name: str
