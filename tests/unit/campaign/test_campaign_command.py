@@ -47,7 +47,7 @@ def test_list_and_show_print_every_campaign(capsys):
     assert [line.split()[0] for line in printed.splitlines()] == campaigns.names()
     assert set(campaigns.names()) >= {
         *("mohan-dual-lte", "mohan-dash", "mohan-congestion", "cordero-bandwidth", "cordero-delay"),
-        *("adarsh-survey", "adarsh-controlled", "adarsh-field", "chen-sizes"),
+        *("cordero-remote", "adarsh-survey", "adarsh-controlled", "adarsh-field", "chen-sizes", "chen-hotspot"),
     }
     assert main(["campaign", "list", "--json"]) == 0
     assert {row["name"] for row in json.loads(capsys.readouterr().out)} == set(campaigns.names())

@@ -26,6 +26,7 @@ from tandem_server.report.page import render
 EVERY = every()
 NEVER = {"chen-8"}
 """No kernel does what it shows."""
+NEEDS_CAPTURES = {"mohan-7c", "chen-rtt", "chen-out-of-order", "chen-table-delays"}
 SVG = "{http://www.w3.org/2000/svg}"
 each = pytest.mark.parametrize("figure", EVERY, ids=[f.name for f in EVERY])
 
@@ -50,11 +51,12 @@ def test_the_papers_figures_are_all_there():
     assert len(set(names)) == len(names)
     assert all(re.fullmatch(r"[a-z]+-[a-z0-9-]+", name) for name in names)
     assert set(names) == {
-        *(f"mohan-{n}" for n in ("table-1", "table-2", "events", "2", "3", "4", "5a", "5b", "5c", "6", "7a", "7b", "8a", "8b", "9a", "9b")),
-        *(f"mohan-{n}" for n in ("9c", "10")),
+        *(f"mohan-{n}" for n in ("table-1", "table-2", "events", "2", "3", "4", "5a", "5b", "5c", "6", "7a", "7b", "7c", "8a", "8b", "9a")),
+        *(f"mohan-{n}" for n in ("9b", "9c", "10")),
         *(f"cordero-{n}" for n in ("5", "6", "tdi", "7", "8", "9a", "9b", "10")),
         *(f"adarsh-{n}" for n in ("2", "table-1", "overlap", "4", "5", "6", "7", "8", "9", "10", "11")),
-        *(f"chen-{n}" for n in ("4", "5", "table-3", "8", "9", "10", "table-5", "11")),
+        *(f"chen-{n}" for n in ("4", "5", "table-3", "6", "7", "table-4", "8", "9", "10", "table-5", "11")),
+        *(f"chen-{n}" for n in ("rtt", "out-of-order", "table-delays")),
         *(f"trips-{n}" for n in ("tail", "quantiles", "impaired")),
     }  # fmt: skip
 
@@ -80,15 +82,24 @@ def test_with_its_data_it_is_drawn_and_its_csv_has_what_is_drawn(figure: Figure,
     assert any(g.findall(f".//{SVG}*") for g in drawn)
 
 
-def test_chens_tables_have_the_mean_and_its_standard_error_beside_the_median(whole, sheets):
-    made = next(
-        row for row in rows(sheets["chen-table-3"].sheet) if row["quantity"] == "rtt_ms" and row["path"] == "wifi"
-    )
-    mine = [d for d in whole.downloads if d.kind == "tcp" and d.asked_bytes == made["size_bytes"]]
+@pytest.mark.parametrize(("name", "where"), [("chen-table-3", "chen-sizes"), ("chen-table-4", "chen-hotspot")])
+def test_chens_tables_have_the_mean_and_its_standard_error_beside_the_median(name, where, whole, sheets):
+    """Of the runs at the hot spot in Table 4 alone."""
+    made = next(row for row in rows(sheets[name].sheet) if row["quantity"] == "rtt_ms" and row["path"] == "wifi")
+    tcp = [d for d in whole.downloads if d.kind == "tcp" and d.of.campaign == where]
+    mine = [d for d in tcp if d.asked_bytes == made["size_bytes"]]
     values = [d.rtt_ms[d.of.roles["wifi"]] for d in mine if d.of.roles["wifi"] in d.rtt_ms]
     assert (made["n"], made["mean"]) == (len(values), pytest.approx(statistics.mean(values)))
     assert made["se"] == pytest.approx(statistics.stdev(values) / math.sqrt(len(values)))
-    assert f"{made['mean']:.1f}\u2009±\u2009{made['se']:.1f}" in svg(sheets["chen-table-3"].sheet, "")
+    assert f"{made['mean']:.1f}\u2009±\u2009{made['se']:.1f}" in svg(sheets[name].sheet, "")
+
+
+def test_what_was_measured_at_the_hot_spot_is_in_its_figures_alone(whole, sheets):
+    sizes = {d.asked_bytes for d in whole.downloads if d.of.campaign == "chen-hotspot"}
+    of = {n: {row["n"] for row in rows(sheets[f"chen-{n}"].sheet)} for n in ("4", "5", "6", "7")}
+    assert of == {n: {5} for n in of}  # five of each arm and size; both campaigns have the same sizes
+    assert {row["y"] for row in rows(sheets["chen-7"].sheet)} == {0.8}
+    assert len(rows(sheets["chen-6"].sheet)) == 4 * len(sizes)
 
 
 @each
@@ -134,7 +145,7 @@ def test_the_page_shows_every_figure_or_names_it(campaign):
     shown, named = (set(re.findall(rf'data-{word}="([^"]+)"', html)) for word in ("figure", "lacking"))
     assert shown | named == {f.name for f in EVERY}
     assert not shown & named
-    assert named == {"mohan-5b", "mohan-7b", *NEVER}
+    assert named == {"mohan-5b", "mohan-7b", *NEEDS_CAPTURES, *NEVER}
     assert "bins of the packet captures (tandem-server analyse)" in html
 
 
@@ -142,7 +153,8 @@ def test_shares_say_from_which_side_they_are(campaign):
     notes = {one.figure.name: one.note for one in figures(campaign)}
     for name in ("adarsh-4", "adarsh-8", "chen-5"):
         assert re.search(r"Shares: the probe’s counters \(received\), downloads: \d+\.", notes[name]), notes[name]
-    assert "Shares: the probe’s counters (received)." in notes["adarsh-7"]
+    assert re.search(r"Shares: the probe’s counters \(received\), loads: \d+\.", notes["adarsh-7"])
+    assert re.search(r"Shares: the probe’s counters \(acknowledged\), transfers: \d+\.", notes["cordero-9a"])
 
 
 def test_files_of_a_figure_that_is_drawn_no_more_go(campaign, tmp_path):
@@ -154,7 +166,7 @@ def test_files_of_a_figure_that_is_drawn_no_more_go(campaign, tmp_path):
     }
     write_figures(folder, figures(campaign))
     assert names - {f.name for f in folder.iterdir()} == {
-        f"mohan-{n}.{kind}" for n in ("5b", "7b") for kind in ("svg", "csv")
+        f"{name}.{kind}" for name in ("mohan-5b", "mohan-7b", *NEEDS_CAPTURES) for kind in ("svg", "csv")
     }
 
 

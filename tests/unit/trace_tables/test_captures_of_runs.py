@@ -64,6 +64,8 @@ def test_the_queue_of_both_paths_is_what_came_before_the_gap_was_filled(folder, 
     assert np.nanmax(queue.reorder_queue_bytes) == 2000
     assert queue.t_s[0] == pytest.approx(10.0)
     assert np.allclose(np.diff(queue.t_s), 0.1)
+    # 3000 came at 201 ms, 2000 at 202, what filled the gap at 203.
+    assert (queue.waits.ms.tolist(), queue.waits.counts.tolist(), queue.waits.longer) == ([0, 1, 2], [2, 1, 1], 0)
 
 
 def test_one_path_or_what_has_no_token_or_fell_back_has_no_queue(folder):
@@ -251,3 +253,8 @@ def test_bins_by_run_and_path(tmp_path):
     assert all(bins.t_s[0] >= 10 and np.allclose(np.diff(bins.t_s), 0.1) for bins in made)
     assert np.nanmax(made[2].reorder_queue_bytes) == 2000
     assert np.nanmax(made[0].in_flight_bytes) > 0
+    assert (made[0].rtts.ms.tolist(), made[0].rtts.counts.tolist(), made[0].waits) == ([40, 45], [3, 1], None)
+    assert (made[2].rtts, made[2].waits.ms.tolist(), made[2].waits.counts.tolist()) == (None, [0, 1, 2], [2, 1, 1])
+    for old in (tmp_path / "traces/rtts").iterdir():
+        old.unlink()  # as an analysis of before left it
+    assert [bins.rtts for bins in bins_of_folder(tmp_path, listed, CLOCK)] == [None, None, None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from numpy.typing import NDArray
 from tandem_server.analysis.clock import Clock
 from tandem_server.analysis.folder import TRACES, Capture, capture_name
 from tandem_server.analysis.papers.capture_bins import TO_OPENER, bins_of_capture
-from tandem_server.analysis.papers.joined_captures import queues
+from tandem_server.analysis.papers.delays import Histogram, histogram
+from tandem_server.analysis.papers.joined_captures import WAITS, queues
 from tandem_server.analysis.papers.material import Bins
 from tandem_server.analysis.papers.shared_captures import Seen, joined
 from tandem_server.analysis.traces import manifest
@@ -28,6 +30,7 @@ CONNECTION = (
     *("connection", "multipath", "opener_port", "responder_address", "responder_port", "start_utc_ns", "end_utc_ns"),
     *("opener_token", "responder_token"),
 )
+RTTS = ("connection", "direction", "rtt_ms", "samples")
 TOTALS = ("connection", "subflow", "direction", "goodput_bytes", "unseen_bytes")
 
 Array = NDArray[np.float64]
@@ -59,6 +62,7 @@ def bins_of_folder(
         remarks += lines + left_out
     for name in sorted(parts):
         by_file: Mapping[str, dict[str, Array]] = parquet.numbers_by_file(folder / FOLDER, "bins", name, COLUMNS)
+        rtts, waits = (_delays(parquet, folder, name, *one) for one in (("rtts", RTTS), ("waits", WAITS)))
         for file, columns in sorted(by_file.items()):
             capture = known.get(capture_name(file))
             if capture is None:
@@ -68,8 +72,32 @@ def bins_of_folder(
                 own = [(capture.run, _main_connection(columns))]
             for run, number in own:
                 rows = {key: values[columns["connection"] == number] for key, values in columns.items()}
-                made += bins_of_capture(run, capture.path, rows, clock, whole=capture.path is None)
+                for bins in bins_of_capture(run, capture.path, rows, clock, whole=capture.path is None):
+                    if bins.path is None:
+                        made.append(replace(bins, waits=waits.get((file, number))))
+                    else:
+                        made.append(replace(bins, rtts=rtts.get((file, number))))
     return made
+
+
+def _delays(
+    parquet: Any,  # noqa: ANN401  (a module)
+    folder: Path,
+    part: str,
+    table: str,
+    names: Sequence[str],
+) -> dict[tuple[str, float], Histogram]:
+    """Of one part's captures, by file and connection, of data to the opener; nothing where an older analysis made no such table."""
+    if not (folder / FOLDER / table / f"{part}.parquet").is_file():
+        return {}
+    by_file: Mapping[str, dict[str, Array]] = parquet.numbers_by_file(folder / FOLDER, table, part, names)
+    found = {}
+    for file, columns in by_file.items():
+        connection, direction, ms, counts = (columns[name] for name in names)
+        for number in np.unique(connection[direction == TO_OPENER]):
+            own = (direction == TO_OPENER) & (connection == number)
+            found[file, float(number)] = histogram(ms[own], counts[own])
+    return found
 
 
 def _shared(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,13 +16,16 @@ from numpy.typing import NDArray
 
 from tandem_server.analysis.clock import Clock
 from tandem_server.analysis.folder import Capture, capture_name
-from tandem_server.analysis.papers.capture_bins import bins_of_capture
+from tandem_server.analysis.papers.capture_bins import TO_OPENER, bins_of_capture
+from tandem_server.analysis.papers.delays import histogram
 from tandem_server.analysis.papers.material import Bins
 from tandem_server.analysis.papers.shared_captures import token_of
 from tandem_server.analysis.reading import flag, mapping, text
 from tandem_server.analysis.traces import manifest
 
+Array = NDArray[np.float64]
 COLUMNS = ("connection", "subflow", "direction", "bin_start_utc_ns", "in_flight_mean_bytes", "reorder_queue_max_bytes")
+WAITS = ("connection", "direction", "wait_ms", "packets")
 
 
 def queues(
@@ -65,7 +69,7 @@ def queues(
         if paths not in read:
             # Runs of a pair come one after the other and share captures; those of others are not kept.
             read = {paths: _tables(paths, places[0][1])}
-        numbers, columns, bounded = read[paths]
+        numbers, columns, waits, bounded = read[paths]
         if bounded:
             lines.append(
                 f"{run}: no data-level queue: its captures are too much for one reading ({', '.join(bounded)})"
@@ -76,24 +80,31 @@ def queues(
             lines.append(f"{run}: no data-level queue: {len(mine)} connections in its captures have its token")
             continue
         rows = {name: values[columns["connection"] == mine[0]] for name, values in columns.items()}
-        made += [bins for bins in bins_of_capture(run, None, rows, clock, whole=True) if bins.path is None]
+        came = (waits["connection"] == mine[0]) & (waits["direction"] == TO_OPENER)
+        waited = histogram(waits["wait_ms"][came], waits["packets"][came]) if came.any() else None
+        whole = (bins for bins in bins_of_capture(run, None, rows, clock, whole=True) if bins.path is None)
+        made += [replace(bins, waits=waited) for bins in whole]
     return made, lines
 
 
 def _tables(
     paths: Sequence[str], bin_ns: int
-) -> tuple[list[tuple[int, int | None]], dict[str, NDArray[np.float64]], list[str]]:
-    """Of all connections their numbers and openers' tokens; their bins; and the limits of the native pass that were reached."""
+) -> tuple[list[tuple[int, int | None]], dict[str, Array], dict[str, Array], list[str]]:
+    """Of all connections their numbers and openers' tokens; their bins; how long their packets waited; and the limits of the native pass
+    that were reached."""
     core = importlib.import_module("tandem_server.tandem_trace_core")
     listed = importlib.import_module("tandem_server.analysis.traces.columns").listed
     tables = core.analyse_together(list(paths), bin_ns=bin_ns)
     known = tables["connections"]
-    columns = {
-        name: np.array([np.nan if value is None else value for value in listed(tables["bins"], name)], dtype=np.float64)
-        for name in COLUMNS
-    }
+    columns, waits = (
+        {
+            name: np.array([np.nan if v is None else v for v in listed(tables[table], name)], np.float64)
+            for name in names
+        }
+        for table, names in (("bins", COLUMNS), ("waits", WAITS))
+    )
     numbers = list(zip(listed(known, "connection"), listed(known, "opener_token"), strict=True))
-    return numbers, columns, tables["file"]["bounded"]
+    return numbers, columns, waits, tables["file"]["bounded"]
 
 
 def _is_as_it_was(analysed: manifest.Capture) -> bool:

@@ -14,6 +14,7 @@ from tandem_server.analysis import activity
 from tandem_server.analysis.evaluate import Evaluation
 from tandem_server.analysis.mobility import spans
 from tandem_server.analysis.papers import measured
+from tandem_server.analysis.papers.delays import Histogram
 from tandem_server.analysis.papers.measured import BandwidthRound, DelayRound, Download, Load, Play, Setting
 from tandem_server.analysis.papers.mobility_class import Fit, class_of
 from tandem_server.analysis.papers.network_events import FIVE_MINUTES_S, NetworkEvent
@@ -41,13 +42,16 @@ class Span:
 @dataclass(frozen=True, slots=True)
 class Bins:
     """One run in bins of a packet capture (``capture_bins``), arrays of one length, absent values NaN. ``path``: whose subflows' bytes in
-    flight; "": all; None: of the whole connection, whose ``reorder_queue_bytes`` it is."""
+    flight; "": all; None: of the whole connection, whose ``reorder_queue_bytes`` it is. Over the whole run, where the tables tell: ``rtts``
+    of the path's subflows, and how long the whole connection's packets waited in that queue."""
 
     run: str
     path: str | None
     t_s: Array
     in_flight_bytes: Array
     reorder_queue_bytes: Array
+    rtts: Histogram | None = None
+    waits: Histogram | None = None
 
 
 @dataclass(slots=True)
@@ -222,6 +226,7 @@ def setting(e: Evaluation, run: Facts, manifest: Mapping[str, Any]) -> Setting:
         class_of(label, doing),
         start,
         end,
+        scheduler=text(mapping(mapping(mapping(manifest, "environment"), "experiment"), "server"), "scheduler") or "",
     )
 
 

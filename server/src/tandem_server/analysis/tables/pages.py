@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tandem_server.analysis.reading import flag, mapping, number, text
+from tandem_server.analysis.sender_shares import part
 from tandem_server.analysis.tables.facts import Facts, numbers
 from tandem_server.analysis.tables.view import Figure, Observed, View
 
@@ -12,7 +13,8 @@ from tandem_server.analysis.tables.view import Figure, Observed, View
 def _loads(runs: Sequence[Facts]) -> Observed:
     for run in runs:
         for row in run.listed("loads"):
-            shares = mapping(row, "shares")
+            sent = part(run.result, text(row, "session"))
+            shares = sent or mapping(row, "shares")
             known = [share for path in shares if (share := number(shares, path)) is not None]
             # A load that failed has no time; it counts in the share of those.
             failed = text(row, "failure") is not None
@@ -30,6 +32,7 @@ def _loads(runs: Sequence[Facts]) -> Observed:
                     **numbers(row, "objects", "bytes", "connections", "connect_ms"),
                     "failed": failed,
                     "most_loaded_share": max(known) if run.kind == "mptcp" and known else None,
+                    "shares_side": None if run.kind != "mptcp" or not known else "sender" if sent else "receiver",
                     "fallback": flag(run.result, "fallback") if run.kind == "mptcp" else None,
                 },
             )
@@ -49,6 +52,7 @@ PAGELOAD = View(
         Figure("connections", "Connections"),
         Figure("connect_ms", "Connect", "ms"),
         Figure("most_loaded_share", "Most loaded path", "share"),
+        Figure("shares_side", "counted at", "1", "tally"),
         Figure("failed", "Failed", "share", "share"),
         Figure("fallback", "Fell back", "share", "share"),
     ),

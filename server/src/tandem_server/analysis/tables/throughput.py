@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tandem_server.analysis.reading import flag, mapping, mappings, number, text, whole
-from tandem_server.analysis.sender_shares import KEY
+from tandem_server.analysis.sender_shares import KEY, part
 from tandem_server.analysis.tables.facts import Facts, numbers, unasked_share
 from tandem_server.analysis.tables.view import Figure, Observed, View
 
@@ -102,6 +102,14 @@ def _unasked(row: dict[str, object], benefit: dict[str, object], steps: str) -> 
     return unasked_share([s for c in [step, *mappings(step, "connections")] for s in mappings(c, "subflows")])
 
 
+def _most_loaded(run: Facts, benefit: dict[str, object]) -> dict[str, object]:
+    """The share of the path that carried most, and who counted: of an upload the probe is the sender."""
+    sent = part(run.result, text(benefit, "token"))
+    share = max(sent.values()) if sent else number(benefit, "most_loaded_share")
+    counters = "acknowledged" if text(run.result, "mode") == "oneway" else "receiver"
+    return {"most_loaded_share": share, "shares_side": None if share is None else "sender" if sent else counters}
+
+
 def _bandwidth(runs: Sequence[Facts]) -> Observed:
     for run in runs:
         for row, benefit in _rounds(run):
@@ -113,7 +121,8 @@ def _bandwidth(runs: Sequence[Facts]) -> Observed:
                     "primary": text(benefit, "primary"),
                     "ratio": None if ratio is None else round(ratio),
                     **numbers(row, "c_max_bit_per_s", "c_total_bit_per_s", "tdi", "bandwidth_ratio"),
-                    **numbers(benefit, "goodput_bit_per_s", "benefit", "benefit_raw", "most_loaded_share"),
+                    **numbers(benefit, "goodput_bit_per_s", "benefit", "benefit_raw"),
+                    **_most_loaded(run, benefit),
                     "unasked_share": _unasked(row, benefit, "phases"),
                     "fallback": flag(benefit, "fallback"),
                 },
@@ -140,6 +149,7 @@ BANDWIDTH = View(
         Figure("benefit", "Benefit", "1", spread=True),
         Figure("benefit_raw", "Benefit, raw"),
         Figure("most_loaded_share", "Most loaded path", "share"),
+        Figure("shares_side", "counted at", "1", "tally"),
         Figure("bandwidth_ratio", "Ratio as measured"),
         Figure("unasked_share", "Over a path not asked for", "share"),
         Figure("fallback", "Fell back", "share", "share"),
@@ -185,7 +195,7 @@ def _delays(runs: Sequence[Facts]) -> Observed:
                     "agent_delay_s": number(agent, "delay_s"),
                     "server_delay_s": number(server, "delay_s"),
                     "benefit_raw": number(benefit, "benefit_raw"),
-                    "most_loaded_share": number(benefit, "most_loaded_share"),
+                    **_most_loaded(run, benefit),
                     "unasked_share": _unasked(row, benefit, "transfers"),
                 },
             )
@@ -205,6 +215,7 @@ DELAY = View(
         Figure("server_delay_s", "MPTCP delay, server's clock", "s"),
         Figure("benefit_raw", "Benefit, raw"),
         Figure("most_loaded_share", "Most loaded path", "share"),
+        Figure("shares_side", "counted at", "1", "tally"),
         Figure("unasked_share", "Over a path not asked for", "share"),
     ),
     _delays,

@@ -16,13 +16,13 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-VERSION = 3
+VERSION = 4
 """Of the analysis and its tables: raised when either gives other values. Parts of another version are made anew."""
 TOGETHER = "\0"
 """Between the paths of captures that are read as one: in no path."""
 FOLDER = "manifest"
 LOCK = ".lock"
-TABLES = ("files", "connections", "subflows", "totals", "bins", "waits", "events", "problems", "packets")
+TABLES = ("files", "connections", "subflows", "totals", "bins", "waits", "rtts", "events", "problems", "packets")
 
 
 class ManifestError(ValueError):

@@ -68,6 +68,7 @@ class PartWriter:
             "totals": tables["totals"],
             "bins": tables["bins"],
             "waits": tables["waits"],
+            "rtts": tables["rtts"],
             "events": tables["events"],
             "problems": tables["problems"],
             "packets": tables["packets"],
