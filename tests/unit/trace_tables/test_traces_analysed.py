@@ -58,7 +58,9 @@ class Server(Place):
             {"name": f"captures/{name}", "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
             for name, content in files.items()
         ]
-        self.registry.runs.put(run, probe, {"id": run, "kind": "mptcp", "files": told, "result": {}, **more})
+        self.registry.runs.put(
+            run, probe, {"id": run, "probe": probe, "kind": "mptcp", "files": told, "result": {}, **more}
+        )
 
     def rows(self, table, probe="probe-1"):
         folder = self.folder / "traces" / probe / ".tables"
