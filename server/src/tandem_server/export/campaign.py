@@ -114,7 +114,7 @@ def export(asked: Asked, stores: Stores, out: Path) -> Exported:
     if not found:
         other = "; --no-campaign for runs of none" if asked.name != NO_CAMPAIGN else "; tandem-server ledger lists runs"
         raise NotToExport(
-            f"{asked.words}: none has arrived; hint: tandem-server campaign status tells what was pushed{other}"
+            f"{asked.words}: no run of it has arrived; hint: tandem-server campaign status tells what was pushed{other}"
         )
     started, ended = _span(asked, found)
     ledger = _ledger(stores.book, found)
