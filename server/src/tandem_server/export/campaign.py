@@ -234,7 +234,8 @@ def _campaign(asked: Asked, found: dict[str, _Probe], started: int, ended: int) 
         "ended_utc_ns": ended,
         "stopped": None,
         "probe": first,
-        "probes": {name: {"paths": one.paths} for name, one in found.items()},
+        # By name, as configurations have them: in which order a run had its paths says nothing.
+        "probes": {name: {"paths": dict(sorted(one.paths.items()))} for name, one in found.items()},
         "traces": asked.traces,
         "tables": asked.traces or asked.tables,
     }

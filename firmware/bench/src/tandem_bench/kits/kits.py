@@ -108,7 +108,7 @@ class Kits(Rehearsal):
         super().__init__(setting, folder, owner, rig)
         self.kits = list(kits)
         self.outcome: dict[str, Any] = {}
-        self._ended_utc_ns = 0
+        self._started_utc_ns = self._ended_utc_ns = 0
 
     def _probes(self) -> dict[str, Path]:
         return {kit.name: kit.probe for kit in self.kits}
@@ -123,6 +123,8 @@ class Kits(Rehearsal):
 
     def _start_collector(self) -> None:
         print("starting the collectors …", flush=True)
+        since_ns = time.monotonic_ns() - self.rig.epoch_monotonic_ns
+        self._started_utc_ns = (time.time_ns() - since_ns) // 1000 * 1000
         there = {path.name: path for path in self.rig.probe_paths()}
         for kit in self.kits:
             # Both kits are of the same two operators, wherever they are.
@@ -184,7 +186,7 @@ class Kits(Rehearsal):
 
     def _finish(self) -> int:
         print("waiting for what is left to arrive …", flush=True)
-        self._ended_utc_ns = time.time_ns()
+        self._ended_utc_ns = time.time_ns() // 1000 * 1000  # an export is asked for to the microsecond
         until = time.monotonic() + ARRIVE_S
         while not self._told("ledger")["complete"] and time.monotonic() < until:
             time.sleep(1.0)
@@ -199,7 +201,7 @@ class Kits(Rehearsal):
             self._analyse(kit)
         print("exporting and writing the reports …", flush=True)
         root, config = self.folder.root, ["--config", str(self._server_toml)]
-        started = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=self._started_utc_ns() // 1000)
+        started = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=self._started_utc_ns // 1000)
         ended = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=self._ended_utc_ns // 1000)
         span = ["--from", started.isoformat(), "--to", ended.isoformat()]
         exported = self._told("campaign", "export", CAMPAIGN, "--out", str(root / "exported"), "--tables", *span)
@@ -229,9 +231,6 @@ class Kits(Rehearsal):
         for files in groups.values():
             self._run_tool("analyse", *files, "--together", "--out", str(kit.folder / "traces"), "--json")
 
-    def _started_utc_ns(self) -> int:
-        return time.time_ns() - (time.monotonic_ns() - self.rig.epoch_monotonic_ns)
-
     def _write_campaign(self, *, ended: bool = False) -> None:
         for kit in self.kits:
             told = {
@@ -239,8 +238,8 @@ class Kits(Rehearsal):
                 "scenario": CAMPAIGN,
                 "seed": self.setting.seed,
                 "duration_s": self.setting.duration_s,
-                "started_utc_ns": self._started_utc_ns() // 1000 * 1000,
-                "ended_utc_ns": self._ended_utc_ns // 1000 * 1000 if ended else None,
+                "started_utc_ns": self._started_utc_ns,
+                "ended_utc_ns": self._ended_utc_ns if ended else None,
                 "stopped": self.stopped if ended else "it is still running, or was killed",
                 "probe": kit.name,
                 "paths": {name: {"operator": name.upper()} for name in kit.paths},
