@@ -218,13 +218,15 @@ class _Column:
         self._held.tofile(self._file)
         del self._held[:]
 
+    @cached_property
     def array(self) -> Array:
         """All of them; none is added any more."""
         if self._file is None:
             return np.frombuffer(self._held, dtype=np.float64)
         self._spill()
         self._file.flush()
-        found: Array = np.memmap(self._file, dtype=np.float64, mode="r")
+        with self._file:
+            found: Array = np.memmap(self._file, dtype=np.float64, mode="r")
         return found
 
 
@@ -257,7 +259,7 @@ class _Columns:
     @cached_property
     def _order(self) -> NDArray[np.int64] | None:
         """None: they came in order, as most do."""
-        came = self._t_s.array()
+        came = self._t_s.array
         return None if bool(np.all(came[1:] >= came[:-1])) else np.argsort(came, kind="stable")
 
     @cached_property
@@ -269,14 +271,14 @@ class _Columns:
         return self._ordered(self._values[name])
 
     def _ordered(self, column: _Column) -> Array:
-        came = column.array()
+        came = column.array
         if self._order is None:
             return came
         ordered = _Column()
         for at in range(0, len(came), _HELD):
             for value in came[self._order[at : at + _HELD]].tolist():
                 ordered.append(value)
-        return ordered.array()
+        return ordered.array
 
     def whole(self, name: str) -> Whole:
         """Whole numbers."""
