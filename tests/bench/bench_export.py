@@ -112,7 +112,7 @@ def write_folder(folder: Path, kits: list[str], days: int, every_s: int) -> int:
                 "state": "connected",
             }
             tags = {"path": path, "operator": np.char.upper(path), "driver": "quectel", "rat": "LTE"}
-            written += write_day(own, "radio", kit, at * 10**9, tags | fields)
+            written += write_day(own, "radio", kit, at * 10**9, tags | fields, 1 + written)
             mine = [(run, begun) for run, begun in begins if day * DAY_S <= begun < (day + 1) * DAY_S]
             tick = np.arange(RUN_S * 10)
             number = len(tick) * 4
@@ -128,20 +128,20 @@ def write_folder(folder: Path, kits: list[str], days: int, every_s: int) -> int:
                 "rtt_ms": 40.5 + at // 10**8 % 10,
                 "rcv_ooo_packets": 0,
             }
-            written += write_day(own, "subflow", kit, at, tags | fields)
+            written += write_day(own, "subflow", kit, at, tags | fields, 1 + written)
     (folder / "campaign.json").write_text(json.dumps({**told, "duration_s": days * DAY_S}))
     (folder / "ledger.json").write_text(json.dumps({"by_probe": {}, "spools": [], "damaged": []}))
     return written
 
 
-def write_day(own: Path, measurement: str, kit: str, at_ns: np.ndarray, columns: dict) -> int:
+def write_day(own: Path, measurement: str, kit: str, at_ns: np.ndarray, columns: dict, seq: int) -> int:
     schema = schema_of(measurement)
     given = {
         TIME: BEGIN_NS + at_ns,
         "probe": kit,
         "boot": "b0",
         "monotonic_ns": at_ns,
-        "seq": at_ns // 10**8 + 1,
+        "seq": seq + np.arange(len(at_ns)),
         **columns,
     }
     arrays = []
