@@ -114,7 +114,7 @@ def test_again_only_what_arrived_since(server, tmp_path, capsys):
 
     first = new()
     assert first["manifests"] == 2 * len(server.made.manifests)
-    assert new() == {"manifests": 0, "files": 0, "records": 0}
+    assert new() == {"manifests": 0, "files": 0, "tables": 0, "records": 0}
     whole = sorted((out / "probe" / OTHER / "records" / "radio").iterdir())
     whole[0].write_bytes(whole[0].read_bytes()[:100])  # as a disk may leave it
     assert new()["records"] == 1

@@ -1,6 +1,7 @@
 """A run's captures of one path each, read together: the data-level queue over all paths."""
 
 import json
+import shutil
 from dataclasses import replace
 
 import folders
@@ -15,6 +16,7 @@ from tandem_server import tandem_trace_core
 from tandem_server.analysis.clock import Clock
 from tandem_server.analysis.folder import Capture, load
 from tandem_server.analysis.papers.folder_bins import bins_of_folder
+from tandem_server.analysis.papers.series import summed
 from tandem_server.analysis.papers.shared_captures import Seen, joined
 
 pytest.importorskip("pyarrow", reason="no pyarrow; pip install -r requirements/dev.txt")
@@ -66,6 +68,45 @@ def test_the_queue_of_both_paths_is_what_came_before_the_gap_was_filled(folder, 
     assert np.allclose(np.diff(queue.t_s), 0.1)
     # 3000 came at 201 ms, 2000 at 202, what filled the gap at 203.
     assert (queue.waits.ms.tolist(), queue.waits.counts.tolist(), queue.waits.longer) == ([0, 1, 2], [2, 1, 1], 0)
+
+
+@pytest.mark.parametrize(("run_name", "pair"), [("run-1", None), (None, "pair-1")])
+def test_captures_that_were_read_as_one_tell_the_same_and_count_once(folder, run_name, pair):
+    """As a server analyses them when they come."""
+    captures, told = listed(run_name, pair), plain_manifest(pair=pair)
+    alone = bins_of_folder(folder, captures, CLOCK, [told])
+    caps = [folder / "probe" / "captures" / f"run-1-{path}.pcap" for path in "ab"]
+    shutil.rmtree(folder / "traces")
+    run(*caps, "--together", "--out", folder / "traces")
+    for one in caps:
+        one.rename(one.with_suffix(".gone"))
+    remarks: list[str] = []
+    made = bins_of_folder(folder, captures, CLOCK, [told], remarks)
+    assert [(one.run, one.path) for one in made] == [("run-1", ""), ("run-1", None)]
+    assert remarks == []
+
+    def flight(bins):
+        return summed([(one.t_s, one.in_flight_bytes) for one in bins if one.path is not None])[1].tolist()
+
+    assert flight(made) == flight(alone)
+    (queue,), (before,) = ([one for one in bins if one.path is None] for bins in (made, alone))
+    np.testing.assert_array_equal(queue.reorder_queue_bytes, before.reorder_queue_bytes)
+    assert bins_of_folder(folder, captures[:1], CLOCK, [told]) == []  # another capture is in it, nobody knows whose
+    for kind in (plain_manifest(pair=pair, result={"fallback": True}), plain_manifest(pair=pair, kind="tcp")):
+        assert not [one for one in bins_of_folder(folder, captures, CLOCK, [kind]) if one.path is None]
+    for one in caps:
+        one.with_suffix(".gone").rename(one)
+    run(folder / "probe", "--out", folder / "traces")  # by hand too: they lie there twice
+    assert {one.run for one in bins_of_folder(folder, captures, CLOCK, [told])} == {"run-1"}
+    assert len(queues(folder, captures, told)[0]) == 1
+
+
+def test_a_path_that_could_be_two_is_refused(folder):
+    odd = folder / "probe" / "x + "
+    odd.mkdir()
+    shutil.copy(folder / "probe/captures/run-1-a.pcap", odd / "a.pcap")
+    err = run(odd / "a.pcap", "--out", folder / "traces", status=1).stderr
+    assert "stands between captures that are read as one" in err
 
 
 def test_one_path_or_what_has_no_token_or_fell_back_has_no_queue(folder):

@@ -172,9 +172,9 @@ def _scores(
     campaign: CampaignFolder, recorded: Recorded, changes: list[mobility.Change]
 ) -> tuple[handovers.HandoverScore | None, drops.DropScore | None, mobility.MobilityScore | None]:
     truth = campaign.truth
-    polled = sorted(float(t) for series in recorded.radio.values() for t in series.t_s)
-    if truth is None or not polled:
+    if truth is None or not recorded.radio:
         return None, None, None
+    polled = sorted(float(t) for series in recorded.radio.values() for t in series.t_s)
     polls = {
         s.operator: [handovers.CellPoll(float(t), eci) for t, eci in zip(s.t_s, s.eci, strict=True) if eci is not None]
         for s in recorded.radio.values()

@@ -10,6 +10,7 @@ from tandem_server.analysis.reading import json_object, mapping, mappings, whole
 from tandem_server.analysis.source import Source
 
 LEDGER = "ledger.json"
+_TABLES = {"waiting": "were not analysed yet", "failed": "could not be analysed"}
 _OPEN = ("waiting", "missing", "expired", "under_way")
 
 
@@ -46,6 +47,9 @@ def lacking(ledger: dict[str, Any], probe: str) -> list[str]:
         if files := whole(told, "files_promised"):
             line += f", {whole(told, 'files_received') or 0} of {files} files"
         out.append(f"{line} had arrived at the server")
+    tables = mapping(told, "tables")
+    if lacks := [f"{n} {words}" for key, words in _TABLES.items() if (n := whole(tables, key))]:
+        out.append(f"{probe}: of {sum(n for n in tables.values() if isinstance(n, int))} captures {', '.join(lacks)}")
     for spool in mappings(ledger, "spools"):
         lacks = [f"{n} {key}" for key in ("waiting", "unexplained", "rejected", "dropped") if (n := whole(spool, key))]
         if spool.get("probe") == probe and lacks:

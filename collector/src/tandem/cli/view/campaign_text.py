@@ -59,6 +59,10 @@ def plan_lines(found: Estimate, fit: PlanFit) -> list[str]:
     for role, one in fit.by_role.items():
         month = f"{size(one.month_bytes)} a month ({one.plan_share:.0%})"
         lines.append(f"  {role}: {month}, {size(one.day_bytes)} a day ({one.day_share:.0%})")
+    if fit.round_trip_day_bytes:
+        lines.append(
+            f"  of it round trips all the time ([round_trip]): {size(fit.round_trip_day_bytes)} a day of each SIM"
+        )
     return [*lines, f"  largest run: {size(found.largest_run_bytes)} of one SIM"]
 
 

@@ -126,13 +126,19 @@ class Rehearsal:
             self._server("tls", "--folder", str(tls), "--name", SERVER_NAME, "--address", self.rig.server_address),
         )
         self.programs.start("database", self._server("serve", "database", *config), READY_S)
-        token = self.folder.probe / "token"
-        self._once("tandem-server probe add", self._server("probe", "add", PROBE, *config, "--token-file", str(token)))
+        for name, place in self._probes().items():
+            token = str(place / "token")
+            self._once("tandem-server probe add", self._server("probe", "add", name, *config, "--token-file", token))
         self.programs.start("gateway", self._server("serve", "gateway", *config), READY_S)
         endpoint = self._server("serve", "endpoint", *config, capabilities=self.owner.endpoint)
         self.programs.start("endpoint", endpoint, READY_S)
-        # The probe is given the CA's certificate as an operator would copy it.
-        self._write(self.folder.probe / "ca.pem", (tls / "ca.pem").read_text())
+        # A probe is given the CA's certificate as an operator would copy it.
+        for place in self._probes().values():
+            self._write(place / "ca.pem", (tls / "ca.pem").read_text())
+
+    def _probes(self) -> dict[str, Path]:
+        """By name their folders, which are there."""
+        return {PROBE: self.folder.probe}
 
     def _start_collector(self) -> None:
         print("starting the collector …", flush=True)

@@ -119,7 +119,7 @@ class Topology:
             self._stack.callback(namespace.close)
             namespace.open()
             self._namespaces[name] = namespace
-            host = name in ("probe", "server")
+            host = name in (*self.spec.probes, "server")
             namespace.sysctl(_EVERYWHERE | (_HOST if host else _ROUTER) | dict(self.spec.sysctls.get(name, {})))
         self._server()
         for access in self.spec.accesses:

@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tandem_server.analysis.clock import Clock
-from tandem_server.analysis.folder import TRACES, Capture, capture_name
+from tandem_server.analysis.folder import TRACES, Capture, capture_name, known_as, parts_of
 from tandem_server.analysis.papers.capture_bins import TO_OPENER, bins_of_capture
 from tandem_server.analysis.papers.delays import Histogram, histogram
 from tandem_server.analysis.papers.joined_captures import WAITS, queues
 from tandem_server.analysis.papers.material import Bins
-from tandem_server.analysis.papers.shared_captures import Seen, joined
+from tandem_server.analysis.papers.shared_captures import Seen, joined, token_of
+from tandem_server.analysis.reading import flag, mapping, text
 from tandem_server.analysis.traces import manifest
 
 FOLDER = TRACES
@@ -46,8 +47,9 @@ def bins_of_folder(
     """Of each capture that belongs to a run: of the connection in it that carried most towards its opener. None without tables.
 
     Of a capture that a pair's runs shared: of each run's connection, as far as ``manifests`` tell which it was; ``remarks`` gets
-    lines on what they do not tell. The data-level queue of a run with a capture of each path is of these read together.
-    Captures are known by their files' names (those that came to a server have ``.gz`` behind them), since a folder may have moved.
+    lines on what they do not tell. The data-level queue of a run with a capture of each path is of these read together, as a server
+    reads them. Captures are known by their files' names (those that came to a server have ``.gz`` behind them), since a folder may have
+    moved; of those that lie at two places one counts.
     ImportError: pyarrow is lacking; ManifestError.
     """
     parts = manifest.read(folder / FOLDER)
@@ -55,24 +57,31 @@ def bins_of_folder(
         return []
     parquet = importlib.import_module("tandem_server.analysis.traces.parquet")
     known = {capture_name(capture.file): capture for capture in captures}
+    parts = _once(parts, known)
     shared, lines = _shared(parquet, folder, parts, known, manifests)
     files = {capture_name(file.file): (file, part.bin_ns) for part in parts.values() for file in part.files}
-    made, left_out = queues(known.values(), files, manifests, clock)
+    together = {one for name in files if len(parts_of(name)) > 1 for one in parts_of(name)}
+    alone = [one for name, one in known.items() if name not in together]
+    made, left_out = queues(alone, files, manifests, clock)
+    multipath = {str(m["id"]) for m in manifests if _is_multipath(m)}
     if remarks is not None:
         remarks += lines + left_out
     for name in sorted(parts):
         by_file: Mapping[str, dict[str, Array]] = parquet.numbers_by_file(folder / FOLDER, "bins", name, COLUMNS)
         rtts, waits = (_delays(parquet, folder, name, *one) for one in (("rtts", RTTS), ("waits", WAITS)))
+        counted = {file.file for file in parts[name].files}
         for file, columns in sorted(by_file.items()):
-            capture = known.get(capture_name(file))
-            if capture is None:
+            capture = known_as(known, capture_name(file))
+            if capture is None or file not in counted:
                 continue
             own = shared.get(capture_name(file), [])
             if capture.run is not None:
                 own = [(capture.run, _main_connection(columns))]
             for run, number in own:
                 rows = {key: values[columns["connection"] == number] for key, values in columns.items()}
-                for bins in bins_of_capture(run, capture.path, rows, clock, whole=capture.path is None):
+                # A run by TCP has no data level, whatever was captured beside it.
+                all_of_it = capture.path is None and (len(parts_of(capture_name(file))) < 2 or run in multipath)
+                for bins in bins_of_capture(run, capture.path, rows, clock, whole=all_of_it):
                     if bins.path is None:
                         made.append(replace(bins, waits=waits.get((file, number))))
                     else:
@@ -100,6 +109,25 @@ def _delays(
     return found
 
 
+def _once(parts: Mapping[str, manifest.Part], known: Mapping[str, Capture]) -> dict[str, manifest.Part]:
+    """The parts with those of their captures that are known, each capture once: where it was read with most others."""
+    found = [
+        (file, name) for name, part in parts.items() for file in part.files if known_as(known, capture_name(file.file))
+    ]
+    found.sort(key=lambda one: (-len(parts_of(capture_name(one[0].file))), one[1], one[0].file))
+    kept: dict[str, list[manifest.Capture]] = defaultdict(list)
+    seen: set[str] = set()
+    for file, name in found:
+        if seen.isdisjoint(names := parts_of(capture_name(file.file))):
+            seen |= {*names}
+            kept[name].append(file)
+    return {name: replace(parts[name], files=tuple(files)) for name, files in kept.items()}
+
+
+def _is_multipath(m: Mapping[str, Any]) -> bool:
+    return text(m, "kind") == "mptcp" and flag(mapping(m, "result"), "fallback") is not True and token_of(m) is not None
+
+
 def _shared(
     parquet: Any,  # noqa: ANN401  (a module)
     folder: Path,
@@ -107,18 +135,18 @@ def _shared(
     known: Mapping[str, Capture],
     manifests: Sequence[Mapping[str, Any]],
 ) -> tuple[dict[str, list[tuple[str, float]]], list[str]]:
-    """By a shared capture's name its runs and their connections' numbers."""
+    """By a shared capture's name its runs and their connections' numbers; one of several paths that were read as one has them once."""
     pairs: dict[str, dict[str, tuple[str, list[Seen]]]] = defaultdict(dict)
     for name in sorted(parts):
-        files = [file.file for file in parts[name].files if _is_shared(known.get(capture_name(file.file)))]
-        if not files:
+        shared = {file.file: one for file in parts[name].files if (one := _shared_paths(known, file.file)) is not None}
+        if not (files := list(shared)):
             continue
         rows = parquet.rows_by_file(folder / FOLDER, "connections", name, CONNECTION, files)
         told = parquet.rows_by_file(folder / FOLDER, "totals", name, TOTALS, files)
         for file in files:
-            capture = known[capture_name(file)]
+            pair, paths = shared[file]
             seen = _seen(rows[file], told[file])
-            pairs[str(capture.pair)][str(capture.path)] = capture_name(file), seen
+            pairs[pair] |= dict.fromkeys(paths, (capture_name(file), seen))
     found: dict[str, list[tuple[str, float]]] = defaultdict(list)
     lines: list[str] = []
     for pair, by_path in sorted(pairs.items()):
@@ -126,7 +154,8 @@ def _shared(
         numbers, why = joined(runs, {path: seen for path, (_, seen) in by_path.items()})
         lines += why
         for (run, path), number in sorted(numbers.items()):
-            found[by_path[path][0]].append((run, float(number)))
+            if (claim := (run, float(number))) not in found[by_path[path][0]]:
+                found[by_path[path][0]].append(claim)
     return found, lines
 
 
@@ -139,8 +168,13 @@ def _seen(rows: Sequence[Mapping[str, Any]], totals: Sequence[Mapping[str, Any]]
     return [Seen(**row, bytes=carried.get(row["connection"], 0)) for row in rows]
 
 
-def _is_shared(capture: Capture | None) -> bool:
-    return capture is not None and capture.run is None and capture.pair is not None and capture.path is not None
+def _shared_paths(known: Mapping[str, Capture], file: str) -> tuple[str, list[str]] | None:
+    """The pair whose runs share the capture, and the paths that it is of; None where a run has it for itself."""
+    capture = known_as(known, capture_name(file))
+    if capture is None or capture.run is not None or capture.pair is None:
+        return None
+    paths = [known[one].path for one in parts_of(capture_name(file))]
+    return None if None in paths else (capture.pair, [str(path) for path in paths])
 
 
 def _main_connection(columns: Mapping[str, Array]) -> float:

@@ -57,7 +57,8 @@ def joined(
 
 
 def _multipath(token: int, during: Mapping[str, Sequence[Seen]]) -> tuple[dict[str, int], str | None]:
-    first = [one for seen in during.values() for one in seen if one.opener_token == token]
+    # Of paths whose captures were read as one, each has the same.
+    first = list({id(one): one for seen in during.values() for one in seen if one.opener_token == token}.values())
     if len(first) != 1:
         return {}, f"{len(first)} connections in the captures have its token"
     server = first[0].responder_token

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from tandem.schema.trace import SERVER_CAPTURES
-from tandem_server.analysis.folder import Capture, capture_name, probe_of
+from tandem_server.analysis.folder import Capture, capture_name, known_as, parts_of, probe_of
 from tandem_server.analysis.papers.shared_captures import token_of
 from tandem_server.analysis.radio.shapes import Flows, Whole
 from tandem_server.analysis.reading import flag, mapping, mappings, text, whole
@@ -114,13 +114,14 @@ def _captures(
             continue  # another probe's
         if f"/{SERVER_CAPTURES}" in files[number]:
             continue  # the same packets at the other end, by another clock
-        if name not in listed or name not in runs:
+        own = {run for one in {name, *parts_of(name)} for run in runs.get(one, ())}
+        if (capture := known_as(listed, name)) is None or not own:
             account["captures_of_no_run"] += 1
-        elif name in seen:
+        elif not seen.isdisjoint(parts_of(name)):
             account["captures_twice"] += 1
         else:
-            seen.add(name)
-            known[number], runs_of[number] = listed[name].path, runs[name]
+            seen |= {*parts_of(name)}
+            known[number], runs_of[number] = capture.path, own
     return known, runs_of
 
 
