@@ -126,7 +126,7 @@ def changed(path: str, value: object) -> dict[str, Any]:
         ("runs", [], "no run"),
         ("interrupted", "Ctrl-C", "interrupted"),
         ("handovers.detected", 3, "handovers: only 3 of 10"),
-        ("mobility.accuracy", 0.5, "mobility"),
+        ("mobility.accuracy", 0.3, "mobility"),
         ("mobility.accuracy", None, "mobility"),
         (
             "runs",

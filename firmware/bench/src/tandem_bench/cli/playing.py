@@ -12,10 +12,11 @@ from tandem_bench.scenario import Played, ScenarioError, from_run, load, play, r
 
 Traces = dict[str, dict[str, Path]]
 DEFAULT = "commute"
+SIDES = ("down", "up", "down-light", "up-light")
 
 
 def add_traces(parser: argparse.ArgumentParser) -> None:
-    """``--down-trace`` and ``--up-trace``."""
+    """``--down-trace``, ``--up-trace``, and those of a link that is hardly used."""
     for side in ("down", "up"):
         parser.add_argument(
             f"--{side}-trace",
@@ -24,6 +25,14 @@ def add_traces(parser: argparse.ArgumentParser) -> None:
             type=_trace,
             metavar="OPERATOR=FILE",
             help=f"a packet-delivery trace (mahimahi) as the operator's capacity {side}; may be given for each operator",
+        )
+        parser.add_argument(
+            f"--{side}-light-trace",
+            action="append",
+            default=[],
+            type=_trace,
+            metavar="OPERATOR=FILE",
+            help=f"one recorded with light load, beside --{side}-trace, which then is that under load; in between by load",
         )
 
 
@@ -40,8 +49,8 @@ def add_link(parser: argparse.ArgumentParser) -> None:
 def traces_of(args: argparse.Namespace) -> Traces:
     """The traces that were given, by operator and direction; ScenarioError when one is given twice."""
     found: Traces = {}
-    for side in ("down", "up"):
-        for operator, file in getattr(args, f"{side}_trace"):
+    for side in SIDES:
+        for operator, file in getattr(args, f"{side.replace('-', '_')}_trace"):
             if side in found.setdefault(operator, {}):
                 raise ScenarioError(f"--{side}-trace", None, f"two traces for {operator}", "give one")
             found[operator][side] = file

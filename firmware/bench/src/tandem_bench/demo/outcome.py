@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-FLOOR_HANDOVERS, FLOOR_MOBILITY = 0.8, 0.8
+FLOOR_HANDOVERS, FLOOR_MOBILITY = 0.8, 0.4
 """Shares of handovers detected and of time with the right mobility state below which a commute of 180 s or more has failed: far
-below what it reaches, so that only a broken detector or a machine that cannot keep up falls through."""
+below what it reaches (the published rule 0.69 on average of six seeds, 0.63 at worst), so that only a broken detector or a machine that
+cannot keep up falls through."""
 
 SCORED_FROM_S = 180.0
 """Shorter rehearsals have too few events to judge."""

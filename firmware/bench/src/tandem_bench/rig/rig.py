@@ -147,7 +147,13 @@ class Rig:
 
     def _offer(self, operator: str) -> emulator.Played:
         traces = self.played.traces.get(operator, {})
-        return emulator.Played(self._timeline(operator), down_trace=traces.get("down"), up_trace=traces.get("up"))
+        return emulator.Played(
+            self._timeline(operator),
+            down_trace=traces.get("down"),
+            up_trace=traces.get("up"),
+            down_light_trace=traces.get("down-light"),
+            up_light_trace=traces.get("up-light"),
+        )
 
     def _timeline(self, operator: str) -> Path:
         return self.folder / f"timeline-{operator}.jsonl"
