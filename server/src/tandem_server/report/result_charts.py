@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tandem_server.analysis.reading import mapping, number, text
 from tandem_server.analysis.tables.facts import Facts
@@ -10,7 +11,44 @@ from tandem_server.analysis.tables.probing import QUANTILES
 from tandem_server.analysis.tables.results import Results
 from tandem_server.analysis.tables.video import rule, segment_s
 from tandem_server.analysis.tables.view import Table, quantile
-from tandem_server.report.charts import MOST, Chart, lines
+from tandem_server.report.figures.hues import OTHERS
+from tandem_server.report.figures.marks import Line
+from tandem_server.report.figures.scale import Axis
+from tandem_server.report.figures.sheet import Panel, Sheet
+
+MOST = len(OTHERS)
+"""Curves in one chart."""
+_SPOTS = 25
+"""Points of a curve that are marked each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A sheet with what stands above and beneath it."""
+
+    title: str
+    sheet: Sheet
+    note: str = ""
+
+
+def lines(
+    title: str,
+    x_name: str,
+    y_name: str,
+    curves: Sequence[tuple[str, Sequence[tuple[float, float]]]],
+    *,
+    log_x: bool = False,
+    note: str = "",
+) -> Chart | None:
+    """Curves by name; None without two points of any. Absent and endless values must be left out before."""
+    kept = [(name, sorted(p for p in points if p[0] > 0 or not log_x)) for name, points in curves]
+    shown = [(name, points) for name, points in kept if len(points) > 1]
+    if not shown:
+        return None
+    marks = [Line(name, points, spots=len(points) <= _SPOTS) for name, points in shown[:MOST]]
+    more = f" {len(shown) - MOST} more in the CSV." if len(shown) > MOST else ""
+    panel = Panel("", marks, Axis(x_name, log=log_x), Axis(y_name, zero=True))
+    return Chart(title, Sheet([panel]), (note + more).strip())
 
 
 def charts(results: Results, experiment: str) -> list[Chart]:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tandem_server.analysis.papers.bootstrap import Estimate
 from tandem_server.analysis.papers.ellipse import Ellipse
@@ -12,6 +15,9 @@ from tandem_server.analysis.papers.quantiles import Box
 
 Number = float | int | str | None
 Row = Mapping[str, Number]
+Array = NDArray[np.float64]
+GAP_S = 1.6
+"""A line over time is broken where two neighbouring samples lie further apart: nothing was measured between them."""
 
 
 class Mark(Protocol):
@@ -31,7 +37,8 @@ class Mark(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Through points in their order. ``step``: a distribution function. ``bound``: no measurement, drawn dashed. ``n`` values behind it."""
+    """Through points in their order. ``step``: a distribution function. ``bound``: no measurement, drawn dashed. ``n`` values behind it.
+    ``spots``: each point is marked."""
 
     series: str
     points: Sequence[tuple[float, float]]
@@ -39,6 +46,7 @@ class Line:
     step: bool = False
     bound: bool = False
     dashed: bool = False
+    spots: bool = False
 
     def rows(self) -> Iterator[Row]:
         for x, y in self.points:
@@ -220,3 +228,90 @@ class Cells:
 
     def reach(self) -> Iterator[tuple[float, float]]:
         yield from ()
+
+
+# --- of the page's own pictures, whose numbers are in the tables: no rows of a CSV
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    series: str
+
+    def rows(self) -> Iterator[Row]:
+        yield from ()
+
+    def reach(self) -> Iterator[tuple[float, float]]:
+        yield from ()
+
+
+@dataclass(frozen=True, slots=True)
+class Trace(_Shown):
+    """Samples over time, broken at gaps and at NaN. ``faint``: of what is beside the point."""
+
+    t: Array
+    v: Array
+    gap_s: float = GAP_S
+    faint: bool = False
+
+    def reach(self) -> Iterator[tuple[float, float]]:
+        known = self.v[np.isfinite(self.v)]
+        if len(known):
+            yield from ((float(self.t[0]), float(end)) for end in (known.min(), known.max()))
+
+
+@dataclass(frozen=True, slots=True)
+class Area(_Shown):
+    """Between two curves on one grid without gaps."""
+
+    t: Array
+    low: Array
+    high: Array
+    faint: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Moments(_Shown):
+    """Lines from top to bottom."""
+
+    times: Sequence[float]
+
+
+class Span(NamedTuple):
+    """``hue`` of which ``part`` (0 to 1) covers the ground; ``title`` is shown on pointing at it."""
+
+    start: float
+    end: float
+    text: str
+    hue: str
+    part: float
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bands(_Shown):
+    """Coloured bands along time; ``row``: place on the vertical axis of names."""
+
+    row: int
+    spans: Sequence[Span]
+
+
+class Bar(NamedTuple):
+    """A row: with ``head`` a line of text (``soft``: in grey), else a label, its parts (a hue, how much of it covers the ground, a length),
+    what was offered (None: not known), and what is said behind it."""
+
+    head: str = ""
+    soft: bool = False
+    label: str = ""
+    parts: Sequence[tuple[str, float, float]] = ()
+    offered: float | None = None
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Stacks(_Shown):
+    """Bars along the horizontal axis, one below the other."""
+
+    bars: Sequence[Bar]
+
+    def reach(self) -> Iterator[tuple[float, float]]:
+        yield from ((max(b.offered or 0.0, sum(length for _, _, length in b.parts)), 0.0) for b in self.bars)

@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tandem_server.report.figures.marks import Mark, Number
 from tandem_server.report.figures.scale import Axis
@@ -16,13 +17,14 @@ NONE = Axis("")
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """``title`` may be empty in a figure of one panel. ``part``: of a parted figure, whose panel it is."""
+    """``title`` may be empty in a figure of one panel. ``part``: of a parted figure, whose panel it is. ``height``: px; 0: as usual."""
 
     title: str
     marks: Sequence[Mark]
     x: Axis = NONE
     y: Axis = NONE
     part: str = ""
+    height: int = 0
 
     @property
     def heading(self) -> str:
@@ -34,12 +36,27 @@ class Panel:
 @dataclass(frozen=True, slots=True)
 class Sheet:
     """``hues``: colours that some series have in every figure. ``note``: how to read it and what it is made of. ``wide``: its one panel has
-    many marks beside each other."""
+    many marks beside each other. ``live``: over one time axis, one below the other, as wide as the page, where one can look closer."""
 
     panels: Sequence[Panel]
     note: str = ""
     hues: Mapping[str, str] = field(default_factory=dict)
     wide: bool = False
+    live: bool = False
+
+
+class Picture(NamedTuple):
+    """For the page and the file, and for a printer; the same sheet gives the same bytes. ``svg``: numbers and escaped texts only."""
+
+    svg: str
+    pdf: bytes
+
+
+def picture(sheet: Sheet, title: str, *, pdf: bool = True) -> Picture:
+    """Drawn; ``title`` is what it is called for those who do not see it. Without ``pdf``: none, which is half the time."""
+    from tandem_server.report.figures import canvas  # here: matplotlib is loaded by what draws only
+
+    return canvas.picture(sheet, title, pdf=pdf)
 
 
 def rows(sheet: Sheet) -> list[dict[str, Number]]:
