@@ -215,7 +215,7 @@ def test_a_live_picture_has_windows_in_which_the_script_finds_time_and_values():
     def panel(name: str) -> Panel:
         return Panel(name, [Trace("operator A", np.array([0.0, 9.0]), np.array([-90.0, -80.0]))], AXES[0], Axis("dBm"))
 
-    band = Bands("", 0, [Span(1.0, 9.0, "21/2", OPERATORS[0], 0.3, "sector 2")])
+    band = Bands(0, [Span(1.0, 9.0, "21/2", OPERATORS[0], 0.3, "sector 2")])
     strip = Panel("", [band], AXES[0], Axis("", names=("Cell A",), flipped=True), height=20)
     root = ElementTree.fromstring(picture(Sheet([strip, panel("one"), panel("two")], live=True), "x", pdf=False).svg)  # noqa: S314
     windows = [svg for svg in root.iter(f"{SVG}svg") if svg.get("class") == "window"]

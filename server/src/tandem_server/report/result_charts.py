@@ -54,8 +54,8 @@ def lines(
 def charts(results: Results, experiment: str) -> list[Chart]:
     """Of one experiment's runs; empty where a curve would have one point."""
     made = {
-        "bandwidth": lambda: _bandwidth(results.tables[experiment]),
-        "delay": lambda: _delay(results.tables[experiment]),
+        "bandwidth": lambda: _columns(results, experiment),
+        "delay": lambda: _columns(results, experiment),
         "dash": lambda: _plays(results.of(experiment)),
         "pageload": lambda: _values(results.tables[experiment]),
         "reachability": lambda: [_cdf("RTT by way", results.of(experiment), "ways", ("way",), "name_rtt_ms")],
@@ -79,33 +79,25 @@ def _curves(table: Table, x: str, y: str, names: Sequence[str]) -> list[tuple[st
     ]
 
 
-def _bandwidth(tables: Sequence[Table]) -> list[Chart | None]:
-    main = next((t for t in tables if t.name == "bandwidth"), None)
+_RATIO = "ratio of bandwidths"
+_OF_TABLE = {
+    "bandwidth": (
+        ("Bandwidth benefit by the ratio of the paths", "ratio", _RATIO, "benefit", "benefit", False),
+        ("Share of the most loaded path", "ratio", _RATIO, "most_loaded_share", "share", False),
+    ),
+    "delay": (("Delay benefit by size", "from_bytes", "bytes", "benefit", "benefit", True),),
+}
+"""Of an experiment's table of its name: title, column and name across, column and name upwards, whether it is logarithmic across."""
+
+
+def _columns(results: Results, experiment: str) -> list[Chart | None]:
+    main = next((t for t in results.tables[experiment] if t.name == experiment), None)
     if main is None:
         return []
-    by = ("mode", "primary")
     return [
-        lines(
-            "Bandwidth benefit by the ratio of the paths",
-            "ratio of bandwidths",
-            "benefit",
-            _curves(main, "ratio", "benefit", by),
-        ),
-        lines(
-            "Share of the most loaded path",
-            "ratio of bandwidths",
-            "share",
-            _curves(main, "ratio", "most_loaded_share", by),
-        ),
+        lines(title, x_name, y_name, _curves(main, x, y, ("mode", "primary")), log_x=log)
+        for title, x, x_name, y, y_name, log in _OF_TABLE[experiment]
     ]
-
-
-def _delay(tables: Sequence[Table]) -> list[Chart | None]:
-    main = next((t for t in tables if t.name == "delay"), None)
-    if main is None:
-        return []
-    curves = _curves(main, "from_bytes", "benefit", ("mode", "primary"))
-    return [lines("Delay benefit by size", "bytes", "benefit", curves, log_x=True)]
 
 
 def _plays(runs: Sequence[Facts]) -> list[Chart | None]:

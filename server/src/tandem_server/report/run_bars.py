@@ -27,7 +27,7 @@ def bars(runs: Sequence[Run], colours: Colours) -> Sheet:
     high = _ROW * max(map(len, columns), default=0)
     # The shorter column is filled with empty rows: a bar is as high in both.
     filled = [[*column, *[Bar()] * (high // _ROW - len(column))] for column in columns]
-    return Sheet([Panel("", [Stacks("", column)], x, Axis("", names=("",)), height=high) for column in filled])
+    return Sheet([Panel("", [Stacks(column)], x, Axis("", names=("",)), height=high) for column in filled])
 
 
 def _pair(number: int, runs: list[Run], colours: Colours) -> list[Bar]:

@@ -99,7 +99,7 @@ def _bands(e: Evaluation, colours: Colours) -> Panel:
         rows.append((f"Cell {series.operator}"[:14], cells(series, hue)))
     if e.runs:
         rows.append(("Runs", _of_runs(e.runs)))
-    marks = [Bands("", row, found) for row, (_, found) in enumerate(rows)]
+    marks = [Bands(row, found) for row, (_, found) in enumerate(rows)]
     y = Axis("", names=tuple(name for name, _ in rows), flipped=True)
     return Panel("", marks, _time(e), y, height=22 * len(rows))
 

@@ -22,23 +22,9 @@ from matplotlib.patches import Patch
 from matplotlib.text import Text
 from matplotlib.ticker import NullLocator
 
-from tandem_server.report.figures import shapes, svg
+from tandem_server.report.figures import marks, shapes, svg
 from tandem_server.report.figures.hues import Hues, named
-from tandem_server.report.figures.marks import (
-    Area,
-    Bands,
-    Bars,
-    Boxes,
-    Cells,
-    Curve,
-    Dots,
-    Line,
-    Mark,
-    Moments,
-    Oval,
-    Stacks,
-    Trace,
-)
+from tandem_server.report.figures.marks import Mark
 from tandem_server.report.figures.scale import Axis
 from tandem_server.report.figures.shapes import Ends, wide
 from tandem_server.report.figures.sheet import Panel, Picture, Sheet
@@ -74,8 +60,8 @@ def picture(sheet: Sheet, title: str, *, pdf: bool) -> Picture:
         figure.savefig(drawn, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
         if pdf:
             figure.savefig(printed, format="pdf", metadata={"CreationDate": None, "Title": visible(title)})
-    marks = {_tag(p, m): mark for p, panel in enumerate(sheet.panels) for m, mark in enumerate(panel.marks)}
-    return Picture(svg.cleaned(drawn.getvalue(), visible(title), marks, live), printed.getvalue())
+    named = {_tag(p, m): mark for p, panel in enumerate(sheet.panels) for m, mark in enumerate(panel.marks)}
+    return Picture(svg.cleaned(drawn.getvalue(), visible(title), named, live), printed.getvalue())
 
 
 def _tag(panel: int, mark: int) -> str:
@@ -112,9 +98,9 @@ def _frames(sheet: Sheet, words: Sequence[float]) -> tuple[list[_Frame], tuple[f
     """Each panel's frame, the whole, and the columns of the legend, whose entries are ``words`` wide."""
     count = len(sheet.panels)
     across = 1 if sheet.live else count if count <= 3 else 2 if count == 4 else 3
-    tables = [mark for panel in sheet.panels for mark in panel.marks if isinstance(mark, Cells)]
+    tables = [mark for panel in sheet.panels for mark in panel.marks if isinstance(mark, marks.Cells)]
     tables_wide = (sum(shapes.table_widths(table)) + 2 * MARGIN for table in tables)
-    stacks = [mark for panel in sheet.panels for mark in panel.marks if isinstance(mark, Stacks)]
+    stacks = [mark for panel in sheet.panels for mark in panel.marks if isinstance(mark, marks.Stacks)]
     each = PAGE if sheet.live else PAGE / 2 if stacks else max(WIDE if sheet.wide else WIDTHS[across], *tables_wide, 0)
     ncols = next((n for n in range(len(words), 1, -1) if sum(map(max, _parted(words, n))) <= each * across - 8), 1)
     top = -(-len(words) // ncols) * ROW + 8.0 if words else 4.0
@@ -124,7 +110,7 @@ def _frames(sheet: Sheet, words: Sequence[float]) -> tuple[list[_Frame], tuple[f
     for row in range(0, count, across):
         panels = sheet.panels[row : row + across]
         if tables:
-            high = LINE * (max(len(m.texts) for p in panels for m in p.marks if isinstance(m, Cells)) + 1) + 6
+            high = LINE * (max(len(m.texts) for p in panels for m in p.marks if isinstance(m, marks.Cells)) + 1) + 6
             below = 8
         elif sheet.live:
             head = LIVE_TITLED if panels[0].heading else 6
@@ -149,7 +135,7 @@ def _parted(words: Sequence[float], columns: int) -> list[Sequence[float]]:
 
 def _axes(ax: Axes, panel: Panel, sheet: Sheet, frame: _Frame, *, last: bool) -> tuple[Ends, Ends]:
     """Scales, ticks and names; the ends of both axes."""
-    if any(isinstance(mark, Cells) for mark in panel.marks):
+    if any(isinstance(mark, marks.Cells) for mark in panel.marks):
         ax.set(xlim=(0, frame.width), ylim=(frame.height, 0))
         ax.set_axis_off()
         if panel.heading:
@@ -159,7 +145,7 @@ def _axes(ax: Axes, panel: Panel, sheet: Sheet, frame: _Frame, *, last: bool) ->
     alike = [p for p in sheet.panels if panel.part and (p.title, p.x, p.y) == (panel.title, panel.x, panel.y)]
     reach = [place for p in alike or [panel] for mark in p.marks for place in mark.reach()]
     # Sample sizes stand above their bars.
-    head = 0.16 if any(isinstance(m, Bars | Boxes) for m in panel.marks) else 0.06
+    head = 0.16 if any(isinstance(m, marks.Bars | marks.Boxes) for m in panel.marks) else 0.06
     limits = panel.x.ends([x for x, _ in reach]), panel.y.ends([y for _, y in reach], head)
     ax.set(xscale="log" if panel.x.log else "linear", yscale="log" if panel.y.log else "linear")
     for axis, (low, high), of, name in ((ax.xaxis, limits[0], panel.x, "x"), (ax.yaxis, limits[1], panel.y, "y")):
@@ -182,7 +168,7 @@ def _axes(ax: Axes, panel: Panel, sheet: Sheet, frame: _Frame, *, last: bool) ->
         ax.yaxis.set_label_coords((16 - LIVE_LEFT) / frame.width, 0.5)
     if panel.y.names:
         ax.grid(visible=False)
-        ax.spines["left"].set_visible(not any(isinstance(mark, Bands | Stacks) for mark in panel.marks))
+        ax.spines["left"].set_visible(not any(isinstance(mark, marks.Bands | marks.Stacks) for mark in panel.marks))
     return limits
 
 
@@ -214,7 +200,7 @@ def _cut(heading: str, room: float) -> str:
 
 
 def _marks(ax: Axes, p: int, panel: Panel, hues: Hues, frame: _Frame, limits: tuple[Ends, Ends]) -> None:
-    order = list(dict.fromkeys(m.series for m in panel.marks if isinstance(m, Bars | Boxes)))
+    order = list(dict.fromkeys(m.series for m in panel.marks if isinstance(m, marks.Bars | marks.Boxes)))
     at = shapes.At(ax, hues, panel.x, panel.y, limits[0], limits[1], frame.width, frame.height, order, panel.marks)
     for m, mark in enumerate(panel.marks):
         before = set(ax.get_children())
@@ -230,35 +216,35 @@ def _entries(sheet: Sheet) -> list[tuple[Mark, str]]:
     for mark in (mark for panel in sheet.panels for mark in panel.marks if named(mark)):
         found.setdefault(mark.series, []).append(mark)
     told = []
-    for series, marks in found.items():
-        counts = [n for mark in marks for n in _counts(mark)]
+    for series, own in found.items():
+        counts = [n for mark in own for n in _counts(mark)]
         span = f"{min(counts)}" if len(set(counts)) == 1 else f"{min(counts)}–{max(counts)}" if counts else ""
-        told.append((marks[0], f"{plain(series, MOST)} (n={span})" if span else plain(series, MOST)))
+        told.append((own[0], f"{plain(series, MOST)} (n={span})" if span else plain(series, MOST)))
     return told
 
 
 def _counts(mark: Mark) -> list[int]:
-    if isinstance(mark, Line):
+    if isinstance(mark, marks.Line):
         return [] if mark.n is None else [mark.n]
-    if isinstance(mark, Curve):
+    if isinstance(mark, marks.Curve):
         return [e.n for _, e in mark.points]
-    return [mark.of.n] if isinstance(mark, Oval) else []
+    return [mark.of.n] if isinstance(mark, marks.Oval) else []
 
 
 def _sign(mark: Mark, hues: Hues) -> Artist:
     hue = hues.of(mark.series)
     match mark:
-        case Area():
+        case marks.Area():
             return Patch(facecolor=hue, alpha=0.4 if mark.faint else 1.0)
-        case Moments():
+        case marks.Moments():
             return Line2D([], [], color=hue, linewidth=0, marker="|", markersize=9, markeredgewidth=1.2)
-        case Dots():
+        case marks.Dots():
             return Line2D([], [], color=hue, linewidth=0, marker="o")
-        case Trace():
+        case marks.Trace():
             return Line2D([], [], color=hue, alpha=0.55 if mark.faint else 1.0)
-        case Line() | Curve():
-            dashed = mark.dashed or (isinstance(mark, Line) and mark.bound)
-            marker = hues.form(mark.series) if isinstance(mark, Curve) else ""
+        case marks.Line() | marks.Curve():
+            dashed = mark.dashed or (isinstance(mark, marks.Line) and mark.bound)
+            marker = hues.form(mark.series) if isinstance(mark, marks.Curve) else ""
             return Line2D([], [], color=hue, linestyle="--" if dashed else "-", linewidth=2, marker=marker)
         case _:
             return Line2D([], [], color=hue, linewidth=2, marker="s", markersize=6)

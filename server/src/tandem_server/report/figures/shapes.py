@@ -20,27 +20,9 @@ from matplotlib.transforms import Affine2D
 
 from tandem_server.analysis.papers.bootstrap import Estimate
 from tandem_server.analysis.papers.quantiles import Box
+from tandem_server.report.figures import marks
 from tandem_server.report.figures.hues import BAD, GREY, INK, PALE, PAPER, SOFT, Hues
-from tandem_server.report.figures.marks import (
-    Area,
-    Array,
-    Bands,
-    Bars,
-    Boxes,
-    Cells,
-    Curve,
-    Dots,
-    Forest,
-    Heat,
-    Level,
-    Line,
-    Mark,
-    Moments,
-    Oval,
-    Shade,
-    Stacks,
-    Trace,
-)
+from tandem_server.report.figures.marks import Array, Mark
 from tandem_server.report.figures.scale import Axis
 from tandem_server.report.words import visible
 
@@ -142,7 +124,7 @@ def _say(at: At, text: str, x: float, y: float, hue: str = SOFT, size: float = S
 
 
 @shape.register
-def _(mark: Line, at: At) -> None:
+def _(mark: marks.Line, at: At) -> None:
     if not mark.points:
         return
     x, y = at.inside(mark.points)
@@ -162,7 +144,7 @@ def _(mark: Line, at: At) -> None:
 
 
 @shape.register
-def _(mark: Curve, at: At) -> None:
+def _(mark: marks.Curve, at: At) -> None:
     points = sorted(mark.points, key=lambda p: p[0])
     hue = at.hues.of(mark.series)
     x, y = at.inside((x, e.value) for x, e in points)
@@ -179,11 +161,11 @@ def _interval(x: float, e: Estimate | None, at: At, hue: str) -> None:
     _strokes(at, pieces, hue, px=True)
 
 
-@shape.register(Bars)
-@shape.register(Boxes)
-def _(mark: Bars | Boxes, at: At) -> None:
+@shape.register(marks.Bars)
+@shape.register(marks.Boxes)
+def _(mark: marks.Bars | marks.Boxes, at: At) -> None:
     """Series side by side at each place."""
-    places = sorted({at.across(x) for m in at.marks if isinstance(m, Bars | Boxes) for x, _ in m.points})
+    places = sorted({at.across(x) for m in at.marks if isinstance(m, marks.Bars | marks.Boxes) for x, _ in m.points})
     gap = min((b - a for a, b in pairwise(places)), default=at.width / 3)
     nth, of = at.beside.index(mark.series), len(at.beside)
     slot = min(gap * 0.84 / of, MOST_WIDE)
@@ -197,7 +179,7 @@ def _(mark: Bars | Boxes, at: At) -> None:
             e: Estimate | None = found
             upper = max(zero, top)
         else:
-            e = mark.estimates[n] if isinstance(mark, Boxes) and n < len(mark.estimates) else None
+            e = mark.estimates[n] if isinstance(mark, marks.Boxes) and n < len(mark.estimates) else None
             _box(middle, half, found, at, hue)
             upper = at.up(found.p90)
         _interval(middle, e, at, INK)
@@ -229,14 +211,14 @@ def _count(x: float, y: float, n: int, slot: float, nth: int, at: At) -> None:
 
 
 @shape.register
-def _(mark: Dots, at: At) -> None:
+def _(mark: marks.Dots, at: At) -> None:
     points = zip(*at.inside(mark.points), strict=True)
     how = {"capstyle": "round", "alpha": 0.35 if mark.faint else 0.8}
     _strokes(at, ([p, p] for p in points), at.hues.of(mark.series), 2.7 if mark.faint else 4.2, **how)
 
 
 @shape.register
-def _(mark: Forest, at: At) -> None:
+def _(mark: marks.Forest, at: At) -> None:
     """An interval that does not hold the value of no effect is drawn in full ink."""
     none = at.across(mark.none)
     _strokes(at, [[(none, 0), (none, at.height)]], SOFT, 0.75, px=True, linestyle=(0, (1.5, 2.25)))
@@ -252,7 +234,7 @@ def _(mark: Forest, at: At) -> None:
 
 
 @shape.register
-def _(mark: Heat, at: At) -> None:
+def _(mark: marks.Heat, at: At) -> None:
     """Lightness falls evenly, so it can be read without colours too."""
     most, hot = max(mark.shares.values(), default=1.0), colormaps["magma_r"]
     for (column, row), share in sorted(mark.shares.items()):
@@ -265,7 +247,7 @@ def _(mark: Heat, at: At) -> None:
 
 
 @shape.register
-def _(mark: Oval, at: At) -> None:
+def _(mark: marks.Oval, at: At) -> None:
     hue = at.hues.of(mark.series)
     x, y = at.inside(mark.of.outline())
     _fill(at, x, y, facecolor=hue, alpha=0.12)
@@ -274,7 +256,7 @@ def _(mark: Oval, at: At) -> None:
 
 
 @shape.register
-def _(mark: Shade, at: At) -> None:
+def _(mark: marks.Shade, at: At) -> None:
     a, b = sorted((at.across(mark.low), at.across(mark.high)))
     _box_px(at, a, 0, max(1.0, b - a), at.height, facecolor=SOFT, alpha=0.16)
     half = wide(mark.name, 8.25) / 2
@@ -282,7 +264,7 @@ def _(mark: Shade, at: At) -> None:
 
 
 @shape.register
-def _(mark: Level, at: At) -> None:
+def _(mark: marks.Level, at: At) -> None:
     y = at.up(mark.y)
     _strokes(at, [[(0, y), (at.width, y)]], SOFT, 0.75, px=True, linestyle=(0, (1.5, 2.25)))
     if mark.name:
@@ -292,14 +274,14 @@ def _(mark: Level, at: At) -> None:
 # --- a table
 
 
-def table_widths(mark: Cells) -> list[float]:
+def table_widths(mark: marks.Cells) -> list[float]:
     """Of its columns, px."""
     rows = [mark.heads, *mark.texts]
     return [max(wide(row[n]) for row in rows) + 20 for n in range(len(mark.heads))]
 
 
 @shape.register
-def _(mark: Cells, at: At) -> None:
+def _(mark: marks.Cells, at: At) -> None:
     """Heads, a rule, rows; the first column to the left, the others to the right."""
     high, margin = at.height / (len(mark.texts) + 1), 8.0
     ends = np.cumsum(table_widths(mark)) + margin
@@ -317,7 +299,7 @@ def _(mark: Cells, at: At) -> None:
 
 
 @shape.register
-def _(mark: Trace, at: At) -> None:
+def _(mark: marks.Trace, at: At) -> None:
     """matplotlib leaves out points that nobody could tell from the line between their neighbours."""
     apart = np.flatnonzero(np.diff(mark.t) > mark.gap_s) + 1
     t, v = np.insert(mark.t, apart, np.nan), np.insert(np.clip(mark.v, *at.y), apart, np.nan)
@@ -326,7 +308,7 @@ def _(mark: Trace, at: At) -> None:
 
 
 @shape.register
-def _(mark: Area, at: At) -> None:
+def _(mark: marks.Area, at: At) -> None:
     t, (low, high) = means(mark.t, [mark.low, mark.high])
     x, y = np.concatenate((t, t[::-1])), np.concatenate((high, low[::-1]))
     if len(t) > 1:
@@ -345,14 +327,14 @@ def means(t: Array, columns: Sequence[Array], buckets: int = _STEPS) -> tuple[Ar
 
 
 @shape.register
-def _(mark: Moments, at: At) -> None:
+def _(mark: marks.Moments, at: At) -> None:
     hue = at.hues.of(mark.series)
     how: dict[str, Any] = {} if hue == BAD else {"linestyle": (0, (2.25, 2.25)), "alpha": 0.75}
     _strokes(at, ([(t, at.y[0]), (t, at.y[1])] for t in mark.times), hue, 0.75, **how)
 
 
 @shape.register
-def _(mark: Bands, at: At) -> None:
+def _(mark: marks.Bands, at: At) -> None:
     for span in mark.spans:
         start, end = (float(np.clip(v, *at.x)) for v in (span.start, span.end))
         x, y = [start, end, end, start], [mark.row - 0.42] * 2 + [mark.row + 0.42] * 2
@@ -367,7 +349,7 @@ def _(mark: Bands, at: At) -> None:
 
 
 @shape.register
-def _(mark: Stacks, at: At) -> None:
+def _(mark: marks.Stacks, at: At) -> None:
     high = at.height / max(1, len(mark.bars))
     for n, bar in enumerate(mark.bars):
         middle = at.height - (n + 0.5) * high

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -76,22 +76,22 @@ def rows(sheet: Sheet) -> list[dict[str, Number]]:
 
 
 def as_csv(sheet: Sheet) -> str:
-    """A point in numbers, an absent value empty; columns that no row fills are left out."""
+    """As ``csv_text``; columns that no row fills are left out."""
     found = rows(sheet)
     fixed = [*(["part"] if any(panel.part for panel in sheet.panels) else []), *FIXED]
     keys = [
         *fixed,
         *dict.fromkeys(key for row in found for key, value in row.items() if key not in fixed and value is not None),
     ]
+    return csv_text(keys, ([row.get(key) for key in keys] for row in found))
+
+
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[Number]]) -> str:
+    """A point in numbers, an absent value empty; a text that a spreadsheet would take for a formula is made plain."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(keys)
-    writer.writerows([_cell(row.get(key)) for key in keys] for row in found)
+    writer.writerow(header)
+    for row in rows:
+        formulas = (isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@", "\t", "\r") for cell in row)
+        writer.writerow([f"'{cell}" if formula else cell for cell, formula in zip(row, formulas, strict=True)])
     return out.getvalue()
-
-
-def _cell(value: Number) -> Number:
-    """A text that a spreadsheet would take for a formula is made plain."""
-    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
-        return "'" + value
-    return value
