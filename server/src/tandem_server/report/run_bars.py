@@ -58,12 +58,15 @@ def _bar(run: Run, colours: Colours) -> Bar:
         said.append("fell back to TCP")
     if alone and run.ratio is not None and not run.failure:
         said.append(f"{percent(run.ratio)} of {mega(run.capacity_bit_per_s)}")
-    shares = " · ".join(f"{s.operator} {percent(s.share)}" for s in known) if run.kind == "mptcp" else ""
+    of: dict[str, float] = {}
+    for s in known:  # an operator may have several subflows
+        of[s.operator or ""] = of.get(s.operator or "", 0.0) + (s.share or 0.0)
+    shares = " · ".join(f"{name} {percent(share)}" for name, share in of.items()) if run.kind == "mptcp" else ""
     return Bar(
         label="MPTCP" if run.kind == "mptcp" else f"TCP {known[0].operator if known else run.path or ''}"[:14],
         parts=parts or ([(OPERATORS[0], part, goodput)] if goodput else []),
         offered=(run.capacity_bit_per_s or 0.0) / 1e6 if alone else None,
-        text="\n".join(line for line in (" · ".join(said), shares[:40]) if line),
+        text="\n".join(line for line in (" · ".join(said), shares[:34]) if line),
     )
 
 
