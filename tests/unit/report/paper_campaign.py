@@ -69,13 +69,12 @@ def bins(e: Evaluation) -> list[Bins]:
 
 
 if __name__ == "__main__":
-    from tandem_server.report.figures.files import write_figures
-    from tandem_server.report.figures.section import figures
+    from tandem_server.report.figures.section import figures, write_figures
     from tandem_server.report.page import render
 
     place = Path(sys.argv[1])
     e = evaluated(place)
-    drawn = figures(e, bins(e))
+    drawn = figures(e, bins(e), pdf=True)
     write_figures(place / "figures", drawn)
     (place / "report.html").write_text(render(e, drawn), encoding="utf-8")
     print(place / "report.html")

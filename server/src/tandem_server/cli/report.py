@@ -39,8 +39,7 @@ from tandem_server.cli.stop import ConfigError, EnvironmentLacks, with_plain_end
 from tandem_server.cli.stores import open_store
 from tandem_server.report import csv_files
 from tandem_server.report.arms import PREFIX, Compared, compared, files
-from tandem_server.report.figures.files import write_figures
-from tandem_server.report.figures.section import Drawn, draw
+from tandem_server.report.figures.section import Drawn, draw, write_figures
 from tandem_server.report.in_text import in_text
 from tandem_server.report.page import render
 from tandem_server.report.words import visible
@@ -228,8 +227,8 @@ def _write_figures(folder: Path, drawn: list[Drawn], shown: list[Compared]) -> N
         write_figures(folder, drawn)
         for old in folder.glob(f"{PREFIX}*"):  # an earlier report's
             old.unlink()
-        for name, text_of in files(shown).items():
-            write_whole(folder / name, text_of.encode())
+        for name, content in files(shown).items():
+            write_whole(folder / name, content)
     except OSError as error:
         raise EnvironmentLacks(f"{folder}: {error.strerror}; mend: name another place with --out FILE") from error
 
