@@ -78,6 +78,19 @@ def test_vlc_plays_stalls_and_goes_down_and_is_told_as_the_server_saw_it(token, 
 
 
 @needs_vlc
+def test_the_player_that_is_there_plays_and_each_run_says_which(token, content, monkeypatch, tmp_path):
+    for program, name, rule in ((str(vlc()), "vlc", "vlc-rate"), (str(tmp_path / "none"), "own", "fixed")):
+        monkeypatch.setenv("TANDEM_VLC", program)
+        with serving(served(content)) as endpoint:
+            told = play(endpoint, token, player="auto", abr="fixed", mpd="1s-number.mpd", seconds=3, **SOON)
+        assert told["failure"] is None, name
+        assert told["result"]["player"]["name"] == name
+        assert told["player"] == {"asked": "auto", "name": name}
+        (whole,) = [r for r in told["records"] if r.measurement == "dash"]
+        assert whole.tags["rule"] == rule
+
+
+@needs_vlc
 @pytest.mark.usefixtures("real")
 @pytest.mark.skipif(NO_LAB is not None, reason=str(NO_LAB))
 @pytest.mark.lab
