@@ -31,11 +31,12 @@ UNKNOWN = "unknown"
 
 @dataclass(slots=True)
 class Kit:
-    """One probe of the campaign, evaluated, and what was analysed of its captures."""
+    """One probe of the campaign, evaluated, and what was analysed of its captures; ``cut``: those of which a part could not be read."""
 
     evaluation: Evaluation
     bins: list[Bins] = field(default_factory=list)
     packets: Packets | None = None
+    cut: list[str] = field(default_factory=list)
 
     @property
     def campaign(self) -> CampaignFolder:
@@ -238,6 +239,10 @@ def marks(kits: Sequence[Kit]) -> list[str]:
             found.append(
                 f"{kit.probe}: {unset} of {len(runs)} runs tell no time, its clock was not set: they have no mobility class but a label's,"
                 " and no radio beside them"
+            )
+        if kit.cut:
+            found.append(
+                f"{kit.probe}: {len(kit.cut)} captures are cut or damaged ({kit.cut[0]}): figures have what could be read of them"
             )
         found += [
             f"{kit.probe}: path {path} was {names}: its runs are under the first" for path, names in _renamed(runs)

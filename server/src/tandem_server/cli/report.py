@@ -21,7 +21,7 @@ from tandem_server.analysis.evaluate import AFTER_NS, BEFORE_NS, Evaluation, eva
 from tandem_server.analysis.exported import records_of
 from tandem_server.analysis.folder_database import DATABASE, REGISTRY, folder_database, in_ledger_of
 from tandem_server.analysis.influx_source import InfluxSource
-from tandem_server.analysis.papers.folder_bins import bins_of_folder
+from tandem_server.analysis.papers.folder_bins import bins_of_folder, cut_captures
 from tandem_server.analysis.papers.material import Bins
 from tandem_server.analysis.papers.mobility_class import Fit, from_json
 from tandem_server.analysis.pool import BY
@@ -158,7 +158,8 @@ def _kit(campaign: campaign_folder.CampaignFolder, named: Path | None, *, keep: 
         evaluation = evaluate(campaign, source, ledger)
         if keep and isinstance(source, InfluxSource):
             _keep_records(campaign, source)
-    return pool.Kit(evaluation, _bins(campaign, evaluation.clock), _packets(evaluation))
+    bins, packets = _bins(campaign, evaluation.clock), _packets(evaluation)
+    return pool.Kit(evaluation, bins, packets, cut_captures(campaign.folder, campaign.captures, campaign.probe))
 
 
 def _config(folder: Path, named: Path | None) -> configuration.ServerConfig | None:
@@ -261,7 +262,11 @@ def _write_figures(folder: Path, drawn: list[Drawn], shown: list[Compared]) -> N
         for name, text_of in files(shown).items():
             write_whole(folder / name, text_of.encode())
     except OSError as error:
-        raise EnvironmentLacks(f"{folder}: {error.strerror}; mend: name another place with --out FILE") from error
+        for draft in folder.glob("*.tmp"):
+            draft.unlink()
+        raise EnvironmentLacks(
+            f"{folder}: {error.strerror}; mend: make room, or name another place with --out FILE"
+        ) from error
 
 
 def _write_tables(folder: Path, contents: dict[str, str], joined: Joined | None) -> None:

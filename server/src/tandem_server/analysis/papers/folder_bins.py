@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tandem_server.analysis.clock import Clock
-from tandem_server.analysis.folder import TRACES, Capture, capture_name
+from tandem_server.analysis.folder import TRACES, Capture, capture_name, probe_of
 from tandem_server.analysis.papers.capture_bins import TO_OPENER, bins_of_capture
 from tandem_server.analysis.papers.joined_captures import queues
 from tandem_server.analysis.papers.material import Bins
@@ -28,6 +28,8 @@ CONNECTION = (
     *("connection", "multipath", "opener_port", "responder_address", "responder_port", "start_utc_ns", "end_utc_ns"),
     *("opener_token", "responder_token"),
 )
+CUT = {"cut_file", "bad_record", "bad_compression"}
+"""Problems of a capture that leave a part of it out."""
 TOTALS = ("connection", "subflow", "direction", "goodput_bytes", "unseen_bytes")
 
 Array = NDArray[np.float64]
@@ -70,6 +72,22 @@ def bins_of_folder(
                 rows = {key: values[columns["connection"] == number] for key, values in columns.items()}
                 made += bins_of_capture(run, capture.path, rows, clock, whole=capture.path is None)
     return made
+
+
+def cut_captures(folder: Path, captures: Iterable[Capture], probe: str) -> list[str]:
+    """Those of the probe's analysed captures of which a part could not be read, by name: cut in the middle of a packet, or damaged. Tables
+    have what was read. ImportError, ManifestError."""
+    parts = manifest.read(folder / FOLDER)
+    if not parts:
+        return []
+    parquet = importlib.import_module("tandem_server.analysis.traces.parquet")
+    known = {capture_name(capture.file) for capture in captures}
+    found = parquet.texts_by_file(folder / FOLDER, "problems", sorted(parts), "kind")
+    return sorted(
+        capture_name(file)
+        for file, kinds in found.items()
+        if kinds & CUT and capture_name(file) in known and probe_of(file) in (None, probe)
+    )
 
 
 def _shared(
