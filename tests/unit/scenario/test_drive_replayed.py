@@ -70,6 +70,19 @@ def test_a_drive_is_shown_by_its_command(export, capsys):
     assert "--from-run DIR" in capsys.readouterr().err
 
 
+def test_runs_of_another_format_and_of_no_time_are_left_out_and_noted(tmp_path):
+    folder = write_export(tmp_path / "export")
+    first, second, *_ = sorted((folder / "probe" / "kit-1" / "runs").iterdir())
+    first.write_text(json.dumps(json.loads(first.read_text()) | {"format": "tandem-run/9"}))
+    second.write_text(json.dumps(json.loads(second.read_text()) | {"started_utc_ns": None}))
+    played = from_run(folder, probe="kit-1")
+    assert [one.kind for one in played.drive.repeats] == ["mptcp"]
+    assert any(
+        note.startswith("runs of another format than tandem-run/1") and note.endswith(": 1") for note in played.notes
+    )
+    assert any(note.startswith("runs that tell no time") and note.endswith(": 1") for note in played.notes)
+
+
 def test_records_that_are_cut_are_one_line(tmp_path):
     folder = write_export(tmp_path / "export")
     for file in (folder / "probe" / "kit-1" / "records" / "radio").iterdir():

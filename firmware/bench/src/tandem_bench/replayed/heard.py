@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tandem_bench.scenario import ScenarioError
+from tandem_bench.scenario.recorded.campaign import RUN
 from tandem_bench.scenario.recorded.exported import has_records, rows
 
 KINDS = ("signal_drop", "handover", "service_lost", "mobility_start", "mobility_stop")
@@ -67,6 +68,8 @@ def _downloads(
         try:
             told: dict[str, Any] = json.loads(file.read_bytes())
             begin, end = told["started_utc_ns"], told["ended_utc_ns"]
+            if told.get("format", RUN) != RUN:
+                continue
             kind, names = told["kind"], [operators.get(name) for name in told["paths"]]
         except (OSError, ValueError, KeyError, TypeError):
             continue  # no manifest of a run: the report says so

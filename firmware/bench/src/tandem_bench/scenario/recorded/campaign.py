@@ -30,6 +30,7 @@ from tandem_bench.scenario.recorded.points import points
 from tandem_bench.scenario.recorded.replay import play_rows
 
 RECORDS, TRUTH = "records.lp", "truth.jsonl"
+RUN = "tandem-run/1"
 RADIO = ("path", "state", "rat", "rsrp_dbm", "rsrq_db", "sinr_db", "rssi_dbm", "tac", "eci")
 _SERVED = ("connected", "idle", "unknown")
 """States of a radio record in which the modem has service; ``no_answer`` and ``port_lost`` say nothing of the network."""
@@ -85,7 +86,12 @@ def from_run(
     whole_s = min([whole_s, *(radio[path][-1].t_s + 1.0 for path in names)])
     if whole_s < SHORTEST_S:
         raise ScenarioError(folder, None, f"only {whole_s:.0f} s of radio", f"give {SHORTEST_S:g} s or more")
-    manifests = [_json(file) for file in sorted((folder / "probe").glob(f"{name or '*'}/runs/*.json"))]
+    every = [_json(file) for file in sorted((folder / "probe").glob(f"{name or '*'}/runs/*.json"))]
+    manifests = [told for told in every if told.get("format", RUN) == RUN]
+    if len(manifests) < len(every):
+        notes.append(f"runs of another format than {RUN}, which are left out: {len(every) - len(manifests)}")
+    if unset := sum(type(told.get("started_utc_ns")) is not int for told in manifests):
+        notes.append(f"runs that tell no time, since the clock was not set, which are left out: {unset}")
     got = runs(manifests, start_ns)
     logs = {}
     for operator, path in zip("AB", names, strict=True):
