@@ -3,7 +3,6 @@
 import os
 import re
 import struct
-import subprocess
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -153,24 +152,6 @@ def test_what_cannot_be_built_is_one_line(config, capsys):
         assert main(["dash", "build", "--config", str(config), *arguments]) == 2
         (told,) = capsys.readouterr().err.splitlines()
         assert word in told
-
-
-@pytest.mark.skipif(encode.find_ffmpeg() is None, reason="no ffmpeg to encode with; ./kit test --all installs it")
-def test_a_video_of_ones_own_is_encoded_by_one_command(config, tmp_path, capsys):
-    source = ["-f", "lavfi", "-i", "testsrc2=size=426x240:rate=24:duration=2"]
-    subprocess.run(
-        [str(encode.find_ffmpeg()), "-v", "error", *source, str(tmp_path / "bbb.mp4")], check=True, timeout=120
-    )
-    asked = ["--config", str(config), "--video", str(tmp_path / "bbb.mp4"), "--seconds", "2", "--segments", "1,6"]
-    assert main(["dash", "build", *asked]) == 0
-    assert "bbb: 2 s, segments of 1, 6 s" in capsys.readouterr().out
-    library = Library(tmp_path / "films")
-    for segment_s, count in ((1, 2), (6, 1)):
-        sizes = [[size(library, f"bbb/{segment_s}s/{r.id}/{n:05d}.m4s") for n in range(1, count + 1)] for r in LADDER]
-        assert all(sum(one) > 0 for one in sizes)
-        root = ET.fromstring((tmp_path / f"films/bbb/{segment_s}s-number.mpd").read_text())  # noqa: S314  our own
-        told = {r.get("id"): int(r.get("height")) for r in root.findall(f".//{NS}Representation")}
-        assert told == {rung.id: rung.height for rung in LADDER}
 
 
 def test_without_ffmpeg_a_video_is_refused(config, capsys, monkeypatch):
