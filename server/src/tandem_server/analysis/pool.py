@@ -249,7 +249,23 @@ def marks(kits: Sequence[Kit]) -> list[str]:
         ]
         if len(kit.cities) > 1:
             found.append(f"{kit.probe}: it measured in {' and '.join(kit.cities)}: by city it is a part of its own")
-    return found + _changed(kits)
+    return found + _changed(kits) + _players(kits)
+
+
+def _players(kits: Sequence[Kit]) -> list[str]:
+    """Campaigns whose videos were played by several players: a kit has VLC or has not."""
+    played: dict[str, Counter[str]] = {}
+    for kit in kits:
+        for manifest in kit.campaign.manifests:
+            name = text(mapping(mapping(manifest, "result"), "player"), "name")
+            if name is not None:
+                played.setdefault(text(mapping(manifest, "campaign"), "name") or "dash", Counter())[name] += 1
+    return [
+        f"{campaign}: plays by several players ({', '.join(f'{name}: {n}' for name, n in sorted(counts.items()))}): they are pooled,"
+        " and apart in the table dash"
+        for campaign, counts in played.items()
+        if len(counts) > 1
+    ]
 
 
 def _renamed(runs: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
