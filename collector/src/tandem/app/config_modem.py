@@ -20,7 +20,7 @@ UNTOLD_PLAN_BYTES, LONGEST_MONTH = 10_000_000_000, 31
 
 @dataclass(frozen=True, slots=True)
 class ConnectionConfig:
-    """See ``tandem.modem.mm_connection.ConnectionSettings``; files are absolute, ``tried`` is in the probe's folder."""
+    """See ``tandem.modem.mm_poller.ConnectionSettings``; files are absolute, ``tried`` is in the probe's folder."""
 
     apn: str
     tried: Path

@@ -37,7 +37,7 @@ from tandem.app.preflight.tunnel import tunnel
 from tandem.app.status_socket import NAME, NoCollectorError, ask
 from tandem.experiment.base import EnvironmentLackError as NoVlcError
 from tandem.experiment.dash import vlc_process
-from tandem.modem.discovery import network_interface
+from tandem.modem.usb import network_interface
 from tandem.mptcp import sysctls
 
 FORMAT = "tandem-preflight/1"
