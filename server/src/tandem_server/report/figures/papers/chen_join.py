@@ -13,21 +13,19 @@ from tandem_server.analysis.papers.bootstrap import Estimate
 from tandem_server.analysis.papers.material import Material
 from tandem_server.analysis.papers.measured import Download
 from tandem_server.report import words
-from tandem_server.report.figures import grouping
 from tandem_server.report.figures.figure import DOWNLOADS, Figure, LackingError
 from tandem_server.report.figures.marks import Cells, Row
 from tandem_server.report.figures.papers.chen import PATHS, SMALL, WHO
-from tandem_server.report.figures.scale import Axis, binary_size
+from tandem_server.report.figures.scale import binary_size
 from tandem_server.report.figures.sheet import Panel, Sheet
 
-DELAYED, THERE = "SYN delayed (as Linux does)", "second subflow there at the request"
 _NOTE = (
     "No released kernel sends both SYNs at once. SYN gap: from the first subflow’s SYN to the second’s (connecting, and its join "
     "less its own handshake); before it carries: the part of the download time before the second subflow was there; joined: "
     "downloads in which it came to be. Modelled: what a SYN at once would save of the time, each path at its own mean rate; of "
-    "joined downloads. Measured: of the median time, by downloads whose request waited until the second subflow was there (the "
-    "wait is not counted), which saves at least as much as a SYN at once would. Negative: slower. Medians with 95 % bootstrap "
-    "intervals."
+    "joined downloads. Time; held: of downloads whose request waited until the second subflow was there (the wait is not counted), "
+    "which saves at least as much as a SYN at once would; negative: slower. Medians with 95 % bootstrap intervals, of the downloads "
+    "in the last column."
 )
 
 
@@ -82,7 +80,7 @@ def _draw(m: Material) -> Sheet:
         # With what was held only the same arms are compared.
         waited = [d for d in held if d.asked_bytes == size]
         arms = {_arm(d) for d in waited}
-        others = [d for d in mine if _arm(d) in arms]
+        others = [d for d in mine if not arms or _arm(d) in arms]
         for name, found, digits in (
             ("syn_gap_ms", _known(syn_gap_ms(d) for d in mine), 0),
             ("alone_percent", _known(_percent(alone_share(d)) for d in mine), 0),
@@ -94,29 +92,36 @@ def _draw(m: Material) -> Sheet:
                 numbers.append(
                     {"size_bytes": size, "quantity": name, "y": e.value, "low": e.low, "high": e.high, "n": e.n}
                 )
-        row.append(_measured(size, others, waited, numbers))
+        row += _measured(size, others, waited, numbers)
         joined = sum(_second(d) is not None for d in mine)
         numbers.append({"size_bytes": size, "quantity": "joined", "y": joined, "n": len(mine)})
         texts.append([*row, f"{joined} of {len(mine)}"])
-    heads = ["Size", "SYN gap, ms", "Before it carries, %", "Modelled saving, %", "Measured saving, %", "Joined"]
-    panels = [Panel("", [Cells(heads, texts, numbers)])]
-    if held:
-        values = [
-            (DELAYED, sizes.index(d.asked_bytes or 0), d.duration_s) for d in delayed if _arm(d) in set(map(_arm, held))
-        ]
-        values += [(THERE, sizes.index(d.asked_bytes or 0), d.duration_s) for d in held]
-        axis = Axis("size", names=tuple(binary_size(size) for size in sizes))
-        panels.append(Panel("", list(grouping.boxes(values)), axis, Axis("download time, s", log=True)))
-    return Sheet(panels, _NOTE, wide=True)
+    heads = [
+        "Size",
+        "SYN gap, ms",
+        "Before it carries, %",
+        "Modelled saving, %",
+        "Time, ms",
+        "held, ms",
+        "saving, %",
+        "Joined",
+    ]
+    return Sheet([Panel("", [Cells(heads, texts, numbers)])], _NOTE, wide=True)
 
 
-def _measured(size: int, delayed: Sequence[Download], held: Sequence[Download], numbers: list[Row]) -> str:
-    before, after = (bootstrap.median([d.duration_s or 0.0 for d in ones]) for ones in (delayed, held))
+def _measured(size: int, delayed: Sequence[Download], held: Sequence[Download], numbers: list[Row]) -> list[str]:
+    """Median times of both, and what the later lacks to the former."""
+    found = [bootstrap.median([1e3 * (d.duration_s or 0.0) for d in ones]) for ones in (delayed, held)]
+    for name, e in zip(("delayed_ms", "held_ms"), found, strict=True):
+        if e is not None:
+            numbers.append({"size_bytes": size, "quantity": name, "y": e.value, "low": e.low, "high": e.high, "n": e.n})
+    texts = [_text(e, 0) for e in found]
+    before, after = found
     if before is None or after is None or before.value <= 0:
-        return words.ABSENT
+        return [*texts, words.ABSENT]
     saved = 100 * (1 - after.value / before.value)
     numbers.append({"size_bytes": size, "quantity": "measured_percent", "y": saved, "n": min(before.n, after.n)})
-    return f"{words.fixed(saved, 1)} (n {before.n}, {after.n})"
+    return [*texts, words.fixed(saved, 1)]
 
 
 def _mine(downloads: Sequence[Download]) -> list[Download]:
