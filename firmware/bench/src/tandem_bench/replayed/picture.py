@@ -41,7 +41,7 @@ def _draw(drive: Heard, replay: Heard, figure: Any) -> None:  # noqa: ANN401  ma
             events.plot(times, [up] * len(times), _EVENTS[kind], ms=4, mfc="none", color=_COLOURS[operator],
                         label=kind.replace("_", " ") if height and operator != "B" else None)  # fmt: skip
     events.set_yticks([0, 1], ["replay", "drive"])
-    events.set_ylim(-0.5, 1.5)
+    events.set_ylim(-0.5, 2.2)  # the legend stands above
     if drive.events:
         events.legend(loc="upper right", fontsize=7, ncols=5)
     ways = {way: n for n, way in enumerate(dict.fromkeys(one.way for one in (*drive.downloads, *replay.downloads)))}
