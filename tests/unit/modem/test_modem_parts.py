@@ -12,7 +12,7 @@ from tandem.at.grammar import Final
 from tandem.modem.base import Identity, Reading
 from tandem.modem.families import choose
 from tandem.modem.poll import Staleness
-from tandem.modem.poller import Errands, Schedule
+from tandem.modem.poll_thread import Errands, Schedule
 from tandem.modem.scales import plmn
 from tandem.modem.session import identify
 

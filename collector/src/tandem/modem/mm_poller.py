@@ -28,7 +28,8 @@ from tandem.modem.mm_modem import (
     decode,
 )
 from tandem.modem.poll import NO_ANSWER, PORT_LOST, Poll, Staleness, in_range
-from tandem.modem.poller import DEADLINE_SHARE, Poller, PollThread
+from tandem.modem.poll_thread import DEADLINE_SHARE, PollThread
+from tandem.modem.poller import Poller
 from tandem.modem.reset import CFUN, CannotStepError, StepFailedError
 from tandem.modem.sim import Card
 
