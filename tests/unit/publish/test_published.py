@@ -263,6 +263,15 @@ def test_a_folder_that_cannot_be_published_is_one_line_and_2(tmp_path, capsys):
         err = capsys.readouterr().err
         assert words in err
         assert err.count("\n") == 1
+    run = next((folder / "probe").glob("*/runs/*.json"))
+    told = run.read_text()
+    run.write_text(told.replace("tandem-run/1", "tandem-run/9"))
+    assert publish(folder, tmp_path / "out", "--no-home") == 2
+    err = capsys.readouterr().err
+    assert "format 'tandem-run/9': where it may name somebody is known of 'tandem-run/1' only; hint:" in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+    run.write_text(told)
     campaign.write_text(whole.replace("campaign/1", "campaign/9"))
     assert publish(folder, tmp_path / "out", "--no-home") == 2
     assert "format 'tandem-campaign/9'; hint:" in capsys.readouterr().err

@@ -64,7 +64,7 @@ def test_the_papers_figures_are_all_there():
         *(f"mohan-{n}" for n in ("9b", "9c", "10")),
         *(f"cordero-{n}" for n in ("5", "6", "tdi", "7", "8", "9a", "9b", "10")),
         *(f"adarsh-{n}" for n in ("2", "table-1", "overlap", "4", "5", "6", "7", "8", "9", "10", "11")),
-        *(f"chen-{n}" for n in ("4", "5", "table-3", "6", "7", "table-4", "8", "9", "10", "table-5", "11")),
+        *(f"chen-{n}" for n in ("4", "5", "table-3", "6", "7", "table-4", "8", "9", "10", "table-5", "11", "join")),
         *(f"chen-{n}" for n in ("rtt", "out-of-order", "table-delays")),
         *(f"trips-{n}" for n in ("tail", "quantiles", "impaired")),
     }  # fmt: skip

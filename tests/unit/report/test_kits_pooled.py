@@ -360,6 +360,17 @@ def test_what_makes_figures_mean_less_is_one_line_and_on_every_figure(small, cap
     assert page.count("Marks above: 1.") == page.count('<figure class="of-paper"') > 0
 
 
+def test_plays_by_two_players_are_marked(tmp_path):
+    made, plays = Synthetic(seconds=30.0), list(paper_runs.mohan_plays(random.Random(1)))
+    folder = write_export(tmp_path / "out", {"probe-1": (made, kit(made, "probe-1", plays))})
+    assert pool_of(folder).marks == []
+    for play in plays[:3]:
+        play["result"]["player"] = {"name": "vlc", "version": "3.0.18", "logic": "rate"}
+    again = write_export(tmp_path / "again", {"probe-1": (made, kit(made, "probe-1", plays))})
+    (mark,) = pool_of(again).marks
+    assert mark.startswith(f"mohan-dash: plays by several players (own: {len(plays) - 3}, vlc: 3): they are pooled")
+
+
 def test_runs_without_a_time_are_in_no_class_and_join_nothing(small):
     spoil(small, "probe-2", 3, started_utc_ns=None, ended_utc_ns=None)
     found = pool_of(small)

@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import importlib
 import json
+import shutil
 import sys
 from argparse import Namespace
 from collections.abc import Iterator
@@ -16,11 +17,11 @@ from tandem_server.analysis import folder as campaign_folder
 from tandem_server.analysis import pool
 from tandem_server.analysis.arms import compare, table
 from tandem_server.analysis.clock import Clock
-from tandem_server.analysis.evaluate import Evaluation, evaluate
+from tandem_server.analysis.evaluate import AFTER_NS, BEFORE_NS, Evaluation, evaluate
 from tandem_server.analysis.exported import records_of
 from tandem_server.analysis.folder_database import DATABASE, REGISTRY, folder_database, in_ledger_of
 from tandem_server.analysis.influx_source import InfluxSource
-from tandem_server.analysis.papers.folder_bins import bins_of_folder
+from tandem_server.analysis.papers.folder_bins import bins_of_folder, cut_captures
 from tandem_server.analysis.papers.material import Bins
 from tandem_server.analysis.papers.mobility_class import Fit, from_json
 from tandem_server.analysis.pool import BY
@@ -28,7 +29,7 @@ from tandem_server.analysis.pool_summary import pool_summary
 from tandem_server.analysis.radio.captured import Packets, of_campaign
 from tandem_server.analysis.radio.columns import COLUMNS, TABLE, as_csv, plain
 from tandem_server.analysis.radio.shapes import Joined
-from tandem_server.analysis.reading import mapping, text
+from tandem_server.analysis.reading import mapping, text, whole
 from tandem_server.analysis.source import Source
 from tandem_server.analysis.summary import summary
 from tandem_server.analysis.traces.manifest import ManifestError
@@ -43,6 +44,7 @@ from tandem_server.report.figures.section import Drawn, draw, write_figures
 from tandem_server.report.in_text import in_text
 from tandem_server.report.page import render
 from tandem_server.report.words import visible
+from tandem_server.store import QueryError, StoreDown
 
 GIVEN = "given:"
 """Begins what a fit from elsewhere was fitted on."""
@@ -98,6 +100,11 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         help="judge the runs' mobility by the frequency of events as another campaign's mobility.json says, and not by what this"
         " campaign's own labelled runs say",
     )
+    parser.add_argument(
+        "--records",
+        action="store_true",
+        help="of a folder that is no export: keep its records in it too, as an export has them (DIR/probe/NAME/records)",
+    )
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument("--json", action="store_true", help="print the summary")
     shown.add_argument("--print-tables", action="store_true", help="print the result tables")
@@ -112,7 +119,7 @@ def _report(args: Namespace) -> int:
         return report_run(configuration.load(args.config), args.run, args.out)
     given = _fit(args.mobility)
     try:
-        kits = [_kit(campaign, args.config) for campaign in pool.load(args.folders, args.probe)]
+        kits = [_kit(campaign, args.config, keep=args.records) for campaign in pool.load(args.folders, args.probe)]
     except campaign_folder.FolderError as error:
         raise ConfigError(str(error)) from error
     found, folder = pool.pool(kits, args.by, given), args.folders[0]
@@ -141,14 +148,17 @@ def _report(args: Namespace) -> int:
     return 1 if found.missing else 0
 
 
-def _kit(campaign: campaign_folder.CampaignFolder, named: Path | None) -> pool.Kit:
+def _kit(campaign: campaign_folder.CampaignFolder, named: Path | None, *, keep: bool) -> pool.Kit:
     """Evaluated, with what was analysed of its captures."""
     config = None if campaign.exported else _config(campaign.folder, named)
     store = mapping(campaign.campaign, "store")
     with _source(campaign, config, text(store, "url"), text(store, "database")) as source:
         ledger = in_ledger_of(campaign, config.registry.file if config else campaign.folder / REGISTRY)
         evaluation = evaluate(campaign, source, ledger)
-    return pool.Kit(evaluation, _bins(campaign, evaluation.clock), _packets(evaluation))
+        if keep and isinstance(source, InfluxSource):
+            _keep_records(campaign, source)
+    bins, packets = _bins(campaign, evaluation.clock), _packets(evaluation)
+    return pool.Kit(evaluation, bins, packets, cut_captures(campaign.folder, campaign.captures, campaign.probe))
 
 
 def _config(folder: Path, named: Path | None) -> configuration.ServerConfig | None:
@@ -184,6 +194,27 @@ def _source(
     where = url or f"http://127.0.0.1:{config.store.port if config else 8086}"
     with folder_database(place, name, where, config.store.binary if config else None) as source:
         yield source
+
+
+def _keep_records(campaign: campaign_folder.CampaignFolder, source: InfluxSource) -> None:
+    """Beside the folder's other files, so that they are read without the database from now on."""
+    start, end = (whole(campaign.campaign, f"{at}_utc_ns") for at in ("started", "ended"))
+    if start is None or end is None:
+        return  # it was cut off, and says so
+    try:
+        records = importlib.import_module("tandem_server.export.records")
+    except ImportError as error:
+        raise EnvironmentLacks(str(error)) from error
+    folder = campaign.folder / "probe" / campaign.probe / "records"
+    draft = folder.with_name("records.part")  # half of them would be taken for all by the next report
+    try:
+        fetched = records.RecordExport(source.store, campaign.probe, draft, lambda _: None)
+        fetched.fetch(start - BEFORE_NS, end + AFTER_NS)
+        draft.rename(folder)
+    except (StoreDown, QueryError) as error:
+        raise EnvironmentLacks(f"{error}; hint: report again") from error
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
 
 
 def _bins(campaign: campaign_folder.CampaignFolder, clock: Clock) -> list[Bins]:
@@ -230,7 +261,11 @@ def _write_figures(folder: Path, drawn: list[Drawn], shown: list[Compared]) -> N
         for name, content in files(shown).items():
             write_whole(folder / name, content)
     except OSError as error:
-        raise EnvironmentLacks(f"{folder}: {error.strerror}; mend: name another place with --out FILE") from error
+        for draft in folder.glob("*.tmp"):
+            draft.unlink()
+        raise EnvironmentLacks(
+            f"{folder}: {error.strerror}; mend: make room, or name another place with --out FILE"
+        ) from error
 
 
 def _write_tables(folder: Path, contents: dict[str, str], joined: Joined | None) -> None:

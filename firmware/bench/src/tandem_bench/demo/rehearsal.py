@@ -52,6 +52,7 @@ class Rehearsal:
     """One rehearsal in ``folder``. ``run`` plays it; ``stopped`` then says why it ended early, if it did."""
 
     report_s = REPORT_S
+    report_words: tuple[str, ...] = ()
 
     def __init__(self, setting: Setting, folder: DemoFolder, owner: Owner, rig: Rig) -> None:
         self.setting = setting
@@ -63,6 +64,7 @@ class Rehearsal:
         self.by_user = False
         self.collecting: Program | None = None
         self._first_pair: Program | None = None
+        self._words = ["--pairing", "sequential", "--seconds", str(setting.plan.first_seconds)]
         self._radio_usage: list[Usage] = []
         self._server_toml = folder.server / "server.toml"
         self._collector_toml = folder.probe / "config.toml"
@@ -169,8 +171,7 @@ class Rehearsal:
 
     def _play(self) -> None:
         socket = self.folder.probe / "status.sock"
-        argv = self._tool("tandem", "watch", "--socket", str(socket))
-        view = self.programs.start("watch", confined(argv, self.owner), terminal=True)
+        view = self.programs.start("watch", self._watching(socket), terminal=True)
         plan = self.setting.plan
         self._until(plan.first_start_s, view)
         self._start_first_pair()
@@ -179,10 +180,16 @@ class Rehearsal:
         self._until(self.setting.duration_s + FIRST_PAIR_LATE_S, view, pair=True)
         self.programs.end(view, 3)
 
+    def _watching(self, socket: Path) -> list[str]:
+        return confined(self._tool("tandem", "watch", "--socket", str(socket)), self.owner)
+
+    def _played_s(self) -> float:
+        return time.monotonic() - self.rig.epoch_monotonic_ns / 1e9
+
     def _start_first_pair(self) -> None:
         """Tell the collector to make the sequential pair, as an operator would."""
         told = self._tool("tandem", "experiment", "run", "download", "--config", str(self._collector_toml), "--json")
-        told += ["--pairing", "sequential", "--seconds", str(self.setting.plan.first_seconds)]
+        told += self._words
         command = self.rig.command("probe", confined(told, self.owner))
         self._first_pair = self.programs.start("first-pair", command, silent=True)
 
@@ -235,7 +242,7 @@ class Rehearsal:
         self._write_campaign(ended=True)
         self._before_report()
         print("writing the report …", flush=True)
-        command = self._server("report", str(self.folder.root), "--config", str(self._server_toml))
+        command = self._server("report", str(self.folder.root), "--config", str(self._server_toml), *self.report_words)
         with (self.folder.logs / "report.log").open("w") as log:
             try:
                 report = subprocess.run(
@@ -279,10 +286,15 @@ class Rehearsal:
                 "processes": [usage.as_json() for usage in self.programs.ended + self._radio_usage]
                 + (self._still_running() if ended else []),
                 "versions": versions(self.setting.influxd, self.setting.link),
+                **self._told(),
                 "store": {"url": f"http://127.0.0.1:{configuration.DATABASE_PORT}", "database": "tandem"},
             },
             self.owner,
         )
+
+    def _told(self) -> dict[str, object]:
+        """Further keys of campaign.json."""
+        return {}
 
     def _still_running(self) -> list[dict[str, object]]:
         """What the report itself still needs: its use so far."""

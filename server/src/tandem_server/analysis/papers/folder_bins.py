@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tandem_server.analysis.clock import Clock
-from tandem_server.analysis.folder import TRACES, Capture, capture_name, known_as, parts_of
+from tandem_server.analysis.folder import TRACES, Capture, capture_name, known_as, parts_of, probe_of
 from tandem_server.analysis.papers.capture_bins import TO_OPENER, bins_of_capture
 from tandem_server.analysis.papers.delays import Histogram, histogram
 from tandem_server.analysis.papers.joined_captures import WAITS, queues
@@ -32,6 +32,8 @@ CONNECTION = (
     *("opener_token", "responder_token"),
 )
 RTTS = ("connection", "direction", "rtt_ms", "samples")
+CUT = {"cut_file", "bad_record", "bad_compression"}
+"""Problems of a capture that leave a part of it out."""
 TOTALS = ("connection", "subflow", "direction", "goodput_bytes", "unseen_bytes")
 
 Array = NDArray[np.float64]
@@ -126,6 +128,20 @@ def _once(parts: Mapping[str, manifest.Part], known: Mapping[str, Capture]) -> d
 
 def _is_multipath(m: Mapping[str, Any]) -> bool:
     return text(m, "kind") == "mptcp" and flag(mapping(m, "result"), "fallback") is not True and token_of(m) is not None
+def cut_captures(folder: Path, captures: Iterable[Capture], probe: str) -> list[str]:
+    """Those of the probe's analysed captures of which a part could not be read, by name: cut in the middle of a packet, or damaged. Tables
+    have what was read. ImportError, ManifestError."""
+    parts = manifest.read(folder / FOLDER)
+    if not parts:
+        return []
+    parquet = importlib.import_module("tandem_server.analysis.traces.parquet")
+    known = {capture_name(capture.file) for capture in captures}
+    found = parquet.texts_by_file(folder / FOLDER, "problems", sorted(parts), "kind")
+    return sorted(
+        capture_name(file)
+        for file, kinds in found.items()
+        if kinds & CUT and capture_name(file) in known and probe_of(file) in (None, probe)
+    )
 
 
 def _shared(

@@ -61,6 +61,8 @@ class Material:
 
     operators: dict[str, str] = field(default_factory=dict)
     downloads: list[Download] = field(default_factory=list)
+    held: list[Download] = field(default_factory=list)
+    """Downloads whose request waited for the further subflows: no ordinary ones, and in no figure but that of the join."""
     plays: list[Play] = field(default_factory=list)
     loads: list[Load] = field(default_factory=list)
     bandwidth: list[BandwidthRound] = field(default_factory=list)
@@ -140,7 +142,7 @@ def place(path: str, roles: Mapping[str, str], operators: Mapping[str, str]) -> 
 def pooled(kits: Sequence[Material], classes: RunClasses) -> Material:
     """Several kits' as one, in their order, or one as a part of such. Runs have ids of their own; paths go as ``KIT/PATH``."""
     joint: dict[str, Any] = {}
-    for name in ("downloads", "plays", "loads", "bandwidth", "delay", "surveys", "events", "spans", "bins"):
+    for name in ("downloads", "held", "plays", "loads", "bandwidth", "delay", "surveys", "events", "spans", "bins"):
         joint[name] = [one for kit in kits for one in getattr(kit, name)]
     for name in ("flows", "connections", "packets"):
         joint[name] = {run: one for kit in kits for run, one in getattr(kit, name).items()}
@@ -174,7 +176,7 @@ def material(
         of = replace(setting(e, run, manifests[run.id]), operators=e.campaign.operators)
         made.roles |= of.roles
         if run.experiment == "download" and (one := measured.download(of, run)) is not None:
-            made.downloads.append(_with_series(one, made.of_run(one.of.run, "server")))
+            (made.held if one.held else made.downloads).append(_with_series(one, made.of_run(one.of.run, "server")))
         elif run.experiment == "dash" and (shown := measured.play(of, run)) is not None:
             made.plays.append(shown)
         elif run.experiment == "pageload":

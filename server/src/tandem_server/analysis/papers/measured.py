@@ -67,7 +67,8 @@ class Setting:
 @dataclass(frozen=True, slots=True)
 class Download:
     """A ``download``. By path: ``shares`` of the bytes (``shares_side``), ``rtt_ms`` medians, ``rtt_min_ms`` (the sender's),
-    ``handshake_ms``, ``loss`` (bytes sent again over all sent, 0 to 1). None and absent paths: not known."""
+    ``handshake_ms``, ``loss`` (bytes sent again over all sent, 0 to 1). ``join_ms``: from the first subflow's handshake to when that path's
+    was there. ``held``: the request waited for them. None and absent paths: not known."""
 
     of: Setting
     pair: str
@@ -86,6 +87,8 @@ class Download:
     handshake_ms: Mapping[str, float]
     loss: Mapping[str, float]
     shares_side: Side = "receiver"
+    join_ms: Mapping[str, float] = field(default_factory=dict)
+    held: bool = False
 
     def rtt(self) -> float | None:
         """One for the run: its paths' medians, weighted by what each carried."""
@@ -195,6 +198,8 @@ def download(of: Setting, run: Facts) -> Download | None:
         _first(flows, "handshake_rtt_ms"),
         _loss(flows),
         "sender" if sent else "receiver",
+        _first(flows, "join_delay_ms"),
+        number(run.result, "held_ms") is not None,
     )
 
 

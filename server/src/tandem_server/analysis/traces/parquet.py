@@ -176,6 +176,16 @@ def rows_by_file(
     return made
 
 
+def texts_by_file(out: Path, table: str, parts: Sequence[str], name: str) -> dict[str, set[str]]:
+    """By capture what a column of names has in these parts."""
+    made: dict[str, set[str]] = {}
+    for part in parts:
+        if (file := out / table / f"{part}.parquet").is_file():
+            for row in pq.read_table(file, columns=["file", name], partitioning=None).to_pylist():
+                made.setdefault(row["file"], set()).add(row[name])
+    return made
+
+
 def _numbers(table: str, name: str, column: Any) -> NDArray[np.float64]:  # noqa: ANN401  (pyarrow.ChunkedArray)
     if codes := names_of(table, name):
         column = pc.index_in(column.cast(pa.string()), value_set=pa.array(codes, pa.string()))
