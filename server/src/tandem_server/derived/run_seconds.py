@@ -51,9 +51,9 @@ class Seconds:
         place, number = np.unique(start // width, return_inverse=True)
 
         def added(name: str) -> NDArray[np.float64]:
-            return np.bincount(number, np.nan_to_num(self._of[name][rows]), len(place))
+            return np.bincount(number, np.nan_to_num(self._of[name][rows]), len(place)).astype(np.float64)
 
-        rates = {name: sum(map(added, own)) * (8e9 / width) for name, own in _RATES.items()}
+        rates = {name: np.sum([added(one) for one in own], axis=0) * (8e9 / width) for name, own in _RATES.items()}
         samples = np.where(
             np.isfinite(self._of["rtt_mean_ns"][rows]), np.nan_to_num(self._of["rtt_samples"][rows]), 0.0
         )

@@ -70,7 +70,7 @@ class RunTraces:
         for some in (lines[at : at + _LINES] for at in range(0, len(lines), _LINES)):
             self._write(some, probe, captures[0].name)
 
-    def _write(self, lines: Sequence[str], probe: str, name: str) -> None:
+    def _write(self, lines: list[str], probe: str, name: str) -> None:
         for refused in self._store.write(lines):
             _LOG.warning("%s: the database refuses a point of %s: %s", probe, name, refused.reason)
 
@@ -105,14 +105,14 @@ class RunTraces:
             if operator := _operator(of_manifest[run], own_path):
                 tags["operator"] = operator
             points.append(Point(RUN_TRACE.name, tags, fields, int(flows.start_ns[n])))
-            own = seconds.of(connection[subflow], subflow, way, at.get((run, subflow), {}))
-            points += [Point(RUN_TRACE_SECOND.name, tags, of_second, utc_ns) for utc_ns, of_second in own]
+            by_second = seconds.of(connection[subflow], subflow, way, at.get((run, subflow), {}))
+            points += [Point(RUN_TRACE_SECOND.name, tags, of_second, utc_ns) for utc_ns, of_second in by_second]
         for n in {int(flows.connection[n]): n for n in reversed(range(len(flows.run)))}.values():
             fields = _fields(totals, connection[int(flows.subflow[n])], None, int(found.direction[n]))
             tags = {"probe": probe, "run": flows.run[n], "kind": flows.kind[n]}
             points.append(Point(RUN_TRACE.name, tags, fields, int(flows.start_ns[n])))
-            own = seconds.of(connection[int(flows.subflow[n])], None, int(found.direction[n]), {})
-            points += [Point(RUN_TRACE_SECOND.name, tags, of_second, utc_ns) for utc_ns, of_second in own]
+            by_second = seconds.of(connection[int(flows.subflow[n])], None, int(found.direction[n]), {})
+            points += [Point(RUN_TRACE_SECOND.name, tags, of_second, utc_ns) for utc_ns, of_second in by_second]
         for point in points:
             check_server(point.measurement, point.tags, point.fields)
         return points
