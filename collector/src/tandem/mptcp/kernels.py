@@ -38,6 +38,11 @@ class Kernel(Protocol):
         """What is missing, with the mend, when ``open_socket`` with ``multipath`` raised ``error``; None when it says nothing of that."""
         ...
 
+    def fault(self, connection: socket.socket) -> str | None:
+        """Why an open ``connection`` that was asked for as Multipath TCP cannot be measured, with its hint; None when it can, also after
+        a fallback, which is a result. OSError when it is closed."""
+        ...
+
     def path_manager(self) -> PathManager:
         """What tells the kernel which of our addresses to use."""
         ...
