@@ -106,7 +106,7 @@ class Nat:
         """The modem's interface behind it, by name; empty while it has gone. IpError when the namespace is gone.
 
         Its name stands on our inner end, as an alias: a new namespace may have interfaces of its own (tunl0, gre0, sit0 on Linux 4.14)."""
-        there = interfaces("-n", self.namespace)
+        there = interfaces("-d", "-n", self.namespace)  # without -d there is no alias
         modem = there[self.inner].alias if self.inner in there else None
         if modem is None:  # made by a collector that wrote no name
             return {n: i for n, i in there.items() if n not in ("lo", self.inner)}
