@@ -149,7 +149,7 @@ class Accepted:
             self.later = value.decode()
             self.first = self.first if self.multipath else self.later
 
-    def getsockopt(self, level, option, size=0):
+    def getsockopt(self, level, option, *_size):
         if option == socket.TCP_CONGESTION and level == socket.IPPROTO_TCP:
             return self.later.encode() + b"\0"
         return self.multipath if option == 42 else 0

@@ -73,7 +73,13 @@ IPv6, next v6-index: 1
 
 def test_the_addresses_that_fullmesh_uses_are_read_and_another_file_is_refused():
     assert v094.parse_fullmesh(FULLMESH) == {"10.64.1.2", "10.65.1.2", "2001:db8::1"}
-    for text in ("", "sl loc_tok\n", FULLMESH + "2, 3, 0\n", FULLMESH + "x, 3, 0, 1.2.3.4\n", FULLMESH + "2, 3, 0, 1.2.3\n"):
+    for text in (
+        "",
+        "sl loc_tok\n",
+        FULLMESH + "2, 3, 0\n",
+        FULLMESH + "x, 3, 0, 1.2.3.4\n",
+        FULLMESH + "2, 3, 0, 1.2.3\n",
+    ):
         with pytest.raises(AbiError):
             v094.parse_fullmesh(text)
 

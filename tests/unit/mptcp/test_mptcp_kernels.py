@@ -12,12 +12,10 @@ from tandem import campaigns
 from tandem.app.campaign.files import load
 from tandem.app.campaign.requires import settings, settled
 from tandem.mptcp import kernels, sockets, sysctls
-from tandem.mptcp.kernel_v094 import FullMesh
 from tandem.mptcp.kernel_upstream import Upstream
-from tandem.mptcp.kernel_v094 import V094
+from tandem.mptcp.kernel_v094 import V094, FullMesh, Reader
 from tandem.mptcp.kernels import here
 from tandem.mptcp.samples import StatisticsError
-from tandem.mptcp.kernel_v094 import Reader
 from tandem.mptcp_abi import Address, v094_sockets
 from tandem.mptcp_abi.v094_sockets import MultipathSocket
 from tandem.schema.campaign import CampaignError
@@ -189,7 +187,7 @@ class Answering(MultipathSocket):
 
     __slots__ = ("manager", "multipath")
 
-    def getsockopt(self, level, option, size=0):
+    def getsockopt(self, level, option, *_size):
         assert level == socket.IPPROTO_TCP
         return {42: self.multipath, 43: b"default\0", 44: self.manager.encode() + b"\0"}[option]
 
@@ -208,7 +206,7 @@ def test_a_connection_that_left_fullmesh_is_a_failure_and_one_that_fell_back_is_
 
 def test_the_failure_is_told_by_the_connect_of_an_experiment(tree, monkeypatch):
     kernel = V094(tree.root)
-    monkeypatch.setattr(kernel, "open_socket", lambda family, *, multipath: Answering(family, socket.SOCK_STREAM))
+    monkeypatch.setattr(kernel, "open_socket", lambda family, **_: Answering(family, socket.SOCK_STREAM))
     monkeypatch.setattr(kernels, "here", lambda: kernel)
     monkeypatch.setattr(Answering, "manager", "default", raising=False)
     monkeypatch.setattr(Answering, "multipath", 1, raising=False)
@@ -219,7 +217,7 @@ def test_the_failure_is_told_by_the_connect_of_an_experiment(tree, monkeypatch):
 def test_where_the_sysctls_are_hidden_a_connection_over_loopback_tells_the_scheduler(tree, monkeypatch):
     for file in (tree.root / "proc/sys/net/mptcp").iterdir():
         file.unlink()
-    monkeypatch.setattr(v094_sockets, "open_socket", lambda family, *, multipath: Answering(family, socket.SOCK_STREAM))
+    monkeypatch.setattr(v094_sockets, "open_socket", lambda family, **_: Answering(family, socket.SOCK_STREAM))
     monkeypatch.setattr(Answering, "manager", "fullmesh", raising=False)
     monkeypatch.setattr(Answering, "multipath", 1, raising=False)
     kernel = here(tree.root)

@@ -67,7 +67,7 @@ class Tree:
         )
         self.write(
             "proc/thread-self/net/mptcp_net/snmp",
-            f"{'MPCapableSYNRX':32}\t0\n{'MPCapableSYNTX':32}\t4\n{'MPJoinSynTx':32}\t2"
+            f"{'MPCapableSYNRX':32}\t0\n{'MPCapableSYNTX':32}\t4\n{'MPJoinSynTx':32}\t2",
         )
         self.module("mptcp_fullmesh", num_subflows="1", create_on_err="0")
         self._take()

@@ -131,7 +131,9 @@ class V094:
         if self._sysctl("mptcp_enabled") == "0":
             notes.append("Multipath TCP is off; mend: sysctl net.mptcp.mptcp_enabled=1")
         if self._sysctl("mptcp_enabled") is None:
-            notes.append("its sysctls are hidden here: they exist in the first network namespace only, and hold for all")
+            notes.append(
+                "its sysctls are hidden here: they exist in the first network namespace only, and hold for all"
+            )
         if self._sysctl("mptcp_version") == "1":
             notes.append(
                 "net.mptcp.mptcp_version is 1, an experiment of that kernel's; mend: sysctl net.mptcp.mptcp_version=0"

@@ -10,7 +10,6 @@ from typing import Protocol, overload
 from tandem.mptcp_abi import v094
 from tandem.mptcp_abi.calling import GetSockOpt, HasDescriptor, Memory, ask
 
-
 _LOOPBACK_S = 2.0
 
 

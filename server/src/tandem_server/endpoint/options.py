@@ -106,7 +106,9 @@ def apply_accepted(connection: Stream, options: Options) -> None:
         apply(connection, options)
         return
     if (has := effective(connection).congestion_control) != name:
-        raise OptionsError(f"congestion_control {name!r}: the connection began with {has}; hint: a session alone on this endpoint")
+        raise OptionsError(
+            f"congestion_control {name!r}: the connection began with {has}; hint: a session alone on this endpoint"
+        )
     _apply_others(connection, options)
 
 
