@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path as File
 from typing import TypeVar
 
@@ -163,7 +164,7 @@ class SelfTest:
         yield "controller", "reno on every subflow of the sender", lambda: self._on_every("reno")
         for name in ("lia", "olia", "balia"):
             if self._has(name):
-                yield f"controller {name}", "on every subflow of the sender", lambda name=name: self._on_every(name)
+                yield f"controller {name}", "on every subflow of the sender", partial(self._on_every, name)
         yield "endpoint made anew", "the old subflow ends, another begins", self._renew
         yield "address lost and back", "another subflow from it", self._lost
         yield "one path", "a path that was taken away has no subflow", self._one_path
@@ -313,7 +314,7 @@ class SelfTest:
         number, manager = self._paths.number("b"), self._paths.manager
         try:
             for backup in (True, False):
-                self._client.inside(lambda backup=backup: manager.set_backup(number, backup))
+                self._client.inside(partial(manager.set_backup, number, backup))
         except IpError as error:
             return self._old, f"refused: {error}"
         return not self._old, "accepted"
