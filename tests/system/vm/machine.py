@@ -17,7 +17,9 @@ def lacks() -> str | None:
     """Why there can be no machine here; None when there can."""
     why = machine.lacks()
     if why is None and not FOLDER.is_dir():
-        return "the virtual machine is not made; mend: ./kit test tests/system/test_vm_modems.py makes it, or says why not"
+        return (
+            "the virtual machine is not made; mend: ./kit test tests/system/test_vm_modems.py makes it, or says why not"
+        )
     return why
 
 

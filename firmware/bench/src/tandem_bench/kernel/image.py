@@ -68,10 +68,15 @@ _LACKS = (
 """On the console → what is not built in. The initramfs brings modules of the distribution's kernel, which no other takes."""
 
 
-def failure(console: str) -> str | None:
-    """Why a machine ended by itself, by what the kernel said: it panicked, or lacks a driver; None when it does not say."""
-    for pattern, lack in _LACKS:
+def lack(console: str) -> str | None:
+    """The driver that a machine did not come up for, by what the kernel said; None when it does not say."""
+    for pattern, what in _LACKS:
         if re.search(pattern, console, re.MULTILINE):
-            return f"the kernel lacks a driver: {lack}; hint: build it in (=y)"
+            return f"the kernel lacks a driver: {what}; hint: build it in (=y)"
+    return None
+
+
+def panic(console: str) -> str | None:
+    """That the kernel panicked, in its words; None when it did not."""
     found = re.search(r"Kernel panic - not syncing: (.*)", console)
     return None if found is None else f"the kernel panicked: {found[1].strip()}"

@@ -34,7 +34,11 @@ OFFERS = {
     "b": Constant(2e6, 1e6, rtt_ms=60, buffer_down_bytes=100_000, buffer_up_bytes=60_000),
 }
 """What an emulated processor carries, with room to spare."""
-DOWNLOADS = ({"bytes": 1_000_000, "kind": "mptcp", "path": "a"}, {"bytes": 1_000_000, "kind": "mptcp", "path": "b"}, {"bytes": 500_000, "kind": "tcp", "path": "a"})  # fmt: skip
+DOWNLOADS = (
+    {"bytes": 1_000_000, "kind": "mptcp", "path": "a"},
+    {"bytes": 1_000_000, "kind": "mptcp", "path": "b"},
+    {"bytes": 500_000, "kind": "tcp", "path": "a"},
+)
 READY_S = 600.0
 RUN_S = 3000.0
 WAIT_S = 240.0
@@ -80,7 +84,10 @@ def _leave(told: dict[str, Any]) -> None:
 
 def _memory() -> dict[str, int]:
     rows = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
-    return {name: int(rows[row].split()[0]) * 1024 for name, row in (("total_bytes", "MemTotal"), ("available_bytes", "MemAvailable"))}
+    return {
+        name: int(rows[row].split()[0]) * 1024
+        for name, row in (("total_bytes", "MemTotal"), ("available_bytes", "MemAvailable"))
+    }
 
 
 def _prepare() -> None:
@@ -104,19 +111,26 @@ def _prepare() -> None:
         available = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().strip()
         scheduler = Path("/proc/sys/net/mptcp/mptcp_scheduler").read_text().strip()
         if scheduler != "default":
-            raise LackError(f"the scheduler is {scheduler}, and default is asked for; hint: an image whose default is minSRTT")
-        settings = SERVER_SYSCTLS | {
-            "net.mptcp.mptcp_enabled": "1",
-            "net.mptcp.mptcp_path_manager": "fullmesh",
-            "net.ipv4.tcp_congestion_control": "cubic",
-            "net.ipv4.tcp_allowed_congestion_control": available,  # the programs of the kit have no CAP_NET_ADMIN in this namespace
-            "net.ipv4.tcp_no_metrics_save": "1",
-        }
+            raise LackError(
+                f"the scheduler is {scheduler}, and default is asked for; hint: an image whose default is minSRTT"
+            )
+        settings = (
+            SERVER_SYSCTLS
+            | {
+                "net.mptcp.mptcp_enabled": "1",
+                "net.mptcp.mptcp_path_manager": "fullmesh",
+                "net.ipv4.tcp_congestion_control": "cubic",
+                "net.ipv4.tcp_allowed_congestion_control": available,  # the programs of the kit have no CAP_NET_ADMIN in this namespace
+                "net.ipv4.tcp_no_metrics_save": "1",
+            }
+        )
         for name, value in settings.items():
             try:
                 Path("/proc/sys", *name.split(".")).write_text(value + "\n")
             except OSError as error:
-                raise LackError(f"{name} = {value}: {error.strerror}; hint: the path manager, or controller, built in") from error
+                raise LackError(
+                    f"{name} = {value}: {error.strerror}; hint: the path manager, or controller, built in"
+                ) from error
     elif not Path("/proc/sys/net/mptcp/enabled").exists():
         raise LackError("the kernel has no Multipath TCP; hint: another image")
 
@@ -172,14 +186,18 @@ class Kit:
         (self.server / "server.toml").write_text(text)
         tls = str(self.server / "tls")
         address = str(self.topology.spec.server_addresses[0])
-        self._once(self._tool("server", "tandem_server", "tls", "--folder", tls, "--name", SERVER_NAME, "--address", address))
+        self._once(
+            self._tool("server", "tandem_server", "tls", "--folder", tls, "--name", SERVER_NAME, "--address", address)
+        )
         token = str(self.probe / "token")
         add = ("probe", "add", PROBE, *config, "--token-file", token)
         for part in ("database", "gateway", "endpoint"):
             if part == "gateway":
                 self._once(self._tool("server", "tandem_server", *add))
             kept = self.owner.endpoint if part == "endpoint" else ()
-            programs.start(part, self._tool("server", "tandem_server", "serve", part, *config, capabilities=kept), READY_S)
+            programs.start(
+                part, self._tool("server", "tandem_server", "serve", part, *config, capabilities=kept), READY_S
+            )
         (self.probe / "ca.pem").write_text((self.server / "tls/ca.pem").read_text())
         self.topology.start_links()
         paths = [ProbePath(a.path, a.operator, a.interface, str(a.gateway), None) for a in self.topology.spec.accesses]
@@ -197,7 +215,11 @@ class Kit:
 
     def _campaign(self, name: str, form: str) -> str | None:
         told = subprocess.run(
-            self._tool("probe", "tandem", "campaign", "show", name), capture_output=True, text=True, timeout=WAIT_S, check=False
+            self._tool("probe", "tandem", "campaign", "show", name),
+            capture_output=True,
+            text=True,
+            timeout=WAIT_S,
+            check=False,
         )
         if told.returncode != 0:
             return (told.stderr.strip().splitlines() or [f"no campaign {name}"])[-1]
@@ -213,7 +235,11 @@ class Kit:
             done = subprocess.run(command, capture_output=True, text=True, timeout=RUN_S, check=False)
         except subprocess.TimeoutExpired:
             return f"tandem {words[0]} did not end within {RUN_S:g} s"
-        return None if done.returncode in (0, 1) else (done.stderr.strip().splitlines() or [f"tandem {words[0]}: status {done.returncode}"])[-1]
+        return (
+            None
+            if done.returncode in (0, 1)
+            else (done.stderr.strip().splitlines() or [f"tandem {words[0]}: status {done.returncode}"])[-1]
+        )
 
 
 if __name__ == "__main__":

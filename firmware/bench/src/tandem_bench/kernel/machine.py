@@ -78,7 +78,7 @@ def accelerator(made: Path) -> str:
 
 def _starts_by_kvm(made: Path) -> bool:
     """Without a disk ``init.sh`` says so on the console and switches off."""
-    argv = [
+    argv: list[str | Path] = [
         "qemu-system-x86_64", "-accel", "kvm", "-machine", "q35", "-cpu", "max", "-smp", "2", "-m", "512",
         "-nodefaults", "-display", "none", "-no-reboot", "-kernel", made / "vmlinuz",
         "-initrd", made / "initramfs", "-append", "console=ttyS0 quiet panic=-1",
