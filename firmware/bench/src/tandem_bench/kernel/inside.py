@@ -30,8 +30,8 @@ from tandem_bench.topology.spec import SERVER_NAME, TopologySpec, commuting
 from tandem_bench.topology.topology import Topology
 
 OFFERS = {
-    "a": Constant(4e6, 2e6, rtt_ms=20, buffer_down_bytes=100_000, buffer_up_bytes=60_000),
-    "b": Constant(2e6, 1e6, rtt_ms=60, buffer_down_bytes=100_000, buffer_up_bytes=60_000),
+    "a": Constant(4e6, 4e6, rtt_ms=20, buffer_down_bytes=100_000, buffer_up_bytes=100_000),
+    "b": Constant(2e6, 2e6, rtt_ms=60, buffer_down_bytes=100_000, buffer_up_bytes=100_000),
 }
 """What an emulated processor carries, with room to spare."""
 DOWNLOADS = (
