@@ -11,6 +11,7 @@ from v094_tree import Connection, Tree
 from tandem import campaigns
 from tandem.app.campaign.files import load
 from tandem.app.campaign.requires import settings, settled
+from tandem.cli.view.campaign_text import kernel_lines
 from tandem.mptcp import kernels, sockets, sysctls
 from tandem.mptcp.kernel_upstream import Upstream
 from tandem.mptcp.kernel_v094 import V094, FullMesh, Reader
@@ -253,6 +254,36 @@ def test_plain_tcp_is_a_fallback_only_where_multipath_was_asked_for(tree, kind, 
         connection.connect(listener.getsockname())
         sample = Reader(connection, Connection(None).getsockopt, tree.root).read(1)
         assert (sample.fallback, sample.mptcp, [s.id for s in sample.subflows]) == (fallback, None, ["0"])
+
+
+def second(root, linux, *, modules=True):
+    """As the role mptcp leaves it."""
+    (root / "etc").mkdir(parents=True, exist_ok=True)
+    (root / "etc/tandem-kernel.json").write_text(f'{{"linux": "{linux}", "boot": "grub"}}')
+    if modules:
+        (root / "lib/modules" / linux).mkdir(parents=True)
+    return root
+
+
+def test_the_kernels_of_a_kit_and_what_a_substitute_means(tmp_path):
+    paper = load("cordero-bandwidth")
+    new = second(stock(tmp_path / "new"), "4.14.146.mptcp")
+    (new / "proc/sys/kernel").mkdir()
+    (new / "proc/sys/kernel/osrelease").write_text("6.1.0-56-amd64\n")
+    assert kernel_lines(paper, kernels.installed(new)) == [
+        "  Linux 6.1.0-56-amd64 (upstream, runs): no minsrtt, but stock",
+        "  Linux 4.14.146.mptcp (v0.94, installed; tandem-kernel status): minsrtt",
+        "  with --allow-substitutes here: stock in its place, and each result says so; minsrtt fills the path with the lowest round-trip "
+        "time first, the stock scheduler the one with the fewest bytes queued for its rate: shares and reordering may differ from the papers'",
+    ]
+    old = second(Tree(tmp_path / "old", release="4.14.146.mptcp").root, "4.14.146.mptcp")
+    assert kernel_lines(paper, kernels.installed(old)) == [
+        "  Linux 4.14.146.mptcp (v0.94, runs): minsrtt",
+        "  Linux the distribution's (upstream, installed; tandem-kernel status): no minsrtt, but stock",
+    ]
+    gone = second(stock(tmp_path / "gone"), "4.14.146.mptcp", modules=False)
+    assert [one.runs for one in kernels.installed(gone)] == [True]
+    assert kernel_lines(load("adarsh-survey"), kernels.installed(new)) == []
 
 
 def test_each_of_the_papers_campaigns_runs_there_as_it_is_and_is_refused_on_the_stock_kernel(tmp_path):

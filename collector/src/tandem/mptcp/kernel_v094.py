@@ -44,6 +44,15 @@ _CONTROLLERS = {"lia": "mptcp_coupled", "olia": "mptcp_olia", "balia": "mptcp_ba
 """By name, the module that brings it."""
 
 
+BUILT_IN = "minsrtt"
+"""The scheduler that each of them has."""
+
+
+def name_of(release: str) -> str:
+    """Of the out-of-tree kernel with this release (``uname -r``)."""
+    return _RELEASES.get(".".join(release.split(".")[:2]), "v0.9x")
+
+
 class V094:
     """See ``kernels.Kernel``. ``root``: where /proc and /sys are."""
 
@@ -57,8 +66,7 @@ class V094:
 
     def __init__(self, root: Path = Path("/")) -> None:
         self._root = root
-        linux = ".".join(kernel_files.release(root).split(".")[:2])
-        self.name = _RELEASES.get(linux, "v0.9x")
+        self.name = name_of(kernel_files.release(root))
         self.untried: str | None = (
             "tried in an emulated machine, not in the field"
             if self.name == "v0.94"
@@ -169,7 +177,7 @@ class V094:
 
 
 def _word(name: str) -> str:
-    return "minsrtt" if _default(name) else name
+    return BUILT_IN if _default(name) else name
 
 
 def _default(name: str | None) -> bool:
