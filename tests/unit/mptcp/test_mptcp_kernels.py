@@ -273,8 +273,9 @@ def test_the_kernels_of_a_kit_and_what_a_substitute_means(tmp_path):
     assert kernel_lines(paper, kernels.installed(new)) == [
         "  Linux 6.1.0-56-amd64 (upstream, runs): no minsrtt, but stock",
         "  Linux 4.14.146.mptcp (v0.94, installed; tandem-kernel status): minsrtt",
-        "  with --allow-substitutes here: stock in its place, and each result says so; minsrtt fills the path with the lowest round-trip "
-        "time first, the stock scheduler the one with the fewest bytes queued for its rate: shares and reordering may differ from the papers'",
+        "  with --allow-substitutes here: stock in its place, and each result says so; minsrtt fills the path with the lowest "
+        "round-trip time first, the stock scheduler the one with the fewest bytes queued for its rate: shares and reordering may differ "
+        "from the papers'",
     ]
     old = second(Tree(tmp_path / "old", release="4.14.146.mptcp").root, "4.14.146.mptcp")
     assert kernel_lines(paper, kernels.installed(old)) == [
