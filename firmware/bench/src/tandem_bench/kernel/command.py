@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tandem_bench.demo.stopping import Stopped, StopSignals
 from tandem_bench.kernel import image, machine
 from tandem_bench.kernel.image import Image, ImageError
 from tandem_bench.kernel.machine import Done, VmError
 
-OK, NEGATIVE, USAGE, LACKS = 0, 1, 2, 3
+OK, NEGATIVE, USAGE, LACKS, INTERRUPTED = 0, 1, 2, 3, 130
 MEMORY_MB = 1024
 MANIFEST = "kernel.json"
 
@@ -36,6 +37,8 @@ def kernel(name: str, asked: Sequence[str], out: Path, timeout_s: float, *, as_j
         return LACKS
     told = manifest_of(found, asked)
     done, console = None, ""
+    signals = StopSignals()
+    signals.install()
     try:
         done = machine.run(
             ["python3", "-m", "tandem_bench.kernel.inside", *asked],
@@ -47,6 +50,8 @@ def kernel(name: str, asked: Sequence[str], out: Path, timeout_s: float, *, as_j
         lacking = image.lack(console)
         told["failure"] = lacking or image.panic(console) or str(error).splitlines()[0]
         told["lacks"] = lacking is not None or not console  # without a word of any kernel there was no machine
+    except Stopped as stop:
+        told["failure"] = f"stopped ({stop})"
     told["took_s"] = round(time.time() - began_s, 1)
     if done is not None:
         _take(told, done)
@@ -97,6 +102,8 @@ def _take(told: dict[str, Any], done: Done) -> None:
 def _status(told: dict[str, Any]) -> int:
     if told["lacks"]:
         return LACKS
+    if "machine" not in told and str(told["failure"]).startswith("stopped"):
+        return INTERRUPTED
     return OK if told["ok"] and told["failure"] is None else NEGATIVE
 
 
