@@ -110,8 +110,8 @@ def _captures(
     seen: set[str] = set()
     for number in sorted(range(len(files)), key=lambda n: files[n]):
         name = capture_name(files[number])
-        if probe_of(files[number]) not in (None, *probes):
-            continue
+        if None not in probes and probe_of(files[number]) not in (None, *probes):
+            continue  # another probe's
         if f"/{SERVER_CAPTURES}" in files[number]:
             continue  # the same packets at the other end, by another clock
         if name not in listed or name not in runs:
