@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import socket
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -67,8 +68,11 @@ def _self_test(told: dict[str, object], *, as_json: bool) -> int:
     if os.geteuid() != 0:
         print("tandem kernel: --self-test makes network namespaces; hint: run it as root", file=sys.stderr)
         return ExitCode.ENVIRONMENT
-    if told["scheduler"] is None:
-        print("tandem kernel: no Multipath TCP here, or it is off; hint: the lines of tandem kernel", file=sys.stderr)
+    kernel = kernels.here()
+    try:
+        kernel.open_socket(socket.AF_INET, multipath=True).close()
+    except OSError as error:
+        print(f"tandem kernel: {kernel.lack(error, socket.AF_INET) or error}", file=sys.stderr)
         return ExitCode.ENVIRONMENT
     rows = []
     try:
