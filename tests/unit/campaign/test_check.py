@@ -59,8 +59,13 @@ def refused(registry, steps, top=""):
     return str(caught.value)
 
 
-@pytest.mark.parametrize("name", campaigns.names())
-@pytest.mark.parametrize("form", ["paper", "short", "pilot"])
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        *((name, form) for name in campaigns.names() for form in ("paper", "short", "pilot")),
+        *((name, "emulated") for name in ("adarsh-controlled", "chen-sizes", "cordero-bandwidth", "cordero-delay")),
+    ],
+)
 def test_the_papers_campaigns_fit_what_is_installed_and_can_be_asked_for(name, form, registry, tmp_path):
     made = load(name, form=form)
     missing = {s.experiment for s in made.steps if not s.optional} - set(names())

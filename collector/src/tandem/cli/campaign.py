@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -172,7 +173,8 @@ def _check(args: argparse.Namespace) -> int:
     from tandem.app.config import ConfigError
     from tandem.app.config_modem import UNTOLD_PLAN_BYTES
     from tandem.app.registry import Registry
-    from tandem.cli.view.campaign_text import check_lines, plan_lines
+    from tandem.cli.view.campaign_text import check_lines, kernel_lines, plan_lines
+    from tandem.mptcp import kernels
     from tandem.schema.campaign import CampaignError
     from tandem.schema.campaign_reader import forms, parse
 
@@ -188,10 +190,12 @@ def _check(args: argparse.Namespace) -> int:
         return campaign_run.refused(error)
     found = estimate(campaign)
     fit = plan_fit(found, args.plan_bytes or UNTOLD_PLAN_BYTES, _round_trips(config))
+    there = kernels.installed()
     if args.json:
-        print(json.dumps(_told(campaign, found, fit, left_out)))
+        print(json.dumps({**_told(campaign, found, fit, left_out), "kernels": [asdict(one) for one in there]}))
     else:
-        print("\n".join([*check_lines(campaign, found, left_out), *plan_lines(found, fit), "the campaign is good"]))
+        lines = [*check_lines(campaign, found, left_out), *kernel_lines(campaign, there), *plan_lines(found, fit)]
+        print("\n".join([*lines, "the campaign is good"]))
     if fit.reason is None:
         return 0
     smaller = "--form pilot" if "pilot" in others and campaign.form != "pilot" else "fewer repetitions, fewer bytes"
@@ -200,8 +204,6 @@ def _check(args: argparse.Namespace) -> int:
 
 
 def _told(campaign: Campaign, found: Estimate, fit: PlanFit, left_out: list[str]) -> dict[str, Any]:
-    from dataclasses import asdict
-
     return {
         "name": campaign.name,
         "file": campaign.file,
