@@ -314,7 +314,7 @@ def test_the_report_of_a_pool_and_of_one_of_its_kits(export, capsys):
     assert main(["report", str(export)]) == 0
     page = (export / "report.html").read_text()
     assert "2 probes pooled" in page
-    assert "Time lines of probe-1" in page
+    assert "are of probe-1, which was polled longest" in page
     index = json.loads((export / "figures" / "figures.json").read_text())
     assert {tuple(one["probes"]) for one in index if one["drawn"]} == {("probe-1", "probe-2")}
     assert all(
