@@ -34,12 +34,16 @@ PERHAPS: dict[Place, str] = {
         "Movement",
         "B",
     ): "how fast is told after a minute of moving: about as long as the run moves",
-    (
-        "tandem-multipath",
-        "panel",
-        "Time until the RTT is back (t_R), of each run",
-        "A",
-    ): "t_R wants two seconds of round trips before an event: captured runs of the rig last five, and an event need not fall so",
+    **{
+        (
+            "tandem-multipath",
+            "panel",
+            name,
+            "A",
+        ): "t_R wants two seconds of round trips before an event: captured runs of the"
+        " rig last five, and an event need not fall so"
+        for name in ("Time until the RTT is back (t_R), of each run", "t_R of each event, the last day")
+    },
     ("tandem-fleet", "panel", "Probes now, by state", "B"): "idle: only when the server looks between two runs",
 }
 """What may be empty or not."""
