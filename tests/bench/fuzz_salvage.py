@@ -17,7 +17,7 @@ from pathlib import Path
 
 import fuzzing
 
-from tandem.capture.salvage import salvage
+from tandem.capture.pcap import salvage
 
 MAGICS = ((0xA1B2C3D4, "<"), (0xA1B23C4D, "<"), (0xA1B2C3D4, ">"), (0xA1B23C4D, ">"))
 

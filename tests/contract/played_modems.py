@@ -18,8 +18,7 @@ from typing import Any
 
 from tandem.at.dialogue import Dialogue, Response
 from tandem.at.errors import NoAnswer
-from tandem.at.grammar import Command
-from tandem.at.lines import LineSplitter
+from tandem.at.grammar import Command, LineSplitter
 from tandem.modem.poll import Poll, in_range
 from tandem.modem.poller import Poller
 from tandem.modem.session import prepare

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 import tandem.modem
 from tandem.at.dialogue import Dialogue, Response
-from tandem.at.grammar import Command, Final, prefix
-from tandem.at.lines import LineSplitter
+from tandem.at.grammar import Command, Final, LineSplitter, prefix
 from tandem.modem.base import RATS, Identity, Reading
 from tandem.modem.families import AUTO, FALLBACK, choose, drivers
 from tandem.modem.poll import Poll, in_range

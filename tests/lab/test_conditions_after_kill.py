@@ -15,7 +15,7 @@ from needed import lab_with
 from two_paths import Lab, await_true, lab
 
 from tandem.shaping import kernel
-from tandem.shaping.shape import Shape
+from tandem.shaping.kernel import Shape
 
 pytestmark = lab_with()
 REPOSITORY = Path(__file__).resolve().parents[2]

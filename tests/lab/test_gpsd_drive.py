@@ -16,10 +16,8 @@ from tandem.app.clock import Clock
 from tandem.app.clock.watch import ClockWatch
 from tandem.position.gpsd import Gpsd, GpsdMissingError, program
 from tandem.position.observer import Observer, State
-from tandem.position.privacy import Privacy
 from tandem.position.receiver import Receiver
-from tandem.position.sphere import Point, distance_m
-from tandem.position.zones import Zones
+from tandem.position.zones import Point, Privacy, Zones, distance_m
 from tandem.schema.nearest import nearest
 from tandem.schema.record import Record
 

@@ -14,8 +14,7 @@ from needed import lab_with
 from two_paths import Lab, lab
 
 from tandem.shaping import kernel
-from tandem.shaping.kernel import Shaping, ShapingError
-from tandem.shaping.shape import Shape
+from tandem.shaping.kernel import Shape, Shaping, ShapingError
 
 pytestmark = lab_with()
 INTERFACES: dict[str, str | None] = {"a": "tmp5-a", "b": "tmp5-b"}

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tandem.app.run_manifest import write_json
-from tandem.capture.budget import Budget
-from tandem.capture.writer import CaptureFile
+from tandem.capture.capture import Budget, CaptureFile
 from tandem.export import PendingManifests
 from tandem.schema.record import Record
 from tandem.spool import Spool

@@ -10,7 +10,7 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "exp
 from doubles import FAKE, FakeCaptures, FakeDetectors, FakePaths, FakePoller  # noqa: E402 found by the line above
 
 from tandem.app import real_parts  # noqa: E402
-from tandem.app.health.roots import Roots  # noqa: E402
+from tandem.app.health.machine import Roots  # noqa: E402
 from tandem.app.parts import Parts, PathChange  # noqa: E402
 from tandem.cli.main import main  # noqa: E402
 

@@ -10,9 +10,10 @@ from chronyd_words import answer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.app.clock import Clock, boots, chrony, kernel
-from tandem.app.clock.satellites import PULSE_ERROR_NS, REPORTS, SERIAL_ERROR_NS, Satellites
-from tandem.app.clock.watch import ClockWatch
+from tandem.app.clock import Clock, chrony
+from tandem.app.clock import reading as boots
+from tandem.app.clock import watch as kernel
+from tandem.app.clock.watch import PULSE_ERROR_NS, REPORTS, SERIAL_ERROR_NS, ClockWatch, Satellites
 from tandem.position.reports import Pulse, Tpv
 
 S = 10**9
@@ -222,10 +223,10 @@ def test_the_first_format_is_read() -> None:
 
 def test_the_kernels_word() -> None:
     good = kernel.KernelClock(True, 2_000_000, 8_000, 0)
-    said = kernel.reading(good, 5, TRUE_NS)
+    said = kernel.kernel_reading(good, 5, TRUE_NS)
     assert (said.offset_ns, said.error_ns) == (TRUE_NS + 2_000_000, kernel.FLOOR_NS)
-    assert kernel.reading(NO_KERNEL, 5, TRUE_NS) is None
-    assert kernel.reading(kernel.KernelClock(True, 0, 1_500_000, 0), 5, TRUE_NS) is None
+    assert kernel.kernel_reading(NO_KERNEL, 5, TRUE_NS) is None
+    assert kernel.kernel_reading(kernel.KernelClock(True, 0, 1_500_000, 0), 5, TRUE_NS) is None
     assert kernel.ask() is not None  # this machine's own
 
 

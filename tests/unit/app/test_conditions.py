@@ -8,8 +8,7 @@ import pytest
 from tandem.app import conditions
 from tandem.app.conditions import FILE, Conditions, ConditionsError, ConditionsMade, undo_earlier
 from tandem.mptcp import sysctls
-from tandem.shaping.kernel import ShapingError
-from tandem.shaping.shape import Shape
+from tandem.shaping.kernel import Shape, ShapingError
 
 SACK = "net.ipv4.tcp_sack"
 RMEM = "net.ipv4.tcp_rmem"

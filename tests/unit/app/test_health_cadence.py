@@ -12,8 +12,8 @@ from tandem.app.account import Account
 from tandem.app.clock import Clock, Reading
 from tandem.app.config import parse
 from tandem.app.config_plan import PlanConfig
+from tandem.app.health.machine import Roots
 from tandem.app.health.reports import Reports
-from tandem.app.health.roots import Roots
 from tandem.app.machine import UsageAccount
 from tandem.schema.record import Record, Value
 

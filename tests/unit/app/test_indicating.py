@@ -7,8 +7,8 @@ from good_config import FILE, GOOD, wrongly_told
 
 from tandem.app.config import parse
 from tandem.app.indicating import Indicating, Summary
-from tandem.indicator.choice import FROZEN_AFTER_S, NO_NETWORK_AFTER_S, choose
-from tandem.indicator.e_paper.page import Page
+from tandem.indicator.e_paper import Page
+from tandem.indicator.lamp import FROZEN_AFTER_S, NO_NETWORK_AFTER_S, choose
 from tandem.schema.status_led import CHARGE, OFF
 
 S = 1_000_000_000

@@ -18,12 +18,9 @@ from hypothesis import strategies as st
 from tandem.app.config import Config, ConfigError, parse
 from tandem.app.config_plan import PlanConfig
 from tandem.app.config_traces import TracesConfig
-from tandem.app.traces.allowance import left_today
-from tandem.app.traces.keeping import Keeping
-from tandem.app.traces.night import begins_in
-from tandem.app.traces.policy import PathSight, Sight, decide, intended
-from tandem.app.traces.spent import Spent
-from tandem.app.traces.spent import parse as parse_spent
+from tandem.app.traces.policy import PathSight, Sight, Spent, begins_in, decide, intended, left_today
+from tandem.app.traces.policy import parse as parse_spent
+from tandem.app.traces.wiring import Keeping
 from tandem.cli.main import main
 from tandem.export import LEAST_LEFT_BYTES, TraceQueue
 from tandem.schema.trace import Receipt

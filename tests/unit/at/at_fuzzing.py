@@ -19,8 +19,7 @@ import tandem.modem
 from tandem.at.channel import Channel
 from tandem.at.dialogue import MAX_LINES, Dialogue, Response
 from tandem.at.errors import NoAnswer
-from tandem.at.grammar import Command
-from tandem.at.lines import MAX_LINE_BYTES, LineSplitter
+from tandem.at.grammar import MAX_LINE_BYTES, Command, LineSplitter
 
 CLEAN = ("AT+CSQ;+CEREG?", ("+CSQ: 17,99", '+CEREG: 2,1,"1A2B","05A2C30B",7'))
 CLEAN_BYTES = b'AT+CSQ;+CEREG?\r\r\n+CSQ: 17,99\r\n\r\n+CEREG: 2,1,"1A2B","05A2C30B",7\r\n\r\nOK\r\n'

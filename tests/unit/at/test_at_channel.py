@@ -12,11 +12,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tandem.at.channel import Channel, open_port
-from tandem.at.cme import explained
+from tandem.at.dialogue import Stream, Unsolicited
 from tandem.at.errors import NoAnswer, PortLost
-from tandem.at.grammar import Command
-from tandem.at.lines import LineSplitter
-from tandem.at.unsolicited import Stream, Unsolicited
+from tandem.at.grammar import Command, LineSplitter, explained
 
 Play = Callable[["Modem"], None]
 

@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from tandem.at.dialogue import MAX_LINES, Dialogue, Response
 from tandem.at.errors import CommandError
-from tandem.at.grammar import Command, final, is_unsolicited, prefix, values
-from tandem.at.lines import MAX_LINE_BYTES, LineSplitter
+from tandem.at.grammar import MAX_LINE_BYTES, Command, LineSplitter, final, is_unsolicited, prefix, values
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.capture.budget import Budget
-from tandem.capture.pcap import HEADER_BYTES, LONGEST_PACKET, PcapError, Walker
-from tandem.capture.salvage import salvage, salvage_all
-from tandem.capture.writer import CaptureFile
+from tandem.capture.capture import Budget, CaptureFile
+from tandem.capture.pcap import HEADER_BYTES, LONGEST_PACKET, PcapError, Walker, salvage, salvage_all
 
 MAGICS = [(0xA1B2C3D4, "<"), (0xA1B23C4D, "<"), (0xA1B2C3D4, ">"), (0xA1B23C4D, ">")]
 
@@ -254,7 +252,7 @@ WRITES = """
 import os, signal, struct, sys
 from pathlib import Path
 from tandem.capture import Budget
-from tandem.capture.writer import CaptureFile
+from tandem.capture.capture import CaptureFile
 file = CaptureFile(Path(sys.argv[1]), Budget(10**9))
 file.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 128, 1))
 one = struct.pack("<4I", 1, 2, 100, 1500) + bytes(100)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tandem.devtools import family
+from tandem.devtools import browser as family
 from tandem.devtools.browser import Browser, NoBrowserError, find
 
 SCRIPT = Path(__file__).with_name("scripted_browser.py")

@@ -11,8 +11,7 @@ from endpoint_on_loopback import contexts, head, read_answer, request, wait_unti
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.stream.marks import OVERHEAD_BYTES, RECORD_BYTES, Marks
-from tandem.stream.tls import HANDSHAKE_LIMIT_BYTES
+from tandem.stream.tls import HANDSHAKE_LIMIT_BYTES, OVERHEAD_BYTES, RECORD_BYTES, Marks
 from tandem_server.content.library import Library
 from tandem_server.endpoint.secure import LEAST_HELLO_BYTES
 

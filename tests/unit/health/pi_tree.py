@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from tandem.app.health.roots import Roots
+from tandem.app.health.machine import Roots
 
 TREES = Path(__file__).parent / "trees"
 

@@ -10,12 +10,9 @@ from hypothesis import strategies as st
 
 from tandem.app.config_modem import ModemConfig, PathConfig
 from tandem.app.config_plan import PlanConfig
-from tandem.app.health.alarms import Alarm
-from tandem.app.health.all_wrong import all_that_is_wrong
-from tandem.app.health.modems import ModemStates
+from tandem.app.health.machine import Room
+from tandem.app.health.reports import Alarm, ModemStates, Wrong, all_that_is_wrong
 from tandem.app.health.sims import Sim
-from tandem.app.health.storage import Room
-from tandem.app.health.wrong import Wrong
 from tandem.app.sim_plan import forecast
 from tandem.schema.metrics import EVENT_KINDS, MODEM_STATES
 from tandem.schema.record import Record

@@ -11,12 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pi_tree import plant
 
-from tandem.app.health import boots, firmware, memory, software, storage, temperatures
-from tandem.app.health.boots import count_boot
-from tandem.app.health.machine_state import MachineState
-from tandem.app.health.roots import Roots
-from tandem.app.health.supply import Supply
-from tandem.app.health.throttled import NAMES, of_bits, of_text
+from tandem.app.health import machine as firmware
+from tandem.app.health import machine as memory
+from tandem.app.health import machine as software
+from tandem.app.health import machine as storage
+from tandem.app.health import machine as temperatures
+from tandem.app.health import reports as boots
+from tandem.app.health.machine import NAMES, MachineState, Roots, Supply, of_bits, of_text
+from tandem.app.health.reports import count_boot
 from tandem.schema.record import Record
 
 

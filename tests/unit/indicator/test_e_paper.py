@@ -14,10 +14,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ssd1680 import Ssd1680
 
-from tandem.indicator.e_paper import bus, page, panel
-from tandem.indicator.e_paper.font import ADVANCE, glyph, glyphs, spelt, wrapped
-from tandem.indicator.e_paper.page import COLUMNS, ROWS, Page, Picture, drawn
-from tandem.indicator.e_paper.showing import Showing
+from tandem.indicator import e_paper as bus
+from tandem.indicator import e_paper as page
+from tandem.indicator import e_paper as panel
+from tandem.indicator.e_paper import (
+    ADVANCE,
+    COLUMNS,
+    ROWS,
+    Page,
+    Picture,
+    Showing,
+    drawn,
+    glyph,
+    glyphs,
+    spelt,
+    wrapped,
+)
 from tandem.schema.status_led import CALL, CHARGE, MEASURING, NO_NETWORK, STATES, WELL
 
 PAGE = Page("kit-07", CHARGE, "Ana, 555 0100", "Sent: within the hour", "as of 22 Nov 14:00")

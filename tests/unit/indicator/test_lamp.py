@@ -11,17 +11,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.indicator.choice import (
+from tandem.indicator.lamp import (
     DATA_WAITING_AFTER_S,
     FROZEN_AFTER_S,
+    LOOKS_EVERY_S,
     MODEM_GONE_AFTER_S,
     NO_NETWORK_AFTER_S,
+    Lamp,
+    Leds,
+    Player,
     Situation,
+    at,
     choose,
     holding,
+    lacking,
 )
-from tandem.indicator.lamp import Lamp, Leds, lacking
-from tandem.indicator.player import LOOKS_EVERY_S, Player, at
 from tandem.schema.status_led import CALL, NOT_RUNNING, OFF, STATES, WELL, LedState
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.at.unsolicited import Unsolicited
+from tandem.at.dialogue import Unsolicited
 from tandem.mobility.detectors import Detectors
 from tandem.mobility.settings import Settings
 from tandem.modem.poll import registration_record

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from page_server import SESSION, SWITCHED, PageServer, page, request
 
-from tandem.devtools.pipe import Event
+from tandem.devtools.browser import Event
 from tandem.experiment.pageload.browser_load import Counts
 from tandem.experiment.pageload.carrier import Carrier, by_path
 from tandem.experiment.pageload.graph_load import IN_ALL, PER_ORIGIN, GraphLoad

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tracks import iso
 
-from tandem.position.lines import Lines
+from tandem.position.receiver import Lines
 from tandem.position.reports import Broken, Devices, Pulse, Sky, Tpv, Version, read
 from tandem.schema.record import Record
 

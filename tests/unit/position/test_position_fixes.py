@@ -6,11 +6,9 @@ from random import Random
 import pytest
 from tracks import tpv, utc_ns
 
-from tandem.position.fixes import Fix, Fixes
 from tandem.position.observer import Observer
-from tandem.position.privacy import Privacy
-from tandem.position.reports import Sky, Tpv
-from tandem.position.zones import Zones
+from tandem.position.reports import Fix, Fixes, Sky, Tpv
+from tandem.position.zones import Privacy, Zones
 from tandem.schema.record import Record
 
 S = 10**9

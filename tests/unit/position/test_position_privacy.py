@@ -12,11 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tracks import between, metres, tpv, utc_ns
 
-from tandem.position.key import own_key
 from tandem.position.observer import Observer
-from tandem.position.privacy import Mode, Privacy, rounded
-from tandem.position.sphere import METRES_A_DEGREE, Point, moved
-from tandem.position.zones import DWELL_S, Zone, Zones
+from tandem.position.zones import DWELL_S, METRES_A_DEGREE, Mode, Point, Privacy, Zone, Zones, moved, own_key, rounded
 from tandem.schema.record import Record
 
 S = 10**9

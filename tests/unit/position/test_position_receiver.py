@@ -18,10 +18,8 @@ from tracks import iso
 from tandem.position import gpsd, receiver
 from tandem.position.gpsd import Gpsd, GpsdMissingError
 from tandem.position.observer import Observer, State
-from tandem.position.privacy import Privacy
-from tandem.position.receiver import Receiver, RunningGpsd
-from tandem.position.start_commands import start_commands, table
-from tandem.position.zones import Zones
+from tandem.position.receiver import Receiver, RunningGpsd, start_commands, table
+from tandem.position.zones import Privacy, Zones
 from tandem.schema.record import Record
 
 

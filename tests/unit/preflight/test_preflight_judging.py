@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.app.config import Config, parse
-from tandem.app.health.storage import Room
+from tandem.app.health.machine import Room
 from tandem.app.preflight.facts import Disk, Measured, Server, Tunnel, Vlc
 from tandem.app.preflight.lines import TITLES, Line, fails, passes, ready, said, settled
 from tandem.app.preflight.machine import collector_line, machine_lines, player_line

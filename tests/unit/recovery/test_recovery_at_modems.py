@@ -19,8 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "benchmodem"))
 
 from modem_desk import TICK, write_timeline
 
-from tandem.app.health.all_wrong import all_that_is_wrong
-from tandem.app.health.modems import ModemStates
+from tandem.app.health.reports import ModemStates, all_that_is_wrong
 from tandem.app.recovering import Recovering
 from tandem.modem.poll import Poll
 from tandem.modem.poller import Poller

@@ -35,7 +35,9 @@ def test_what_a_killed_pass_was_at_is_analysed_once(server, private_influx, tmp_
     path = os.pathsep.join([str(Path(killing.__file__).parent), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "TANDEM_TEST_KILLS": str(kills), "PYTHONPATH": path}
     # Its standard input is the gateway's life.
-    with subprocess.Popen([sys.executable, killing.__file__, str(config)], env=environment, stdin=subprocess.PIPE) as one:
+    with subprocess.Popen(
+        [sys.executable, killing.__file__, str(config)], env=environment, stdin=subprocess.PIPE
+    ) as one:
         assert one.wait(240) == -9
     assert server.states()[f"captures/{RUN}-a.pcap"] == ("waiting", None)
     tables = tmp_path / "traces/probe-1/.tables"

@@ -8,8 +8,7 @@ from typing import Any
 
 from tandem.app.account import Account
 from tandem.app.campaign.wiring import CampaignPart
-from tandem.app.health.all_wrong import all_that_is_wrong
-from tandem.app.health.reports import Reports
+from tandem.app.health.reports import Reports, all_that_is_wrong
 from tandem.app.live import Live
 from tandem.app.pair_start import PairStart
 from tandem.app.pairs import Pairs

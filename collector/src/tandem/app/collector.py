@@ -13,11 +13,11 @@ from typing import Any
 from tandem.app.account import Account
 from tandem.app.campaign.wiring import CampaignPart
 from tandem.app.clock import Clock
-from tandem.app.clock.record import ClockRecords
+from tandem.app.clock.watch import ClockRecords
 from tandem.app.config import Config
 from tandem.app.experiment_process import Ending
+from tandem.app.health.machine import Roots
 from tandem.app.health.reports import Reports
-from tandem.app.health.roots import Roots
 from tandem.app.journal import Journal
 from tandem.app.live import Live
 from tandem.app.machine import UsageAccount

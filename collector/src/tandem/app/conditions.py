@@ -14,7 +14,7 @@ from tandem.app.config_schema import SYSCTL_NAME
 from tandem.mptcp import sysctls
 from tandem.schema.manifest import Conditions as Told
 from tandem.shaping import kernel
-from tandem.shaping.shape import Shape, ShapeError, shape_of
+from tandem.shaping.kernel import Shape, ShapeError, shape_of
 from tandem.spool.durable import write_durably
 
 log = logging.getLogger(__name__)

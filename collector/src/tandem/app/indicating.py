@@ -9,13 +9,9 @@ from typing import Any
 
 from tandem.app.config import Config
 from tandem.app.config_indicator import EPaperConfig
-from tandem.indicator.choice import Phase, Situation, choose, holding
-from tandem.indicator.e_paper import page as paper
-from tandem.indicator.e_paper.bus import KernelBus
-from tandem.indicator.e_paper.panel import show
-from tandem.indicator.e_paper.showing import Showing
-from tandem.indicator.lamp import Lamp
-from tandem.indicator.player import Player
+from tandem.indicator import e_paper as paper
+from tandem.indicator.e_paper import KernelBus, Showing, show
+from tandem.indicator.lamp import Lamp, Phase, Player, Situation, choose, holding
 from tandem.schema.status_led import OFF, LedState
 
 _SOON_S = 1.0

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from tandem.at.unsolicited import Unsolicited
+from tandem.at.dialogue import Unsolicited
 from tandem.modem.poll import Poll, registration_record
 from tandem.modem.poller import Poller
 from tandem.modem.session import Access

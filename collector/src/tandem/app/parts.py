@@ -10,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from tandem.app.conditions import Conditions, ConditionsMade, lack, undo_earlier
 from tandem.app.config import Config, PathConfig
-from tandem.app.health.roots import Roots
+from tandem.app.health.machine import Roots
 from tandem.modem.sim import Card
 from tandem.position.reports import Report
 from tandem.schema.manifest import Conditions as ConditionsTold

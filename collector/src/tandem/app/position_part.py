@@ -12,13 +12,10 @@ from tandem.app.position_config import PositionConfig
 from tandem.modem.base import Identity
 from tandem.modem.usb import beside, find
 from tandem.position.gpsd import Gpsd, GpsdMissingError
-from tandem.position.key import own_key
 from tandem.position.observer import Observer
-from tandem.position.privacy import Privacy
-from tandem.position.receiver import Receiver, RunningGpsd, Source
+from tandem.position.receiver import Receiver, RunningGpsd, Source, start_commands
 from tandem.position.reports import Report
-from tandem.position.start_commands import start_commands
-from tandem.position.zones import Zone, Zones
+from tandem.position.zones import Privacy, Zone, Zones, own_key
 from tandem.schema.record import Record
 
 GPSD_HOST, GPSD_PORT = "localhost", 2947

@@ -11,7 +11,7 @@ from tandem.app.config import PathConfig
 from tandem.app.config_modem import ModemConfig
 from tandem.app.parts import EnvironmentLackError, PathChange, PollerLike, PollLike
 from tandem.app.position_part import gnss_commands
-from tandem.at.unsolicited import Unsolicited
+from tandem.at.dialogue import Unsolicited
 from tandem.modem.families import UnknownDriver
 from tandem.modem.mm_poller import KEEP_S, PREFIX, ConnectedPoller, ConnectionSettings, ManagedPoller
 from tandem.modem.poll import NO_ANSWER, PORT_LOST, Poll, registration_record

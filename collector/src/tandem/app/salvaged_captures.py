@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tandem.capture.salvage import Salvaged, salvage_all
+from tandem.capture.pcap import Salvaged, salvage_all
 
 log = logging.getLogger(__name__)
 

@@ -11,11 +11,9 @@ from typing import Protocol
 
 import serial
 
-from tandem.at.dialogue import Dialogue, Response
+from tandem.at.dialogue import Dialogue, Response, Stream
 from tandem.at.errors import NoAnswer, PortLost
-from tandem.at.grammar import Command, is_unsolicited
-from tandem.at.lines import LineSplitter
-from tandem.at.unsolicited import Stream
+from tandem.at.grammar import Command, LineSplitter, is_unsolicited
 
 MARKER = Command("AT+CMEE?")
 """Asked after a missed deadline: its answer looks like no poll's, so what comes before it is late (27.007 clause 9.1)."""

@@ -1,8 +1,5 @@
-"""The words of an AT dialogue: commands, final results, result lines and unsolicited codes.
-
-Pure functions of text. Sources: ITU-T V.250 clauses 5.2 (command line), 5.4 (extended syntax) and 5.7 (result codes); 3GPP
-TS 27.007 clause 4 and 9 (``+CME ERROR``); TS 27.005 clause 3.2.5 (``+CMS ERROR``).
-"""
+"""AT lines and what they are: split out of a stream of bytes, command lines and the prefixes of their answers, values, final results, and
+the errors' numbers in words (3GPP TS 27.007, V.250). Pure."""
 
 from __future__ import annotations
 
@@ -10,6 +7,66 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
+
+MAX_LINE_BYTES = 4096
+"""Longer than any line a modem prints; what is longer is noise and is dropped, so that noise cannot fill the memory."""
+
+_CONTROL = "".join(map(chr, (*range(0x20), *range(0x7F, 0xA0))))
+_EDGE = _CONTROL + "".join(map(chr, range(0xA0, 0x100))) + " "
+
+
+class LineSplitter:
+    """Collects bytes and gives whole lines. A line ends at CR or LF (ITU-T V.250 5.7.1; some modems send only one of them).
+
+    Bytes are read as Latin-1, so every byte is a character. Noise at either end of a line (bytes outside printable ASCII,
+    spaces) is cut off and empty lines are dropped: a modem that wakes up often sends NUL or FF before its first line.
+    """
+
+    def __init__(self) -> None:
+        self._partial = b""
+        self._overlong = False
+        self.dropped_lines = 0
+
+    def feed(self, chunk: bytes) -> list[str]:
+        """The lines that ``chunk`` completes, in order."""
+        *whole, rest = (self._partial + chunk).replace(b"\n", b"\r").split(b"\r")
+        lines: list[str] = []
+        for raw in whole:
+            if self._overlong or len(raw) > MAX_LINE_BYTES:
+                self._overlong = False
+                self.dropped_lines += 1
+                continue
+            text = raw.decode("latin-1").strip(_EDGE)
+            if text:
+                lines.append(text)
+        if len(rest) > MAX_LINE_BYTES:
+            self._overlong = True
+        self._partial = b"" if self._overlong else rest
+        return lines
+
+    @property
+    def pending_bytes(self) -> int:
+        """How much of an unfinished line is kept: at most ``MAX_LINE_BYTES``."""
+        return len(self._partial)
+
+    def take_prompt(self) -> bool:
+        """Whether the modem waits for text: ``> `` at the start of a line without an end (27.005 clause 3.5.1). Told once."""
+        if self._partial != b"> ":
+            return False
+        self._partial = b""
+        return True
+
+
+def is_clean(line: str) -> bool:
+    """Whether the line has no control characters but tabs, with which makers pad: one that has some was hit by noise."""
+    return not any(char in _CONTROL and char != "\t" for char in line)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The words of an AT dialogue: commands, final results, result lines and unsolicited codes. Pure functions of text.
+# Sources: ITU-T V.250 clauses 5.2 (command line), 5.4 (extended syntax) and 5.7 (result codes); 3GPP TS 27.007 clause
+# 4 and 9 (``+CME ERROR``); TS 27.005 clause 3.2.5 (``+CMS ERROR``).
+
 
 FinalKind = Literal["ok", "error", "cme", "cms", "unsupported", "call_ended", "connected"]
 
@@ -174,3 +231,41 @@ def _split(text: str, separator: str) -> list[str]:
             start = i + 1
     out.append(text[start:])
     return out
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What ``+CME ERROR: n`` means: 3GPP TS 27.007 clauses 9.2.1 (general), 9.2.2 (packet domain).
+
+
+MEANINGS = {
+    0: "phone failure", 1: "no connection to the phone", 2: "the link to the phone is reserved", 3: "operation not allowed",
+    4: "operation not supported", 5: "the phone wants its SIM's PIN", 6: "the phone wants its first SIM's PIN",
+    7: "the phone wants its first SIM's PUK", 10: "no SIM inserted", 11: "the SIM wants its PIN", 12: "the SIM wants its PUK",
+    13: "SIM failure", 14: "SIM busy", 15: "wrong SIM", 16: "wrong password", 17: "the SIM wants its PIN2",
+    18: "the SIM wants its PUK2", 20: "memory full", 21: "invalid index", 22: "not found", 23: "memory failure",
+    24: "text too long", 25: "invalid characters in a text", 26: "number too long", 27: "invalid characters in a number",
+    30: "no network service", 31: "the network did not answer in time", 32: "network not allowed, emergency calls only",
+    40: "locked to a network: PIN wanted", 41: "locked to a network: PUK wanted", 42: "locked to a part of a network: PIN wanted",
+    43: "locked to a part of a network: PUK wanted", 44: "locked to a service provider: PIN wanted",
+    45: "locked to a service provider: PUK wanted", 46: "locked to a company: PIN wanted", 47: "locked to a company: PUK wanted",
+    48: "hidden key wanted", 49: "EAP method not supported", 50: "incorrect parameters", 51: "command known but switched off",
+    52: "command ended by the user", 53: "not attached to the network, the modem's functions are restricted",
+    54: "modem not allowed, emergency calls only", 55: "not allowed, the modem's functions are restricted",
+    56: "fixed dial numbers only", 57: "out of service for now, the modem is used otherwise", 58: "language not supported",
+    59: "unexpected value", 60: "system failure", 61: "data missing", 62: "call barred", 63: "message waiting not subscribed",
+    100: "unknown error", 103: "illegal subscriber", 106: "illegal equipment", 107: "packet services not allowed",
+    111: "network not allowed", 112: "location area not allowed", 113: "roaming not allowed here",
+    132: "service not supported", 133: "service not subscribed", 134: "service out of order for now",
+    148: "unspecified packet error", 149: "authentication failed", 150: "invalid class of mobile",
+}  # fmt: skip
+
+
+def explained(code: str) -> str:
+    """``cme_error 10`` → ``+CME ERROR 10: no SIM inserted``; other codes of a final result in words."""
+    kind, _, number = code.partition(" ")
+    if kind == "cme_error":
+        known = MEANINGS.get(int(number)) if number.isascii() and number.isdigit() and len(number) < 6 else None
+        return f"+CME ERROR {number}" + (f": {known}" if known else "")
+    if kind == "cms_error":
+        return f"+CMS ERROR {number}"
+    return {"error": "ERROR", "unsupported": "COMMAND NOT SUPPORT"}.get(code, code.replace("_", " ").upper())

@@ -1,6 +1,5 @@
 """Packet captures of headers, under one disk budget: tcpdump writes to a pipe, we write to disk."""
 
-from tandem.capture.budget import Budget
-from tandem.capture.capture import Capture, CaptureError, CaptureResult, stop_all
+from tandem.capture.capture import Budget, Capture, CaptureError, CaptureResult, stop_all
 
 __all__ = ["Budget", "Capture", "CaptureError", "CaptureResult", "stop_all"]

@@ -81,8 +81,7 @@ def _list(args: argparse.Namespace) -> int:
 
 def _show(args: argparse.Namespace) -> int:
     from tandem.app.config import ConfigError, load
-    from tandem.indicator.lamp import Lamp, Leds, lacking
-    from tandem.indicator.player import Player
+    from tandem.indicator.lamp import Lamp, Leds, Player, lacking
 
     try:
         config = load(args.config)

@@ -1,21 +1,231 @@
-"""Chromium as a process: found, started without a display and with a fresh profile, ended with everything that it started.
-
-Its descriptors 3 and 4 are the DevTools pipes: when this process dies, however, they close, and Chromium ends by itself.
-"""
+"""A Chromium of our own, spoken to by its DevTools protocol over a pipe, and ended with all that it started."""
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import fcntl
+import json
 import os
+import select
 import shutil
+import signal
 import tempfile
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from tandem.devtools import family
-from tandem.devtools.pipe import DevTools, DevToolsError
+_PR_SET_CHILD_SUBREAPER = 36
+_PAUSE_S = 0.005
+
+
+def adopt_orphans() -> None:
+    """From now on the orphans of our children are our children."""
+    # Cannot fail since Linux 3.4; without it orphans would be init's, as for any program.
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def members(word: str) -> list[int]:
+    """The processes whose environment has ``word``, this one excepted."""
+    wanted, found = word.encode(), []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit() and int(folder.name) != os.getpid():
+            with contextlib.suppress(OSError):  # gone meanwhile, or another's
+                if wanted in (folder / "environ").read_bytes():
+                    found.append(int(folder.name))
+    return found
+
+
+def end_family(leader: int, word: str, patience_s: float = 5.0) -> bool:
+    """Kill the group of ``leader`` and all with ``word``, reap them; whether all have ended within ``patience_s``."""
+    until_s = time.monotonic() + patience_s
+    others: set[int] = set()
+    while True:
+        alive = members(word)
+        others.update(alive)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(leader, signal.SIGKILL)
+        for pid in alive:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        whole = _reaped_group(leader)
+        for pid in tuple(others):
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+        if whole and not alive:
+            return True
+        if time.monotonic() > until_s:
+            return False
+        time.sleep(_PAUSE_S)
+
+
+def _reaped_group(leader: int) -> bool:
+    """Take every exit status of the group that there is; True when no child of it is left."""
+    while True:
+        try:
+            pid, _ = os.waitpid(-leader, os.WNOHANG)
+        except ChildProcessError:
+            return True
+        if pid == 0:
+            return False
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The DevTools protocol over two pipes: JSON messages, each ended by a zero byte (Chromium's ``--remote-debugging-
+# pipe``). What the other end sends is outside bytes: everything that is no message, too long, or not in time is a
+# DevToolsError.
+
+
+_WAKE_S = 0.25
+_CHUNK_BYTES = 1 << 16
+
+
+class DevToolsError(Exception):
+    """The browser is gone, silent, or says what is no DevTools message; one line."""
+
+
+class RefusedError(DevToolsError):
+    """The browser answered a command with an error; it lives."""
+
+
+class TooLateError(DevToolsError):
+    """What was waited for did not come in time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event. ``session``: of the target that it is about, empty for the browser's own."""
+
+    method: str
+    params: dict[str, Any]
+    session: str
+
+
+class DevTools:
+    """One end of the pipes, used from one thread. ``stop``: looked at while waiting, TooLateError when it says so. ``longest``: bytes that
+    a message may have."""
+
+    def __init__(
+        self, reading: int, writing: int, stop: Callable[[], bool] = lambda: False, longest: int = 16 << 20
+    ) -> None:
+        self._reading, self._writing, self._stop, self._longest = reading, writing, stop, longest
+        os.set_blocking(reading, False)
+        os.set_blocking(writing, False)
+        self._buffer = bytearray()
+        self._scanned = 0
+        self._events: deque[Event] = deque()
+        self._answers: dict[int, dict[str, Any]] = {}
+        self._number = 0
+
+    def call(
+        self, method: str, params: dict[str, Any] | None = None, session: str = "", *, until_s: float
+    ) -> dict[str, Any]:
+        """Send a command, wait for its answer until ``until_s`` (time.monotonic()). RefusedError, DevToolsError."""
+        return self.answer(self.send(method, params, session, until_s=until_s), until_s=until_s)
+
+    def send(self, method: str, params: dict[str, Any] | None = None, session: str = "", *, until_s: float) -> int:
+        """Send a command; the number by which ``answer`` knows it."""
+        self._number += 1
+        message: dict[str, Any] = {"id": self._number, "method": method, "params": params or {}}
+        if session:
+            message["sessionId"] = session
+        left = memoryview(json.dumps(message).encode() + b"\0")
+        while left:
+            try:
+                left = left[os.write(self._writing, left) :]
+            except BlockingIOError:
+                self._await(self._writing, select.POLLOUT, until_s, method)
+            except OSError as error:
+                raise DevToolsError("the browser has gone") from error
+        return self._number
+
+    def answer(self, number: int, *, until_s: float) -> dict[str, Any]:
+        """Wait for the answer of command ``number``."""
+        while number not in self._answers:
+            self._receive(until_s, f"answer {number}")
+        told = self._answers.pop(number)
+        if "error" in told:
+            detail = told["error"].get("message") if isinstance(told["error"], dict) else told["error"]
+            raise RefusedError(f"DevTools: {str(detail)[:200]}")
+        result = told.get("result", {})
+        if not isinstance(result, dict):
+            raise DevToolsError("DevTools: an answer whose result is no object")
+        return result
+
+    def answered(self, number: int) -> bool:
+        """Whether the answer of ``number`` has come, without waiting."""
+        return number in self._answers
+
+    def event(self, until_s: float) -> Event | None:
+        """The next event; None when none came until ``until_s``. DevToolsError."""
+        while not self._events:
+            try:
+                self._receive(until_s, "an event")
+            except TooLateError:
+                return None
+        return self._events.popleft()
+
+    def _receive(self, until_s: float, what: str) -> None:
+        """Take in at least one message."""
+        while True:
+            end = self._buffer.find(0, self._scanned)
+            if end >= 0:
+                message = bytes(self._buffer[:end])
+                del self._buffer[: end + 1]
+                self._scanned = 0
+                self._take(message)
+                return
+            self._scanned = len(self._buffer)
+            if len(self._buffer) > self._longest:
+                raise DevToolsError(f"DevTools: a message of more than {self._longest} bytes")
+            try:
+                more = os.read(self._reading, _CHUNK_BYTES)
+            except BlockingIOError:
+                self._await(self._reading, select.POLLIN, until_s, what)
+                continue
+            except OSError as error:
+                raise DevToolsError("the browser has gone") from error
+            if not more:
+                raise DevToolsError("the browser has gone")
+            self._buffer += more
+
+    def _take(self, message: bytes) -> None:
+        try:
+            told = json.loads(message)
+        except (ValueError, RecursionError) as error:
+            raise DevToolsError(f"DevTools: no JSON: {message[:60]!r}") from error
+        if not isinstance(told, dict):
+            raise DevToolsError(f"DevTools: no message: {message[:60]!r}")
+        number, method, params = told.get("id"), told.get("method"), told.get("params", {})
+        if isinstance(number, int):
+            self._answers[number] = told
+        elif isinstance(method, str) and isinstance(params, dict):
+            session = told.get("sessionId", "")
+            self._events.append(Event(method, params, session if isinstance(session, str) else ""))
+        else:
+            raise DevToolsError(f"DevTools: no message: {message[:60]!r}")
+
+    def _await(self, descriptor: int, event: int, until_s: float, what: str) -> None:
+        poll = select.poll()
+        poll.register(descriptor, event)
+        while True:
+            left_s = until_s - time.monotonic()
+            if self._stop():
+                raise TooLateError("stopped")
+            if left_s <= 0:
+                raise TooLateError(f"the browser is silent ({what})")
+            if poll.poll(1000 * min(left_s, _WAKE_S)):
+                return
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Chromium as a process: found, started without a display and with a fresh profile, ended with everything that it
+# started. Its descriptors 3 and 4 are the DevTools pipes: when this process dies, however, they close, and Chromium
+# ends by itself.
+
 
 PROGRAMS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 """Looked for in PATH, in this order: the first has no display and starts fastest."""
@@ -85,7 +295,7 @@ class Browser:
         longest: int = 16 << 20,
     ) -> None:
         self.sandbox = os.geteuid() != 0 if sandbox is None else sandbox
-        family.adopt()
+        adopt_orphans()
         _sweep()
         self._folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
         self._lock = os.open(self._folder / _LOCK, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -161,7 +371,7 @@ class Browser:
         for end in (*self._ends, *(() if self._lock < 0 else (self._lock,))):
             os.close(end)
         self._ends, self._lock = [], -1
-        family.end(self.pid, str(self._folder))
+        end_family(self.pid, str(self._folder))
         shutil.rmtree(self._folder, ignore_errors=True)
 
 

@@ -9,10 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from tandem.at.cme import explained
 from tandem.at.dialogue import Dialogue, Response
-from tandem.at.grammar import Command, Final, ascii_upper, is_unsolicited, prefix, values
-from tandem.at.lines import LineSplitter
+from tandem.at.grammar import Command, Final, LineSplitter, ascii_upper, explained, is_unsolicited, prefix, values
 from tandem.modem.base import Driver, Identity, Reading
 from tandem.modem.families import FALLBACK, drivers
 from tandem.modem.poll import in_range

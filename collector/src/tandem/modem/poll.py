@@ -6,8 +6,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tandem.at.dialogue import Unsolicited
 from tandem.at.grammar import prefix
-from tandem.at.unsolicited import Unsolicited
 from tandem.modem.base import Reading
 from tandem.modem.ts27007 import registration
 from tandem.schema.metrics import RADIO

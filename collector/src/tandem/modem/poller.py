@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 
 from tandem.at.channel import Channel
+from tandem.at.dialogue import Unsolicited
 from tandem.at.errors import NoAnswer, PortLost
-from tandem.at.unsolicited import Unsolicited
 from tandem.modem.families import check_transport
 from tandem.modem.poll import NO_ANSWER, PORT_LOST, Poll, Staleness, in_range
 from tandem.modem.poll_thread import DEADLINE_SHARE, PollThread

@@ -12,8 +12,7 @@ from typing import Any
 from tandem.at.channel import Channel, Port
 from tandem.at.dialogue import Dialogue, Response
 from tandem.at.errors import NoAnswer
-from tandem.at.grammar import Command, Final
-from tandem.at.lines import LineSplitter
+from tandem.at.grammar import Command, Final, LineSplitter
 from tandem.modem.base import Driver, Identity
 from tandem.modem.families import FALLBACK, drivers
 from tandem.modem.families.hilink import flat

@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Protocol
 
 from tandem.at.channel import Channel, open_port
-from tandem.at.dialogue import Response
+from tandem.at.dialogue import Response, Unsolicited
 from tandem.at.errors import NoAnswer, PortLost
 from tandem.at.grammar import prefix, values
-from tandem.at.unsolicited import Unsolicited
 from tandem.modem.base import Driver, Identity
 from tandem.modem.families import AUTO, FALLBACK, choose, drivers
 from tandem.modem.poll import WANTED

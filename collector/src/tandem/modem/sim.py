@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tandem.at.channel import Channel
-from tandem.at.cme import explained
 from tandem.at.dialogue import Response
 from tandem.at.errors import NoAnswer
-from tandem.at.grammar import Command, prefix, values
+from tandem.at.grammar import Command, explained, prefix, values
 
 COMMANDS = (
     Command("AT+CRSM=176,12258,0,0,10"),

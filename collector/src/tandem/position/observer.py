@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tandem.position.fixes import Fix, Fixes
-from tandem.position.privacy import FIX_WORDS, Privacy
-from tandem.position.reports import Report, Sky, Tpv
+from tandem.position.reports import Fix, Fixes, Report, Sky, Tpv
+from tandem.position.zones import FIX_WORDS, Privacy
 from tandem.schema.record import Record
 
 

@@ -1,4 +1,4 @@
-"""The thread that asks gpsd and hands records on."""
+"""A receiver at a serial port, or in a modem: how it is started, its NMEA lines, and a thread that reads them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,94 @@ import select
 import socket
 import threading
 import time
+import tomllib
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 from typing import Protocol
 
-from tandem.position.lines import Lines
 from tandem.position.observer import Observer, State
 from tandem.position.reports import WATCH, Broken, Devices, Report, Version, read
 from tandem.schema.record import Record
+
+LONGEST_LINE = 32_768
+"""Bytes. gpsd's own limit for a response is 10,240 (gpsd 3.22 and 3.25, GPS_JSON_RESPONSE_MAX)."""
+
+
+class Lines:
+    """Fed with what a socket gives; a longer line is dropped whole, up to its end, and counted in ``dropped``."""
+
+    def __init__(self, longest: int = LONGEST_LINE) -> None:
+        self._longest = longest
+        self._rest = bytearray()
+        self._skipping = False
+        self.dropped = 0
+
+    def feed(self, piece: bytes) -> list[bytes]:
+        """The lines that ``piece`` completes, without their ends."""
+        found: list[bytes] = []
+        *ended, rest = piece.split(b"\n")
+        for end in ended:
+            self._rest += end
+            if self._skipping or len(self._rest) > self._longest:
+                self.dropped += not self._skipping
+                self._skipping = False
+            elif line := bytes(self._rest).strip():
+                found.append(line)
+            self._rest.clear()
+        if not self._skipping:
+            self._rest += rest
+            if len(self._rest) > self._longest:
+                self.dropped += 1
+                self._skipping = True
+        if self._skipping:
+            self._rest.clear()
+        return found
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Which commands make a modem's GNSS speak. Data in ``start_commands.toml``.
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """One row: commands in order, and where they are from."""
+
+    family: str
+    models: tuple[str, ...]
+    start: tuple[str, ...]
+    stop: tuple[str, ...]
+    source: str
+
+
+@cache
+def table() -> tuple[Start, ...]:
+    """The file, as it is."""
+    text = (resources.files("tandem.position") / "start_commands.toml").read_text(encoding="utf-8")
+    return tuple(
+        Start(
+            row["family"],
+            tuple(row.get("models", ())),
+            tuple(row["start"]),
+            tuple(row["stop"]),
+            row["source"],
+        )
+        for row in tomllib.loads(text)["modem"]
+    )
+
+
+def start_commands(family: str, model: str) -> tuple[str, ...]:
+    """For a modem of this driver that calls itself ``model``; empty when none are known: then its GNSS is taken as running."""
+    for row in table():
+        if row.family == family and (not row.models or any(part.lower() in model.lower() for part in row.models)):
+            return row.start
+    return ()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The thread that asks gpsd and hands records on.
+
 
 log = logging.getLogger(__name__)
 

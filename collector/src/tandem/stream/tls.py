@@ -1,9 +1,4 @@
-"""TLS 1.3 over a measured connection, at both ends: what is encrypted stays apart from what the kernel has taken.
-
-``ssl.SSLSocket`` hides both its records and what it still holds, so neither payload acknowledged nor the end of a transfer could be told
-from the kernel's counters. Here the library works on memory alone (``ssl.MemoryBIO``), and this class does the socket's calls: they keep
-the socket's own blocking, time-outs and options, and every record's place in the stream is known.
-"""
+"""TLS over a measured socket, with the kernel's times of what was sent and acknowledged."""
 
 from __future__ import annotations
 
@@ -11,11 +6,91 @@ import contextlib
 import socket
 import ssl
 import time
+from collections import deque
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, cast, overload
 
-from tandem.stream.marks import RECORD_BYTES, Marks
-from tandem.stream.over import Over
+RECORD_BYTES = 16384
+OVERHEAD_BYTES = 22
+
+
+class Marks:
+    """Places of one stream, in order: so many bytes of it hold so much payload. Between two of them all records but the last are full.
+
+    What lies before the place asked for last is forgotten, so that there are no more marks than what is on its way needs.
+    """
+
+    def __init__(self) -> None:
+        self._ahead: deque[tuple[int, int]] = deque()
+        self._reached = (0, 0)
+
+    def add(self, stream_bytes: int, payload_bytes: int) -> None:
+        """A place further on."""
+        ahead = self._ahead
+        if len(ahead) > 1 and ahead[-1][1] == ahead[-2][1] == payload_bytes:
+            ahead.pop()  # nothing of payload since: answers of the library's
+        ahead.append((stream_bytes, payload_bytes))
+
+    def payload_in(self, stream_bytes: int) -> int:
+        """How much payload the first so many bytes hold. Never ask for fewer than before."""
+        while self._ahead and self._ahead[0][0] <= stream_bytes:
+            self._reached = self._ahead.popleft()
+        stream, payload = self._reached
+        if not self._ahead:
+            return payload
+        whole = max(0, stream_bytes - stream) // (RECORD_BYTES + OVERHEAD_BYTES) * RECORD_BYTES
+        return min(payload + whole, self._ahead[0][1])
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What passes through to the socket below, for what is used in a socket's place.
+
+
+class Over:
+    """Over ``raw``, whose address, options, blocking and time-outs are its own."""
+
+    def __init__(self, raw: socket.socket) -> None:
+        self._raw = raw
+
+    def fileno(self) -> int:
+        """The socket's."""
+        return self._raw.fileno()
+
+    def getpeername(self) -> tuple[str, int]:
+        """The socket's, the first two parts."""
+        host, port = self._raw.getpeername()[:2]
+        return str(host), int(port)
+
+    @overload
+    def getsockopt(self, level: int, option: int) -> int: ...
+
+    @overload
+    def getsockopt(self, level: int, option: int, size: int) -> bytes: ...
+
+    def getsockopt(self, level: int, option: int, size: int = 0) -> bytes | int:
+        """The socket's."""
+        return self._raw.getsockopt(level, option, size) if size else self._raw.getsockopt(level, option)
+
+    def setsockopt(self, level: int, option: int, value: int | bytes) -> None:
+        """The socket's."""
+        self._raw.setsockopt(level, option, value)
+
+    def setblocking(self, blocking: bool) -> None:
+        """The socket's."""
+        self._raw.setblocking(blocking)
+
+    def settimeout(self, seconds: float | None) -> None:
+        """The socket's."""
+        self._raw.settimeout(seconds)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# TLS 1.3 over a measured connection, at both ends: what is encrypted stays apart from what the kernel has taken.
+# ``ssl.SSLSocket`` hides both its records and what it still holds, so neither payload acknowledged nor the end of a
+# transfer could be told from the kernel's counters. Here the library works on memory alone (``ssl.MemoryBIO``), and
+# this class does the socket's calls: they keep the socket's own blocking, time-outs and options, and every record's
+# place in the stream is known.
+
 
 BATCH_BYTES = 8 * RECORD_BYTES
 """Most payload that is encrypted and not yet taken by the kernel."""

@@ -25,7 +25,7 @@ from tandem.app.registry import RegistryError
 from tandem.schema.campaign import Campaign, CampaignError, Draw, Step
 from tandem.schema.campaign_queue import Pushed
 from tandem.schema.campaign_sequence import arms
-from tandem.shaping.shape import ShapeError, shape_of
+from tandem.shaping.kernel import ShapeError, shape_of
 
 FILES = "files"
 """In the probe's folder: what pushed campaigns may read and write."""

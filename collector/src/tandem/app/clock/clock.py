@@ -1,21 +1,189 @@
-"""This boot's clock and those of earlier boots: what time a record gets, and whether it can be told yet. For any thread."""
+"""What time a record gets: UTC from CLOCK_MONOTONIC by boot, what is known of its error, and how a step of the clock is followed."""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tandem.app.clock.boots import Boot, BootsError, Epoch, read, write
-from tandem.app.clock.following import follow
-from tandem.app.clock.placing import UnplacedError, drop_contradicted, misplaced, place
-from tandem.app.clock.reading import PLAUSIBLE_UTC_NS, Reading, system_offset_ns
+from tandem.app.clock.chrony import FAST_SLEW
+from tandem.app.clock.reading import (
+    DRIFT,
+    PLAUSIBLE_UTC_NS,
+    Boot,
+    BootsError,
+    Epoch,
+    Reading,
+    read,
+    system_offset_ns,
+    write,
+)
 from tandem.export.times import NotYet, Stamp
 from tandem.spool.durable import write_durably
+
+WIDEST_NS = 3_600_000_000_000
+"""One hour either way: a boot that can be placed no better is not placed; its records go into quarantine with what is known."""
+
+SLACK_NS = 60_000_000_000
+"""So much may a boot seem to overlap its neighbours before its epochs are taken for wrong."""
+
+
+class UnplacedError(ValueError):
+    """Nobody can tell when it was, or not well enough; one line with what is known."""
+
+
+def limits(boots: Sequence[Boot], number: int) -> tuple[int | None, int | None]:
+    """Least and most offset (UTC less CLOCK_MONOTONIC) that ``boots[number]`` can have had; None: nothing known. Boots follow each
+    other, so it began after the one before was last seen, and was over before the next one began."""
+    least = most = None
+    between_ns = 0
+    for earlier in reversed(boots[:number]):
+        if earlier.epochs:
+            last = earlier.epochs[-1]
+            least = earlier.seen_ns + last.offset_ns - (last.error_at(earlier.seen_ns) or 0) + between_ns
+            break
+        between_ns += earlier.seen_ns
+    between_ns = boots[number].seen_ns
+    for later in boots[number + 1 :]:
+        if later.epochs:
+            first = later.epochs[0]
+            most = first.offset_ns + (first.error_at(0) or 0) - between_ns
+            break
+        between_ns += later.seen_ns
+    return least, most
+
+
+def place(boots: Sequence[Boot], number: int) -> Epoch:
+    """The epoch of a boot without one; UnplacedError when its neighbours leave more than ``WIDEST_NS``."""
+    boot = boots[number]
+    least, most = limits(boots, number)
+    if most is None:
+        raise UnplacedError(f"no clock was ever synchronised in boot {boot.id}, nor since")
+    if least is None:
+        least = PLAUSIBLE_UTC_NS
+    least = min(least, most)  # their errors overlap: there was hardly a moment between them
+    # With a battery the system's clock was right; without one it stood at the last shutdown, which is the least that it can be.
+    shown = boot.system_offset_ns
+    offset_ns = shown if shown is not None and least <= shown <= most else (least + most) // 2
+    error_ns = max(offset_ns - least, most - offset_ns)
+    if error_ns > WIDEST_NS:
+        raise UnplacedError(
+            f"the clock was never synchronised in boot {boot.id}, which began between {_words(least)} and {_words(most)}"
+        )
+    return Epoch(0, 0, boot.seen_ns, offset_ns, error_ns, "neighbours")
+
+
+def misplaced(boots: Sequence[Boot], number: int) -> bool:
+    """Whether a boot's unused epochs contradict the order of boots: it would have ended after a later one began, or begun before an
+    earlier one was over. Whoever vouched for its clock was wrong then. Boots by whose epochs records went out, and the last, are
+    taken as right."""
+    boot = boots[number]
+    if not boot.epochs or boot.used:
+        return False
+    sure = [b if b.used or n == len(boots) - 1 else replace(b, epochs=[]) for n, b in enumerate(boots)]
+    least, most = limits(sure, number)
+    first, last = boot.epochs[0], boot.epochs[-1]
+    too_late = most is not None and last.offset_ns - (last.error_ns or 0) > most + SLACK_NS
+    too_early = least is not None and first.offset_ns + (first.error_ns or 0) < least - SLACK_NS
+    return too_late or too_early
+
+
+def drop_contradicted(boot: Boot) -> bool:
+    """Drop epochs that nobody has used and that the server's clock did not agree with, or that are far from the used ones of their boot,
+    with which it did; whether there were any."""
+    used = [epoch.offset_ns for epoch in boot.epochs if epoch.used]
+
+    def holds(epoch: Epoch) -> bool:
+        near = not used or min(abs(epoch.offset_ns - offset_ns) for offset_ns in used) <= SLACK_NS
+        return epoch.used or (near and not epoch.doubted)
+
+    left = [epoch for epoch in boot.epochs if holds(epoch)]
+    dropped, boot.epochs = len(left) < len(boot.epochs), left
+    return dropped
+
+
+def _words(utc_ns: int) -> str:
+    try:
+        return datetime.fromtimestamp(utc_ns / 1e9, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (ValueError, OverflowError, OSError):
+        return f"{utc_ns} ns"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# How a boot's epochs follow what a source says. Pure. CLOCK_MONOTONIC is never stepped, so one offset holds for a
+# boot, except as far as it is slewed and its quartz drifts. What records went out with (``Epoch.used``) never
+# changes: a record that has to be sent again goes out with the same time, and stays one point.
+
+
+TOLERANCE_NS = 20_000_000
+"""A difference up to this, or to the reading's error, is followed within an epoch and stated in its error."""
+
+EPOCHS_AT_ONE_TOLERANCE = 32
+"""After so many epochs of one boot the tolerance doubles: a clock that cannot be kept still costs exactness, which is stated, not disk."""
+
+DISCIPLINED_DRIFT = 6e-4
+"""A clock that is being disciplined may be led so much (the kernel's loop: 500 ppm) beside its quartz's drift."""
+
+BETTER = 4
+"""An epoch in use is followed by a better one when its error falls to this part."""
+
+WORTH_NS = 50_000_000
+"""No error below this is worth a new epoch."""
+
+
+def follow(boot: Boot, said: Reading, now_ns: int) -> None:
+    """Take ``said`` into the boot's epochs: confirm the last, mend it while it is unused, or begin a new one after ``now_ns``
+    (CLOCK_MONOTONIC): what was made until now may have gone out."""
+    start_ns = max(now_ns, said.monotonic_ns) + 1
+    while boot.epochs and not boot.epochs[-1].used and not _both_right(boot.epochs[-1], said):
+        # Nobody has seen it yet: what was wrong is as if it had never been said.
+        start_ns = boot.epochs.pop().from_ns
+    if not boot.epochs:
+        boot.epochs.append(_epoch(0, said))
+        return
+    last = boot.epochs[-1]
+    away_ns = abs(said.offset_ns - last.offset_ns)
+    error_ns, known_ns = said.error_ns or 0, last.error_ns or 0
+    slewed = said.slewing or last.slewed
+    tolerance_ns = max(TOLERANCE_NS << (len(boot.epochs) // EPOCHS_AT_ONE_TOLERANCE), error_ns)
+    reach_ns = int((said.monotonic_ns - last.first_ns) * (FAST_SLEW if slewed else DRIFT))
+    better = last.used and known_ns > WORTH_NS and BETTER * (error_ns + away_ns) < known_ns
+    if not last.used and error_ns + reach_ns < known_ns:
+        mended = _epoch(last.from_ns, said)  # better than what was said, even for the epoch's very beginning
+        mended.first_ns, mended.error_ns, mended.slewed = last.first_ns, error_ns + reach_ns, slewed
+        boot.epochs[-1] = mended
+    elif away_ns > tolerance_ns or better or (last.source == "system") != (said.source == "system"):
+        boot.epochs.append(_epoch(start_ns, said))
+    else:
+        gap_ns = max(0, said.monotonic_ns - last.until_ns)
+        last.until_ns = max(last.until_ns, said.monotonic_ns)
+        last.source, last.slewed = said.source, slewed
+        if said.error_ns is not None:
+            last.error_ns = max(known_ns, error_ns + away_ns + int(gap_ns * DRIFT / 2))
+
+
+def _both_right(last: Epoch, said: Reading) -> bool:
+    """Whether the epoch and the reading can both be true, as far as the clock can have been led meanwhile."""
+    gap_ns = max(0, said.monotonic_ns - last.until_ns)
+    moved_ns = gap_ns * (FAST_SLEW if said.slewing or last.slewed else DISCIPLINED_DRIFT)
+    return abs(said.offset_ns - last.offset_ns) <= (said.error_ns or 0) + (last.error_ns or 0) + moved_ns
+
+
+def _epoch(from_ns: int, said: Reading) -> Epoch:
+    return Epoch(
+        from_ns, said.monotonic_ns, said.monotonic_ns, said.offset_ns, said.error_ns, said.source, said.slewing
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# This boot's clock and those of earlier boots: what time a record gets, and whether it can be told yet. For any
+# thread.
+
 
 log = logging.getLogger(__name__)
 

@@ -1,9 +1,12 @@
-"""What one source says of the clock at one instant, and reading the two clocks as one."""
+"""What one source says of the clock at one instant, reading the two clocks as one, and the boots that there were."""
 
 from __future__ import annotations
 
+import json
 import time
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from itertools import pairwise
+from typing import Any
 
 SOURCES = ("auto", "chrony", "kernel", "gpsd", "system")
 """``[clock] source``. ``auto``: chrony where it answers, else the kernel's word (systemd-timesyncd, ntpd), else gpsd's; where none of
@@ -47,3 +50,137 @@ def system_reading(monotonic_ns: int, offset_ns: int) -> Reading | None:
     if monotonic_ns + offset_ns < PLAUSIBLE_UTC_NS:
         return None
     return Reading("system", monotonic_ns, offset_ns, None)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# ``spool/boots.json``: what is known of the clock in this boot and in earlier ones, in their order.
+
+
+FORMAT, FIRST_FORMAT = "tandem-boots/2", "tandem-boots/1"
+BOOTS = 50
+"""Remembered at most: records that are older went long ago."""
+
+DRIFT = 1e-4
+"""How fast a quartz that nobody disciplines may leave the time: 100 ppm; a Raspberry Pi's is within 50."""
+
+
+class BootsError(ValueError):
+    """The bytes are no such file."""
+
+
+@dataclass(slots=True)
+class Epoch:
+    """UTC = CLOCK_MONOTONIC + ``offset_ns`` from ``from_ns`` on, as ``source`` vouched for it from ``first_ns`` to ``until_ns``
+    (CLOCK_MONOTONIC), within ``error_ns`` (None: nobody said). ``slewed``: the clock was being led to the time. ``used``: records went
+    out with it, so it changes no more. ``doubted``: the server's clock did not agree with it."""
+
+    from_ns: int
+    first_ns: int
+    until_ns: int
+    offset_ns: int
+    error_ns: int | None
+    source: str
+    slewed: bool = False
+    used: bool = False
+    doubted: bool = False
+
+    def error_at(self, monotonic_ns: int) -> int | None:
+        """How far off a time by it may be."""
+        if self.error_ns is None:
+            return None
+        away_ns = max(0, self.first_ns - monotonic_ns, monotonic_ns - self.until_ns)
+        return self.error_ns + int(away_ns * DRIFT)
+
+
+@dataclass(slots=True)
+class Boot:
+    """``first_seq``: the first number that the spool gave out in it; ``seen_ns``: CLOCK_MONOTONIC when it was last seen alive;
+    ``system_offset_ns``: what the system's clock made of it then, right or wrong."""
+
+    id: str
+    first_seq: int | None = None
+    seen_ns: int = 0
+    system_offset_ns: int | None = None
+    epochs: list[Epoch] = field(default_factory=list)
+
+    @property
+    def used(self) -> bool:
+        """Whether records went out by its clock, which the server's then agreed with."""
+        return any(epoch.used for epoch in self.epochs)
+
+    def epoch(self, monotonic_ns: int) -> Epoch | None:
+        """The one that holds for an instant; the first for all before it."""
+        held = [epoch for epoch in self.epochs if epoch.from_ns <= monotonic_ns]
+        return held[-1] if held else (self.epochs[0] if self.epochs else None)
+
+
+def write(boots: list[Boot]) -> bytes:
+    """The file's content."""
+    return json.dumps({"format": FORMAT, "boots": [asdict(boot) for boot in boots[-BOOTS:]]}).encode()
+
+
+def read(content: bytes) -> list[Boot]:
+    """The inverse of ``write``; BootsError whatever is wrong with the bytes. Of the first format, whose offsets nobody vouched for, too."""
+    try:
+        told = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise BootsError(f"no JSON: {error}") from error
+    if not isinstance(told, dict):
+        raise BootsError("no JSON object")
+    try:
+        if told.get("format") == FIRST_FORMAT:
+            offsets = told["offsets_ns"]
+            return [_of_first_format(_text(boot), _whole(offset)) for boot, offset in offsets.items()]
+        if told.get("format") != FORMAT:
+            raise BootsError(f"format is {told.get('format')!r}")
+        boots = [_boot(entry) for entry in told["boots"]]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise BootsError(f"not as it was written: {error!r}") from error
+    if len({boot.id for boot in boots}) != len(boots):
+        raise BootsError("a boot is there twice")
+    return boots
+
+
+def _of_first_format(boot: str, offset_ns: int) -> Boot:
+    return Boot(boot, None, 0, offset_ns, [Epoch(0, 0, 0, offset_ns, None, "system", used=True)])
+
+
+def _boot(told: dict[str, Any]) -> Boot:
+    first_seq, system = told["first_seq"], told["system_offset_ns"]
+    epochs = [_epoch(entry) for entry in told["epochs"]]
+    if any(a.from_ns >= b.from_ns for a, b in pairwise(epochs)):
+        raise BootsError("epochs out of order")
+    return Boot(
+        _text(told["id"]),
+        None if first_seq is None else _whole(first_seq),
+        _whole(told["seen_ns"]),
+        None if system is None else _whole(system),
+        epochs,
+    )
+
+
+def _epoch(told: dict[str, Any]) -> Epoch:
+    from_ns, first_ns, until_ns, offset_ns = (
+        _whole(told[name]) for name in ("from_ns", "first_ns", "until_ns", "offset_ns")
+    )
+    error, flags = told["error_ns"], [told[name] for name in ("slewed", "used", "doubted")]
+    if not all(isinstance(flag, bool) for flag in flags):
+        raise BootsError(f"{flags!r} are not true or false")
+    if first_ns > until_ns:
+        raise BootsError("an epoch that ends before it begins")
+    error_ns = None if error is None else _whole(error)
+    if error_ns is not None and error_ns < 0:
+        raise BootsError("an error below 0")
+    return Epoch(from_ns, first_ns, until_ns, offset_ns, error_ns, _text(told["source"]), *flags)
+
+
+def _whole(value: object) -> int:
+    if type(value) is not int or not -(2**63) <= value < 2**63:
+        raise BootsError(f"{value!r} is no 64-bit number")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not 0 < len(value) <= 64:
+        raise BootsError(f"{value!r} is no name")
+    return value

@@ -1,17 +1,186 @@
-"""The thread that asks who vouches for the time. It takes a datagram or a system call a look, and nothing waits for it."""
+"""Who says that the clock is right: chronyd, the kernel, satellites; the thread that looks, and the record of what it saw."""
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from tandem.app.clock import chrony, kernel
+from tandem.app.clock import chrony
 from tandem.app.clock.clock import Clock
-from tandem.app.clock.reading import Reading, system_offset_ns, system_reading
-from tandem.app.clock.satellites import Satellites
-from tandem.position.reports import Report
+from tandem.app.clock.reading import PLAUSIBLE_UTC_NS, WORST_ERROR_NS, Reading, system_offset_ns, system_reading
+from tandem.position.reports import Pulse, Report, Tpv
+from tandem.schema.record import Record, Value
+
+STA_UNSYNC, STA_NANO = 0x0040, 0x2000
+_TIME_ERROR = 5
+FLOOR_NS = 50_000_000
+"""systemd-timesyncd tells the kernel 0 for both errors at each answer; over a mobile network half a round trip is possible."""
+
+
+class _Timex(ctypes.Structure):
+    _fields_ = (
+        ("modes", ctypes.c_uint),
+        ("offset", ctypes.c_long),
+        ("freq", ctypes.c_long),
+        ("maxerror", ctypes.c_long),
+        ("esterror", ctypes.c_long),
+        ("status", ctypes.c_int),
+        ("rest", ctypes.c_byte * 512),  # more than the kernel writes
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class KernelClock:
+    """``left_ns``: what its loop has still to add; ``max_error_us`` grows by 500 µs a second from one answer of the time's to the next."""
+
+    synchronised: bool
+    left_ns: int
+    max_error_us: int
+    est_error_us: int
+
+
+def ask() -> KernelClock | None:
+    """What it says; None when this process may not ask (a strict seccomp filter)."""
+    state = _Timex()
+    status = ctypes.CDLL(None, use_errno=True).adjtimex(ctypes.byref(state))  # reads alone: modes is 0
+    if status < 0:
+        return None
+    left_ns = state.offset if state.status & STA_NANO else state.offset * 1000
+    synchronised = status != _TIME_ERROR and not state.status & STA_UNSYNC
+    return KernelClock(synchronised, left_ns, state.maxerror, state.esterror)
+
+
+def kernel_reading(told: KernelClock, monotonic_ns: int, system_offset_ns: int) -> Reading | None:
+    """What it says of the time; None when nobody disciplines it, or not within a second. A clock set by hand is not synchronised: the
+    kernel forgets it then."""
+    error_ns = max(FLOOR_NS, told.max_error_us * 1000, told.est_error_us * 1000)
+    if not told.synchronised or error_ns > WORST_ERROR_NS:
+        return None
+    details: dict[str, float | int | str] = {
+        "root_distance_ms": told.max_error_us / 1e3,
+        "last_offset_ms": told.left_ns / 1e6,
+    }
+    return Reading("kernel", monotonic_ns, system_offset_ns + told.left_ns, error_ns, False, details)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The time of a satellite receiver, from gpsd's reports. Pure; time is an argument.
+
+
+SERIAL_ERROR_NS = 1_000_000_000
+"""A sentence is told 10 to 700 ms after the instant that it names, and that wanders by 100 to 300 ms (gpsd's manual, of TOFF)."""
+
+PULSE_ERROR_NS = 10_000_000
+"""A pulse is told to microseconds where its line is an interrupt; one by USB arrives up to some milliseconds late."""
+
+REPORTS, SPAN_NS = 6, 4_000_000_000
+"""So many reports in a row, over so long, have to agree before the receiver is believed: the first after a start may show the time of
+its last use, and until it has heard the almanac it may be off by the leap seconds that it does not know."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    monotonic_ns: int
+    utc_ns: int
+    offset_ns: int
+
+
+class Satellites:
+    """``heard`` with each report of one connection. Of several receivers the one that told last is listened to."""
+
+    def __init__(self) -> None:
+        self._device: str | None = None
+        self._told: deque[_Told] = deque(maxlen=4 * REPORTS)
+
+    def heard(self, report: Report, arrived_ns: int, system_offset_ns: int) -> Reading | None:
+        """What the receiver says of the time now; None when this report does not tell, or it is not believed yet. ``arrived_ns``:
+        CLOCK_MONOTONIC; ``system_offset_ns``: of the same instant."""
+        if isinstance(report, Tpv):
+            if report.mode < 2 or report.time_utc_ns is None:
+                self._told.clear()  # no fix: its time is its own quartz's
+                return None
+            return self._serial(report.device, arrived_ns, report.time_utc_ns, report.time_utc_ns - arrived_ns)
+        if isinstance(report, Pulse):
+            offset_ns = report.real_ns - report.clock_ns + system_offset_ns
+            if report.kind == "TOFF":  # its own clock time says when the sentences began, before gpsd had read them all
+                return self._serial(report.device, arrived_ns, report.real_ns, offset_ns, fix=False)
+            return self._pulse(report, arrived_ns, offset_ns)
+        return None
+
+    def _serial(
+        self, device: str | None, arrived_ns: int, utc_ns: int, offset_ns: int, *, fix: bool = True
+    ) -> Reading | None:
+        if device != self._device:
+            self._device = device
+            self._told.clear()
+        if not fix and not self._told:
+            return None  # TOFF does not say whether there is a fix
+        last = self._told[-1] if self._told else None
+        if last is not None and abs(offset_ns - last.offset_ns) > SERIAL_ERROR_NS:
+            self._told.clear()  # it, or the system's clock, jumped
+        if utc_ns < PLAUSIBLE_UTC_NS:
+            return None
+        if last is None or utc_ns != last.utc_ns or not self._told:
+            self._told.append(_Told(arrived_ns, utc_ns, offset_ns))
+        return self._believed(arrived_ns)
+
+    def _believed(self, now_ns: int) -> Reading | None:
+        while self._told and now_ns - self._told[0].monotonic_ns > 4 * SPAN_NS:
+            self._told.popleft()
+        if len(self._told) < REPORTS or now_ns - self._told[0].monotonic_ns < SPAN_NS:
+            return None
+        offsets = [told.offset_ns for told in self._told]
+        if max(offsets) - min(offsets) > SERIAL_ERROR_NS:
+            return None
+        # Whatever delays a report makes its time look older: the least delayed is nearest the truth.
+        return Reading("gpsd", now_ns, max(offsets), SERIAL_ERROR_NS, details={"reference": "sentences"})
+
+    def _pulse(self, pulse: Pulse, arrived_ns: int, offset_ns: int) -> Reading | None:
+        coarse = self._believed(arrived_ns) if pulse.device == self._device else None
+        if coarse is None or abs(coarse.offset_ns - offset_ns) > SERIAL_ERROR_NS:
+            return None
+        return Reading("gpsd", arrived_ns, offset_ns, PULSE_ERROR_NS, details={"reference": "pulse"})
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The ``clock`` record.
+
+
+EVERY_NS = 60_000_000_000
+
+
+class ClockRecords:
+    """Used by one thread."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._told_ns: int | None = None
+        self._told: tuple[object, ...] | None = None
+
+    def due(self, now_ns: int) -> list[Record]:
+        """A record once a minute, and when somebody else vouches, or nobody any more."""
+        state, said = self._clock.state(), self._clock.reading
+        changed = tuple(state[name] for name in ("synchronised", "vouched", "source"))
+        if self._told_ns is not None and now_ns - self._told_ns < EVERY_NS and changed == self._told:
+            return []
+        self._told_ns, self._told = now_ns, changed
+        fields: dict[str, Value | None] = {
+            name: state[name]
+            for name in ("synchronised", "vouched", "source", "offset_ns", "error_ms", "age_s", "system_error_ms")
+        }
+        fields["steps"] = self._clock.stepped
+        return [Record.make("clock", {}, {**fields, **({} if said is None else said.details)}, now_ns)]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The thread that asks who vouches for the time. It takes a datagram or a system call a look, and nothing waits for
+# it.
+
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +201,7 @@ class ClockWatch:
         clock: Clock,
         source: str,
         daemon: chrony.Chrony | None = None,
-        ask_kernel: Callable[[], kernel.KernelClock | None] = kernel.ask,
+        ask_kernel: Callable[[], KernelClock | None] = ask,
         offset_ns: Callable[[], int] = system_offset_ns,
         monotonic_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
@@ -114,7 +283,7 @@ class ClockWatch:
 
     def _of_kernel(self, now_ns: int, offset_ns: int) -> Reading | None:
         told = self._ask_kernel()
-        said = None if told is None else kernel.reading(told, now_ns, offset_ns)
+        said = None if told is None else kernel_reading(told, now_ns, offset_ns)
         if said is None:
             self._why.append("the kernel's clock is not disciplined (timedatectl)")
         return said

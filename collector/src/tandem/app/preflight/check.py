@@ -15,8 +15,8 @@ import tandem
 from tandem.app.account import Account
 from tandem.app.clock.clock import boot_id
 from tandem.app.config import Config
+from tandem.app.health.machine import room_of
 from tandem.app.health.sims import sims
-from tandem.app.health.storage import room_of
 from tandem.app.parts import EnvironmentLackError, Parts
 from tandem.app.preflight.facts import Disk, Measured, Vlc
 from tandem.app.preflight.lines import Line, ready, settled

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tandem.app.health.storage import Room
+from tandem.app.health.machine import Room
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tandem.app.config import Config
-from tandem.app.health.wrong import LOW_INODES_SHARE, WORN_PERCENT
+from tandem.app.health.reports import LOW_INODES_SHARE, WORN_PERCENT
 from tandem.app.preflight.facts import Disk, Vlc
 from tandem.app.preflight.lines import Line, Name, fails, passes, skipped
 from tandem.app.preflight.modems import Status, unheard

@@ -1,14 +1,38 @@
-"""Whether traces may go up now, over which paths, and why not. Pure."""
+"""Which captures go up, when, over what, and how much of a plan they may take."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 
 from tandem.app.config_modem import PathConfig
+from tandem.app.config_plan import PlanConfig
 from tandem.app.config_traces import TracesConfig
-from tandem.app.traces.night import begins_in
+from tandem.app.sim_plan import forecast
 from tandem.export import LEAST_LEFT_BYTES, Permit
+from tandem.spool.durable import write_durably
+
+_DAY = 1440
+
+
+def begins_in(night: tuple[int, int] | None, minute: float) -> float:
+    """Minutes until the night begins; 0 while it lasts. ``minute``: of the local day, 0 to 1440; ``night``: when it begins and ends, also
+    over midnight; None: always."""
+    if night is None:
+        return 0.0
+    begin, end = night
+    within = begin <= minute < end if begin < end else minute >= begin or minute < end
+    return 0.0 if within else (begin - minute) % _DAY
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Whether traces may go up now, over which paths, and why not. Pure.
+
 
 _HELD_S, _PATH_S, _CLOCK_S = 0.5, 10.0, 5.0
 
@@ -108,3 +132,103 @@ def _span(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What uploads may still cost a metered path today. Pure.
+
+
+def left_today(
+    rules: TracesConfig,
+    plan: PlanConfig | None,
+    days: Mapping[str, int],
+    uploaded_bytes: int,
+    utc_s: float | None,
+    sim_left_bytes: int | None = None,
+) -> int:
+    """Bytes, both ways, headers included. ``days``: what the path carried by day, as ``Account.days``; ``uploaded_bytes``: what uploads
+    cost it this day (UTC), which is in ``days`` too; ``utc_s`` None: the clock is not set, and nobody knows which day it is.
+
+    The day's cap, what the SIM may still carry today (``sim_left_bytes``, None: no limit) and, where the SIM has a plan, this day's part
+    of what the plan is expected to have left at its reset, if that is less:
+    ``plan_share`` of it, the same for every day until then."""
+    if utc_s is None:
+        return 0
+    cap = float(rules.metered_bytes_per_day)
+    if plan is not None:
+        now = forecast(plan, days, utc_s)
+        days_left = max(1, (now.reset - datetime.fromtimestamp(utc_s, UTC).date()).days)
+        spare = plan.bytes - now.expected_bytes + uploaded_bytes
+        cap = min(cap, spare * rules.plan_share / days_left, now.left_bytes + uploaded_bytes)
+    left = max(0, int(cap) - uploaded_bytes)
+    return left if sim_left_bytes is None else min(left, sim_left_bytes)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What uploads cost each metered path, by day, kept across restarts. Noted before it is spent, so that no crash makes
+# it forgotten.
+
+
+log = logging.getLogger(__name__)
+
+FORMAT = "tandem-uploads/1"
+_DAYS = 2
+"""How many are remembered."""
+
+
+class Spent:
+    """``file``: where it is kept. For one thread; ``of`` from any."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._days = _read(file)
+        self._reserved: dict[str, tuple[str, int]] = {}
+
+    def of(self, path: str, day: str) -> int:
+        """Bytes of a day (UTC, ``2026-11-21``), without what is reserved just now."""
+        return self._days.get(day, {}).get(path, 0)
+
+    def reserve(self, path: str, day: str, count: int) -> None:
+        """``count`` bytes are about to go. OSError when the disk takes no note of it: then nothing may go."""
+        self._write(path, day, count)
+        self._reserved[path] = (day, count)
+
+    def settle(self, path: str, used: int) -> None:
+        """So many went. A disk that does not take it leaves what was reserved, which is more."""
+        day, count = self._reserved.pop(path)
+        row = self._days.setdefault(day, {})
+        try:
+            self._write(path, day, used)
+            row[path] = row.get(path, 0) + used
+        except OSError as error:
+            row[path] = row.get(path, 0) + max(count, used)
+            log.error("%s: %s; mend: free disk space", self._file, error.strerror)
+
+    def _write(self, path: str, day: str, more: int) -> None:
+        days = {name: dict(row) for name, row in sorted(self._days.items())[-_DAYS:]}
+        row = days.setdefault(day, {})
+        row[path] = row.get(path, 0) + more
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        write_durably(self._file, (json.dumps({"format": FORMAT, "days": days}) + "\n").encode())
+
+
+def _read(file: Path) -> dict[str, dict[str, int]]:
+    try:
+        return parse(file.read_text())
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, RecursionError) as error:
+        log.error("%s: %s; the account of uploads begins anew", file, error)
+        return {}
+
+
+def parse(text: str) -> dict[str, dict[str, int]]:
+    """Bytes by day and path; ValueError when that is not what it says."""
+    told: Any = json.loads(text)
+    days = told.get("days") if isinstance(told, dict) and told.get("format") == FORMAT else None
+    if not isinstance(days, dict):
+        raise ValueError(f"no {FORMAT}")
+    for row in days.values():
+        if not isinstance(row, dict) or any(type(count) is not int or count < 0 for count in row.values()):
+            raise ValueError("a day that is none")
+    return days

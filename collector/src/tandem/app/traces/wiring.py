@@ -1,7 +1,9 @@
-"""The traces of a running collector: who asks whom whether they may go, and what people see of it."""
+"""Captures from the run that made them to the server: kept, queued, sent, and told of."""
 
 from __future__ import annotations
 
+import logging
+import shutil
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -12,14 +14,87 @@ from tandem.app.account import Account, day_of
 from tandem.app.campaign.wiring import CampaignPart
 from tandem.app.clock import Clock
 from tandem.app.config import Config, PathConfig
-from tandem.app.parts import DetectorsLike, PathsLike
+from tandem.app.config_traces import TracesConfig
+from tandem.app.parts import CapturesLike, DetectorsLike, PathsLike
 from tandem.app.surroundings import Surroundings
-from tandem.app.traces.allowance import left_today
-from tandem.app.traces.keeping import Keeping
-from tandem.app.traces.policy import PathSight, Sight, decide, intended
-from tandem.app.traces.spent import Spent
-from tandem.export import GatewayAddress, Permit, TracePaths, TraceQueue, TraceUploader
+from tandem.app.traces.policy import PathSight, Sight, Spent, decide, intended, left_today
+from tandem.export import GatewayAddress, Kept, Permit, TracePaths, TraceQueue, TraceUploader
 from tandem.schema.record import Record, Value
+
+log = logging.getLogger(__name__)
+
+_FULL = 0.8
+"""Of the captures' budget: there is to be room for what is captured until the next look."""
+_EVERY_S = 10.0
+
+
+class Keeping:
+    """A thread, since deleting a large file may take an SD card a while. ``free``: bytes free on the disk."""
+
+    def __init__(
+        self,
+        rules: TracesConfig,
+        queue: TraceQueue,
+        captures: CapturesLike | None,
+        free: Callable[[], int] | None = None,
+    ) -> None:
+        self._rules, self._queue, self._captures = rules, queue, captures
+        self._free = free or (lambda: shutil.disk_usage(queue.folder).free)
+        self._wake, self._stopping = threading.Event(), False
+        self._thread = threading.Thread(target=self._run, name="traces kept", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Something was received."""
+        self._wake.set()
+
+    def stop(self) -> None:
+        """End."""
+        self._stopping = True
+        self._wake.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def tidy(self) -> list[str]:
+        """Delete what is to go now, what was received first before all others; the names."""
+        gone = []
+        for one in self._queue.kept():
+            if self._rules.keep == "while_room" and not self._in_the_way(one):
+                continue
+            if self._queue.delete(one):
+                gone.append(one.name)
+                if self._captures is not None and one.name.startswith("captures/"):
+                    self._captures.give_back(one.bytes)
+        return gone
+
+    def _in_the_way(self, one: Kept) -> bool:
+        if self._free() < self._rules.free_bytes:
+            return True
+        captures = self._captures
+        return (
+            captures is not None
+            and one.name.startswith("captures/")
+            and captures.used_bytes > _FULL * captures.limit_bytes
+        )
+
+    def _run(self) -> None:
+        while not self._stopping:
+            self._wake.clear()
+            try:
+                gone = self.tidy()
+                if gone:
+                    log.info("the server has them, and they made room here: %s", ", ".join(gone))
+            except OSError as error:
+                log.error("%s: %s", error.filename, error.strerror)
+            self._wake.wait(_EVERY_S)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The traces of a running collector: who asks whom whether they may go, and what people see of it.
+
 
 CHANGES = ("mobility_start", "mobility_stop", "signal_drop", "handover", "service_lost", "service_back")
 """Events that say that the radio changed."""

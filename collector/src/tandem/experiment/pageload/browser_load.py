@@ -7,8 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from tandem.devtools.browser import Browser
-from tandem.devtools.pipe import DevTools, DevToolsError, Event, RefusedError, TooLateError
+from tandem.devtools.browser import Browser, DevTools, DevToolsError, Event, RefusedError, TooLateError
 from tandem.experiment.pageload.carrier import now_s
 from tandem.experiment.pageload.load import Load
 from tandem.experiment.pageload.page import StoredPage

@@ -6,8 +6,7 @@ import ssl
 from collections.abc import Callable
 from typing import Any
 
-from tandem.devtools.browser import Browser, NoBrowserError, find
-from tandem.devtools.pipe import DevToolsError
+from tandem.devtools.browser import Browser, DevToolsError, NoBrowserError, find
 from tandem.experiment import server_captures
 from tandem.experiment.base import STOPPED, EnvironmentLackError, Outcome, Output, Stop, StoppedError, phase
 from tandem.experiment.control import Control, ControlError, Session, whoami

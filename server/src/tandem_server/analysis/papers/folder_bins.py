@@ -128,6 +128,8 @@ def _once(parts: Mapping[str, manifest.Part], known: Mapping[str, Capture]) -> d
 
 def _is_multipath(m: Mapping[str, Any]) -> bool:
     return text(m, "kind") == "mptcp" and flag(mapping(m, "result"), "fallback") is not True and token_of(m) is not None
+
+
 def cut_captures(folder: Path, captures: Iterable[Capture], probe: str) -> list[str]:
     """Those of the probe's analysed captures of which a part could not be read, by name: cut in the middle of a packet, or damaged. Tables
     have what was read. ImportError, ManifestError."""

@@ -13,8 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
-from tandem.devtools.browser import Browser
-from tandem.devtools.pipe import DevTools, DevToolsError, Event, RefusedError
+from tandem.devtools.browser import Browser, DevTools, DevToolsError, Event, RefusedError
 from tandem_server.content.page.index import LONGEST_BODY_BYTES, MOST_OBJECTS
 from tandem_server.content.page.shelf import Captured, usable
 
