@@ -62,7 +62,7 @@ def test_a_wake_while_errands_are_closed_hits_no_descriptor_that_was_reused(monk
         waker.join(0.2)  # it has written before the mend, and waits for the lock since
 
     wakers: list[threading.Thread] = []
-    monkeypatch.setattr("tandem.modem.poller.os.close", closed_and_reused)
+    monkeypatch.setattr("tandem.modem.poll_thread.os.close", closed_and_reused)
     errands.close()
     monkeypatch.undo()
     wakers[0].join(60)
