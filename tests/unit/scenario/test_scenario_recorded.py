@@ -239,7 +239,7 @@ def test_the_means_are_what_the_opportunities_sum_to(times: list[int], ticks: in
 
 
 def test_a_traced_operator_has_no_outage_of_the_scenarios(tmp_path: Path) -> None:
-    played = play(load("commute", 60, 3))
+    played = play(load("commute", 60, 1))
     outages = {name: sum(t.columns["outage"]) for name, t in played.operators.items()}
     assert outages["A"]
     down = trace(tmp_path / "d", "1\n5\n")
