@@ -16,7 +16,7 @@ EPOCH, UTC = 5_000_000_000_123, 1_700_000_000_000_000_000
 
 @pytest.fixture(scope="module")
 def played():
-    return play(load("commute", 30, 3))
+    return play(load("commute", 30, 20))
 
 
 def read(path):
