@@ -16,7 +16,7 @@ EPOCH, UTC = 5_000_000_000_123, 1_700_000_000_000_000_000
 
 @pytest.fixture(scope="module")
 def played():
-    return play(load("commute", 30, 20))
+    return play(load("commute", 30, 81))  # one handover and one outage
 
 
 def read(path):
