@@ -9,7 +9,7 @@ import pytest
 from synthetic_campaign import Synthetic
 from synthetic_folder import write
 
-from tandem_server.analysis.radio.columns import COLUMNS
+from tandem_server.analysis.radio_packets import COLUMNS
 from tandem_server.cli.main import main
 
 pytest.importorskip("pyarrow", reason="no pyarrow; pip install -r requirements/dev.txt")

@@ -6,17 +6,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from tandem_server.analysis import folder as campaign_folder
+from tandem_server.analysis.captures import Packets
 from tandem_server.analysis.evaluate import Evaluation
 from tandem_server.analysis.folder import CampaignFolder, FolderError
 from tandem_server.analysis.papers.material import Bins, Material, classes_of, material, pooled, times_of
 from tandem_server.analysis.papers.mobility_class import Fit
-from tandem_server.analysis.radio.captured import Packets
-from tandem_server.analysis.radio.shapes import Joined
+from tandem_server.analysis.radio_packets import Joined
 from tandem_server.analysis.reading import mapping, mappings, text, whole
 from tandem_server.analysis.recorded import SubflowSeries
 from tandem_server.analysis.run_classes import RunClasses, fitted
@@ -34,8 +34,12 @@ class Kit:
     """One probe of the campaign, evaluated, and what was analysed of its captures."""
 
     evaluation: Evaluation
-    bins: list[Bins] = field(default_factory=list)
     packets: Packets | None = None
+
+    @property
+    def bins(self) -> list[Bins]:
+        """Of its captures."""
+        return list(self.packets.bins) if self.packets is not None else []
 
     @property
     def campaign(self) -> CampaignFolder:

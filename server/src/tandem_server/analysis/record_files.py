@@ -9,12 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-try:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-except ImportError as error:
-    raise ImportError("records in files need pyarrow; hint: pip install 'tandem-server[traces]'") from error
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from tandem.schema.metrics import MEASUREMENTS
 from tandem.schema.metrics.table import COMMON_FIELDS, COMMON_TAGS

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import importlib
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from tandem_server.analysis.folder import TRACES, CampaignFolder, capture_name
 from tandem_server.analysis.reading import flag, mapping, mappings, text, whole
@@ -23,9 +21,6 @@ KEY = "sender_shares"
 """Of a run's result, where they are known: by path, 0 to 1. The server's own addition to what the manifest says."""
 _MOST_DROPPED = 0.01
 """Of a capture's packets, that tcpdump may have missed."""
-
-_TO_OPENER = 1
-"""The native pass's code of the direction in which a download's data go."""
 
 End = tuple[str, int]
 
@@ -97,26 +92,19 @@ def _kept(m: Mapping[str, Any]) -> str | None:
 
 def _sent(place: Path, wanted: set[str]) -> dict[str, dict[End, int]]:
     """Of each wanted capture that has tables: TCP payload, every copy, by the end that it went to. ImportError, ManifestError."""
-    parts = [
-        name
-        for name, part in sorted(manifest.read(place).items())
-        if any(capture_name(file.file) in wanted for file in part.files)
-    ]
+    every = sorted(manifest.read(place).items())
+    parts = [name for name, part in every if any(capture_name(one.file) in wanted for one in part.files)]
     if not parts:
         return {}
-    parquet = importlib.import_module("tandem_server.analysis.traces.parquet")
-    flows = parquet.columns(place, "subflows", parts, ("subflow", "opener_address", "opener_port"))
-    totals = parquet.columns(place, "totals", parts, ("subflow", "direction", "payload_bytes"))
-    sent: dict[str, dict[End, int]] = {name: {} for file in flows["files"] if (name := capture_name(file)) in wanted}
+    tables = importlib.import_module("tandem_server.analysis.traces.tables")
+    sent: dict[str, dict[End, int]] = {}
     end_of: dict[tuple[str, int], End] = {}
-    for file, subflow, address, port in _rows(flows, "file", "subflow", "opener_address", "opener_port"):
-        end_of[capture_name(flows["files"][file]), int(subflow)] = (str(address), int(port))
-    for file, subflow, direction, size in _rows(totals, "file", "subflow", "direction", "payload_bytes"):
-        name = capture_name(totals["files"][file])
-        if name in sent and not np.isnan(subflow) and direction == _TO_OPENER:
-            sent[name][end_of[name, int(subflow)]] = int(size)
+    for row in tables.read(place, "subflows", parts, ("subflow", "opener_address", "opener_port")).to_pylist():
+        end_of[row["file"], row["subflow"]] = row["opener_address"], row["opener_port"]
+        if (name := capture_name(row["file"])) in wanted:
+            sent[name] = {}
+    for row in tables.read(place, "totals", parts, ("subflow", "direction", "payload_bytes")).to_pylist():
+        name = capture_name(row["file"])
+        if name in sent and row["subflow"] is not None and row["direction"] == "to_opener":
+            sent[name][end_of[row["file"], row["subflow"]]] = row["payload_bytes"]
     return sent
-
-
-def _rows(columns: Mapping[str, Any], *names: str) -> Sequence[tuple[Any, ...]]:
-    return list(zip(*(columns[name].tolist() for name in names), strict=True))

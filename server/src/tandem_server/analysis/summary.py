@@ -9,7 +9,7 @@ from tandem_server.analysis import arms, drops
 from tandem_server.analysis.arms import Comparison
 from tandem_server.analysis.evaluate import Evaluation
 from tandem_server.analysis.papers.material import classes_of
-from tandem_server.analysis.radio.shapes import Joined
+from tandem_server.analysis.radio_packets import Joined
 from tandem_server.analysis.reading import mapping, number, text, whole
 from tandem_server.analysis.run_classes import RunClasses
 from tandem_server.analysis.runs import Run

@@ -99,10 +99,7 @@ def _export(args: Namespace) -> int:
 def _exported(
     args: Namespace, config: ServerConfig, registry: Registry, start: int | None, end: int | None
 ) -> Exported:
-    try:
-        module = importlib.import_module("tandem_server.export.campaign")
-    except ImportError as error:
-        raise EnvironmentLacks(str(error)) from error
+    module = importlib.import_module("tandem_server.export.campaign")
     asked = module.Asked(args.campaign, tuple(dict.fromkeys(args.probe)), start, end, args.traces)
     with contextlib.closing(open_store(config)) as series:
         book = Book(registry, RecordCounts(series), config.states, config.store.retention_days, with_files=args.traces)

@@ -96,10 +96,7 @@ def add(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 @with_plain_ends
 def _publish(args: Namespace) -> int:
-    try:
-        package = importlib.import_module("tandem_server.publish.package")
-    except ImportError as error:
-        raise EnvironmentLacks(str(error)) from error
+    package = importlib.import_module("tandem_server.publish.package")
     homes_module = importlib.import_module("tandem_server.publish.homes")
     words = {
         "licence": _licence(args.licence),

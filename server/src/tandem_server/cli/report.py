@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import importlib
 import json
 import sys
 from argparse import Namespace
@@ -15,19 +14,15 @@ from typing import Any
 from tandem_server.analysis import folder as campaign_folder
 from tandem_server.analysis import pool
 from tandem_server.analysis.arms import compare, table
-from tandem_server.analysis.clock import Clock
+from tandem_server.analysis.captures import Packets, of_campaign
 from tandem_server.analysis.evaluate import Evaluation, evaluate
 from tandem_server.analysis.exported import records_of
 from tandem_server.analysis.folder_database import DATABASE, REGISTRY, folder_database, in_ledger_of
 from tandem_server.analysis.influx_source import InfluxSource
-from tandem_server.analysis.papers.folder_bins import bins_of_folder
-from tandem_server.analysis.papers.material import Bins
 from tandem_server.analysis.papers.mobility_class import Fit, from_json
 from tandem_server.analysis.pool import BY
 from tandem_server.analysis.pool_summary import pool_summary
-from tandem_server.analysis.radio.captured import Packets, of_campaign
-from tandem_server.analysis.radio.columns import COLUMNS, TABLE, as_csv, plain
-from tandem_server.analysis.radio.shapes import Joined
+from tandem_server.analysis.radio_packets import TABLE, Joined, as_csv, write_parquet
 from tandem_server.analysis.reading import mapping, text
 from tandem_server.analysis.source import Source
 from tandem_server.analysis.summary import summary
@@ -149,7 +144,7 @@ def _kit(campaign: campaign_folder.CampaignFolder, named: Path | None) -> pool.K
     with _source(campaign, config, text(store, "url"), text(store, "database")) as source:
         ledger = in_ledger_of(campaign, config.registry.file if config else campaign.folder / REGISTRY)
         evaluation = evaluate(campaign, source, ledger)
-    return pool.Kit(evaluation, _bins(campaign, evaluation.clock), _packets(evaluation))
+    return pool.Kit(evaluation, _packets(evaluation))
 
 
 def _config(folder: Path, named: Path | None) -> configuration.ServerConfig | None:
@@ -169,10 +164,7 @@ def _source(
     database: str | None,
 ) -> Iterator[Source | str]:
     """The campaign's records in the folder, else its database, or why there is none."""
-    try:
-        own = records_of(campaign.folder, campaign.probe)
-    except ImportError as error:
-        raise EnvironmentLacks(str(error)) from error
+    own = records_of(campaign.folder, campaign.probe)
     if own is not None:
         yield own
         return
@@ -187,18 +179,8 @@ def _source(
         yield source
 
 
-def _bins(campaign: campaign_folder.CampaignFolder, clock: Clock) -> list[Bins]:
-    """Of the captures, where they were analysed into DIR/traces."""
-    try:
-        return bins_of_folder(campaign.folder, campaign.captures, clock, campaign.manifests, campaign.remarks)
-    except ManifestError as error:
-        raise ConfigError(str(error)) from error
-    except ImportError as error:
-        raise EnvironmentLacks(str(error)) from error
-
-
 def _packets(e: Evaluation) -> Packets | None:
-    """Radio events joined to the captures, where they were analysed into DIR/traces."""
+    """Of the captures, where they were analysed into DIR/traces."""
     try:
         return of_campaign(e)
     except ManifestError as error:
@@ -246,6 +228,4 @@ def _write_tables(folder: Path, contents: dict[str, str], joined: Joined | None)
             (folder / f"{TABLE}.{kind}").unlink(missing_ok=True)
         return
     write_whole(folder / f"{TABLE}.csv", as_csv(joined).encode())
-    importlib.import_module("tandem_server.analysis.traces.parquet").write_table(
-        folder / f"{TABLE}.parquet", plain(joined), {name: kind for name, kind, *_ in COLUMNS}
-    )
+    write_parquet(folder / f"{TABLE}.parquet", joined)

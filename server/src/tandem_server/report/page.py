@@ -15,7 +15,7 @@ from tandem_server.analysis.evaluate import Evaluation
 from tandem_server.analysis.mobility_table import PAPER, run_rtt_ms, table
 from tandem_server.analysis.papers.material import classes_of
 from tandem_server.analysis.pool import Pool
-from tandem_server.analysis.radio.shapes import Joined
+from tandem_server.analysis.radio_packets import Joined
 from tandem_server.analysis.reading import text, whole
 from tandem_server.analysis.run_classes import RunClasses
 from tandem_server.analysis.summary import versions
