@@ -5,20 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tandem_server.analysis.papers import measured
-from tandem_server.analysis.papers.material import Bins, Material, Span, _joined
-from tandem_server.analysis.papers.measured import Setting
-from tandem_server.analysis.papers.network_events import NetworkEvent
-from tandem_server.analysis.papers.series import (
-    around,
-    by_second,
-    differences,
-    means,
-    of_operators,
-    summed,
-    utilisation,
-)
+from tandem_server.analysis import measured
+from tandem_server.analysis.events import NetworkEvent
+from tandem_server.analysis.material import Bins, Material, Span, _joined
+from tandem_server.analysis.measured import Setting
 from tandem_server.analysis.recorded import SubflowSeries
+from tandem_server.analysis.series import around, by_second, differences, means, of_operators, summed, utilisation
 from tandem_server.analysis.tables.facts import gather
 from tandem_server.report.figures.papers.mohan_3_classes import _whole
 

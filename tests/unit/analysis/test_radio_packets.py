@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from tandem_server.analysis.captures import Connection, matched
+from tandem_server.analysis.events import recovery
 from tandem_server.analysis.folder import Capture
-from tandem_server.analysis.papers.recovery import recovery
 from tandem_server.analysis.radio_packets import COLUMNS, Binned, Flows, Radio, Rule, as_csv, joined, records
 
 WIDTH_NS = 100_000_000

@@ -11,7 +11,7 @@ from synthetic_folder import write
 
 from tandem_server.analysis.evaluate import Evaluation, evaluate
 from tandem_server.analysis.folder import load
-from tandem_server.analysis.papers.material import Bins
+from tandem_server.analysis.material import Bins
 
 
 def made() -> Synthetic:

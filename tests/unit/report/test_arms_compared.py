@@ -24,8 +24,8 @@ from tandem_server.analysis.arms import (
     effect,
     table,
 )
-from tandem_server.analysis.papers.bootstrap import SEED
-from tandem_server.analysis.papers.material import Bins
+from tandem_server.analysis.estimates import SEED
+from tandem_server.analysis.material import Bins
 from tandem_server.analysis.tables.facts import gather
 from tandem_server.cli.main import main
 from tandem_server.report.arms import compared

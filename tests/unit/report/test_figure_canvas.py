@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tandem_server.analysis.papers.bootstrap import Estimate
+from tandem_server.analysis.estimates import Estimate
 from tandem_server.report.figures.canvas import svg
 from tandem_server.report.figures.hues import MPTCP, OPERATORS, OTHERS, of_operators
 from tandem_server.report.figures.marks import Bars, Dots, Level, Line

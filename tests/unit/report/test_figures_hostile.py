@@ -11,7 +11,7 @@ from synthetic_folder import write
 
 from tandem_server.analysis.evaluate import evaluate
 from tandem_server.analysis.folder import load
-from tandem_server.analysis.papers.material import material, setting
+from tandem_server.analysis.material import material, setting
 from tandem_server.analysis.truth import TrueShape, Truth
 from tandem_server.report.figures.section import figures
 

@@ -13,9 +13,9 @@ from scenes import plain_download
 
 from tandem_server import tandem_trace_core
 from tandem_server.analysis.captures import of_campaign
-from tandem_server.analysis.clock import Clock
 from tandem_server.analysis.evaluate import evaluate
 from tandem_server.analysis.folder import CampaignFolder, Capture, load
+from tandem_server.analysis.records import Clock
 
 CLOCK = Clock(EPOCH - 10 * 10**9)
 

@@ -12,8 +12,8 @@ from scenes import Multipath
 
 from tandem_server.analysis.evaluate import evaluate
 from tandem_server.analysis.folder import load
-from tandem_server.analysis.papers.material import material
-from tandem_server.analysis.papers.measured import shares_from
+from tandem_server.analysis.material import material
+from tandem_server.analysis.measured import shares_from
 from tandem_server.analysis.sender_shares import KEY, UnknownSharesError, shares_of
 
 pytest.importorskip("pyarrow", reason="no pyarrow; pip install -r requirements/dev.txt")

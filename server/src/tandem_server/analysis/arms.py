@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from tandem_server.analysis.papers import bootstrap
-from tandem_server.analysis.papers.bootstrap import Estimate
-from tandem_server.analysis.papers.material import Bins
+from tandem_server.analysis import estimates
+from tandem_server.analysis.estimates import Estimate
+from tandem_server.analysis.material import Bins
 from tandem_server.analysis.reading import number
 from tandem_server.analysis.tables.facts import Facts
 from tandem_server.analysis.tables.view import Cell, Column, Table
@@ -127,7 +127,7 @@ def compare(
 def effect(outcome: Outcome, arm: str, ours: Mapping[Any, float], theirs: Mapping[Any, float], blocks: int) -> Effect:
     """Of the values by block of an arm, and of the reference (``theirs``), of ``blocks`` in all. A ratio takes positive values."""
     both = [n for n in ours if n in theirs and (not outcome.ratio or min(ours[n], theirs[n]) > 0)]
-    found = bootstrap.mean([math.log(ours[n] / theirs[n]) if outcome.ratio else ours[n] - theirs[n] for n in both])
+    found = estimates.mean([math.log(ours[n] / theirs[n]) if outcome.ratio else ours[n] - theirs[n] for n in both])
     if found is not None and outcome.ratio:
         low, high = (None if end is None else math.exp(end) for end in (found.low, found.high))
         found = Estimate(math.exp(found.value), low, high, found.n)

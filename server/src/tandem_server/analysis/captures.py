@@ -29,11 +29,11 @@ from numpy.typing import NDArray
 from tandem.schema.trace import SERVER_CAPTURES
 from tandem_server.analysis.evaluate import Evaluation
 from tandem_server.analysis.folder import TRACES, Capture, capture_name, probe_of
-from tandem_server.analysis.papers.material import Bins
-from tandem_server.analysis.papers.series import summed
+from tandem_server.analysis.material import Bins
 from tandem_server.analysis.radio_packets import RULE, Binned, Flows, Joined, Radio, Rule, joined
 from tandem_server.analysis.reading import flag, mapping, mappings, text, whole
 from tandem_server.analysis.recorded import SubflowSeries
+from tandem_server.analysis.series import summed
 from tandem_server.analysis.traces import manifest
 
 KINDS = ("signal_drop", "handover")

@@ -14,12 +14,11 @@ from tandem_server.analysis import folder as campaign_folder
 from tandem_server.analysis.captures import Packets
 from tandem_server.analysis.evaluate import Evaluation
 from tandem_server.analysis.folder import CampaignFolder, FolderError
-from tandem_server.analysis.papers.material import Bins, Material, classes_of, material, pooled, times_of
-from tandem_server.analysis.papers.mobility_class import Fit
+from tandem_server.analysis.material import Bins, Material, classes_of, material, pooled, times_of
+from tandem_server.analysis.mobility_classes import Fit, RunClasses, fitted
 from tandem_server.analysis.radio_packets import Joined
 from tandem_server.analysis.reading import mapping, mappings, text, whole
 from tandem_server.analysis.recorded import SubflowSeries
-from tandem_server.analysis.run_classes import RunClasses, fitted
 from tandem_server.analysis.runs import run_paths
 from tandem_server.analysis.tables.facts import gather
 from tandem_server.analysis.tables.results import Results, of_facts, planned

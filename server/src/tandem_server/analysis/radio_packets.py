@@ -21,8 +21,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from tandem_server.analysis.events import BEFORE_S, FACTOR, LONGEST_S, NO_LEVEL, Recovery, recovery
 from tandem_server.analysis.folder import capture_name
-from tandem_server.analysis.papers.recovery import BEFORE_S, FACTOR, LONGEST_S, NO_LEVEL, Recovery, recovery
 
 Array = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -53,8 +53,8 @@ class Radio:
 @dataclass(frozen=True, slots=True)
 class Flows:
     """A row a subflow that is known to be a run's. ``path`` "" where it is not known; ``file``: its capture; ``connection``: the same
-    number for subflows of one connection, also in several files. ``start_ns``, ``end_ns``: its first and last packet. ``handshake_ms`` NaN where
-    it was not seen; ``way``: of the data, place in ``captures.WAYS``."""
+    number for subflows of one connection, also in several files. ``start_ns``, ``end_ns``: its first and last packet. ``handshake_ms``
+    NaN where it was not seen; ``way``: of the data, place in ``captures.WAYS``."""
 
     run: Sequence[str]
     kind: Sequence[str]
@@ -72,8 +72,8 @@ class Flows:
 @dataclass(frozen=True)
 class Binned:
     """The subflows' bins in the direction in which their connection's data went, in order of subflow and time. Columns of ``table``
-    (Arrow): ``flow``, row in ``Flows``; ``place``, the bin ``[offset_ns + place · width_ns, + width_ns)``; ``goodput_bytes``, ``in_flight_bytes``,
-    ``rtt_mean_ms``, ``rtt_max_ms``. A bin without a row had no packet. RTTs are absent without samples."""
+    (Arrow): ``flow``, row in ``Flows``; ``place``, the bin ``[offset_ns + place · width_ns, + width_ns)``; ``goodput_bytes``,
+    ``in_flight_bytes``, ``rtt_mean_ms``, ``rtt_max_ms``. A bin without a row had no packet. RTTs are absent without samples."""
 
     width_ns: int
     offset_ns: int

@@ -10,10 +10,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from tandem_server.analysis.clock import Clock
+from tandem_server.analysis.records import Clock, Row, Source
 from tandem_server.analysis.round_trips import PathTrips
 from tandem_server.analysis.round_trips import load as load_round_trips
-from tandem_server.analysis.source import Row, Source
 
 Array = NDArray[np.float64]
 NAN = float("nan")

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tandem_server.analysis.source import SourceError
+from tandem_server.analysis.records import SourceError
 from tandem_server.cli.campaign_export import progress
 from tandem_server.cli.stop import ConfigError, EnvironmentLacks, with_plain_ends
 from tandem_server.report.words import visible

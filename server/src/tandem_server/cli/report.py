@@ -16,16 +16,20 @@ from tandem_server.analysis import pool
 from tandem_server.analysis.arms import compare, table
 from tandem_server.analysis.captures import Packets, of_campaign
 from tandem_server.analysis.evaluate import Evaluation, evaluate
-from tandem_server.analysis.exported import records_of
-from tandem_server.analysis.folder_database import DATABASE, REGISTRY, folder_database, in_ledger_of
-from tandem_server.analysis.influx_source import InfluxSource
-from tandem_server.analysis.papers.mobility_class import Fit, from_json
+from tandem_server.analysis.mobility_classes import Fit, from_json
 from tandem_server.analysis.pool import BY
-from tandem_server.analysis.pool_summary import pool_summary
 from tandem_server.analysis.radio_packets import TABLE, Joined, as_csv, write_parquet
 from tandem_server.analysis.reading import mapping, text
-from tandem_server.analysis.source import Source
-from tandem_server.analysis.summary import summary
+from tandem_server.analysis.records import (
+    DATABASE,
+    REGISTRY,
+    InfluxSource,
+    Source,
+    folder_database,
+    in_ledger_of,
+    records_of,
+)
+from tandem_server.analysis.summary import pool_summary, summary
 from tandem_server.analysis.traces.manifest import ManifestError
 from tandem_server.cli import configuration
 from tandem_server.cli.config_file import add_config, found_config_file

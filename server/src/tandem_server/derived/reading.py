@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import Any
 
-from tandem_server.analysis.coverage.seen import S_NS, Fix, Handover, Poll, RunEnded, Slot, Telling
+from tandem_server.derived.coverage import S_NS, Fix, Handover, Poll, RunEnded, Slot, Telling
 from tandem_server.store import Series, SeriesStore
 
 UNANSWERED = ("no_answer", "port_lost")

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tandem_server.analysis.around import SPAN_S, Array, curve
 from tandem_server.analysis.evaluate import Evaluation
+from tandem_server.analysis.series import SPAN_S, Array, curve
 from tandem_server.report.plot import Axis, Plot
 
 QUANTITIES = (("rtt", "RTT at the sender", "ms", "server"), ("goodput", "Goodput of the operator", "Mbit/s", "probe"))

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from tandem_server.analysis.evaluate import Evaluation
-from tandem_server.analysis.mobility import spans
 from tandem_server.analysis.recorded import RadioSeries
+from tandem_server.analysis.scores import spans
 from tandem_server.report.words import cell, clock
 
 HOLD_S = 3.0

@@ -6,9 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from tandem_server.analysis.papers.bootstrap import Estimate
-from tandem_server.analysis.papers.ellipse import Ellipse
-from tandem_server.analysis.papers.quantiles import Box
+from tandem_server.analysis.estimates import Box, Ellipse, Estimate
 
 Number = float | int | str | None
 Row = Mapping[str, Number]

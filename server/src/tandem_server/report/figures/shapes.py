@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from tandem_server.analysis.papers.bootstrap import Estimate
-from tandem_server.analysis.papers.quantiles import Box
+from tandem_server.analysis.estimates import Box, Estimate
 from tandem_server.report.figures.elements import element, path, rect, to, words
 from tandem_server.report.figures.hues import INK, SOFT, Hues
 from tandem_server.report.figures.layout import Entry, wide

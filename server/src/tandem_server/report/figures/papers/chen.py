@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tandem_server.analysis.papers import bootstrap
-from tandem_server.analysis.papers.bootstrap import Estimate
-from tandem_server.analysis.papers.material import Material, place
-from tandem_server.analysis.papers.measured import Download, shares_from
+from tandem_server.analysis import estimates
+from tandem_server.analysis.estimates import Estimate
+from tandem_server.analysis.material import Material, place
+from tandem_server.analysis.measured import Download, shares_from
 from tandem_server.report import words
 from tandem_server.report.figures import grouping
 from tandem_server.report.figures.figure import DOWNLOADS, Figure, LackingError, Need
@@ -119,7 +119,7 @@ def table(kind: str, sizes: tuple[int, int]) -> Callable[[Material], Sheet]:
                     "rtt_ms": [d.rtt_ms[path] for d, path in runs if path in d.rtt_ms],
                 }
                 for name, digits in (("loss_percent", 2), ("rtt_ms", 1)):
-                    e, mean = bootstrap.median(found[name]), bootstrap.spread(found[name])
+                    e, mean = estimates.median(found[name]), estimates.spread(found[name])
                     row += [_text(e, digits), _mean(mean, digits)]
                     if e is not None and mean is not None:
                         place: Row = {"size_bytes": size, "path": role, "quantity": name}

@@ -1,4 +1,5 @@
-"""Estimates with their confidence intervals: percentile bootstrap with a fixed seed, so that one campaign always gives one figure. Pure."""
+"""Estimates with their confidence intervals (a bootstrap with a fixed seed, so that one campaign always gives one figure), quantiles,
+distributions and ellipses. Pure."""
 
 from __future__ import annotations
 
@@ -137,3 +138,68 @@ def _student(level: float, freedom: int) -> float:
 def _ends(found: Array, level: float) -> tuple[float, float]:
     low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
+
+
+MOST_STEPS = 200
+
+
+class Box(NamedTuple):
+    """Cordero's box and whiskers: quartiles and the 10 % and 90 % deciles (§4.2)."""
+
+    p10: float
+    p25: float
+    p50: float
+    p75: float
+    p90: float
+    n: int
+
+
+def box(values: Sequence[float]) -> Box | None:
+    """By linear interpolation; None without finite values."""
+    known = [v for v in values if math.isfinite(v)]
+    if not known:
+        return None
+    p10, p25, p50, p75, p90 = (float(q) for q in np.quantile(known, [0.1, 0.25, 0.5, 0.75, 0.9]))
+    return Box(p10, p25, p50, p75, p90, len(known))
+
+
+def cdf(values: Sequence[float], most: int = MOST_STEPS) -> list[tuple[float, float]]:
+    """The steps of the distribution function, (value, share of values up to it), at most ``most`` of them."""
+    ordered = sorted(v for v in values if math.isfinite(v))
+    n = len(ordered)
+    places = range(n) if n <= most else sorted({math.ceil((k + 1) * n / most) - 1 for k in range(most)})
+    steps = {ordered[k]: (k + 1) / n for k in places}
+    return list(steps.items())
+
+
+class Ellipse(NamedTuple):
+    """Centre, standard deviations and correlation of a Gaussian of ``n`` points. Its outline: ``outline``."""
+
+    x: float
+    y: float
+    sd_x: float
+    sd_y: float
+    correlation: float
+    n: int
+
+    def outline(self, points: int = 48) -> list[tuple[float, float]]:
+        """Points at one Mahalanobis distance from the centre, the first again at the end."""
+        rest = math.sqrt(max(0.0, 1 - self.correlation**2))
+        turns = (2 * math.pi * k / points for k in range(points + 1))
+        return [
+            (
+                self.x + self.sd_x * math.cos(a),
+                self.y + self.sd_y * (self.correlation * math.cos(a) + rest * math.sin(a)),
+            )
+            for a in turns
+        ]
+
+
+def ellipse(x: Sequence[float], y: Sequence[float]) -> Ellipse | None:
+    """Of at least three points; None of fewer."""
+    if len(x) < 3:
+        return None
+    a, b = np.array(x, dtype=np.float64), np.array(y, dtype=np.float64)
+    sd_x, sd_y = float(a.std(ddof=1)), float(b.std(ddof=1))
+    correlation = float(np.corrcoef(a, b)[0, 1]) if sd_x > 0 and sd_y > 0 else 0.0
+    return Ellipse(float(a.mean()), float(b.mean()), sd_x, sd_y, correlation, len(a))

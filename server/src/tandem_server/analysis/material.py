@@ -10,19 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tandem_server.analysis import activity
+from tandem_server.analysis import measured, scores
 from tandem_server.analysis.evaluate import Evaluation
-from tandem_server.analysis.mobility import spans
-from tandem_server.analysis.papers import measured
-from tandem_server.analysis.papers.measured import BandwidthRound, DelayRound, Download, Load, Play, Setting
-from tandem_server.analysis.papers.mobility_class import Fit, class_of
-from tandem_server.analysis.papers.network_events import FIVE_MINUTES_S, NetworkEvent
-from tandem_server.analysis.papers.recovery import Recovery, recovery
+from tandem_server.analysis.events import FIVE_MINUTES_S, NetworkEvent, Recovery, recovery
+from tandem_server.analysis.measured import BandwidthRound, DelayRound, Download, Load, Play, Setting
+from tandem_server.analysis.mobility_classes import Fit, RunClasses, Times, class_of, run_classes
 from tandem_server.analysis.reading import mapping, text, whole
 from tandem_server.analysis.recorded import RadioSeries, Recorded, SubflowSeries
 from tandem_server.analysis.round_trips import PathTrips
-from tandem_server.analysis.run_classes import RunClasses, Times, run_classes
 from tandem_server.analysis.runs import run_paths
+from tandem_server.analysis.scores import spans
 from tandem_server.analysis.tables.facts import Facts
 
 Array = NDArray[np.float64]
@@ -244,8 +241,8 @@ def _span(e: Evaluation, manifest: Mapping[str, Any]) -> tuple[float | None, flo
 
 def _doing(e: Evaluation, start: float, end: float) -> str | None:
     if e.campaign.truth is not None and e.campaign.truth.phases:
-        return activity.of_phases(e.campaign.truth.phases, start, end)
-    return activity.of_detector(e.found_mobility, start, end) if e.recorded.radio else None
+        return scores.activity_of_phases(e.campaign.truth.phases, start, end)
+    return scores.activity_of_detector(e.found_mobility, start, end) if e.recorded.radio else None
 
 
 def _events(e: Evaluation) -> Iterator[NetworkEvent]:

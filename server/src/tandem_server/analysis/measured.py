@@ -10,7 +10,7 @@ from typing import Any, Literal
 from tandem_server.analysis.reading import mapping, mappings, number, text, whole
 from tandem_server.analysis.sender_shares import KEY
 from tandem_server.analysis.tables.facts import Facts
-from tandem_server.analysis.tables.video import rule, segment_s
+from tandem_server.analysis.tables.views import rule, segment_s
 
 
 @dataclass(frozen=True, slots=True)
