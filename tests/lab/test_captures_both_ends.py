@@ -20,7 +20,7 @@ from two_paths import SERVER, await_true, why_not
 from tandem.capture import Budget, Capture, stop_all
 from tandem_server.analysis.evaluate import evaluate
 from tandem_server.analysis.folder import load
-from tandem_server.analysis.sender_shares import KEY
+from tandem_server.analysis.tables.facts import SENDER_SHARES
 from tandem_server.cli.main import main
 from tandem_server.registry import Registry
 
@@ -111,7 +111,7 @@ def test_what_was_lost_on_the_way_is_in_the_senders_capture_and_in_its_shares(ri
     assert main(["analyse", str(tmp_path / "probe"), "--out", str(tmp_path / "traces")]) == 0
     found = evaluate(load(tmp_path), "no database", "no ledger")
     (facts,) = found.results.runs
-    assert facts.result[KEY] == pytest.approx({path: sent[end] / sent.total() for path, end in by_path.items()})
+    assert facts.result[SENDER_SHARES] == pytest.approx({path: sent[end] / sent.total() for path, end in by_path.items()})
     assert not any("captures" in line for line in found.missing)
 
 

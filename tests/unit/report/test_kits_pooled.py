@@ -453,6 +453,15 @@ def test_as_tables_for_a_notebook(small):
     assert len(load([small]).runs) == len(c.runs)
 
 
+def test_a_folder_of_several_probes_that_is_no_export_says_that_one_is_read(tmp_path, capsys):
+    folder = write(Synthetic(seconds=30.0), tmp_path / "bench")
+    (folder / "probe" / "probe-0" / "runs").mkdir(parents=True)
+    line = "the folder has 2 probes and is no export: only probe-1 is read; hint: --probe probe-0"
+    for more, said in ([], 1), (["--probe", "probe-1"], 0):
+        assert main(["report", str(folder), *more]) == 1  # no database
+        assert capsys.readouterr().err.count(line) == said
+
+
 def test_parting_one_kit_changes_no_number(tmp_path, capsys):
     folder = write(Synthetic(seconds=30.0), tmp_path / "bench")
     told = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
@@ -32,7 +33,7 @@ def median(
     values: Sequence[float], level: float = LEVEL, resamples: int = RESAMPLES, seed: int = SEED
 ) -> Estimate | None:
     """The median and its interval at ``level``, whatever the values' order; None without finite values."""
-    known = np.sort(np.array([v for v in values if math.isfinite(v)], dtype=np.float64))
+    known = _finite(values)
     if len(known) == 0:
         return None
     middle = float(np.median(known))
@@ -56,7 +57,7 @@ def mean(
 
     Percentiles alone are too narrow for few values (of normal ones they held the mean in 83, 89, 93 % for 5, 10, 30 values): they are
     expanded as Student's interval is over the normal one (Hesterberg, The American Statistician 69, 2015, section 3.4)."""
-    known = np.sort(np.array([v for v in values if math.isfinite(v)], dtype=np.float64))
+    known = _finite(values)
     if len(known) == 0:
         return None
     value = float(known.mean())
@@ -71,7 +72,7 @@ def mean(
 def spread(values: Sequence[float]) -> tuple[float, float | None] | None:
     """Mean and its standard error (the sample's deviation over √n; None of a single value), as Chen et al. print them; None without
     finite values."""
-    known = np.sort(np.array([v for v in values if math.isfinite(v)], dtype=np.float64))
+    known = _finite(values)
     if len(known) == 0:
         return None
     error = float(known.std(ddof=1)) / math.sqrt(len(known)) if len(known) > 1 else None
@@ -112,16 +113,12 @@ def share(true: int, n: int, level: float = LEVEL) -> Estimate | None:
     p, factor = true / n, 1 + z * z / n
     middle = (p + z * z / (2 * n)) / factor
     half = z / factor * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    return Estimate(p, max(0.0, middle - half), min(1.0, middle + half), n)
+    return Estimate(p, middle - half if true else 0.0, middle + half if true < n else 1.0, n)
 
 
 def _normal(level: float) -> float:
-    """Within how many standard deviations a normal value lies with probability ``level``; by bisection of the error function."""
-    low, high = 0.0, 10.0
-    for _ in range(80):
-        at = (low + high) / 2
-        low, high = (at, high) if math.erf(at / math.sqrt(2)) < level else (low, at)
-    return low
+    """Within how many standard deviations a normal value lies with probability ``level``."""
+    return NormalDist().inv_cdf((1 + level) / 2)
 
 
 def _student(level: float, freedom: int) -> float:
@@ -133,6 +130,12 @@ def _student(level: float, freedom: int) -> float:
         (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
     )
     return z + sum(float(term / freedom**power) for power, term in enumerate(terms, 1))
+
+
+def _finite(values: Sequence[float]) -> Array:
+    """In order, so that theirs does not matter."""
+    found = np.asarray(values, dtype=np.float64)
+    return np.sort(found[np.isfinite(found)])
 
 
 def _ends(found: Array, level: float) -> tuple[float, float]:
@@ -152,6 +155,11 @@ class Box(NamedTuple):
     p75: float
     p90: float
     n: int
+
+
+def quantile(values: Sequence[float], share: float) -> float | None:
+    """By linear interpolation; None without values."""
+    return float(np.quantile(np.asarray(values, dtype=np.float64), share)) if len(values) else None
 
 
 def box(values: Sequence[float]) -> Box | None:

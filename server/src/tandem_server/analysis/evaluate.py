@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 
@@ -130,6 +131,10 @@ class Evaluation:
     missing: list[str] = field(default_factory=list)
     results: Results = field(default_factory=lambda: Results([], []))
 
+    def doing(self, start_s: float, end_s: float) -> str | None:
+        """What the probe was doing: the phase that the bench played, else what its own detector said; None where neither is known."""
+        return _doing(self.campaign, self.recorded, self.found_mobility, start_s, end_s)
+
     def events(self, kind: str) -> list[Event]:
         """The probe's events of one kind, in order of time."""
         return [e for e in self.recorded.events if e.kind == kind]
@@ -156,16 +161,10 @@ def evaluate(campaign: CampaignFolder, source: Source | str, in_ledger: Collecti
     changes = [(e.t_s, e.kind == "mobility_start") for e in recorded.events if e.kind in _MOVEMENT]
     # Detectors that begin anew know of no movement.
     changes = sorted([*changes, *((t, False) for t in recorded.starts)], key=lambda change: change[0])
-    truth = campaign.truth
-
-    def doing(start_s: float, end_s: float) -> str | None:
-        if truth is not None and truth.phases:
-            return scores.activity_of_phases(truth.phases, start_s, end_s)
-        return scores.activity_of_detector(changes, start_s, end_s) if recorded.radio else None
-
+    doing = functools.partial(_doing, campaign, recorded, changes)
     # Another experiment's run (kind any) arrives or is missed like every run; its result is its own, and in the result tables.
     downloads = [m for m in campaign.manifests if m["kind"] != "any"]
-    runs = join(downloads, recorded, truth, clock, campaign.operators, doing)
+    runs = join(downloads, recorded, campaign.truth, clock, campaign.operators, doing)
     counts = _account_of(campaign, found)
     missing += _not_arrived(campaign, counts, known, recorded)
     return Evaluation(
@@ -183,6 +182,14 @@ def evaluate(campaign: CampaignFolder, source: Source | str, in_ledger: Collecti
         missing,
         results(campaign),
     )
+
+
+def _doing(
+    campaign: CampaignFolder, recorded: Recorded, changes: Sequence[scores.Change], start_s: float, end_s: float
+) -> str | None:
+    if campaign.truth is not None and campaign.truth.phases:
+        return scores.activity_of_phases(campaign.truth.phases, start_s, end_s)
+    return scores.activity_of_detector(changes, start_s, end_s) if recorded.radio else None
 
 
 def _clock(campaign: CampaignFolder) -> Clock:

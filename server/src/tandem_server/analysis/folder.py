@@ -138,6 +138,7 @@ def load(folder: Path, probe: str | None = None) -> CampaignFolder:
     campaign = campaign or {}
     if probe is not None and probe not in probes:
         raise FolderError(f"{folder}: no probe/{probe}/ in it; hint: one of {', '.join(probes) or 'none'}")
+    named = probe is not None
     probe = probe or text(campaign, "probe") or (probes[0] if probes else "")
     if probe not in probes:
         problems.append(f"probe/{probe}/ is not there: no manifests and no account of the collector")
@@ -145,6 +146,10 @@ def load(folder: Path, probe: str | None = None) -> CampaignFolder:
     remarks = [f"other probes' folders are not part of this report: {', '.join(others)}"] if others else []
     own = folder / "probe" / probe
     exported = is_export(campaign)
+    if others and not exported and not named:
+        problems.append(
+            f"the folder has {len(probes)} probes and is no export: only {probe} is read; hint: --probe {others[0]}"
+        )
     problems += ledger_lines(folder, probe) if exported else []
     # A server has no collector's account; it may be put there by hand.
     asked = probe in probes and (not exported or (own / "collector.json").is_file())

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tandem_server.analysis.reading import mapping, mappings, number, text, whole
-from tandem_server.analysis.sender_shares import KEY
-from tandem_server.analysis.tables.facts import Facts
+from tandem_server.analysis.tables.facts import Facts, shares, summed
 from tandem_server.analysis.tables.views import rule, segment_s
 
 
@@ -164,7 +163,7 @@ def download(of: Setting, run: Facts) -> Download | None:
     if not run.result:
         return None
     flows = mappings(run.result, "subflows")
-    sent = _numbers(mapping(run.result, KEY))
+    by_path, side = shares(run.result)
     sender = [s for c in mappings(mapping(run.result, "sender"), "connections") for s in mappings(c, "subflows")]
     return Download(
         of,
@@ -178,12 +177,12 @@ def download(of: Setting, run: Facts) -> Download | None:
         number(run.result, "goodput_bit_per_s"),
         number(run.result, "duration_s"),
         number(run.result, "connect_ms"),
-        sent or _summed(flows, "share"),
+        by_path,
         _first(flows, "rtt_ms_median"),
         _first(sender, "rtt_ms_min"),
         _first(flows, "handshake_rtt_ms"),
         _loss(flows),
-        "sender" if sent else "receiver",
+        side,
     )
 
 
@@ -298,17 +297,8 @@ def _first(flows: list[dict[str, Any]], key: str) -> dict[str, float]:
     return out
 
 
-def _summed(flows: list[dict[str, Any]], key: str) -> dict[str, float]:
-    out: dict[str, float] = {}
-    for row in flows:
-        path, value = text(row, "path"), number(row, key)
-        if path is not None and value is not None:
-            out[path] = out.get(path, 0.0) + value
-    return out
-
-
 def _loss(flows: list[dict[str, Any]]) -> dict[str, float]:
     """Sent again over all sent; negative counts are none."""
-    carried, again = _summed(flows, "bytes"), _summed(flows, "bytes_retrans")
+    carried, again = summed(flows, "bytes"), summed(flows, "bytes_retrans")
     sent = {path: carried.get(path, 0.0) + count for path, count in again.items()}
     return {path: again[path] / every for path, every in sent.items() if every > 0 and again[path] >= 0}

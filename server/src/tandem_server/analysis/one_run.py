@@ -35,7 +35,7 @@ _READ = {
 
 
 class RunSource:
-    """``analysis.source.Source`` of what belongs to one run, and of the events meanwhile; other measurements are empty."""
+    """``records.Source`` of what belongs to one run, and of the events meanwhile; other measurements are empty."""
 
     def __init__(self, store: SeriesStore, run: str) -> None:
         self._store, self._run = store, run

@@ -89,7 +89,7 @@ class Clock:
 
 
 class InfluxSource:
-    """``analysis.source.Source`` over a store's client."""
+    """``Source`` over a store's client."""
 
     def __init__(self, influx: SeriesStore) -> None:
         self._influx = influx
@@ -183,7 +183,7 @@ def rows_in(path: Path) -> int:
 
 
 class RecordFiles:
-    """``analysis.source.Source`` over ``records``, the folder of one probe; a few thousand records are held at a time."""
+    """``Source`` over ``records``, the folder of one probe; a few thousand records are held at a time."""
 
     def __init__(self, records: Path) -> None:
         self._records = records

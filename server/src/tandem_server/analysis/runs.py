@@ -120,7 +120,7 @@ def join(
     for m in manifests:
         result = mapping(m, "result")
         failure = mapping(m, "failure")
-        start, end = _span(m, clock)
+        start, end = span(m, clock)
         pair, paths = text(m, "pair"), tuple(run_paths(m))
         offered = None
         measured = _measured(m, recorded, clock)
@@ -170,7 +170,8 @@ def run_paths(manifest: Mapping[str, Any]) -> list[str]:
     return [p for p in value if isinstance(p, str)] if isinstance(value, list) else []
 
 
-def _span(manifest: Mapping[str, Any], clock: Clock) -> tuple[float | None, float | None]:
+def span(manifest: Mapping[str, Any], clock: Clock) -> tuple[float | None, float | None]:
+    """Begin and end of a run on the campaign's axis; None where it is not known."""
     start, end = (
         clock.seconds(
             whole(manifest, f"{name}_utc_ns"), whole(manifest, f"{name}_monotonic_ns"), text(manifest, "boot")
@@ -183,7 +184,7 @@ def _span(manifest: Mapping[str, Any], clock: Clock) -> tuple[float | None, floa
 def _measured(manifest: Mapping[str, Any], recorded: Recorded, clock: Clock) -> tuple[float, float] | None:
     """From connect to the last byte counted, seconds: what the run's duration spans. The first sample is taken when the connection is
     there; without samples it is the whole span, in which sessions are opened and captures closed too."""
-    start, end = _span(manifest, clock)
+    start, end = span(manifest, clock)
     if start is None or end is None:
         return None
     result = mapping(manifest, "result")

@@ -15,10 +15,9 @@ from typing import Any
 
 from tandem_server.analysis.folder import TRACES, CampaignFolder, capture_name
 from tandem_server.analysis.reading import flag, mapping, mappings, text, whole
+from tandem_server.analysis.tables.facts import SENDER_SHARES
 from tandem_server.analysis.traces import manifest
 
-KEY = "sender_shares"
-"""Of a run's result, where they are known: by path, 0 to 1. The server's own addition to what the manifest says."""
 _MOST_DROPPED = 0.01
 """Of a capture's packets, that tcpdump may have missed."""
 
@@ -30,11 +29,11 @@ class UnknownSharesError(Exception):
 
 
 def add_sender_shares(campaign: CampaignFolder) -> None:
-    """Put ``KEY`` into the results of Multipath TCP downloads that have the server's capture; a line in ``remarks`` says of how many, and
-    why not of the others that asked for one. Without ``traces/`` of the folder there are none."""
+    """Put ``SENDER_SHARES`` into the results of Multipath TCP downloads that have the server's capture; a line in ``remarks`` says of
+    how many, and why not of the others that asked for one. Without ``traces/`` of the folder there are none."""
     mine = [m for m in campaign.manifests if text(m, "kind") == "mptcp" and mapping(m, "result")]
     for m in mine:
-        m["result"].pop(KEY, None)  # whoever wrote it there
+        m["result"].pop(SENDER_SHARES, None)  # whoever wrote it there
     asked = [m for m in mine if mappings(m, "server_captures")]
     if not asked:
         return
@@ -47,7 +46,7 @@ def add_sender_shares(campaign: CampaignFolder) -> None:
     found = 0
     for m in asked:
         try:
-            m["result"][KEY] = shares_of(m, sent)
+            m["result"][SENDER_SHARES] = shares_of(m, sent)
             found += 1
         except UnknownSharesError as error:
             whys[str(error)] += 1

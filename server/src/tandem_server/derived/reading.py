@@ -1,4 +1,4 @@
-"""One probe's records out of the database, as the joins of ``analysis.coverage`` need them. At most an hour or so at once."""
+"""One probe's records out of the database, as the joins of ``coverage`` need them. At most an hour or so at once."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from tandem_server.analysis.estimates import quantile
 from tandem_server.analysis.reading import flag, mapping, number
 from tandem_server.analysis.tables.facts import Facts
 
@@ -144,17 +145,6 @@ def _cells(figure: Figure, seen: Sequence[Values]) -> list[Cell]:
         return [sum(found) if found else None]
     cells: list[Cell] = [quantile(found, 0.5)]
     return cells + ([quantile(found, 0.25), quantile(found, 0.75)] if figure.spread else [])
-
-
-def quantile(values: Sequence[float], share: float) -> float | None:
-    """By linear interpolation; None without values."""
-    if not values:
-        return None
-    ordered = sorted(values)
-    place = share * (len(ordered) - 1)
-    low = math.floor(place)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
 
 
 def plain(value: object) -> Cell:

@@ -3,38 +3,66 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from tandem_server.analysis.reading import flag, mapping, mappings, number, text, whole
-from tandem_server.analysis.sender_shares import KEY
-from tandem_server.analysis.tables.facts import Facts, numbers, unasked_share
-from tandem_server.analysis.tables.view import Figure, Observed, View
+from tandem_server.analysis.tables.facts import Facts, numbers, shares, unasked_share
+from tandem_server.analysis.tables.view import Figure, Observed, Values, View
+
+Row = Mapping[str, Any]
+
+
+def _each(
+    rows: Callable[[Facts], Iterable[Row]], keys: Iterable[str], values: Callable[[Facts, Row], Values]
+) -> Callable[[Sequence[Facts]], Observed]:
+    """Of each run's rows the numbers of these names, and ``values``, which go before them."""
+
+    def observe(runs: Sequence[Facts]) -> Observed:
+        for run in runs:
+            for row in rows(run):
+                yield run, {**numbers(row, *keys), **values(run, row)}
+
+    return observe
+
+
+def _view(
+    name: str,
+    title: str,
+    by: tuple[tuple[str, str], ...],
+    figures: tuple[Figure, ...],
+    rows: str | Callable[[Facts], Iterable[Row]],
+    values: Callable[[Facts, Row], Values],
+    note: str = "",
+) -> View:
+    """``rows``: what is observed of a run, or the name of a list in its result. A figure is the row's number of its name, where ``values``
+    does not tell another."""
+    of = rows if callable(rows) else lambda run: run.listed(rows)
+    return View(name, title, by, figures, _each(of, [f.key for f in figures if f.how == "median"], values), note)
+
+
+def _result(run: Facts) -> list[Row]:
+    return [run.result] if run.result else []
+
 
 _KIND = ("kind", "Kind")
 _PRIMARY = ("primary", "Primary path")
 _PAIRING = ("pairing", "Measured")
 
 
-def _downloads(runs: Sequence[Facts]) -> Observed:
-    for run in runs:
-        sent = mapping(run.result, KEY)
-        rows = [{"share": share} for share in sent.values()] or mappings(run.result, "subflows")
-        shares = [s for row in rows if (s := number(row, "share")) is not None]
-        joins = [d for row in mappings(run.result, "subflows") if (d := number(row, "join_delay_ms")) is not None]
-        if run.result:
-            yield (
-                run,
-                {
-                    "kind": run.kind,
-                    "path": run.path or "primary varies",
-                    "pairing": run.pairing,
-                    **numbers(run.result, "goodput_bit_per_s", "duration_s", "bytes", "connect_ms", "first_byte_ms"),
-                    "join_delay_ms": max(joins) if joins else None,
-                    "most_loaded_share": max(shares) if run.kind == "mptcp" and shares else None,
-                    "shares_side": None if run.kind != "mptcp" or not shares else "sender" if sent else "receiver",
-                    "fallback": flag(run.result, "fallback") if run.kind == "mptcp" else None,
-                },
-            )
+def _download(run: Facts, result: Row) -> Values:
+    by_path, side = shares(result)
+    joins = [d for row in mappings(dict(result), "subflows") if (d := number(row, "join_delay_ms")) is not None]
+    multipath = run.kind == "mptcp"
+    return {
+        "kind": run.kind,
+        "path": run.path or "primary varies",
+        "pairing": run.pairing,
+        "join_delay_ms": max(joins, default=None),
+        "most_loaded_share": max(by_path.values()) if multipath and by_path else None,
+        "shares_side": side if multipath and by_path else None,
+        "fallback": flag(result, "fallback") if multipath else None,
+    }
 
 
 def _gains(runs: Sequence[Facts]) -> Observed:
@@ -58,7 +86,7 @@ def _gains(runs: Sequence[Facts]) -> Observed:
                 )
 
 
-DOWNLOAD = View(
+DOWNLOAD = _view(
     "download",
     "Downloads",
     (_KIND, ("path", "Path"), _PAIRING),
@@ -73,7 +101,8 @@ DOWNLOAD = View(
         Figure("shares_side", "counted at", "1", "tally"),
         Figure("fallback", "Fell back", "share", "share"),
     ),
-    _downloads,
+    _result,
+    _download,
 )
 
 GAIN = View(
@@ -90,46 +119,32 @@ GAIN = View(
 )
 
 
-def _rounds(run: Facts) -> Iterable[tuple[dict[str, object], dict[str, object]]]:
+def _rounds(run: Facts) -> Iterable[Row]:
+    """A row a benefit, which has the round's numbers too."""
     for row in run.listed("rounds"):
         for benefit in mappings(row, "benefits"):
-            yield row, benefit
+            yield {**row, **benefit}
 
 
-def _unasked(row: dict[str, object], benefit: dict[str, object], steps: str) -> float | None:
+def _unasked(row: Row, steps: str) -> float | None:
     """Of the MPTCP step of a benefit: what went over none of the run's paths."""
-    name = f"mptcp {text(benefit, 'primary')}"
+    name = f"mptcp {text(row, 'primary')}"
     step = next((s for s in mappings(row, steps) if text(s, "name") == name), {})
     return unasked_share([s for c in [step, *mappings(step, "connections")] for s in mappings(c, "subflows")])
 
 
-def _bandwidth(runs: Sequence[Facts]) -> Observed:
-    for run in runs:
-        for row, benefit in _rounds(run):
-            ratio = number(row, "bandwidth_ratio")
-            yield (
-                run,
-                {
-                    "mode": text(run.result, "mode"),
-                    "primary": text(benefit, "primary"),
-                    "ratio": None if ratio is None else round(ratio),
-                    **numbers(row, "c_max_bit_per_s", "c_total_bit_per_s", "tdi", "bandwidth_ratio"),
-                    **numbers(benefit, "goodput_bit_per_s", "benefit", "benefit_raw", "most_loaded_share"),
-                    "unasked_share": _unasked(row, benefit, "phases"),
-                    "fallback": flag(benefit, "fallback"),
-                },
-            )
+def _bandwidth(run: Facts, row: Row) -> Values:
+    ratio = number(row, "bandwidth_ratio")
+    return {
+        "mode": text(run.result, "mode"),
+        "primary": text(row, "primary"),
+        "ratio": None if ratio is None else round(ratio),
+        "unasked_share": _unasked(row, "phases"),
+        "fallback": flag(row, "fallback"),
+    }
 
 
-def _alone(runs: Sequence[Facts]) -> Observed:
-    for run in runs:
-        for row in run.listed("rounds"):
-            alone = mapping(row, "c_i_bit_per_s")
-            for path in alone:
-                yield run, {"path": path, "c_i_bit_per_s": number(alone, path)}
-
-
-BANDWIDTH = View(
+BANDWIDTH = _view(
     "bandwidth",
     "Bandwidth aggregation (Cordero)",
     (("mode", "Mode"), _PRIMARY, ("ratio", "Ratio of bandwidths")),
@@ -145,17 +160,23 @@ BANDWIDTH = View(
         Figure("unasked_share", "Over a path not asked for", "share"),
         Figure("fallback", "Fell back", "share", "share"),
     ),
+    _rounds,
     _bandwidth,
     "Medians over rounds. Ratio: C_max over the slowest path, as measured, rounded."
     " Benefit: −1 to 1 as in Eq. 2; raw: not limited. TDI: C_total over the sum of C_i.",
 )
 
-ALONE = View(
+ALONE = _view(
     "bandwidth-alone",
     "Each path alone (C_i)",
     (("path", "Path"),),
     (Figure("c_i_bit_per_s", "C_i", "bit/s", spread=True),),
-    _alone,
+    lambda run: (
+        {"path": path, "c_i_bit_per_s": value}
+        for row in run.listed("rounds")
+        for path, value in mapping(row, "c_i_bit_per_s").items()
+    ),
+    lambda _, row: {"path": row["path"]},
 )
 
 
@@ -165,34 +186,25 @@ def size_class(count: int) -> int:
     return max(step * decade for step in (1, 2, 5) if step * decade <= count)
 
 
-def _delays(runs: Sequence[Facts]) -> Observed:
-    for run in runs:
-        for row, benefit in _rounds(run):
-            size = whole(row, "bytes")
-            agent, server = mapping(benefit, "agent"), mapping(benefit, "server")
-            chosen = number(benefit, "benefit")
-            yield (
-                run,
-                {
-                    "mode": text(run.result, "mode"),
-                    "primary": text(benefit, "primary"),
-                    "from_bytes": size_class(size) if size is not None and size > 0 else None,
-                    "timed_at": text(run.result, "timed_at"),
-                    "bytes": size,
-                    "benefit": chosen,
-                    "positive": None if chosen is None else chosen > 0,
-                    "agent_benefit": number(agent, "benefit"),
-                    "server_benefit": number(server, "benefit"),
-                    "agent_delay_s": number(agent, "delay_s"),
-                    "server_delay_s": number(server, "delay_s"),
-                    "benefit_raw": number(benefit, "benefit_raw"),
-                    "most_loaded_share": number(benefit, "most_loaded_share"),
-                    "unasked_share": _unasked(row, benefit, "transfers"),
-                },
-            )
+def _delay(run: Facts, row: Row) -> Values:
+    size, chosen = whole(row, "bytes"), number(row, "benefit")
+    return {
+        "mode": text(run.result, "mode"),
+        "primary": text(row, "primary"),
+        "from_bytes": size_class(size) if size is not None and size > 0 else None,
+        "timed_at": text(run.result, "timed_at"),
+        "bytes": size,
+        "positive": None if chosen is None else chosen > 0,
+        **{
+            f"{end}_{key}": number(mapping(row, end), key)
+            for end in ("agent", "server")
+            for key in ("benefit", "delay_s")
+        },
+        "unasked_share": _unasked(row, "transfers"),
+    }
 
 
-DELAY = View(
+DELAY = _view(
     "delay",
     "Delay aggregation (Cordero), by size",
     (("mode", "Mode"), _PRIMARY, ("from_bytes", "Bytes from")),
@@ -208,7 +220,8 @@ DELAY = View(
         Figure("most_loaded_share", "Most loaded path", "share"),
         Figure("unasked_share", "Over a path not asked for", "share"),
     ),
-    _delays,
+    _rounds,
+    _delay,
     "Medians over rounds by the paper's classes of size (100, 200, 500, 1000 … bytes and more)."
     " Benefit is Eq. 3 by the clock that the paper times with: the agent's one way, the server's for request and response;"
     " both ends' own are beside it.",
@@ -232,30 +245,20 @@ def segment_s(run: Facts) -> int | None:
     return int(found[1]) if found else None
 
 
-def _plays(runs: Sequence[Facts]) -> Observed:
-    for run in runs:
-        if run.result:
-            yield (
-                run,
-                {
-                    "kind": run.kind,
-                    "segment_s": segment_s(run),
-                    "rule": rule(run),
-                    "path": run.path,
-                    **numbers(
-                        run.result, "bitrate_bit_per_s", "goodput_bit_per_s", "startup_delay_ms", "stalls", "stalled_s"
-                    ),
-                    **numbers(run.result, "stall_ratio", "switches_per_minute", "qoe_linear_per_segment", "media_s"),
-                    "stalled": None
-                    if number(run.result, "stalls") is None
-                    else (number(run.result, "stalls") or 0) > 0,
-                    "unasked_share": unasked_share(mappings(run.result, "subflows")),
-                    "fallback": flag(run.result, "fallback") if run.kind == "mptcp" else None,
-                },
-            )
+def _play(run: Facts, result: Row) -> Values:
+    stalls = number(result, "stalls")
+    return {
+        "kind": run.kind,
+        "segment_s": segment_s(run),
+        "rule": rule(run),
+        "path": run.path,
+        "stalled": None if stalls is None else stalls > 0,
+        "unasked_share": unasked_share(mappings(result, "subflows")),
+        "fallback": flag(result, "fallback") if run.kind == "mptcp" else None,
+    }
 
 
-DASH = View(
+DASH = _view(
     "dash",
     "DASH: by kind, length of segment and rule",
     (("kind", "Kind"), ("segment_s", "Segment, s"), ("rule", "Rule"), ("path", "Path")),
@@ -273,39 +276,34 @@ DASH = View(
         Figure("unasked_share", "Over a path not asked for", "share"),
         Figure("fallback", "Fell back", "share", "share"),
     ),
-    _plays,
+    _result,
+    _play,
     "Medians over plays. QoE: linear score of Yin et al. by segment; compare equal lengths."
     " Path: the primary one of MPTCP, the only one of TCP.",
 )
 
 
-def _loads(runs: Sequence[Facts]) -> Observed:
-    for run in runs:
-        for row in run.listed("loads"):
-            shares = mapping(row, "shares")
-            known = [share for path in shares if (share := number(shares, path)) is not None]
-            # A load that failed has no time; it counts in the share of those.
-            failed = text(row, "failure") is not None
-            times = numbers(
-                row, "page_load_time_ms", "object_load_time_ms", "first_contentful_paint_ms", "dom_content_loaded_ms"
-            )
-            yield (
-                run,
-                {
-                    "kind": run.kind,
-                    "path": run.path,
-                    "by": text(row, "by"),
-                    "page": text(row, "page"),
-                    **({} if failed else times),
-                    **numbers(row, "objects", "bytes", "connections", "connect_ms"),
-                    "failed": failed,
-                    "most_loaded_share": max(known) if run.kind == "mptcp" and known else None,
-                    "fallback": flag(run.result, "fallback") if run.kind == "mptcp" else None,
-                },
-            )
+_TIMES = ("page_load_time_ms", "object_load_time_ms", "first_contentful_paint_ms", "dom_content_loaded_ms")
 
 
-PAGELOAD = View(
+def _load(run: Facts, row: Row) -> Values:
+    told = mapping(row, "shares")
+    known = [share for path in told if (share := number(told, path)) is not None]
+    # A load that failed has no time; it counts in the share of those.
+    failed = text(row, "failure") is not None
+    return {
+        "kind": run.kind,
+        "path": run.path,
+        "by": text(row, "by"),
+        "page": text(row, "page"),
+        **(dict.fromkeys(_TIMES) if failed else {}),
+        "failed": failed,
+        "most_loaded_share": max(known) if run.kind == "mptcp" and known else None,
+        "fallback": flag(run.result, "fallback") if run.kind == "mptcp" else None,
+    }
+
+
+PAGELOAD = _view(
     "pageload",
     "Page loads: by kind and path",
     (("kind", "Kind"), ("path", "Path"), ("by", "Loaded by")),
@@ -322,7 +320,8 @@ PAGELOAD = View(
         Figure("failed", "Failed", "share", "share"),
         Figure("fallback", "Fell back", "share", "share"),
     ),
-    _loads,
+    "loads",
+    _load,
     "Medians over loads; times of loads that came to their end. Browser: navigation to the load event’s end; graph: without a browser,"
     " first connection to the last object’s last byte.",
 )
@@ -332,21 +331,18 @@ QUANTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99)
 """Of the distributions that experiments tell."""
 
 
-def _ways(runs: Sequence[Facts]) -> Observed:
-    for run in runs:
-        for row in run.listed("ways"):
-            rtt = mapping(row, "name_rtt_ms")
-            yield (
-                run,
-                {
-                    "way": text(row, "way"),
-                    **numbers(row, "names", "addresses", "unresponsive_share", "names_unresponsive_share"),
-                    **{f"rtt_p{q}_ms": number(rtt, f"p{q}") for q in (10, 50, 90, 99)},
-                },
-            )
+def _percentiles(row: Row, key: str, percents: Iterable[int], name: str = "p{}_ms") -> dict[str, float | None]:
+    """Of a distribution that an experiment tells."""
+    return {name.format(q): number(mapping(dict(row), key), f"p{q}") for q in percents}
 
 
-WAYS = View(
+def _together(row: Row, key: str, by: str) -> str:
+    """Names of a list as one."""
+    names = row.get(key)
+    return by.join(map(str, names)) if isinstance(names, list) else ""
+
+
+WAYS = _view(
     "reachability",
     "Reachability by way: pinging path / resolving path",
     (("way", "Way"),),
@@ -357,29 +353,17 @@ WAYS = View(
         Figure("names_unresponsive_share", "Names unresponsive", "share"),
         *(Figure(f"rtt_p{q}_ms", f"RTT p{q}", "ms") for q in (10, 50, 90, 99)),
     ),
-    _ways,
+    "ways",
+    lambda _, row: {
+        "way": text(row, "way"),
+        **_percentiles(row, "name_rtt_ms", (10, 50, 90, 99), "rtt_p{}_ms"),
+    },
     "With Wi-Fi W and LTE L the ways are the paper’s WW, WL, LW and LL. Unresponsive: never any answer. RTT: of each name, the mean over"
     " its addresses.",
 )
 
 
-def _overlaps(runs: Sequence[Facts]) -> Observed:
-    for run in runs:
-        for row in run.listed("overlap"):
-            paths = row.get("paths")
-            names = " / ".join(str(p) for p in paths) if isinstance(paths, list) else ""
-            keys = (
-                "addresses_either",
-                "addresses_both",
-                "share",
-                "names_both",
-                "names_same_share",
-                "names_sharing_share",
-            )
-            yield run, {"paths": names, **numbers(row, *keys)}
-
-
-OVERLAP = View(
+OVERLAP = _view(
     "reachability-overlap",
     "Overlap of addresses between the paths’ resolvers",
     (("paths", "Paths"),),
@@ -391,20 +375,12 @@ OVERLAP = View(
         Figure("names_same_share", "with the same addresses", "share"),
         Figure("names_sharing_share", "with one in common", "share"),
     ),
-    _overlaps,
+    "overlap",
+    lambda _, row: {"paths": _together(row, "paths", " / ")},
 )
 
 
-def _compared(runs: Sequence[Facts]) -> Observed:
-    for run in runs:
-        for row in run.listed("comparison"):
-            ways = row.get("ways")
-            label = " → ".join(str(w) for w in ways) if isinstance(ways, list) else ""
-            steps = {f"p{q}_ms": number(mapping(row, "difference_ms"), f"p{q}") for q in (10, 50, 90)}
-            yield run, {"ways": label, **numbers(row, "names", "second_slower_share"), **steps}
-
-
-COMPARISON = View(
+COMPARISON = _view(
     "reachability-comparison",
     "Name by name: the second way against the first",
     (("ways", "Ways"),),
@@ -413,29 +389,26 @@ COMPARISON = View(
         Figure("second_slower_share", "Second slower", "share"),
         *(Figure(f"p{q}_ms", f"Difference p{q}", "ms") for q in (10, 50, 90)),
     ),
-    _compared,
+    "comparison",
+    lambda _, row: {
+        "ways": _together(row, "ways", " → "),
+        **_percentiles(row, "difference_ms", (10, 50, 90)),
+    },
 )
 
 
-def _streams(runs: Sequence[Facts]) -> Observed:
-    for run in runs:
-        for row in run.listed("streams"):
-            rtt = mapping(row, "rtt_ms")
-            yield (
-                run,
-                {
-                    "path": text(row, "path"),
-                    "load": {True: "under load", False: "idle"}.get(flag(row, "loaded") is True, "idle"),
-                    **{f"rtt_p{q}_ms": number(rtt, f"p{q}") for q in (5, 50, 95, 99)},
-                    "up_p50_ms": number(mapping(row, "up_ms"), "p50"),
-                    "down_p50_ms": number(mapping(row, "down_ms"), "p50"),
-                    "jitter_p50_ms": number(mapping(row, "rtt_jitter_ms"), "p50"),
-                    "lost_share": number(row, "lost_share"),
-                },
-            )
+def _stream(_: Facts, row: Row) -> Values:
+    return {
+        "path": text(row, "path"),
+        "load": "under load" if flag(row, "loaded") else "idle",
+        **_percentiles(row, "rtt_ms", (5, 50, 95, 99), "rtt_p{}_ms"),
+        "up_p50_ms": number(mapping(row, "up_ms"), "p50"),
+        "down_p50_ms": number(mapping(row, "down_ms"), "p50"),
+        "jitter_p50_ms": number(mapping(row, "rtt_jitter_ms"), "p50"),
+    }
 
 
-LATENCY = View(
+LATENCY = _view(
     "latency",
     "Latency by path, idle and under load",
     (("path", "Path"), ("load", "Load")),
@@ -449,46 +422,30 @@ LATENCY = View(
         Figure("jitter_p50_ms", "Jitter p50", "ms"),
         Figure("lost_share", "Lost", "share"),
     ),
-    _streams,
+    "streams",
+    _stream,
     "One-way times are absent where the clocks cannot be compared.",
 )
 
 
-def _traces(runs: Sequence[Facts]) -> Observed:
-    for run in runs:
-        for row in run.listed("traces"):
-            hops = mappings(row, "hops")
-            answered = sum(bool(mappings(hop, "routers")) for hop in hops)
-            told = {"hops": len(hops), "hops_silent": len(hops) - answered, "ended": text(row, "ended")}
-            yield run, {"path": text(row, "path"), "protocol": text(row, "protocol"), **told}
+def _trace(_: Facts, row: Row) -> Values:
+    hops = mappings(row, "hops")
+    silent = sum(not mappings(hop, "routers") for hop in hops)
+    told = {key: text(row, key) for key in ("path", "protocol", "ended")}
+    return {**told, "hops": len(hops), "hops_silent": silent}
 
 
-TRACES = View(
+TRACES = _view(
     "traceroute",
     "Traces to the server",
     (("path", "Path"), ("protocol", "Protocol")),
     (Figure("hops", "Hops"), Figure("hops_silent", "of them silent"), Figure("ended", "Ended", "", "tally")),
-    _traces,
+    "traces",
+    _trace,
 )
 
 
-def _disjoint(runs: Sequence[Facts]) -> Observed:
-    for run in runs:
-        for row in run.listed("disjointness"):
-            paths = row.get("paths")
-            label = " / ".join(str(p) for p in paths) if isinstance(paths, list) else ""
-            protocol = text(row, "protocol")
-            yield (
-                run,
-                {
-                    "paths": label,
-                    "protocol": protocol,
-                    **numbers(row, "shared", "disjoint_share", "systems_disjoint_share"),
-                },
-            )
-
-
-DISJOINT = View(
+DISJOINT = _view(
     "traceroute-disjointness",
     "How far the paths are disjoint",
     (("paths", "Paths"), ("protocol", "Protocol")),
@@ -497,30 +454,30 @@ DISJOINT = View(
         Figure("disjoint_share", "Disjoint by router", "share"),
         Figure("systems_disjoint_share", "Disjoint by AS", "share"),
     ),
-    _disjoint,
+    "disjointness",
+    lambda _, row: {"paths": _together(row, "paths", " / "), "protocol": text(row, "protocol")},
 )
 
 
-def _verdicts(runs: Sequence[Facts]) -> Observed:
-    for run in runs:
-        paths = mapping(run.result, "paths")
-        for path in paths:
-            found = mapping(paths, path)
-            told = {}
-            for part in ("primary", "join"):
-                judged = mapping(found, part)
-                where = text(judged, "where")
-                told[part] = (
-                    f"{text(judged, 'verdict') or 'untested'}{f' ({where})' if where else ''}" if judged else None
-                )
-            if found:
-                yield run, {"path": path, **told}
+def _verdict(_: Facts, row: Row) -> Values:
+    told: dict[str, str | None] = {}
+    for part in ("primary", "join"):
+        judged = mapping(row, part)
+        where = text(judged, "where")
+        word = f"{text(judged, 'verdict') or 'untested'}{f' ({where})' if where else ''}"
+        told[part] = word if judged else None
+    return {"path": row["path"], **told}
 
 
-VERDICT = View(
+VERDICT = _view(
     "verdict",
     "What becomes of Multipath TCP on each path",
     (("path", "Path"),),
     (Figure("primary", "As primary", "", "tally"), Figure("join", "As joined path", "", "tally")),
-    _verdicts,
+    lambda run: (
+        {**found, "path": path}
+        for path in mapping(run.result, "paths")
+        if (found := mapping(mapping(run.result, "paths"), path))
+    ),
+    _verdict,
 )

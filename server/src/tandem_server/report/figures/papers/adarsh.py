@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from tandem_server.analysis.estimates import share
+from tandem_server.analysis.estimates import quantile, share
 from tandem_server.analysis.material import Material
 from tandem_server.analysis.measured import Download, Load, Setting, shares_from
 from tandem_server.analysis.reading import mapping, number, text, whole
 from tandem_server.analysis.tables.facts import Facts
-from tandem_server.analysis.tables.view import quantile
 from tandem_server.analysis.tables.views import QUANTILES
 from tandem_server.report import words
 from tandem_server.report.figures import grouping
