@@ -17,7 +17,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "report"))
 from synthetic_campaign import PROBE, Synthetic
 from synthetic_scenario import START_UTC_NS
 
-from tandem_server.analysis.records import TIME, day_file, schema_of
+from tandem_server.analysis.record_files import TIME, day_file, schema_of
 
 HOME = (48.2, 11.6)
 """Where the probe is from second 60 to 100 of 180: it drives north to south along the meridian, 40 m a second before and after."""

@@ -18,7 +18,7 @@ from synthetic_folder import with_database
 
 from tandem.schema.metrics import MEASUREMENTS
 from tandem_server.analysis import load
-from tandem_server.analysis.records import TIME
+from tandem_server.analysis.record_files import TIME
 from tandem_server.cli.main import main
 from tandem_server.publish import package
 from tandem_server.publish.homes import distance_m

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from synthetic_campaign import Synthetic
 from synthetic_scenario import START_UTC_NS
 
-from tandem_server.analysis.records import TIME, day_file, schema_of
+from tandem_server.analysis.record_files import TIME, day_file, schema_of
 
 OPERATORS = {"probe-1": {"a": "A", "b": "B"}, "probe-2": {"a": "B", "b": "C"}}
 """The same name of a path, another operator."""

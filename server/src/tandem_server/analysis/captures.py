@@ -22,8 +22,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tandem.schema.trace import SERVER_CAPTURES
@@ -42,8 +40,6 @@ _CONNECTION = ("connection", "multipath", "fallback", "opener_port", "responder_
 _TOKENS = ("opener_token", "responder_token")
 _SUBFLOW = ("subflow", "connection", "opener_address", "start_utc_ns", "end_utc_ns", "handshake_rtt_ns")
 _TOTAL = ("connection", "subflow", "direction", "goodput_bytes", "unseen_bytes", "rtt_method")
-_OF_FLOW = ("goodput_bytes", "in_flight_mean_bytes", "rtt_mean_ns", "rtt_max_ns")
-_BIN = ("connection", "subflow", "direction", "bin_start_utc_ns", *_OF_FLOW, "reorder_queue_max_bytes")
 
 Row = Mapping[str, Any]
 Array = NDArray[np.float64]
@@ -160,13 +156,13 @@ def read(
     tables = importlib.import_module("tandem_server.analysis.traces.tables")
     found = matched(manifests, captures, connections_in(place, parts))
     flows = _flows(found, manifests, start_utc_ns)
+    keys = {"file": flows.file, "subflow": flows.subflow.tolist(), "direction": [WAYS[way] for way in flows.way]}
     pieces, queues = [], []
     for name in parts:
-        rows = tables.read(place, "bins", [name], _BIN)
-        pieces.append(_of_flows(rows, flows, start_utc_ns, width))
+        rows = tables.read(place, "bins", [name], tables.BIN)
+        pieces.append(tables.bins_of(rows, keys, start_utc_ns, width))
         queues += _queues_of(rows, found, start_utc_ns)
-    bins = pa.concat_tables(pieces).sort_by([("flow", "ascending"), ("place", "ascending")])
-    return found, flows, Binned(width, -start_utc_ns % width, bins), queues
+    return found, flows, Binned(width, -start_utc_ns % width, tables.in_order(pieces)), queues
 
 
 def connections_in(place: Path, parts: Sequence[str]) -> list[Connection]:
@@ -399,35 +395,6 @@ def _flows(found: Matched, manifests: Sequence[Mapping[str, Any]], start_utc_ns:
     )
 
 
-def _of_flows(rows: Any, flows: Flows, start_utc_ns: int, width: int) -> Any:  # noqa: ANN401  (pyarrow.Table)
-    """The rows of these subflows in their data's direction, as ``Binned`` has them."""
-    keys = pa.table(
-        {
-            "file": pa.array(flows.file, pa.string()),
-            "subflow": pa.array(flows.subflow, pa.int64()),
-            "direction": pa.array([WAYS[way] for way in flows.way], pa.string()),
-            "flow": pa.array(range(len(flows.run)), pa.int64()),
-        }
-    )
-    named = ("file", "direction")
-    own = rows.select(["file", "subflow", "direction", "bin_start_utc_ns", *_OF_FLOW])
-    own = own.filter(pc.is_valid(own["subflow"])) if own.num_rows else own
-    for name in named:
-        own = own.set_column(own.schema.get_field_index(name), name, own[name].cast(pa.string()))
-    own = own.set_column(1, "subflow", own["subflow"].cast(pa.int64()))
-    own = own.join(keys, keys=["file", "subflow", "direction"], join_type="inner")
-    since = pc.subtract(own["bin_start_utc_ns"].cast(pa.int64()), start_utc_ns + (-start_utc_ns % width))
-    columns = {"flow": own["flow"], "place": pc.divide(since, width)}
-    for name, source, unit in (
-        ("goodput_bytes", "goodput_bytes", 1.0),
-        ("in_flight_bytes", "in_flight_mean_bytes", 1.0),
-        ("rtt_mean_ms", "rtt_mean_ns", 1e6),
-        ("rtt_max_ms", "rtt_max_ns", 1e6),
-    ):
-        columns[name] = pc.divide(own[source].cast(pa.float64(), safe=False), unit)
-    return pa.table(columns)
-
-
 def _series(e: Evaluation, flows: Flows, binned: Binned) -> dict[str, list[SubflowSeries]]:
     made: dict[str, list[SubflowSeries]] = {}
     middle = (binned.place * binned.width_ns + binned.offset_ns + binned.width_ns // 2) / 1e9
@@ -491,16 +458,8 @@ def _queue(
     start_utc_ns: int,
     file: str | None = None,
 ) -> list[Bins]:
-    tables = importlib.import_module("tandem_server.analysis.traces.tables")
-    mine = pc.and_(pc.equal(rows["connection"], number), pc.equal(rows["direction"].cast(pa.string()), way))
-    mine = pc.and_(mine, pc.is_null(rows["subflow"]))
-    if file is not None:
-        mine = pc.and_(mine, pc.equal(rows["file"].cast(pa.string()), file))
-    own = rows.filter(mine).sort_by("bin_start_utc_ns")
-    if not own.num_rows:
-        return []
-    times = (own["bin_start_utc_ns"].cast(pa.int64()).to_numpy() - start_utc_ns) / 1e9
-    return [Bins(run, None, times, np.full(len(times), np.nan), tables.numbers(own["reorder_queue_max_bytes"]))]
+    at, queue = importlib.import_module("tandem_server.analysis.traces.tables").queue_of(rows, number, way, file)
+    return [Bins(run, None, (at - start_utc_ns) / 1e9, np.full(len(at), np.nan), queue)] if len(at) else []
 
 
 def _queues_together(

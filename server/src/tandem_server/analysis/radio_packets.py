@@ -13,12 +13,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from tandem_server.analysis.events import BEFORE_S, FACTOR, LONGEST_S, NO_LEVEL, Recovery, recovery
@@ -391,15 +388,6 @@ def as_csv(joined: Joined) -> str:
     for row in records(joined):
         writer.writerow({key: int(value) if isinstance(value, bool) else value for key, value in row.items()})
     return out.getvalue()
-
-
-def write_parquet(path: Path, joined: Joined) -> None:
-    """The rows as Parquet, whole or not at all."""
-    types = {"str": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
-    draft = path.with_name(f"{path.name}.tmp")
-    schema = pa.schema([(name, types[kind]) for name, kind, *_ in COLUMNS])
-    pq.write_table(pa.Table.from_pylist(list(records(joined)), schema), draft, compression="zstd")
-    draft.replace(path)
 
 
 def _value(kind: str, value: Any) -> Any:  # noqa: ANN401  (what the column holds)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
 import json
 import sys
 from argparse import Namespace
@@ -18,7 +19,7 @@ from tandem_server.analysis.captures import Packets, of_campaign
 from tandem_server.analysis.evaluate import Evaluation, evaluate
 from tandem_server.analysis.mobility_classes import Fit, from_json
 from tandem_server.analysis.pool import BY
-from tandem_server.analysis.radio_packets import TABLE, Joined, as_csv, write_parquet
+from tandem_server.analysis.radio_packets import COLUMNS, TABLE, Joined, as_csv, records
 from tandem_server.analysis.reading import mapping, text
 from tandem_server.analysis.records import (
     DATABASE,
@@ -232,4 +233,6 @@ def _write_tables(folder: Path, contents: dict[str, str], joined: Joined | None)
             (folder / f"{TABLE}.{kind}").unlink(missing_ok=True)
         return
     write_whole(folder / f"{TABLE}.csv", as_csv(joined).encode())
-    write_parquet(folder / f"{TABLE}.parquet", joined)
+    importlib.import_module("tandem_server.analysis.traces.tables").write_table(
+        folder / f"{TABLE}.parquet", list(records(joined)), {name: kind for name, kind, *_ in COLUMNS}
+    )

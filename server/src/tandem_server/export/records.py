@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tandem.schema.metrics import MEASUREMENTS
-from tandem_server.analysis.records import DAY_NS, TIME, SourceError, day_file, rows_in, schema_of, tags_of
+from tandem_server.analysis.record_files import DAY_NS, TIME, day_file, rows_in, schema_of, tags_of
+from tandem_server.analysis.records import SourceError
 from tandem_server.export.whole import whole_file
 from tandem_server.store import Series, SeriesStore
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +38,17 @@ YES_OR_NO = frozenset(
         *("opened_by_responder", "backup", "timestamps"),
     )
 )
+_HELD = (
+    ("goodput_bytes", "goodput_bytes", 1.0),
+    ("in_flight_bytes", "in_flight_mean_bytes", 1.0),
+    ("rtt_mean_ms", "rtt_mean_ns", 1e6),
+    ("rtt_max_ms", "rtt_max_ns", 1e6),
+)
+BIN = (
+    *("connection", "subflow", "direction", "bin_start_utc_ns", "reorder_queue_max_bytes"),
+    *(source for _, source, _ in _HELD),
+)
+"""Of the table ``bins``, what ``bins_of`` and ``queue_of`` take."""
 FILES = pa.schema(
     [
         *(("file", pa.string()), ("size_bytes", pa.uint64()), ("mtime_utc_ns", pa.int64()), ("bin_ns", pa.int64())),
@@ -97,11 +108,42 @@ def read(out: Path, table: str, parts: Sequence[str], names: Sequence[str]) -> A
     return pa.concat_tables(found).unify_dictionaries() if found else pa.table({name: [] for name in ("file", *names)})
 
 
-def numbers(column: Any, codes: Sequence[str] = ()) -> NDArray[np.float64]:  # noqa: ANN401  (pyarrow.ChunkedArray)
-    """A column for computing, absent NaN; of names their places in ``codes``."""
-    if codes:
-        column = pc.index_in(column.cast(pa.string()), value_set=pa.array(codes, pa.string()))
-    return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
+def bins_of(rows: Any, keys: Mapping[str, Sequence[Any]], start_utc_ns: int, width: int) -> Any:  # noqa: ANN401  (pyarrow.Table)
+    """The bins of subflows, ``keys`` by column ``file``, ``subflow``, ``direction``: ``flow``, their place in it, the bin's ``place``,
+    counted from the first one that begins at ``start_utc_ns`` or after it, and what it holds, absent NaN."""
+    kinds = {"file": pa.string(), "subflow": pa.int64(), "direction": pa.string()}
+    wanted = pa.table({name: pa.array(keys[name], kind) for name, kind in kinds.items()})
+    wanted = wanted.append_column("flow", pa.array(range(wanted.num_rows), pa.int64()))
+    own = rows.filter(pc.is_valid(rows["subflow"]))
+    for name, kind in kinds.items():
+        own = own.set_column(own.schema.get_field_index(name), name, own[name].cast(kind))
+    own = own.join(wanted, keys=list(kinds), join_type="inner")
+    since = pc.subtract(own["bin_start_utc_ns"].cast(pa.int64()), start_utc_ns + (-start_utc_ns % width))
+    made = {"flow": own["flow"], "place": pc.divide(since, width)}
+    for name, source, unit in _HELD:
+        made[name] = pc.fill_null(pc.divide(own[source].cast(pa.float64(), safe=False), unit), np.nan)
+    return pa.table(made)
+
+
+def in_order(pieces: Sequence[Any]) -> Any:  # noqa: ANN401  (pyarrow.Table)
+    """Of ``bins_of``, one table, in order of subflow and time."""
+    return pa.concat_tables(pieces).sort_by([("flow", "ascending"), ("place", "ascending")]).combine_chunks()
+
+
+def queue_of(
+    rows: Any,  # noqa: ANN401  (pyarrow.Table)
+    connection: int,
+    direction: str,
+    file: str | None = None,
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """A connection's data-level queue: when its bins begin (UTC ns), and the most bytes in it, absent NaN. ``file``: of rows of several."""
+    mine = pc.and_(pc.equal(rows["connection"], connection), pc.equal(rows["direction"].cast(pa.string()), direction))
+    mine = pc.and_(mine, pc.is_null(rows["subflow"]))
+    if file is not None:
+        mine = pc.and_(mine, pc.equal(rows["file"].cast(pa.string()), file))
+    own = rows.filter(mine).sort_by("bin_start_utc_ns")
+    queue = own["reorder_queue_max_bytes"].cast(pa.float64(), safe=False)
+    return own["bin_start_utc_ns"].cast(pa.int64()).to_numpy(), np.asarray(queue.to_numpy(), dtype=np.float64)
 
 
 class PartWriter:
@@ -170,6 +212,15 @@ def take_over(out: Path, old: str, new: str, files: Collection[str], packets: bo
                 mine = pc.is_in(rows["file"].cast(pa.string()), value_set=pa.array(list(files), pa.string()))
                 writer.add_rows(table, rows.filter(mine))
         writer.keep(new)
+
+
+def write_table(path: Path, rows: Sequence[Mapping[str, Any]], kinds: Mapping[str, str]) -> None:
+    """A table of anything, whole or not at all, None absent. ``kinds``: by column ``str``, ``int``, ``float`` or ``bool``."""
+    types = {"str": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
+    draft = path.with_name(f"{path.name}.tmp")
+    schema = pa.schema([(name, types[kind]) for name, kind in kinds.items()])
+    pq.write_table(pa.Table.from_pylist(list(rows), schema), draft, compression="zstd")
+    draft.replace(path)
 
 
 def _file_row(capture: Capture, told: File) -> Any:  # noqa: ANN401  (pyarrow.Table)
