@@ -20,10 +20,10 @@ from tandem.at.dialogue import Dialogue, Response
 from tandem.at.errors import NoAnswer
 from tandem.at.grammar import Command
 from tandem.at.lines import LineSplitter
-from tandem.modem.identification import prepare
 from tandem.modem.poll import Poll, in_range
 from tandem.modem.poller import Poller
-from tandem.modem.web_faults import poll_failure
+from tandem.modem.session import prepare
+from tandem.modem.web import poll_failure
 from tandem_bench.modem.agenda import Agenda
 from tandem_bench.modem.dialogue import Modem
 from tandem_bench.modem.emulator import Emulator

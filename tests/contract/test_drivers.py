@@ -17,13 +17,12 @@ from tandem.at.dialogue import Dialogue, Response
 from tandem.at.grammar import Command, Final, prefix
 from tandem.at.lines import LineSplitter
 from tandem.modem.base import RATS, Identity, Reading
+from tandem.modem.families import AUTO, FALLBACK, choose, drivers
 from tandem.modem.poll import Poll, in_range
-from tandem.modem.ports import known_devices, read
-from tandem.modem.registry import AUTO, FALLBACK, choose, drivers
-from tandem.modem.udev import rules
+from tandem.modem.usb import known_devices, read, rules
 from tandem.schema.metrics import RADIO_STATES
 
-MODEM = Path(tandem.modem.__file__).parent
+MODEM = Path(tandem.modem.__file__).parent / "families"
 FAMILIES = sorted(drivers())
 
 
@@ -38,7 +37,7 @@ class Transcript:
 
 
 TRANSCRIPTS = {
-    name: [Transcript(p, json.loads(p.read_text())) for p in sorted((MODEM / name / "transcripts").glob("*.json"))]
+    name: [Transcript(p, json.loads(p.read_text())) for p in sorted((MODEM / "transcripts" / name).glob("*.json"))]
     for name in FAMILIES
 }
 every_family = pytest.mark.parametrize("family", FAMILIES)
@@ -179,12 +178,12 @@ def test_a_modem_is_given_to_its_own_family_only(family: str) -> None:
 
 @every_family
 def test_a_folder_is_whole(family: str) -> None:
-    assert (MODEM / family / "README.md").is_file()
+    assert (MODEM / f"{family}.md").is_file()
     expected = [t.content["expected"] for t in TRANSCRIPTS[family]]
     assert len(expected) >= 5, "too few transcripts"
     assert [e for e in expected if "rat" in e], "none with service"
     assert [e for e in expected if not set(e) - {"state", "rat"}], "none without service"
-    assert {device.family for device in read(MODEM / family / "ports.toml")} <= {family}
+    assert {device.family for device in read(MODEM / f"{family}.toml")} <= {family}
 
 
 def test_a_usb_device_is_of_one_family_and_has_no_interface_twice_and_one_port_for_the_collector() -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from played_modems import BENCH, FAMILIES, LAST, PHASES, TICKS, VirtualModem, phase_at, polled_modems, write_timeline
 
+from tandem.modem.families import drivers
 from tandem.modem.poll import Poll
-from tandem.modem.registry import drivers
 from tandem_bench.modem.faults import Fault
 from tandem_bench.modem.timeline import read
 

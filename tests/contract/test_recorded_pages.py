@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "modem"))
 from web_stick import WebStick, page
 
 from tandem.cli.main import main
-from tandem.modem.scrub_page import scrub_page
+from tandem.modem.scrub import scrub_page
 
 SECRETS = (
     "861234567890123", "244911234567890", "8935831122334455667", "+358401234567", "G4PDW18B02001234", "0C:5B:8F:27:9A:64",

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tandem.app.config import Config
-from tandem.modem.access import Access, DevicePort, UsbPlace
-from tandem.modem.discovery import FoundModem, modems
+from tandem.modem.session import Access, DevicePort, UsbPlace
+from tandem.modem.usb import FoundModem, modems
 
 
 class PlacesError(ValueError):

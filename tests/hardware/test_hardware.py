@@ -17,10 +17,10 @@ from places import Place
 
 from tandem.app.config import Config, PathConfig
 from tandem.at.channel import open_port
-from tandem.modem.discovery import network_interface
 from tandem.modem.poll import Poll
 from tandem.modem.poller import Poller
 from tandem.modem.recorder import Recorder, today, transcript
+from tandem.modem.usb import network_interface
 
 pytestmark = pytest.mark.hardware
 

@@ -21,7 +21,7 @@ import pytest
 from jeepney import DBusAddress, new_method_call
 from jeepney.io.blocking import open_dbus_connection
 
-from tandem.modem.mm_dbus import SystemBus
+from tandem.modem.mm_bus import SystemBus
 from tandem.modem.mm_poller import ManagedPoller
 from tandem.modem.poll import Poll
 

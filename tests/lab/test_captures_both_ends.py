@@ -48,12 +48,10 @@ class Rig:
 
 @pytest.fixture(scope="module")
 def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
-    binary = find_link()
-    assert binary is not None
     folder = tmp_path_factory.mktemp("endpoint")
     more = "[capture]\nallowed = true\n[limits]\nsession_idle_s = 10\n[traces]\nreserve_bytes = 0\n"
     with (
-        radio_pair(binary, {"a": 8e6, "b": 8e6}, {"a": 40.0, "b": 40.0}) as pair,
+        radio_pair({"a": 8e6, "b": 8e6}, {"a": 40.0, "b": 40.0}) as pair,
         lone_endpoint(pair.server, SERVER, folder, more=more) as server,
     ):
         pair.tell("b", "down loss 0.05")

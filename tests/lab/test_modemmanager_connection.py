@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from managed_modems import Desk, Polled, desk
 
-from tandem.modem.mm_connection import ConnectionSettings
+from tandem.modem.mm_poller import ConnectionSettings
 
 pytestmark = pytest.mark.lab
 

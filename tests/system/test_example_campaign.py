@@ -28,6 +28,9 @@ LACKING = {
     "chen-8": "a kernel that sends the SYNs of all subflows at once",
     # They take minutes over links of 30 Mbit/s.
     "chen-11": "downloads of 256 MB and more",
+    # Off unless asked for: they are no campaign's runs.
+    "trips-tail": "round trips of two paths",
+    "trips-impaired": "round trips of two paths",
 }
 """What a campaign of a few minutes on a stock kernel cannot have, and how the report says it."""
 

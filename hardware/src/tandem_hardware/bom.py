@@ -8,7 +8,7 @@ Columns (all of them stand in each line; empty is absent):
 - ``feeds_a`` (A at 5 V that it can give); ``capacity_wh``
 - ``mass_g``; ``length_mm``, ``width_mm``, ``height_mm``; ``size_source``
 - ``price_eur``, ``price_date`` (YYYY-MM)
-- ``driver`` (folder of ``tandem/modem/``), ``usb_id`` (vendor:product, hexadecimal)
+- ``driver`` (of ``tandem/modem/families/``), ``usb_id`` (vendor:product, hexadecimal)
 - ``alternatives`` (``;`` between them, each ``NAME [driver vendor:product]`` or ``NAME``)
 - ``estimates`` (the columns that are estimates, a space between them); ``note``
 """

@@ -20,9 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from vm.guest import Guest, awaited, evidence, told
 from vm.leds import leds
 
-from tandem.modem.discovery import network_interface
-from tandem.modem.ports import known_devices
-from tandem.modem.udev import rules
+from tandem.modem.usb import known_devices, network_interface, rules
 from tandem_bench.gadget.controllers import Controller
 from tandem_bench.gadget.description import UBLOX_TOBY_L200, gadget_of
 from tandem_bench.gadget.device import Device

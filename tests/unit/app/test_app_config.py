@@ -17,7 +17,7 @@ from tandem.app.modem_asked import holder
 from tandem.app.parts import EnvironmentLackError, PathChange
 from tandem.app.real_modems import ModemActions, OnceUntilChanged, modem_poller
 from tandem.app.real_parts import real_parts
-from tandem.modem.connected import ConnectedPoller
+from tandem.modem.mm_poller import ConnectedPoller
 from tandem.modem.poll import NO_ANSWER, PORT_LOST, Poll
 from tandem.modem.poller import Poller
 from tandem.schema.toml_lines import line_of, places

@@ -23,8 +23,7 @@ from tandem.app.real_modems import ModemActions, modem_poller
 from tandem.app.status_socket import ask
 from tandem.app.supervisor import Supervisor
 from tandem.cli.view.plain import summary
-from tandem.modem.recovery_usb import UsbPlace
-from tandem.modem.steps import ALL_STEPS, CannotStepError
+from tandem.modem.reset import ALL_STEPS, CannotStepError, UsbPlace
 from tandem.schema.record import Record
 from tandem.spool import Spool, SpoolFullError
 

@@ -22,9 +22,10 @@ from tandem.app import modem_list, modem_proposal
 from tandem.at.channel import open_port
 from tandem.at.errors import PortLost
 from tandem.cli.main import main
-from tandem.modem import mm_dbus, mm_sims
-from tandem.modem.http_transport import WebChannel
+from tandem.modem import mm_bus as mm_dbus
+from tandem.modem import mm_modem as mm_sims
 from tandem.modem.mm_bus import MODEM, MODEM_3GPP, ROOT, SIM, BusLost
+from tandem.modem.web import WebChannel
 
 IMSI = "244051234567890"
 PROVIDERS = """<serviceproviders><country code="fi">

@@ -66,7 +66,7 @@ class Counts:
 def dialogues() -> list[tuple[str, bytes]]:
     """Every family's recorded and made turns."""
     found: list[tuple[str, bytes]] = []
-    for file in sorted(Path(tandem.modem.__file__).parent.glob("*/transcripts/*.json")):
+    for file in sorted(Path(tandem.modem.__file__).parent.glob("families/transcripts/*/*.json")):
         turns = json.loads(file.read_text())["dialogue"]
         found += [(t["send"], t["receive"].encode("utf-8")) for t in turns if t["send"].startswith("AT")]
     return found

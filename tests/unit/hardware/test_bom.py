@@ -104,7 +104,7 @@ def test_no_toml_is_told() -> None:
 
 PARTS = bom.load()
 BUILDS = builds.load(PARTS)
-DRIVERS = ROOT / "collector" / "src" / "tandem" / "modem"
+DRIVERS = ROOT / "collector" / "src" / "tandem" / "modem" / "families"
 POWER = ("idle_w", "typical_w", "peak_w")
 SIZE = ("length_mm", "width_mm", "height_mm")
 MODEMS = [part for part in PARTS.values() if part.function.startswith("modem")]
@@ -113,7 +113,7 @@ _BRACKETS = re.compile(r"\[([a-z_]+) ([0-9a-f]{4}:[0-9a-f]{4})\]")
 
 def known_ids(driver: str) -> set[str]:
     """Of a driver's ports.toml."""
-    content = tomllib.loads((DRIVERS / driver / "ports.toml").read_text(encoding="utf-8"))
+    content = tomllib.loads((DRIVERS / f"{driver}.toml").read_text(encoding="utf-8"))
     return {f"{one['vendor']}:{one['product']}" for one in content["device"]}
 
 

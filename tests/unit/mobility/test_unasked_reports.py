@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tandem.at.unsolicited import Unsolicited
 from tandem.mobility.detectors import Detectors
 from tandem.mobility.settings import Settings
-from tandem.modem.reports import registration_record
+from tandem.modem.poll import registration_record
 from tandem.schema.record import Record
 
 A, B, C = 0x5A2C301, 0x5A2C302, 0x6B00001

@@ -23,8 +23,8 @@ LINES = (
 def be_patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """No deadline passes because the machine is busy."""
     monkeypatch.setattr("tandem.modem.poller.DEADLINE_SHARE", 3000.0)
-    monkeypatch.setattr("tandem.modem.identification.FIRST_DEADLINE_S", 300.0)
-    monkeypatch.setattr("tandem.modem.identification.COMMAND_DEADLINE_S", 300.0)
+    monkeypatch.setattr("tandem.modem.session.FIRST_DEADLINE_S", 300.0)
+    monkeypatch.setattr("tandem.modem.session.COMMAND_DEADLINE_S", 300.0)
 
 
 def rsrp(poll: Poll) -> float | None:

@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 from tandem.at.dialogue import Response
 from tandem.at.grammar import Final, values
 from tandem.modem.base import Identity, Reading
-from tandem.modem.fibocom.gtccinfo import nr_sinr
-from tandem.modem.registry import drivers
-from tandem.modem.zte.cells import AREA_FIRST, CELL_FIRST, Cell, carrier_info, cell_info
-from tandem.modem.zte.decode import levels
+from tandem.modem.families import drivers
+from tandem.modem.families.fibocom import nr_sinr
+from tandem.modem.families.zte import AREA_FIRST, CELL_FIRST, Cell, carrier_info, cell_info, levels
 
 OK = Final("ok", "ok")
 

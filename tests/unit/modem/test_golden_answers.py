@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tandem.modem.decoding import UndecodableError, decode
-from tandem.modem.registry import drivers
+from tandem.modem.families import drivers
 from tandem.schema.metrics import RADIO
 
 ANSWERS = Path(__file__).parent / "answers"

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from tandem.at.dialogue import Response
 from tandem.at.grammar import Final
 from tandem.modem.base import Identity, Reading
-from tandem.modem.hilink import decode as hilink_decode
-from tandem.modem.hilink.xml import MAX_CHARACTERS, flat
-from tandem.modem.registry import drivers
-from tandem.modem.zte_web import decode as zte_decode
+from tandem.modem.families import drivers
+from tandem.modem.families import hilink as hilink_decode
+from tandem.modem.families import zte_web as zte_decode
+from tandem.modem.families.hilink import MAX_CHARACTERS, flat
 
 OK = Final("ok", "ok")
 
@@ -23,7 +23,7 @@ def page(*lines: str) -> Response:
 
 def signal(**fields: str) -> Reading:
     body = "".join(f"<{name}>{value}</{name}>" for name, value in fields.items())
-    return hilink_decode.decode([page(f"<response>{body}</response>")])
+    return hilink_decode.decode([page(f"<response>{body}</response>")], Identity())
 
 
 def goform(model: str = "", **fields: str) -> Reading:
@@ -45,7 +45,7 @@ def goform(model: str = "", **fields: str) -> Reading:
 )
 def test_a_document_that_no_stick_sends_is_refused(document: str) -> None:
     assert flat(document) == ("", {})
-    assert hilink_decode.decode([page(document)]) == Reading()
+    assert hilink_decode.decode([page(document)], Identity()) == Reading()
 
 
 def test_a_page_is_flat_whatever_is_deeper_in_it() -> None:

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from web_stick import REFUSED, SIGNAL, WebStick, page
 
 from tandem.at.errors import NoAnswer, PortLost
-from tandem.modem.http_exchange import MAX_BODY_BYTES, Answer
-from tandem.modem.http_transport import WebAddressError, WebChannel, response, web_address
+from tandem.modem.web import MAX_BODY_BYTES, Answer, WebAddressError, WebChannel, response, web_address
 
 SIGNAL_PATH = "GET /api/device/signal"
 

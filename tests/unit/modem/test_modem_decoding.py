@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 import tandem.modem
 from tandem.modem.base import Identity
 from tandem.modem.decoding import ALWAYS, UndecodableError, candidates, decode
-from tandem.modem.registry import drivers
+from tandem.modem.families import drivers
 
 QENG = '+QENG: "servingcell","NOCONN","LTE","FDD",244,91,5A2C30B,211,1300,3,5,5,1A2B,-95,-10,-66,12,33'
 MODEM = Path(tandem.modem.__file__).parent
-TRANSCRIPTS = [json.loads(file.read_text()) for file in sorted(MODEM.glob("*/transcripts/*.json"))]
+TRANSCRIPTS = [json.loads(file.read_text()) for file in sorted(MODEM.glob("families/transcripts/*/*.json"))]
 
 
 def told(command: str, raw: str, driver: str | None = None) -> dict[str, Any]:

@@ -7,8 +7,17 @@ from fake_sys import Face, FakeSys
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tandem.modem.discovery import USB_PORT, beside, find, modems, network_interface, place_of, usb_devices
-from tandem.modem.ports import InterfaceRule, KnownDevice
+from tandem.modem.usb import (
+    USB_PORT,
+    InterfaceRule,
+    KnownDevice,
+    beside,
+    find,
+    modems,
+    network_interface,
+    place_of,
+    usb_devices,
+)
 
 AT_PAIR = (
     InterfaceRule("diagnostics", 0),

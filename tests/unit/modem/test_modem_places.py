@@ -20,9 +20,9 @@ from tandem.at.errors import PortLost
 from tandem.at.grammar import Final
 from tandem.mobility.detectors import Detectors
 from tandem.mobility.settings import Settings
-from tandem.modem.access import UsbPlace, access
 from tandem.modem.poller import Poller
 from tandem.modem.recorder import Recorder, replay, transcript
+from tandem.modem.session import UsbPlace, access
 from tandem.modem.sim import HASH, SecretError, SimWatch, card_hash, hashed, iccid, secret_of
 from tandem.schema.record import Record
 

@@ -1,4 +1,4 @@
-"""``ports.toml``: what is refused and how the refusal reads; the udev rules made of it."""
+"""The families' tables of USB ids: what is refused and how the refusal reads; the udev rules made of it."""
 
 import contextlib
 from pathlib import Path
@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.modem.ports import InterfaceRule, KnownDevice, PortsError, known_devices, read
-from tandem.modem.udev import rules
+from tandem.modem.usb import InterfaceRule, KnownDevice, PortsError, known_devices, read, rules
 
 GOOD = """\
 # a comment
@@ -33,8 +32,7 @@ GOLDEN = Path(__file__).with_name("golden-udev.rules")
 
 
 def wrong(tmp_path: Path, text: str | bytes) -> str:
-    file = tmp_path / "maker" / "ports.toml"
-    file.parent.mkdir(exist_ok=True)
+    file = tmp_path / "maker.toml"
     file.write_bytes(text.encode() if isinstance(text, str) else text)
     with pytest.raises(PortsError) as caught:
         read(file)
@@ -46,8 +44,7 @@ def wrong(tmp_path: Path, text: str | bytes) -> str:
 
 
 def test_a_good_file_is_read_whole(tmp_path: Path) -> None:
-    (tmp_path / "maker").mkdir()
-    (tmp_path / "maker" / "ports.toml").write_text(GOOD)
+    (tmp_path / "maker.toml").write_text(GOOD)
     first, second = known_devices(tmp_path)
     faces = (InterfaceRule("at", 2), InterfaceRule("at-second", None, "ff", None, "02"))
     assert first == KnownDevice("maker", "2c7c", "0125", ("EC25",), ("1f01",), faces, "usb_modeswitch -J")
@@ -99,7 +96,7 @@ def test_other_files_are_refused_too(tmp_path: Path) -> None:
     assert "no list of devices" in wrong(tmp_path, "device = 3")
     assert "not UTF-8" in wrong(tmp_path, b"\xff")
     with pytest.raises(PortsError, match="No such file"):
-        read(tmp_path / "none" / "ports.toml")
+        read(tmp_path / "none.toml")
 
 
 @given(st.data())
@@ -109,7 +106,7 @@ def test_a_damaged_file_is_read_or_refused_in_one_line(
     at, to = (data.draw(st.integers(0, len(GOOD))) for _ in range(2))
     between = data.draw(st.sampled_from(["", "]", '"', "= 1", "{", "[[device]]", "\n[x]\n", "é", "'''"]))
     text = GOOD[:at] + between + GOOD[to:]
-    file = tmp_path_factory.mktemp("any") / "ports.toml"
+    file = tmp_path_factory.mktemp("any") / "maker.toml"
     file.write_text(text, encoding="utf-8")
     with contextlib.suppress(PortsError):
         assert isinstance(read(file), tuple)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.modem.recovery import FIRST_BACK_OFF_S, PROVE_S, RELAPSE_S, Ladders, RecoverySettings, Told
-from tandem.modem.steps import STEPS
+from tandem.modem.reset import STEPS
 
 AFTER_S = 60.0
 

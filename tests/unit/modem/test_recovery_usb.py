@@ -6,8 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.modem.recovery_usb import UsbPlace, port_power, switches_alone, usb_place, usb_reset
-from tandem.modem.steps import CannotStepError, StepFailedError
+from tandem.modem.reset import (
+    CannotStepError,
+    StepFailedError,
+    UsbPlace,
+    port_power,
+    switches_alone,
+    usb_place,
+    usb_reset,
+)
 
 LISTING = """Current status for hub 1-1 [2109:3431 USB2.0 Hub, USB 2.10, 4 ports, {switching}]
   Port 1: 0100 power
@@ -49,7 +56,7 @@ def test_a_modem_is_found_by_port_link_path_and_network_interface(machine: Path)
 def test_without_its_device_file_the_authorisation_is_taken_and_given(
     machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tandem.modem.recovery_usb.UNAUTHORIZED_S", 0.0)
+    monkeypatch.setattr("tandem.modem.reset.UNAUTHORIZED_S", 0.0)
     told = usb_reset(UsbPlace("1-1.2"), machine / "sys", machine / "dev")
     assert "unauthorised and authorised" in told
     assert (machine / "sys/bus/usb/devices/1-1.2/authorized").read_text() == "1"

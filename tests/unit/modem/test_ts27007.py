@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.modem.base import Reading
-from tandem.modem.registration import NAMES, registration
-from tandem.modem.ts27007 import fill, levels, standard
+from tandem.modem.ts27007 import NAMES, fill, levels, registration, standard
 
 
 def told(*lines: str) -> dict[str, Any]:

@@ -7,10 +7,10 @@ from scripted_modem import Collected, be_patient, good
 from web_stick import WebStick, page
 
 from tandem.app.recovering import sickness
-from tandem.modem.access import WebServer
 from tandem.modem.poll import Poll
 from tandem.modem.poller import Poller
-from tandem.modem.steps import CannotStepError, StepFailedError
+from tandem.modem.reset import CannotStepError, StepFailedError
+from tandem.modem.session import WebServer
 
 SIGNAL_PATH = "/api/device/signal"
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from fake_bus import FakeBus, bus_of
 
-from tandem.modem.mm_connection import Connection, ConnectionSettings
 from tandem.modem.mm_modem import ManagedModem
+from tandem.modem.mm_poller import Connection, ConnectionSettings
 
 
 class Table:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.modem.base import RATS, Reading
-from tandem.modem.mm_dbus import plain
-from tandem.modem.mm_decode import Place, Told, decode, place, technology
+from tandem.modem.mm_bus import plain
+from tandem.modem.mm_modem import Place, Told, decode, place, technology
 from tandem.modem.poll import Poll, in_range
 from tandem.schema.metrics import RADIO_STATES
 

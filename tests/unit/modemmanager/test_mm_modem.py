@@ -11,9 +11,8 @@ from managed_table import Table
 
 from tandem.at.errors import NoAnswer, PortLost
 from tandem.modem.mm_bus import LOCATION, MODEM, MODEM_3GPP, SIGNAL, Call
-from tandem.modem.mm_connection import BearerGiven, ConnectionSettings
 from tandem.modem.mm_modem import AGAIN_S, QUIET_S, ManagedModem
-from tandem.modem.mm_poller import ManagedPoller
+from tandem.modem.mm_poller import BearerGiven, ConnectionSettings, ManagedPoller
 from tandem.modem.poll import Poll
 
 

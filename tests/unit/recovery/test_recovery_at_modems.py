@@ -25,7 +25,7 @@ from tandem.app.recovering import Recovering
 from tandem.modem.poll import Poll
 from tandem.modem.poller import Poller
 from tandem.modem.recovery import RecoverySettings
-from tandem.modem.steps import STEPS, CannotStepError
+from tandem.modem.reset import STEPS, CannotStepError
 from tandem.schema.record import Record
 
 

@@ -10,7 +10,7 @@ import logging
 import time
 from collections.abc import Callable
 
-from tandem.modem.mm_connection import Address, BearerGiven
+from tandem.modem.mm_poller import Address, BearerGiven
 from tandem.mptcp import iproute
 from tandem.mptcp.iproute import IpError
 

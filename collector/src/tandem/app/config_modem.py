@@ -20,7 +20,7 @@ UNTOLD_PLAN_BYTES, LONGEST_MONTH = 10_000_000_000, 31
 
 @dataclass(frozen=True, slots=True)
 class ConnectionConfig:
-    """See ``tandem.modem.mm_connection.ConnectionSettings``; files are absolute, ``tried`` is in the probe's folder."""
+    """See ``tandem.modem.mm_poller.ConnectionSettings``; files are absolute, ``tried`` is in the probe's folder."""
 
     apn: str
     tried: Path
@@ -120,5 +120,5 @@ def misfit(port: str, driver: str, connected: bool) -> tuple[str, str, str] | No
 
 
 def drivers() -> list[str]:
-    """The modem families: the folders of ``tandem.modem``, not imported."""
-    return sorted(m.name for m in pkgutil.iter_modules([str(Path(__file__).parents[1] / "modem")]) if m.ispkg)
+    """The modem families: the modules of ``tandem.modem.families``, not imported."""
+    return sorted(m.name for m in pkgutil.iter_modules([str(Path(__file__).parents[1] / "modem" / "families")]))

@@ -77,7 +77,7 @@ TABLES: dict[str, tuple[Key, ...]] = {
             "the AT port, as in /dev/ttyUSB2, a stick's web server, as in http://192.168.8.1, or modemmanager:1-1.2 (its USB path)",
             check=checks.port,
         ),
-        Key("driver", "text", "auto, or a folder's name in tandem/modem", default="auto", check=checks.name),
+        Key("driver", "text", "auto, or a module's name in tandem/modem/families", default="auto", check=checks.name),
         Key("usb", "text", "its place, as in 1-1.2 (tandem modem list shows it), instead of port", check=checks.usb),
         Key("sim", "text", "the SIM's hash that tandem modem list shows; leave it out for any SIM", check=checks.sim),
     ),

@@ -15,7 +15,7 @@ from tandem.app.experiment_process import Ending
 from tandem.app.pair_captures import Captured
 from tandem.app.plan import Plan, PlannedRun
 from tandem.app.sim_look import SimLook
-from tandem.modem.card import Card
+from tandem.modem.sim import Card
 from tandem.schema.record import Record
 
 HISTORY, EVENTS, FINISHED = 60, 60, 6

@@ -10,14 +10,11 @@ from typing import Any
 from tandem.at.channel import Channel
 from tandem.at.dialogue import Response
 from tandem.modem.base import Driver, Identity, Reading
-from tandem.modem.card import READY, pin_state
-from tandem.modem.home_network import UNTOLD, HomeNetwork, home_network
-from tandem.modem.http_transport import WebChannel
-from tandem.modem.identification import COMMAND_DEADLINE_S, FIRST_DEADLINE_S, identify, prepare_web
+from tandem.modem.families import AUTO, FALLBACK, choose, drivers
 from tandem.modem.poll import in_range
-from tandem.modem.registry import AUTO, FALLBACK, choose, drivers
-from tandem.modem.sim import card_hash
-from tandem.modem.web_faults import poll_failure
+from tandem.modem.session import COMMAND_DEADLINE_S, FIRST_DEADLINE_S, identify, prepare_web
+from tandem.modem.sim import READY, UNTOLD, HomeNetwork, card_hash, home_network, pin_state
+from tandem.modem.web import WebChannel, poll_failure
 
 NOBODY, NOTHING = Identity(), Reading()
 

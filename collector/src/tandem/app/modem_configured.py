@@ -12,8 +12,8 @@ from tandem.app.config_modem import ModemConfig
 from tandem.app.modem_asked import Asked, asked_at, asked_web, holder, radio, radio_line
 from tandem.at.channel import Channel, Port
 from tandem.at.errors import NoAnswer, PortLost
-from tandem.modem.http_transport import WebChannel
-from tandem.modem.registry import AUTO, FALLBACK
+from tandem.modem.families import AUTO, FALLBACK
+from tandem.modem.web import WebChannel
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from tandem.app.modem_asked import Asked, asked_at, radio, radio_line
 from tandem.app.modem_configured import Configured, by_configuration, configured, refused
 from tandem.at.channel import Channel, open_port
 from tandem.at.errors import NoAnswer, PortLost
-from tandem.modem.card import READY
-from tandem.modem.discovery import SYS, FoundModem, ModemPort, modems
+from tandem.modem.sim import READY
+from tandem.modem.usb import SYS, FoundModem, ModemPort, modems
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,10 @@ from tandem.app.modem_asked import asked_web
 from tandem.app.modem_list import Listed
 from tandem.app.providers import Published
 from tandem.at.errors import NoAnswer, PortLost
-from tandem.modem.card import READY, WANTS_PIN
-from tandem.modem.home_network import UNTOLD, HomeNetwork
-from tandem.modem.http_transport import WebChannel
-from tandem.modem.mm_sims import ManagedSim
-from tandem.modem.registry import AUTO
+from tandem.modem.families import AUTO
+from tandem.modem.mm_modem import ManagedSim
+from tandem.modem.sim import READY, UNTOLD, WANTS_PIN, HomeNetwork
+from tandem.modem.web import WebChannel
 
 FORMAT = "tandem-paths/1"
 ROUTES = Path("/proc/net/route")

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from tandem.at.channel import open_port
-from tandem.modem.access import access
-from tandem.modem.recorder import Recorder, Turn, today, transcript
-from tandem.modem.recorder_web import WebRecorder
+from tandem.modem.recorder import Recorder, Turn, WebRecorder, today, transcript
+from tandem.modem.session import access
 
 
 def record(port: str | None, usb: str | None, out: Path | None, interface: str | None = None) -> int:

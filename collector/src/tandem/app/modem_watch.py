@@ -11,10 +11,9 @@ from functools import partial
 from typing import Any
 
 from tandem.at.unsolicited import Unsolicited
-from tandem.modem.access import Access
-from tandem.modem.poll import Poll
+from tandem.modem.poll import Poll, registration_record
 from tandem.modem.poller import Poller
-from tandem.modem.reports import registration_record
+from tandem.modem.session import Access
 from tandem.schema.record import Record
 
 _SHOWN = (

@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 from tandem.app.conditions import Conditions, ConditionsMade, lack, undo_earlier
 from tandem.app.config import Config, PathConfig
 from tandem.app.health.roots import Roots
-from tandem.modem.card import Card
+from tandem.modem.sim import Card
 from tandem.position.reports import Report
 from tandem.schema.manifest import Conditions as ConditionsTold
 from tandem.schema.manifest import SubflowLoss
@@ -83,7 +83,7 @@ class TellsCard(Protocol):
     """A poller that can look at its modem's SIM."""
 
     def card(self, timeout: float) -> Card | None:
-        """See ``tandem.modem.poll_thread.PollThread``."""
+        """See ``tandem.modem.poller.PollThread``."""
         ...
 
 

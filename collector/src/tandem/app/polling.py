@@ -12,9 +12,9 @@ from tandem.app.pairs import Pairs
 from tandem.app.parts import Parts, PathChange, PollerLike, PollLike, TellsCard
 from tandem.app.recovering import Recovering
 from tandem.at.errors import AtError
-from tandem.modem.card import Card
 from tandem.modem.recovery import RecoverySettings
-from tandem.modem.steps import WEB_STEPS
+from tandem.modem.reset import WEB_STEPS
+from tandem.modem.sim import Card
 from tandem.schema.record import Record
 
 log = logging.getLogger(__name__)

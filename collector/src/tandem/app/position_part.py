@@ -10,7 +10,7 @@ from tandem.app.config import Config
 from tandem.app.parts import EnvironmentLackError, Speed, UtcOf
 from tandem.app.position_config import PositionConfig
 from tandem.modem.base import Identity
-from tandem.modem.discovery import beside, find
+from tandem.modem.usb import beside, find
 from tandem.position.gpsd import Gpsd, GpsdMissingError
 from tandem.position.key import own_key
 from tandem.position.observer import Observer

@@ -12,17 +12,24 @@ from tandem.app.config_modem import ModemConfig
 from tandem.app.parts import EnvironmentLackError, PathChange, PollerLike, PollLike
 from tandem.app.position_part import gnss_commands
 from tandem.at.unsolicited import Unsolicited
-from tandem.modem.access import access
-from tandem.modem.connected import KEEP_S, ConnectedPoller
-from tandem.modem.mm_connection import ConnectionSettings
-from tandem.modem.mm_poller import PREFIX, ManagedPoller
-from tandem.modem.poll import NO_ANSWER, PORT_LOST, Poll
+from tandem.modem.families import UnknownDriver
+from tandem.modem.mm_poller import KEEP_S, PREFIX, ConnectedPoller, ConnectionSettings, ManagedPoller
+from tandem.modem.poll import NO_ANSWER, PORT_LOST, Poll, registration_record
 from tandem.modem.poller import Poller
-from tandem.modem.recovery_usb import UsbPlace, port_power, usb_place, usb_reset
-from tandem.modem.registry import UnknownDriver
-from tandem.modem.reports import registration_record
+from tandem.modem.reset import (
+    AT,
+    CFUN,
+    REBOOT,
+    SESSION,
+    USB,
+    CannotStepError,
+    UsbPlace,
+    port_power,
+    usb_place,
+    usb_reset,
+)
+from tandem.modem.session import access
 from tandem.modem.sim import SecretError, SimWatch, secret_of
-from tandem.modem.steps import AT, CFUN, REBOOT, SESSION, USB, CannotStepError
 from tandem.schema.record import Record
 
 

@@ -22,7 +22,7 @@ from tandem.app.real_modems import ModemActions, modem_poller
 from tandem.capture import Budget, Capture, CaptureError
 from tandem.mobility.detectors import Detectors
 from tandem.mobility.settings import Settings
-from tandem.modem.discovery import network_interface
+from tandem.modem.usb import network_interface
 from tandem.mptcp import kernels, sysctls
 from tandem.mptcp import paths as kernel_paths
 from tandem.mptcp.backup import Backup

@@ -11,8 +11,8 @@ from typing import Literal
 from tandem.app.pairs import Pairs
 from tandem.app.parts import ModemActionsLike, PollLike
 from tandem.modem.recovery import INTERRUPTING, Due, Ladders, RecoverySettings, Sickness, Told
-from tandem.modem.steps import CannotStepError, SimLockedError, StepFailedError
-from tandem.modem.web_faults import mended_by_restart
+from tandem.modem.reset import CannotStepError, SimLockedError, StepFailedError
+from tandem.modem.web import mended_by_restart
 from tandem.schema.record import Record, Value
 
 log = logging.getLogger(__name__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tandem.modem.card import Card
+from tandem.modem.sim import Card
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ import contextlib
 import errno
 import logging
 import socket
-import threading
 import time
 from collections.abc import Callable
 
@@ -35,6 +34,7 @@ from tandem.app.surroundings import Surroundings
 from tandem.app.traces.wiring import TracesPart
 from tandem.export import Exporter, GatewayAddress, PendingManifests
 from tandem.spool import Spool, SpoolError, SpoolFullError
+from tandem.stop_flag import StopFlag
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ class Supervisor:
     def __init__(self, config: Config, parts: Parts, *, modems: bool = True) -> None:
         self.config, self._parts, self._modems = config, parts, modems
         self._undo: list[tuple[str, Callable[[], None]]] = []
-        self._stop = threading.Event()
+        self._stop = StopFlag()
         self._polling: Polling | None = None
         self._server: StatusServer | None = None
         self._retried_s = 0.0

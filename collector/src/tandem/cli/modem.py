@@ -33,7 +33,7 @@ def add(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
     udev = actions.add_parser(
         "udev",
         help="udev rules for all known modems",
-        description="Prints udev rules made from the families' ports.toml: the second AT port of each modem is the collector's, "
+        description="Prints udev rules made from the families' tables of USB ids: the second AT port of each modem is the collector's, "
         "ModemManager leaves it alone; stable names /dev/tandem/USB-PATH-at; no autosuspend.",
     )
     udev.set_defaults(func=_udev)
@@ -168,8 +168,8 @@ def _inventory(args: argparse.Namespace) -> int:
     from tandem.app.modem_list import plugged
     from tandem.app.modem_proposal import gateways, proposal
     from tandem.app.providers import FILE, Providers, ProvidersError
-    from tandem.modem.mm_sims import managed_sims
-    from tandem.modem.ports import PortsError
+    from tandem.modem.mm_modem import managed_sims
+    from tandem.modem.usb import PortsError
 
     try:
         config = _config(args.config)
@@ -197,8 +197,8 @@ def _list(args: argparse.Namespace) -> int:
     from tandem.app.config import ConfigError
     from tandem.app.config_modem import SIM_SECRET
     from tandem.app.modem_list import listed, table
-    from tandem.modem.ports import PortsError
     from tandem.modem.sim import SecretError, secret_of
+    from tandem.modem.usb import PortsError
 
     try:
         config = _config(args.config)
@@ -223,8 +223,8 @@ def _config(file: Path | None) -> Config | None:
 def _watch(args: argparse.Namespace) -> int:
     from tandem.app.config import ConfigError
     from tandem.app.modem_watch import as_json, as_text, watch
+    from tandem.modem.families import UnknownDriver
     from tandem.modem.poll import Poll
-    from tandem.modem.registry import UnknownDriver
 
     answered = False
     try:
@@ -242,7 +242,7 @@ def _watch(args: argparse.Namespace) -> int:
 def _watched(args: argparse.Namespace) -> list[Watched]:
     from tandem.app.config import load
     from tandem.app.modem_watch import Watched
-    from tandem.modem.access import access
+    from tandem.modem.session import access
 
     if args.port is not None or args.usb is not None:
         return [Watched(args.usb or args.port, None, access(args.port, args.usb, args.interface), args.driver)]
@@ -259,7 +259,7 @@ def _watched(args: argparse.Namespace) -> list[Watched]:
 
 def _decode(args: argparse.Namespace) -> int:
     from tandem.modem.decoding import MAX_BYTES, UndecodableError, decode
-    from tandem.modem.registry import drivers
+    from tandem.modem.families import drivers
 
     if args.driver is not None and args.driver not in drivers():
         return _say(f"unknown driver {args.driver!r}; known: {', '.join(drivers())}", 2)
@@ -294,8 +294,7 @@ def _record(args: argparse.Namespace) -> int:
 
 
 def _udev(_args: argparse.Namespace) -> int:
-    from tandem.modem.ports import PortsError, known_devices
-    from tandem.modem.udev import rules
+    from tandem.modem.usb import PortsError, known_devices, rules
 
     try:
         print(rules(known_devices()), end="")

@@ -36,6 +36,7 @@ from tandem.experiment import server_captures
 from tandem.experiment.parameters import Parameter, ParameterError, check
 from tandem.experiment.results import faults
 from tandem.schema.manifest import Failure
+from tandem.stop_flag import StopFlag
 
 STOPPED = Failure(reason="stopped", retry=False)
 ALIVE_S = 5.0
@@ -56,21 +57,21 @@ class Stop:
     """Whether the process was told to stop. Long calls of the main thread are broken off inside ``interruptible``."""
 
     def __init__(self) -> None:
-        self._event = threading.Event()
+        self._flag = StopFlag()
         self._breaking = False
 
     @property
     def requested(self) -> bool:
         """True from the first SIGTERM or SIGINT on, or when nobody reads our output any more."""
-        return self._event.is_set()
+        return self._flag.is_set()
 
     def request(self) -> None:
         """Ask for the stop, from any thread."""
-        self._event.set()
+        self._flag.set()
 
     def wait(self, seconds: float) -> bool:
         """Sleep until stopped, at most so long; True when stopped."""
-        return self._event.wait(seconds)
+        return self._flag.wait(seconds)
 
     def install(self) -> None:
         """Take SIGTERM and SIGINT. Main thread only."""
@@ -78,7 +79,7 @@ class Stop:
             signal.signal(number, self._signalled)
 
     def _signalled(self, _number: int, _frame: FrameType | None) -> None:
-        self._event.set()
+        self._flag.set()
         if self._breaking:
             self._breaking = False  # a second signal must not break off the saving of what was measured
             raise StoppedError

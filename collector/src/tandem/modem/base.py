@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import Protocol
 
 from tandem.at.dialogue import Response
 from tandem.schema.record import Value
@@ -92,42 +91,48 @@ class Identity:
         return any(word.lower() in text for word in words)
 
 
-class Driver(Protocol):
-    """One modem family. It holds no state: everything it knows of a moment is in the responses of one poll.
+Commands = tuple[str, ...]
+STANDARD_SETUP: Commands = ("AT+CEREG=2", "AT+COPS=3,2")
+"""Most families' set-up: TAC and ECI in the registration, the network as MCC and MNC."""
 
-    What is asked and how it is read may differ by model, which ``identity`` tells; an empty identity is a modem that has not
+
+@dataclass(frozen=True)
+class Driver:
+    """One modem family, as a table. It holds no state: everything it knows of a moment is in the responses of one poll.
+
+    What is asked and how it is read may differ by model, which an ``Identity`` tells; an empty one is a modem that has not
     told, for which the most common model's way is taken.
+
+    ``name``: the module's; the tag ``driver`` of its records. ``poll``: the command lines of one poll, each an exchange of its own,
+    or what tells them by model; ``setup`` likewise: sent once after echo is off and errors are numbers; a modem may refuse any of
+    them. ``decode``: the reading in the responses, which may be of any of the family's commands, in any number; pure, never raises:
+    what cannot be read is None. ``knows``: words of manufacturer or model by which the family is known, or a test of its own.
+    ``but_not``: words by which it is not. ``reads``: questions that are not asked at a poll, as they tell nothing more, whose
+    answers are read all the same: in what people send, and unasked. ``transport``: ``at``: commands over a serial port; ``http``:
+    requests to the stick's own web server, written ``GET /path``; then ``fault`` says why one page told nothing, by name
+    (``login_needed``, ``busy`` …; None when it answered), and ``reboot_command`` is the ``POST /path body`` that makes it start anew.
     """
 
-    @property
-    def name(self) -> str:
-        """The family's folder name; the tag ``driver`` of its records."""
-        ...
+    name: str
+    poll: Commands | Callable[[Identity], Commands]
+    decode: Callable[[Sequence[Response], Identity], Reading]
+    knows: Commands | Callable[[Identity], bool]
+    but_not: tuple[str, ...] = ()
+    setup: Commands | Callable[[Identity], Commands] = STANDARD_SETUP
+    reads: Commands = ()
+    transport: str = "at"
+    fault: Callable[[Response], str | None] | None = None
+    reboot_command: str | None = None
 
-    @property
-    def transport(self) -> str:
-        """``at``: commands over a serial port; ``http``: requests to the stick's own web server, written ``GET /path``."""
-        ...
+    def setup_commands(self, identity: Identity) -> Commands:
+        """What is sent once."""
+        return self.setup(identity) if callable(self.setup) else self.setup
 
-    @property
-    def reads(self) -> Sequence[str]:
-        """Questions that are not asked at a poll, as they tell nothing more, whose answers are read all the same: in what people
-        send, and unasked."""
-        ...
-
-    def setup_commands(self, identity: Identity) -> Sequence[str]:
-        """Sent once after echo is off and errors are numbers. A modem may refuse any of them."""
-        ...
-
-    def poll_commands(self, identity: Identity) -> Sequence[str]:
-        """The command lines of one poll, each an exchange of its own."""
-        ...
+    def poll_commands(self, identity: Identity) -> Commands:
+        """What is sent at each poll."""
+        return self.poll(identity) if callable(self.poll) else self.poll
 
     def matches(self, identity: Identity) -> bool:
         """Whether a modem that says this of itself is of the family."""
-        ...
-
-    def decode(self, responses: Sequence[Response], identity: Identity) -> Reading:
-        """The reading in the responses, which may be of any of the family's commands, in any number. Pure; never raises: what
-        cannot be read is None."""
-        ...
+        known = self.knows(identity) if callable(self.knows) else identity.says(*self.knows)
+        return known and not identity.says(*self.but_not)

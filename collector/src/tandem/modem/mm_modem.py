@@ -1,15 +1,19 @@
-"""One modem in ModemManager over all its lives there: found by device, kept enabled and measuring, asked once a poll."""
+"""A modem through ModemManager: what is asked of it and what that tells, as a reading. Names and meanings as in its D-Bus reference,
+version 1.20 and later."""
 
 from __future__ import annotations
 
 import logging
+import math
+import os
+import re
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from tandem.at.errors import NoAnswer, PortLost
-from tandem.modem.base import Identity
+from tandem.modem.base import Identity, Reading
 from tandem.modem.mm_bus import (
     LOCATION,
     MODEM,
@@ -19,7 +23,9 @@ from tandem.modem.mm_bus import (
     ROOT,
     SERVICE,
     SIGNAL,
+    SIM,
     Bus,
+    BusError,
     BusLost,
     Call,
     NoReply,
@@ -28,7 +34,192 @@ from tandem.modem.mm_bus import (
     gather,
     get_all,
 )
-from tandem.modem.mm_decode import DISABLED, ENABLED, LAC_CI, Told
+from tandem.modem.scales import hexadecimal, plmn
+from tandem.modem.sim import READY, WANTS_PIN, Card, HomeNetwork
+
+Properties = Mapping[str, Any]
+
+LOCKED, FAILED, DISABLED, ENABLED, SEARCHING, REGISTERED, CONNECTED = 2, -1, 3, 6, 7, 8, 11
+"""MMModemState, where they matter here."""
+
+FAILED_REASONS = {1: "unknown", 2: "sim_missing", 3: "sim_error", 4: "unknown_capabilities", 5: "esim_without_profiles"}
+"""MMModemStateFailedReason."""
+
+_GSM, _UMTS = 0b11110, 0b1111100000
+_LTE, _NR, _CAT_M, _NB_IOT = 1 << 14, 1 << 15, 1 << 16, 1 << 17
+"""MMModemAccessTechnology: GSM, compact, GPRS, EDGE; UMTS, HSDPA, HSUPA, HSPA, HSPA+; and those of 4G and 5G."""
+
+_HOME = (1, 5, 6, 7, 9, 10)
+_STATES = {0: "no_service", 2: "searching", 3: "limited", 4: "no_service", 8: "limited", 11: "limited"}
+"""MMModem3gppRegistrationState, which numbers as <stat> of +CEREG (3GPP TS 27.007 clause 10.1.22)."""
+
+_CELL_GSM, _CELL_UMTS, _CELL_LTE, _CELL_NR = 2, 3, 5, 6
+"""MMCellType."""
+
+LAC_CI = 1
+"""MMModemLocationSource: the serving cell."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """One poll's answers. ``location``: by source; ``cells``: empty where GetCellInfo does not exist."""
+
+    modem: Properties = field(default_factory=dict)
+    registration: Properties = field(default_factory=dict)
+    signal: Properties = field(default_factory=dict)
+    location: Mapping[int, Any] = field(default_factory=dict)
+    cells: Sequence[Properties] = ()
+
+
+def decode(told: Told) -> Reading:
+    """The reading. ModemManager's "connected" is a bearer's state and not RRC's: a registered modem's state is ``unknown``.
+
+    Levels are the modem's own numbers as ModemManager gives them, up to a second (its refresh) older than the poll.
+    """
+    rat = technology(_whole(told.modem, "AccessTechnologies") or 0)
+    cell = _serving(told.cells, rat)
+    where = place(told.location.get(LAC_CI))
+    network = _plmn(told.registration.get("OperatorCode")) or where.plmn
+    old = rat in ("GSM", "WCDMA")
+    return Reading(
+        state=_state(told),
+        rat=rat,
+        plmn=network,
+        tac=None if old else _first(cell.get("tac"), where.tac),
+        eci=None if old else _first(cell.get("eci"), where.ci),
+        lac=_first(cell.get("lac"), where.lac) if old else None,
+        ci=_first(cell.get("ci"), where.ci) if old else None,
+        pci=cell.get("pci"),
+        earfcn=cell.get("earfcn"),
+        **_levels(told.signal, rat, cell),
+    )
+
+
+def technology(bits: int) -> str | None:
+    """The radio technology in MMModemAccessTechnology's bits: the newest, LTE with NR being the dual connectivity of NSA."""
+    if bits & _NR:
+        return "NR-NSA" if bits & _LTE else "NR-SA"
+    for mask, rat in ((_NB_IOT, "NB-IOT"), (_CAT_M, "CAT-M"), (_LTE, "LTE"), (_UMTS, "WCDMA"), (_GSM, "GSM")):
+        if bits & mask:
+            return rat
+    return None
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the modem is registered. ``ci``: whatever the technology calls its cell identity."""
+
+    plmn: str | None = None
+    lac: int | None = None
+    ci: int | None = None
+    tac: int | None = None
+
+
+def place(text: object) -> Place:
+    """``MCC,MNC,LAC,CI,TAC``, the last three hexadecimal; 0 and FFFE are "none" (3GPP TS 23.003 clauses 4.4 and 19.4.2.3)."""
+    parts = text.split(",") if isinstance(text, str) else []
+    if len(parts) not in (4, 5):
+        return Place()
+    lac, ci, tac = (hexadecimal(part) for part in (*parts[2:], "")[:3])
+    return Place(plmn(parts[0], parts[1]), _area(lac, 0xFFFF), _cell(ci), _area(tac, 0xFFFFFF))
+
+
+def _area(number: int | None, most: int) -> int | None:
+    return None if number in (None, 0, 0xFFFE, 0xFFFF, 0xFFFFFE, 0xFFFFFF) or number > most else number
+
+
+def _cell(number: int | None) -> int | None:
+    return None if number in (None, 0, 0xFFFFFFF, 0xFFFFFFFF) or number >= 2**36 - 1 else number
+
+
+def _state(told: Told) -> str:
+    state, registered = _whole(told.modem, "State"), _whole(told.registration, "RegistrationState")
+    if state in (FAILED, LOCKED):
+        return "no_service"  # no usable SIM: as a modem on an AT port says with +CEREG
+    if state == SEARCHING and registered not in _HOME:
+        return _STATES.get(registered or 2, "searching")
+    if registered is None or registered in _HOME:
+        return "unknown"
+    return _STATES.get(registered, "unknown")
+
+
+def _levels(signal: Properties, rat: str | None, cell: Mapping[str, Any]) -> dict[str, Any]:
+    """The dictionary of the serving technology; cell info where that has none."""
+    lte, nr, umts, gsm = (_table(signal, name) for name in ("Lte", "Nr5g", "Umts", "Gsm"))
+    if rat == "GSM":
+        return {"rssi_dbm": _level(gsm, "rssi")}
+    if rat == "WCDMA":
+        return {
+            "rssi_dbm": _level(umts, "rssi"),
+            "rscp_dbm": _first(_level(umts, "rscp"), cell.get("rscp")),
+            "ecno_db": _first(_level(umts, "ecio"), cell.get("ecio")),
+        }
+    own = nr if rat == "NR-SA" else lte
+    found = {
+        "rsrp_dbm": _first(_level(own, "rsrp"), cell.get("rsrp")),
+        "rsrq_db": _first(_level(own, "rsrq"), cell.get("rsrq")),
+        "sinr_db": _first(_level(own, "snr"), cell.get("sinr")),
+        "rssi_dbm": None if rat == "NR-SA" else _level(own, "rssi"),
+    }
+    if rat == "NR-NSA":
+        found |= {"nr_rsrp_dbm": _level(nr, "rsrp"), "nr_rsrq_db": _level(nr, "rsrq"), "nr_sinr_db": _level(nr, "snr")}
+    return found
+
+
+def _serving(cells: Sequence[Properties], rat: str | None) -> dict[str, Any]:
+    """The serving cell of GetCellInfo, if it is of the technology; ids there are hexadecimal text."""
+    kind = {"GSM": _CELL_GSM, "WCDMA": _CELL_UMTS, "NR-SA": _CELL_NR}.get(rat or "", _CELL_LTE)
+    for cell in cells:
+        if cell.get("serving") is True and cell.get("cell-type") == kind:
+            ci = _cell(_hexadecimal(cell, "nci" if kind == _CELL_NR else "ci"))
+            return {
+                "tac": _area(_hexadecimal(cell, "tac"), 0xFFFFFF),
+                "lac": _area(_hexadecimal(cell, "lac"), 0xFFFF),
+                "eci": ci,
+                "ci": ci,
+                "pci": _hexadecimal(cell, "physical-ci"),
+                "earfcn": _whole(
+                    cell, {_CELL_GSM: "arfcn", _CELL_UMTS: "uarfcn", _CELL_NR: "nrarfcn"}.get(kind, "earfcn")
+                ),
+                **{name: _level(cell, name) for name in ("rsrp", "rsrq", "sinr", "rscp", "ecio")},
+            }
+    return {}
+
+
+def _table(properties: Properties, name: str) -> Properties:
+    found = properties.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _level(table: Properties, name: str) -> float | None:
+    """A level; ModemManager's "unknown" is the most negative number there is, and firmware's −32768 comes through."""
+    value = table.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return float(value) if abs(value) < 1000 else None
+
+
+def _whole(table: Properties, name: str) -> int | None:
+    value = table.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 0xFFFFFFFF else None
+
+
+def _hexadecimal(table: Properties, name: str) -> int | None:
+    value = table.get(name)
+    return hexadecimal(value) if isinstance(value, str) else None
+
+
+def _plmn(code: object) -> str | None:
+    return plmn(code[:3], code[3:]) if isinstance(code, str) and re.fullmatch(r"[0-9]{5,6}", code) else None
+
+
+def _first(*values: Any) -> Any:  # noqa: ANN401 - numbers of either kind
+    return next((value for value in values if value is not None), None)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# One modem in ModemManager over all its lives there: found by device, kept enabled and measuring, asked once a poll.
+
 
 log = logging.getLogger(__name__)
 
@@ -267,3 +458,67 @@ class ManagedModem:
         self._not_before.clear()
         self._never.clear()
         self._cells = []
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Whose SIM is in each modem that ModemManager has: for modems whose only AT port, or QMI or MBIM, is ModemManager's.
+
+
+_DEADLINE_S = 5.0
+_SIM_PIN = 2
+"""MMModemLock."""
+
+
+def card_managed(modem: Mapping[str, Any]) -> Card:
+    """From ModemManager's properties of a modem (org.freedesktop.ModemManager1.Modem); it tells no hash."""
+    state = modem.get("State")
+    if state == LOCKED:
+        return Card("the SIM is locked")
+    if state == FAILED:
+        reason = FAILED_REASONS.get(modem.get("StateFailedReason", 0), "unknown")
+        return Card("ModemManager gave the modem up: " + reason.replace("_", " "))
+    return Card(READY)
+
+
+@dataclass(frozen=True, slots=True)
+class ManagedSim:
+    """``state``: ``ready``, or why the SIM is of no use."""
+
+    state: str
+    home: HomeNetwork
+
+
+def managed_sims() -> dict[str, ManagedSim]:
+    """By USB path; empty where there is no ModemManager to ask, or where it does not answer in time."""
+    from tandem.modem.mm_bus import system_bus
+
+    never = os.eventfd(0)
+    try:
+        bus = system_bus(never)
+        try:
+            return sims_of(bus, time.monotonic() + _DEADLINE_S)
+        finally:
+            bus.close()
+    except BusError:
+        return {}
+    finally:
+        os.close(never)
+
+
+def sims_of(bus: Bus, until: float) -> dict[str, ManagedSim]:
+    """The same, of a bus. BusError."""
+    found: dict[str, ManagedSim] = {}
+    for interfaces in ask(bus, Call(ROOT, OBJECTS, "GetManagedObjects"), until).values():
+        modem, network = interfaces.get(MODEM, {}), interfaces.get(MODEM_3GPP, {})
+        sim = str(modem.get("Sim") or "/")
+        told = gather(bus, [get_all(sim, SIM)], until)[0] if sim != "/" else {}
+        told = {} if isinstance(told, Refused) else told
+        plmn = str(told.get("OperatorIdentifier") or "") or None
+        at_home = plmn is not None and network.get("OperatorCode") == plmn
+        name = told.get("OperatorName") or (network.get("OperatorName") if at_home else None)
+        state = card_managed(modem).state
+        if state != READY and modem.get("UnlockRequired") == _SIM_PIN:
+            state = WANTS_PIN
+        place = str(modem.get("Device", "")).rpartition("/")[2]
+        found[place] = ManagedSim(state, HomeNetwork(plmn, str(name).strip() if name else None))
+    return found

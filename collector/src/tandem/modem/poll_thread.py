@@ -3,19 +3,99 @@
 from __future__ import annotations
 
 import logging
+import os
 import select
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
+from concurrent.futures import CancelledError, Future
+from typing import Any, TypeVar
 
-from tandem.modem.card import Card
-from tandem.modem.errands import Errands
 from tandem.modem.poll import Poll
-from tandem.modem.schedule import Schedule
+from tandem.modem.sim import Card
 
 log = logging.getLogger(__name__)
+
+
+class Schedule:
+    """Due times ``start + n · period``, in nanoseconds of CLOCK_MONOTONIC."""
+
+    def __init__(self, start_ns: int, period_s: float) -> None:
+        if not period_s > 0:
+            raise ValueError(f"the period must be above 0 s, not {period_s}")
+        self._period_ns = round(period_s * 1e9)
+        self.due_ns = start_ns
+
+    def advance(self, now_ns: int) -> int:
+        """Go on to the first due time after the current one that is not past; how many were passed over."""
+        self.due_ns += self._period_ns
+        behind_ns = now_ns - self.due_ns
+        if behind_ns <= 0:
+            return 0
+        skipped = -(-behind_ns // self._period_ns)
+        self.due_ns += skipped * self._period_ns
+        return skipped
+
+
+T = TypeVar("T")
+
+
+class Errands:
+    """``wake_fd`` ends the owner's waits: readable while an errand waits or ``wake`` was called; -1 once closed."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.wake_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._waiting: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
+
+    def wake(self) -> None:
+        """End the owner's wait; nothing when it has ended. From any thread."""
+        with self._lock:  # not a descriptor that is closed, or another's by now
+            if self.wake_fd >= 0:
+                os.eventfd_write(self.wake_fd, 1)
+
+    def ask(self, work: Callable[[], T], timeout: float) -> T:
+        """From any other thread: have ``work`` done and get what it returns or raises; TimeoutError after ``timeout`` seconds,
+        then it is not done any more unless it has begun."""
+        done: Future[T] = Future()
+        self._waiting.append((work, done))
+        if self.wake_fd < 0:
+            raise TimeoutError("its owner has ended")
+        self.wake()
+        try:
+            return done.result(timeout)
+        except CancelledError as error:
+            raise TimeoutError("its owner has ended") from error
+        except TimeoutError:
+            done.cancel()
+            raise
+
+    def run(self) -> bool:
+        """By the owner: do all that waits; whether it had been woken, by this or by ``wake``."""
+        try:
+            os.eventfd_read(self.wake_fd)
+        except BlockingIOError:
+            return False
+        while self._waiting:
+            work, done = self._waiting.popleft()
+            if not done.set_running_or_notify_cancel():
+                continue
+            try:
+                done.set_result(work())
+            except Exception as error:  # noqa: BLE001 - it is raised in the thread that asked
+                done.set_exception(error)
+        return True
+
+    def close(self) -> None:
+        """Give the descriptor back. Whoever still waits is told that nothing was done."""
+        with self._lock:
+            fd, self.wake_fd = self.wake_fd, -1
+            os.close(fd)
+        while self._waiting:
+            self._waiting.popleft()[1].cancel()
+
 
 DEADLINE_SHARE = 0.8
 """A poll may take this share of the period: a modem that hangs must not push the next poll away."""

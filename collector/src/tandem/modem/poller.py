@@ -8,17 +8,13 @@ from collections.abc import Callable
 from tandem.at.channel import Channel
 from tandem.at.errors import NoAnswer, PortLost
 from tandem.at.unsolicited import Unsolicited
-from tandem.modem.access import Access, WebServer, access
-from tandem.modem.card import Card, card_at
-from tandem.modem.identification import MoreSetup
-from tandem.modem.poll import NO_ANSWER, PORT_LOST, Poll, in_range
+from tandem.modem.families import check_transport
+from tandem.modem.poll import NO_ANSWER, PORT_LOST, Poll, Staleness, in_range
 from tandem.modem.poll_thread import DEADLINE_SHARE, PollThread
-from tandem.modem.registry import check_transport
 from tandem.modem.reset import reset
-from tandem.modem.session import Session
-from tandem.modem.sim import SimWatch
-from tandem.modem.staleness import Staleness
-from tandem.modem.web_faults import poll_failure
+from tandem.modem.session import Access, MoreSetup, Session, WebServer, access
+from tandem.modem.sim import Card, SimWatch, card_at
+from tandem.modem.web import poll_failure
 
 
 class Poller(PollThread):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from tandem.modem.steps import ALL_STEPS, AT, CFUN, POWER, REBOOT, SESSION, STEPS, USB
+from tandem.modem.reset import ALL_STEPS, AT, CFUN, POWER, REBOOT, SESSION, STEPS, USB
 
 Sickness = Literal["silent", "refusing"]
 """``refusing``: a web server that answers every poll with an error that starting it anew may mend."""

@@ -264,8 +264,8 @@ def _captures(
     seen: set[str] = set()
     for file in files:
         name = capture_name(file)
-        if probe_of(file) not in (None, *probes):
-            continue
+        if None not in probes and probe_of(file) not in (None, *probes):
+            continue  # another probe's
         if f"/{SERVER_CAPTURES}" in file:
             continue  # the same packets at the other end, by another clock
         if name not in listed or name not in runs:

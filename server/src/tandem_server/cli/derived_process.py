@@ -9,10 +9,10 @@ import logging
 import os
 import signal
 import sys
-import threading
 from argparse import Namespace
 from pathlib import Path
 
+from tandem.stop_flag import StopFlag
 from tandem_server.cli.beside import NICE
 from tandem_server.cli.configuration import load
 from tandem_server.cli.gateway_pool import end_with_parent
@@ -31,7 +31,7 @@ def main(args: Namespace) -> int:
     config = load(args.config)
     log_to_stderr()
     os.nice(NICE)
-    stop = threading.Event()
+    stop = StopFlag()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     end_with_parent()

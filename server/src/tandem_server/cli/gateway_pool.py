@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 
 from tandem.notify import Notify
+from tandem.stop_flag import StopFlag
 from tandem_server.cli.https import announce, bind
 from tandem_server.cli.stop import EnvironmentLacks
 
@@ -30,7 +31,7 @@ def serve_by_processes(config: Path, host: str, port: int, processes: int) -> No
     """Until SIGTERM or SIGINT. EnvironmentLacks when the port is taken or a process does not start."""
     bind(host, port).close()  # with SO_REUSEPORT a second gateway would share the port of a first unnoticed
     listeners = [bind(host, port, shared=True) for _ in range(processes)]
-    stop = threading.Event()
+    stop = StopFlag()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     members: list[_Member] = []

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 
 from tandem.notify import Notify
+from tandem.stop_flag import StopFlag
 from tandem_server.cli.beside import Beside
 from tandem_server.cli.bounds import measurement_bounds
 from tandem_server.cli.config_file import add_config
@@ -82,7 +83,7 @@ def _database(config: ServerConfig) -> None:
         raise ConfigError(
             f'{config.file}: [store] kind is "{config.store.kind}"; mend: there is no database to serve, leave it out'
         )
-    stop = threading.Event()
+    stop = StopFlag()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     database, told = private_influx(config), Notify.of_environment()

@@ -35,7 +35,7 @@ from tandem.app.preflight.own_collector import OwnCollector, token_file
 from tandem.app.preflight.server import ask_server
 from tandem.app.preflight.tunnel import tunnel
 from tandem.app.status_socket import NAME, NoCollectorError, ask
-from tandem.modem.discovery import network_interface
+from tandem.modem.usb import network_interface
 from tandem.mptcp import sysctls
 
 FORMAT = "tandem-preflight/1"

@@ -7,7 +7,7 @@ from typing import Any
 
 from tandem.app.config import Config, PathConfig
 from tandem.app.preflight.lines import Line, Name, fails, passes, skipped
-from tandem.modem.card import READY, WANTS_PIN
+from tandem.modem.sim import READY, WANTS_PIN
 from tandem.schema.grades import scale, tone_of
 
 Status = Mapping[str, Any]

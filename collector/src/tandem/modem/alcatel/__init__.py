@@ -1,1 +1,0 @@
-"""Alcatel (TCL) Link Key IK40 and IK41, by their web server."""

@@ -1,1 +1,0 @@
-"""BroadMobi BM806 modules; one of the paper's Telewell sticks."""

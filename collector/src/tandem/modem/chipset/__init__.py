@@ -1,1 +1,0 @@
-"""Modules with their chipset's own commands: Nordic's nRF91, Sequans' Monarch, OpenLuat's Air7xx (Unisoc, ASR)."""

@@ -1,0 +1,45 @@
+"""Option's _OWCTI, _OCTI and _OSIGQ, with the standard's commands.
+
+Source: ModemManager's and other public readers' tables, and a published dialogue of an iCON 225. No command for levels of 3G or
+4G beyond the standard's is published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tandem.at.dialogue import Response
+from tandem.modem.base import STANDARD_SETUP, Driver, Identity, Reading
+from tandem.modem.scales import at, code, rssi_dbm
+from tandem.modem.ts27007 import all_lines, fill, last_values
+
+
+def decode(responses: Sequence[Response], identity: Identity) -> Reading:
+    """The technology from ``_OWCTI: <n>`` (1 to 4: 3G, 0: not) or ``_OCTI: <n>`` (1 to 3: 2G); the rest by the standard.
+
+    ``_OSIGQ: <rssi>,<ber>``, which comes unasked, has the code of +CSQ and stands for it where +CSQ is not there.
+    """
+    lines = all_lines(responses)
+    rat = None
+    if code(at(last_values(lines, "_OWCTI"), 0), 1, 4) is not None:
+        rat = "WCDMA"
+    elif code(at(last_values(lines, "_OCTI"), 0), 1, 3) is not None:
+        rat = "GSM"
+    reading = fill(Reading(rat=rat), lines)
+    level = code(at(last_values(lines, "_OSIGQ"), 0), 0, 31)
+    if reading.rssi_code is None and level is not None:
+        reading = replace(reading, rssi_code=level, rssi_dbm=rssi_dbm(level))
+    return reading
+
+
+# Option's own commands and the younger ones of the standard in lines of their own: old firmware refuses some. Known by the
+# manufacturer's name from its beginning: it is a word that others may use.
+DRIVER = Driver(
+    "option",
+    setup=("AT+CREG=2", "AT+CGREG=2", *STANDARD_SETUP),
+    poll=("AT+CSQ;+CREG?;+CGREG?;+COPS?", "AT_OWCTI?", "AT_OCTI?", "AT+CESQ", "AT+CEREG?"),
+    decode=decode,
+    knows=lambda identity: identity.manufacturer.lower().startswith("option"),
+    reads=("AT_OSIGQ?",),
+)

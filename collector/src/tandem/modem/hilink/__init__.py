@@ -1,1 +1,0 @@
-"""Huawei sticks with HiLink firmware: no AT port, a web server of their own."""

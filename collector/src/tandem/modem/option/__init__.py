@@ -1,1 +1,0 @@
-"""Option's 3G sticks and cards: iCON, GlobeTrotter, GTM."""

@@ -1,1 +1,0 @@
-"""The modem family SIMCom."""

@@ -1,0 +1,519 @@
+"""What is plugged in: the families' tables of USB ids, sysfs → modems with their drivers, ports and network interfaces, and udev rules.
+
+Reads files only, opens no port. A modem's identity is its place, the USB path (``1-1.2``: bus 1, port 1, port 2 of the hub there),
+with the interface's number: ttyUSB numbers change whenever something connects, and sticks of one model may share MAC
+address and serial number."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, cast, get_args
+
+Role = Literal["at", "at-second", "ppp", "nmea", "diagnostics", "network"]
+ROLES: tuple[str, ...] = get_args(Role)
+"""at: the first AT port, ModemManager's; at-second: the collector's; ppp, nmea, diagnostics: what they say; network: the data."""
+
+_DEVICE_KEYS = ("vendor", "product", "models", "switched_from", "interface", "mode_switch", "address", "note")
+_INTERFACE_KEYS = ("number", "class", "subclass", "protocol", "role", "note")
+_MEND = "see Add a family in tandem/modem/README.md"
+
+
+class PortsError(ValueError):
+    """A ``ports.toml`` cannot be used: one line, ``FILE:LINE: what is wrong; mend: how``."""
+
+
+@dataclass(frozen=True)
+class InterfaceRule:
+    """Which interface has ``role``: by its number, or by class, subclass and protocol (two hexadecimal digits each)."""
+
+    role: Role
+    number: int | None = None
+    usb_class: str | None = None
+    subclass: str | None = None
+    protocol: str | None = None
+
+    def fits(self, number: int, usb_class: str, subclass: str, protocol: str) -> bool:
+        """Whether an interface that says this of itself is meant."""
+        if self.number is not None and self.number != number:
+            return False
+        asked = ((self.usb_class, usb_class), (self.subclass, subclass), (self.protocol, protocol))
+        return all(wanted is None or wanted == found for wanted, found in asked)
+
+
+@dataclass(frozen=True)
+class KnownDevice:
+    """One ``[[device]]``. Ids are four lower-case hexadecimal digits. ``switched_from``: products that it is before its mode switch.
+
+    ``mode_switch``: how it is switched, for people. ``address``: of its web server as it is sold, where it is a router by itself.
+    """
+
+    family: str
+    vendor: str
+    product: str
+    models: tuple[str, ...]
+    switched_from: tuple[str, ...]
+    interfaces: tuple[InterfaceRule, ...]
+    mode_switch: str | None = None
+    note: str | None = None
+    address: str | None = None
+
+    @property
+    def has_second_port(self) -> bool:
+        """Whether one AT port can be the collector's and the other ModemManager's."""
+        return any(rule.role == "at-second" for rule in self.interfaces)
+
+
+@cache
+def known_devices(folder: Path | None = None) -> tuple[KnownDevice, ...]:
+    """Every family's devices, sorted by family, in their files' order. ``folder``: where the families' files are."""
+    here = Path(__file__).parent / "families" if folder is None else folder
+    files = sorted(here.glob("*.toml"))
+    return tuple(device for file in files for device in read(file))
+
+
+def read(file: Path) -> tuple[KnownDevice, ...]:
+    """The devices of one file; PortsError for the first thing that is wrong. The family is the file's name."""
+    try:
+        text = file.read_bytes().decode("utf-8")
+        content = tomllib.loads(text)
+    except OSError as error:
+        raise PortsError(f"{file}:1: {error.strerror}; mend: {_MEND}") from error
+    except UnicodeDecodeError as error:
+        raise PortsError(f"{file}:1: is not UTF-8 text (byte {error.start}); mend: save it as UTF-8") from error
+    except tomllib.TOMLDecodeError as error:
+        found = re.search(r"line (\d+)", str(error))
+        number = found.group(1) if found else str(max(1, len(text.splitlines())))
+        raise PortsError(f"{file}:{number}: no TOML: {str(error).partition(' (at')[0]}; mend that line") from error
+    return _Reader(file, text).devices(content)
+
+
+class _Reader:
+    def __init__(self, file: Path, text: str) -> None:
+        self._file = file
+        self._lines = text.splitlines()
+        heads = (n for n, line in enumerate(self._lines, 1) if re.match(r"\s*\[\[\s*device\s*\]\]", line))
+        self._heads = (*heads, len(self._lines) + 1)
+
+    def _fail(self, what: str, mend: str, device: int | None = None, key: str = "") -> PortsError:
+        """``device``: its number from 0; ``key``: the one whose line is named, else the device's first line."""
+        number = 1
+        if device is not None and device + 1 < len(self._heads):
+            number = self._heads[device]
+            for at in range(number, self._heads[device + 1]):
+                if key and re.match(rf"\s*{key}\s*=", self._lines[at - 1]):
+                    number = at
+                    break
+        return PortsError(f"{self._file}:{number}: {what}; mend: {mend}")
+
+    def devices(self, content: dict[str, Any]) -> tuple[KnownDevice, ...]:
+        """All of them."""
+        for key in content:
+            if key != "device":
+                raise self._fail(f"unknown table or key {key!r}", "only [[device]] is known")
+        listed = content.get("device")
+        if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
+            raise self._fail("there is no list of devices", "begin each with [[device]]; none at all is device = []")
+        found = tuple(self._device(i, one) for i, one in enumerate(listed))
+        for i, one in enumerate(found):
+            if (one.vendor, one.product) in {(other.vendor, other.product) for other in found[:i]}:
+                raise self._fail(f"{one.vendor}:{one.product} is listed twice", "make one device of both", i, "product")
+        return found
+
+    def _device(self, i: int, content: dict[str, Any]) -> KnownDevice:
+        for key in content:
+            if key not in _DEVICE_KEYS:
+                raise self._fail(f"unknown key {key!r}", f"known are {', '.join(_DEVICE_KEYS)}", i, re.escape(key))
+        vendor, product = (self._id(i, key, content.get(key)) for key in ("vendor", "product"))
+        models = content.get("models")
+        if not isinstance(models, list) or not models or not all(isinstance(m, str) and m for m in models):
+            raise self._fail("models is no list of names", 'write models = ["EC25"]', i, "models")
+        before = content.get("switched_from", [])
+        if not isinstance(before, list):
+            raise self._fail(
+                f"switched_from: {before!r} is no list", 'write switched_from = ["15cd"]', i, "switched_from"
+            )
+        rules = content.get("interface")
+        if not isinstance(rules, list) or not all(isinstance(r, dict) for r in rules):
+            mend = 'write interface = [{ number = 2, role = "at" }]; none at all is interface = []'
+            raise self._fail("interface is no list of tables", mend, i, "interface")
+        for key in ("mode_switch", "address", "note"):
+            if not isinstance(content.get(key, ""), str):
+                raise self._fail(f"{key}: {content[key]!r} is not text", "write it in quotes", i, key)
+        return KnownDevice(
+            self._file.stem,
+            vendor,
+            product,
+            tuple(models),
+            tuple(self._id(i, "switched_from", one) for one in before),
+            tuple(self._rule(i, rule) for rule in rules),
+            content.get("mode_switch"),
+            content.get("note"),
+            content.get("address"),
+        )
+
+    def _rule(self, i: int, content: dict[str, Any]) -> InterfaceRule:
+        for key in content:
+            if key not in _INTERFACE_KEYS:
+                raise self._fail(
+                    f"interface: unknown key {key!r}", f"known are {', '.join(_INTERFACE_KEYS)}", i, "interface"
+                )
+        role, number = content.get("role"), content.get("number")
+        if role not in ROLES:
+            raise self._fail(f"interface: role {role!r} is none", f"roles are {', '.join(ROLES)}", i, "interface")
+        if number is not None and (isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= 255):
+            raise self._fail(f"interface: number {number!r} is none of 0 to 255", "as bInterfaceNumber", i, "interface")
+        codes = [content.get(key) for key in ("class", "subclass", "protocol")]
+        for code in codes:
+            if code is not None and not (isinstance(code, str) and re.fullmatch(r"[0-9a-f]{2}", code)):
+                mend = 'two lower-case hexadecimal digits in quotes, as in class = "ff"'
+                raise self._fail(f"interface: {code!r} is no class, subclass or protocol", mend, i, "interface")
+        if number is None and codes[0] is None:
+            mend = "add number, or class and protocol"
+            raise self._fail(f"interface: nothing says which is {role}", mend, i, "interface")
+        return InterfaceRule(cast(Role, role), number, *codes)
+
+    def _id(self, i: int, key: str, value: object) -> str:
+        if not isinstance(value, str) or not re.fullmatch(r"[0-9a-f]{4}", value):
+            mend = 'four lower-case hexadecimal digits in quotes, as in "2c7c"'
+            raise self._fail(f"{key}: {value!r} is no USB id", mend, i, key)
+        return value
+
+
+def claims(known: Sequence[KnownDevice], vendor: str, product: str) -> tuple[KnownDevice, ...]:
+    """The known devices with these ids; several families may claim them."""
+    return tuple(one for one in known if (one.vendor, one.product) == (vendor, product))
+
+
+def awaiting_switch(known: Sequence[KnownDevice], vendor: str, product: str) -> tuple[KnownDevice, ...]:
+    """What a stick with these ids becomes once it is switched to be a modem."""
+    return tuple(one for one in known if one.vendor == vendor and product in one.switched_from)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What is plugged in: sysfs → modems with their drivers, ports and network interfaces. Reads files only, opens no
+# port. A modem's identity is its place, the USB path (``1-1.2``: bus 1, port 1, port 2 of the hub there), with the
+# interface's number: ttyUSB numbers change whenever something connects, and sticks of one model may share MAC address
+# and serial number.
+
+
+SYS = Path("/sys")
+USB_PATH = re.compile(r"[0-9]{1,4}-[0-9]{1,3}(?:\.[0-9]{1,3}){0,6}\Z")
+"""A USB path as the kernel names it (bus, then the port at each hub)."""
+
+USB_PORT = re.compile(r"([0-9]{1,4}-[0-9]{1,3}(?:\.[0-9]{1,3}){0,6})(?::[0-9]{1,3}\.([0-9]{1,3}))?\Z")
+"""A USB path, or one interface of it: ``1-1.2:1.3`` is interface 3 (in configuration 1)."""
+
+_STORAGE = "08"
+_HUB = "09"
+
+
+@dataclass(frozen=True)
+class UsbInterface:
+    """One interface of the active configuration. ``ports``: names in /dev; ``networks``: names of network interfaces."""
+
+    number: int
+    usb_class: str
+    subclass: str
+    protocol: str
+    kernel_driver: str | None
+    ports: tuple[str, ...]
+    networks: tuple[str, ...]
+
+    @property
+    def serial_port(self) -> str | None:
+        """Its tty, when it has one."""
+        return next((port for port in self.ports if port.startswith("tty")), None)
+
+
+@dataclass(frozen=True)
+class UsbDevice:
+    """One device with its ids (four hexadecimal digits) and what it calls itself. Its serial number is not read."""
+
+    path: str
+    vendor: str
+    product: str
+    manufacturer: str | None
+    name: str | None
+    interfaces: tuple[UsbInterface, ...]
+
+
+@dataclass(frozen=True)
+class ModemPort:
+    """A port of a modem. ``role`` None: nothing is known of it."""
+
+    name: str
+    interface: int
+    role: Role | None
+
+
+@dataclass(frozen=True)
+class FoundModem:
+    """A modem that is plugged in. ``drivers``: the families that claim its ids, ``generic`` when it only looks like a modem.
+
+    ``collector_role``: the role of the port that the collector asks at: the second AT port where the family knows of one, else the
+    only one. ``mode_switch``: None, or why it is no modem yet: it stands there as storage and waits for its mode switch.
+    ``web_address``: of its web server, where it is a router by itself.
+    """
+
+    path: str
+    vendor: str
+    product: str
+    models: tuple[str, ...]
+    drivers: tuple[str, ...]
+    ports: tuple[ModemPort, ...]
+    networks: tuple[str, ...]
+    manufacturer: str | None = None
+    name: str | None = None
+    mode_switch: str | None = None
+    collector_role: Role = "at"
+    web_address: str | None = None
+
+    def port(self, role: str) -> str | None:
+        """The device name of the first serial port with this role."""
+        return next((p.name for p in self.ports if p.role == role and p.name.startswith("/dev/tty")), None)
+
+    @property
+    def collector_port(self) -> str | None:
+        """The port that the collector asks at. While a modem with two comes up, None rather than ModemManager's."""
+        return self.port(self.collector_role)
+
+
+def usb_devices(root: Path = SYS) -> tuple[UsbDevice, ...]:
+    """Every USB device but hubs, in the order of their paths. One that vanishes while it is read is left out."""
+    folder = root / "bus" / "usb" / "devices"
+    names = sorted(_children(folder))
+    found = (_device(folder / name, names) for name in names if USB_PATH.match(name))
+    return tuple(sorted((one for one in found if one is not None), key=lambda one: _order(one.path)))
+
+
+def modems(root: Path = SYS, known: Sequence[KnownDevice] | None = None) -> tuple[FoundModem, ...]:
+    """The modems among them: those that a family claims, sticks that wait for their mode switch, and what looks like a modem."""
+    table = known_devices() if known is None else known
+    found = (_modem(device, table) for device in usb_devices(root))
+    return tuple(one for one in found if one is not None)
+
+
+def find(usb: str, role: str, root: Path = SYS, known: Sequence[KnownDevice] | None = None) -> str | None:
+    """The present device name (``/dev/ttyUSB3``) of the port with ``role`` at a USB path; None when there is none.
+
+    ``at-second`` is the collector's port, which on a modem with a single AT port is that one. ``usb`` may name the interface
+    (``1-1.2:1.3``); then that is the port, whatever its role.
+    """
+    wanted = USB_PORT.match(usb)
+    if wanted is None:
+        return None
+    device = _device_at(wanted.group(1), root)
+    if device is None:
+        return None
+    if wanted.group(2) is not None:
+        ports = (i.serial_port for i in device.interfaces if i.number == int(wanted.group(2)))
+        return next((f"/dev/{port}" for port in ports if port), None)
+    modem = _modem(device, known_devices() if known is None else known)
+    if modem is None:
+        return None
+    return modem.collector_port if role == "at-second" else modem.port(role)
+
+
+def network_interface(usb: str, root: Path = SYS) -> str | None:
+    """The present name of the network interface at a USB path (``wwan0``, ``eth1``); the first when there are several, None when
+    there is none. ``usb`` may name the USB interface (``1-1.2:1.4``). For any USB network device, modem or not."""
+    wanted = USB_PORT.match(usb)
+    device = _device_at(wanted.group(1), root) if wanted else None
+    if wanted is None or device is None:
+        return None
+    number = wanted.group(2)
+    mine = (i for i in device.interfaces if number is None or i.number == int(number))
+    return next((name for i in mine for name in i.networks), None)
+
+
+def place_of(port: str, root: Path = SYS) -> str | None:
+    """The USB path of the device that owns a device file, a link to one, or a network interface; None when that is not there or no
+    USB device."""
+    name = Path(os.path.realpath(port)).name
+    for kind in ("tty", "usbmisc", "net"):
+        device = root / "class" / kind / name / "device"
+        if device.exists():
+            for folder in (device.resolve(), *device.resolve().parents):
+                if (folder / "devnum").exists() and USB_PATH.match(folder.name):
+                    return folder.name
+    return None
+
+
+def beside(port: str, role: str, root: Path = SYS, known: Sequence[KnownDevice] | None = None) -> str | None:
+    """The present device name of the port with ``role`` of the modem that owns the device file ``port``; None as ``find``."""
+    place = place_of(port, root)
+    return None if place is None else find(place, role, root, known)
+
+
+def _device_at(path: str, root: Path) -> UsbDevice | None:
+    """One device alone: this is asked before every poll."""
+    folder = root / "bus" / "usb" / "devices"
+    return _device(folder / path, sorted(_children(folder)))
+
+
+def _order(path: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.split(r"[-.]", path))
+
+
+def _device(folder: Path, names: Sequence[str]) -> UsbDevice | None:
+    vendor, product = _text(folder / "idVendor"), _text(folder / "idProduct")
+    if vendor is None or product is None or _text(folder / "bDeviceClass") == _HUB:
+        return None
+    mine = sorted(name for name in names if name.startswith(f"{folder.name}:"))
+    interfaces = (_interface(folder.parent / name) for name in mine)
+    return UsbDevice(
+        folder.name,
+        vendor.lower(),
+        product.lower(),
+        _text(folder / "manufacturer"),
+        _text(folder / "product"),
+        tuple(sorted((i for i in interfaces if i is not None), key=lambda i: i.number)),
+    )
+
+
+def _interface(folder: Path) -> UsbInterface | None:
+    number = _text(folder / "bInterfaceNumber")
+    if number is None or not re.fullmatch(r"[0-9a-fA-F]{1,2}", number):
+        return None
+    usb_class, subclass, protocol = (
+        (_text(folder / f"bInterface{name}") or "").lower() for name in ("Class", "SubClass", "Protocol")
+    )
+    try:
+        kernel_driver: str | None = (folder / "driver").readlink().name
+    except OSError:
+        kernel_driver = None
+    ports = sorted({*_children(folder), *_children(folder / "tty"), *_children(folder / "usbmisc")})
+    return UsbInterface(
+        int(number, 16),
+        usb_class,
+        subclass,
+        protocol,
+        kernel_driver,
+        tuple(port for port in ports if re.match(r"(?:ttyUSB|ttyACM|cdc-wdm)[0-9]+\Z", port)),
+        tuple(sorted(_children(folder / "net"), key=lambda name: (len(name), name))),
+    )
+
+
+def _children(folder: Path) -> Iterator[str]:
+    try:
+        yield from [entry.name for entry in folder.iterdir()]
+    except OSError:
+        return
+
+
+def _text(file: Path) -> str | None:
+    """An attribute's text without control characters; None when it cannot be read."""
+    try:
+        raw = file.read_bytes()
+    except OSError:
+        return None
+    text = "".join(c for c in raw.decode("utf-8", "replace") if c.isprintable()).strip()
+    return text or None
+
+
+def _modem(device: UsbDevice, known: Sequence[KnownDevice]) -> FoundModem | None:
+    claimed = claims(known, device.vendor, device.product)
+    storage = bool(device.interfaces) and all(i.usb_class == _STORAGE for i in device.interfaces)
+    # Some sticks keep their ids when they are switched: what they show tells.
+    waiting = awaiting_switch(known, device.vendor, device.product) if storage or not claimed else ()
+    if not claimed and not waiting and not _looks_like_a_modem(device):
+        return None
+    ports = [ModemPort(f"/dev/{port}", i.number, _role(claimed, i)) for i in device.interfaces for port in i.ports]
+    return FoundModem(
+        device.path,
+        device.vendor,
+        device.product,
+        tuple(dict.fromkeys(model for one in (*claimed, *waiting) for model in one.models)),
+        tuple(dict.fromkeys(one.family for one in (*claimed, *waiting))) or ("generic",),
+        tuple(ports),
+        tuple(name for i in device.interfaces for name in i.networks),
+        device.manufacturer,
+        device.name,
+        _waits(waiting) if waiting else None,
+        "at-second" if any(one.has_second_port for one in claimed) else "at",
+        next((one.address for one in claimed if one.address), None),
+    )
+
+
+def _role(claimed: Sequence[KnownDevice], interface: UsbInterface) -> Role | None:
+    shape = (interface.number, interface.usb_class, interface.subclass, interface.protocol)
+    return next((rule.role for one in claimed for rule in one.interfaces if rule.fits(*shape)), None)
+
+
+def _waits(becomes: Sequence[KnownDevice]) -> str:
+    ids = ", ".join(dict.fromkeys(f"{one.vendor}:{one.product}" for one in becomes))
+    how = next((one.mode_switch for one in becomes if one.mode_switch), "install usb_modeswitch and its data")
+    return f"stands there as storage and waits for its mode switch to {ids}: {how}"
+
+
+def _looks_like_a_modem(device: UsbDevice) -> bool:
+    """A control channel of QMI or MBIM; two serial ports; or a serial port beside a network interface. One serial port alone is
+    more often a GPS receiver or a cable."""
+    ports = [port for i in device.interfaces for port in i.ports]
+    serial = [port for port in ports if port.startswith("tty")]
+    networks = any(i.networks for i in device.interfaces)
+    return len(serial) < len(ports) or len(serial) >= 2 or (bool(serial) and networks)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# ``ports.toml`` → udev rules: who opens which port, stable names for them, no autosuspend. Pure text.
+
+
+_HEAD = """\
+# Made by `tandem modem udev` from the families' tables of USB ids; install as /etc/udev/rules.d/78-tandem-modems.rules.
+# The second AT port is the collector's (ModemManager leaves it alone), the first ModemManager's. /dev/tandem/<USB path>-at is
+# the port that the collector asks at, whatever its ttyUSB number: the place tells modems apart, never MAC or serial number.
+
+ACTION=="remove", GOTO="tandem_modems_end"
+
+# The interface's own numbers, for the rules below: udev wants all ATTRS of one rule on one and the same parent.
+SUBSYSTEMS=="usb", ATTRS{bInterfaceNumber}=="?*", ENV{.TANDEM_NUMBER}="$attr{bInterfaceNumber}"
+SUBSYSTEMS=="usb", ATTRS{bInterfaceNumber}=="?*", ENV{.TANDEM_CODES}="\
+$attr{bInterfaceClass}/$attr{bInterfaceSubClass}/$attr{bInterfaceProtocol}"
+"""
+
+_TAIL = 'LABEL="tandem_modems_end"\n'
+
+
+def rules(known: Sequence[KnownDevice]) -> str:
+    """The rules file. The same devices give the same text; ids that several families claim are written once, the first's."""
+    once: dict[tuple[str, str], KnownDevice] = {}
+    for device in known:
+        once.setdefault((device.vendor, device.product), device)
+    blocks = [_block(once[ids]) for ids in sorted(once)]
+    return "\n".join((_HEAD, *blocks, _TAIL))
+
+
+def _block(device: KnownDevice) -> str:
+    ids = f'ATTRS{{idVendor}}=="{device.vendor}", ATTRS{{idProduct}}=="{device.product}"'
+    lines = [
+        f"# {device.family}: {', '.join(_one_line(model) for model in device.models)}",
+        'ACTION=="add", SUBSYSTEM=="usb", ENV{DEVTYPE}=="usb_device", '
+        + ids.replace("ATTRS", "ATTR")
+        + ', TEST=="power/control", ATTR{power/control}="on"',
+    ]
+    ours = "at-second" if device.has_second_port else "at"
+    for rule in device.interfaces:
+        told = {ours: "at", "nmea": "nmea"}.get(rule.role)
+        if told is not None:
+            ignore = ', ENV{ID_MM_PORT_IGNORE}="1"' if rule.role == "at-second" else ""
+            lines.append(f'SUBSYSTEM=="tty", {ids}, {_rule_for(rule)}{ignore}, SYMLINK+="tandem/$id-{told}"')
+    return "\n".join(lines) + "\n"
+
+
+def _rule_for(rule: InterfaceRule) -> str:
+    found = [] if rule.number is None else [f'ENV{{.TANDEM_NUMBER}}=="{rule.number:02x}"']
+    codes = (rule.usb_class, rule.subclass, rule.protocol)
+    if any(codes):
+        found.append(f'ENV{{.TANDEM_CODES}}=="{"/".join(code or "*" for code in codes)}"')
+    return ", ".join(found)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
