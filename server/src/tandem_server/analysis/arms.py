@@ -1,7 +1,7 @@
 """Arms of a campaign's step compared: what each did beside the reference, paired within blocks.
 
 A block is a repetition of the step on one kit: it has every arm once, and they were made near each other. Effects are of pairs alone:
-the ratio of geometric means, or the mean difference, with a bootstrap over the blocks (95 %, ``papers.bootstrap.mean``).
+the ratio of geometric means, or the mean difference, with a bootstrap over the blocks (95 %, ``estimates.mean``).
 """
 
 from __future__ import annotations

@@ -287,7 +287,7 @@ def _over(value: float, of: float) -> float:
 
 
 def _recovery(binned: Binned, flow: int, event_ns: int, next_ns: int, end_ns: int, factor: float) -> Recovery:
-    """``papers.recovery`` over bins instead of samples."""
+    """``events.recovery`` over bins instead of samples."""
     rows = binned.of(flow)
     middle_ns = binned.middle_ns(binned.place[rows])
     high = int(np.searchsorted(middle_ns, event_ns + LONGEST_NS + 1))
