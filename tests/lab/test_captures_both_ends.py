@@ -109,7 +109,9 @@ def test_what_was_lost_on_the_way_is_in_the_senders_capture_and_in_its_shares(ri
     assert main(["analyse", str(tmp_path / "probe"), "--out", str(tmp_path / "traces")]) == 0
     found = evaluate(load(tmp_path), "no database", "no ledger")
     (facts,) = found.results.runs
-    assert facts.result[SENDER_SHARES] == pytest.approx({path: sent[end] / sent.total() for path, end in by_path.items()})
+    assert facts.result[SENDER_SHARES] == pytest.approx(
+        {path: sent[end] / sent.total() for path, end in by_path.items()}
+    )
     assert not any("captures" in line for line in found.missing)
 
 

@@ -193,7 +193,9 @@ def test_a_perfect_detector_scores_one(list_of_changes):
 
 def test_a_restart_forgets_and_its_gap_is_nobodys():
     """Moving from 40 to 80; off from 50 to 60, found again at 65."""
-    found = score_mobility_lives(TRUE, [(42.0, True), (60.0, False), (65.0, True), (81.0, False)], [(0.0, 50.0), (60.0, 100.0)])
+    found = score_mobility_lives(
+        TRUE, [(42.0, True), (60.0, False), (65.0, True), (81.0, False)], [(0.0, 50.0), (60.0, 100.0)]
+    )
     assert found.accuracy == pytest.approx(1 - (2 + 5 + 1) / 90)
     assert (found.false_starts, found.missed_starts, found.lag_s) == (0, 0, [2.0])
     # What was said before the restart does not hold after it.

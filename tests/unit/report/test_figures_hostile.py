@@ -96,9 +96,7 @@ SLOWER = {"wifi": {"rtt_ms": 100.0, "down_loss_percent": 0.0}, "a": {"rtt_ms": 0
 def shape_of(start_s: float, end_s: float, **manifest: Any) -> dict[str, Any]:
     truth = Truth(shapes=[TrueShape(10.0, 20.0, SLOWER)])
     clock = SimpleNamespace(seconds=lambda utc_ns, _monotonic_ns, _boot: None if utc_ns is None else utc_ns / 1e9)
-    e: Any = SimpleNamespace(
-        campaign=SimpleNamespace(truth=truth), clock=clock, recorded=SimpleNamespace(radio={}), found_mobility=[]
-    )
+    e: Any = SimpleNamespace(campaign=SimpleNamespace(truth=truth), clock=clock, doing=lambda _start_s, _end_s: None)
     run: Any = SimpleNamespace(id="r", campaign="adarsh-controlled", step="downloads")
     told = {"started_utc_ns": round(start_s * 1e9), "ended_utc_ns": round(end_s * 1e9), **manifest}
     return dict(setting(e, run, told).shape)

@@ -252,7 +252,12 @@ def test_without_distributed_one_line_names_the_mend(tmp_path):
     (tmp_path / "distributed.py").write_text("raise ImportError(\"No module named 'distributed'\")\n")
     lacking = dict(os.environ, PYTHONPATH=f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
     done = subprocess.run(
-        command(folder, "--dask", "tcp://127.0.0.1:1"), env=lacking, cwd=tmp_path, capture_output=True, text=True, check=False
+        command(folder, "--dask", "tcp://127.0.0.1:1"),
+        env=lacking,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     says = "tandem-server: --dask needs distributed; mend: pip install 'tandem-server[dask]'\n"
     assert (done.returncode, done.stdout, done.stderr) == (3, "", says)
