@@ -1,8 +1,10 @@
-"""Time and memory of ``tandem-server campaign export``, by days: ``bench_export.py [--kits 2] [--days 2] [--json FILE]``.
+"""Time and memory of ``tandem-server campaign export``, by days: ``bench_export.py [--kits 2] [--days 2] [--json FILE]``; with
+``--report-only`` of a report of as much, whose folder is written without a database, which would take hours to fill.
 
 A database is filled as kits fill it (a poll a second of two modems, thirty runs a day of half a minute with ten samples a second of two
 subflows at both ends), then the first day is exported, the first two, and so on doubling, each into a new folder by a process of its own;
-then the last once more, which has nothing to do; then the last is reported, its kits pooled. Memory is that process's peak, resident.
+then the last once more, which has nothing to do; then the last is reported, its kits pooled. Memory is that process's peak, resident:
+``peak_mib`` with files that it has mapped, ``own_mib`` without.
 """
 
 from __future__ import annotations
@@ -19,6 +21,11 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tandem_server.analysis.record_files import TIME, day_file, schema_of
 from tandem_server.registry import Registry
 from tandem_server.store import PrivateInflux, find_influxd
 
@@ -69,6 +76,85 @@ def manifest(kit: str, run: str, begun_s: int) -> dict:
     return made
 
 
+def write_folder(folder: Path, kits: list[str], days: int, every_s: int) -> int:
+    """What an export of all of it writes, by columns and without a database; how many records."""
+    told = {"format": "tandem-campaign/1", "scenario": "filled", "export": {"name": "filled"}, "stopped": None}
+    told |= {
+        "started_utc_ns": BEGIN_NS,
+        "ended_utc_ns": BEGIN_NS + days * DAY_S * 10**9,
+        "probe": kits[0],
+        "traces": False,
+    }
+    told |= {"probes": {kit: {"paths": {path: {"operator": path.upper()} for path in "ab"}} for kit in kits}}
+    written = 0
+    for kit in kits:
+        own = folder / "probe" / kit
+        (own / "runs").mkdir(parents=True)
+        begins = list(runs(kit, days))
+        for run, begun in begins:
+            (own / "runs" / f"{run}.json").write_text(json.dumps(manifest(kit, run, begun)))
+        for day in range(days):
+            polls = np.arange(day * DAY_S, (day + 1) * DAY_S, every_s)
+            at, path = np.tile(polls, 2), np.repeat(["a", "b"], len(polls))
+            fields = {
+                "rsrp_dbm": -80.5 - at % 30,
+                "rsrq_db": -11.0,
+                "sinr_db": 7.5,
+                "rssi_dbm": -70.0,
+                "eci": 100 + at // 600,
+            }
+            fields |= {
+                "pci": 17,
+                "earfcn": 1300,
+                "tac": 5,
+                "poll_duration_ms": 14.2,
+                "poll_late_ms": 0.4,
+                "state": "connected",
+            }
+            tags = {"path": path, "operator": np.char.upper(path), "driver": "quectel", "rat": "LTE"}
+            written += write_day(own, "radio", kit, at * 10**9, tags | fields, 1 + written)
+            mine = [(run, begun) for run, begun in begins if day * DAY_S <= begun < (day + 1) * DAY_S]
+            tick = np.arange(RUN_S * 10)
+            number = len(tick) * 4
+            at = np.concatenate([begun * 10**9 + np.tile(tick, 4) * 10**8 for _, begun in mine])
+            path = np.tile(np.repeat(["a", "b", "a", "b"], len(tick)), len(mine))
+            tags = {"run": np.repeat([run for run, _ in mine], number), "path": path, "operator": np.char.upper(path)}
+            tags |= {
+                "subflow": path,
+                "end": np.tile(np.repeat(["probe", "probe", "server", "server"], len(tick)), len(mine)),
+            }
+            fields = {
+                "goodput_bit_per_s": at // 10**8 % 10 * 1e4,
+                "rtt_ms": 40.5 + at // 10**8 % 10,
+                "rcv_ooo_packets": 0,
+            }
+            written += write_day(own, "subflow", kit, at, tags | fields, 1 + written)
+    (folder / "campaign.json").write_text(json.dumps({**told, "duration_s": days * DAY_S}))
+    (folder / "ledger.json").write_text(json.dumps({"by_probe": {}, "spools": [], "damaged": []}))
+    return written
+
+
+def write_day(own: Path, measurement: str, kit: str, at_ns: np.ndarray, columns: dict, seq: int) -> int:
+    schema = schema_of(measurement)
+    given = {
+        TIME: BEGIN_NS + at_ns,
+        "probe": kit,
+        "boot": "b0",
+        "monotonic_ns": at_ns,
+        "seq": seq + np.arange(len(at_ns)),
+        **columns,
+    }
+    arrays = []
+    for field in schema:
+        value = given.get(field.name)
+        whole = value if isinstance(value, np.ndarray) else np.full(len(at_ns), value)
+        arrays.append(pa.nulls(len(at_ns), field.type) if value is None else pa.array(whole.tolist(), field.type))
+    path = day_file(own / "records", measurement, int(BEGIN_NS + at_ns.min()))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.Table.from_arrays(arrays, schema=schema), path, compression="zstd", row_group_size=16_384)
+    return len(at_ns)
+
+
 def export(config: Path, out: Path, days: int) -> dict:
     last = (BEGIN + timedelta(days=days - 1)).date()
     asked = ["--from", str(BEGIN.date()), "--to", str(last), "--out", str(out), "--config", str(config)]
@@ -78,23 +164,41 @@ def export(config: Path, out: Path, days: int) -> dict:
 def measured(out: Path, *command: str) -> dict:
     began = time.monotonic()
     pid = os.posix_spawn(sys.executable, [sys.executable, "-m", "tandem_server", *command], os.environ)
+    own_mib, ended = 0.0, False
+    while not ended:
+        # Its own memory; what it has mapped of files the kernel takes back when it needs it, and ru_maxrss counts it.
+        status = Path(f"/proc/{pid}/status").read_text()
+        own_mib = max(own_mib, int(status.partition("RssAnon:")[2].split()[0]) / 1024 if "RssAnon:" in status else 0.0)
+        time.sleep(0.1)
+        ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
     _, status, used = os.wait4(pid, 0)
     if os.waitstatus_to_exitcode(status) not in (0, 1):
         sys.exit(f"{command[0]} failed")
     took = time.monotonic() - began
     size = sum(f.stat().st_size for f in out.rglob("*") if f.is_file())
-    return {"seconds": took, "peak_mib": used.ru_maxrss / 1024, "cpu_s": used.ru_utime, "mb": size / 1e6}
+    rss = used.ru_maxrss / 1024
+    return {"seconds": took, "peak_mib": rss, "own_mib": own_mib, "cpu_s": used.ru_utime, "mb": size / 1e6}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kits", type=int, default=2, help="[2]")
     parser.add_argument("--days", type=int, default=2, help="[2]")
+    parser.add_argument("--report-only", action="store_true", help="no database and no export")
+    parser.add_argument("--poll-every", type=int, default=1, metavar="S", help="with --report-only [1]")
     parser.add_argument("--json", type=Path, metavar="FILE")
     args = parser.parse_args()
     kits = [f"kit-{n:02d}" for n in range(1, args.kits + 1)]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        if args.report_only:
+            print(
+                f"{args.kits} kits, {args.days} days: {write_folder(folder, kits, args.days, args.poll_every)} records",
+                flush=True,
+            )
+            row = measured(folder, "report", str(folder))
+            print("  ".join(f"{key} {value:.1f}" for key, value in row.items()))
+            return 0
         with Registry(folder / "registry.sqlite") as registry:
             for kit in kits:
                 registry.probes.add(kit)

@@ -1,17 +1,12 @@
-"""How well movement is told: logs, logs told worse, the bench's scenarios; the fit with each log left out; the cost of a record.
+"""How well movement is told: logs, logs told worse, the bench's scenarios; the cost of a record. The fit is ``fit_mobility.py``.
 
-    python tests/bench/bench_mobility.py --logs DIR [--fit] [--seeds N] [--plot FILE --plot-log LOG] [--json]
-
-Leave-one-out (``--fit``, some minutes): the best parameters of a grid are chosen on all logs but one and their harder copies
-(mobility_variants), and judged on the one; a log and its copies are never on both sides.
+python tests/bench/bench_mobility.py --logs DIR [--seeds N] [--plot FILE --plot-log LOG] [--json]
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
-import statistics
 import time
 from pathlib import Path
 from typing import Any
@@ -23,81 +18,10 @@ from tandem.mobility.fused import FusedDetector
 from tandem.mobility.fused_settings import FusedSettings
 from tandem.mobility.gnettrack import Second, read
 from tandem.mobility.movement import MobilityDetector
-from tandem.mobility.replay import period_s, play, scored
-from tandem.mobility.score import MOVING_KM_H, Score
+from tandem.mobility.replay import Scores, period_s, rounds, scored, states
 from tandem.mobility.settings import Settings
-from tandem.schema.record import Record
 
-GRID: dict[str, tuple[float, ...]] = {
-    "window_s": (10.0, 20.0),
-    "neutral_db": (1.3, 1.6, 2.0),
-    "quiet_per_s": (0.3, 0.4, 0.6),
-    "start_s": (10.0, 15.0),
-    "most_s": (40.0, 60.0, 90.0),
-    "new_cell_s": (4.0, 8.0),
-}
 Log = list[Second]
-
-
-Polls = list[tuple[Record, bool | None]]
-
-
-def polls_of(log: Log) -> Polls:
-    """(poll, moving by the speed; None when it is not known), made once for all candidates."""
-    begin_s = log[0].at_s
-    known = [None if s.speed_km_h is None else s.speed_km_h > MOVING_KM_H for s in log]
-    return [(s.record("a", s.at_s - begin_s), moving) for s, moving in zip(log, known, strict=True)]
-
-
-def accuracy(polls: Polls, settings: FusedSettings) -> tuple[int, int]:
-    """(seconds judged rightly, seconds)."""
-    detector = FusedDetector(settings)
-    right = seconds = 0
-    for record, moving in polls:
-        detector.feed(record)
-        if moving is not None:
-            right, seconds = right + (moving == detector.mobile), seconds + 1
-    return right, seconds
-
-
-def leave_one_out(logs: dict[str, Log]) -> dict[str, Any]:
-    """Accuracy of the grid's best on each log left out, and of its best on all."""
-    copies = {name: [polls_of(copy) for copy in variants.hard(log, 1).values()] for name, log in logs.items()}
-    polls = {name: polls_of(log) for name, log in logs.items()}
-    candidates = [FusedSettings(**dict(zip(GRID, values, strict=True))) for values in itertools.product(*GRID.values())]
-    table = []
-    for settings in candidates:
-        own = {name: accuracy(own_polls, settings) for name, own_polls in polls.items()}
-        harder = {name: [r / n for r, n in (accuracy(c, settings) for c in copies[name])] for name in logs}
-        table.append((own, harder))
-
-    def merit(i: int, without: str | None) -> float:
-        own, harder = table[i]
-        names = [name for name in logs if name != without]
-        # Logs count twice what their harder copies do: those are guesses of what other places are like.
-        return statistics.mean(own[n][0] / own[n][1] for n in names) + 0.5 * statistics.mean(
-            x for n in names for x in harder[n]
-        )
-
-    best = {without: max(range(len(candidates)), key=lambda i: merit(i, without)) for without in (None, *logs)}
-    seconds = sum(table[0][0][name][1] for name in logs)
-    default = {name: accuracy(own_polls, FusedSettings()) for name, own_polls in polls.items()}
-    return {
-        "candidates": len(candidates),
-        "best on all": {name: getattr(candidates[best[None]], name) for name in GRID},
-        "accuracy, best on all": sum(table[best[None]][0][n][0] for n in logs) / seconds,
-        "accuracy, each left out": sum(table[best[n]][0][n][0] for n in logs) / seconds,
-        "each left out": {
-            n: {
-                "accuracy": table[best[n]][0][n][0] / table[best[n]][0][n][1],
-                "chosen": [getattr(candidates[best[n]], g) for g in GRID],
-            }
-            for n in logs
-        },
-        "worst of the grid": min(sum(own[n][0] for n in logs) for own, _ in table) / seconds,
-        "median of the grid": statistics.median(sum(own[n][0] for n in logs) for own, _ in table) / seconds,
-        "accuracy, defaults": sum(r for r, _ in default.values()) / seconds,
-    }
 
 
 def both(groups: dict[str, list[list[Log]]], hold_s: float) -> dict[str, Any]:
@@ -106,10 +30,10 @@ def both(groups: dict[str, list[list[Log]]], hold_s: float) -> dict[str, Any]:
     for name, probes in groups.items():
         out[name] = {}
         for detector in ("published", "fused"):
-            total = Score()
+            total = Scores()
             for probe in probes:
                 total = total + scored(probe, detector, hold_s)
-            out[name][detector] = total.figures()
+            out[name][detector] = total.by_fixes.figures()
     return out
 
 
@@ -152,10 +76,11 @@ def plot(log: Log, file: Path, hold_s: float) -> None:
         minutes, [s.fields.get("rsrp_dbm", s.fields.get("rscp_dbm")) for s in log], color="#69c", lw=0.5, label="level"
     )
     levels.set_ylabel("level, dBm", color="#69c")
-    rows = [("by speed", [(s.speed_km_h or 0) > 3 for s in log])]
+    played = rounds([log])
+    rows = [("by fixes", [r.by_fixes is True for r in played])]
     for name in ("published", "fused"):
-        judged, _ = play([log], Detectors(Settings(detector=name, stop_after_s=hold_s, period_s=period_s([log]))))
-        rows.append((f"{name}, {hold_s:g} s" if name == "published" else name, [j.mobile for j in judged]))
+        detectors = Detectors(Settings(detector=name, stop_after_s=hold_s, period_s=period_s([log])))
+        rows.append((f"{name}, {hold_s:g} s" if name == "published" else name, states(played, detectors)))
     for y, (_, mobile) in enumerate(rows):
         lower.fill_between(
             minutes, y - 0.35, y + 0.35, where=mobile, step="post", color=("#444", "#c73", "#283")[y], lw=0
@@ -172,7 +97,6 @@ def main() -> None:
     parser.add_argument("--logs", type=Path, required=True, help="folder with drive logs")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--hold", type=float, default=120.0)
-    parser.add_argument("--fit", action="store_true")
     parser.add_argument("--plot", type=Path)
     parser.add_argument("--plot-log", default="drive-video-a")
     parser.add_argument("--json", action="store_true")
@@ -192,8 +116,6 @@ def main() -> None:
             groups.setdefault(f"bench {name} {duration_s} s, two modems", []).append(pair)
             groups.setdefault(f"bench {name} {duration_s} s, one modem", []).append(pair[:1])
     result: dict[str, Any] = {"groups": both(groups, args.hold), "cost": cost(next(iter(logs.values())))}
-    if args.fit:
-        result["fit"] = leave_one_out(logs)
     if args.json:
         print(json.dumps(result, indent=1))
         return
@@ -203,14 +125,13 @@ def main() -> None:
         "moving_judged_still",
         "delay_s_median",
         "stop_delay_s_median",
-        "speed_class_accuracy",
     )
     print(f"{'':38} {'':10} " + " ".join(f"{key.removesuffix('_median'):>20}" for key in keys))
     for name, detectors in result["groups"].items():
         for detector, figures in detectors.items():
             cells = " ".join(f"{'–' if figures[key] is None else format(figures[key], '.4g'):>20}" for key in keys)
             print(f"{name:38} {detector:10} {cells}")
-    print(json.dumps({key: result[key] for key in ("cost", "fit") if key in result}, indent=1))
+    print(json.dumps(result["cost"], indent=1))
 
 
 if __name__ == "__main__":

@@ -224,3 +224,10 @@ def test_settings_that_cannot_work_end_the_run_before_anything_is_asked(tmp_path
     said = refused.said()
     assert [needed for _, needed in UNFIT.values() if not any(needed in line for line in said)] == []
     assert len(said) == len(UNFIT), said
+
+
+def test_an_aws_out_of_reach_is_told_as_that(tmp_path):
+    played = Played("http://127.0.0.1:9", fleet(tmp_path / "field"), sys.executable, "http://127.0.0.1:9/")
+    (said,) = played.play("aws").said()
+    assert said.startswith("AWS (eu-central-1) does not answer: ")
+    assert said.endswith("; hint: is there a network, and is aws_region a region?")

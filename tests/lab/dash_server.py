@@ -145,10 +145,11 @@ def play(
         output = Output(stream, stop)
         told = EXPERIMENT.run(check(EXPERIMENT.parameters, parameters), output, stop)
         assert faults(EXPERIMENT.results, told.result or {}) == []
-        output.line("result", result=told.result, failure=told.failure, environment=told.environment)
+        output.line("result", result=told.result, failure=told.failure, environment=told.environment, **told.further)
         lines = [json.loads(line) for line in stream.getvalue().splitlines()]
     return {
         "environment": lines[-1]["environment"],
+        "player": lines[-1]["player"],
         "segments": [line for line in lines if line["type"] == "segment"],
         "samples": [line for line in lines if line["type"] == "sample"],
         "phases": [line for line in lines if line["type"] == "phase"],

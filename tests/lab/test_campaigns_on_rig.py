@@ -16,7 +16,7 @@ from tandem_bench.rig.rights import COLLECTOR, Owner, confined
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 
-CAMPAIGNS = ("adarsh-survey", "chen-sizes", "cordero-delay", "mohan-dash")
+CAMPAIGNS = ("adarsh-survey", "chen-sizes", "cordero-delay", "cordero-remote", "mohan-dash")
 """Each with experiments of its own. The last test plays adarsh-field; tests/system/test_example_campaign.py the others' kinds."""
 
 
@@ -73,6 +73,15 @@ def test_a_short_form_runs_to_its_end(kit: KitOnRig, name: str) -> None:
     wanted = [m["result"] for m in made if m["parameters"].get("subflows")]
     assert {r["subflows_asked"] for r in wanted} == ({2, 4} if name == "chen-sizes" else set())
     assert {r["subflows_reached"] for r in wanted if r["bytes"] >= 500_000} == {r["subflows_asked"] for r in wanted}
+    if name == "cordero-remote":
+        assert len(roles) == 3
+        for m in made:
+            (measured,) = m["result"]["rounds"]
+            (benefit,) = measured["benefits"]
+            assert benefit["benefit"] is not None
+            assert set(m["result"]["bytes_by_path"]) == roles
+            names = {step["name"] for step in measured.get("phases") or measured["transfers"]}
+            assert names >= {f"mptcp {benefit['primary']}", *(f"tcp {path}" for path in roles)}
     used = {role: plan["used_bytes"] for role, plan in told["budget"].items()}
     assert min(used.values()) > 1000, used
 

@@ -2,7 +2,9 @@
 
 import json
 import os
+import re
 import signal
+import subprocess
 import tempfile
 from itertools import pairwise
 from pathlib import Path
@@ -11,11 +13,16 @@ import pytest
 from dash_server import Answer, DashEndpoint, asked, manifest, play, serving
 from run_experiment import started
 from two_paths import PATHS, SERVER, await_true, lab, up, why_not
-from vlc_here import film, vlc, why_no_vlc
+from vlc_here import REPOSITORY, film, vlc, why_no_vlc
+
+from tandem_server.cli.main import main as server
+from tandem_server.content.encode import find_ffmpeg
+from tandem_server.content.ladder import LADDER
 
 NO_VLC, NO_LAB = why_no_vlc(), why_not()
 needs_vlc = pytest.mark.skipif(NO_VLC is not None, reason=str(NO_VLC))
 SECONDS = 14
+CAMPAIGNS = REPOSITORY / "collector/src/tandem/campaigns/README.md"
 SOON = {"startup_buffer_s": 1, "resume_buffer_s": 1}
 
 
@@ -78,6 +85,19 @@ def test_vlc_plays_stalls_and_goes_down_and_is_told_as_the_server_saw_it(token, 
 
 
 @needs_vlc
+def test_the_player_that_is_there_plays_and_each_run_says_which(token, content, monkeypatch, tmp_path):
+    for program, name, rule in ((str(vlc()), "vlc", "vlc-rate"), (str(tmp_path / "none"), "own", "fixed")):
+        monkeypatch.setenv("TANDEM_VLC", program)
+        with serving(served(content)) as endpoint:
+            told = play(endpoint, token, player="auto", abr="fixed", mpd="1s-number.mpd", seconds=3, **SOON)
+        assert told["failure"] is None, name
+        assert told["result"]["player"]["name"] == name
+        assert told["player"] == {"asked": "auto", "name": name}
+        (whole,) = [r for r in told["records"] if r.measurement == "dash"]
+        assert whole.tags["rule"] == rule
+
+
+@needs_vlc
 @pytest.mark.usefixtures("real")
 @pytest.mark.skipif(NO_LAB is not None, reason=str(NO_LAB))
 @pytest.mark.lab
@@ -132,6 +152,22 @@ def test_a_manifest_that_vlc_misreads_is_a_recorded_failure(token, content):
         told = play(endpoint, token, player="vlc", mpd="1s-list.mpd", **SOON)
         assert len(endpoint.asked) < 12
     assert "again and again: it cannot follow this manifest" in told["failure"]["reason"]
+
+
+@pytest.mark.skipif(find_ffmpeg() is None, reason="no ffmpeg to encode with; ./kit test --all installs it")
+def test_a_video_of_ones_own_becomes_content_by_the_printed_command(tmp_path, capsys):
+    source = ["-f", "lavfi", "-i", "testsrc2=size=426x240:rate=24:duration=1"]
+    subprocess.run([str(find_ffmpeg()), "-v", "error", *source, str(tmp_path / "bbb.mp4")], check=True, timeout=120)
+    (tmp_path / "server.toml").write_text('[content]\nfolder = "films"\n')
+    printed = re.findall(r"tandem-server (dash build --name bbb --video \S+?)[`\s]", CAMPAIGNS.read_text())
+    words = [str(tmp_path / word) if word.endswith(".mp4") else word for word in printed[0].split()]
+    short = ("--seconds", "1", "--segments", "1")
+    assert server(["dash", "build", *words[2:], "--config", str(tmp_path / "server.toml"), *short]) == 0
+    assert "bbb: 1 s, segments of 1 s" in capsys.readouterr().out
+    film = tmp_path / "films" / "bbb"
+    told = re.findall(r'<Representation id="(v[0-9])"[^>]* height="([0-9]+)"', (film / "1s-number.mpd").read_text())
+    assert {name: int(height) for name, height in told} == {rung.id: rung.height for rung in LADDER}
+    assert all((film / "1s" / rung.id / "00001.m4s").stat().st_size > 0 for rung in LADDER)
 
 
 BAD = [

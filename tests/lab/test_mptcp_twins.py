@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 from download_lab import SIZE
@@ -18,6 +19,7 @@ from twin_modems import HOST, MODEM, PUBLIC, Twins, twins
 from two_paths import REPOSITORY, SERVER, await_true, up
 
 from tandem.mptcp import sockets
+from tandem.mptcp.iproute import ip
 from tandem.mptcp.nat import Nat
 from tandem.mptcp.paths import Path, Paths
 from tandem.mptcp.watch import Watch
@@ -134,6 +136,22 @@ def test_the_collision_is_told_and_all_is_put_back(lab):
     after = interfaces(lab), lab.probe.run("ip -4 route; ip rule; ip mptcp endpoint; ip mptcp limits")
     assert after[0] == before[0]
     assert sorted(after[1].splitlines()) == sorted(before[1].splitlines())
+
+
+def test_interfaces_that_stand_in_every_namespace_are_no_modem(lab):
+    paths = Paths(STICKS)
+    lab.probe.inside(paths.apply)
+    (nat,) = paths.nats
+    for name in ("tunl0", "gre0"):  # as on Linux 4.14, where they cannot be moved
+        lab.probe.inside(
+            partial(ip, "-n", lab.probe.inside(lambda: nat.namespace), "tuntap", "add", "dev", name, "mode", "tun")
+        )
+    lab.probe.inside(paths.check)
+    assert states(paths) == {"a": "up", "b": "up"}
+    assert list(lab.probe.inside(nat.inside)) == ["stick-b"]
+    lab.probe.inside(paths.remove)
+    assert {"stick-a", "stick-b"} <= interfaces(lab).keys()
+    assert not {"tunl0", "gre0"} & interfaces(lab).keys()
 
 
 def test_a_collision_that_arises_later_moves_the_newcomer(lab):

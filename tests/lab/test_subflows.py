@@ -53,6 +53,27 @@ def test_four_subflows_are_two_paths_to_two_addresses(two, how):
     assert [s["join_delay_ms"] is None for s in result["subflows"]] == [True, False, False, False]
 
 
+def test_a_held_request_is_answered_over_both_paths_from_its_first_byte(two):
+    """The wait is told, and counts neither as download time nor in the goodput."""
+    run = two.start("mptcp", "a", Behaviour(rate=RATE), subflows=2, join_before_request=True, sample_hz=100)
+    line = run.end()
+    result = line["result"]
+    assert line["failure"] is None
+    assert (result["subflows_reached"], result["bytes"]) == (2, SIZE)
+    carried = [s for s in run.samples if sum(flow["bytes_received"] for flow in s["subflows"])]
+    assert carried
+    assert {s["connection"]["subflows"] for s in carried} == {2}
+    assert result["held_ms"] > 0
+    assert result["goodput_bit_per_s"] * result["duration_s"] == pytest.approx(8 * SIZE)
+
+
+def test_a_held_request_goes_on_where_no_second_subflow_comes(two):
+    two.lab.server.run("ip mptcp limits set subflow 0")
+    line = two.start("mptcp", "a", Behaviour(rate=RATE), subflows=2, join_before_request=True, bytes=1000).end()
+    assert (line["failure"], line["result"]["subflows_reached"], line["result"]["bytes"]) == (None, 1, 1000)
+    assert line["result"]["held_ms"] >= 5000
+
+
 @pytest.mark.parametrize(("number", "there"), [(1, {("b", SERVER)}), (2, {("a", SERVER), ("b", SERVER)})])
 def test_one_and_two_are_exactly_that_although_there_is_more(two, number, there):
     run = two.start("mptcp", "b", further(SECOND), subflows=number)

@@ -24,6 +24,7 @@ import rated_links
 from tandem.mptcp import sysctls
 from tandem.mptcp.paths import Path as ProbePath
 from tandem.mptcp.paths import Paths
+from tandem.mptcp_abi import v094
 
 SERVER = "203.0.113.10"
 PATHS = (ProbePath("a", "tmp5-a", "10.71.1.2"), ProbePath("b", "tmp5-b", "10.71.2.2"))
@@ -37,7 +38,7 @@ def why_not() -> str | None:
     """What this machine lacks for the lab; None when nothing."""
     if os.geteuid() != 0:
         return "root is needed for network namespaces"
-    if not Path("/proc/sys/net/mptcp/enabled").exists():
+    if not Path("/proc/sys/net/mptcp/enabled").exists() and not v094.present():
         return "this kernel has no Multipath TCP"
     return None
 

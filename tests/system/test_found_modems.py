@@ -20,6 +20,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "unit/modem"))
 from fake_sys import FakeSys
 from scripted_modem import ScriptedModem
 
+from tandem.app.config import parse
+from tandem.app.preflight.network import path_lines
+
 REPOSITORY = Path(__file__).parents[2]
 ACCEPTED = "etc/ansible/facts.d/tandem_paths.fact"
 READY = {
@@ -28,6 +31,21 @@ READY = {
     "AT+CRSM=176,28486,0,0,17": '+CRSM: 144,0,"01526564FFFFFFFFFFFFFFFFFFFFFFFFFF"\r\n\r\nOK',
 }
 """A SIM that calls itself "Red", of a network for which one APN is published."""
+CONFIG = """[probe]
+name = "kit-01"
+[server]
+gateway = "https://s:8443"
+control = "https://s:8444"
+measurement = "http://s:8480"
+token_file = "/etc/tandem/token"
+[[path]]
+name = "b"
+usb = "1-1.2"
+[path.modem]
+usb = "1-1.2"
+[path.modem.connection]
+apn = "web.b"
+"""
 SETTINGS: dict[str, Any] = {"tandem_path_settings": {"Red": {"ip_type": "ipv4"}}, "secret_pin_a": "1234"}
 pytestmark = [
     pytest.mark.system,
@@ -186,3 +204,21 @@ def test_two_sticks_with_one_address_are_parted_by_themselves(kit: Kit) -> None:
     status, said, _ = kit.play(modems_separation="routes")
     assert status == 0, said
     assert "CAP_SYS_ADMIN" not in kit.read("etc/systemd/system/tandem.service.d/modems.conf")
+
+
+def test_an_access_point_that_carries_nothing_ends_the_play_with_the_variable_that_names_it(kit: Kit) -> None:
+    """What the real check makes of a path without an address; a program that only says so stands in the collector's place."""
+    config = parse(CONFIG, Path("/etc/tandem/config.toml"))
+    lines = path_lines(config, {"paths": {"b": {"state": "no_address", "interface": "wwan0"}}})
+    (kit.root / "told.json").write_text(json.dumps({"lines": [line.as_json() for line in lines]}))
+    for place in ("opt/tandem/current/bin/tandem", "usr/bin/tandem"):
+        (kit.root / place).parent.mkdir(parents=True, exist_ok=True)
+        (kit.root / place).unlink(missing_ok=True)
+        (kit.root / place).write_text("#!/bin/sh\n: >/run/tandem-preflight.html; cat /told.json; exit 1\n")
+        (kit.root / place).chmod(0o755)
+    status, tasks = kit.played("kit-01", ["preflight"], {})
+    assert (status, tasks[-1][1]["msg"]) == (
+        2,
+        "kit-01 is not ready: path of path b: wwan0 has no address; hint: is web.b the APN of this SIM? apn of path b in tandem_paths, or"
+        f" tandem_path_settings: {{b: {{apn: NAME}}}}; mmcli -m any; {kit.folder}/preflight/kit-01.html has all of it",
+    )

@@ -157,6 +157,7 @@ WHOLE = {
         "tandem_operator_keys has no ed25519 or RSA key",
     ),
     "a server that does not answer": ("server", {"everywhere": KERNEL}, "server does not answer at 127.0.0.1: "),
+    "none of whom to ask who enrolled": ("enrolled", {}, "server does not answer at 127.0.0.1: "),
 }
 ACCEPTED = {
     "probes": ("probe", {"everywhere": KERNEL, "kit": LIGHT}),

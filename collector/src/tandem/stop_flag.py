@@ -1,13 +1,17 @@
 """A flag that a signal handler sets and anybody waits for.
 
 ``threading.Event`` is not for handlers: ``set`` takes a lock, and a handler runs in the main thread between any two of its steps, also
-while that holds the lock within ``wait``; then neither ever goes on. ``queue.SimpleQueue`` may be put to at any time.
+while that holds the lock within ``wait``; then neither ever goes on. A descriptor can be written to at any time.
 """
 
 from __future__ import annotations
 
-import contextlib
-import queue
+import os
+import select
+import time
+
+_LOOK_S = 0.5
+"""A signal that comes just before the wait's system call does not break it off; its handler runs when the wait comes back."""
 
 
 class StopFlag:
@@ -15,7 +19,10 @@ class StopFlag:
 
     def __init__(self) -> None:
         self._set = False
-        self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+
+    def __del__(self) -> None:
+        os.close(self._bell)
 
     def is_set(self) -> bool:
         """Whether it was set."""
@@ -23,14 +30,18 @@ class StopFlag:
 
     def set(self) -> None:
         """Set it, and wake whoever waits."""
-        self._set = True
-        self._bell.put(None)
+        if not self._set:
+            self._set = True
+            os.eventfd_write(self._bell, 1)  # never read: it stays readable for all who wait
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until it is set, at most ``timeout`` seconds (None: for ever; 0 or less: not at all); whether it is set."""
-        if not self._set:
-            with contextlib.suppress(queue.Empty):
-                self._bell.get(timeout=None if timeout is None else max(0.0, timeout))
-        if self._set:
-            self._bell.put(None)  # for whoever else waits
+        until = None if timeout is None else time.monotonic() + timeout
+        poller = select.poll()
+        poller.register(self._bell, select.POLLIN)
+        while not self._set:
+            left = _LOOK_S if until is None else min(_LOOK_S, until - time.monotonic())
+            if left <= 0:
+                break
+            poller.poll(left * 1000)
         return self._set

@@ -36,6 +36,7 @@ class Tables(TypedDict):
     totals: Table
     bins: Table
     waits: Table
+    rtts: Table
     events: Table
     packets: Table
     problems: Table

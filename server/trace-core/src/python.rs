@@ -17,7 +17,7 @@ use crate::{events, identities, mapped, problems, tables, verdict};
 struct Analysed {
     form: Form,
     engine: Engine,
-    tables: [(&'static str, Table); 8],
+    tables: [(&'static str, Table); 9],
 }
 
 /// Reads the files, and once more where the first reading tells that another one is right: nearly none is then read twice.
@@ -51,6 +51,7 @@ fn made(form: Form, engine: Engine) -> Analysed {
         ("totals", tables::totals(&engine, &verdict)),
         ("bins", tables::bins(&engine, &verdict)),
         ("waits", tables::waits(&engine, &verdict)),
+        ("rtts", tables::rtts(&engine, &verdict)),
         ("events", identities::events(&engine, &verdict)),
         ("packets", tables::packets(&engine, &verdict)),
         ("problems", identities::problems(&engine)),

@@ -45,6 +45,11 @@ impl Sums {
 pub const LONGEST_NS: i64 = 86_400_000_000_000;
 const KEPT: usize = 16_384;
 
+/// At least one; a time of less than a day fits.
+pub fn milliseconds_begun(nanoseconds: i64) -> u32 {
+    (nanoseconds.saturating_add(999_999) / 1_000_000).clamp(1, i64::from(u32::MAX - 1)) as u32
+}
+
 /// Values of one direction: all up to a number, from then on every second, fourth … of them.
 #[derive(Debug)]
 pub struct Values {
@@ -102,6 +107,20 @@ impl Values {
     pub fn kept(&self) -> Vec<i64> {
         self.kept.clone()
     }
+
+    /// Milliseconds begun and how many samples had them, in order. Where samples were left out, those that were kept stand for them.
+    pub fn histogram(&self) -> Vec<(u32, u64)> {
+        let mut begun: Vec<u32> = self.kept.iter().map(|value| milliseconds_begun(*value)).collect();
+        begun.sort_unstable();
+        let mut counts: Vec<(u32, u64)> = Vec::new();
+        for one in begun {
+            match counts.last_mut() {
+                Some((last, samples)) if *last == one => *samples += u64::from(self.every),
+                _ => counts.push((one, u64::from(self.every))),
+            }
+        }
+        counts
+    }
 }
 
 #[cfg(test)]
@@ -125,6 +144,18 @@ mod tests {
         assert_eq!(Values::quantile(&mut values, 50), Some(3));
         assert_eq!(Values::quantile(&mut values, 95), Some(5));
         assert_eq!(Values::quantile(&mut [], 50), None);
+    }
+
+    #[test]
+    fn a_histogram_by_milliseconds_begun_counts_every_sample() {
+        let mut values = Values::default();
+        [3_000_001, 1, 3_000_000, 2_000_001, 0].into_iter().for_each(|value| values.add(value));
+        assert_eq!(values.histogram(), [(1, 2), (3, 2), (4, 1)]);
+        assert_eq!(Values::default().histogram(), []);
+        let mut many = Values::default();
+        (0..3 * KEPT as i64).for_each(|value| many.add(value % 4 * 1_000_000 + 1));
+        // Every second, then every fourth is kept: all of one remainder.
+        assert_eq!(many.histogram().iter().map(|one| one.1).sum::<u64>(), 3 * KEPT as u64);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The tables `totals`, `bins`, `waits` and `packets`; README.md says what each column is.
+//! The tables `totals`, `bins`, `waits`, `rtts` and `packets`; README.md says what each column is.
 
 use std::collections::BTreeMap;
 
@@ -127,6 +127,29 @@ pub fn waits(engine: &Engine, verdict: &Verdict) -> Table {
     table.add("direction", counts.keys().map(|key| key.2));
     table.add_some("wait_ms", counts.keys().map(|key| (key.3 != UNKNOWN).then_some(key.3)));
     table.add("packets", counts.values().copied());
+    table
+}
+
+/// How often each RTT was sampled: of the values that are kept for the quantiles, so nothing is counted while packets pass.
+pub fn rtts(engine: &Engine, verdict: &Verdict) -> Table {
+    let mut rows: Vec<(u32, u32, u8, u32, u64)> = Vec::new();
+    for (number, flow) in engine.flows.iter().enumerate() {
+        let Some(connection) = verdict.numbers[flow.connection as usize] else { continue };
+        let Some(methods) = verdict.methods[connection as usize] else { continue };
+        for direction in 0..2_u8 {
+            let values = &flow.sides[usize::from(direction ^ u8::from(flow.flip))].values[methods[usize::from(direction)]];
+            for (rtt, samples) in values.histogram() {
+                rows.push((connection, number as u32, direction, rtt, samples));
+            }
+        }
+    }
+    rows.sort_unstable();
+    let mut table = Table::of(rows.len());
+    table.add("connection", rows.iter().map(|row| row.0));
+    table.add("subflow", rows.iter().map(|row| row.1));
+    table.add("direction", rows.iter().map(|row| row.2));
+    table.add("rtt_ms", rows.iter().map(|row| row.3));
+    table.add("samples", rows.iter().map(|row| row.4));
     table
 }
 

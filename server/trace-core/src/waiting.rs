@@ -2,12 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::samples::milliseconds_begun;
 use crate::table::Place;
 
 /// A wait that cannot be told.
 pub const UNKNOWN: u32 = u32::MAX;
-
-const MILLISECOND: i64 = 1_000_000;
 
 /// A packet that waits; in the order of what it waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,17 +51,11 @@ impl Waiting {
     fn release_held(&mut self, next: u64, now: Option<i64>) {
         while let Some(first) = self.held.first().copied().filter(|first| first.end <= next) {
             self.held.pop_first();
-            self.count(first.flow, first.side, now.map_or(UNKNOWN, |now| begun(now.saturating_sub(first.time))));
+            self.count(first.flow, first.side, now.map_or(UNKNOWN, |now| milliseconds_begun(now.saturating_sub(first.time))));
         }
     }
 
     fn count(&mut self, flow: u32, side: u8, wait: u32) {
         *self.counts.entry((flow, side, wait)).or_default() += 1;
     }
-}
-
-/// Milliseconds begun: at least one, since it has waited.
-fn begun(wait: i64) -> u32 {
-    let whole = wait.saturating_add(MILLISECOND - 1) / MILLISECOND;
-    whole.clamp(1, i64::from(UNKNOWN - 1)) as u32
 }

@@ -7,7 +7,7 @@ import secrets
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -90,10 +90,11 @@ def booted(
     cables: Callable[[int, str], AbstractContextManager[None]],
     devices: Mapping[str, Path] = MappingProxyType({}),
     answers: Callable[[], bool] | None = None,
+    more: Sequence[str] = (),
 ) -> Iterator[None]:
     """``root`` is a container that is up and answers by SSH, until leaving, which shuts it down. ``cables``: what it is connected to;
     ``devices``: by their names in it, device files of this machine that it has too; ``answers``: whether it does, where it is not to be
-    the operator's SSH that says so."""
+    the operator's SSH that says so; ``more``: options of systemd-nspawn."""
     name = root.parent.name
     with _namespace() as pid, cables(pid, address):
         argv = [
@@ -101,7 +102,7 @@ def booted(
             f"--machine={name}-{secrets.token_hex(4)}", f"--hostname={name}",
             f"--network-namespace-path=/proc/{pid}/ns/net", "--link-journal=no", "--resolv-conf=off", "--timezone=off",
             "--console=read-only", "--bind=/dev/net/tun", "--capability=CAP_NET_ADMIN,CAP_NET_RAW",
-            *(f"--bind={there}:{here}" for here, there in devices.items()),
+            *(f"--bind={there}:{here}" for here, there in devices.items()), *more,
         ]  # fmt: skip
         log = ground.folder / f"{name}.console"
         with log.open("ab") as console:

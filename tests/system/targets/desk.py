@@ -36,6 +36,8 @@ from targets.modems import modems
 from targets.printed import Terminal
 from targets.vm_target import REPOSITORY
 
+from tandem.devtools.browser import find
+
 sys.path.append(str(REPOSITORY / "tests/contract"))
 sys.path.append(str(REPOSITORY / "tests/unit/image"))
 
@@ -96,6 +98,7 @@ class Desk:
             "provision aws": self._machine_starts,
             "kit image": self._card_goes_in,
             "provision probe": self._radio_arrives,
+            "fleet trust": self._board_opens,
             "campaign push": self._campaign_is_taken,
         }
 
@@ -200,6 +203,19 @@ class Desk:
             return {path for path, rows in at_server.by_path(said).items() if rows} == {"a", "b"}
 
         self.awaited("radio of both modems is in the database", at_server.LEVELS, both)
+
+    def _board_opens(self) -> None:
+        """Grafana's page, in the browser of who trusts the fleet, and of nobody else."""
+        if (browser := find()) is None:
+            return
+        for home, opens in ((self.terminal.environment["HOME"], True), (str(self.terminal.folder), False)):
+            words = [browser, "--headless", "--no-sandbox", "--dump-dom", f"--user-data-dir={home}/browser"]
+            env = os.environ | {"HOME": home}
+            done = subprocess.run(
+                [*words, f"https://{self.address}/"], env=env, capture_output=True, text=True, check=False, timeout=300
+            )
+            assert ("Grafana" in done.stdout) is opens, f"{done.stdout[-2000:]}{done.stderr[-2000:]}"
+            assert ("ERR_CERT_AUTHORITY_INVALID" in done.stdout + done.stderr) is not opens, done.stderr[-2000:]
 
     def _campaign_is_taken(self) -> None:
         said = "sudo -u tandem-server tandem-server campaign status mohan-dual-lte --json"

@@ -30,7 +30,7 @@ import repository  # noqa: E402
 import stand_in_grafana  # noqa: E402
 from initramfs import Archive  # noqa: E402
 
-LISTS = ("base.txt", "probe.txt", "server.txt")
+LISTS = ("base.txt", "probe.txt", "server.txt", "authority.txt")
 INPUTS = (*LISTS, "init.sh", "make.py", "repository.py", "stand_in_grafana.py")
 RUNTIME = REPOSITORY / "requirements" / "runtime.txt"
 ROOM = 1 << 30
@@ -65,7 +65,7 @@ def fetch(work: Path) -> list[Path]:
     clock), several machines have."""
     found: dict[str, Path] = {}
     for number, names in enumerate(
-        ([*listed("base.txt"), *required(), "busybox-static"], listed("probe.txt"), listed("server.txt"))
+        ([*listed("base.txt"), *required(), "busybox-static"], *(listed(name) for name in LISTS[1:]))
     ):
         (work / str(number)).mkdir()
         found |= {package.name: package for package in build.fetch(names, work / str(number))}

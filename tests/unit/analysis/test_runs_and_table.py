@@ -202,6 +202,30 @@ class Weeks:
         return sum(isinstance(one, Row | Series) for one in gc.get_objects())
 
 
+class ManyPolls:
+    """More than a day of polls, the later half first, as a database gives series one after the other; at first no cell is named."""
+
+    COUNT = 150_000
+
+    def rows(self, measurement, *_):
+        for n in range(self.COUNT if measurement == "radio" else 0):
+            at = (n + self.COUNT // 2) % self.COUNT
+            cell = {"eci": at // 10} if at >= 100 else {}
+            yield Row(at * S, {"path": "a", "boot": "b"}, {"rsrp_dbm": -80.0 - at % 40, **cell})
+
+
+def test_polls_of_weeks_lie_in_files_and_are_what_they_were():
+    radio = load(ManyPolls(), "probe-1", Clock(0), OPERATORS, None, None).radio["a"]
+    count = ManyPolls.COUNT
+    assert all(isinstance(column, np.memmap) for column in (radio.t_s, radio.rsrp_dbm, radio.late_ms))
+    assert np.array_equal(radio.t_s, np.arange(count))
+    assert np.array_equal(radio.rsrp_dbm, -80.0 - np.arange(count) % 40)
+    assert np.isnan(radio.late_ms).all()
+    assert list(radio.eci) == [None] * 100 + [at // 10 for at in range(100, count)]
+    assert (len(radio.eci), radio.eci[99], radio.eci[100], radio.eci[-1]) == (count, None, 10, (count - 1) // 10)
+    assert radio.eci[98:101] == [None, None, 10]
+
+
 def test_records_and_their_numbers_pass_one_by_one_into_columns():
     store = Weeks(pieces=8, rows=50)
     found = load(InfluxSource(store), "probe-1", Clock(0), OPERATORS, None, None)

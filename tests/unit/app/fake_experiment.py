@@ -56,7 +56,8 @@ def main(how: str) -> None:
     if how == "captured":
         none = {"bytes": None, "sha256": None, "packets": None, "packets_dropped": None, "truncated": False}
         refused = {"session": "s", "name": None, **none, "why": "refused: HTTP 429: full"}
-        result(parameters, server_captures=[refused] if parameters["server"]["capture"] else ["nobody asked"])
+        sessions = [refused, {**refused, "session": "t"}]
+        result(parameters, server_captures=sessions if parameters["server"]["capture"] else ["nobody asked"])
         return
     result(parameters, {"reason": "connect: timeout", "retry": True} if how == "failure" else None)
 

@@ -1,7 +1,9 @@
 """Which experiments there are, and what they say of themselves."""
 
 import contextlib
+import errno
 import json
+import os
 import sys
 import threading
 from pathlib import Path
@@ -178,3 +180,13 @@ def test_a_process_that_never_beat_may_be_silent(tmp_path: Path) -> None:
     (tmp_path / "__main__.py").write_text(HANGING.replace("0.05", "60").format(body="stop.wait(0.5)"))
     process = ExperimentProcess([sys.executable, str(tmp_path)], {}, lambda _said: None, "x")
     assert process.wait(60.0, threading.Event(), silent_s=0.05).failure is None
+
+
+def test_where_the_kernel_has_no_pidfd_a_run_ends_as_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(*_: object) -> int:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))  # before Linux 5.3
+
+    monkeypatch.setattr(os, "pidfd_open", absent)
+    process, stop, _ = hanging(tmp_path, "stop.wait(0.2)")
+    ending = process.wait(300.0, stop)
+    assert (ending.failure, ending.said["how_far"]) == (None, 7)

@@ -21,13 +21,13 @@ signal.setitimer(signal.ITIMER_REAL, 1e-5)
 while heard < 3000:
     flags[0] = StopFlag()
     flags[0].wait(2e-5)
-print(flags[0].wait(60) or heard)
+print(heard)
 """
 
 
 def test_a_signal_at_any_instant_of_a_wait_is_no_deadlock() -> None:
     done = subprocess.run([sys.executable, "-c", STORM], capture_output=True, text=True, timeout=120, check=False)
-    assert (done.stdout, done.stderr) in (("True\n", ""), ("3000\n", ""))
+    assert (done.stdout, done.stderr) == ("3000\n", "")
 
 
 def test_all_who_wait_are_woken_and_a_timeout_is_no_stop() -> None:

@@ -47,7 +47,7 @@ def test_list_and_show_print_every_campaign(capsys):
     assert [line.split()[0] for line in printed.splitlines()] == campaigns.names()
     assert set(campaigns.names()) >= {
         *("mohan-dual-lte", "mohan-dash", "mohan-congestion", "cordero-bandwidth", "cordero-delay"),
-        *("adarsh-survey", "adarsh-controlled", "adarsh-field", "chen-sizes"),
+        *("cordero-remote", "adarsh-survey", "adarsh-controlled", "adarsh-field", "chen-sizes", "chen-hotspot"),
     }
     assert main(["campaign", "list", "--json"]) == 0
     assert {row["name"] for row in json.loads(capsys.readouterr().out)} == set(campaigns.names())
@@ -86,6 +86,29 @@ def test_a_plan_too_small_takes_months_and_a_days_bytes_are_there_from_the_first
     assert held_by(day + "450_000")[0] == "the trigger of s"
     assert held_by(day + "449_999") == ("a's bytes in a day", 1)
     assert held_by(day + "100_000") == ("a's bytes in a day", 4)
+
+
+def test_round_trips_all_the_time_count_in_the_plan(own, capsys):
+    config = own.with_name("config.toml")
+    of_a_sim = 86_400 * (200 + 2 * 44)  # its own questions and answers, and the records of both paths
+
+    def told(*more, status=0):
+        assert main(["campaign", "check", str(own), "--config", str(config), *more]) == status
+        return capsys.readouterr()
+
+    assert json.loads(told("--json").out)["plan"]["round_trip_day_bytes"] == 0
+    config.write_text(CONFIG + "[round_trip]\nenabled = true\n")
+    plan = json.loads(told("--json").out)["plan"]
+    assert plan["round_trip_day_bytes"] == of_a_sim
+    assert plan["by_role"]["a"]["month_bytes"] == 450_000 + 31 * of_a_sim
+    assert plan["by_role"]["a"]["day_bytes"] == 450_000 + of_a_sim
+    assert "round trips all the time ([round_trip]): 24.9 MB a day of each SIM" in told().out
+    enough = 31 * (of_a_sim + 30_000)
+    assert told("--plan-bytes", str(enough)).err == ""
+    err = told("--plan-bytes", str(enough - 1), status=1).err
+    assert "its largest run takes 0.03 MB and round trips 24.9 MB of a SIM, whose day_bytes are 24.9 MB" in err
+    err = told("--plan-bytes", str(450_000 + 31 * of_a_sim - 1), status=1).err
+    assert "does not fit the plan: a takes 0.772 GB a month (0.771 GB of it round trips)" in err
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,9 @@
 """A rehearsal's folder, its plan, its programs, and its verdict."""
 
 import copy
+import errno
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -126,7 +128,7 @@ def changed(path: str, value: object) -> dict[str, Any]:
         ("runs", [], "no run"),
         ("interrupted", "Ctrl-C", "interrupted"),
         ("handovers.detected", 3, "handovers: only 3 of 10"),
-        ("mobility.accuracy", 0.5, "mobility"),
+        ("mobility.accuracy", 0.3, "mobility"),
         ("mobility.accuracy", None, "mobility"),
         (
             "runs",
@@ -179,6 +181,24 @@ def test_a_program_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
 def test_why_it_did_not_start(tmp_path: Path, code: str, ready_s: float, says: str) -> None:
     with Programs(tmp_path) as programs, pytest.raises(ProgramError, match=says):
         programs.start("broken", python(code), ready_s=ready_s)
+
+
+def test_where_the_kernel_has_no_pidfd_an_end_is_awaited_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def absent(*_: object) -> int:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))  # before Linux 5.3
+
+    monkeypatch.setattr(os, "pidfd_open", absent)
+    with Programs(tmp_path) as programs:
+        program = programs.start("short", python("import sys; sys.stdin.read(); sys.exit(7)"))
+        usage = program.wait(60)
+        assert usage is not None
+        assert usage.exit == 7
+        going = programs.start("long", python("import time; time.sleep(600)"))
+        assert going.wait(0) is None
+        assert going.wait(0.05) is None
+        assert programs.end(going).exit == -signal.SIGTERM
 
 
 def test_a_program_that_dies_later_is_noticed(tmp_path: Path) -> None:

@@ -110,6 +110,15 @@ def test_a_block_is_a_stretch_of_its_own_with_one_repetition_to_spare():
     assert levels[:200] == levels[1600:1800] != levels[1800:2000]
 
 
+def test_a_third_role_is_the_wifis_and_a_fourth_is_refused(tmp_path: Path):
+    assert prepare("cordero-remote", "short", 1, "drive", 20, None)[0].paths == 3
+    assert prepare("steering-ab", "paper", 1, "drive", 20, None)[0].paths == 2
+    four = tmp_path / "four.toml"
+    four.write_text(campaigns.text("cordero-remote").replace('"wireless"]', '"wireless", "more"]'))
+    with pytest.raises(FileError, match=r"4 roles; the bench has .* three roles at most"):
+        prepare(str(four), "short", 1, "drive", 20, None)
+
+
 def test_a_campaign_that_is_not_there_is_one_line():
     with pytest.raises(FileError, match="no-such"):
         prepare("no-such", False, 1, "drive", 20, None)

@@ -1,15 +1,25 @@
 """Where the measurement listener listens: both families unless told otherwise, and the same is served over both."""
 
 import errno
+import functools
 import socket
+import sys
+from pathlib import Path
 
 import pytest
 
-from tandem.mptcp_abi import v094
+sys.path.insert(0, str(Path(__file__).parents[1] / "mptcp"))
+
+from v094_tree import Connection
+
+from tandem.mptcp_abi import v094, v094_sockets
+from tandem.mptcp_abi.v094_sockets import InfoReader
 from tandem_server.endpoint import handshake
 from tandem_server.endpoint import listener as module
 from tandem_server.endpoint.environment import read_environment
-from tandem_server.endpoint.listener import NoMultipathError, family_of, listen
+from tandem_server.endpoint.listener import Controllers, NoMultipathError, family_of, listen
+from tandem_server.endpoint.options import Options, OptionsError, apply_accepted, effective, negotiate
+from tandem_server.endpoint.sessions import Limits, Refused, SessionTable
 
 
 def test_where_the_kernel_has_no_ipv6_it_listens_for_ipv4(monkeypatch, caplog) -> None:
@@ -37,7 +47,7 @@ def test_no_multipath_at_all_is_said_as_such(monkeypatch) -> None:
         listen("::", 0)
 
 
-# --- the endpoint on the v0.9x kernel: bytes and files after its public source; nothing here ran on it
+# --- the endpoint on the v0.9x kernel: a stand-in of its files and options, v094_tree
 
 
 class Asked:
@@ -98,8 +108,13 @@ def test_the_handshake_is_told_by_the_option_and_the_kernels_counter(connection,
         lambda made, level, option, *size: value if (level, option) == (6, 42) else real(made, level, option, *size),
         raising=False,
     )
+    # The newest subflow is listed first; the handshake was the oldest's.
+    rows = [(("203.0.113.10", 8480), ("10.64.1.2", 40_000), 0), (("203.0.113.10", 8480), ("10.65.1.2", 40_001), 0)]
+    kernels = functools.partial(InfoReader, getsockopt=Connection(rows).getsockopt)
+    monkeypatch.setattr(handshake, "InfoReader", kernels)
     seen = handshake.seen(connection[0])
     assert (seen["multipath"], seen["multipath_syns"]) == (word, 17)
+    assert (seen["handshake_rtt_ms"] == 1.0) == (word == "native")
 
 
 @pytest.mark.parametrize(
@@ -108,12 +123,83 @@ def test_the_handshake_is_told_by_the_option_and_the_kernels_counter(connection,
         ({"mptcp_enabled": "1", "mptcp_scheduler": "default"}, ("0", "default", "1")),
         ({"enabled": "1", "scheduler": "bpf_rr"}, ("1", "bpf_rr", "1")),
         ({}, (None, None, None)),
+        (None, ("0", None, None)),  # in a namespace that is not the first: it shows itself, and hides its sysctls
     ],
 )
-def test_the_environment_says_which_protocol_the_scheduler_is_of(tmp_path, files, told):
-    folder = tmp_path / "sys/net/mptcp"
+def test_the_environment_says_which_protocol_the_scheduler_is_of(tmp_path, monkeypatch, files, told):
+    folder = tmp_path / "proc/sys/net/mptcp"
     folder.mkdir(parents=True)
-    for name, value in files.items():
+    if files is None:
+        (tmp_path / v094.FOLDER).mkdir(parents=True)
+        monkeypatch.setattr(v094_sockets, "in_force", dict)
+    for name, value in (files or {}).items():
         (folder / name).write_text(value + "\n")
     environment = read_environment(tmp_path)
     assert (environment["mptcp_protocol"], environment["scheduler"], environment["mptcp_enabled"]) == told
+
+
+class Accepted:
+    """An accepted connection of that kernel: its first subflow has what the listener had, whatever is set later."""
+
+    def __init__(self, began_with: str, multipath: int = 1) -> None:
+        self.first, self.later, self.multipath = began_with, began_with, multipath
+
+    def setsockopt(self, level, option, value):
+        if (level, option) == (socket.IPPROTO_TCP, socket.TCP_CONGESTION):
+            self.later = value.decode()
+            self.first = self.first if self.multipath else self.later
+
+    def getsockopt(self, level, option, *_size):
+        if option == socket.TCP_CONGESTION and level == socket.IPPROTO_TCP:
+            return self.later.encode() + b"\0"
+        return self.multipath if option == 42 else 0
+
+
+def test_a_controller_is_never_set_on_a_connection_whose_first_subflow_would_keep_its_own(monkeypatch):
+    monkeypatch.setattr(v094, "present", lambda: True)
+    wanted = Options("lia")
+    for connection in (Accepted("lia"), Accepted("cubic", multipath=0)):  # plain TCP takes it at any time
+        apply_accepted(connection, wanted)
+        assert (connection.first, connection.later) == ("lia", "lia")
+    begun = Accepted("cubic")
+    with pytest.raises(OptionsError, match=r"'lia': the connection began with cubic; hint"):
+        apply_accepted(begun, wanted)
+    assert begun.later == "cubic", "nothing may say lia of a connection that is half cubic"
+
+
+def test_each_session_begins_with_its_own_controller_and_one_that_wants_another_waits(registry):
+    registry.probes.add("probe-1")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def accepted() -> str:
+            with socket.create_connection(listener.getsockname()), listener.accept()[0] as connection:
+                return effective(connection).congestion_control
+
+        own = accepted()
+        other = "reno" if own != "reno" else "cubic"
+        sessions = SessionTable(registry, Limits(), choose=Controllers([listener]).choose)
+
+        def opened(name: str | None, kind: str = "mptcp") -> str:
+            return sessions.open("probe-1", "run-1", kind, "a", {}, None, None, options=Options(name)).id
+
+        first = opened(other)
+        assert accepted() == other
+        for name in (own, None):
+            with pytest.raises(Refused, match=f"one congestion controller at a time, which is {other} now; hint"):
+                opened(name)
+        opened(own, kind="tcp")  # whose connections take theirs at any time
+        opened(other)
+        assert accepted() == other
+        sessions.end_all()
+        opened(None)
+        assert accepted() == own
+        assert sessions.get(first) is None
+        sessions.end_all()
+        with pytest.raises(OptionsError, match="'absent'"):
+            opened("absent")
+
+
+def test_where_the_list_of_controllers_is_hidden_a_socket_is_tried(tmp_path):
+    assert negotiate(Options("reno"), tmp_path / "hidden").congestion_control == "reno"
+    with pytest.raises(OptionsError, match="'absent': the server's kernel does not have it"):
+        negotiate(Options("absent"), tmp_path / "hidden")

@@ -7,14 +7,20 @@ import pty
 import re
 import select
 import shutil
+import ssl
 import stat
 import subprocess
 import sys
+import threading
+from http.server import HTTPServer, SimpleHTTPRequestHandler
 from pathlib import Path
 
 import pytest
+import yaml
 
-from tandem_fleet import authority, new, ssh
+from tandem.devtools.browser import find
+from tandem_fleet import authority, new
+from tandem_fleet import ssh as way
 from tandem_fleet.cli import main
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -311,12 +317,89 @@ def test_browsers_trust_the_ca(fleet, home, capsys):
         assert re.search(r"^Tandem fleet +C,,", listed.stdout, re.M)
 
 
+def certificate(fleet, folder):
+    """Of 127.0.0.1, by the fleet's CA, for what role `certificate` asks for."""
+    tasks = yaml.safe_load((ROOT / "ansible/roles/certificate/tasks/own.yml").read_text())
+    (block,) = (task["block"] for task in tasks if "block" in task)
+    argv = block[0]["ansible.builtin.command"]["argv"]
+    asked = [word for word in argv[argv.index("-addext") :] if "subjectAltName" not in word and word != "-addext"]
+    words = [
+        "openssl",
+        "req",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:P-256",
+        "-nodes",
+        "-subj",
+        "/CN=127.0.0.1",
+    ]
+    words += ["-keyout", folder / "key.pem", "-out", folder / "request.pem"]
+    for extension in ("subjectAltName=IP:127.0.0.1", *asked):
+        words += ["-addext", extension]
+    subprocess.run(words, check=True, capture_output=True)
+    days = yaml.safe_load((ROOT / "ansible/roles/certificate/defaults/main.yml").read_text())["certificate_days"]
+    passphrase = variables(fleet, "server", "certificate_authority_passphrase")["certificate_authority_passphrase"]
+    words = [
+        "openssl",
+        "x509",
+        "-req",
+        "-in",
+        folder / "request.pem",
+        "-CA",
+        fleet / "ca.pem",
+        "-CAkey",
+        fleet / "ca.key",
+    ]
+    words += [
+        "-passin",
+        f"pass:{passphrase}",
+        "-days",
+        str(days),
+        "-copy_extensions",
+        "copy",
+        "-out",
+        folder / "page.pem",
+    ]
+    subprocess.run(words, check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "page.pem", folder / "key.pem")
+    return context
+
+
+@pytest.mark.skipif(shutil.which("certutil") is None or find() is None, reason="no Chromium, or no libnss3-tools")
+def test_chromium_opens_the_servers_page_once_the_ca_is_trusted(fleet, home):
+    (home / "index.html").write_text("<title>boards</title>")
+    served = HTTPServer(("127.0.0.1", 0), lambda *given: SimpleHTTPRequestHandler(*given, directory=str(home)))
+    served.socket = certificate(fleet, home).wrap_socket(served.socket, server_side=True)
+    thread = threading.Thread(target=served.serve_forever)
+    thread.start()
+
+    def opened():
+        """What Chromium shows of the page, and what it says."""
+        words = [find(), "--headless", "--no-sandbox", "--dump-dom", f"--user-data-dir={home / 'profile'}"]
+        address = f"https://127.0.0.1:{served.server_port}/"
+        return subprocess.run([*words, address], env=os.environ | {"HOME": str(home)}, capture_output=True, text=True)
+
+    try:
+        before = opened()
+        assert main(["trust", str(fleet)]) == 0
+        after = opened()
+    finally:
+        served.shutdown()
+        thread.join()
+        served.server_close()
+    assert "boards" not in before.stdout
+    assert "ERR_CERT_AUTHORITY_INVALID" in before.stdout + before.stderr
+    assert "<title>boards</title>" in after.stdout, after.stderr
+
+
 def test_the_way_to_a_machine_is_that_of_the_plays(fleet):
     known = f"UserKnownHostsFile={fleet / 'known_hosts'} ~/.ssh/known_hosts"
-    asked = ssh.command(fleet, "server", ["tandem-server", "probe", "list"])
+    asked = way.command(fleet, "server", ["tandem-server", "probe", "list"])
     assert asked == ["ssh", "-o", known, "admin@203.0.113.5", "--", "tandem-server", "probe", "list"]
     (fleet / "known_hosts").write_text("kit-01,10.87.0.16 ssh-ed25519 AAAA\n")
-    words = ssh.command(fleet, "kit-01", [])
+    words = way.command(fleet, "kit-01", [])
     assert words[-1] == "tandem-admin@10.87.0.16"
     assert "HostKeyAlias=kit-01" in words
     assert words[-2].endswith("admin@203.0.113.5")

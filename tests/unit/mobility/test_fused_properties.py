@@ -12,7 +12,9 @@ from tandem.mobility.fused_settings import FusedSettings
 from tandem.schema.record import Record
 
 SECOND = 10**9
-SETTINGS = FusedSettings(start_s=4.0, new_cell_s=3.0, most_s=8.0, quiet_per_s=0.5, least_s=3.0, window_s=5.0)
+SETTINGS = FusedSettings(
+    windows_s=(5.0, 20.0), weights=(1.0, 0.5, 1.0), bias=-1.0, full_odds=1.0, start_s=4.0, most_s=8.0, silent_per_s=0.5, least_s=3.0
+)  # fmt: skip
 
 LEVELS = st.one_of(st.none(), st.integers(-140, -50).map(float), st.sampled_from([-90.0, -91.0]))
 CELLS = st.one_of(st.none(), st.integers(0, 2))
@@ -125,9 +127,9 @@ def test_a_lively_modem_starts_and_a_quiet_one_stops_when_the_vessel_is_full_and
     """By hand: the fourth poll is the first with three free ones, its rate is 1; so the vessel holds 4 s at second 7."""
     detector, events = run(lively("a", range(20)) + quiet("a", range(20, 60)))
     assert events[0] == (7 * SECOND, "mobility_start")
-    # Full (8 s) from second 11. The last level that differs from -90, of second 17, leaves the window of six polls at second 23,
-    # so the spread is 0.3 dB from then on: 8 s drain in 16.
-    assert events[1] == (39 * SECOND, "mobility_stop")
+    # Full (8 s) from second 11. The last level that differs from -90, of second 17, leaves the short window (six polls) at second 23
+    # and the long one at second 37. Until then the long one brings ln(2 to 10 dB) / 2 and the short ln(0.3 dB): less than -1.
+    assert events[1] == (31 * SECOND, "mobility_stop")
     assert not detector.mobile
 
 
@@ -136,7 +138,7 @@ def test_a_second_quiet_modem_ends_movement_in_half_the_time() -> None:
     _, both = run(
         lively("a", range(20)) + lively("b", range(20)) + quiet("a", range(20, 60)) + quiet("b", range(20, 60))
     )
-    assert (alone[1][0] - both[1][0], both[1][1]) == (8 * SECOND, "mobility_stop")
+    assert (alone[1][0] - both[1][0], both[1][1]) == (4 * SECOND, "mobility_stop")
 
 
 def visits(*cells: int) -> list[Record]:
@@ -147,15 +149,14 @@ def alternate(rats: tuple[str, str], names: tuple[str, str]) -> list[Record]:
     return [radio("a", s, -70.0 - 20 * (s % 2), rat=rats[s % 2], name=names[s % 2]) for s in range(30)]
 
 
-SLOW = FusedSettings(quiet_per_s=0.05)
 STALE = [Record.make("radio", r.tags, {**r.fields, "stale": True}, r.monotonic_ns) for r in lively("a", range(60))]
 STARTS: dict[str, tuple[list[Record], FusedSettings, bool]] = {
-    "one new cell": (visits(1, 2, 2, 2), SLOW, False),
-    "known cells": (visits(1, 2, 1, 2, 1, 2, 1, 2), SLOW, False),
-    "two new cells": (visits(1, 2, 3), SLOW, True),
+    "new cells of one level": (visits(1, 2, 3, 4), FusedSettings(), False),
+    "known cells": (visits(1, 2, 1, 2, 1, 2, 1, 2), FusedSettings(), False),
     "standing between two cells of different level": (
         [radio("a", s, -80.0 - 12 * (s // 3 % 2), s // 3 % 2) for s in range(300)], FusedSettings(), False,
     ),
+    "a level that goes up and down": (lively("a", range(60)), FusedSettings(), True),
     "a 5G carrier that comes and goes": (alternate(("LTE", "NR-NSA"), ("rsrp_dbm", "rsrp_dbm")), SETTINGS, True),
     "3G is another level": (alternate(("LTE", "WCDMA"), ("rsrp_dbm", "rscp_dbm")), SETTINGS, False),
     "stale polls": (STALE, SETTINGS, False),
@@ -178,8 +179,8 @@ def test_a_good_speed_decides_against_the_radio() -> None:
 
 def test_after_the_last_fix_the_radio_takes_over_from_the_state_that_the_speed_left() -> None:
     _, events = run(quiet("a", range(100)) + fixes(range(20), 20.0))
-    # The last fix, of second 19, decides for 5 s; then 8 s drain in 16.
-    assert events == [(3 * SECOND, "mobility_start"), (40 * SECOND, "mobility_stop")]
+    # The last fix, of second 19, decides for 5 s; then 8 s drain in 8.
+    assert events == [(3 * SECOND, "mobility_start"), (32 * SECOND, "mobility_stop")]
 
 
 def test_a_short_stop_by_speed_is_part_of_the_ride() -> None:
@@ -203,9 +204,10 @@ def test_a_poor_fix_decides_nothing(bad: dict) -> None:
     ("wrong", "named"),
     [
         ({"start_s": 0.0}, "start_s"),
-        ({"window_s": float("nan")}, "window_s"),
-        ({"new_cell_s": 10.0}, "new_cell_s"),
-        ({"most_s": 5.0}, "most_s"),
+        ({"windows_s": (10.0, 10.0)}, "windows_s"),
+        ({"weights": (1.0,)}, "weights"),
+        ({"bias": float("nan")}, "weights"),
+        ({"most_s": 0.5}, "most_s"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(wrong: dict, named: str) -> None:

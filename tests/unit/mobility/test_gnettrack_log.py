@@ -35,6 +35,13 @@ ROWS: dict[str, tuple[str, str, float | None, str | None, dict[str, object]]] = 
 }  # fmt: skip
 
 
+def test_a_place_is_both_its_degrees_or_none() -> None:
+    header = "Timestamp,Longitude,Latitude,Speed,Level"
+    places = ("-8.5,51.9", "-,51.9", "-8.5,91")
+    found = read(log(*(f"2020.01.01_00.00.0{i},{place},3,-90" for i, place in enumerate(places)), header=header))
+    assert [second.place for second in found] == [(51.9, -8.5), None, None]
+
+
 def test_what_a_row_tells() -> None:
     for name, (header, row, speed, rat, fields) in ROWS.items():
         (second,) = read(log(row, header=header))

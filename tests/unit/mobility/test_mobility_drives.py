@@ -8,8 +8,7 @@ import pytest
 
 from tandem.mobility.detectors import Detectors
 from tandem.mobility.gnettrack import Second, read
-from tandem.mobility.replay import scored
-from tandem.mobility.score import Score
+from tandem.mobility.replay import Scores, scored
 from tandem.mobility.settings import Settings
 
 NAMED = os.environ.get("TANDEM_SHARED")
@@ -17,7 +16,7 @@ PLACES = [Path(NAMED)] if NAMED else [folder / "shared" for folder in Path(__fil
 DRIVES = next((place / "data/drives" for place in PLACES if (place / "data/drives").is_dir()), None)
 HELD_S = 120.0
 MEASURED = [f"{kind}-{modem}" for kind in ("drive-download", "drive-video", "static-download") for modem in "ab"]
-"""The floors are these logs'; the folder may hold others."""
+"""Of the 37 that the detector was fitted to: the floors here are no claim (the README has that), they notice a detector that broke."""
 
 pytestmark = pytest.mark.skipif(
     DRIVES is None,
@@ -31,44 +30,48 @@ def logs() -> dict[str, list[Second]]:
     return {name: read((DRIVES / f"{name}.csv").read_bytes()) for name in MEASURED}
 
 
-def overall(logs: list[list[Second]], detector: str) -> Score:
-    total = Score()
+def overall(logs: list[list[Second]], detector: str) -> Scores:
+    total = Scores()
     for log in logs:
         total = total + scored([log], detector, HELD_S)
     return total
 
 
 def test_the_published_rule_held_two_minutes(logs: dict[str, list[Second]]) -> None:
-    """Measured: 95.4 % right, 4.5 % of still seconds judged moving."""
-    figures = overall(list(logs.values()), "published").figures()
+    figures = overall(list(logs.values()), "published").by_fixes.figures()
     assert figures["accuracy"] > 0.93
     assert figures["still_judged_moving"] < 0.07
     assert figures["missed_starts"] == 0
 
 
 def test_the_fused_detector(logs: dict[str, list[Second]]) -> None:
-    """Measured: 99.3 % right, 1.6 % of still seconds judged moving, 0.1 % of moving ones still; no log below 97.4 %."""
-    figures = overall(list(logs.values()), "fused").figures()
-    assert figures["accuracy"] > 0.985
+    figures = overall(list(logs.values()), "fused").by_fixes.figures()
+    assert figures["accuracy"] > 0.97
     assert figures["still_judged_moving"] < 0.03
-    assert figures["moving_judged_still"] < 0.01
+    assert figures["moving_judged_still"] < 0.04
     assert figures["missed_starts"] == 0
     for name, log in logs.items():
-        assert scored([log], "fused", HELD_S).figures()["accuracy"] > 0.96, name
+        assert scored([log], "fused", HELD_S).by_fixes.figures()["accuracy"] > 0.94, name
+
+
+def test_speeds_that_are_minutes_old_are_not_judged(logs: dict[str, list[Second]]) -> None:
+    """On drives the column repeats the last fix until the telephone has moved 100 m; a standing telephone is told as standing."""
+    for name, log in logs.items():
+        found = scored([log], "published", HELD_S)
+        assert found.by_fixes.seconds <= found.by_speed.seconds == len(log)
+        assert (found.by_fixes.seconds < 0.9 * len(log)) == name.startswith("drive"), name
 
 
 @pytest.mark.parametrize("period_s", [2, 3])
 def test_polls_further_apart_cost_little(logs: dict[str, list[Second]], period_s: int) -> None:
-    """Measured: 99.0 and 98.7 %."""
     thinned = [[second for second in log if (second.at_s - log[0].at_s) % period_s == 0] for log in logs.values()]
-    assert overall(thinned, "fused").figures()["accuracy"] > 0.97
+    assert overall(thinned, "fused").by_fixes.figures()["accuracy"] > 0.95
 
 
 def test_a_pair_of_drives_is_one_probe(logs: dict[str, list[Second]]) -> None:
-    """Measured: 99.8 and 99.7 %."""
     for kind in ("drive-download", "drive-video"):
         pair = [logs[f"{kind}-a"], logs[f"{kind}-b"]]
-        assert scored(pair, "fused", HELD_S).figures()["accuracy"] > 0.98, kind
+        assert scored(pair, "fused", HELD_S).by_fixes.figures()["accuracy"] > 0.97, kind
 
 
 def test_handovers_are_the_changes_of_the_cell_column(logs: dict[str, list[Second]]) -> None:

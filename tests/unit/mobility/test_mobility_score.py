@@ -8,18 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.cli.main import main
-from tandem.mobility.score import Judged, Movement, Score, score
+from tandem.mobility.gnettrack import Second
+from tandem.mobility.score import Judged, Score, score
+from tandem.mobility.truth import moving_by_fixes, moving_by_speed
 
 HERE = Path(__file__).parent / "scores"
 
 
 def judged(text: str) -> list[Judged]:
-    """A letter a second: m moving and judged so, s still and judged so, F still judged moving, M moving judged still."""
-    return [Judged(i, 20.0 if c in "mM" else 0.0, c in "mF") for i, c in enumerate(text)]
+    """A letter a second: m moving and judged so, s still and judged so, F still judged moving, M moving judged still, ? not known."""
+    return [Judged(i, None if c == "?" else c in "mM", c in "mF") for i, c in enumerate(text)]
 
 
 def later(text: str, by_s: int) -> list[Judged]:
-    return [Judged(j.at_s + by_s, j.speed_km_h, j.mobile) for j in judged(text)]
+    return [Judged(j.at_s + by_s, j.moving, j.mobile) for j in judged(text)]
 
 
 @pytest.mark.parametrize("folder", sorted(HERE.iterdir()), ids=lambda folder: folder.name)
@@ -46,6 +48,9 @@ CASES: dict[str, tuple[list[Judged], dict[str, float | int | None]]] = {
         judged("m" * 20 + "F" * 14 + "m" * 20), {"starts": 1, "still_judged_moving": 1.0},
     ),
     "one of fifteen is a stop": (judged("m" * 20 + "F" * 15 + "m" * 20), {"starts": 2, "still_judged_moving": 1.0}),
+    "what nobody knows is not judged and ends nothing": (
+        judged("m" * 20 + "?" * 100 + "m" * 20 + "s" * 20 + "?" * 100 + "m" * 20), {"seconds": 80, "starts": 2, "accuracy": 1.0},
+    ),
     "a gap ends a spell and its time counts in no rate": (
         [*judged("m" * 60), *later("M" * 20 + "s" * 40 + "F" * 20, 3600)],
         {"starts": 2, "missed_starts": 1, "delay_s_median": 0, "false_starts": 1, "false_starts_per_hour": round(3600 / 140, 3)},
@@ -61,11 +66,36 @@ def test_figures_by_hand() -> None:
     assert {name: found[name] for name, (_, told) in CASES.items() if not told.items() <= found[name].items()} == {}
 
 
-def test_a_class_is_right_on_either_side_of_ten_km_h_and_a_false_movement_has_none() -> None:
-    ride = [Judged(i, speed, True) for i, speed in enumerate([5.0] * 100 + [30.0] * 100 + [0.0] * 100)]
-    movements = [Movement(0, 100, "low"), Movement(100, 200, "low"), Movement(200, 300, "low"), Movement(0, 50, None)]
-    found = score(ride, movements).figures()
-    assert (found["speed_classes"], found["speed_class_accuracy"]) == (2, 0.5)
+def rows(*legs: tuple[int, float, float]) -> list[Second]:
+    """(seconds, km/h, metres north of the first fix) of each fix, repeated until the next one."""
+    out: list[Second] = []
+    for seconds, speed, north_m in legs:
+        out += [Second(len(out) + i, speed, "LTE", {}, (52.0 + north_m / 111_195, -8.4)) for i in range(seconds)]
+    return out
+
+
+def test_an_old_speed_is_not_believed_where_the_next_fix_says_otherwise() -> None:
+    """A car at 30 km/h stops for ten minutes within 100 m, crawls 100 m in a minute, and drives on."""
+    log = rows((600, 30.0, 0), (60, 20.0, 100), (12, 30.0, 200), (300, 30.0, 300))
+    assert set(moving_by_speed(log)) == {True}
+    found = moving_by_fixes(log)
+    assert found[:10] == [True] * 10, "a fresh fix is believed"
+    assert found[10:30] == [None] * 20, "it may have been rolling"
+    assert found[30:570] == [False] * 540
+    assert found[570:600] == [None] * 30, "or be rolling again"
+    assert (found[600:610], found[610:660]) == ([True] * 10, [None] * 50), (
+        "where in a slow minute it stood is not known"
+    )
+    assert found[660:672] == [True] * 12
+    assert (found[672:682], found[682:]) == ([True] * 10, [None] * 290), "no fix after the last"
+
+
+def test_one_that_stands_or_has_no_place_is_as_its_speed_says() -> None:
+    assert set(moving_by_fixes(rows((300, 0.0, 0)))) == {False}
+    bare = [Second(i, 30.0 if i < 200 else 0.0, "LTE", {}) for i in range(400)]
+    assert moving_by_fixes(bare) == moving_by_speed(bare)
+    second_by_second = rows(*((1, 5.0, 1.4 * i) for i in range(100)))
+    assert set(moving_by_fixes(second_by_second)) == {True}
 
 
 @given(st.text("msFM", min_size=1, max_size=80), st.text("msFM", min_size=1, max_size=80))

@@ -38,8 +38,9 @@ def header(subflows: int, tcp_bytes=192, meta_bytes=48, ends_bytes=56) -> bytes:
 
 
 def test_connection_and_subflows_are_told_by_the_kernels_own_stride():
-    pairs = ends("10.64.1.2", "203.0.113.10") + ends("2001:db8::1", "2001:db8::2", 443)
-    info = v094.decode_info(header(2), meta(), tcp_info() + tcp_info(90_000, 88), pairs)
+    # The newest first.
+    pairs = ends("2001:db8::1", "2001:db8::2", 443) + ends("10.64.1.2", "203.0.113.10")
+    info = v094.decode_info(header(2), meta(), tcp_info(90_000, 88) + tcp_info(), pairs)
     assert info.meta == (1, 2, 204_000, 3, 12, 44, 5_000_000, 9_000_000_000)
     first, second = info.subflows
     assert (first.local, first.remote) == (Address("10.64.1.2", 40_000), Address("203.0.113.10", 80))
@@ -50,8 +51,37 @@ def test_connection_and_subflows_are_told_by_the_kernels_own_stride():
     info = v094.decode_info(
         header(2, tcp_bytes=160), meta(), tcp_info()[:160] + tcp_info(5000)[:160], ends("1.2.3.4", "5.6.7.8") * 2
     )
-    assert [s.tcp.rtt_us for s in info.subflows] == [40_000, 5000]
+    assert [s.tcp.rtt_us for s in info.subflows] == [5000, 40_000]
     assert info.subflows[0].tcp.busy_time_us is None
+
+
+def test_before_the_first_byte_nothing_came_at_any_time():
+    early = v094.decode_info(header(1), meta(received=0), tcp_info(received=0), ends("1.2.3.4", "5.6.7.8"))
+    assert (early.meta.last_data_recv_ms, early.subflows[0].tcp.last_data_recv_ms) == (None, None)
+    late = v094.decode_info(header(1), meta(), tcp_info(), ends("1.2.3.4", "5.6.7.8"))
+    assert (late.meta.last_data_recv_ms, late.subflows[0].tcp.last_data_recv_ms) == (12, 12)
+
+
+FULLMESH = """Index, Address-ID, Backup, IP-address
+IPv4, next v4-index: 2
+0, 1, 0, 10.64.1.2
+1, 2, 1, 10.65.1.2, 4
+IPv6, next v6-index: 1
+0, 9, 0, 2001:0db8:0000:0000:0000:0000:0000:0001
+"""
+
+
+def test_the_addresses_that_fullmesh_uses_are_read_and_another_file_is_refused():
+    assert v094.parse_fullmesh(FULLMESH) == {"10.64.1.2", "10.65.1.2", "2001:db8::1"}
+    for text in (
+        "",
+        "sl loc_tok\n",
+        FULLMESH + "2, 3, 0\n",
+        FULLMESH + "x, 3, 0, 1.2.3.4\n",
+        FULLMESH + "2, 3, 0, 1.2.3\n",
+    ):
+        with pytest.raises(AbiError):
+            v094.parse_fullmesh(text)
 
 
 def test_sizes_that_contradict_each_other_and_another_file_are_refused():
@@ -115,7 +145,8 @@ def test_connections_and_counters_by_the_kernels_files():
 
 @given(st.text(max_size=300))
 def test_any_text_parses_or_is_refused(text):
-    for parse, head in ((v094.parse_connections, HEADING), (v094.parse_counters, "")):
+    fullmesh = (v094.parse_fullmesh, FULLMESH)
+    for parse, head in ((v094.parse_connections, HEADING), (v094.parse_counters, ""), fullmesh):
         with contextlib.suppress(AbiError):
             parse(head + text)
 
@@ -146,5 +177,5 @@ def test_it_is_told_from_the_stock_kernel_also_where_its_sysctls_are_hidden(tmp_
     assert not v094.present(tmp_path), "the stock kernel's name"
     (tmp_path / "proc/sys/net/mptcp/mptcp_enabled").write_text("1\n")
     assert v094.present(tmp_path)
-    (tmp_path / "proc/net/mptcp_net").mkdir(parents=True)
+    (tmp_path / "proc/thread-self/net/mptcp_net").mkdir(parents=True)
     assert v094.present(tmp_path)

@@ -1,4 +1,4 @@
-"""Paths on a v0.94 kernel: which interfaces its full mesh uses. A tree of files; nothing here ran on that kernel."""
+"""Paths on a v0.94 kernel: which interfaces its full mesh uses. A stand-in of its files and flags: ``v094_tree``."""
 
 import contextlib
 from unittest.mock import Mock
@@ -10,14 +10,15 @@ from v094_tree import NOMULTIPATH, Tree
 
 from tandem.mptcp import link_flags, routing, sysctls
 from tandem.mptcp import paths as paths_module
-from tandem.mptcp.full_mesh import FullMesh
 from tandem.mptcp.iproute import Interface, IpError
+from tandem.mptcp.kernel_v094 import FullMesh
 from tandem.mptcp.netlink import NetlinkError
 from tandem.mptcp.path_manager import Endpoint, Limits
 from tandem.mptcp.paths import Path, Paths
 
 A, B = Endpoint(101, "10.64.1.2", "wwan0"), Endpoint(102, "10.65.1.2", "wwan1")
 ALL = ["lo", "wwan0", "wwan1", "eth0"]
+ADDRESSES = {"wwan0": A.address, "wwan1": B.address, "eth0": "192.168.1.7"}
 
 
 @pytest.fixture
@@ -25,13 +26,13 @@ def tree(tmp_path, monkeypatch):
     made = Tree(tmp_path)
     monkeypatch.setattr(sysctls, "ROOT", tmp_path / "proc/sys")
     for name in ALL:
-        made.interface(name)
+        made.interface(name, address=ADDRESSES.get(name))
     return made
 
 
 @pytest.fixture
 def manager(tree):
-    return FullMesh(tree.flags, tree.change)
+    return FullMesh(tree.flags, tree.change, tree.root)
 
 
 def off(tree):
@@ -89,8 +90,28 @@ def test_the_full_mesh_is_chosen_and_put_back_and_a_kernel_without_it_refused_wi
         manager.only_endpoints([])
 
 
+def test_an_endpoint_made_anew_is_a_new_one_to_a_kernel_that_merges_what_happens_at_once(tree, manager):
+    manager.add(A)
+    had = tree.taken[A.address]
+    # Without waiting for the kernel's list nothing would happen.
+    tree.change("wwan0", NOMULTIPATH, NOMULTIPATH)
+    tree.change("wwan0", 0, NOMULTIPATH)
+    routing.renew(A, manager)
+    assert (tree.taken[A.address], manager.endpoints()) == (had + 1, {101: A})
+
+
+def test_a_path_that_the_kernel_does_not_take_up_is_refused_and_so_is_a_kernel_without_fullmesh(tree):
+    manager = FullMesh(tree.flags, tree.change, tree.root, known_s=0.2)
+    with pytest.raises(IpError, match=r"10\.99\.1\.2: fullmesh does not take up it within 0\.2 s"):
+        manager.add(Endpoint(103, "10.99.1.2", "wwan1"))
+    assert manager.endpoints() == {}
+    (tree.root / "proc/thread-self/net/mptcp_fullmesh").unlink()
+    with pytest.raises(IpError, match="mend: modprobe mptcp_fullmesh"):
+        manager.add(A)
+
+
 def test_a_kernel_that_does_not_know_the_mark_is_found_out(tree):
-    manager = FullMesh(tree.flags, lambda *_: None)
+    manager = FullMesh(tree.flags, lambda *_: None, tree.root)
     manager.add(A)
     with pytest.raises(IpError, match="wwan0 multipath off: the kernel did not take it"):
         manager.remove(101)

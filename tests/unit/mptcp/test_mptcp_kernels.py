@@ -1,4 +1,4 @@
-"""Two kernels behind one interface. The v0.94 one is a tree of files after its public documentation: nothing here ran on it."""
+"""Two kernels behind one interface. The v0.94 one is a stand-in of its files and options: ``v094_tree``."""
 
 import ctypes
 import errno
@@ -11,14 +11,13 @@ from v094_tree import Connection, Tree
 from tandem import campaigns
 from tandem.app.campaign.files import load
 from tandem.app.campaign.requires import settings, settled
-from tandem.mptcp import sysctls
-from tandem.mptcp.full_mesh import FullMesh
+from tandem.cli.view.campaign_text import kernel_lines
+from tandem.mptcp import kernels, sockets, sysctls
 from tandem.mptcp.kernel_upstream import Upstream
-from tandem.mptcp.kernel_v094 import V094
+from tandem.mptcp.kernel_v094 import V094, FullMesh, Reader
 from tandem.mptcp.kernels import here
 from tandem.mptcp.samples import StatisticsError
-from tandem.mptcp.statistics_v094 import Reader
-from tandem.mptcp_abi import Address
+from tandem.mptcp_abi import Address, v094_sockets
 from tandem.mptcp_abi.v094_sockets import MultipathSocket
 from tandem.schema.campaign import CampaignError
 
@@ -42,7 +41,7 @@ def stock(root, **values):
 def test_the_out_of_tree_kernel_is_known_by_its_files_and_named_by_its_linux(tmp_path, release, name):
     found = here(Tree(tmp_path, release).root)
     assert (found.name, found.protocol) == (name, 0)
-    assert "has not run on that kernel" in found.untried
+    assert ("has not run" in found.untried) == (name != "v0.94")
 
 
 def test_plain_and_other_kernels_are_named_with_what_they_lack(tmp_path):
@@ -118,7 +117,7 @@ def test_schedulers_and_counters_are_what_its_files_have(tree, tmp_path):
     upstream = Upstream(stock(tmp_path / "new", available_schedulers="default bpf_rr"))
     assert upstream.schedulers() == {"stock": "default", "bpf_rr": "bpf_rr"}
     assert kernel.counters() == {"MPCapableSYNRX": 0, "MPCapableSYNTX": 4, "MPJoinSynTx": 2}
-    tree.write("proc/net/mptcp_net/snmp", "nonsense")
+    tree.write("proc/thread-self/net/mptcp_net/snmp", "nonsense")
     assert kernel.counters() == {}
 
 
@@ -139,7 +138,7 @@ def test_a_coupled_controller_is_there_once_its_module_is_and_before_is_refused_
 
 def test_what_that_kernel_lacks_and_what_spoils_a_measurement_is_said(tree, tmp_path):
     said = "\n".join(V094(tree.root).notes())
-    for words in ("has not run", "create_on_err", "server must run such a kernel", "CAP_NET_RAW", "no losses"):
+    for words in ("not in the field", "create_on_err", "server must run such a kernel", "CAP_NET_RAW", "no losses"):
         assert words in said
     assert "modprobe mptcp_fullmesh" not in said
     tree.write("sys/module/mptcp_fullmesh/parameters/create_on_err", "1")
@@ -178,6 +177,62 @@ def test_a_connection_and_its_subflows_are_read_with_numbers_that_stay(tree):
         assert [s.id for s in reader.read(2).subflows] == ["2"]
 
 
+def test_a_late_first_reading_numbers_the_subflows_as_they_came(tree):
+    with MultipathSocket() as connection:
+        sample = Reader(connection, Connection([ONE, TWO]).getsockopt, tree.root).read(1)
+        assert [(s.id, s.local.host) for s in sample.subflows] == [("1", "10.64.1.2"), ("2", "10.65.1.2")]
+
+
+class Answering(MultipathSocket):
+    """A connection of that kernel, or one that fell back; ``manager``: its path manager."""
+
+    __slots__ = ("manager", "multipath")
+
+    def getsockopt(self, level, option, *_size):
+        assert level == socket.IPPROTO_TCP
+        return {42: self.multipath, 43: b"default\0", 44: self.manager.encode() + b"\0"}[option]
+
+
+def test_a_connection_that_left_fullmesh_is_a_failure_and_one_that_fell_back_is_a_result(tree):
+    kernel = V094(tree.root)
+    with Answering() as connection:
+        connection.multipath, connection.manager = 1, "fullmesh"
+        assert kernel.fault(connection) is None
+        connection.manager = "default"
+        assert "opens no second subflow" in kernel.fault(connection)
+        connection.multipath = 0
+        assert kernel.fault(connection) is None
+        assert Upstream().fault(connection) is None
+
+
+def test_the_failure_is_told_by_the_connect_of_an_experiment(tree, monkeypatch):
+    kernel = V094(tree.root)
+    monkeypatch.setattr(kernel, "open_socket", lambda family, **_: Answering(family, socket.SOCK_STREAM))
+    monkeypatch.setattr(kernels, "here", lambda: kernel)
+    monkeypatch.setattr(Answering, "manager", "default", raising=False)
+    monkeypatch.setattr(Answering, "multipath", 1, raising=False)
+    with socket.create_server(("127.0.0.1", 0)) as listener, pytest.raises(OSError, match="path manager default"):
+        sockets.connect("mptcp", listener.getsockname(), sockets.Source(), 5.0)
+
+
+def test_where_the_sysctls_are_hidden_a_connection_over_loopback_tells_the_scheduler(tree, monkeypatch):
+    for file in (tree.root / "proc/sys/net/mptcp").iterdir():
+        file.unlink()
+    monkeypatch.setattr(v094_sockets, "open_socket", lambda family, **_: Answering(family, socket.SOCK_STREAM))
+    monkeypatch.setattr(Answering, "manager", "fullmesh", raising=False)
+    monkeypatch.setattr(Answering, "multipath", 1, raising=False)
+    kernel = here(tree.root)
+    assert (kernel.scheduler(), kernel.schedulers()) == ("minsrtt", {"minsrtt": "default"})
+    monkeypatch.setattr(Answering, "multipath", 0, raising=False)
+    assert (kernel.scheduler(), kernel.schedulers()) == (None, {})
+
+
+def test_a_thread_reads_the_files_of_its_own_namespace(tmp_path):
+    tree = Tree(tmp_path)
+    tree.write("proc/net/mptcp_net/snmp", f"{'MPJoinSynTx':32}\t99")  # the process's
+    assert here(tree.root).counters()["MPJoinSynTx"] == 2
+
+
 def test_the_token_is_found_by_the_sockets_inode_and_a_connection_that_is_gone_is_no_traceback(tree):
     def refused(*_words):
         ctypes.set_errno(errno.ENOTCONN)
@@ -185,9 +240,9 @@ def test_the_token_is_found_by_the_sockets_inode_and_a_connection_that_is_gone_i
 
     with MultipathSocket() as connection:
         inode = os.fstat(connection.fileno()).st_ino
-        heading = (tree.root / "proc/net/mptcp_net/mptcp").read_text()
+        heading = (tree.root / "proc/thread-self/net/mptcp_net/mptcp").read_text()
         line = f"   0: 2D0B85BA 39F8CCC5  0 6601A8C0:E89F  2DE66882:0050  01 01 00000000:00000000 {inode}"
-        tree.write("proc/net/mptcp_net/mptcp", heading + line)
+        tree.write("proc/thread-self/net/mptcp_net/mptcp", heading + line)
         assert Reader(connection, Connection([ONE]).getsockopt, tree.root).read(1).mptcp.token == 0x2D0B85BA
         with pytest.raises(StatisticsError):
             Reader(connection, refused, tree.root).read(1)
@@ -199,6 +254,37 @@ def test_plain_tcp_is_a_fallback_only_where_multipath_was_asked_for(tree, kind, 
         connection.connect(listener.getsockname())
         sample = Reader(connection, Connection(None).getsockopt, tree.root).read(1)
         assert (sample.fallback, sample.mptcp, [s.id for s in sample.subflows]) == (fallback, None, ["0"])
+
+
+def second(root, linux, *, modules=True):
+    """As the role mptcp leaves it."""
+    (root / "etc").mkdir(parents=True, exist_ok=True)
+    (root / "etc/tandem-kernel.json").write_text(f'{{"linux": "{linux}", "boot": "grub"}}')
+    if modules:
+        (root / "lib/modules" / linux).mkdir(parents=True)
+    return root
+
+
+def test_the_kernels_of_a_kit_and_what_a_substitute_means(tmp_path):
+    paper = load("cordero-bandwidth")
+    new = second(stock(tmp_path / "new"), "4.14.146.mptcp")
+    (new / "proc/sys/kernel").mkdir()
+    (new / "proc/sys/kernel/osrelease").write_text("6.1.0-56-amd64\n")
+    assert kernel_lines(paper, kernels.installed(new)) == [
+        "  Linux 6.1.0-56-amd64 (upstream, runs): no minsrtt, but stock",
+        "  Linux 4.14.146.mptcp (v0.94, installed; tandem-kernel status): minsrtt",
+        "  with --allow-substitutes here: stock in its place, and each result says so; minsrtt fills the path with the lowest "
+        "round-trip time first, the stock scheduler the one with the fewest bytes queued for its rate: shares and reordering may differ "
+        "from the papers'",
+    ]
+    old = second(Tree(tmp_path / "old", release="4.14.146.mptcp").root, "4.14.146.mptcp")
+    assert kernel_lines(paper, kernels.installed(old)) == [
+        "  Linux 4.14.146.mptcp (v0.94, runs): minsrtt",
+        "  Linux the distribution's (upstream, installed; tandem-kernel status): no minsrtt, but stock",
+    ]
+    gone = second(stock(tmp_path / "gone"), "4.14.146.mptcp", modules=False)
+    assert [one.runs for one in kernels.installed(gone)] == [True]
+    assert kernel_lines(load("adarsh-survey"), kernels.installed(new)) == []
 
 
 def test_each_of_the_papers_campaigns_runs_there_as_it_is_and_is_refused_on_the_stock_kernel(tmp_path):

@@ -6,8 +6,8 @@ import pytest
 
 from tandem.mptcp import path_manager
 from tandem.mptcp.backup import Backup, Confirmation
-from tandem.mptcp.full_mesh import FullMesh
 from tandem.mptcp.iproute import IpError
+from tandem.mptcp.kernel_v094 import FullMesh
 from tandem.mptcp.path_manager import Endpoint, UpstreamKernel
 
 MS = 1_000_000

@@ -1,25 +1,33 @@
-"""Files of a v0.94 kernel, written after its public documentation and source: /proc/sys/net/mptcp, /proc/net/mptcp_net, /sys/module;
-the flags of its interfaces. And its getsockopt, as far as MPTCP_INFO, over bytes packed by hand."""
+"""A stand-in for a v0.94 kernel, which cannot be had here: its files (/proc/sys/net/mptcp, mptcp_net, mptcp_fullmesh, /sys/module), the
+flags of its interfaces, its getsockopt as far as MPTCP_INFO, over bytes packed by hand; after its public source and after what
+v0.94.1 was seen to do."""
 
 import ctypes
 import errno
 import socket
 import struct
+import threading
 from pathlib import Path
 
 NOMULTIPATH = 0x80000
 UP = 0x1003  # UP, BROADCAST, MULTICAST
 
 
+NOTHING_YET_MS = 4_294_675_454
+"""What it says of the time since the last byte came, before the first."""
+
+
 def meta(acked: int = 5_000_000, received: int = 9_000_000_000, retransmits: int = 44) -> bytes:
     """struct mptcp_meta_info: 4 u8, 6 u32 (28 bytes), padding to 32, 2 u64."""
-    return struct.pack("<BBBBIIIIIIIQQ", 1, 2, 0, 0, 204_000, 3, 11, 12, 13, retransmits, 0, acked, received)
+    since_ms = 12 if received else NOTHING_YET_MS
+    return struct.pack("<BBBBIIIIIIIQQ", 1, 2, 0, 0, 204_000, 3, 11, since_ms, 13, retransmits, 0, acked, received)
 
 
 def tcp_info(rtt_us: int = 40_000, received: int = 77) -> bytes:
     """struct tcp_info of Linux 4.14, field by field after its header: 104 bytes to total_retrans, 192 in all."""
     words = [0] * 24
     words[15], words[16], words[18] = rtt_us, rtt_us // 8, 10  # rtt, rttvar, snd_cwnd
+    words[11] = 12 if received else NOTHING_YET_MS
     rest = struct.pack("<4Q6IQ3Q", 1000, 1 << 40, 66, received, 1, 2, 3, 39_000, 4, 5, 8_000, 9, 10, 11)
     made = struct.pack("<8B", 1, *[0] * 7) + struct.pack("<24I", *words) + rest
     assert len(made) == 192
@@ -35,11 +43,16 @@ def end(host: str, port: int) -> bytes:
 
 
 class Tree:
-    """``root``: give it to what reads the kernel's files."""
+    """``root``: give it to what reads the kernel's files. ``queue_s``: how late fullmesh takes what happened to interfaces, all that
+    came meanwhile at once (half a second there). ``taken``: by address how often it was new to fullmesh, each time a new subflow."""
 
-    def __init__(self, root: Path, release: str = "4.14.110", **sysctls: str) -> None:
-        self.root = root
+    def __init__(self, root: Path, release: str = "4.14.110", queue_s: float = 0.05, **sysctls: str) -> None:
+        self.root, self.queue_s = root, queue_s
+        self.taken: dict[str, int] = {}
         self._flags: dict[str, int | None] = {}
+        self._addresses: dict[str, str] = {}
+        self._known: list[str] = []
+        self._queued, self._lock = False, threading.Lock()
         self.write("proc/sys/kernel/osrelease", release)
         told = {
             "mptcp_enabled": "1", "mptcp_version": "0", "mptcp_checksum": "1", "mptcp_debug": "0", "mptcp_syn_retries": "3",
@@ -49,27 +62,57 @@ class Tree:
             self.write(f"proc/sys/net/mptcp/{name}", value)
         self.write("proc/sys/net/ipv4/tcp_available_congestion_control", "cubic reno")
         self.write(
-            "proc/net/mptcp_net/mptcp",
+            "proc/thread-self/net/mptcp_net/mptcp",
             "  sl  loc_tok  rem_tok  v6 local_address remote_address st ns tx_queue rx_queue inode",
         )
         self.write(
-            "proc/net/mptcp_net/snmp", f"{'MPCapableSYNRX':32}\t0\n{'MPCapableSYNTX':32}\t4\n{'MPJoinSynTx':32}\t2"
+            "proc/thread-self/net/mptcp_net/snmp",
+            f"{'MPCapableSYNRX':32}\t0\n{'MPCapableSYNTX':32}\t4\n{'MPJoinSynTx':32}\t2",
         )
         self.module("mptcp_fullmesh", num_subflows="1", create_on_err="0")
+        self._take()
 
     def write(self, name: str, text: str) -> None:
         file = self.root / name
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text + "\n")
+        file.with_name(file.name + ".new").write_text(text + "\n")  # a reader sees it whole, as a file of /proc
+        file.with_name(file.name + ".new").rename(file)
 
     def module(self, name: str, **parameters: str) -> None:
         (self.root / "sys/module" / name / "parameters").mkdir(parents=True)
         for parameter, value in parameters.items():
             self.write(f"sys/module/{name}/parameters/{parameter}", value)
 
-    def interface(self, name: str, flags: int | None = UP) -> None:
-        """There is one with these flags, or (None) it has gone."""
+    def interface(self, name: str, flags: int | None = UP, address: str | None = None) -> None:
+        """There is one with these flags and this address, or (None) it has gone."""
         self._flags[name] = flags
+        if address is not None:
+            self._addresses[name] = address
+        self._happened()
+
+    def _happened(self) -> None:
+        with self._lock:
+            if not self._queued:
+                self._queued = True
+                timer = threading.Timer(self.queue_s, self._work)
+                timer.daemon = True
+                timer.start()
+
+    def _work(self) -> None:
+        with self._lock:
+            self._queued = False
+        self._take()
+
+    def _take(self) -> None:
+        """/proc/net/mptcp_fullmesh as mptcp_fm_seq_show prints it."""
+        flags = {n: self._flags.get(n) for n in self._addresses}
+        now = [a for n, a in self._addresses.items() if (flag := flags[n]) is not None and not flag & NOMULTIPATH]
+        for address in set(now) - set(self._known):
+            self.taken[address] = self.taken.get(address, 0) + 1
+        self._known = now
+        rows = [f"{number}, {number + 1}, 0, {address}" for number, address in enumerate(now)]
+        heads = ["Index, Address-ID, Backup, IP-address", f"IPv4, next v4-index: {len(rows)}"]
+        self.write("proc/thread-self/net/mptcp_fullmesh", "\n".join([*heads, *rows, "IPv6, next v6-index: 0"]))
 
     def flags(self, name: str) -> int | None:
         """As ``link_flags.read``."""
@@ -81,10 +124,12 @@ class Tree:
         if before is None:
             raise OSError(errno.ENODEV, "No such device")
         self._flags[name] = before & ~mask | flags & mask
+        self._happened()
 
 
 class Connection:
-    """A connection as this kernel tells of it: ``rows`` are local and remote end and bytes received, one a subflow; None: plain TCP."""
+    """A connection as this kernel tells of it: ``rows`` are local and remote end and bytes received, one a subflow, in the order in
+    which they came to be (it lists the newest first); None: plain TCP."""
 
     def __init__(self, rows: list[tuple[tuple[str, int], tuple[str, int], int]] | None) -> None:
         self.rows = rows
@@ -104,8 +149,8 @@ class Connection:
         told_meta = meta(1234, sum(row[2] for row in self.rows), 7)[:meta_len]
         ctypes.memmove(meta_at, told_meta, len(told_meta))
         stride = min(info_len, 192)
-        for number, (local, remote, received) in enumerate(self.rows):
-            ctypes.memmove(tcp_at + number * stride, tcp_info(1000 * (number + 1), received), stride)
+        for number, (local, remote, received) in enumerate(self.rows[::-1]):
+            ctypes.memmove(tcp_at + number * stride, tcp_info(1000 * (len(self.rows) - number), received), stride)
             ends = end(*local) + end(*remote)
             assert len(ends) == ends_len == 56
             ctypes.memmove(ends_at + number * 56, ends, 56)

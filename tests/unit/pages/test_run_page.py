@@ -75,16 +75,23 @@ def test_a_whole_run_is_told_from_end_to_end(arrived, reader):
     assert "run-0123456789ad" not in page.text, "of another pair"
     links = {attrs["href"] for tag, attrs in page.tags if tag == "a"}
     assert links == {f"{RUN}/files/captures/a.pcap", f"{RUN}.json", "run-0123456789ac"}
-    lines = [attrs["data-name"] for tag, attrs in page.tags if tag == "path" and "data-name" in attrs]
-    assert sorted(lines) == ["a (Alpha)"] * 3 + ["b (Beta)"] * 3, "goodput, share, round-trip time"
+    drawn = [(attrs["data-mark"], attrs["data-series"]) for tag, attrs in page.tags if "data-mark" in attrs]
+    assert sorted(one for one in drawn if one[0] != "moments") == sorted(
+        (kind, name) for kind in ("trace", "area", "trace") for name in ("a (Alpha)", "b (Beta)")
+    ), "goodput, share, round-trip time"
+    assert ("moments", "handover a") in drawn
 
 
 def test_shares_are_those_of_the_samples(arrived, reader):
     arrived.whole_run()
     page = render(account_of(arrived.registry, reader, RUN))
-    areas = re.findall(r'<path class="area op[01]" data-name="(\w) [^"]*" d="M([^"]*)Z"', page)
-    heights = {name: {float(point.split(",")[1]) for point in path.split()} for name, path in areas}
-    assert heights == {"a": {120.0, 30.0}, "b": {30.0, 0.0}}, "three quarters and one of 120 pixels"
+    windows = re.findall(r'<svg class="window"[^>]* y="([\d.]+)"[^>]* height="([\d.]+)"[^>]*>(.*?)</svg>', page)
+    ((top, height, marks),) = [found for found in windows if 'data-mark="area"' in found[2]]
+    shares = {}
+    for name, d in re.findall(r'data-series="(\w) [^"]*"><path d="([^"]*)"', marks):
+        places = {float(y) for y in re.findall(r"[ML][\d.]+ ([\d.]+)", d)}
+        shares[name] = {round(1 - (place - float(top)) / float(height), 2) for place in places}
+    assert shares == {"a": {0.0, 0.75}, "b": {0.75, 1.0}}, "three quarters and one"
 
 
 def test_what_lacks_is_said(arrived, reader):
@@ -193,7 +200,7 @@ OBJECTS = ("experiment", "parameters", "environment", "modems", "clock", "result
 ALLOWED = {
     "html", "head", "meta", "title", "style", "body", "header", "p", "h1", "h2", "h3", "h4", "span", "code", "div", "b", "ul", "li",
     "section", "dl", "dt", "dd", "table", "thead", "tbody", "tr", "th", "td", "small", "i", "details", "summary", "a", "script", "br",
-    "figure", "figcaption", "svg", "path", "rect", "text", "g", "line", "polyline", "circle",
+    "figure", "figcaption", "svg", "path", "rect", "text", "g", "defs", "use", "nav", "button",
 }  # fmt: skip
 
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from tandem.app.config import Config, parse
 from tandem.app.health.storage import Room
-from tandem.app.preflight.facts import Disk, Measured, Server, Tunnel
+from tandem.app.preflight.facts import Disk, Measured, Server, Tunnel, Vlc
 from tandem.app.preflight.lines import TITLES, Line, fails, passes, ready, said, settled
-from tandem.app.preflight.machine import collector_line, machine_lines
+from tandem.app.preflight.machine import collector_line, machine_lines, player_line
 from tandem.app.preflight.modems import modem_lines
 from tandem.app.preflight.network import (
     measured_lines,
@@ -95,6 +95,7 @@ class Kit:
         self.no_metrics_save: str | None = "1"
         self.measured = Measured(None, {p: dict(ROW) for p in "ab"}, {p: copy.deepcopy(NATIVE) for p in "ab"})
         self.tunnel: Tunnel | None = Tunnel(True, "fresh")
+        self.vlc: Vlc | None = Vlc(None)
 
     def modem(self, path: str, **more: Any) -> None:
         self.status["modems"][path] = modem(**more)
@@ -151,6 +152,7 @@ class Kit:
                 *path_lines(self.config, self.status),
                 *measured_lines(self.config, self.measured, self.server),
                 *machine_lines(self.config, self.status, self.disk, self.server.clock_off_s),
+                player_line(self.vlc),
                 *server_lines(self.config, self.server, "0.1.0" if self.status else None),
                 metrics_line(self.no_metrics_save, self.server),
                 *plan_lines(self.config, self.sims),
@@ -238,6 +240,7 @@ FAULTS: dict[str, tuple[Any, set[str]]] = {
     "another version": (lambda k: k.at_server(expected="0.2.0"), {"version"}),
     "no collector": (lambda k: setattr(k, "collector", "none runs"), {"collector"}),
     "a hung collector": (lambda k: k.hung_collector(), {"collector"}),
+    "a VLC that lacks its plugins": (lambda k: setattr(k, "vlc", Vlc("no plugins")), {"player"}),
     "no tunnel": (lambda k: setattr(k, "tunnel", Tunnel(False, "never")), {"tunnel"}),
     "no network at all": (lambda k: k.without_network(), {"path:a", "path:b"}),
 }

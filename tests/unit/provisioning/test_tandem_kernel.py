@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -34,6 +35,7 @@ class Machine:
         programs = folder / "programs"
         for made in (
             "proc/sys/kernel",
+            "proc/sys/net/mptcp",
             "var/tmp",
             "etc",
             "sys/class/net/eth0/device",
@@ -55,6 +57,10 @@ class Machine:
 
     def runs(self, linux: str) -> None:
         (self.root / "proc/sys/kernel/osrelease").write_text(f"{linux}\n")
+        enabled = self.root / "proc/sys/net/mptcp/mptcp_enabled"
+        enabled.unlink(missing_ok=True)
+        if linux == LINUX:
+            enabled.write_text("1\n")
 
     def do(self, *words: str | Path, code: int = 0) -> str:
         argv = [sys.executable, str(PROGRAM), "--root", str(self.root), *map(str, words)]
@@ -173,12 +179,50 @@ def test_one_that_does_not_come_up_is_given_up_after_three_and_said(kit: Machine
     assert len(kit.called()) == 1
 
 
-def test_one_that_comes_up_without_a_network_counts_as_one_that_did_not(kit: Machine) -> None:
+@pytest.mark.parametrize(
+    ("lacking", "said"),
+    [
+        ("sys/class/net/eth0", "without any network interface"),
+        ("proc/sys/net/mptcp/mptcp_enabled", "without Multipath TCP"),
+    ],
+)
+def test_one_that_comes_up_ill_counts_as_one_that_did_not_and_goes_back_by_itself(
+    kit: Machine, lacking: str, said: str
+) -> None:
+    for attempt in (1, 2, 3):
+        kit.runs(STOCK)
+        kit.do("try")
+        kit.called()
+        kit.runs(LINUX)
+        place = kit.root / lacking
+        shutil.rmtree(place) if place.is_dir() else place.unlink()
+        assert said in kit.do("try", "--wait", "0")
+        assert kit.called() == ["systemctl reboot"]
+        assert json.loads(kit.do("status", "--json"))["attempts"] == attempt
+        (kit.root / "sys/class/net/eth0/device").mkdir(parents=True, exist_ok=True)
+    kit.runs(STOCK)
+    assert "given up" in kit.do("try", code=1)
+    assert kit.called() == []
+
+
+def test_what_comes_up_late_is_waited_for(kit: Machine) -> None:
     kit.do("try")
+    kit.called()
     kit.runs(LINUX)
-    shutil.rmtree(kit.root / "sys/class/net/eth0")
-    assert "without any network interface" in kit.do("try")
-    assert json.loads(kit.do("status", "--json"))["attempts"] == 1
+    late = kit.root / "sys/class/net/eth0"
+    shutil.rmtree(late)
+    threading.Timer(0.5, (late / "device").mkdir, kwargs={"parents": True}).start()
+    assert kit.do("try") == f"{LINUX} runs\n"
+    assert kit.called() == []
+
+
+def test_interfaces_that_shall_not_carry_are_marked_and_a_name_that_is_none_is_one_line(kit: Machine) -> None:
+    kit.runs(LINUX)
+    settings = {"linux": LINUX, "boot": "tryboot", "interfaces": ["eth0"]}
+    (kit.root / "etc/tandem-kernel.json").write_text(json.dumps(settings))
+    assert kit.do("try") == f"{LINUX} runs\n", "there is no other"
+    (kit.root / "sys/class/net/none-of-it").mkdir()
+    assert len(kit.do("try", code=3).splitlines()) == 1
 
 
 def test_an_attempt_that_cannot_be_counted_is_not_made(kit: Machine) -> None:

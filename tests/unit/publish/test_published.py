@@ -162,7 +162,16 @@ def test_homes_out_of_a_probes_configuration(tmp_path):
 
 def test_without_places_no_cell_and_no_position_is_told(tmp_path):
     folder, out = export(tmp_path / "campaign", positions=False), tmp_path / "out"
+    there = json.loads((folder / "campaign.json").read_text())
+    there["probes"][KIT]["city"] = "Wolfratshausen"
+    (folder / "campaign.json").write_text(json.dumps(there))
+    first = next((folder / "probe" / KIT / "runs").iterdir())
+    ran = json.loads(first.read_text())
+    ran["environment"]["city"] = "Wolfratshausen"
+    first.write_text(json.dumps(ran))
     assert publish(folder, out, "--without-places") == 0
+    assert not [name for name, path in files(out).items() if b"Wolfratshausen" in path.read_bytes()]
+    assert len(load(out).runs) == len(manifests(folder))
     assert rows(out, "position") == []
     before, after = ({row["eci"] for row in rows(place, "radio")} - {None} for place in (folder, out))
     assert len(before) == len(after)
@@ -254,6 +263,15 @@ def test_a_folder_that_cannot_be_published_is_one_line_and_2(tmp_path, capsys):
         err = capsys.readouterr().err
         assert words in err
         assert err.count("\n") == 1
+    run = next((folder / "probe").glob("*/runs/*.json"))
+    told = run.read_text()
+    run.write_text(told.replace("tandem-run/1", "tandem-run/9"))
+    assert publish(folder, tmp_path / "out", "--no-home") == 2
+    err = capsys.readouterr().err
+    assert "format 'tandem-run/9': where it may name somebody is known of 'tandem-run/1' only; hint:" in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+    run.write_text(told)
     campaign.write_text(whole.replace("campaign/1", "campaign/9"))
     assert publish(folder, tmp_path / "out", "--no-home") == 2
     assert "format 'tandem-campaign/9'; hint:" in capsys.readouterr().err

@@ -9,6 +9,7 @@ from paper_runs import every
 from synthetic_campaign import Synthetic
 from synthetic_folder import write
 
+from tandem_server.analysis.delays import Array, Histogram, histogram
 from tandem_server.analysis.evaluate import Evaluation, evaluate
 from tandem_server.analysis.folder import load
 from tandem_server.analysis.material import Bins
@@ -41,6 +42,12 @@ def evaluated(folder: Path) -> Evaluation:
     return evaluate(load(write(one, folder)), one.source, one.ledger())
 
 
+def delays(ms: Array, longer: float = 0) -> Histogram:
+    """As the tables have it: milliseconds begun, each once."""
+    begun, counts = np.unique(np.ceil(ms - 0.2), return_counts=True)
+    return histogram(np.append(begun, np.nan), np.append(counts.astype(float), longer))
+
+
 def bins(e: Evaluation) -> list[Bins]:
     """What an analysis of the captures of its runs would bring."""
     found = []
@@ -50,20 +57,24 @@ def bins(e: Evaluation) -> list[Bins]:
         t = np.arange(run.start_s, run.end_s, 0.1)
         drawn = np.random.default_rng(len(found))
         nothing = np.full(len(t), np.nan)
-        found += [Bins(run.id, path, t, drawn.gamma(4, 60_000, len(t)), nothing) for path in run.paths]
+        found += [
+            Bins(run.id, path, t, drawn.gamma(4, 60_000, len(t)), nothing, rtts=delays(drawn.gamma(4, 15, 500)))
+            for path in run.paths
+        ]
         if run.kind == "mptcp":
-            found.append(Bins(run.id, None, t, nothing, drawn.gamma(2, 90_000, len(t)) * (1 + run.start_s / 60)))
+            queue = drawn.gamma(2, 90_000, len(t)) * (1 + run.start_s / 60)
+            waits = delays(drawn.gamma(0.2, 40 + run.start_s, 900), longer=2)
+            found.append(Bins(run.id, None, t, nothing, queue, waits=waits))
     return found
 
 
 if __name__ == "__main__":
-    from tandem_server.report.figures.files import write_figures
-    from tandem_server.report.figures.section import figures
+    from tandem_server.report.figures.section import figures, write_figures
     from tandem_server.report.page import render
 
     place = Path(sys.argv[1])
     e = evaluated(place)
-    drawn = figures(e, bins(e))
+    drawn = figures(e, bins(e), pdf=True)
     write_figures(place / "figures", drawn)
     (place / "report.html").write_text(render(e, drawn), encoding="utf-8")
     print(place / "report.html")

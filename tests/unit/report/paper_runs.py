@@ -207,11 +207,26 @@ def chen(r: random.Random) -> Iterator[Run]:
                        name="chen-sizes", step=step)  # fmt: skip
 
 
+def chen_hotspot(r: random.Random) -> Iterator[Run]:
+    """A busy hot spot: Wi-Fi is slow and loses, so the cellular path carries more."""
+    arms = [("tcp", "a", "reno"), ("tcp", "b", "reno"), ("mptcp", "a", "reno"), ("mptcp", "a", "lia")]
+    for size, (kind, path, control), _ in product((8192, 65536, 524288, 4194304), arms, range(5)):
+        rate = {"tcp": 2e6 if path == "a" else 12e6, "mptcp": 12.5e6}[kind]
+        shares = {path: 1.0} if kind == "tcp" else {"a": 0.2, "b": 0.8}
+        rtt = {"a": 25.0 * r.uniform(0.8, 2.5), "b": 62.0 * r.uniform(0.9, 1.2)}
+        result = downloaded(r, size, 0.05 + size * 8 / rate * r.lognormvariate(0, 0.25), shares, rtt, {"a": 0.045})
+        parameters = {"kind": kind, "path": path, "bytes": size, "congestion_control": control}
+        if kind == "mptcp":
+            parameters["subflows"] = 2
+        yield manifest("download", result, parameters, kind=kind, paths=tuple(shares), roles={"wifi": "a", "cellular": "b"},
+                       name="chen-hotspot", step="small")  # fmt: skip
+
+
 def every(seed: int = 1) -> list[Run]:
     """Of all four papers."""
     r = random.Random(seed)
     return [
         *cordero_bandwidth(r), *cordero_delay(r), *mohan_plays(r), *mohan_controllers(r), *mohan_labelled(r),
         *adarsh_downloads(r, "adarsh-controlled"), *adarsh_downloads(r, "adarsh-field"), *adarsh_pages(r, "adarsh-controlled"),
-        *adarsh_pages(r, "adarsh-field"), *adarsh_survey(r), *chen(r),
+        *adarsh_pages(r, "adarsh-field"), *adarsh_survey(r), *chen(r), *chen_hotspot(r),
     ]  # fmt: skip

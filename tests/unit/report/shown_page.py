@@ -20,7 +20,7 @@ ASKED = """
     const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left), high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
     if (wide > 3 && high > 5) over.push(one + ' | ' + other);
   }));
-  const marks = [...svg.querySelectorAll('[data-mark]')].filter(g => g.dataset.rows !== '0').map(g => g.getBoundingClientRect());
+  const marks = [...svg.querySelectorAll('[data-mark]')].map(g => g.getBoundingClientRect());
   return {name: figure.dataset.figure, width: frame.width, height: frame.height, outside: outside.map(w => w[0]), over,
           drawn: marks.length && marks.every(b => b.width + b.height > 0), dark: getComputedStyle(svg.querySelector('text')).fill};
 }))()

@@ -114,7 +114,7 @@ def test_again_only_what_arrived_since(server, tmp_path, capsys):
 
     first = new()
     assert first["manifests"] == 2 * len(server.made.manifests)
-    assert new() == {"manifests": 0, "files": 0, "records": 0}
+    assert new() == {"manifests": 0, "files": 0, "tables": 0, "records": 0}
     whole = sorted((out / "probe" / OTHER / "records" / "radio").iterdir())
     whole[0].write_bytes(whole[0].read_bytes()[:100])  # as a disk may leave it
     assert new()["records"] == 1
@@ -165,6 +165,30 @@ def test_broken_off_it_goes_on(server, tmp_path, capsys):
     assert "does not answer" in capsys.readouterr().err
     assert server.export(out, "--probe", PROBE, *server.span) == 0
     assert summary(out)["interrupted"] is None
+
+
+@pytest.mark.parametrize("kind", ["campaign.json", "ledger.json", "runs", "records/event"])
+def test_a_full_disk_costs_no_file_that_is_there(server, tmp_path, capsys, kind):
+    """Whichever file meets it."""
+    out, asked = tmp_path / "out", ("--probe", PROBE, *server.span)
+    assert server.export(out, *asked) == 0
+    whole = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    place = out / kind if kind.endswith(".json") else next((out / "probe" / PROBE / kind).iterdir())
+    if kind == "ledger.json" or not kind.endswith(".json"):
+        place.unlink()  # else there is nothing to write
+    place.with_name(place.name + ".part").symlink_to("/dev/full")
+    capsys.readouterr()
+    assert server.export(out, *asked) == 3
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "No space left on device" in line
+    assert place.name in line
+    assert not list(out.rglob("*.part"))
+    left = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    assert {path for path in whole if path not in left} <= {place}
+    assert server.export(out, *asked) == 0
+    assert json.loads((out / "campaign.json").read_text()) == json.loads(whole.pop(out / "campaign.json"))
+    del whole[out / "ledger.json"]  # it tells when it was made
+    assert {path: path.read_bytes() for path in whole} == whole
 
 
 @pytest.mark.parametrize(
@@ -228,3 +252,33 @@ def test_the_servers_own_captures_go_with_the_probes(server, tmp_path):
     assert not (tmp_path / "without/probe" / PROBE / name).exists()
     server.export(tmp_path / "with", "--probe", PROBE, "--traces", *server.span)
     assert (tmp_path / "with/probe" / PROBE / name).read_bytes() == content
+
+
+def test_a_capture_that_the_store_has_damaged_is_named_and_not_written(server, tmp_path, capsys):
+    content, run = b"a capture of the server", server.made.manifests[1]["id"]
+    with Registry(server.bench / "server" / "registry.sqlite") as registry:
+        kept = Kept(registry, server.bench / "server" / "traces")
+        kept.draft("s2").write_bytes(content)
+        name = kept.keep(kept.draft("s2"), PROBE, run, "s2", len(content), sha256(content).hexdigest())
+    (stored,) = (server.bench / "server" / "traces").rglob(Path(name).name)
+    stored.write_bytes(content[:-5])
+    out = tmp_path / "out"
+    assert server.export(out, "--probe", PROBE, "--traces", *server.span) == 1
+    assert f"{PROBE}/{name}: " in capsys.readouterr().err
+    assert not (out / "probe" / PROBE / name).exists()
+    stored.write_bytes(content)
+    server.export(out, "--probe", PROBE, "--traces", *server.span)
+    assert (out / "probe" / PROBE / name).read_bytes() == content
+
+
+def test_a_run_that_arrives_late_is_added_and_the_report_made_anew_has_it(server, tmp_path):
+    out = tmp_path / "out"
+    asked = ("--probe", OTHER, *server.span)
+    server.export(out, *asked)
+    before = summary(out, "--probe", OTHER)
+    late = {**server.made.manifests[0], "id": "run-late", "probe": OTHER, "pair": "late", "files": []}
+    with Registry(server.bench / "server" / "registry.sqlite") as registry:
+        registry.runs.put("run-late", OTHER, late)
+    server.export(out, *asked)
+    after = summary(out, "--probe", OTHER)
+    assert {run["id"] for run in after["runs"]} - {run["id"] for run in before["runs"]} == {"run-late"}

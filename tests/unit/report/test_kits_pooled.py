@@ -33,11 +33,10 @@ from tandem_server.analysis.mobility_classes import RunClasses
 from tandem_server.analysis.recorded import SubflowSeries
 from tandem_server.analysis.records import records_of
 from tandem_server.cli.main import main
-from tandem_server.report.figures.canvas import svg
 from tandem_server.report.figures.figure import Figure, every, make, make_parts
 from tandem_server.report.figures.marks import Line
 from tandem_server.report.figures.scale import Axis
-from tandem_server.report.figures.sheet import Panel, Sheet, rows
+from tandem_server.report.figures.sheet import Panel, Sheet, picture, rows
 
 FIGURES = {figure.name: figure for figure in every()}
 ONE_KITS = {"mohan-3", "mohan-4", "mohan-9a"}
@@ -274,9 +273,9 @@ def test_the_same_panel_of_every_part_has_one_scale():
         line = Line("A", [(0.0, 0.0), (1.0, 5.0), (2.0, top)], n=3)
         return Panel("", [line], Axis("s"), Axis("ms"), part)
 
-    root = ElementTree.fromstring(svg(Sheet([panel("one", 10.0), panel("two", 40.0)]), "x"))  # noqa: S314  (our own text)
+    root = ElementTree.fromstring(picture(Sheet([panel("one", 10.0), panel("two", 40.0)]), "x").svg)  # noqa: S314  (our own text)
     lines = [path.get("d") for g in root.iter() if g.get("data-mark") == "line" for path in g]
-    heights = [re.findall(r"[\d.]+ ([\d.]+)", d) for d in lines]
+    heights = [re.findall(r"[ML][\d.]+ ([\d.]+)", d) for d in lines]
     assert heights[0][:2] == heights[1][:2]
     assert float(heights[0][2]) > float(heights[1][2])
 
@@ -315,7 +314,7 @@ def test_the_report_of_a_pool_and_of_one_of_its_kits(export, capsys):
     assert main(["report", str(export)]) == 0
     page = (export / "report.html").read_text()
     assert "2 probes pooled" in page
-    assert "Time lines of probe-1" in page
+    assert "are of probe-1, which was polled longest" in page
     index = json.loads((export / "figures" / "figures.json").read_text())
     assert {tuple(one["probes"]) for one in index if one["drawn"]} == {("probe-1", "probe-2")}
     assert all(
@@ -359,6 +358,17 @@ def test_what_makes_figures_mean_less_is_one_line_and_on_every_figure(small, cap
     assert words in line
     assert line.removeprefix("tandem-server report: note: ") in page.replace("&#39;", "'")
     assert page.count("Marks above: 1.") == page.count('<figure class="of-paper"') > 0
+
+
+def test_plays_by_two_players_are_marked(tmp_path):
+    made, plays = Synthetic(seconds=30.0), list(paper_runs.mohan_plays(random.Random(1)))
+    folder = write_export(tmp_path / "out", {"probe-1": (made, kit(made, "probe-1", plays))})
+    assert pool_of(folder).marks == []
+    for play in plays[:3]:
+        play["result"]["player"] = {"name": "vlc", "version": "3.0.18", "logic": "rate"}
+    again = write_export(tmp_path / "again", {"probe-1": (made, kit(made, "probe-1", plays))})
+    (mark,) = pool_of(again).marks
+    assert mark.startswith(f"mohan-dash: plays by several players (own: {len(plays) - 3}, vlc: 3): they are pooled")
 
 
 def test_runs_without_a_time_are_in_no_class_and_join_nothing(small):
@@ -491,7 +501,8 @@ def test_every_figure_of_several_kits_is_shown_whole_and_readable_pooled_and_par
             assert main(["report", str(folder), *by]) == 0
             assert shown.load((folder / "report.html").as_uri()) == []
             found = {one["name"]: one for one in shown.ask(ASKED)}
-            assert set(found) == set(FIGURES) - {"chen-8", "mohan-5b", "mohan-7b", "mohan-8b"}
+            captures = {"mohan-5b", "mohan-7b", "mohan-7c", "chen-rtt", "chen-out-of-order", "chen-table-delays"}
+            assert set(found) == set(FIGURES) - captures - {"chen-8", "mohan-8b"}
             assert {name: one["outside"] for name, one in found.items() if one["outside"]} == {}
             assert {name: one["over"] for name, one in found.items() if one["over"]} == {}
     finally:

@@ -103,3 +103,24 @@ def test_of_several_kits_each_has_its_own_captures(tmp_path, capsys):
     }
     lines = (folder / "tables" / "radio_packets.csv").read_text().splitlines()
     assert len(lines) == 1 + pooled["rows"]
+
+
+def test_a_capture_that_is_cut_is_marked_on_every_figure(tmp_path, capsys):
+    folder = write(Synthetic(seconds=110.0), tmp_path / "campaign")
+    captures = sorted((folder / "probe").rglob("*.pcap"))
+    for capture in captures:
+        capture.write_bytes(pcap(plain_download().packets))
+    captures[0].write_bytes(captures[0].read_bytes()[:-7])
+    assert main(["analyse", str(folder / "probe"), "--out", str(folder / "traces"), "--workers", "1"]) == 0
+    assert "cut file, 1 times" in capsys.readouterr().err
+    main(["report", str(folder)])
+    mark = f"1 captures are cut or damaged ({captures[0].name}): figures have what could be read of them"
+    assert [
+        line for line in capsys.readouterr().err.splitlines() if line.startswith("tandem-server report: note:")
+    ] == [f"tandem-server report: note: probe-1: {mark}"]
+    page = (folder / "report.html").read_text()
+    assert mark in page
+    assert page.count("Marks above: 1.") == page.count('<figure class="of-paper"') > 0
+    captures[0].write_bytes(b"")  # what is none is no mark but a capture less
+    assert main(["analyse", str(folder / "probe"), "--out", str(folder / "traces"), "--workers", "1"]) == 1
+    assert "not analysed" in capsys.readouterr().err

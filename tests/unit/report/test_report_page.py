@@ -71,11 +71,31 @@ def test_whole_campaign_says_that_everything_arrived(whole):
         assert words in page.text
 
 
-def test_values_of_the_plots_are_in_the_svg(whole):
+def test_it_leads_with_the_verdict_then_the_commute_then_the_runs_and_ends_with_what_is_lacking(whole):
     page = Page(whole)
-    lines = {a.get("data-name") for tag, a in page.tags if tag == "path" and "data-name" in a}
-    assert {"operator A", "operator B", "MPTCP on A", "MPTCP on B", "TCP on A", "median"} <= lines
-    assert "nan" not in "".join(a.get("d") or "" for tag, a in page.tags if tag == "path")
+    ids = [a["id"] for tag, a in page.tags if tag == "section" and "id" in a]
+    assert ids[:2] == ["commute", "runs"]
+    assert ids[-1] == "lacking"
+    assert whole.index("Everything arrived.") < whole.index('id="commute"')
+    named = [a for tag, a in page.tags if "data-lacking" in a]
+    assert f"{len(named)} figures that this campaign lacks" in page.text
+
+
+def test_the_commute_is_one_picture_of_radio_events_capacity_and_goodput(whole):
+    commute = Page(whole[whole.index('<section id="commute">') : whole.index('<section id="runs">')])
+    assert sum(tag == "svg" and a["class"] == "paper live" for tag, a in commute.tags) == 1
+    marks = {(a["data-mark"], a["data-series"]) for _, a in commute.tags if "data-mark" in a}
+    assert {
+        *(("trace", f"operator {o}") for o in "AB"),
+        *(("moments", f"handover {o}") for o in "AB"),
+        *(("dots", f"signal drop {o}") for o in "AB"),
+        ("area", "capacity offered"),
+        *(("area", f"MPTCP on {o}") for o in "AB"),
+        ("bands", ""),
+    } <= marks
+    everywhere = {(a["data-mark"], a["data-series"]) for _, a in Page(whole).tags if "data-mark" in a}
+    assert {("trace", "TCP on A"), ("area", "TCP on A"), ("trace", "median"), ("stacks", "")} <= everywhere
+    assert "nan" not in "".join(a.get("d") or "" for _, a in Page(whole).tags)
 
 
 def test_names_and_reasons_from_outside_are_escaped(tmp_path):
@@ -94,7 +114,7 @@ def test_names_and_reasons_from_outside_are_escaped(tmp_path):
     ("made", "says"),
     [
         (lambda: Synthetic(seconds=60.0, runs=False), "No run was made."),
-        (lambda: Synthetic(seconds=60.0, paths={"a": "A"}), "Operator A"),
+        (lambda: Synthetic(seconds=60.0, paths={"a": "A"}), "Goodput on A"),
         (lambda: Synthetic(seconds=60.0, events=False), "No event happened during a run."),
         (lambda: Synthetic(seconds=5.0), "no MPTCP run had the links for itself while still"),
     ],

@@ -20,11 +20,12 @@ from tandem_server.analysis.tables.facts import gather
 from tandem_server.analysis.tables.results import Results, of_manifests, results
 from tandem_server.analysis.tables.views import size_class
 from tandem_server.cli.main import main
-from tandem_server.report.charts import lines, ticks
 from tandem_server.report.csv_files import files
+from tandem_server.report.figures.scale import rounds
 from tandem_server.report.in_text import in_text
 from tandem_server.report.page import render
 from tandem_server.report.result_cells import shown
+from tandem_server.report.result_charts import lines
 
 
 @pytest.fixture(scope="module")
@@ -270,7 +271,7 @@ def test_manifests_with_anything_anywhere_raise_nothing(data):
 def test_ticks_lie_within(low, width):
     high = low + width
     if high > low:
-        found = ticks(low, high)
+        found = rounds(low, high)
         assert len(found) <= 8
         near = width * 0.01 + abs(low) * 1e-12  # as near as a float of this size can be
         assert all(low - near <= t <= high + near for t in found)

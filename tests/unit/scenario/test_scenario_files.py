@@ -153,8 +153,12 @@ def test_whatever_a_file_holds_it_loads_or_is_refused(tmp_path_factory, junk):
 @pytest.mark.parametrize(
     ("duration_s", "change", "says"),
     [
-        (600, ("clear_m = 360", "clear_m = 5000"), "operator A: no site within"),
-        (7200, ("spacing_m = 480 ", "spacing_m = 100 "), "places for sites; raise spacing_m"),
+        (
+            600,
+            ("spacing_m = 1200            # between sites\nclear_m = 360", "spacing_m = 480\nclear_m = 5000"),
+            "operator A: no site within",
+        ),
+        (7200, ("spacing_m = 1200 ", "spacing_m = 100 "), "places for sites; raise spacing_m"),
     ],
 )
 def test_a_network_that_cannot_be_built_says_so(tmp_path, duration_s, change, says):
@@ -222,4 +226,4 @@ def test_a_picture_or_what_is_missing(capsys, tmp_path, monkeypatch):
     capsys.readouterr()
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert main(["scenario", "show", "still", "--duration", "10", "--plot", str(path)]) == 3
-    assert "hint: pip install -r requirements/notebook.txt" in capsys.readouterr().err
+    assert "hint: pip install -r requirements/runtime.txt" in capsys.readouterr().err

@@ -263,6 +263,12 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     file = trace(tmp_path / "t", "1\n2\n")
     assert main(["scenario", "show", "walk", "--duration", "20", "--down-trace", f"A={file}"]) == 0
     assert "12.0" in capsys.readouterr().out
+    light = trace(tmp_path / "light", "3\n")
+    lit = ["--down-trace", f"A={file}", "--down-light-trace", f"A={light}"]
+    assert main(["scenario", "show", "walk", "--duration", "20", *lit]) == 0
+    assert "12.0" in capsys.readouterr().out, "timeline and truth hold the means under load"
+    assert main(["scenario", "show", "walk", "--duration", "20", *lit[2:]]) == 2
+    assert "no --down-trace A=FILE beside it" in capsys.readouterr().err
     twice = ["--up-trace", f"A={file}", "--up-trace", f"A={file}"]
     assert main(["scenario", "show", "walk", "--duration", "20", *twice]) == 2
     assert "two traces for A" in capsys.readouterr().err

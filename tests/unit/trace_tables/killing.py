@@ -1,12 +1,15 @@
 """``process_batch`` in a process that is killed by SIGKILL, as the kernel does when memory is short: when it comes to read a certain
-capture, or when it has put a part's tables in place and not yet its manifest.
+capture, or when it has put a part's tables in place and not yet its manifest. Or the process that began it is killed: then, or when the
+manifest is there and nobody was told. Run as a program it is the server's process of tables: ``killing.py CONFIG``.
 
-``TANDEM_TEST_KILLS``: a folder. In it ``always``, ``once`` or ``written`` has in it the name of the capture; ``once`` and ``written`` are
-removed by the process that they kill, so that the next one is not.
+``TANDEM_TEST_KILLS``: a folder. In it ``always``, ``once``, ``written``, ``pass_written`` or ``pass_whole`` has in it the name of the
+capture; all but ``always`` are removed by the process that they kill, so that the next one is not.
 """
 
 import os
 import signal
+import sys
+from argparse import Namespace
 from pathlib import Path
 from unittest.mock import patch
 
@@ -20,6 +23,8 @@ def _kill(sort: str, path: str) -> None:
     if order.exists() and order.read_text() == Path(path).name:
         if sort != "always":
             order.unlink()
+        if sort.startswith("pass"):
+            os.kill(os.getppid(), signal.SIGKILL)
         os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -32,10 +37,23 @@ def _read(path, *rest):
 def _write(out, part):
     for capture in part.files:
         _kill("written", capture.file)
+        _kill("pass_written", capture.file)
     write(out, part)
+    for capture in part.files:
+        _kill("pass_whole", capture.file)
 
 
 def process_batch(paths, bin_ns, packets, out):
     """As the one of that name."""
     with patch.object(batch, "_read", _read), patch.object(manifest, "write", _write):
         return process_batch_itself(paths, bin_ns, packets, out)
+
+
+if __name__ == "__main__":
+    import killing  # by its name: processes that are started import it
+
+    from tandem_server.cli import tables_process
+    from tandem_server.derived import tables
+
+    tables.process_batch = killing.process_batch
+    sys.exit(tables_process.main(Namespace(config=Path(sys.argv[1]))))

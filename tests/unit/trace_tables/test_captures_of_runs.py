@@ -1,6 +1,7 @@
 """A run's captures of one path each, read together: the data-level queue over all paths."""
 
 import json
+import shutil
 from dataclasses import replace
 
 import folders
@@ -16,6 +17,7 @@ from tandem_server.analysis.captures import of_campaign
 from tandem_server.analysis.evaluate import evaluate
 from tandem_server.analysis.folder import CampaignFolder, Capture, load
 from tandem_server.analysis.records import Clock
+from tandem_server.analysis.series import summed
 
 CLOCK = Clock(EPOCH - 10 * 10**9)
 
@@ -71,6 +73,46 @@ def test_the_queue_of_both_paths_is_what_came_before_the_gap_was_filled(folder, 
     assert np.nanmax(queue.reorder_queue_bytes) == 2000
     assert queue.t_s[0] == pytest.approx(10.0)
     assert np.allclose(np.diff(queue.t_s), 0.1)
+    # 3000 came at 201 ms, 2000 at 202, what filled the gap at 203.
+    assert (queue.waits.ms.tolist(), queue.waits.counts.tolist(), queue.waits.longer) == ([0, 1, 2], [2, 1, 1], 0)
+
+
+@pytest.mark.parametrize(("run_name", "pair"), [("run-1", None), (None, "pair-1")])
+def test_captures_that_were_read_as_one_tell_the_same_and_count_once(folder, run_name, pair):
+    """As a server analyses them when they come."""
+    captures, told = listed(run_name, pair), plain_manifest(pair=pair)
+    alone, _ = bins_of(folder, captures, told)
+    caps = [folder / "probe" / "captures" / f"run-1-{path}.pcap" for path in "ab"]
+    shutil.rmtree(folder / "traces")
+    run(*caps, "--together", "--out", folder / "traces")
+    for one in caps:
+        one.rename(one.with_suffix(".gone"))
+    made, remarks = bins_of(folder, captures, told)
+    assert [(one.run, one.path) for one in made] == [("run-1", ""), ("run-1", None)]
+    assert remarks == []
+
+    def flight(bins):
+        return summed([(one.t_s, one.in_flight_bytes) for one in bins if one.path is not None])[1].tolist()
+
+    assert flight(made) == flight(alone)
+    (queue,), (before,) = ([one for one in bins if one.path is None] for bins in (made, alone))
+    np.testing.assert_array_equal(queue.reorder_queue_bytes, before.reorder_queue_bytes)
+    assert bins_of(folder, captures[:1], told)[0] == []  # another capture is in it, nobody knows whose
+    for kind in (plain_manifest(pair=pair, result={"fallback": True}), plain_manifest(pair=pair, kind="tcp")):
+        assert not [one for one in bins_of(folder, captures, kind)[0] if one.path is None]
+    for one in caps:
+        one.with_suffix(".gone").rename(one)
+    run(folder / "probe", "--out", folder / "traces")  # by hand too: they lie there twice
+    assert {one.run for one in bins_of(folder, captures, told)[0]} == {"run-1"}
+    assert len(queues(folder, captures, told)[0]) == 1
+
+
+def test_a_path_that_could_be_two_is_refused(folder):
+    odd = folder / "probe" / "x + "
+    odd.mkdir()
+    shutil.copy(folder / "probe/captures/run-1-a.pcap", odd / "a.pcap")
+    err = run(odd / "a.pcap", "--out", folder / "traces", status=1).stderr
+    assert "stands between captures that are read as one" in err
 
 
 def test_one_path_or_what_has_no_token_or_fell_back_has_no_queue(folder):
@@ -166,10 +208,14 @@ def test_bins_by_run_and_path(tmp_path):
         Capture("captures/both.pcap", 0, None, "run-2", None, False),
         Capture("captures/stray.pcap", 0, None, None, None, False),
     ]
-    made, _ = bins_of(
-        tmp_path, listed, plain_manifest("run-1", kind="tcp", result={"bytes": 5000}), plain_manifest("run-2")
-    )
+    manifests = plain_manifest("run-1", kind="tcp", result={"bytes": 5000}), plain_manifest("run-2")
+    made, _ = bins_of(tmp_path, listed, *manifests)
     assert [(bins.run, bins.path) for bins in made] == [("run-1", "modem-1"), ("run-2", ""), ("run-2", None)]
     assert all(bins.t_s[0] >= 10 and np.allclose(np.diff(bins.t_s), 0.1) for bins in made)
     assert np.nanmax(made[2].reorder_queue_bytes) == 2000
     assert np.nanmax(made[0].in_flight_bytes) > 0
+    assert (made[0].rtts.ms.tolist(), made[0].rtts.counts.tolist(), made[0].waits) == ([40, 45], [3, 1], None)
+    assert (made[2].rtts, made[2].waits.ms.tolist(), made[2].waits.counts.tolist()) == (None, [0, 1, 2], [2, 1, 1])
+    for old in (tmp_path / "traces/rtts").iterdir():
+        old.unlink()  # as an analysis of before left it
+    assert [bins.rtts for bins in bins_of(tmp_path, listed, *manifests)[0]] == [None, None, None]

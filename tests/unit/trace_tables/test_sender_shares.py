@@ -1,4 +1,5 @@
-"""Shares of a download's bytes by path: of what the sender sent, by the server's capture; of what came, where there is none."""
+"""Shares of bytes by path: of what the sender sent, by the server's capture of a download or a page load, by the probe's of an upload; by
+the probe's counters where there is none."""
 
 from __future__ import annotations
 
@@ -6,9 +7,9 @@ import json
 from dataclasses import replace
 
 import pytest
-from captures import CLIENT, CLIENT2, MS, S, pcap
+from captures import ACK, CLIENT, CLIENT2, MS, S, dss, pcap, token
 from folders import run
-from scenes import Multipath
+from scenes import C0, CLIENT_KEY, S0, Multipath, by_path
 
 from tandem_server.analysis.evaluate import evaluate
 from tandem_server.analysis.folder import load
@@ -85,7 +86,7 @@ def test_what_was_sent_again_counts_for_its_path(tmp_path):
     download, said, missing = read(tmp_path)
     assert (dict(download.shares), download.shares_side) == ({"a": 3000 / 6000, "b": 3000 / 6000}, "sender")
     assert said == ["shares of downloads by the server's captures of 1 runs"]
-    assert shares_from([download]) == "Shares: the server’s captures (sent), downloads: 1."
+    assert shares_from([download]) == "Shares: the sender’s captures (sent), downloads: 1."
     assert missing == []
 
 
@@ -134,3 +135,142 @@ def test_several_sessions_are_not_one_downloads():
     told["server_captures"] *= 2
     with pytest.raises(UnknownSharesError, match="several sessions"):
         shares_of(told, SENT)
+
+
+def loaded(**row) -> dict:
+    """A run of one load of a page, whose session is that of ``at_the_server``; the probe counted 3 to 2."""
+    load = {"page": "p", "by": "browser", "page_load_time_ms": 900.0, "failure": None, "shares": {"a": 0.6, "b": 0.4}}
+    load |= {"session": "s1", "sender_addresses": {CLIENT: "a", CLIENT2: "b"}, **row}
+    result = {"loads": [load], "bytes": 5000}
+    of = {"kind": "any", "experiment": {"name": "pageload"}, "parameters": {"kind": "mptcp", "path": "a"}}
+    return {**manifest(at_the_server()), **of, "result": result}
+
+
+def figures(folder):
+    campaign = load(folder)
+    found = evaluate(campaign, "no database", "no ledger")
+    rows = {
+        name: [
+            dict(zip(t.value_columns, row, strict=True))
+            for t in tables
+            for row in t.values
+            if "shares_side" in t.value_columns
+        ]
+        for name, tables in found.results.tables.items()
+    }
+    return material(found), rows, [line for line in campaign.remarks if line.startswith("shares ")]
+
+
+def test_of_a_page_load_by_the_capture_of_its_session(tmp_path):
+    exported(tmp_path, loaded())
+    made, rows, said = figures(tmp_path)
+    (one,) = made.loads
+    assert (dict(one.shares), one.shares_side) == ({"a": 0.5, "b": 0.5}, "sender")
+    (row,) = rows["pageload"]
+    assert (row["most_loaded_share"], row["shares_side"]) == (0.5, "sender")
+    assert said == ["shares of page loads by the server's captures of 1 loads"]
+    assert shares_from(made.loads) == "Shares: the sender’s captures (sent), loads: 1."
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        ({"session": "s2"}, "no session with a capture is told of the load"),
+        ({"session": None}, "no session with a capture is told of the load"),
+        ({"sender_addresses": {CLIENT: "a"}}, "the server did not tell the path of each subflow"),
+    ],
+)
+def test_a_load_whose_session_or_path_is_not_told_keeps_the_probes_count(row, why, tmp_path):
+    exported(tmp_path, loaded(**row))
+    made, rows, said = figures(tmp_path)
+    assert (dict(made.loads[0].shares), rows["pageload"][0]["shares_side"]) == ({"a": 0.6, "b": 0.4}, "receiver")
+    assert said == [f"shares of page loads by the server's captures of 0 loads; by the probe's counters of 1: {why}"]
+
+
+def uploaded() -> Multipath:
+    """To the server 3000 bytes over a; over b 2000, the first 1000 of which are lost behind the capture and sent again."""
+    scene = Multipath()
+    a, _ = scene.open()
+    b, _ = scene.join(100 * MS)
+
+    def send(end, at, relative, data):
+        mapped = dss(ack=scene.to_client, dsn=scene.to_server + data, ssn=relative + 1, length=1000)
+        end(at, C0 + 1 + relative, S0 + 1, ACK, 1000, mapped)
+
+    for n in range(3):
+        send(a, (200 + n) * MS, 1000 * n, 1000 * n)
+    send(b, 210 * MS, 0, 3000)
+    send(b, 211 * MS, 1000, 4000)
+    send(b, 300 * MS, 0, 3000)
+    a.other()(340 * MS, S0 + 1, C0 + 3001, ACK, 0, dss(ack=scene.to_server + 5000))
+    b.other()(340 * MS, S0 + 1, C0 + 2001, ACK, 0, dss(ack=scene.to_server + 5000))
+    return scene
+
+
+def uploads(folder, captured="ab", **of):
+    """A campaign with a round of ``bandwidth`` one way, captured at the probe on each path; the kernel counted 3 to 2."""
+    own = folder / "probe/probe-1"
+    (own / "runs").mkdir(parents=True)
+    (own / "captures").mkdir()
+    files = []
+    for path, packets in zip("ab", by_path(uploaded().wire.packets), strict=True):
+        if path in captured:
+            (own / f"captures/run-1-{path}.pcap").write_bytes(pcap(packets))
+            size = (own / f"captures/run-1-{path}.pcap").stat().st_size
+            files.append(
+                {"name": f"captures/run-1-{path}.pcap", "bytes": size, "sha256": "0" * 64, "packets": len(packets)}
+            )
+    benefit = {"primary": "a", "benefit": 0.5, "goodput_bit_per_s": 5e6, "most_loaded_share": 0.6, "fallback": False}
+    benefit |= {"token": f"{token(CLIENT_KEY, 1):08x}", **of}
+    row = {
+        "number": 0,
+        "c_i_bit_per_s": {"a": 3e6, "b": 2e6},
+        "bandwidth_ratio": 1.5,
+        "tdi": 1.0,
+        "phases": [],
+        "benefits": [benefit],
+    }
+    of_paths = [{"interface": f"w{p}", "path": p, "name": f"captures/run-1-{p}.pcap"} for p in captured]
+    told = {
+        "format": "tandem-run/1", "id": "run-1", "kind": "any", "paths": ["a", "b"], "pair": "pair-1", "pairing": "single",
+        "experiment": {"name": "bandwidth"}, "parameters": {"mode": "oneway"}, "files": files,
+        "environment": {"captures": {"files": of_paths}}, "result": {"mode": "oneway", "bytes": 5000, "rounds": [row]},
+    }  # fmt: skip
+    (own / "runs/run-1.json").write_text(json.dumps(told))
+    listed = [{"file": f["name"], "bytes": f["bytes"], "packets": f["packets"], "run": "run-1", "pair": "pair-1",
+               "path": f["name"][-6], "cut": False} for f in files]  # fmt: skip
+    account = {"format": "tandem-collector/1", "probe": "probe-1", "captures": listed}
+    (own / "collector.json").write_text(json.dumps(account))
+    campaign = {"format": "tandem-campaign/1", "probe": "probe-1", "paths": {"a": "A", "b": "B"}}
+    (folder / "campaign.json").write_text(json.dumps(campaign))
+    if captured:
+        run(folder / "probe", "--out", folder / "traces")
+
+
+def test_of_an_upload_by_the_probes_own_captures(tmp_path):
+    uploads(tmp_path)
+    made, rows, said = figures(tmp_path)
+    assert (made.bandwidth[0].most_loaded_share, made.bandwidth[0].shares_side) == (0.5, "sender")
+    assert [(row["most_loaded_share"], row["shares_side"]) for row in rows["bandwidth"]] == [(0.5, "sender")]
+    assert said == ["shares of uploads by the probe's captures of 1 transfers"]
+
+
+@pytest.mark.parametrize(
+    ("captured", "of", "why"),
+    [
+        ("a", {}, "not each path has a capture of its own"),
+        ("ab", {"token": "0badcafe"}, "0 connections in the probe's captures have the token"),
+        ("ab", {"token": "no number"}, "0 connections in the probe's captures have the token"),
+    ],
+)
+def test_an_upload_that_cannot_be_found_keeps_what_the_kernel_had_acknowledged(captured, of, why, tmp_path):
+    uploads(tmp_path, captured, **of)
+    made, rows, said = figures(tmp_path)
+    assert (made.bandwidth[0].most_loaded_share, rows["bandwidth"][0]["shares_side"]) == (0.6, "acknowledged")
+    assert said == [f"shares of uploads by the probe's captures of 0 transfers; by the probe's counters of 1: {why}"]
+
+
+def test_an_upload_without_captures_is_no_remark(tmp_path):
+    uploads(tmp_path, "")
+    made, _, said = figures(tmp_path)
+    assert (made.bandwidth[0].shares_side, said) == ("acknowledged", [])

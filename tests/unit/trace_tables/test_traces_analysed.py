@@ -1,10 +1,12 @@
 """Captures that came become tables, each once: through the real registry, desk and folder, by the real passes."""
 
 import hashlib
+import itertools
 import json
 import time
 
 import native  # noqa: F401  (skips where the native pass is not built)
+import numpy as np
 import pytest
 import scenes
 from captures import ACK, CLIENT, CLIENT2, EPOCH, MS, S, dss, pcap, token
@@ -16,6 +18,7 @@ from tandem_server.analysis.traces import manifest  # noqa: E402
 from tandem_server.analysis.traces.processes import analysed  # noqa: E402
 from tandem_server.cli.beside import Beside  # noqa: E402
 from tandem_server.cli.main import main  # noqa: E402
+from tandem_server.derived import run_seconds  # noqa: E402
 from tandem_server.derived.run_traces import RunTraces  # noqa: E402
 from tandem_server.derived.tables import Tabling  # noqa: E402
 from tandem_server.derived.units import WAIT_NS  # noqa: E402
@@ -58,7 +61,9 @@ class Server(Place):
             {"name": f"captures/{name}", "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
             for name, content in files.items()
         ]
-        self.registry.runs.put(run, probe, {"id": run, "kind": "mptcp", "files": told, "result": {}, **more})
+        self.registry.runs.put(
+            run, probe, {"id": run, "probe": probe, "kind": "mptcp", "files": told, "result": {}, **more}
+        )
 
     def rows(self, table, probe="probe-1"):
         folder = self.folder / "traces" / probe / ".tables"
@@ -227,7 +232,7 @@ def test_boards_get_a_point_for_each_subflow_and_the_connection_once(server, pri
         pcap(scenes.two_subflows().wire.packets), "s1"
     )  # of which boards show nothing: they would show it twice
     with private_influx.client() as store:
-        for name in ("run_trace", "event"):
+        for name in ("run_trace", "run_trace_second", "event"):
             store.query(f'DROP SERIES FROM "{name}"')
         drop = f"event,probe=probe-1,path=a,kind=signal_drop seq=1i,change_db=-9 {EPOCH + 210_000_000}"
         assert store.write([drop]) == []
@@ -235,6 +240,7 @@ def test_boards_get_a_point_for_each_subflow_and_the_connection_once(server, pri
         for _ in range(2):
             assert server.tabling(tell=tell).turn(time.time_ns()).analysed == 3
             found = store.query('SELECT * FROM "run_trace" GROUP BY "path", "operator", "subflow"')
+            seconds = store.query('SELECT * FROM "run_trace_second" GROUP BY "path", "subflow"')
             server.registry.trace_tables.again()
     rows = {tuple(one.tags.values()): dict(zip(one.columns, one.rows[0], strict=True)) for one in found}
     assert {len(one.rows) for one in found} == {1}
@@ -244,6 +250,17 @@ def test_boards_get_a_point_for_each_subflow_and_the_connection_once(server, pri
     assert (rows["op-a", "a", "0"]["events"], rows["op-a", "a", "0"]["recoveries"]) == (1, 0)
     assert rows["", "b", "1"]["reinjected_bytes"] > 0
     assert rows["", "", ""]["run"] == RUN
+    by_second = {
+        tuple(one.tags.values()): [dict(zip(one.columns, row, strict=True)) for row in one.rows] for one in seconds
+    }
+    assert {key: [row["goodput_bit_per_s"] for row in own] for key, own in by_second.items()} == {
+        ("a", "0"): [16_000.0],
+        ("b", "1"): [16_000.0],
+        ("", ""): [32_000.0],
+    }
+    ((whole,), (b_own,)) = by_second["", ""], by_second["b", "1"]
+    assert (whole["time"], whole["reorder_queue_max_bytes"], b_own["reorder_queue_max_bytes"]) == (EPOCH, 2000, None)
+    assert b_own["reinjected_bit_per_s"] == 8 * rows["", "b", "1"]["reinjected_bytes"]
 
 
 def disturbed(slow_s, end_s):
@@ -266,12 +283,33 @@ def test_boards_get_the_time_until_round_trips_are_back(server, private_influx):
     server.promise(RUN, {f"{RUN}-a.pcap": capture}, environment=ENVIRONMENT)
     server.come(capture, f"{RUN}-a.pcap")
     with private_influx.client() as store:
-        for name in ("run_trace", "event"):
+        for name in ("run_trace", "run_trace_second", "event"):
             store.query(f'DROP SERIES FROM "{name}"')
         assert store.write([f"event,probe=probe-1,path=a,kind=handover seq=1i {EPOCH + 6 * S}"]) == []
         assert server.tabling(tell=RunTraces(server.registry, store).tell).turn(time.time_ns()).analysed == 1
         (found,) = store.query('SELECT * FROM "run_trace" WHERE "path" = $path', {"path": "a"})
+        (seconds,) = store.query('SELECT "t_r_s" FROM "run_trace_second" WHERE "path" = $path', {"path": "a"})
+        (rtt,) = store.query('SELECT "rtt_mean_ms" FROM "run_trace_second" WHERE "path" = $path', {"path": "a"})
     (values,) = found.rows
     row = dict(zip(found.columns, values, strict=True))
     assert (row["events"], row["recoveries"]) == (1, 1)
     assert row["t_r_median_s"] == row["t_r_max_s"] == pytest.approx(2.1, abs=0.15)
+    assert [(at, t_r) for at, t_r in seconds.rows if t_r is not None] == [(EPOCH + 6 * S, row["t_r_max_s"])]
+    means = {(at - EPOCH) // S: value for at, value in rtt.rows}
+    assert means[3] == pytest.approx(50, abs=1)
+    assert means[7] == pytest.approx(200, abs=1)
+
+
+def test_seconds_of_a_long_run_are_bounded_and_rates_stay_what_they_are():
+    hours = np.arange(0, 7200 * 10)
+    columns = {name: np.full(len(hours), np.nan) for name in run_seconds.COLUMNS}
+    columns |= {
+        "connection": np.zeros(len(hours)),
+        "direction": np.ones(len(hours)),
+        "goodput_bytes": np.full(len(hours), 1250.0),
+    }
+    columns["bin_start_utc_ns"] = EPOCH + hours * 100 * MS
+    points = list(run_seconds.Seconds(columns).of(0, None, 1, {}))
+    assert 500 <= len(points) <= run_seconds.MOST
+    assert {fields["goodput_bit_per_s"] for _, fields in points[1:-1]} == {100_000.0}
+    assert {b - a for (a, _), (b, _) in itertools.pairwise(points)} == {13 * S}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import queue
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -296,10 +297,14 @@ class Collector:
                     self.event(kind, f"{name} ends early: {one.end.reason}", one.path)
                 else:
                     log.warning("%s ends early: %s", name, one.end.reason)
+        whys: Counter[str] = Counter()
         for told in server_captures(ending) if plan.wish.capture == "both" else ():
             why = told["why"] or ("its quota ended it early" if told["truncated"] else None)
             if why is not None and told["session"] is not None:  # without one the run's failure says what was wrong
-                self.event("capture_missing", f"{run.id}: the server's capture: {why}")
+                whys[why] += 1
+        for why, sessions in whys.items():  # a run of page loads has a session for each
+            times = f" ({sessions} sessions)" if sessions > 1 else ""
+            self.event("capture_missing", f"{run.id}: the server's capture: {why}{times}")
         self._live.run_ended(plan, run, ending, captured)
 
     def pair_ended(self, plan: Plan, ok: bool) -> None:

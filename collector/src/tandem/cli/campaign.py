@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from tandem.schema.campaign import PAPER
 if TYPE_CHECKING:
     from tandem.app.campaign.estimate import Estimate
     from tandem.app.campaign.plan_fit import PlanFit
-    from tandem.app.registry import Registry
+    from tandem.app.config import Config
     from tandem.schema.campaign import Campaign
 
 
@@ -46,7 +47,11 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         help="what each SIM may carry a month, both ways; default: 10 GB, as for the day_bytes of a SIM without a plan",
     )
     check.add_argument(
-        "--config", type=Path, default=CONFIG, metavar="FILE", help="for experiments of your own; default: %(default)s"
+        "--config",
+        type=Path,
+        default=CONFIG,
+        metavar="FILE",
+        help="for experiments of your own, and for the bytes of [round_trip]; default: %(default)s",
     )
     check.add_argument("--json", action="store_true", help="print one JSON object")
     check.set_defaults(func=_check)
@@ -167,12 +172,15 @@ def _check(args: argparse.Namespace) -> int:
     from tandem.app.campaign.plan_fit import plan_fit
     from tandem.app.config import ConfigError
     from tandem.app.config_modem import UNTOLD_PLAN_BYTES
-    from tandem.cli.view.campaign_text import check_lines, plan_lines
+    from tandem.app.registry import Registry
+    from tandem.cli.view.campaign_text import check_lines, kernel_lines, plan_lines
+    from tandem.mptcp import kernels
     from tandem.schema.campaign import CampaignError
     from tandem.schema.campaign_reader import forms, parse
 
     try:
-        registry = _registry(args.config)
+        config = _config(args.config)
+        registry = Registry(config.experiments if config else None)
         text, file = source(args.campaign)
         campaign, left_out = fitted(parse(text, file, form=args.form), registry)
         others = forms(text, file)
@@ -181,11 +189,13 @@ def _check(args: argparse.Namespace) -> int:
     except (CampaignError, ConfigError) as error:
         return campaign_run.refused(error)
     found = estimate(campaign)
-    fit = plan_fit(found, args.plan_bytes or UNTOLD_PLAN_BYTES)
+    fit = plan_fit(found, args.plan_bytes or UNTOLD_PLAN_BYTES, _round_trips(config))
+    there = kernels.installed()
     if args.json:
-        print(json.dumps(_told(campaign, found, fit, left_out)))
+        print(json.dumps({**_told(campaign, found, fit, left_out), "kernels": [asdict(one) for one in there]}))
     else:
-        print("\n".join([*check_lines(campaign, found, left_out), *plan_lines(found, fit), "the campaign is good"]))
+        lines = [*check_lines(campaign, found, left_out), *kernel_lines(campaign, there), *plan_lines(found, fit)]
+        print("\n".join([*lines, "the campaign is good"]))
     if fit.reason is None:
         return 0
     smaller = "--form pilot" if "pilot" in others and campaign.form != "pilot" else "fewer repetitions, fewer bytes"
@@ -194,8 +204,6 @@ def _check(args: argparse.Namespace) -> int:
 
 
 def _told(campaign: Campaign, found: Estimate, fit: PlanFit, left_out: list[str]) -> dict[str, Any]:
-    from dataclasses import asdict
-
     return {
         "name": campaign.name,
         "file": campaign.file,
@@ -207,8 +215,15 @@ def _told(campaign: Campaign, found: Estimate, fit: PlanFit, left_out: list[str]
     }
 
 
-def _registry(config: Path) -> Registry:
+def _config(file: Path) -> Config | None:
+    """None: this machine has none, and none was named."""
     from tandem.app.config import load
-    from tandem.app.registry import Registry
 
-    return Registry(load(config).experiments if config != CONFIG or config.exists() else None)
+    return load(file) if file != CONFIG or file.exists() else None
+
+
+def _round_trips(config: Config | None) -> int:
+    """Bytes a day of one SIM: its own questions, and the records of all paths, since any one may carry the uploads."""
+    if config is None or not config.round_trip.enabled:
+        return 0
+    return config.round_trip.day_bytes + len(config.paths) * config.round_trip.records_day_bytes

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tandem.mobility.gnettrack import Second
-    from tandem.mobility.score import Score
+    from tandem.mobility.replay import Scores
 
 HOLD_S = 120.0
 SUFFIXES = (".csv", ".tsv", ".txt")
@@ -27,13 +27,14 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     command = actions.add_parser(
         "score",
         help="score the detectors on drive logs",
-        description="Plays logs of G-NetTrack Pro (CSV) to the detectors and compares what they say with the speed column: moving is "
-        "above 3 km/h. Radio columns only; every second is judged by what came up to it. Exit status: 0, or 2 for a log that "
-        "cannot be read.",
-        epilog="--json: moving_km_h, hold_s, logs (each with file, seconds, moving_share, detectors) and overall; of each detector "
-        "accuracy (share of the seconds judged rightly), false_starts, false_starts_per_hour, starts, missed_starts, delay_s_median and "
-        "stop_delay_s_median (seconds), still_judged_moving, moving_judged_still (shares), speed_classes, speed_class_accuracy; null "
-        "where nothing of the kind was there to be judged.",
+        description="Plays logs of G-NetTrack Pro (CSV) to the detectors and compares what they say with what the logs know: moving is "
+        "above 3 km/h. Where a fix is older than 10 s the way to the next one decides (0.1 km in 10 minutes is standing, whatever the "
+        "speed column repeats), and seconds of which nobody knows are not judged; rows without a place go by the speed column. Radio "
+        "columns only; every second is judged by what came up to it. Exit status: 0, or 2 for a log that cannot be read.",
+        epilog="--json: moving_km_h, hold_s, logs (each with file, seconds, detectors) and overall; of each detector seconds (those "
+        "judged), accuracy (share of them judged rightly), false_starts, false_starts_per_hour, starts, missed_starts, delay_s_median and "
+        "stop_delay_s_median (seconds), still_judged_moving, moving_judged_still (shares); null where nothing of the kind was there to be "
+        "judged. by_speed_column: the same by the speed column as it stands, also where it repeats an old fix.",
     )
     command.add_argument(
         "logs",
@@ -76,8 +77,7 @@ def _seconds(text: str) -> float:
 
 
 def _score(args: argparse.Namespace) -> int:
-    from tandem.mobility.replay import scored
-    from tandem.mobility.score import Score
+    from tandem.mobility.replay import Scores, scored
 
     try:
         wanted = [[path] for given in args.logs for path in _files(given)] + [list(pair) for pair in args.pair]
@@ -88,7 +88,7 @@ def _score(args: argparse.Namespace) -> int:
         print("tandem: no log given; mend: tandem mobility score LOG.csv, or --pair A.csv B.csv", file=sys.stderr)
         return 2
     names = ["published", "fused"] if args.detector == "both" else [args.detector]
-    totals = {name: Score() for name in names}
+    totals = {name: Scores() for name in names}
     entries = []
     for paths in wanted:
         try:
@@ -142,14 +142,10 @@ def _read(path: Path) -> list[Second]:
     return seconds
 
 
-def _entry(name: str, scores: dict[str, Score]) -> dict[str, Any]:
+def _entry(name: str, scores: dict[str, Scores]) -> dict[str, Any]:
     any_one = next(iter(scores.values()))
-    return {
-        "file": name,
-        "seconds": any_one.seconds,
-        "moving_share": round(any_one.moving / any_one.seconds, 5) if any_one.seconds else None,
-        "detectors": {detector: score.figures() for detector, score in scores.items()},
-    }
+    figures = {d: {**s.by_fixes.figures(), "by_speed_column": s.by_speed.figures()} for d, s in scores.items()}
+    return {"file": name, "seconds": any_one.by_speed.seconds, "detectors": figures}
 
 
 COLUMNS = (
@@ -160,18 +156,18 @@ COLUMNS = (
     ("stop_delay_s_median", "stop s", "number"),
     ("still_judged_moving", "still→mov", "share"),
     ("moving_judged_still", "mov→still", "share"),
-    ("speed_class_accuracy", "class", "share"),
 )
 
 
 def _table(result: dict[str, Any]) -> str:
-    rows = [["log", "seconds", "moving", "detector", *(title for _, title, _ in COLUMNS)]]
+    rows = [["log", "seconds", "judged", "detector", *(title for _, title, _ in COLUMNS), "column"]]
     for entry in [*result["logs"], {"file": "overall", **result["overall"]}]:
         for detector, figures in entry["detectors"].items():
             label = f"{detector} {result['hold_s']:g} s" if detector == "published" else detector
             cells = [_cell(figures[key], kind) for key, _, kind in COLUMNS]
+            by_column = _cell(figures["by_speed_column"]["accuracy"], "share")
             name = " + ".join(Path(part).name for part in entry["file"].split(" + "))
-            rows.append([name, str(entry["seconds"]), _cell(entry["moving_share"], "share"), label, *cells])
+            rows.append([name, str(entry["seconds"]), str(figures["seconds"]), label, *cells, by_column])
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = [
         "  ".join(
@@ -180,9 +176,9 @@ def _table(result: dict[str, Any]) -> str:
         for row in rows
     ]
     note = (
-        "right: share of seconds judged rightly; false/h: false starts an hour; missed: spells of moving never noticed; start, stop: "
-        "median delays;\nstill→mov, mov→still: share of still seconds judged moving and the reverse; class: movements whose speed "
-        "class is right (10 km/h)"
+        "judged: seconds of which the log's fixes tell whether it moved; right: share of them judged rightly; false/h: false starts an "
+        "hour;\nmissed: spells of moving never noticed; start, stop: median delays; still→mov, mov→still: share of still seconds judged "
+        "moving and the reverse;\ncolumn: share right by the speed column as it stands, old fixes and all"
     )
     return "\n".join([*(line.rstrip() for line in lines), note])
 

@@ -234,6 +234,11 @@ class Leg:
         return _between(self.down.requested_ns, self.down.over_ns or self.down.last_byte_ns) or 0.0
 
     @property
+    def token(self) -> str | None:
+        """By which this end's kernel knows a Multipath TCP connection, in hexadecimal; None of TCP, and where it was never read."""
+        return None if self.series.token is None else f"{self.series.token:08x}"
+
+    @property
     def by_path(self) -> dict[str, int]:
         """What TCP carried over each path: received, or acknowledged; subflows on no known path are left out."""
         carried: dict[str, int] = {}

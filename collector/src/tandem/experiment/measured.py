@@ -6,8 +6,9 @@ import functools
 import ssl
 from dataclasses import replace
 
+from tandem.experiment import base
 from tandem.experiment.asked import Asked, ProbePath
-from tandem.mptcp import sockets
+from tandem.mptcp import kernels, sockets
 from tandem.stream import TlsStream
 from tandem.stream.tls import strict
 
@@ -20,8 +21,11 @@ def connect(
     options: sockets.Options = sockets.DEFAULT_OPTIONS,
 ) -> sockets.Connected:
     """Resolve, connect over ``path`` within ``timeout_s``, and within as long again shake hands by TLS. OSError as connect(2) and the TLS
-    library raise it (ssl.SSLCertVerificationError: another server than ``ca_file`` knows); see ``sockets.connect``."""
+    library raise it (ssl.SSLCertVerificationError: another server than ``ca_file`` knows); see ``sockets.connect``.
+    UnsupportedError also where the two ends speak different versions of Multipath TCP."""
     server = asked.measurement
+    if kind == "mptcp":
+        same_version()
     address = sockets.resolve(server.host, server.port, path.interface)
     connected = sockets.connect(kind, address, path.source, timeout_s, options)
     if server.scheme != "https":
@@ -32,6 +36,17 @@ def connect(
     except BaseException:
         connected.socket.close()
         raise
+
+
+def same_version() -> None:
+    """UnsupportedError when the server said that it speaks another version of Multipath TCP: every connection would fall back, and the
+    figures would be plain TCP's."""
+    kernel, there = kernels.here(), base.server_environment.get("mptcp_protocol")
+    if there is not None and there != str(kernel.protocol):
+        raise sockets.UnsupportedError(
+            f"the server speaks version {there} of Multipath TCP, this probe version {kernel.protocol} ({kernel.name} kernel); hint: the "
+            "same kind of kernel for both (role mptcp), or TCP"
+        )
 
 
 @functools.cache

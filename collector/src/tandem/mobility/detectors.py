@@ -48,7 +48,7 @@ class Detectors:
         self._others = (
             SignalDropDetector(settings), HandoverDetector(settings), self._service, PresenceDetector(settings),
         )  # fmt: skip
-        self._speed_class = SpeedClassifier(settings, fused)
+        self._speed_class = SpeedClassifier(fused)
         self._now_ns = 0
 
     @property

@@ -17,8 +17,8 @@ class FusedDetector:
     """A vessel of evidence (``FusedSettings``): filled and drained by every modem at the rate of its last poll.
 
     Moving from ``start_s`` in it until it is empty. Between records the rates are constant, so the instants at which it is
-    full enough or empty are computed, not awaited: ticks change no event. Where no modem tells anything it drains as for one
-    quiet one. A record that is older than what was told is taken from now on. Feed position records too, where there are any.
+    full enough or empty are computed, not awaited: ticks change no event. Where no modem tells anything it drains slowly. A record
+    that is older than what was told is taken from now on. Feed position records too, where there are any.
     """
 
     def __init__(self, settings: FusedSettings) -> None:
@@ -28,7 +28,7 @@ class FusedDetector:
         self._least_ns = round(settings.least_s * 1e9)
         self._settle_ns = round(settings.period_s * 1e9)
         self._start, self._most = round(settings.start_s * MICRO) * 10**9, round(settings.most_s * MICRO) * 10**9
-        self._quiet = round(settings.quiet_per_s * MICRO)
+        self._silent = round(settings.silent_per_s * MICRO)
         self._evidence = 0
         self._now_ns: int | None = None
         self._changed_ns: int | None = None
@@ -62,10 +62,7 @@ class FusedDetector:
         elif modem.knows(record.monotonic_ns):
             return []
         events = self._advance(record.monotonic_ns)
-        at_once = modem.feed(record)
-        if at_once and not self._speed_decides(self._now_ns or 0):
-            self._evidence = min(self._most, self._evidence + round(at_once * MICRO) * 10**9)
-            # A change by it is told by the next instant that passes: all records of this one count before.
+        modem.feed(record)
         return events
 
     def tick(self, monotonic_ns: int) -> list[Record]:
@@ -106,9 +103,12 @@ class FusedDetector:
         """Millionths of a second of evidence a second."""
         rates = [round(modem.per_s * MICRO) for modem in self._modems.values() if at_ns < modem.until_ns]
         if not rates:
-            return -self._quiet
-        most = self._settings.modems
-        return min(round(most * MICRO), max(-round(most * self._quiet), sum(rates)))
+            return -self._silent
+        most = round(self._settings.modems * MICRO)
+        moving, standing = sum(rate for rate in rates if rate > 0), sum(rate for rate in rates if rate < 0)
+        if moving:
+            standing = round(standing * self._settings.overruled)
+        return min(most, max(-most, moving + standing))
 
     def _pass(self, begin_ns: int, end_ns: int, per_s: int) -> list[Record]:
         """Fill or drain from ``begin_ns`` to ``end_ns``; the changes of state in between."""

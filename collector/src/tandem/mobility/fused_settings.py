@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
+
+from tandem.mobility import fitted
 
 
 @dataclass(frozen=True)
 class FusedSettings:
-    """Evidence of movement is kept in seconds: 1 is what one second of one modem on the move can bring.
+    """Evidence of movement is kept in seconds: 1 is what one second of one modem on the move can bring, -1 of one that stands.
 
-    Radio. ``window_s``: the spread of the levels is taken over so long, at least over six polls: at 8 m/s that is several
-    decorrelation distances of shadowing (10 to 20 m in streets), at walking pace about one. ``neutral_db``: the spread that
-    speaks for neither; half of a standing modem's windows in the logs are below about 0.5 dB and nine of ten below 1.1, half of a
-    driving one's above 1.7 to 2.5: a quiet stretch of a ride is outlasted, not heeded. A second brings
-    ln(spread / ``neutral_db``), no more than 1 (that is from 4.3 dB on) and no less than ``-quiet_per_s`` (below 1.1 dB).
-    ``new_cell_s``: what a serving cell brings that this path did not have within ``cell_memory_s``; less than ``start_s``, so
-    that one alone starts nothing.
+    Radio (fitted, see ``fitted``). ``windows_s``, growing: the spreads of the levels are taken over so long, at least over six polls.
+    ``weights``: one for the logarithm of each window's spread in dB, and one for that of 1 + the serving cells within the longest window
+    that this path did not have within ``cell_memory_s``. With ``bias`` they give the logarithm of the odds of movement; at
+    ``full_odds`` and beyond (either way) a second counts whole.
 
-    States. ``start_s``: moving from so much evidence on. ``most_s``: more is not kept, and standing again when it has run out,
-    so one modem that has gone quiet ends movement after most_s / quiet_per_s = 150 s at the latest, longer than a traffic light
-    lasts; two after 75 s. ``least_s``: no state ends sooner. ``modems``: evidence of no more modems than so many adds.
+    States (fitted). ``start_s``: moving from so much evidence on. ``most_s``: more is not kept, and standing again when it has run out.
+    ``least_s``: no state ends sooner. ``modems``: evidence of no more modems than so many adds. ``overruled``: what evidence of standing
+    counts against another modem's of movement: a quiet modem may well ride along, a lively one hardly stands. ``silent_per_s``: where
+    no modem tells anything evidence runs out at this rate, so that a tunnel ends no ride.
 
     Speed. Above ``speed_km_h`` for ``speed_start_s`` is moving; at or below it for ``speed_stop_s`` is standing. A fix decides
     for ``speed_valid_s`` and is good when it is 2d or 3d, at most ``fix_age_s`` old, and its error at most
@@ -28,15 +30,17 @@ class FusedSettings:
     ``period_s`` and ``successive_periods``: as in ``Settings``; a poll speaks for at most so long.
     """
 
-    window_s: float = 10.0
-    neutral_db: float = 1.6
-    quiet_per_s: float = 0.4
-    start_s: float = 10.0
-    most_s: float = 60.0
-    new_cell_s: float = 8.0
+    windows_s: tuple[float, ...] = fitted.WINDOWS_S
+    weights: tuple[float, ...] = fitted.WEIGHTS
+    bias: float = fitted.BIAS
+    full_odds: float = fitted.FULL_ODDS
+    start_s: float = fitted.START_S
+    most_s: float = fitted.MOST_S
+    silent_per_s: float = 0.1
     cell_memory_s: float = 600.0
     least_s: float = 5.0
     modems: float = 2.0
+    overruled: float = 0.4
     speed_km_h: float = 3.0
     speed_start_s: float = 3.0
     speed_stop_s: float = 15.0
@@ -48,18 +52,25 @@ class FusedSettings:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            if not getattr(self, field.name) > 0:
-                raise ValueError(f"{field.name} must be above 0, not {getattr(self, field.name)}")
-        if not self.new_cell_s < self.start_s <= self.most_s:
-            raise ValueError(
-                f"new_cell_s ({self.new_cell_s}) must be below start_s ({self.start_s}), and that no more than "
-                f"most_s ({self.most_s})"
-            )
+            value = getattr(self, field.name)
+            if isinstance(value, float) and field.name != "bias" and not value > 0:
+                raise ValueError(f"{field.name} must be above 0, not {value}")
+        if not self.windows_s or not all(a < b for a, b in zip((0.0, *self.windows_s), self.windows_s, strict=False)):
+            raise ValueError(f"windows_s must be above 0 and grow, not {self.windows_s}")
+        if len(self.weights) != len(self.windows_s) + 1 or not all(map(math.isfinite, (*self.weights, self.bias))):
+            raise ValueError(f"weights must be one a window and one more, and finite, not {self.weights}")
+        if not self.start_s <= self.most_s:
+            raise ValueError(f"start_s ({self.start_s}) must be no more than most_s ({self.most_s})")
+
+    def per_s(self, quantities: Sequence[float]) -> float:
+        """Evidence a second, -1 to 1."""
+        odds = self.bias + sum(w * q for w, q in zip(self.weights, quantities, strict=True))
+        return min(1.0, max(-1.0, odds / self.full_odds))
 
     @property
-    def window_ns(self) -> int:
-        """The window, at least six periods."""
-        return round(max(self.window_s, 6 * self.period_s) * 1e9)
+    def windows_ns(self) -> tuple[int, ...]:
+        """The windows, none below six periods."""
+        return tuple(round(max(window_s, 6 * self.period_s) * 1e9) for window_s in self.windows_s)
 
     @property
     def successive_ns(self) -> int:

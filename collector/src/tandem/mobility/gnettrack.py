@@ -17,6 +17,8 @@ from tandem.schema.record import SPECS, Record, Value
 NAMES = {
     "time": ("Timestamp",),
     "speed": ("Speed",),
+    "longitude": ("Longitude", "Lon"),
+    "latitude": ("Latitude", "Lat"),
     "level": ("RSRP", "Level"),
     "quality": ("RSRQ", "Qual"),
     "sinr": ("SNR",),
@@ -72,6 +74,8 @@ class Second:
     speed_km_h: float | None
     rat: str | None
     fields: dict[str, Value]
+    place: tuple[float, float] | None = None
+    """Latitude and longitude of the last fix in degrees; None where the log has none."""
 
     def record(self, path: str, at_s: float) -> Record:
         """As the radio record of a poll at ``at_s``."""
@@ -173,7 +177,15 @@ def _second(line: int, row: dict[str, str]) -> Second:
     measured |= _cell(line, row, old=rat in ("WCDMA", "GSM"))
     fields: dict[str, Value] = {"state": "unknown"}
     fields |= {name: value for name, value in measured.items() if value is not None and _in_range(name, value)}
-    return Second(_time(line, row["time"]), speed, rat, fields)
+    return Second(_time(line, row["time"]), speed, rat, fields, _place(line, row))
+
+
+def _place(line: int, row: dict[str, str]) -> tuple[float, float] | None:
+    latitude = _number(line, "Latitude", row.get("latitude", ""))
+    longitude = _number(line, "Longitude", row.get("longitude", ""))
+    if latitude is None or longitude is None or abs(latitude) > 90 or abs(longitude) > 180:
+        return None
+    return latitude, longitude
 
 
 def _cell(line: int, row: dict[str, str], *, old: bool) -> dict[str, float | int | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 from tandem.schema.record import Record
 
@@ -46,33 +46,44 @@ def cell_of(record: Record) -> Hashable | None:
     return None
 
 
-class Spread:
-    """The standard deviation of one modem's levels in a window, every cell's about its own mean.
+class Spreads:
+    """The standard deviations of one modem's levels in several windows that end now, every cell's about its own mean.
 
     Levels of different cells, technologies or quantities are not compared: a modem that stands still between two cells changes
-    its level with every change of cell.
+    its level with every change of cell. Sums are whole numbers of thousandths of a dB, so nothing drifts.
     """
 
+    def __init__(self, windows_ns: Sequence[int]) -> None:
+        self._windows = [_Window(window_ns) for window_ns in windows_ns]
+
+    def feed(self, monotonic_ns: int, group: Hashable, level_db: float) -> list[float | None]:
+        """In dB, one a window; None while too few polls tell. Times must not decrease."""
+        level = round(level_db * 1000)
+        return [window.feed(monotonic_ns, group, level) for window in self._windows]
+
+
+class _Window:
     def __init__(self, window_ns: int) -> None:
         self._window_ns = window_ns
-        self._polls: deque[tuple[int, Hashable, float]] = deque()
+        self._polls: deque[tuple[int, Hashable, int]] = deque()
+        self._sums: dict[Hashable, tuple[int, int, int]] = {}
 
-    def feed(self, monotonic_ns: int, group: Hashable, level_db: float) -> float | None:
-        """Of the window that ends with this poll, in dB; None while too few polls tell. Times must not decrease."""
+    def feed(self, monotonic_ns: int, group: Hashable, level: int) -> float | None:
         polls = self._polls
-        polls.append((monotonic_ns, group, level_db))
+        polls.append((monotonic_ns, group, level))
+        self._count(group, 1, level)
         while polls[0][0] <= monotonic_ns - self._window_ns:
-            polls.popleft()
-        if len(polls) < FEWEST_POLLS:
+            _, old, gone = polls.popleft()
+            self._count(old, -1, gone)
+        free = len(polls) - len(self._sums)
+        if len(polls) < FEWEST_POLLS or free < FEWEST_FREE:
             return None
-        sums: dict[Hashable, tuple[int, float, float]] = {}
-        for _, of, level in polls:
-            number, total, squares = sums.get(of, (0, 0.0, 0.0))
-            # From the level of now, so that the squares stay small and their difference exact.
-            off = level - level_db
-            sums[of] = number + 1, total + off, squares + off * off
-        free = len(polls) - len(sums)
-        if free < FEWEST_FREE:
-            return None
-        about_means = sum(squares - total * total / number for number, total, squares in sums.values())
-        return max(LEAST_SPREAD_DB, math.sqrt(max(0.0, about_means) / free))
+        about_means = sum((number * squares - total * total) / number for number, total, squares in self._sums.values())
+        return max(LEAST_SPREAD_DB, math.sqrt(about_means / free) / 1000)
+
+    def _count(self, group: Hashable, more: int, level: int) -> None:
+        number, total, squares = self._sums.get(group, (0, 0, 0))
+        if number + more:
+            self._sums[group] = number + more, total + more * level, squares + more * level * level
+        else:
+            del self._sums[group]

@@ -53,7 +53,7 @@ def ip_json(*arguments: str) -> list[dict[str, Any]]:
 class Interface:
     """A network interface. ``usable``: up, with its carrier; ``addresses``: its global IPv4 ones; ``addresses6``: its global IPv6
     ones that may be used, lasting ones and those of the Internet first; ``networks``: all of them with prefix length, and peers;
-    ``point_to_point``: it needs no next hop."""
+    ``point_to_point``: it needs no next hop; ``alias``: what somebody wrote on it."""
 
     name: str
     usable: bool
@@ -62,6 +62,7 @@ class Interface:
     networks: tuple[str, ...] = ()
     point_to_point: bool = False
     mtu: int | None = None
+    alias: str | None = None
 
 
 def interfaces(*where: str) -> dict[str, Interface]:
@@ -81,6 +82,7 @@ def interfaces(*where: str) -> dict[str, Interface]:
             ),
             point_to_point="POINTOPOINT" in flags or "NOARP" in flags,
             mtu=row.get("mtu"),
+            alias=row.get("ifalias"),
         )
     return found
 

@@ -52,6 +52,10 @@ class Upstream:
             return "no Multipath TCP over IPv6 here; mend: a kernel with CONFIG_MPTCP_IPV6, or an IPv4 bearer"
         return "no Multipath TCP here; mend: sysctl net.mptcp.enabled=1, or a kernel from 5.6 with CONFIG_MPTCP"
 
+    def fault(self, connection: socket.socket) -> str | None:  # noqa: ARG002  (as the other kernel's)
+        """See ``Kernel``."""
+        return None
+
     def path_manager(self) -> PathManager:
         """See ``Kernel``."""
         return UpstreamKernel()

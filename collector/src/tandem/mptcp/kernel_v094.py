@@ -1,23 +1,32 @@
-"""The out-of-tree Multipath TCP kernel of multipath-tcp.org: v0.94 (Linux 4.14) and its like. See ``kernels.Kernel``.
+"""The out-of-tree Multipath TCP kernel of multipath-tcp.org: v0.94 (Linux 4.14) and its like. Everything of it but its structures and
+files (``mptcp_abi.v094``): sockets, schedulers, controllers, counters (``V094``), paths (``FullMesh``), statistics (``Reader``).
 
-Made after its public documentation and source (``mptcp_abi.v094``) and tried on a tree of files made likewise. **It has not run on that
-kernel**; whoever runs it there first should compare a run's subflows with ``/proc/net/mptcp_net/mptcp``.
+Made after its public documentation and source, and after what v0.94.1 did in an emulated machine; ``tandem kernel --self-test`` compares
+the kernel that runs with what is expected here. Its sysctls are global and exist in the first network namespace only.
 """
 
 from __future__ import annotations
 
 import errno
+import ipaddress
+import os
 import socket
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from tandem.mptcp import kernel_files
-from tandem.mptcp.full_mesh import PATH_MANAGER, FullMesh
-from tandem.mptcp.path_manager import PathManager
+from tandem import mptcp_abi as abi
+from tandem.mptcp import kernel_files, link_flags, sysctls
+from tandem.mptcp.iproute import IpError
+from tandem.mptcp.path_manager import Endpoint, Limits, PathManager
+from tandem.mptcp.samples import ROOM, ConnectionSample, StatisticsError, SubflowSample, plain
 from tandem.mptcp_abi import AbiError, v094, v094_sockets
+from tandem.mptcp_abi.calling import GetSockOpt, Memory, Numbers
+from tandem.mptcp_abi.v094_sockets import InfoReader, MultipathSocket
 
+PATH_MANAGER = "net.mptcp.mptcp_path_manager"
 _FOLDER = Path("proc/sys/net/mptcp")
 _RELEASES = {
     "3.18": "v0.90",
@@ -35,11 +44,19 @@ _CONTROLLERS = {"lia": "mptcp_coupled", "olia": "mptcp_olia", "balia": "mptcp_ba
 """By name, the module that brings it."""
 
 
+BUILT_IN = "minsrtt"
+"""The scheduler that each of them has."""
+
+
+def name_of(release: str) -> str:
+    """Of the out-of-tree kernel with this release (``uname -r``)."""
+    return _RELEASES.get(".".join(release.split(".")[:2]), "v0.9x")
+
+
 class V094:
-    """``root``: where /proc and /sys are."""
+    """See ``kernels.Kernel``. ``root``: where /proc and /sys are."""
 
     protocol = 0
-    untried: str | None = "made after its public documentation; it has not run on that kernel"
     sysctls: tuple[str, ...] = (
         "net.mptcp.mptcp_enabled", "net.mptcp.mptcp_version", "net.mptcp.mptcp_checksum", "net.mptcp.mptcp_syn_retries",
         PATH_MANAGER, "net.mptcp.mptcp_scheduler", "net.mptcp.mptcp_debug",
@@ -49,8 +66,12 @@ class V094:
 
     def __init__(self, root: Path = Path("/")) -> None:
         self._root = root
-        linux = ".".join(kernel_files.release(root).split(".")[:2])
-        self.name = _RELEASES.get(linux, "v0.9x")
+        self.name = name_of(kernel_files.release(root))
+        self.untried: str | None = (
+            "tried in an emulated machine, not in the field"
+            if self.name == "v0.94"
+            else "made for v0.94; it has not run on this one"
+        )
 
     def open_socket(self, family: socket.AddressFamily, *, multipath: bool) -> socket.socket:
         """See ``Kernel``."""
@@ -64,20 +85,32 @@ class V094:
             return "no IPv6 in this kernel; mend: an IPv4 bearer"
         return None
 
+    def fault(self, connection: socket.socket) -> str | None:
+        """See ``Kernel``. A connection that begins before the kernel knows any of our addresses leaves ``fullmesh`` for good."""
+        if v094_sockets.is_multipath(connection) and _default(v094_sockets.named(connection, v094.MPTCP_PATH_MANAGER)):
+            return (
+                "the connection has the path manager default and opens no second subflow: the kernel knew none of our addresses, or "
+                f"{PATH_MANAGER} is not fullmesh; hint: try again"
+            )
+        return None
+
     def path_manager(self) -> PathManager:
         """See ``Kernel``."""
-        return FullMesh()
+        return FullMesh(root=self._root)
 
     def scheduler(self) -> str | None:
         """See ``Kernel``."""
-        now = self._sysctl("mptcp_scheduler")
+        now = self._in_force("scheduler")
         return None if now is None else _word(now)
 
     def schedulers(self) -> dict[str, str]:
-        """See ``Kernel``: the built-in one, that in force, and those whose modules are there."""
-        now = self._sysctl("mptcp_scheduler")
+        """See ``Kernel``: the built-in one, that in force, and those whose modules are there. Where the sysctl is hidden, that in
+        force alone: no other can be chosen."""
+        now = self._in_force("scheduler")
         if now is None:
             return {}
+        if self._sysctl("mptcp_scheduler") is None:
+            return {_word(now): now}
         there = [name for name, module in _SCHEDULERS.items() if self._module(module)]
         return {_word(name): name for name in ("default", now, *there)}
 
@@ -97,7 +130,7 @@ class V094:
         told = {"scheduler": self._sysctl("mptcp_scheduler"), "path_manager": self._sysctl("mptcp_path_manager")}
         if connection is not None:
             own = {"scheduler": v094.MPTCP_SCHEDULER, "path_manager": v094.MPTCP_PATH_MANAGER}
-            told |= {what: name for what, option in own.items() if (name := _named(connection, option))}
+            told |= {what: name for what, option in own.items() if (name := v094_sockets.named(connection, option))}
         return told
 
     def notes(self) -> tuple[str, ...]:
@@ -106,23 +139,28 @@ class V094:
         if self._sysctl("mptcp_enabled") == "0":
             notes.append("Multipath TCP is off; mend: sysctl net.mptcp.mptcp_enabled=1")
         if self._sysctl("mptcp_enabled") is None:
-            notes.append("its sysctls are hidden here: they exist in the first network namespace only")
+            notes.append(
+                "its sysctls are hidden here: they exist in the first network namespace only, and hold for all"
+            )
         if self._sysctl("mptcp_version") == "1":
             notes.append(
                 "net.mptcp.mptcp_version is 1, an experiment of that kernel's; mend: sysctl net.mptcp.mptcp_version=0"
             )
-        if not self._module("mptcp_fullmesh"):
+        if not self._module("mptcp_fullmesh") and not (self._root / v094.FULLMESH).exists():
             notes.append("the path manager fullmesh is not there; mend: modprobe mptcp_fullmesh")
         elif self._parameter("mptcp_fullmesh", "create_on_err") in ("0", None):
             notes.append(
-                "a lost subflow comes back only with: echo 1 > /sys/module/mptcp_fullmesh/parameters/create_on_err (as root); "
-                "this kernel tells of no subflow that is lost, so records have no losses"
+                "a subflow that ended by an error comes back only with: echo 1 > /sys/module/mptcp_fullmesh/parameters/create_on_err "
+                "(as root), one that the peer reset not even so; this kernel tells of no subflow that is lost, so records have no losses"
             )
         notes.append(
             "the server must run such a kernel too: version 0 and version 1 of the protocol do not speak to each other"
         )
         notes.append("a connection that leaves Multipath TCP after its handshake is not seen to do so")
         return (*notes, *kernel_files.binding_note(self._root))
+
+    def _in_force(self, what: str) -> str | None:
+        return self._sysctl(f"mptcp_{what}") or v094_sockets.in_force().get(what)
 
     def _sysctl(self, name: str) -> str | None:
         return kernel_files.text(self._root / _FOLDER / name)
@@ -139,12 +177,203 @@ class V094:
 
 
 def _word(name: str) -> str:
-    return "minsrtt" if name == "default" else name
+    return BUILT_IN if _default(name) else name
 
 
-def _named(connection: socket.socket, option: int) -> str | None:
+def _default(name: str | None) -> bool:
+    return name == "default"
+
+
+# --- paths -----------------------------------------------------------------------------------------------------------
+
+_FULLMESH = "fullmesh"
+_MOST = 8
+"""MPTCP_MAX_ADDR: addresses of either end."""
+_KNOWN_S = 5.0
+"""The kernel takes changes of interfaces to its list half a second later; two that cancel each other are none."""
+_LOOK_S = 0.02
+
+ReadFlags = Callable[[str], int | None]
+ChangeFlags = Callable[[str, int, int], None]
+
+
+class FullMesh:
+    """See ``PathManager``: ``fullmesh`` opens a subflow of each connection from every address of every interface that is not marked
+    ``multipath off``, so an endpoint is an interface without that mark. ``read``, ``change``: as in ``link_flags``.
+
+    Routing tables and rules are the same as on the stock kernel. A mark stays when the collector is killed: ``ip link set dev X
+    multipath on`` of that project's iproute2 takes it off, as does the end of the next collector whose path the interface is."""
+
+    name = "fullmesh"
+
+    def __init__(
+        self,
+        read: ReadFlags = link_flags.read,
+        change: ChangeFlags = link_flags.change,
+        root: Path = Path("/"),
+        known_s: float = _KNOWN_S,
+    ) -> None:
+        self._read, self._change, self._root, self._known_s = read, change, root, known_s
+        self._made: dict[int, Endpoint] = {}
+        self._off: set[str] = set()
+        self._before: sysctls.Setting | None = None
+
+    def endpoints(self) -> dict[int, Endpoint]:
+        """Those made here whose interface is still there and unmarked: the kernel numbers none."""
+        return {n: e for n, e in self._made.items() if self._marked(e.interface or "") is False}
+
+    def add(self, endpoint: Endpoint) -> None:
+        """See ``PathManager``. Returns when the kernel knows the address: a connection that begins before has no second subflow."""
+        if endpoint.interface is None:
+            raise IpError(f"endpoint {endpoint.address}: {_FULLMESH} knows interfaces, and none is named")
+        self._mark(endpoint.interface, off=False)
+        self._await(endpoint.address, known=True)
+        self._made[endpoint.id] = endpoint
+
+    def remove(self, number: int) -> None:
+        """See ``PathManager``. Returns when the kernel has let go of the address: marked and unmarked at once, nothing happens."""
+        had = self._made.pop(number, None)
+        if had is None or had.interface is None:
+            raise IpError(f"endpoint {number}: No such endpoint")
+        if all(e.interface != had.interface for e in self._made.values()):
+            self._mark(had.interface, off=True)
+            self._await(had.address, known=False)
+
+    def limits(self) -> Limits:
+        """The kernel's own, which nobody can change."""
+        return Limits(_MOST, _MOST)
+
+    def set_limits(self, limits: Limits) -> None:
+        """Nothing: see ``limits``."""
+
+    def only_endpoints(self, interfaces: Collection[str]) -> None:
+        """Have new connections use this path manager, and no other interface than an endpoint's."""
+        self._choose()
+        used = {e.interface for e in self._made.values()}
+        for name in interfaces:
+            if name != "lo" and name not in used and self._marked(name) is False:
+                self._mark(name, off=True)
+
+    def set_backup(self, number: int, backup: bool) -> None:
+        """Refused: what this kernel's ``multipath backup`` does to running subflows was never tried."""
+        raise IpError(f"endpoint {number}: no path is made {'backup' if backup else 'active'} on the v0.94 kernel")
+
+    def undo_backup(self, number: int) -> list[str]:  # noqa: ARG002  (as the other kernel's)
+        """Nothing was done."""
+        return []
+
+    def restore(self) -> None:
+        """Take off the marks that were made here, and put the path manager of before back."""
+        self._made.clear()
+        for name in sorted(self._off):
+            if self._marked(name):
+                self._mark(name, off=False)
+        self._off.clear()
+        if self._before is not None:
+            sysctls.restore({PATH_MANAGER: self._before})
+            self._before = None
+
+    def _choose(self) -> None:
+        now = sysctls.read([PATH_MANAGER])[PATH_MANAGER]
+        # None: hidden in a network namespace that is not the first, where the first one's holds
+        if now in (_FULLMESH, None):
+            return
+        setting = sysctls.apply({PATH_MANAGER: _FULLMESH})[PATH_MANAGER]
+        if setting.error is not None:
+            raise IpError(f"{PATH_MANAGER} stays {now}: {setting.error}; mend: modprobe mptcp_fullmesh")
+        self._before = self._before or setting
+
+    def _await(self, address: str, *, known: bool) -> None:
+        """Until the kernel's list has the address, or has it no more; IpError when that does not come to be."""
+        wanted, until = str(ipaddress.ip_address(address)), time.monotonic() + self._known_s
+        while True:
+            try:
+                there = wanted in v094.parse_fullmesh((self._root / v094.FULLMESH).read_text())
+            except (OSError, AbiError) as error:
+                raise IpError(f"/{v094.FULLMESH}: {error}; mend: modprobe mptcp_fullmesh") from error
+            if there is known:
+                return
+            if time.monotonic() >= until:
+                does = "does not take up" if known else "does not let go of"
+                raise IpError(f"endpoint {address}: {_FULLMESH} {does} it within {self._known_s:g} s")
+            time.sleep(_LOOK_S)
+
+    def _marked(self, interface: str) -> bool | None:
+        flags = self._read(interface)
+        return None if flags is None else bool(flags & v094.IFF_NOMULTIPATH)
+
+    def _mark(self, interface: str, *, off: bool) -> None:
+        if self._marked(interface) is off:
+            return
+        try:
+            self._change(interface, v094.IFF_NOMULTIPATH if off else 0, v094.IFF_NOMULTIPATH)
+        except OSError as error:
+            why = os.strerror(error.errno) if error.errno else str(error)
+            raise IpError(f"{interface} multipath {'off' if off else 'on'}: {why}") from error
+        if self._marked(interface) is not off:
+            raise IpError(f"{interface} multipath {'off' if off else 'on'}: the kernel did not take it")
+        if off:
+            self._off.add(interface)
+        else:
+            self._off.discard(interface)
+
+
+# --- statistics ------------------------------------------------------------------------------------------------------
+
+
+class Reader:
+    """Reads one socket again and again with the same buffers: MPTCP_INFO, or TCP_INFO where the connection is plain TCP.
+    ``getsockopt``, ``root``: the kernel's call and its files.
+
+    The kernel does not show a connection that left Multipath TCP after its handshake (an infinite mapping): ``fallback`` is true only
+    where the handshake already was plain TCP."""
+
+    def __init__(self, connection: socket.socket, getsockopt: GetSockOpt | None = None, root: Path = Path("/")) -> None:
+        self._socket, self._root = connection, root
+        self._asked = isinstance(connection, MultipathSocket)
+        self._info, self._plain = InfoReader(connection, ROOM, getsockopt), Memory(abi.TCP_INFO_BYTES)
+        self._numbers = Numbers()
+        self._token: int | None = None
+
+    def read(self, now_ns: int) -> ConnectionSample:
+        """One sample, of this moment (CLOCK_MONOTONIC); StatisticsError when the connection can no longer be read."""
+        try:
+            info = self._info.read()
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise StatisticsError(error.errno, error.strerror) from error
+            return plain(self._socket, self._plain, now_ns, fallback=self._asked)
+        rows = tuple(SubflowSample(self._numbers.of(s.local, s.remote), *s) for s in info.subflows)
+        return ConnectionSample(now_ns, False, self._whole(info), rows, len(rows))
+
+    def _whole(self, info: v094.Info) -> abi.MptcpInfo:
+        """In the words of the stock kernel; what this one does not say is absent."""
+        if self._token is None:
+            self._token = _token(self._socket, self._root)
+        return abi.MptcpInfo(
+            subflows=max(0, len(info.subflows) - 1),
+            add_addr_signal=None,
+            add_addr_accepted=None,
+            flags=0,
+            token=self._token,
+            write_seq=None,
+            snd_una=None,
+            rcv_nxt=None,
+            checksum=None,
+            retransmits=info.meta.total_retrans_segments,
+            bytes_retrans=None,
+            bytes_sent=None,
+            bytes_received=info.meta.bytes_received,
+            bytes_acked=info.meta.bytes_acked,
+            subflows_total=None,
+            last_data_recv_ms=info.meta.last_data_recv_ms,
+        )
+
+
+def _token(connection: socket.socket, root: Path) -> int | None:
+    """The connection's token, by its socket's inode; None for who has no CAP_NET_ADMIN."""
     try:
-        raw = connection.getsockopt(socket.IPPROTO_TCP, option, v094.NAME_BYTES)
-    except OSError:
-        return None  # closed meanwhile
-    return raw.split(b"\0")[0].decode("ascii", "replace") or None
+        told = v094.parse_connections((root / v094.FOLDER / "mptcp").read_text())
+    except (OSError, abi.AbiError):
+        return None
+    return v094.token_of(told, os.fstat(connection.fileno()).st_ino)

@@ -7,13 +7,16 @@ multipath-tcp.org, version 0 (RFC 6824). The two do not speak to each other by M
 
 from __future__ import annotations
 
+import json
 import socket
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from tandem.mptcp import kernel_files
 from tandem.mptcp.kernel_upstream import Upstream
-from tandem.mptcp.kernel_v094 import V094
+from tandem.mptcp.kernel_v094 import BUILT_IN, V094, name_of
 from tandem.mptcp.path_manager import PathManager
 from tandem.mptcp_abi import v094
 
@@ -36,6 +39,11 @@ class Kernel(Protocol):
 
     def lack(self, error: OSError, family: socket.AddressFamily) -> str | None:
         """What is missing, with the mend, when ``open_socket`` with ``multipath`` raised ``error``; None when it says nothing of that."""
+        ...
+
+    def fault(self, connection: socket.socket) -> str | None:
+        """Why an open ``connection`` that was asked for as Multipath TCP cannot be measured, with its hint; None when it can, also after
+        a fallback, which is a result. OSError when it is closed."""
         ...
 
     def path_manager(self) -> PathManager:
@@ -71,3 +79,34 @@ class Kernel(Protocol):
 def here(root: Path = Path("/")) -> Kernel:
     """The kernel that runs, or, below another ``root``, whose files lie there; the stock one when it has no Multipath TCP at all."""
     return V094(root) if v094.present(root) else Upstream(root)
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """A kernel of this machine. ``linux``: as ``uname -r``; ``runs``: it is the one that runs; ``schedulers``: in the papers' words, those
+    known of it."""
+
+    linux: str
+    name: str
+    runs: bool
+    schedulers: tuple[str, ...]
+
+
+_SECOND = Path("etc/tandem-kernel.json")
+"""Which other kernel the role mptcp has installed: ``linux``."""
+
+
+def installed(root: Path = Path("/")) -> tuple[Installed, ...]:
+    """The kernel that runs and, where the role ``mptcp`` has put one beside it, the other: stock while the out-of-tree one runs, and that
+    one while stock does."""
+    linux, now = kernel_files.release(root), here(root)
+    running = Installed(linux, now.name, True, tuple(sorted(now.schedulers())))
+    try:
+        other = str(json.loads((root / _SECOND).read_text())["linux"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return (running,)
+    if other == linux:
+        return (running, Installed("the distribution's", Upstream.name, False, ("stock",)))
+    if not (root / "lib/modules" / other).is_dir():
+        return (running,)
+    return (running, Installed(other, name_of(other), False, (BUILT_IN,)))

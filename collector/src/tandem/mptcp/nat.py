@@ -34,6 +34,9 @@ _CARRIER_S = 1.5
 """An interface that changed its namespace is down for a moment; that is not told as an outage of its own."""
 _RULES = """
 table ip tandem {
+    chain before {
+        type nat hook prerouting priority -100
+    }
     chain out {
         type nat hook postrouting priority 100
         oifname "MODEM" masquerade
@@ -45,7 +48,8 @@ table ip tandem {
 }
 """
 """What the tracking of connections does not accept (as a segment out of its window) is not translated. It would be taken for the
-namespace's own and answered with a reset, which ends the server's side of the connection: so nothing is answered."""
+namespace's own and answered with a reset, which ends the server's side of the connection: so nothing is answered. Before Linux 4.18
+answers are translated back only where there is a chain before routing, too."""
 _LIBERAL = "/proc/sys/net/netfilter/nf_conntrack_tcp_be_liberal"
 _OURS = "/proc/thread-self/ns/net"
 
@@ -99,8 +103,14 @@ class Nat:
         return self.file.exists()
 
     def inside(self) -> dict[str, Interface]:
-        """The interfaces behind it, without those that are its own. IpError when it is gone."""
-        return {n: i for n, i in interfaces("-n", self.namespace).items() if n not in ("lo", self.inner)}
+        """The modem's interface behind it, by name; empty while it has gone. IpError when the namespace is gone.
+
+        Its name stands on our inner end, as an alias: a new namespace may have interfaces of its own (tunl0, gre0, sit0 on Linux 4.14)."""
+        there = interfaces("-d", "-n", self.namespace)  # without -d there is no alias
+        modem = there[self.inner].alias if self.inner in there else None
+        if modem is None:  # made by a collector that wrote no name
+            return {n: i for n, i in there.items() if n not in ("lo", self.inner)}
+        return {n: i for n, i in there.items() if n == modem}
 
     def modem_gateway(self) -> str | None:
         """The next hop behind it now. IpError when it is gone."""
@@ -126,6 +136,7 @@ class Nat:
         ip("address", "add", f"{self.address}/30", "dev", self.interface)
         there = ("-n", self.namespace)
         ip(*there, "address", "add", f"{self.gateway}/30", "dev", self.inner)
+        ip(*there, "link", "set", self.inner, "alias", interface)
         if held.mtu:
             ip(*there, "link", "set", self.inner, "mtu", str(held.mtu))
         for name in ("lo", self.inner):

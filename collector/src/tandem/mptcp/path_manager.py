@@ -1,7 +1,7 @@
 """What the kernel's path manager is told: which of our addresses to use for subflows.
 
 ``PathManager`` is what ``paths`` needs of any kernel; ``UpstreamKernel`` is the one in Linux since 5.6, through ``ip mptcp``;
-``full_mesh`` has that of the v0.9x kernel.
+``kernel_v094`` has that of the v0.9x kernel.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ other subflows from their own interfaces: those follow the endpoints that ``path
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import socket
@@ -145,7 +146,8 @@ def connect(
 ) -> Connected:
     """Connect to ``address`` within ``timeout_s`` seconds. The socket comes back blocking.
 
-    Raises OSError as connect(2) does (TimeoutError, ConnectionRefusedError, …), and as ``make``.
+    Raises OSError as connect(2) does (TimeoutError, ConnectionRefusedError, …), also for a connection that cannot be measured
+    (``Kernel.fault``), and as ``make``.
     """
     if options.both_families and ":" not in address[0]:
         address = (f"::ffff:{address[0]}", address[1])
@@ -156,6 +158,8 @@ def connect(
         made.connect(address)
         ended = time.monotonic_ns()
         made.settimeout(None)
+        if kind == "mptcp" and (fault := kernels.here().fault(made)) is not None:
+            raise OSError(errno.EAGAIN, fault)
     except BaseException:
         made.close()
         raise

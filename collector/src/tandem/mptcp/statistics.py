@@ -1,7 +1,7 @@
 """Read one connection's statistics from the kernel: the whole connection and each subflow, in one call where it can.
 
 MPTCP_FULL_INFO since Linux 6.5; before, MPTCP_TCPINFO with MPTCP_SUBFLOW_ADDRS; TCP_INFO after a fallback and for plain TCP. The
-v0.9x kernel has its own way: ``statistics_v094``.
+v0.9x kernel has its own way: ``kernel_v094``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import socket
 import time
 
 from tandem import mptcp_abi as abi
-from tandem.mptcp import statistics_v094
+from tandem.mptcp import kernel_v094
 from tandem.mptcp.samples import ROOM, ConnectionSample, StatisticsError, SubflowSample, plain
 from tandem.mptcp_abi import v094
 from tandem.mptcp_abi.calling import Memory, Numbers, ask
@@ -26,7 +26,7 @@ class Reader:
 
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
-        self._v094 = statistics_v094.Reader(connection) if v094.present() else None
+        self._v094 = kernel_v094.Reader(connection) if v094.present() else None
         self._multipath = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PROTOCOL) == abi.IPPROTO_MPTCP
         self._full = self._multipath
         self._header = Memory(abi.FULL_INFO_BYTES)

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from tandem.mptcp import sockets
 from tandem.mptcp.chosen import Chosen, Way
@@ -18,6 +18,15 @@ from tandem.mptcp.pm_commands import End, PmCommands
 from tandem.mptcp.pm_events import PmListener
 from tandem.mptcp.routing import ENDPOINTS, MOST
 from tandem.mptcp.statistics import Reader, StatisticsError
+
+_LOOK_S = 0.001
+
+
+class Halt(Protocol):
+    """Who asks to end: an event, or an experiment's ``Stop``."""
+
+    def wait(self, timeout: float, /) -> bool: ...
+
 
 _MEND = "mend: CAP_NET_ADMIN, and Linux 5.19 or later with Multipath TCP"
 
@@ -77,6 +86,14 @@ class SubflowOrders:
         self._chosen.begin(token, path, *ends, time.monotonic_ns())
         self._thread = threading.Thread(target=self._run, name="subflows", daemon=True)
         self._thread.start()
+        return True
+
+    def await_there(self, count: int, longest_s: float, stop: Halt) -> bool:
+        """Wait until ``count`` subflows of the connection are there; False when the time is over or ``stop`` says so before."""
+        until_ns = time.monotonic_ns() + int(longest_s * 1e9)
+        while sum(way.alive for way in self._chosen.ways) < count:
+            if time.monotonic_ns() > until_ns or stop.wait(_LOOK_S):
+                return False
         return True
 
     @property

@@ -71,7 +71,7 @@ class TcpInfo(NamedTuple):  # not a dataclass: those of so many fields take mill
     rcv_rtt_us: int | None
     rcv_space_bytes: int
     total_retrans_segments: int
-    last_data_recv_ms: int
+    last_data_recv_ms: int | None
     pacing_rate: int | None
     bytes_acked: int | None
     bytes_received: int | None

@@ -2,7 +2,7 @@
 
 Sources, public: ``include/uapi/linux/tcp.h``, ``net/ipv4/tcp.c`` (do_tcp_getsockopt, do_tcp_setsockopt) and ``net/mptcp/mptcp_ctrl.c``
 (mptcp_get_info, mptcp_pm_seq_show, mptcp_snmp_seq_show) of v0.94.1, which is Linux 4.14, and the page "Configure MPTCP" of
-multipath-tcp.org. **Made after these; it has not run on that kernel.**
+multipath-tcp.org; and what such a kernel was seen to do (v0.94.1, Linux 4.14.67, in QEMU).
 
 The options' numbers mean other things on the stock kernel (42 is TCP_AO_REPAIR there): use none of them unless ``present``.
 Decoders are pure, take bytes or text and raise ``AbiError`` only. Little-endian machines, of 32 or 64 bits.
@@ -10,6 +10,8 @@ Decoders are pure, take bytes or text and raise ``AbiError`` only. Little-endian
 
 from __future__ import annotations
 
+import contextlib
+import ipaddress
 import socket
 import struct
 from collections.abc import Sequence
@@ -29,8 +31,11 @@ IFF_NOMULTIPATH, IFF_MPBACKUP = 0x80000, 0x100000
 
 ENABLED = Path("proc/sys/net/mptcp/mptcp_enabled")
 """0: none. 1: every TCP socket is one of Multipath TCP. 2: those that set MPTCP_ENABLED. In the first network namespace only."""
-FOLDER = Path("proc/net/mptcp_net")
-"""In every network namespace: ``mptcp``, the connections, and ``snmp``, the counters."""
+FOLDER = Path("proc/thread-self/net/mptcp_net")
+"""In every network namespace: ``mptcp``, the connections, and ``snmp``, the counters. ``proc/net`` is the process's, whose thread may be
+in another namespace."""
+FULLMESH = Path("proc/thread-self/net/mptcp_fullmesh")
+"""In every network namespace, where there is that path manager: the addresses that it uses."""
 
 META_BYTES = 48
 ENDS_BYTES = 56
@@ -49,13 +54,13 @@ def present(root: Path = Path("/")) -> bool:
 
 
 class MetaInfo(NamedTuple):
-    """``struct mptcp_meta_info``: the connection as a whole. Times in µs and ms."""
+    """``struct mptcp_meta_info``: the connection as a whole. Times in µs and ms. ``last_data_recv_ms`` None before the first byte."""
 
     state: int
     retransmits: int
     rto_us: int
     unacked_segments: int
-    last_data_recv_ms: int
+    last_data_recv_ms: int | None
     total_retrans_segments: int
     bytes_acked: int
     bytes_received: int
@@ -71,7 +76,7 @@ class SubflowInfo(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Info:
-    """What MPTCP_INFO says."""
+    """What MPTCP_INFO says. ``subflows``: in the order in which they came to be; the kernel lists the newest first."""
 
     meta: MetaInfo
     subflows: tuple[SubflowInfo, ...]
@@ -98,9 +103,15 @@ def decode_info(header: Buffer, meta: Buffer, tcp: Buffer, ends: Buffer) -> Info
         raise AbiError(f"{len(infos)} tcp_info for {len(pairs)} mptcp_sub_info")
     state, retransmits, _, _, rto, unacked, _, received_ms, _, total, acked, received = _META.unpack_from(meta)
     return Info(
-        MetaInfo(state, retransmits, rto, unacked, received_ms, total, acked, received),
-        tuple(SubflowInfo(*_pair(pair), decode_tcp_info(info)) for info, pair in zip(infos, pairs, strict=True)),
+        # Until something came, the kernel counts from before the machine started.
+        MetaInfo(state, retransmits, rto, unacked, received_ms if received else None, total, acked, received),
+        tuple(SubflowInfo(*_pair(pair), _tcp_info(info)) for info, pair in zip(infos, pairs, strict=True))[::-1],
     )
+
+
+def _tcp_info(info: memoryview) -> TcpInfo:
+    told = decode_tcp_info(info)
+    return told if told.bytes_received else told._replace(last_data_recv_ms=None)
 
 
 def _rows(buffer: Buffer, stride: int, size: int, what: str) -> list[memoryview]:
@@ -181,6 +192,25 @@ def _decimal(text: str) -> int:
     if not text.isascii() or not text.isdigit():
         raise ValueError(text)
     return int(text)
+
+
+def parse_fullmesh(text: str) -> frozenset[str]:
+    """The addresses in ``/proc/net/mptcp_fullmesh``: what ``fullmesh`` uses now. AbiError for what is none."""
+    if not text.startswith("Index, Address-ID, Backup, IP-address"):
+        raise AbiError(f"no heading of /proc/net/mptcp_fullmesh: {text[:60]!r}")
+    found = set()
+    for line in text.splitlines()[1:]:
+        words = [word.strip() for word in line.split(",")]
+        if len(words) == 2 and words[0] in ("IPv4", "IPv6"):  # "IPv4, next v4-index: 2"
+            continue
+        address = None
+        if len(words) in (4, 5) and all(word.isascii() and word.isdigit() for word in (*words[:3], *words[4:])):
+            with contextlib.suppress(ValueError):
+                address = ipaddress.ip_address(words[3])
+        if address is None:
+            raise AbiError(f"no line of /proc/net/mptcp_fullmesh: {line[:80]!r}")
+        found.add(str(address))
+    return frozenset(found)
 
 
 def parse_counters(text: str) -> dict[str, int]:

@@ -1,12 +1,26 @@
-"""Sockets of the v0.9x kernel (``v094``), for both ends: made, and read. Made after its public source; it has not run there."""
+"""Sockets of the v0.9x kernel (``v094``), for both ends: made, and read."""
 
 from __future__ import annotations
 
+import contextlib
 import socket
 from pathlib import Path
+from typing import Protocol, overload
 
 from tandem.mptcp_abi import v094
 from tandem.mptcp_abi.calling import GetSockOpt, HasDescriptor, Memory, ask
+
+_LOOPBACK_S = 2.0
+
+
+class HasOptions(Protocol):
+    """A socket, or what carries one."""
+
+    @overload
+    def getsockopt(self, level: int, option: int, /) -> int: ...
+
+    @overload
+    def getsockopt(self, level: int, option: int, size: int, /) -> bytes: ...
 
 
 class MultipathSocket(socket.socket):
@@ -50,3 +64,34 @@ class InfoReader:
         v094.info_request(header.bytes, self._meta.address, self._tcp.address, self._ends.address, self._room)
         ask(self._connection, socket.IPPROTO_TCP, v094.MPTCP_INFO, header, v094.INFO_BYTES, self._getsockopt)
         return v094.decode_info(header.bytes, self._meta.bytes, self._tcp.bytes, self._ends.bytes)
+
+
+def named(connection: HasOptions, option: int) -> str | None:
+    """What MPTCP_SCHEDULER or MPTCP_PATH_MANAGER says of an open connection; None when it says nothing."""
+    try:
+        raw = connection.getsockopt(socket.IPPROTO_TCP, option, v094.NAME_BYTES)
+    except OSError:
+        return None  # closed meanwhile
+    return raw.split(b"\0")[0].decode("ascii", "replace") or None
+
+
+def is_multipath(connection: HasOptions) -> bool:
+    """Whether an open connection is one of Multipath TCP; OSError when it is closed."""
+    return bool(connection.getsockopt(socket.IPPROTO_TCP, v094.MPTCP_ENABLED))
+
+
+def in_force() -> dict[str, str]:
+    """``scheduler`` and ``path_manager`` of connections that begin now, by a connection over loopback: the way that is left in a network
+    namespace, where the sysctls are hidden. Empty where there is no such connection."""
+    with contextlib.suppress(OSError), contextlib.ExitStack() as held:
+        listener = held.enter_context(open_socket(socket.AF_INET, multipath=True))
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(1)
+        connection = held.enter_context(open_socket(socket.AF_INET, multipath=True))
+        connection.settimeout(_LOOPBACK_S)
+        connection.connect(listener.getsockname())
+        held.enter_context(listener.accept()[0])
+        if is_multipath(connection):
+            options = {"scheduler": v094.MPTCP_SCHEDULER, "path_manager": v094.MPTCP_PATH_MANAGER}
+            return {what: name for what, option in options.items() if (name := named(connection, option))}
+    return {}

@@ -36,6 +36,10 @@ def board() -> Board:
             Row("Benefit", (pairs.benefit_over_time(), pairs.disjointivity())),
             Row("Paths", (pairs.verdicts(), pairs.verdict_counts(), pairs.shares(24))),
             Row("Captures", (pairs.recoveries(), pairs.reordering(), pairs.came_again())),
+            Row(
+                "Captures, second by second",
+                (pairs.recoveries_by_second(), pairs.reordering_by_second(), pairs.came_again_by_second()),
+            ),
             Row("Pairs", (pairs.newest(),)),
         ),
         since="now-7d",

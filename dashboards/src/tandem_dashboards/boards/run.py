@@ -41,7 +41,7 @@ def board() -> Board:
             Row("The run", (run.begun(), run.of_the_pair())),
             Row("Subflows", (run.goodput(), run.shares(), run.rtt(), run.window())),
             Row("Connection", (run.connection(), run.retransmitted(), run.alive(), run.cost())),
-            Row("Captures", (run.captured(),)),
+            Row("Captures", (run.captured(), run.waited(), run.came_again())),
             Row(
                 "Radio and events meanwhile",
                 (radio.rsrp(12, RESOLUTION), radio.sinr(12, RESOLUTION), radio.cells(24, RESOLUTION), run.events()),

@@ -11,7 +11,7 @@ from tandem_dashboards.kinds import bar_chart, state_timeline, table, time_serie
 from tandem_dashboards.links import cell, to_board
 from tandem_dashboards.look import Look
 from tandem_dashboards.panel import Panel
-from tandem_dashboards.target import series
+from tandem_dashboards.target import Query, series
 from tandem_dashboards.vocabulary import RESOLUTION, ROLLED
 
 WHERE = (chosen("probe"), chosen("campaign"), chosen("operator"))
@@ -328,5 +328,52 @@ def came_again(width: int = 24) -> Panel:
         "path. A point a subflow. Empty: no captures of such runs have arrived and been analysed in this time.",
         series(asked, "$tag_path ($tag_operator)"),
         looks={"again_percent": Look(as_points=True)},
+        width=width,
+    )
+
+
+_BY_SECOND = (
+    " A point a second (of long runs one of several), of the last day at most. Empty: no captures of such runs have arrived "
+    "and been analysed."
+)
+
+
+def _by_second(field: str, *by: str) -> Query:
+    where = _CAPTURED if by else [chosen("probe"), _MPTCP]
+    asked = select(field, of="run_trace_second", where=where, by=by or ("probe",), recent="1d")
+    return series(asked, "$tag_path ($tag_operator)" if by else "$tag_probe")
+
+
+def recoveries_by_second(width: int = 8) -> Panel:
+    """t_R of each event."""
+    return time_series(
+        "t_R of each event, the last day",
+        "From the captures of Multipath TCP runs: how long after each handover or drop of signal the round-trip time of that path's "
+        "subflow was back, at the second of the event." + _BY_SECOND,
+        _by_second("t_r_s", "path", "operator"),
+        looks={"t_r_s": Look(as_points=True)},
+        width=width,
+    )
+
+
+def reordering_by_second(width: int = 8) -> Panel:
+    """The data-level queue."""
+    return time_series(
+        "Reordering queue, the last day",
+        "From the captures of Multipath TCP runs: the most that had come and waited for what was missing." + _BY_SECOND,
+        _by_second("reorder_queue_max_bytes"),
+        looks={"reorder_queue_max_bytes": Look(as_points=True)},
+        width=width,
+    )
+
+
+def came_again_by_second(width: int = 8) -> Panel:
+    """What came again."""
+    return time_series(
+        "Came again, the last day",
+        "From the captures of Multipath TCP runs: bytes seen twice, and bytes that filled a hole behind them, on each path."
+        + _BY_SECOND,
+        _by_second("again_bit_per_s", "path", "operator"),
+        looks={"again_bit_per_s": Look(as_points=True)},
         width=width,
     )

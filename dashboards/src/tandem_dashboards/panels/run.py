@@ -22,6 +22,9 @@ FELL_BACK = {"true": Meaning("to TCP", "fair"), "false": Meaning("no", "quiet")}
 GAP_MS = 1000
 """A subflow is read ten times a second: points a second apart have a silence between them."""
 
+SECONDS_GAP_MS = 10_000
+"""Of series of a second, or of long runs of several; a second without a packet has no point."""
+
 
 def begun(width: int = 24) -> Panel:
     """How the run began."""
@@ -264,6 +267,33 @@ def phases(width: int = 12) -> Panel:
         select("number", "of", "name", of="phase", where=[RUN]),
         show={"Time": Look(), "number": Look(), "of": Look(), "name": Look()},
         sort_by=("Time", False),
+        width=width,
+    )
+
+
+def waited(width: int = 12) -> Panel:
+    """The data-level queue, every second."""
+    asked = select("reorder_queue_max_bytes", of="run_trace_second", where=[RUN], by=("kind",))
+    return time_series(
+        "Reordering queue, every second",
+        "From the captures: the most that had come and waited for what was missing, in each second of the run. Nothing drawn: its captures "
+        "have not arrived and been analysed, or not of every path.",
+        series(asked, "$tag_kind"),
+        gap_ms=SECONDS_GAP_MS,
+        width=width,
+    )
+
+
+def came_again(width: int = 12) -> Panel:
+    """What came again, every second."""
+    asked = select("again_bit_per_s", "reinjected_bit_per_s", of="run_trace_second", where=OF_PATHS, by=BY)
+    return time_series(
+        "Came again, every second",
+        "From the captures: bytes seen twice or sent again behind a hole on each subflow, and those that another subflow had carried "
+        "before (reinjected). Nothing drawn: its captures have not arrived and been analysed.",
+        series(asked, f"$col: {NAMED}"),
+        looks={"again_bit_per_s": Look("again"), "reinjected_bit_per_s": Look("reinjected")},
+        gap_ms=SECONDS_GAP_MS,
         width=width,
     )
 

@@ -3,6 +3,7 @@
 mod clock;
 mod control;
 mod json;
+mod load;
 mod log;
 mod model;
 mod opportunities;
@@ -19,6 +20,7 @@ use std::fs::{self, File};
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use load::Light;
 use model::Step;
 use opportunities::{Opportunities, Trace};
 use options::{Asked, Options, Source};
@@ -53,9 +55,9 @@ fn main() -> ExitCode {
 
 fn run(options: &Options) -> Result<u8, Failure> {
     let mut plan = plan(options)?;
-    let traces = [&options.down_trace, &options.up_trace].map(|path| path.as_deref().map(trace).transpose());
-    let [down_trace, up_trace] = traces;
-    let (down_trace, up_trace) = (down_trace?, up_trace?);
+    let read = |path: &Option<String>| path.as_deref().map(trace).transpose();
+    let (down_trace, up_trace) = (read(&options.down_trace)?, read(&options.up_trace)?);
+    let (down_light, up_light) = (read(&options.down_light_trace)?, read(&options.up_light_trace)?);
     for tick in &mut plan.ticks {
         tick.down.outage &= down_trace.is_none();
         tick.up.outage &= up_trace.is_none();
@@ -63,9 +65,8 @@ fn run(options: &Options) -> Result<u8, Failure> {
     if options.check {
         let last = plan.ticks.last().map_or(0, |tick| tick.t_ns);
         println!("{} ticks, the last at {:.3} s", plan.ticks.len(), last as f64 / 1e9);
-        for (name, (count, period_ms)) in
-            [("down", &down_trace), ("up", &up_trace)].iter().filter_map(|(n, t)| t.as_ref().map(|t| (n, t.size())))
-        {
+        let traces = [("down", &down_trace), ("up", &up_trace), ("down, light", &down_light), ("up, light", &up_light)];
+        for (name, (count, period_ms)) in traces.iter().filter_map(|(n, t)| t.as_ref().map(|t| (n, t.size()))) {
             println!("{name}: {count} opportunities in {:.3} s", period_ms as f64 / 1e3);
         }
         return Ok(0);
@@ -81,13 +82,17 @@ fn run(options: &Options) -> Result<u8, Failure> {
         plan.ticks.iter().map(|tick| Step { at_ns: epoch_ns.saturating_add(tick.t_ns), values: pick(tick) }).collect()
     };
     let laid = |trace: Option<Trace>| trace.map(|trace| Opportunities::new(trace, epoch_ns, start_ns));
+    let lit =
+        |trace: Option<Trace>| laid(trace).map(|o| Light::new(o, options.light_delay_ns, options.load_ns, start_ns));
     let link = supervisor::Link {
         a: Arc::new(a),
         b: Arc::new(b),
         down: model::Direction::new(side(|tick| tick.down), start_ns, random::Random::new(options.seed, 0))
-            .with_opportunities(laid(down_trace)),
+            .with_opportunities(laid(down_trace))
+            .with_light(lit(down_light)),
         up: model::Direction::new(side(|tick| tick.up), start_ns, random::Random::new(options.seed, 1))
-            .with_opportunities(laid(up_trace)),
+            .with_opportunities(laid(up_trace))
+            .with_light(lit(up_light)),
         grain_ns: options.grain_us.saturating_mul(1000),
         log,
         operator: options.operator.clone().or(plan.operator).unwrap_or_else(|| options.a_name.clone()),

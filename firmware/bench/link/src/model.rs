@@ -7,10 +7,12 @@
 //! late changes when packets are written, never how many the link lets through.
 //!
 //! With a packet-delivery trace the capacity comes in opportunities instead: at its instant each carries up to 1500 bytes of
-//! what waits. A rate that is set at run time holds against the trace until it is cleared; an outage wastes opportunities.
+//! what waits. A rate that is set at run time holds against the trace until it is cleared; an outage wastes opportunities. With a
+//! second trace, recorded with light load, what each carries goes by the load (`load`).
 
 use std::collections::VecDeque;
 
+use crate::load::Light;
 use crate::opportunities::{self, Opportunities};
 use crate::packets::{Counts, Flying, Waiting};
 use crate::random::Random;
@@ -44,6 +46,7 @@ pub struct Direction {
     counts: Counts,
     delivered_packets: u64,
     opportunities: Option<Opportunities>,
+    light: Option<Light>,
     /// Bits that opportunities would have carried, used or not.
     offered_bits: u64,
 }
@@ -67,6 +70,7 @@ impl Direction {
             counts: Counts::default(),
             delivered_packets: 0,
             opportunities: None,
+            light: None,
             offered_bits: 0,
         };
         direction.advance(start_ns);
@@ -76,6 +80,12 @@ impl Direction {
     /// Let the capacity come in opportunities from now on; none of them may lie before the start.
     pub fn with_opportunities(mut self, opportunities: Option<Opportunities>) -> Self {
         self.opportunities = opportunities;
+        self
+    }
+
+    /// Let them be those of a loaded link, and `light` hold while it is hardly used.
+    pub fn with_light(mut self, light: Option<Light>) -> Self {
+        self.light = light;
         self
     }
 
@@ -145,6 +155,10 @@ impl Direction {
         if let Some(opportunities) = &mut self.opportunities {
             opportunities.pass(until_ns);
         }
+        if let Some(light) = &mut self.light {
+            light.opportunities.pass(until_ns);
+            light.pass(until_ns, false);
+        }
         let capacity = u128::from(self.values.capacity());
         while capacity > 0 && !self.queue.is_empty() {
             let finish_ns = self.now_ns.saturating_add(span(self.left, capacity));
@@ -167,11 +181,17 @@ impl Direction {
     fn serve_opportunities(&mut self, until_ns: u64) {
         let open = !self.values.outage;
         while open && !self.queue.is_empty() {
-            let Some(opportunities) = self.opportunities.as_mut().filter(|o| o.next_ns() <= until_ns) else { break };
-            self.now_ns = self.now_ns.max(opportunities.next_ns());
-            opportunities.take();
-            self.offered_bits += opportunities::BYTES * 8;
-            let mut budget = u128::from(opportunities::BYTES * 8) * UNITS_PER_BIT;
+            let Some((at_ns, light)) = self.next_opportunity().filter(|(at_ns, _)| *at_ns <= until_ns) else { break };
+            self.now_ns = self.now_ns.max(at_ns);
+            self.wait_until(self.now_ns);
+            let bits = self.bits_of(light);
+            self.offered_bits += bits;
+            match (&mut self.light, &mut self.opportunities) {
+                (Some(own), _) if light => own.opportunities.take(),
+                (_, Some(opportunities)) => opportunities.take(),
+                _ => {}
+            }
+            let mut budget = u128::from(bits) * UNITS_PER_BIT;
             while budget > 0 && !self.queue.is_empty() {
                 let carried = budget.min(self.left);
                 budget -= carried;
@@ -182,16 +202,40 @@ impl Direction {
                 }
             }
         }
-        let passed = self.opportunities.as_mut().map_or(0, |o| o.pass(until_ns));
-        self.offered_bits += if open { passed * opportunities::BYTES * 8 } else { 0 };
+        self.wait_until(until_ns);
+        let passed = self.opportunities.as_mut().map_or(0, |o| o.pass(until_ns)) * self.bits_of(false)
+            + self.light.as_mut().map_or(0, |light| light.opportunities.pass(until_ns)) * self.bits_of(true);
+        self.offered_bits += if open { passed } else { 0 };
         self.now_ns = until_ns;
+    }
+
+    /// When the next opportunity is, and whether it is one of the light trace.
+    fn next_opportunity(&self) -> Option<(u64, bool)> {
+        let light = self.light.as_ref().map(|light| (light.opportunities.next_ns(), true));
+        self.opportunities.as_ref().map(|o| (o.next_ns(), false)).into_iter().chain(light).min()
+    }
+
+    /// What one opportunity carries now.
+    fn bits_of(&self, light: bool) -> u64 {
+        let share = self.light.as_ref().map_or(1.0, |own| if light { 1.0 - own.load() } else { own.load() });
+        ((opportunities::BYTES * 8) as f64 * share).round() as u64
+    }
+
+    /// Time passes up to `to_ns` with what waits now.
+    fn wait_until(&mut self, to_ns: u64) {
+        let waits = !self.queue.is_empty();
+        if let Some(light) = &mut self.light {
+            light.pass(to_ns, waits);
+        }
     }
 
     fn depart(&mut self) {
         if let Some(packet) = self.queue.pop_front() {
             self.queue_bytes -= packet.bytes.len() as u64;
             // A shorter delay never overtakes: radio links deliver in order.
-            self.last_due_ns = self.last_due_ns.max(self.now_ns + self.values.delay_ns);
+            let loaded_ns = self.values.delay_ns;
+            let delay_ns = self.light.as_ref().map_or(loaded_ns, |light| light.delay_ns(loaded_ns));
+            self.last_due_ns = self.last_due_ns.max(self.now_ns + delay_ns);
             self.line.push_back(Flying {
                 bytes: packet.bytes,
                 arrived_ns: packet.arrived_ns,
@@ -236,10 +280,10 @@ impl Direction {
             return Some(first.due_ns);
         }
         self.queue.front()?;
-        if let Some(opportunities) = self.opportunities.as_ref().filter(|_| self.traced()) {
+        if let Some((next_ns, _)) = self.next_opportunity().filter(|_| self.traced()) {
             // While it is closed nothing happens before the next change.
             let change_ns = self.steps.get(self.cursor + 1).map(|step| step.at_ns);
-            return if self.values.outage { change_ns } else { Some(opportunities.next_ns()) };
+            return if self.values.outage { change_ns } else { Some(next_ns) };
         }
         let mut now_ns = self.now_ns;
         let mut left = self.left;
@@ -278,3 +322,7 @@ mod tests;
 #[cfg(test)]
 #[path = "model_trace_tests.rs"]
 mod trace_tests;
+
+#[cfg(test)]
+#[path = "load_tests.rs"]
+mod load_tests;

@@ -41,6 +41,10 @@ or, in place of a direction's rate:
   --down-trace FILE      a packet-delivery trace (mahimahi): one millisecond a line at which 1500
   --up-trace FILE        bytes may pass; it begins anew after its last, at the epoch for one. The
                          timeline's outages do not close that direction: the trace has its own
+  --down-light-trace F   that of the hardly used link beside it, which then is that of the loaded
+  --up-light-trace F     one: in between by load, the share of the time in which packets waited
+  --light-rtt-ms MS      propagation of the hardly used link, both ways together  [no other]
+  --load-ms MS           over so long the load is forgotten  [60]
 
 More:
   --log FILE             ten lines a second and direction: queue, delay, bytes, drops, lateness
@@ -60,6 +64,9 @@ stdin means nothing.
 
 Exit: 0 ended as told, 2 wrong usage or timeline, 3 no permission, namespace or TUN, 130 Ctrl-C.
 ";
+
+/// Over so long the load is forgotten, where nothing else is said, ms.
+pub const LOAD_MS: f64 = 60.0;
 
 #[derive(Debug, PartialEq)]
 pub enum Source {
@@ -94,6 +101,10 @@ pub struct Options {
     pub check: bool,
     pub down_trace: Option<String>,
     pub up_trace: Option<String>,
+    pub down_light_trace: Option<String>,
+    pub up_light_trace: Option<String>,
+    pub light_delay_ns: Option<u64>,
+    pub load_ns: u64,
 }
 
 #[derive(Debug, PartialEq)]
@@ -139,7 +150,11 @@ const CONSTANTS: [&str; 7] = [
     "--loss-down",
     "--loss-up",
 ];
-const NAMES: [&str; 20] = [
+const NAMES: [&str; 24] = [
+    "--down-light-trace",
+    "--up-light-trace",
+    "--light-rtt-ms",
+    "--load-ms",
     "--down-trace",
     "--up-trace",
     "--a-netns",
@@ -219,6 +234,20 @@ impl Given {
         if mtu < 68 {
             return Err("--mtu: below 68 bytes there is no IPv4".into());
         }
+        for (light, trace) in [("--down-light-trace", "--down-trace"), ("--up-light-trace", "--up-trace")] {
+            if self.text(light).is_some() && self.text(trace).is_none() {
+                return Err(format!("{light} wants {trace}, that of the loaded link, beside it"));
+            }
+        }
+        let lit = self.text("--down-light-trace").or(self.text("--up-light-trace")).is_some();
+        if let Some(name) = ["--light-rtt-ms", "--load-ms"].into_iter().find(|name| !lit && self.text(name).is_some()) {
+            return Err(format!("{name} goes with --down-light-trace or --up-light-trace"));
+        }
+        let light_delay_ns = self.number("--light-rtt-ms", 0.0, values::delay_of_rtt)?;
+        let load_ns = self.number("--load-ms", LOAD_MS, values::delay_of_rtt)? * 2;
+        if load_ns == 0 {
+            return Err("--load-ms: 0 would forget the load at once".into());
+        }
         Ok(Options {
             a_netns: self.text("--a-netns"),
             a_name: self.text("--a-name").unwrap_or_else(|| "wwan0".into()),
@@ -234,6 +263,10 @@ impl Given {
             check: self.check,
             down_trace: self.text("--down-trace"),
             up_trace: self.text("--up-trace"),
+            down_light_trace: self.text("--down-light-trace"),
+            up_light_trace: self.text("--up-light-trace"),
+            light_delay_ns: self.text("--light-rtt-ms").map(|_| light_delay_ns),
+            load_ns,
         })
     }
 }
@@ -276,6 +309,9 @@ mod tests {
             ("--timeline t --mtu 10", "--mtu: below 68"),
             ("--timeline t --timeline u", "--timeline is given twice"),
             ("--down-bit-per-s 1 --up-bit-per-s -1", "--up-bit-per-s: -1 is not within"),
+            ("--timeline t --down-light-trace l", "--down-light-trace wants --down-trace"),
+            ("--timeline t --down-trace d --load-ms 50", "--load-ms goes with --down-light-trace"),
+            ("--timeline t --up-trace d --up-light-trace l --load-ms 0", "--load-ms: 0 would forget"),
             ("--fast", "\"--fast\" is no option"),
             ("stray", "\"stray\" is no option"),
         ] {

@@ -152,7 +152,9 @@ def _gateway(variables: Mapping[str, Any]) -> str:
         variables, "tandem_server_name", r"[A-Za-z0-9.-]+|[0-9A-Fa-f:.]+", "the server's DNS name or address"
     )
     if server is None:
-        raise ImageError("tandem_server_name is missing; hint: the server's DNS name or address")
+        raise ImageError(
+            "tandem_server_name is missing; hint: ./kit provision aws -i DIR, or the server's DNS name or address"
+        )
     port = _of(dict, variables, "tandem_server_ports").get("gateway", 8443)
     return f"https://{f'[{server}]' if ':' in server else server}:{port}"
 

@@ -25,8 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tandem.schema.trace import SERVER_CAPTURES
+from tandem_server.analysis.delays import Histogram, histogram
 from tandem_server.analysis.evaluate import Evaluation
-from tandem_server.analysis.folder import TRACES, Capture, capture_name, probe_of
+from tandem_server.analysis.folder import TRACES, CampaignFolder, Capture, capture_name, known_as, parts_of, probe_of
 from tandem_server.analysis.material import Bins
 from tandem_server.analysis.radio_packets import RULE, Binned, Flows, Joined, Radio, Rule, joined
 from tandem_server.analysis.reading import flag, mapping, mappings, text, whole
@@ -36,13 +37,18 @@ from tandem_server.analysis.traces import manifest
 
 KINDS = ("signal_drop", "handover")
 WAYS = ("from_opener", "to_opener")
+CUT = {"cut_file", "bad_record", "bad_compression"}
+"""Problems of a capture that leave a part of it out."""
 _CONNECTION = ("connection", "multipath", "fallback", "opener_port", "responder_address", "responder_port")
 _TOKENS = ("opener_token", "responder_token")
 _SUBFLOW = ("subflow", "connection", "opener_address", "start_utc_ns", "end_utc_ns", "handshake_rtt_ns")
+_RTTS, _WAITS = ("rtt_ms", "samples"), ("wait_ms", "packets")
 _TOTAL = ("connection", "subflow", "direction", "goodput_bytes", "unseen_bytes", "rtt_method")
 
 Row = Mapping[str, Any]
 Array = NDArray[np.float64]
+Delays = Mapping[tuple[str, int, str], Histogram]
+"""By file, connection and direction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +125,22 @@ def of_campaign(e: Evaluation, rule: Rule = RULE) -> Packets | None:
     made.account |= found.account
     made.rows = {**made.rows, "probe": [campaign.probe] * len(made)}
     queues += together
-    return Packets(made, _series(e, flows, binned), [*_in_flight(found, flows, binned), *queues])
+    rtts = _delays(place, list(parts), "rtts", _RTTS)
+    return Packets(made, _series(e, flows, binned), [*_in_flight(found, flows, binned, rtts), *queues])
+
+
+def cut_captures(campaign: CampaignFolder) -> list[str]:
+    """Those of the probe's analysed captures of which a part could not be read, by name: cut in the middle of a packet, or damaged. Tables
+    have what was read. ImportError, ManifestError."""
+    place = campaign.folder / TRACES
+    if not (parts := sorted(manifest.read(place))):
+        return []
+    tables = importlib.import_module("tandem_server.analysis.traces.tables")
+    known = {capture_name(one.file) for one in campaign.captures}
+    files = {row["file"] for row in tables.read(place, "problems", parts, ("kind",)).to_pylist() if row["kind"] in CUT}
+    return sorted(
+        name for file in files if (name := capture_name(file)) in known and probe_of(file) in (None, campaign.probe)
+    )
 
 
 def _told(what: str, whys: Mapping[str, str]) -> list[str]:
@@ -161,7 +182,7 @@ def read(
     for name in parts:
         rows = tables.read(place, "bins", [name], tables.BIN)
         pieces.append(tables.bins_of(rows, keys, start_utc_ns, width))
-        queues += _queues_of(rows, found, start_utc_ns)
+        queues += _queues_of(rows, found, place, name, start_utc_ns)
     return found, flows, Binned(width, -start_utc_ns % width, tables.in_order(pieces)), queues
 
 
@@ -246,8 +267,8 @@ def matched(
 def _captures(
     manifests: Sequence[Mapping[str, Any]], captures: Iterable[Capture], files: Sequence[str], account: Counter[str]
 ) -> tuple[dict[str, str | None], dict[str, set[str]]]:
-    """Path and runs of each capture by its file; of captures that lie at two places the first counts."""
-    listed = {capture_name(capture.file): capture for capture in captures}
+    """Path and runs of each capture by its file, each capture once: where it was read with most others, of two such places the first."""
+    listed = {capture_name(one.file): one for one in captures}
     runs: dict[str, set[str]] = {capture_name(c.file): {c.run} for c in listed.values() if c.run is not None}
     pairs: dict[str, set[str]] = defaultdict(set)
     for told in manifests:
@@ -255,26 +276,28 @@ def _captures(
         for entry in mappings(dict(told), "files"):
             if (name := text(entry, "name")) is not None:
                 runs.setdefault(capture_name(name), set()).add(str(told["id"]))
-    for name, capture in listed.items():
-        if name not in runs and capture.pair is not None:
-            runs[name] = pairs[capture.pair]
+    for name, one in listed.items():
+        if name not in runs and one.pair is not None:
+            runs[name] = pairs[one.pair]
     probes = {text(told, "probe") for told in manifests}
     path_of: dict[str, str | None] = {}
     runs_of: dict[str, set[str]] = {}
     seen: set[str] = set()
-    for file in files:
+    for file in sorted(files, key=lambda one: -len(parts_of(capture_name(one)))):
         name = capture_name(file)
+        capture = known_as(listed, name)
+        own = {run for one in {name, *parts_of(name)} for run in runs.get(one, ())}
         if None not in probes and probe_of(file) not in (None, *probes):
             continue  # another probe's
         if f"/{SERVER_CAPTURES}" in file:
             continue  # the same packets at the other end, by another clock
-        if name not in listed or name not in runs:
+        if capture is None or not own:
             account["captures_of_no_run"] += 1
-        elif name in seen:
+        elif not seen.isdisjoint(parts_of(name)):
             account["captures_twice"] += 1
         else:
-            seen.add(name)
-            path_of[file], runs_of[file] = listed[name].path, runs[name]
+            seen |= {*parts_of(name)}
+            path_of[file], runs_of[file] = capture.path, own
     return path_of, runs_of
 
 
@@ -420,7 +443,7 @@ def main_match(matches: Sequence[Match]) -> dict[str, int]:
     return best
 
 
-def _in_flight(found: Matched, flows: Flows, binned: Binned) -> list[Bins]:
+def _in_flight(found: Matched, flows: Flows, binned: Binned, rtts: Delays) -> list[Bins]:
     """Of each run and capture, all subflows together: between its first and its last bin as much is in flight of a subflow as was before,
     where a bin had no packet."""
     made = []
@@ -430,36 +453,68 @@ def _in_flight(found: Matched, flows: Flows, binned: Binned) -> list[Bins]:
         for n in np.flatnonzero(flows.connection == number).tolist():
             rows = binned.of(n)
             by_file[flows.file[n]].append((start_s[rows], binned.in_flight_bytes[rows]))
+        match = found.matches[number]
+        numbers = {one.file: one.number for one in match.parts}
         for file, parts in by_file.items():
             times, total = summed(parts)
             if not len(times):  # where it was captured, nobody knows what is in flight
                 times = np.unique(np.concatenate([at for at, _ in parts]))
                 total = np.full(len(times), np.nan)
             if len(times):
-                made.append(Bins(run, found.path_of[file] or "", times, total, np.full(len(times), np.nan)))
+                absent, told = np.full(len(times), np.nan), rtts.get((file, numbers[file], WAYS[match.way]))
+                made.append(Bins(run, found.path_of[file] or "", times, total, absent, rtts=told))
     return made
 
 
-def _queues_of(rows: Any, found: Matched, start_utc_ns: int) -> list[Bins]:  # noqa: ANN401  (pyarrow.Table)
-    """Of captures of all paths: in one of some, what came over the others would count as missing."""
-    made = []
-    for run, n in sorted(main_match(found.matches).items()):
-        for one in found.matches[n].parts:
-            if found.path_of[one.file] is None:
-                made += _queue(run, rows, one.number, WAYS[found.matches[n].way], start_utc_ns, one.file)
-    return made
+def _queues_of(
+    rows: Any,  # noqa: ANN401  (pyarrow.Table)
+    found: Matched,
+    place: Path,
+    part: str,
+    start_utc_ns: int,
+) -> list[Bins]:
+    """Of captures of all paths: in one of some, what came over the others would count as missing. None of TCP where such a capture is
+    several that were read as one: a run by TCP has no data level, whatever was captured beside it."""
+    whole_ones = [
+        (run, one, WAYS[found.matches[n].way])
+        for run, n in sorted(main_match(found.matches).items())
+        for one in found.matches[n].parts
+        if found.path_of[one.file] is None and (one.multipath or len(parts_of(capture_name(one.file))) < 2)
+    ]
+    waits = _delays(place, [part], "waits", _WAITS) if whole_ones else {}
+    return [
+        bins
+        for run, one, way in whole_ones
+        for bins in _queue(run, rows, waits, one.number, way, start_utc_ns, one.file)
+    ]
 
 
 def _queue(
     run: str,
     rows: Any,  # noqa: ANN401  (pyarrow.Table)
+    waits: Delays,
     number: int,
     way: str,
     start_utc_ns: int,
     file: str | None = None,
 ) -> list[Bins]:
     at, queue = importlib.import_module("tandem_server.analysis.traces.tables").queue_of(rows, number, way, file)
-    return [Bins(run, None, (at - start_utc_ns) / 1e9, np.full(len(at), np.nan), queue)] if len(at) else []
+    if not len(at):
+        return []
+    waited = waits.get((file or "", number, way))
+    return [Bins(run, None, (at - start_utc_ns) / 1e9, np.full(len(at), np.nan), queue, waits=waited)]
+
+
+def _delays(place: Path, parts: Sequence[str], table: str, names: tuple[str, str]) -> Delays:
+    """Nothing where an older analysis made no such table."""
+    tables = importlib.import_module("tandem_server.analysis.traces.tables")
+    return _histograms(tables.read(place, table, parts, ("connection", "direction", *names)), names)
+
+
+def _histograms(rows: Any, names: tuple[str, str]) -> Delays:  # noqa: ANN401  (pyarrow.Table)
+    """Of rows of the table ``rtts`` or ``waits``."""
+    counted = importlib.import_module("tandem_server.analysis.traces.tables").counted(rows, *names)
+    return {key: histogram(ms, counts) for key, (ms, counts) in counted.items()}
 
 
 def _queues_together(
@@ -469,10 +524,14 @@ def _queues_together(
     start_utc_ns: int,
 ) -> tuple[list[Bins], dict[str, str]]:
     """Of each Multipath TCP run with a capture of each of several paths: these are read once more, together, in the order of time. One
-    machine made them, so their clocks are one. And why not of others."""
+    machine made them, so their clocks are one. Not of captures that were read as one already. And why not of others."""
+    known = {capture_name(one.file): one for one in captures}
     files = {capture_name(one.file): (one, part.bin_ns) for part in parts.values() for one in part.files}
     own: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
-    for one in captures:
+    together = {one for name in files if known_as(known, name) for one in parts_of(name) if name != one}
+    for one in known.values():
+        if capture_name(one.file) in together:
+            continue
         if one.path is not None and (one.run is not None or one.pair is not None):
             own[("pair", str(one.pair)) if one.run is None else ("run", one.run)][one.path] = one.file
     made: list[Bins] = []
@@ -494,24 +553,25 @@ def _queues_together(
         paths = tuple(one.file for one, _ in places)
         if paths != last[0]:  # runs of a pair come one after the other and share captures; those of others are not kept
             last = paths, _read_together(paths, places[0][1])
-        connections, bins, bounded = last[1]
+        connections, bins, waits, bounded = last[1]
         mine = [row["connection"] for row in connections if row["opener_token"] == token]
         if bounded:
             whys[run] = f"its captures are too much for one reading ({', '.join(bounded)})"
         elif len(mine) != 1:
             whys[run] = f"{len(mine)} connections in its captures have its token"
         else:
-            made += _queue(run, bins, mine[0], "to_opener", start_utc_ns)
+            made += _queue(run, bins, waits, mine[0], "to_opener", start_utc_ns)
     return made, whys
 
 
-def _read_together(paths: Sequence[str], bin_ns: int) -> tuple[list[Row], Any, list[str]]:
-    """The connections, all bins, and the limits of the native pass that were reached."""
+def _read_together(paths: Sequence[str], bin_ns: int) -> tuple[list[Row], Any, Delays, list[str]]:
+    """The connections, all bins, how long packets waited, and the limits of the native pass that were reached."""
     core = importlib.import_module("tandem_server.tandem_trace_core")
     arrow = importlib.import_module("tandem_server.analysis.traces.tables").arrow
     tables = core.analyse_together(list(paths), bin_ns=bin_ns)
     told: list[Row] = arrow("connections", "", tables["connections"]).to_pylist()
-    return told, arrow("bins", "", tables["bins"]), tables["file"]["bounded"]
+    waits = _histograms(arrow("waits", "", tables["waits"]), _WAITS)
+    return told, arrow("bins", "", tables["bins"]), waits, tables["file"]["bounded"]
 
 
 def _is_as_it_was(analysed: manifest.Capture) -> bool:

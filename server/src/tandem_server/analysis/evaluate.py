@@ -260,9 +260,9 @@ def _scores(
     campaign: CampaignFolder, recorded: Recorded, changes: list[scores.Change]
 ) -> tuple[scores.HandoverScore | None, scores.DropScore | None, scores.MobilityScore | None]:
     truth = campaign.truth
-    polled = sorted(float(t) for series in recorded.radio.values() for t in series.t_s)
-    if truth is None or not polled:
+    if truth is None or not recorded.radio:
         return None, None, None
+    polled = sorted(float(t) for series in recorded.radio.values() for t in series.t_s)
     polls = {
         s.operator: [scores.CellPoll(float(t), eci) for t, eci in zip(s.t_s, s.eci, strict=True) if eci is not None]
         for s in recorded.radio.values()

@@ -4,15 +4,18 @@ Layout and keys: server/spec/campaign-folder.md. An exported one (``tandem-serve
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
 from tandem.schema.manifest import RunKind
 from tandem_server.analysis.reading import flag, json_object, mapping, mappings, number, text, whole
+from tandem_server.analysis.traces.manifest import captures_in
 from tandem_server.analysis.truth import Truth, read
 
 LEDGER = "ledger.json"
+_TABLES = {"waiting": "were not analysed yet", "failed": "could not be analysed"}
 _OPEN = ("waiting", "missing", "expired", "under_way")
 
 
@@ -40,6 +43,9 @@ def lacking(ledger: dict[str, Any], probe: str) -> list[str]:
         if files := whole(told, "files_promised"):
             line += f", {whole(told, 'files_received') or 0} of {files} files"
         out.append(f"{line} had arrived at the server")
+    tables = mapping(told, "tables")
+    if lacks := [f"{n} {words}" for key, words in _TABLES.items() if (n := whole(tables, key))]:
+        out.append(f"{probe}: of {sum(n for n in tables.values() if isinstance(n, int))} captures {', '.join(lacks)}")
     for spool in mappings(ledger, "spools"):
         lacks = [f"{n} {key}" for key in ("waiting", "unexplained", "rejected", "dropped") if (n := whole(spool, key))]
         if spool.get("probe") == probe and lacks:
@@ -50,6 +56,7 @@ def lacking(ledger: dict[str, Any], probe: str) -> list[str]:
 
 FORMATS = {"campaign.json": "tandem-campaign/1", "collector.json": "tandem-collector/1", "manifest": "tandem-run/1"}
 
+_AND = " + "
 TRACES = "traces"
 """Tables of the captures, where somebody analysed them."""
 
@@ -83,13 +90,31 @@ class Capture:
 
 
 def capture_name(file: str) -> str:
-    """A capture's name wherever it lies: folders move, and those that came to a server have ``.gz`` behind them."""
-    return Path(file).name.removesuffix(".gz").removesuffix(".zst")
+    """A capture's name wherever it lies: folders move, and those that came to a server have ``.gz`` behind them. Of captures that were
+    read as one, all their names (``parts_of``)."""
+    return _AND.join(Path(one).name.removesuffix(".gz").removesuffix(".zst") for one in captures_in(file))
+
+
+def parts_of(name: str) -> list[str]:
+    """The names of captures that were read as one: of a ``capture_name``."""
+    return name.split(_AND)
+
+
+def known_as(captures: Mapping[str, Capture], name: str) -> Capture | None:
+    """The capture of this ``capture_name`` among those known by theirs; of captures that were read as one, what they are together: of
+    all their paths. None: one of them is not known, or they are not of one run or pair."""
+    if (found := captures.get(name)) is not None or _AND not in name:
+        return found
+    own = [captures[one] for one in parts_of(name) if one in captures]
+    if len(own) < len(parts_of(name)) or len({(one.run, one.pair) for one in own}) > 1:
+        return None
+    cut = any(one.cut for one in own)
+    return Capture(name, sum(one.bytes for one in own), None, own[0].run, None, cut, own[0].pair)
 
 
 def probe_of(file: str) -> str | None:
     """Whose capture it is, by the folder ``probe/NAME/captures`` that it lies in; None elsewhere."""
-    above = Path(file).parts[-4:-1]
+    above = Path(captures_in(file)[0]).parts[-4:-1]
     return above[1] if len(above) == 3 and (above[0], above[2]) == ("probe", "captures") else None
 
 

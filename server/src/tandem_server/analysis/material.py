@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tandem_server.analysis import measured
+from tandem_server.analysis.delays import Histogram
 from tandem_server.analysis.evaluate import Evaluation
 from tandem_server.analysis.events import FIVE_MINUTES_S, NetworkEvent, Recovery, recovery
 from tandem_server.analysis.measured import BandwidthRound, DelayRound, Download, Load, Play, Setting
@@ -38,13 +39,16 @@ class Span:
 @dataclass(frozen=True, slots=True)
 class Bins:
     """One run in bins of a packet capture (``captures``), arrays of one length, absent values NaN. ``path``: whose subflows' bytes in
-    flight; "": all; None: of the whole connection, whose ``reorder_queue_bytes`` it is."""
+    flight; "": all; None: of the whole connection, whose ``reorder_queue_bytes`` it is. Over the whole run, where the tables tell: ``rtts``
+    of the path's subflows, and how long the whole connection's packets waited in that queue."""
 
     run: str
     path: str | None
     t_s: Array
     in_flight_bytes: Array
     reorder_queue_bytes: Array
+    rtts: Histogram | None = None
+    waits: Histogram | None = None
 
 
 @dataclass(slots=True)
@@ -54,6 +58,8 @@ class Material:
 
     operators: dict[str, str] = field(default_factory=dict)
     downloads: list[Download] = field(default_factory=list)
+    held: list[Download] = field(default_factory=list)
+    """Downloads whose request waited for the further subflows: no ordinary ones, and in no figure but that of the join."""
     plays: list[Play] = field(default_factory=list)
     loads: list[Load] = field(default_factory=list)
     bandwidth: list[BandwidthRound] = field(default_factory=list)
@@ -133,7 +139,7 @@ def place(path: str, roles: Mapping[str, str], operators: Mapping[str, str]) -> 
 def pooled(kits: Sequence[Material], classes: RunClasses) -> Material:
     """Several kits' as one, in their order, or one as a part of such. Runs have ids of their own; paths go as ``KIT/PATH``."""
     joint: dict[str, Any] = {}
-    for name in ("downloads", "plays", "loads", "bandwidth", "delay", "surveys", "events", "spans", "bins"):
+    for name in ("downloads", "held", "plays", "loads", "bandwidth", "delay", "surveys", "events", "spans", "bins"):
         joint[name] = [one for kit in kits for one in getattr(kit, name)]
     for name in ("flows", "connections", "packets"):
         joint[name] = {run: one for kit in kits for run, one in getattr(kit, name).items()}
@@ -167,7 +173,7 @@ def material(
         of = replace(setting(e, run, manifests[run.id]), operators=e.campaign.operators)
         made.roles |= of.roles
         if run.experiment == "download" and (one := measured.download(of, run)) is not None:
-            made.downloads.append(_with_series(one, made.of_run(one.of.run, "server")))
+            (made.held if one.held else made.downloads).append(_with_series(one, made.of_run(one.of.run, "server")))
         elif run.experiment == "dash" and (shown := measured.play(of, run)) is not None:
             made.plays.append(shown)
         elif run.experiment == "pageload":
@@ -219,6 +225,7 @@ def setting(e: Evaluation, run: Facts, manifest: Mapping[str, Any]) -> Setting:
         class_of(label, doing),
         start,
         end,
+        scheduler=text(mapping(mapping(mapping(manifest, "environment"), "experiment"), "server"), "scheduler") or "",
     )
 
 

@@ -8,14 +8,20 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tandem_server.analysis.reading import mapping, mappings, number, text, whole
+from tandem_server.analysis.sender_shares import part
 from tandem_server.analysis.tables.facts import Facts, shares, summed
 from tandem_server.analysis.tables.views import rule, segment_s
+
+Side = Literal["sender", "receiver", "acknowledged"]
+"""Whose shares of bytes by path are: what the sender sent, by its capture; what the receiver's sockets received; what the sender's had
+acknowledged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
     """Under what a run was made. ``shape``: by path what its link was shaped to; ``roles``: by role the path; ``mobility``: one of
-    ``mobility_class.CLASSES``; times in s since the campaign's start. ``operators``: by path, of the kit that made it."""
+    ``mobility_class.CLASSES``; times in s since the campaign's start. ``operators``: by path, of the kit that made it. ``scheduler``: the
+    server's, in its kernel's words; "": not told."""
 
     run: str
     campaign: str
@@ -28,6 +34,7 @@ class Setting:
     start_s: float | None
     end_s: float | None
     operators: Mapping[str, str] = field(default_factory=dict)
+    scheduler: str = ""
 
     def operator(self, path: str) -> str:
         """The name under which a path goes in every figure."""
@@ -59,9 +66,9 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """A ``download``. By path: ``shares`` of the bytes (``shares_side``: of those that the sender sent, by the server's capture, else of
-    those received), ``rtt_ms`` medians, ``rtt_min_ms`` (the sender's), ``handshake_ms``, ``loss`` (bytes sent again over all sent, 0 to 1).
-    None and absent paths: not known."""
+    """A ``download``. By path: ``shares`` of the bytes (``shares_side``), ``rtt_ms`` medians, ``rtt_min_ms`` (the sender's),
+    ``handshake_ms``, ``loss`` (bytes sent again over all sent, 0 to 1). ``join_ms``: from the first subflow's handshake to when that path's
+    was there. ``held``: the request waited for them. None and absent paths: not known."""
 
     of: Setting
     pair: str
@@ -79,7 +86,9 @@ class Download:
     rtt_min_ms: Mapping[str, float]
     handshake_ms: Mapping[str, float]
     loss: Mapping[str, float]
-    shares_side: Literal["sender", "receiver"] = "receiver"
+    shares_side: Side = "receiver"
+    join_ms: Mapping[str, float] = field(default_factory=dict)
+    held: bool = False
 
     def rtt(self) -> float | None:
         """One for the run: its paths' medians, weighted by what each carried."""
@@ -121,12 +130,13 @@ class Load:
     by: str
     time_ms: float
     shares: Mapping[str, float]
+    shares_side: Side = "receiver"
 
 
 @dataclass(frozen=True, slots=True)
 class BandwidthRound:
     """One MPTCP step of a round of ``bandwidth`` with the round's C_i (by path) and C_total. ``ratio``: as measured; ``shaped``: of the
-    rates that the paths were shaped to."""
+    rates that the paths were shaped to; ``paths``: how many were compared."""
 
     of: Setting
     mode: str
@@ -140,11 +150,14 @@ class BandwidthRound:
     goodput_bit_per_s: float | None
     benefit: float | None
     most_loaded_share: float | None
+    paths: int = 2
+    shares_side: Side = "receiver"
 
 
 @dataclass(frozen=True, slots=True)
 class DelayRound:
-    """One MPTCP step of a round of ``delay``. ``ratio``: of the bandwidths that the paths were shaped to. Connecting times in ms."""
+    """One MPTCP step of a round of ``delay``. ``ratio``: of the bandwidths that the paths were shaped to. Connecting times in ms.
+    ``paths``: how many were compared."""
 
     of: Setting
     mode: str
@@ -156,6 +169,8 @@ class DelayRound:
     most_loaded_share: float | None
     connect_ms: float | None
     fastest_connect_ms: float | None
+    paths: int = 2
+    shares_side: Side = "receiver"
 
 
 def download(of: Setting, run: Facts) -> Download | None:
@@ -183,14 +198,33 @@ def download(of: Setting, run: Facts) -> Download | None:
         _first(flows, "handshake_rtt_ms"),
         _loss(flows),
         side,
+        _first(flows, "join_delay_ms"),
+        number(run.result, "held_ms") is not None,
     )
 
 
-def shares_from(downloads: Iterable[Download]) -> str:
-    """Whose the shares are, for a figure's note."""
-    of = Counter(d.shares_side for d in downloads if d.shares)
-    told = ((of["sender"], "the server’s captures (sent)"), (of["receiver"], "the probe’s counters (received)"))
-    return "Shares: " + ", ".join(f"{whose}, downloads: {n}" for n, whose in told if n) + "."
+def shares_from(measured: Iterable[Download | Load | DelayRound]) -> str:
+    """Whose the shares are, for a figure's note; of rounds, where the probe may be the sender."""
+    of: Counter[tuple[str, str]] = Counter()
+    for one in measured:
+        if isinstance(one, DelayRound):
+            if one.most_loaded_share is not None:
+                of["transfers", one.shares_side] += 1
+        elif one.shares:
+            of["downloads" if isinstance(one, Download) else "loads", one.shares_side] += 1
+    whose = {"sender": "the sender’s captures (sent)", "receiver": "the probe’s counters (received)"}
+    whose |= {"acknowledged": "the probe’s counters (acknowledged)"}
+    told = [f"{words}, {what}: {n}" for side, words in whose.items() for (what, mine), n in of.items() if mine == side]
+    return "Shares: " + ", ".join(told) + "."
+
+
+def round_share(result: Mapping[str, Any], benefit: Mapping[str, Any]) -> tuple[float | None, Side]:
+    """The most loaded path's share of the Multipath TCP step of a benefit, and whose it is."""
+    sent = part(result, text(dict(benefit), "token"))
+    if sent:
+        return max(sent.values()), "sender"
+    side: Side = "acknowledged" if text(dict(result), "mode") == "oneway" else "receiver"
+    return number(dict(benefit), "most_loaded_share"), side
 
 
 def play(of: Setting, run: Facts) -> Play | None:
@@ -227,13 +261,17 @@ def loads(of: Setting, run: Facts) -> Iterator[Load]:
         by = text(row, "by") or "browser"
         took = number(row, "page_load_time_ms" if by == "browser" else "object_load_time_ms")
         if took is not None and text(row, "failure") is None:
-            yield Load(of, run.kind, run.path, text(row, "page") or "", by, took, _numbers(mapping(row, "shares")))
+            sent = part(run.result, text(row, "session"))
+            by_path = sent or _numbers(mapping(row, "shares"))
+            side: Side = "sender" if sent else "receiver"
+            yield Load(of, run.kind, run.path, text(row, "page") or "", by, took, by_path, side)
 
 
 def bandwidth_rounds(of: Setting, run: Facts) -> Iterator[BandwidthRound]:
     """One for each primary path and round."""
     for row in run.listed("rounds"):
         for benefit in mappings(row, "benefits"):
+            share, side = round_share(run.result, benefit)
             yield BandwidthRound(
                 of,
                 text(run.result, "mode") or "",
@@ -246,7 +284,9 @@ def bandwidth_rounds(of: Setting, run: Facts) -> Iterator[BandwidthRound]:
                 number(row, "c_total_bit_per_s"),
                 number(benefit, "goodput_bit_per_s"),
                 number(benefit, "benefit"),
-                number(benefit, "most_loaded_share"),
+                share,
+                max(2, len(of.paths)),
+                side,
             )
 
 
@@ -260,6 +300,7 @@ def delay_rounds(of: Setting, run: Facts) -> Iterator[DelayRound]:
         alone = [ms for name, ms in connected.items() if name.startswith("tcp ") and ms is not None]
         for benefit in mappings(row, "benefits"):
             primary = text(benefit, "primary") or ""
+            share, side = round_share(run.result, benefit)
             yield DelayRound(
                 of,
                 text(run.result, "mode") or "",
@@ -268,9 +309,11 @@ def delay_rounds(of: Setting, run: Facts) -> Iterator[DelayRound]:
                 _shaped_ratio(of),
                 number(benefit, "delay_s"),
                 number(benefit, "benefit"),
-                number(benefit, "most_loaded_share"),
+                share,
                 connected.get(f"mptcp {primary}"),
                 min(alone) if alone else None,
+                max(2, len(of.paths)),
+                side,
             )
 
 

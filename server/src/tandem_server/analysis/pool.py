@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +30,11 @@ UNKNOWN = "unknown"
 
 @dataclass(slots=True)
 class Kit:
-    """One probe of the campaign, evaluated, and what was analysed of its captures."""
+    """One probe of the campaign, evaluated, and what was analysed of its captures; ``cut``: those of which a part could not be read."""
 
     evaluation: Evaluation
     packets: Packets | None = None
+    cut: list[str] = field(default_factory=list)
 
     @property
     def bins(self) -> list[Bins]:
@@ -242,12 +243,32 @@ def marks(kits: Sequence[Kit]) -> list[str]:
                 f"{kit.probe}: {unset} of {len(runs)} runs tell no time, its clock was not set: they have no mobility class but a label's,"
                 " and no radio beside them"
             )
+        if kit.cut:
+            found.append(
+                f"{kit.probe}: {len(kit.cut)} captures are cut or damaged ({kit.cut[0]}): figures have what could be read of them"
+            )
         found += [
             f"{kit.probe}: path {path} was {names}: its runs are under the first" for path, names in _renamed(runs)
         ]
         if len(kit.cities) > 1:
             found.append(f"{kit.probe}: it measured in {' and '.join(kit.cities)}: by city it is a part of its own")
-    return found + _changed(kits)
+    return found + _changed(kits) + _players(kits)
+
+
+def _players(kits: Sequence[Kit]) -> list[str]:
+    """Campaigns whose videos were played by several players: a kit has VLC or has not."""
+    played: dict[str, Counter[str]] = {}
+    for kit in kits:
+        for manifest in kit.campaign.manifests:
+            name = text(mapping(mapping(manifest, "result"), "player"), "name")
+            if name is not None:
+                played.setdefault(text(mapping(manifest, "campaign"), "name") or "dash", Counter())[name] += 1
+    return [
+        f"{campaign}: plays by several players ({', '.join(f'{name}: {n}' for name, n in sorted(counts.items()))}): they are pooled,"
+        " and apart in the table dash"
+        for campaign, counts in played.items()
+        if len(counts) > 1
+    ]
 
 
 def _renamed(runs: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import IO, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +24,8 @@ _OF_RADIO = ("rsrp_dbm", "sinr_db", "eci", "pci", "poll_late_ms", "poll_duration
 _OF_EVENT = ("change_db", "from_eci", "to_eci", "detail")
 _OF_SUBFLOW = ("goodput_bit_per_s", "rtt_ms", "rcv_ooo_packets")
 _OF_CONNECTION = ("goodput_bit_per_s",)
+_HELD = 1 << 16
+"""Numbers of a column that are held in memory."""
 _FIRST_POLL_S = 30.0
 """Within which a modem is polled after the collector's start."""
 
@@ -34,8 +39,8 @@ class RadioSeries:
     t_s: Array
     rsrp_dbm: Array
     sinr_db: Array
-    eci: list[int | None]
-    pci: list[int | None]
+    eci: Sequence[int | None]
+    pci: Sequence[int | None]
     late_ms: Array
     duration_ms: Array
     driver: str
@@ -161,12 +166,76 @@ def load(
     return out
 
 
+class Whole(Sequence[int | None]):
+    """Whole numbers below 2^53, None where there is none, over an array of floats: of weeks of polls a list would be very large."""
+
+    def __init__(self, values: Array) -> None:
+        self._values = values
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    @overload
+    def __getitem__(self, at: int) -> int | None: ...
+    @overload
+    def __getitem__(self, at: slice) -> Whole: ...
+    def __getitem__(self, at: int | slice) -> int | Whole | None:
+        if isinstance(at, slice):
+            return Whole(self._values[at])
+        value = float(self._values[at])
+        return int(value) if value.is_integer() else None
+
+    def __iter__(self) -> Iterator[int | None]:
+        for at in range(0, len(self._values), _HELD):
+            for value in self._values[at : at + _HELD].tolist():
+                yield int(value) if value.is_integer() else None
+
+    def __eq__(self, other: object) -> bool:
+        return list(self) == list(other) if isinstance(other, Sequence) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # as a list's
+
+
+class _Column:
+    """Numbers that come one by one. Beyond ``_HELD`` they lie in a file without a name, which is mapped: of a fleet's month of polls the
+    kernel then keeps in memory what is looked at."""
+
+    def __init__(self) -> None:
+        self._held = array("d")
+        self._file: IO[bytes] | None = None
+
+    def append(self, value: float) -> None:
+        """One more."""
+        self._held.append(value)
+        if len(self._held) >= _HELD:
+            self._spill()
+
+    def _spill(self) -> None:
+        if self._file is None:
+            # Not /tmp, which may be memory itself.
+            place = "/var/tmp" if os.access("/var/tmp", os.W_OK) else None  # noqa: S108
+            self._file = tempfile.TemporaryFile(dir=place)  # noqa: SIM115  its mapping outlives it
+        self._held.tofile(self._file)
+        del self._held[:]
+
+    @cached_property
+    def array(self) -> Array:
+        """All of them; none is added any more."""
+        if self._file is None:
+            return np.frombuffer(self._held, dtype=np.float64)
+        self._spill()
+        self._file.flush()
+        with self._file:
+            found: Array = np.memmap(self._file, dtype=np.float64, mode="r")
+        return found
+
+
 class _Columns:
     """Records of one series as columns, in order of time once they are asked for."""
 
     def __init__(self, fields: Sequence[str]) -> None:
-        self._t_s = array("d")
-        self._values = {name: array("d") for name in fields}
+        self._t_s = _Column()
+        self._values = {name: _Column() for name in fields}
         self._tags: dict[str, tuple[float, str]] = {}
         self.boots: dict[str, float] = {}
         """By boot its first record's time."""
@@ -188,23 +257,32 @@ class _Columns:
         return self._tags[name][1] if name in self._tags else None
 
     @cached_property
-    def _order(self) -> NDArray[np.int64]:
-        return np.argsort(np.frombuffer(self._t_s, dtype=np.float64), kind="stable")
+    def _order(self) -> NDArray[np.int64] | None:
+        """None: they came in order, as most do."""
+        came = self._t_s.array
+        return None if bool(np.all(came[1:] >= came[:-1])) else np.argsort(came, kind="stable")
 
-    @property
+    @cached_property
     def times(self) -> Array:
         """In s since the campaign's start."""
-        return np.frombuffer(self._t_s, dtype=np.float64)[self._order]
+        return self._ordered(self._t_s)
 
     def __getitem__(self, name: str) -> Array:
-        return np.frombuffer(self._values[name], dtype=np.float64)[self._order]
+        return self._ordered(self._values[name])
 
-    def whole(self, name: str) -> list[int | None]:
-        """Whole numbers below 2^53, None where there is none."""
-        values = self[name]
-        known = np.isfinite(values) & (values == np.floor(values))
-        numbers = {value: int(value) for value in np.unique(values[known]).tolist()}
-        return [numbers[value] if there else None for value, there in zip(values.tolist(), known.tolist(), strict=True)]
+    def _ordered(self, column: _Column) -> Array:
+        came = column.array
+        if self._order is None:
+            return came
+        ordered = _Column()
+        for at in range(0, len(came), _HELD):
+            for value in came[self._order[at : at + _HELD]].tolist():
+                ordered.append(value)
+        return ordered.array
+
+    def whole(self, name: str) -> Whole:
+        """Whole numbers."""
+        return Whole(self[name])
 
 
 def name_by_run(recorded: Recorded, paths_of_run: Mapping[str, Sequence[str]], operators: Mapping[str, str]) -> None:

@@ -92,6 +92,11 @@ class InfluxSource:
     def __init__(self, influx: SeriesStore) -> None:
         self._influx = influx
 
+    @property
+    def store(self) -> SeriesStore:
+        """What it asks."""
+        return self._influx
+
     def rows(
         self,
         measurement: str,

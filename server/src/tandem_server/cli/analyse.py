@@ -129,11 +129,7 @@ def _analyse(args: Namespace) -> int:
     bin_ns = round(args.bins * 1e6)
     told = _Telling(args.json, sys.stdout)
     with contextlib.ExitStack() as stack:
-        on = (
-            _workers(args, apart=not found_module.small(batches))
-            if args.dask is None
-            else on_dask(stack, args.dask, args.out)
-        )
+        on = _workers(args, apart=not found_module.small(batches)) if args.dask is None else on_dask(stack, args.dask)
         if args.out is not None:
             batches = _go_on(stack, args.out, batches, bin_ns, args.packets, len(found.paths))
         results = on(batches, _task(bin_ns, args.packets, args.out))
@@ -166,8 +162,8 @@ def _workers(args: Namespace, *, apart: bool) -> Pool:
     return functools.partial(processes.analysed, workers=workers, apart=apart, say=_say)
 
 
-def on_dask(stack: contextlib.ExitStack, address: str, out: Path | None) -> Pool:
-    """Batches on a Dask cluster whose workers can all write to ``out``; ConfigError, EnvironmentLacks."""
+def on_dask(stack: contextlib.ExitStack, address: str) -> Pool:
+    """Batches on a Dask cluster whose workers can all write to where the task does (its ``out``); ConfigError, EnvironmentLacks."""
     try:
         dask_cluster = importlib.import_module("tandem_server.analysis.traces.dask_cluster")
     except ImportError as error:
@@ -181,7 +177,7 @@ def on_dask(stack: contextlib.ExitStack, address: str, out: Path | None) -> Pool
 
     def analysed(batches: Sequence[list[str]], task: Task) -> Iterator[Analysed]:
         try:
-            dask_cluster.check(client, address, out)
+            dask_cluster.check(client, address, getattr(task, "keywords", {}).get("out"))
             yield from dask_cluster.analysed(client, batches, task, say=_say)
         except dask_cluster.ClusterError as error:
             raise EnvironmentLacks(str(error)) from error

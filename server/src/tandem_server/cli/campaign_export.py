@@ -23,8 +23,10 @@ from tandem_server.cli.trace_stores import Stores as TraceStores
 from tandem_server.ledger.book import Book
 from tandem_server.ledger.records import RecordCounts
 from tandem_server.registry import Registry
+from tandem_server.registry.runs import NO_CAMPAIGN
 from tandem_server.report.words import visible
 from tandem_server.store import QueryError, StoreDown
+from tandem_server.store.trace_folder import TABLES
 from tandem_server.store.trace_store import TraceStoreDown
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ _SAY_EVERY_S = 5.0
 _EXAMPLES = """examples:
   tandem-server campaign export mohan-dual-lte --out mohan
   tandem-server campaign export mohan-dual-lte --out june --from 2026-06-01 --to 2026-06-30 --probe kit-01 --probe kit-02
+  tandem-server campaign export --no-campaign --out by-itself --tables
   tandem-server report mohan"""
 
 
@@ -49,10 +52,17 @@ def add(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument(
         "campaign",
+        nargs="?",
         metavar="ID|NAME",
         help="as push and list print it, or the label of a campaign that was begun by hand",
+    )
+    what.add_argument(
+        "--no-campaign",
+        action="store_true",
+        help="runs of no campaign, as a kit makes them by itself ([runs]) or a person does (tandem experiment run)",
     )
     parser.add_argument(
         "--out", type=Path, required=True, metavar="DIR", help="a new folder, or one of the same export"
@@ -68,7 +78,15 @@ def add(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--to", dest="end", metavar="T", help="up to then, a day with its end; default: five minutes after the last run"
     )
-    parser.add_argument("--traces", action="store_true", help="the captures too")
+    packets = parser.add_mutually_exclusive_group()
+    packets.add_argument(
+        "--traces", action="store_true", help="the captures too, and the tables that were made of them"
+    )
+    packets.add_argument(
+        "--tables",
+        action="store_true",
+        help="the captures' tables alone, a small part of their size: enough for every figure of a report",
+    )
     add_config(parser)
     parser.add_argument("--json", action="store_true", help="as JSON")
     parser.set_defaults(func=_export)
@@ -100,10 +118,14 @@ def _exported(
     args: Namespace, config: ServerConfig, registry: Registry, start: int | None, end: int | None
 ) -> Exported:
     module = importlib.import_module("tandem_server.export.campaign")
-    asked = module.Asked(args.campaign, tuple(dict.fromkeys(args.probe)), start, end, args.traces)
+    name = NO_CAMPAIGN if args.no_campaign else args.campaign
+    asked = module.Asked(name, tuple(dict.fromkeys(args.probe)), start, end, args.traces, args.tables)
+    traces = config.traces.folder
     with contextlib.closing(open_store(config)) as series:
         book = Book(registry, RecordCounts(series), config.states, config.store.retention_days, with_files=args.traces)
-        stores = module.Stores(registry, series, TraceStores(config).at, book, progress())
+        stores = module.Stores(
+            registry, series, TraceStores(config).at, lambda probe: traces / probe / TABLES, book, progress()
+        )
         try:
             made: Exported = module.export(asked, stores, args.out)
         except module.NotToExport as error:
@@ -158,5 +180,8 @@ def _lines(told: Exported) -> list[str]:
             f" {one['records_here']} records of the time in the folder"
         )
     now = told.written
-    lines.append(f"  new: {now['manifests']} manifests, {now['files']} files, {now['records']} files of records")
+    packets = f", {now['tables']} parts of tables" if now["tables"] else ""
+    lines.append(
+        f"  new: {now['manifests']} manifests, {now['files']} files{packets}, {now['records']} files of records"
+    )
     return lines

@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import importlib
 import json
+import shutil
 import sys
 from argparse import Namespace
 from collections.abc import Iterator
@@ -15,12 +16,12 @@ from typing import Any
 from tandem_server.analysis import folder as campaign_folder
 from tandem_server.analysis import pool
 from tandem_server.analysis.arms import compare, table
-from tandem_server.analysis.captures import Packets, of_campaign
-from tandem_server.analysis.evaluate import Evaluation, evaluate
+from tandem_server.analysis.captures import Packets, cut_captures, of_campaign
+from tandem_server.analysis.evaluate import AFTER_NS, BEFORE_NS, Evaluation, evaluate
 from tandem_server.analysis.mobility_classes import Fit, from_json
 from tandem_server.analysis.pool import BY
 from tandem_server.analysis.radio_packets import COLUMNS, TABLE, Joined, as_csv, records
-from tandem_server.analysis.reading import mapping, text
+from tandem_server.analysis.reading import mapping, text, whole
 from tandem_server.analysis.records import (
     DATABASE,
     REGISTRY,
@@ -39,11 +40,11 @@ from tandem_server.cli.stop import ConfigError, EnvironmentLacks, with_plain_end
 from tandem_server.cli.stores import open_store
 from tandem_server.report import csv_files
 from tandem_server.report.arms import PREFIX, Compared, compared, files
-from tandem_server.report.figures.files import write_figures
-from tandem_server.report.figures.section import Drawn, draw
+from tandem_server.report.figures.section import Drawn, draw, write_figures
 from tandem_server.report.in_text import in_text
 from tandem_server.report.page import render
 from tandem_server.report.words import visible
+from tandem_server.store import QueryError, StoreDown
 
 GIVEN = "given:"
 """Begins what a fit from elsewhere was fitted on."""
@@ -99,6 +100,11 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         help="judge the runs' mobility by the frequency of events as another campaign's mobility.json says, and not by what this"
         " campaign's own labelled runs say",
     )
+    parser.add_argument(
+        "--records",
+        action="store_true",
+        help="of a folder that is no export: keep its records in it too, as an export has them (DIR/probe/NAME/records)",
+    )
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument("--json", action="store_true", help="print the summary")
     shown.add_argument("--print-tables", action="store_true", help="print the result tables")
@@ -113,7 +119,7 @@ def _report(args: Namespace) -> int:
         return report_run(configuration.load(args.config), args.run, args.out)
     given = _fit(args.mobility)
     try:
-        kits = [_kit(campaign, args.config) for campaign in pool.load(args.folders, args.probe)]
+        kits = [_kit(campaign, args.config, keep=args.records) for campaign in pool.load(args.folders, args.probe)]
     except campaign_folder.FolderError as error:
         raise ConfigError(str(error)) from error
     found, folder = pool.pool(kits, args.by, given), args.folders[0]
@@ -142,14 +148,16 @@ def _report(args: Namespace) -> int:
     return 1 if found.missing else 0
 
 
-def _kit(campaign: campaign_folder.CampaignFolder, named: Path | None) -> pool.Kit:
+def _kit(campaign: campaign_folder.CampaignFolder, named: Path | None, *, keep: bool) -> pool.Kit:
     """Evaluated, with what was analysed of its captures."""
     config = None if campaign.exported else _config(campaign.folder, named)
     store = mapping(campaign.campaign, "store")
     with _source(campaign, config, text(store, "url"), text(store, "database")) as source:
         ledger = in_ledger_of(campaign, config.registry.file if config else campaign.folder / REGISTRY)
         evaluation = evaluate(campaign, source, ledger)
-    return pool.Kit(evaluation, _packets(evaluation))
+        if keep and isinstance(source, InfluxSource):
+            _keep_records(campaign, source)
+    return pool.Kit(evaluation, *_packets(evaluation))
 
 
 def _config(folder: Path, named: Path | None) -> configuration.ServerConfig | None:
@@ -184,10 +192,28 @@ def _source(
         yield source
 
 
-def _packets(e: Evaluation) -> Packets | None:
-    """Of the captures, where they were analysed into DIR/traces."""
+def _keep_records(campaign: campaign_folder.CampaignFolder, source: InfluxSource) -> None:
+    """Beside the folder's other files, so that they are read without the database from now on."""
+    start, end = (whole(campaign.campaign, f"{at}_utc_ns") for at in ("started", "ended"))
+    if start is None or end is None:
+        return  # it was cut off, and says so
+    export = importlib.import_module("tandem_server.export.records")
+    folder = campaign.folder / "probe" / campaign.probe / "records"
+    draft = folder.with_name("records.part")  # half of them would be taken for all by the next report
     try:
-        return of_campaign(e)
+        fetched = export.RecordExport(source.store, campaign.probe, draft, lambda _: None)
+        fetched.fetch(start - BEFORE_NS, end + AFTER_NS)
+        draft.rename(folder)
+    except (StoreDown, QueryError) as error:
+        raise EnvironmentLacks(f"{error}; hint: report again") from error
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def _packets(e: Evaluation) -> tuple[Packets | None, list[str]]:
+    """Of the captures, where they were analysed into DIR/traces; and which of them are cut."""
+    try:
+        return of_campaign(e), cut_captures(e.campaign)
     except ManifestError as error:
         raise ConfigError(str(error)) from error
     except ImportError as error:
@@ -215,10 +241,14 @@ def _write_figures(folder: Path, drawn: list[Drawn], shown: list[Compared]) -> N
         write_figures(folder, drawn)
         for old in folder.glob(f"{PREFIX}*"):  # an earlier report's
             old.unlink()
-        for name, text_of in files(shown).items():
-            write_whole(folder / name, text_of.encode())
+        for name, content in files(shown).items():
+            write_whole(folder / name, content)
     except OSError as error:
-        raise EnvironmentLacks(f"{folder}: {error.strerror}; mend: name another place with --out FILE") from error
+        for draft in folder.glob("*.tmp"):
+            draft.unlink()
+        raise EnvironmentLacks(
+            f"{folder}: {error.strerror}; mend: make room, or name another place with --out FILE"
+        ) from error
 
 
 def _write_tables(folder: Path, contents: dict[str, str], joined: Joined | None) -> None:

@@ -43,6 +43,7 @@ def write_whole(path: Path, content: bytes) -> None:
             os.fsync(file.fileno())
         draft.replace(path)
     except OSError as error:
+        draft.unlink(missing_ok=True)  # of a full disk it holds the last bytes
         raise EnvironmentLacks(
             f"{path}: {error.strerror}; mend: free space, or give write permission on the folder"
         ) from error

@@ -13,6 +13,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 from contextlib import ExitStack
 
+from tandem.mptcp_abi import v094
 from tandem.notify import Notify
 from tandem.stop_flag import StopFlag
 from tandem_server.cli.beside import Beside
@@ -35,7 +36,7 @@ from tandem_server.endpoint.capture import Captures
 from tandem_server.endpoint.control import control_app
 from tandem_server.endpoint.kept import Kept
 from tandem_server.endpoint.limits import accepted_subflows
-from tandem_server.endpoint.listener import Acceptor, ListenError, NoMultipathError, listen
+from tandem_server.endpoint.listener import Acceptor, Controllers, ListenError, NoMultipathError, listen
 from tandem_server.endpoint.pool import Pool, PoolError, cores
 from tandem_server.endpoint.reflector import Reflector, ReflectorError, reflector_socket
 from tandem_server.endpoint.results import Results
@@ -129,7 +130,8 @@ def _endpoint(config: ServerConfig) -> None:
             _check_certificate(config)
             further.append(held.enter_context(_measurement_listener(config, tls_port)))
         registry.sessions.end_abandoned()
-        sessions = SessionTable(registry, limits_of(config), config.probes)
+        choose = Controllers([measurement, *further]).choose if v094.present() else None
+        sessions = SessionTable(registry, limits_of(config), config.probes, choose)
         command = [sys.executable, "-m", "tandem_server.cli.measurement_process", str(config.file)]
         try:
             pool = Pool(command, config.listen.processes or cores(), sessions)

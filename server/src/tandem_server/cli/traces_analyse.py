@@ -61,7 +61,7 @@ def _analyse(args: Namespace) -> int:
         pool = (
             process_pool(args.workers or config.traces.analyse_workers)
             if args.dask is None
-            else on_dask(stack, args.dask, config.traces.folder.absolute())
+            else on_dask(stack, args.dask)
         )
         own = tabling(config, registry, pool, open_rolled(config))
         busy = importlib.import_module("tandem_server.analysis.traces.manifest").ManifestError

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tandem.schema.line_protocol import Point, encode_point
-from tandem.schema.metrics.server import RUN_TRACE
+from tandem.schema.metrics.server import RUN_TRACE, RUN_TRACE_SECOND
 from tandem.schema.record import RecordError, Value, check_server
 from tandem.schema.trace import SERVER_CAPTURES
 from tandem_server.analysis.captures import KINDS, WAYS, read
@@ -20,6 +20,7 @@ from tandem_server.analysis.folder import Capture, capture_name
 from tandem_server.analysis.radio_packets import BEFORE_NS, LONGEST_NS, Flows, Radio, joined
 from tandem_server.analysis.reading import mapping, mappings, text
 from tandem_server.analysis.traces import tables
+from tandem_server.derived import run_seconds
 from tandem_server.derived.tables import BIN_NS
 from tandem_server.derived.units import runs_of
 from tandem_server.registry import Registry, TraceRow
@@ -31,6 +32,8 @@ _TOTALS = (
     *("rtt_median_ns", "rtt_p95_ns", "reorder_queue_max_bytes"),
 )
 _BYTES = ("goodput_bytes", "duplicate_bytes", "hole_fill_bytes", "reinjected_bytes")
+
+_LINES = 5000
 
 Fields = dict[str, Value]
 
@@ -58,9 +61,15 @@ class RunTraces:
             _LOG.warning("%s: %s: no points for boards: %r", probe, captures[0].name, error)
             return
         for run in {point.tags["run"] for point in points}:
-            self._store.query(f'DELETE FROM "{RUN_TRACE.name}" WHERE "run" = \'{_escaped(run)}\'')  # noqa: S608  escaped
-        for refused in self._store.write([encode_point(point) for point in points]):
-            _LOG.warning("%s: the database refuses a point of %s: %s", probe, captures[0].name, refused.reason)
+            for name in (RUN_TRACE.name, RUN_TRACE_SECOND.name):
+                self._store.query(f'DELETE FROM "{name}" WHERE "run" = \'{_escaped(run)}\'')  # noqa: S608  escaped
+        lines = [encode_point(point) for point in points]
+        for some in (lines[at : at + _LINES] for at in range(0, len(lines), _LINES)):
+            self._write(some, probe, captures[0].name)
+
+    def _write(self, lines: list[str], probe: str, name: str) -> None:
+        for refused in self._store.write(lines):
+            _LOG.warning("%s: the database refuses a point of %s: %s", probe, name, refused.reason)
 
     def _points(
         self, out: Path, part: str, probe: str, manifests: Sequence[Mapping[str, Any]], rows: Sequence[TraceRow]
@@ -80,7 +89,9 @@ class RunTraces:
         found, flows, binned, _ = read(out, [part], BIN_NS, told, [Capture(name, 0, None, own, path, False)], 0)
         if not any(flows.path):
             return []
-        recovered = self._recovered(joined(self._radio(probe, flows), flows, binned).rows)
+        events = joined(self._radio(probe, flows), flows, binned).rows
+        recovered, at = self._recovered(events), _recovered_at(events)
+        seconds = run_seconds.Seconds(_columns(tables.read(out, "bins", [part], run_seconds.COLUMNS)))
         connection = {
             flow["subflow"]: one.number for match in found.matches for one in match.parts for flow in one.subflows
         }
@@ -95,10 +106,14 @@ class RunTraces:
             if operator := _operator(of_manifest[run], own_path):
                 tags["operator"] = operator
             points.append(Point(RUN_TRACE.name, tags, fields, int(flows.start_ns[n])))
+            by_second = seconds.of(connection[subflow], subflow, int(flows.way[n]), at.get((run, subflow), {}))
+            points += [Point(RUN_TRACE_SECOND.name, tags, of_second, utc_ns) for utc_ns, of_second in by_second]
         for n in {int(flows.connection[n]): n for n in reversed(range(len(flows.run)))}.values():
             fields = _fields(totals[connection[int(flows.subflow[n])], None, WAYS[flows.way[n]]])
             tags = {"probe": probe, "run": flows.run[n], "kind": flows.kind[n]}
             points.append(Point(RUN_TRACE.name, tags, fields, int(flows.start_ns[n])))
+            by_second = seconds.of(connection[int(flows.subflow[n])], None, int(flows.way[n]), {})
+            points += [Point(RUN_TRACE_SECOND.name, tags, of_second, utc_ns) for utc_ns, of_second in by_second]
         for point in points:
             check_server(point.measurement, point.tags, point.fields)
         return points
@@ -137,6 +152,21 @@ class RunTraces:
             if there:
                 made[key] |= {"t_r_median_s": float(np.median(there)), "t_r_max_s": max(there)}
         return made
+
+
+def _columns(rows: Any) -> dict[str, Any]:  # noqa: ANN401  (pyarrow.Table)
+    """As ``run_seconds`` takes them: a direction by its place in ``WAYS``, absent NaN."""
+    named = {"direction": np.array([WAYS.index(way) for way in rows["direction"].to_pylist()], dtype=np.int64)}
+    return {name: rows[name].to_numpy() for name in run_seconds.COLUMNS if name != "direction"} | named
+
+
+def _recovered_at(rows: Mapping[str, Sequence[Any]]) -> dict[tuple[str, int], dict[int, float]]:
+    """By run and subflow t_R by the time of its event."""
+    found: dict[tuple[str, int], dict[int, float]] = defaultdict(dict)
+    for run, subflow, t_s, t_r_s in zip(rows["run"], rows["subflow"], rows["t_s"], rows["t_r_s"], strict=True):
+        if math.isfinite(float(t_r_s)):
+            found[run, int(subflow)][round(float(t_s) * 1e9)] = float(t_r_s)
+    return found
 
 
 def _fields(total: Mapping[str, Any]) -> Fields:

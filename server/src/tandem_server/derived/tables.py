@@ -17,17 +17,15 @@ from pathlib import Path
 
 from tandem_server.analysis.traces import manifest
 from tandem_server.analysis.traces.batch import Analysed, go_on, process_batch
-from tandem_server.analysis.traces.manifest import TOGETHER, VERSION, Capture, Part, named
+from tandem_server.analysis.traces.manifest import TOGETHER, VERSION, Capture, Part, captures_in, named
 from tandem_server.analysis.traces.processes import Task
 from tandem_server.derived.units import Unit, units
 from tandem_server.door import Reserve
 from tandem_server.registry import Registry, TraceRow
-from tandem_server.store.trace_folder import make_folder
+from tandem_server.store.trace_folder import TABLES, make_folder
 from tandem_server.store.trace_store import TraceStore
 
 _LOG = logging.getLogger("tandem.tables")
-TABLES = ".tables"
-"""Below a probe's traces, whose names never begin with a dot."""
 BIN_NS = 100_000_000
 _FETCHED = ".fetched"
 _AT_ONCE = 32
@@ -167,5 +165,5 @@ def _take_out_parts(out: Path, wanted: dict[str, tuple[TraceRow, ...]]) -> None:
     files = {one for path in wanted for one in path.split(TOGETHER)}
     whole = {named(path) for path in wanted}
     for name, part in manifest.read(out).items():
-        if any(one.file not in whole and files & set(one.file.split(named(TOGETHER))) for one in part.files):
+        if any(one.file not in whole and files & set(captures_in(one.file)) for one in part.files):
             manifest.remove(out, name)

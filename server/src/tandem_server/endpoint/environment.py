@@ -6,6 +6,8 @@ import platform
 import uuid
 from pathlib import Path
 
+from tandem.mptcp_abi import v094, v094_sockets
+
 _SYSCTLS = {
     "congestion_control": "net/ipv4/tcp_congestion_control",
     "tcp_wmem": "net/ipv4/tcp_wmem",
@@ -21,16 +23,20 @@ _MULTIPATH = {
 """By the version of the protocol that the kernel speaks: 0 is the out-of-tree kernel's."""
 
 
-def read_environment(proc: Path = Path("/proc")) -> dict[str, str | None]:
-    """Settings of this network namespace as the kernel tells them; None for those that this kernel does not have."""
+def read_environment(root: Path = Path("/")) -> dict[str, str | None]:
+    """Settings of this network namespace as the kernel tells them; None for those that this kernel does not have, or hides: the
+    out-of-tree kernel shows its own in the first namespace only. ``mptcp_protocol``: the version that it speaks, None without any."""
     told: dict[str, str | None] = {"kernel": platform.release()}
-    protocol = next((v for v, files in _MULTIPATH.items() if (proc / "sys" / files["mptcp_enabled"]).exists()), None)
-    told["mptcp_protocol"] = protocol
+    proc = root / "proc"
+    stock = "1" if (proc / "sys" / _MULTIPATH["1"]["mptcp_enabled"]).exists() else None
+    told["mptcp_protocol"] = protocol = "0" if v094.present(root) else stock
     for name, place in {**_SYSCTLS, **_MULTIPATH[protocol or "1"]}.items():
         try:
             told[name] = " ".join((proc / "sys" / place).read_text().split())
         except OSError:
             told[name] = None
+    if protocol == "0" and told["scheduler"] is None:
+        told["scheduler"] = v094_sockets.in_force().get("scheduler")
     return told
 
 

@@ -8,19 +8,25 @@ from pathlib import Path
 
 from tandem import mptcp_abi as abi
 from tandem.mptcp_abi import v094
+from tandem.mptcp_abi.v094_sockets import InfoReader, is_multipath
 from tandem.stream import Stream
 
 _NETSTAT = Path("/proc/thread-self/net/netstat")
 _V094_COUNTERS = "/" / v094.FOLDER / "snmp"
+_ROOM = 8
 
 
 def seen(connection: Stream) -> dict[str, object]:
     """``multipath``: ``native``, ``fallback`` (it was Multipath TCP and is TCP now), ``none`` (accepted as TCP: MP_CAPABLE was missing
     from the SYN or from what followed our answer); ``handshake_rtt_ms``: the kernel's round-trip time, null when it has none yet;
     ``multipath_syns``: SYNs with MP_CAPABLE that this network namespace has had, null when unknown."""
-    info = abi.decode_tcp_info(connection.getsockopt(socket.IPPROTO_TCP, abi.TCP_INFO, abi.TCP_INFO_BYTES))
+    multipath = _multipath(connection)
+    if multipath == "native" and v094.present():  # where TCP_INFO is the whole connection's, which has no round trips
+        info = InfoReader(connection, _ROOM).read().subflows[0].tcp
+    else:
+        info = abi.decode_tcp_info(connection.getsockopt(socket.IPPROTO_TCP, abi.TCP_INFO, abi.TCP_INFO_BYTES))
     return {
-        "multipath": _multipath(connection),
+        "multipath": multipath,
         "handshake_rtt_ms": None if info.rtt_us is None else info.rtt_us / 1000,
         "multipath_syns": multipath_syns(),
     }
@@ -40,7 +46,7 @@ def multipath_syns() -> int | None:
 
 def _multipath(connection: Stream) -> str:
     if v094.present():  # which does not say that it was Multipath TCP and is no more
-        return "native" if connection.getsockopt(socket.IPPROTO_TCP, v094.MPTCP_ENABLED) else "none"
+        return "native" if is_multipath(connection) else "none"
     if connection.getsockopt(socket.SOL_SOCKET, socket.SO_PROTOCOL) != abi.IPPROTO_MPTCP:
         return "none"
     try:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 from tandem_server.door import Admitted, Door
 from tandem_server.endpoint.multipath import MEND, open_socket
+from tandem_server.endpoint.options import choose_controller, effective
 
 _LOG = logging.getLogger("tandem.endpoint.listener")
 _NO_MULTIPATH = (errno.ENOPROTOOPT, errno.EPROTONOSUPPORT, errno.EINVAL, errno.EPERM)
@@ -66,6 +67,20 @@ def _has(family: socket.AddressFamily, *, multipath: bool) -> bool:
     except OSError:
         return False
     return True
+
+
+class Controllers:
+    """The congestion controller of the measurement ``listeners``, on the v0.94 kernel: what is set on an accepted connection does not
+    reach its first subflow, what the listener has reaches all. So sessions of Multipath TCP with different ones are not open at once."""
+
+    def __init__(self, listeners: Sequence[socket.socket]) -> None:
+        self._listeners = tuple(listeners)
+        self._own = [effective(one).congestion_control for one in listeners]
+
+    def choose(self, name: str | None) -> None:
+        """For connections that begin from now on; None: the system's own. OptionsError when the kernel refuses."""
+        for listener, own in zip(self._listeners, self._own, strict=True):
+            choose_controller(listener, own if name is None else name)
 
 
 Entered = Callable[[str], bool]

@@ -19,7 +19,7 @@ from tandem_server.endpoint.desk import Desk, Grant
 from tandem_server.endpoint.download import Download
 from tandem_server.endpoint.exchange import answer, goodbye, head_alone, head_of, receive_head
 from tandem_server.endpoint.flows import FlowAccount, Labels
-from tandem_server.endpoint.options import OptionsError, apply, effective
+from tandem_server.endpoint.options import OptionsError, apply_accepted, effective
 from tandem_server.endpoint.recorder import Recorder
 from tandem_server.endpoint.request import Ask, BadRequest, Request, read_ask, read_claim, read_head
 from tandem_server.endpoint.sampler import Sampler
@@ -123,7 +123,7 @@ class Measurement:
         summary: dict[str, object] | None = None
         try:
             path = _path(request, session)
-            apply(connection, session.options)
+            apply_accepted(connection, session.options)
             own = own | effective(connection).told()
             labels = Labels(session.probe, self._boot, session.run, session.kind, path, session.paths)
 

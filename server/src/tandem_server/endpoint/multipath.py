@@ -1,7 +1,7 @@
 """The two kernels' ways of Multipath TCP at this end: the stock one has a protocol of its own for it (IPPROTO_MPTCP), the out-of-tree
-v0.9x kernel an option of TCP sockets. The latter's were made after its public source; the endpoint has not run on it.
+v0.9x kernel an option of TCP sockets.
 
-They speak different versions of the protocol: a probe of one kind gets plain TCP from a server of the other.
+They speak different versions of the protocol (``environment``): a probe of one kind gets plain TCP from a server of the other.
 """
 
 from __future__ import annotations

@@ -7,7 +7,9 @@ import socket
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from tandem.mptcp_abi import v094
 from tandem.mptcp_abi.controllers import COUPLED, described
+from tandem.mptcp_abi.v094_sockets import is_multipath
 from tandem.stream import Stream
 from tandem_server.endpoint.multipath import open_socket
 
@@ -72,12 +74,15 @@ def negotiate(options: Options, available: Path = _AVAILABLE) -> Effective:
     if options.congestion_control is not None:
         try:
             known = available.read_text().split()
+        except FileNotFoundError:
+            known = None  # Linux 4.14 in a network namespace that is not the first: a socket has to be tried, one that answers at once
+            with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as tried:
+                choose_controller(tried, options.congestion_control)
         except OSError as error:
             raise OptionsError(f"the server's kernel does not tell its congestion controllers: {error}") from error
-        if options.congestion_control not in known:
-            hint = (
-                "; hint: on the server, tandem-server congestion load" if options.congestion_control in COUPLED else ""
-            )
+        if known is not None and options.congestion_control not in known:
+            way = "modprobe its module (mptcp_coupled is lia)" if v094.present() else "tandem-server congestion load"
+            hint = f"; hint: on the server, {way}" if options.congestion_control in COUPLED else ""
             raise OptionsError(
                 f"congestion_control {options.congestion_control!r}: the server's kernel has {', '.join(known)}{hint}"
             )
@@ -89,16 +94,40 @@ def negotiate(options: Options, available: Path = _AVAILABLE) -> Effective:
 def apply(connection: Stream, options: Options) -> None:
     """Set the options on a socket (all subflows, also later ones); OptionsError when the kernel refuses."""
     if options.congestion_control is not None:
-        name = options.congestion_control
-        try:
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
-        except PermissionError:
-            raise OptionsError(
-                f"congestion_control {name!r}: the server's account may not choose it; mend: add it to its"
-                " net.ipv4.tcp_allowed_congestion_control"
-            ) from None
-        except OSError as error:
-            raise OptionsError(f"congestion_control {name!r}: {error.strerror}") from error
+        choose_controller(connection, options.congestion_control)
+    _apply_others(connection, options)
+
+
+def apply_accepted(connection: Stream, options: Options) -> None:
+    """As ``apply``, on an accepted connection. On the v0.94 kernel the first subflow has its controller from the listener
+    (``listener.Controllers``), and would keep it whatever is set now: OptionsError when it is another."""
+    name = options.congestion_control
+    if name is None or not v094.present() or not is_multipath(connection):
+        apply(connection, options)
+        return
+    if (has := effective(connection).congestion_control) != name:
+        raise OptionsError(
+            f"congestion_control {name!r}: the connection began with {has}; hint: a session alone on this endpoint"
+        )
+    _apply_others(connection, options)
+
+
+def choose_controller(connection: Stream, name: str) -> None:
+    """Set the controller; OptionsError when the kernel refuses."""
+    try:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
+    except PermissionError:
+        raise OptionsError(
+            f"congestion_control {name!r}: the server's account may not choose it; mend: add it to its"
+            " net.ipv4.tcp_allowed_congestion_control"
+        ) from None
+    except FileNotFoundError:
+        raise OptionsError(f"congestion_control {name!r}: the server's kernel does not have it") from None
+    except OSError as error:
+        raise OptionsError(f"congestion_control {name!r}: {error.strerror}") from error
+
+
+def _apply_others(connection: Stream, options: Options) -> None:
     try:
         if options.send_buffer_bytes is not None:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, options.send_buffer_bytes)

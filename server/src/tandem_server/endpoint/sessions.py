@@ -175,8 +175,17 @@ class SessionTable:
     What admits connections asks memory alone and waits for no disk: that would be measured. So ``_lock`` is held for moments, and
     ``_accounts`` while a row is read or written, so that each byte is either in the registry's sums or in a session's here."""
 
-    def __init__(self, registry: Registry, limits: Limits, shares: Mapping[str, Share] | None = None) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        limits: Limits,
+        shares: Mapping[str, Share] | None = None,
+        choose: Callable[[str | None], None] | None = None,
+    ) -> None:
+        """``choose``: sets the controller that connections of Multipath TCP begin with, on a kernel where it is one for all sessions
+        (``listener.Controllers``); OptionsError when it cannot."""
         self._registry, self.limits, self._shares = registry, limits, dict(shares or {})
+        self._choose = choose
         self._sessions: dict[str, Session] = {}
         self._lock, self._accounts = threading.Lock(), threading.Lock()
 
@@ -214,6 +223,8 @@ class SessionTable:
             budget = min(budget, bytes_per_day - used)
             if budget <= 0 or (wanted is not None and budget < wanted):
                 raise Refused(f"{probe} has used {used} of its {bytes_per_day} bytes of 24 hours")
+            if self._choose is not None and kind != "tcp":
+                self._begin_with(options.congestion_control, self._choose)
             # One for all that are there at once: each of them by itself could have what is left of the day.
             day = mine[0].day if mine else Day(bytes_per_day - used)
             session = Session(
@@ -235,6 +246,15 @@ class SessionTable:
             with self._lock:
                 self._sessions[session.id] = session
             return session
+
+    def _begin_with(self, name: str | None, choose: Callable[[str | None], None]) -> None:
+        others = {s.options.congestion_control for s in self._all() if s.kind != "tcp" and s.open()} - {name}
+        if others:
+            other = ", ".join(one or "the system's own" for one in sorted(others, key=str))
+            raise Refused(
+                f"on this kernel all sessions have one congestion controller at a time, which is {other} now; hint: try again"
+            )
+        choose(name)
 
     def get(self, session_id: str) -> Session | None:
         """The open session with this id; None when unknown, ended or lapsed."""

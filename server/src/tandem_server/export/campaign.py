@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tandem_server.analysis.evaluate import AFTER_NS, BEFORE_NS
-from tandem_server.analysis.folder import LEDGER, lacking
+from tandem_server.analysis.folder import LEDGER, TRACES, lacking
 from tandem_server.analysis.one_run import operators_of
 from tandem_server.analysis.reading import json_object, mapping, whole
-from tandem_server.export.files import At, fetch_files
+from tandem_server.analysis.traces import manifest
+from tandem_server.export.files import CAPTURES, At, fetch_files
 from tandem_server.export.records import RecordExport
+from tandem_server.export.tables import TableExport, states
 from tandem_server.export.whole import write_changed
 from tandem_server.ledger.as_json import as_json, totals
 from tandem_server.ledger.book import Book, Ledger
 from tandem_server.registry import Registry, Run
+from tandem_server.registry.runs import NO_CAMPAIGN
 from tandem_server.store import SeriesStore
 
 AROUND_NS = 300 * 10**9
@@ -31,13 +35,20 @@ class NotToExport(ValueError):  # noqa: N818  (it reads as what it is)
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """``probes`` empty: all that have runs. Runs that began in [start, end), records of that time; None: all runs."""
+    """``name``: NO_CAMPAIGN for the runs of none. ``probes`` empty: all that have runs. Runs that began in [start, end), records of that
+    time; None: all runs. ``traces``: captures and their tables; ``tables``: these alone."""
 
     name: str
     probes: tuple[str, ...] = ()
     start_utc_ns: int | None = None
     end_utc_ns: int | None = None
     traces: bool = False
+    tables: bool = False
+
+    @property
+    def words(self) -> str:
+        """What it is called."""
+        return "runs of no campaign" if self.name == NO_CAMPAIGN else self.name
 
     @property
     def told(self) -> dict[str, Any]:
@@ -57,11 +68,12 @@ class Asked:
 
 @dataclass(slots=True)
 class Stores:
-    """Where it comes from. ``said`` hears how far it is."""
+    """Where it comes from; ``tables``: by probe the folder of its captures' tables. ``said`` hears how far it is."""
 
     registry: Registry
     series: SeriesStore
     trace: At
+    tables: Callable[[str], Path]
     book: Book
     said: Callable[[str], None]
 
@@ -99,19 +111,27 @@ def export(asked: Asked, stores: Stores, out: Path) -> Exported:
             found[name] = one
             write_changed(out / "campaign.json", _json(told))  # from the first run on the folder is this campaign's
     if not found:
+        other = "; --no-campaign for runs of none" if asked.name != NO_CAMPAIGN else "; tandem-server ledger lists runs"
         raise NotToExport(
-            f"{asked.name}: no run of it has arrived; hint: tandem-server campaign status tells what was pushed"
+            f"{asked.words}: no run of it has arrived; hint: tandem-server campaign status tells what was pushed{other}"
         )
     started, ended = _span(asked, found)
     ledger = _ledger(stores.book, found)
     damaged: list[str] = []
-    files = records = 0
+    files = records = tables = 0
     for name, one in found.items():
         folder, by_probe = out / "probe" / name, ledger["by_probe"][name]
+        captures: dict[str, None] = {}
         for run in stores.registry.runs.each(name, campaign=asked.name):
             if run.id in one.runs:
-                more, bad = fetch_files(stores.registry, stores.trace, run, folder, captures=asked.traces)
+                more, bad, names = fetch_files(stores.registry, stores.trace, run, folder, captures=asked.traces)
                 files, damaged = files + more, damaged + bad
+                captures |= dict.fromkeys(one for one in names if one.startswith(CAPTURES))
+        if asked.traces or asked.tables:
+            by_probe["tables"] = states(stores.registry, name, captures)
+            if captures and stores.tables(name).is_dir():
+                with _alone(out / TRACES):
+                    tables += TableExport(stores.tables(name), name, out).fetch(captures)
         fetched = RecordExport(stores.series, name, folder / "records", stores.said)
         by_probe["records_here"], more = fetched.fetch(started - BEFORE_NS, ended + AFTER_NS)
         records += more
@@ -122,8 +142,9 @@ def export(asked: Asked, stores: Stores, out: Path) -> Exported:
     for name, one in told["probes"].items():
         one |= mapping(by_hand, name)
     write_changed(out / "campaign.json", _json(told))
-    written = {"manifests": sum(one.written for one in found.values()), "files": files, "records": records}
-    missing = [f"{name}: no run of {asked.name} has arrived from it" for name in asked.probes if name not in found]
+    manifests = sum(one.written for one in found.values())
+    written = {"manifests": manifests, "files": files, "tables": tables, "records": records}
+    missing = [f"{name}: no run of {asked.words} has arrived from it" for name in asked.probes if name not in found]
     missing += [line for name in found for line in lacking(ledger, name)]
     return Exported(out, started, ended, ledger["by_probe"], written, missing)
 
@@ -132,7 +153,7 @@ def _own(asked: Asked, out: Path) -> dict[str, Any]:
     """What campaign.json begins with: of an earlier one the cities, which a person may have written there. NotToExport where the folder is
     another's."""
     file = out / "campaign.json"
-    fresh: dict[str, Any] = {"format": "tandem-campaign/1", "scenario": asked.name, "export": asked.told}
+    fresh: dict[str, Any] = {"format": "tandem-campaign/1", "scenario": asked.words, "export": asked.told}
     if not file.exists():
         if out.is_dir() and any(out.iterdir()):
             raise NotToExport(f"{out}: holds something else than an export; hint: --out of a new folder")
@@ -172,7 +193,7 @@ def _span(asked: Asked, found: dict[str, _Probe]) -> tuple[int, int]:
     last = [one.last for one in found.values() if one.last is not None]
     start, end = asked.start_utc_ns, asked.end_utc_ns
     if (start is None or end is None) and not first:
-        raise NotToExport(f"{asked.name}: no run of it tells a time; hint: --from and --to")
+        raise NotToExport(f"{asked.words}: no run tells a time; hint: --from and --to")
     start = min(first) - AROUND_NS if start is None else start
     end = max(last) + AROUND_NS if end is None else end
     return start, end
@@ -212,9 +233,20 @@ def _campaign(asked: Asked, found: dict[str, _Probe], started: int, ended: int) 
         "ended_utc_ns": ended,
         "stopped": None,
         "probe": first,
-        "probes": {name: {"paths": one.paths} for name, one in found.items()},
+        # By name, as configurations have them: in which order a run had its paths says nothing.
+        "probes": {name: {"paths": dict(sorted(one.paths.items()))} for name, one in found.items()},
         "traces": asked.traces,
+        "tables": asked.traces or asked.tables,
     }
+
+
+@contextmanager
+def _alone(tables: Path) -> Iterator[None]:
+    try:
+        with manifest.alone(tables):
+            yield
+    except manifest.ManifestError as error:
+        raise NotToExport(str(error)) from error
 
 
 def _json(told: dict[str, Any]) -> bytes:

@@ -17,12 +17,17 @@ At = Callable[[str], TraceStore]
 """The store that has a place."""
 
 
-def fetch_files(registry: Registry, at: At, run: Run, folder: Path, *, captures: bool) -> tuple[int, list[str]]:
-    """The run's files that the server has into the probe's ``folder``, those that are there left out: how many were written, and what
-    could not be, a line each. OSError, TraceStoreDown."""
-    written, damaged = 0, []
+def fetch_files(
+    registry: Registry, at: At, run: Run, folder: Path, *, captures: bool
+) -> tuple[int, list[str], list[str]]:
+    """The run's files that the server has into the probe's ``folder``, those that are there left out, and captures unless asked for: how
+    many were written, what could not be, a line each, and the names under which the server has them all. OSError, TraceStoreDown."""
+    written, damaged, known = 0, list[str](), list[str]()
     for told in files_of(registry, run):
-        if told.trace is None or not is_name(told.name) or (told.name.startswith(CAPTURES) and not captures):
+        if told.trace is None or not is_name(told.name):
+            continue
+        known.append(told.trace.name)
+        if told.name.startswith(CAPTURES) and not captures:
             continue
         path = folder / told.name
         if path.is_file() and path.stat().st_size == told.trace.bytes:
@@ -32,7 +37,7 @@ def fetch_files(registry: Registry, at: At, run: Run, folder: Path, *, captures:
             written += 1
         except NotTheFile as error:
             damaged.append(f"{run.probe}/{told.name}: {error}")
-    return written, damaged
+    return written, damaged, known
 
 
 def _copy(store: TraceStore, row: TraceRow, path: Path) -> None:

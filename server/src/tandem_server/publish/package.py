@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import tandem_server
+from tandem.schema.manifest import FORMAT
 from tandem.schema.metrics import MEASUREMENTS
 from tandem.schema.trace import is_name
 from tandem_server.analysis.evaluate import AFTER_NS, BEFORE_NS
@@ -225,6 +226,11 @@ class _Publishing:
                 manifest = json_object(path)
             except ValueError as error:
                 raise Refused(f"{path.parent}/{error}; hint: export it again, or remove it") from error
+            if text(manifest, "format") != FORMAT:
+                raise Refused(
+                    f"{path}: format {text(manifest, 'format')!r}: where it may name somebody is known of {FORMAT!r} only;"
+                    " hint: publish with the version that wrote it, or remove the run"
+                )
             if text(manifest, "id") not in probe.gone:
                 yield path, manifest
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from tandem_server.publish.identities import SERVER, Address, Names, addresses, telling
 
-NO_PLACE = frozenset({"tac", "lac", "pci", "nr_pci", "detail"})
-"""Without places these are absent: areas, and codes that with an operator's carriers find a cell in public lists."""
+NO_PLACE = frozenset({"tac", "lac", "pci", "nr_pci", "detail", "city"})
+"""Without places these are absent: areas, codes that with an operator's carriers find a cell in public lists, a city's name."""
 CELLS = frozenset({"eci", "enb_id", "ci", "from_eci", "to_eci"})
 """Without places these have another number, the same for the same cell; the sector stays."""
 _MOST_LTE = 2**28

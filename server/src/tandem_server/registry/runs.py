@@ -17,6 +17,10 @@ _OF_CAMPAIGN = "CASE WHEN json_valid(manifest) THEN ?4 IN ({}) ELSE 0 END".forma
     ", ".join(f"json_extract(manifest, '$.campaign.{key}')" for key in ("name", "push", "label"))
 )
 
+NO_CAMPAIGN = ""
+"""Stands for a campaign's name where the runs of none are meant: a kit without a campaign measures too."""
+_OF_NONE = "?4 IS NOT NULL AND NOT (json_valid(manifest) AND json_extract(manifest, '$.campaign.name') IS NOT NULL)"
+
 
 class LedgerConflict(ValueError):  # noqa: N818  (it reads as what it is)
     """The run's id is taken by another probe's run."""
@@ -89,9 +93,9 @@ class Runs:
 
     def each(self, probe: str | None = None, *, uncounted: bool = False, campaign: str | None = None) -> Iterator[Run]:
         """As ``all``, a few held at a time; ``campaign``: only those of a campaign of this name, that was pushed with this id, or whose
-        runs a person labelled so."""
+        runs a person labelled so; NO_CAMPAIGN: only those of none."""
         after: tuple[int, str] = (-1, "")
-        of = "1" if campaign is None else _OF_CAMPAIGN
+        of = "1" if campaign is None else _OF_NONE if campaign == NO_CAMPAIGN else _OF_CAMPAIGN
         while True:
             with self._read() as connection:
                 rows = connection.execute(

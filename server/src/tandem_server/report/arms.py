@@ -11,10 +11,10 @@ from tandem_server.analysis.arms import TOO_FEW, Comparison, Effect, Outcome
 from tandem_server.analysis.estimates import Estimate
 from tandem_server.report import words
 from tandem_server.report.csv_files import safe
-from tandem_server.report.figures.canvas import svg
 from tandem_server.report.figures.marks import Forest
 from tandem_server.report.figures.scale import Axis
-from tandem_server.report.figures.sheet import Panel, Sheet, as_csv
+from tandem_server.report.figures.section import contents
+from tandem_server.report.figures.sheet import Panel, Picture, Sheet, as_csv, picture
 from tandem_server.report.result_cells import Shown, ShownTable
 
 PREFIX = "arms-"
@@ -35,13 +35,14 @@ _LONGEST = 30
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One comparison for the page. ``hurts``: a sentence each. ``svg``, ``csv``: "" without an effect."""
+    """One comparison for the page. ``hurts``: a sentence each. ``svg``, ``csv``: "" without an effect, ``pdf`` empty."""
 
     title: str
     hurts: Sequence[str]
     table: ShownTable
     name: str
     svg: str
+    pdf: bytes
     csv: str
 
 
@@ -50,9 +51,9 @@ def compared(found: Sequence[Comparison]) -> list[Compared]:
     return [_compared(one) for one in found]
 
 
-def files(found: Sequence[Compared]) -> dict[str, str]:
+def files(found: Sequence[Compared]) -> dict[str, bytes]:
     """The figures' files by name."""
-    return {f"{c.name}.{kind}": text for c in found if c.svg for kind, text in (("svg", f"{c.svg}\n"), ("csv", c.csv))}
+    return {name: file for c in found for name, file in contents(c.name, c.svg, c.pdf, c.csv).items()}
 
 
 def sentence(one: Comparison, effect: Effect) -> str:
@@ -76,11 +77,13 @@ def _compared(one: Comparison) -> Compared:
             rows.append((head, arm, middle, *pairs, str(runs), str(one.failed[arm])))
     title = f"{one.campaign}, {one.step}: {one.parameter} ({one.experiment}, {one.blocks} blocks)"
     sheet = _sheet(one)
-    drawn, csv = ("", "") if sheet is None else (svg(sheet, f"Arms compared: {title}"), as_csv(sheet))
+    drawn, csv = Picture("", b""), ""
+    if sheet is not None:
+        drawn, csv = picture(sheet, f"Arms compared: {title}"), as_csv(sheet)
     shown = [[Shown(text, is_text) for text, (_, _, is_text) in zip(row, _HEADS, strict=True)] for row in rows]
     table = ShownTable(title, "", list(_HEADS), shown, 0)
     name = f"{PREFIX}{safe(one.campaign)}-{safe(one.step)}"
-    return Compared(title, [sentence(one, e) for e in one.hurts], table, name, drawn, csv)
+    return Compared(title, [sentence(one, e) for e in one.hurts], table, name, *drawn, csv)
 
 
 def _cells(effect: Effect) -> tuple[str, str, str, str]:

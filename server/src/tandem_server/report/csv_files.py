@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from tandem_server.analysis.tables.facts import Facts
 from tandem_server.analysis.tables.results import Results
 from tandem_server.analysis.tables.view import Cell, Table, named
+from tandem_server.report.figures.sheet import csv_text
 
 _RUN = (
     "run", "campaign", "step", "arm", "number", "pair", "experiment", "kind", "path", "started_utc_ns", "duration_s",
@@ -21,10 +20,10 @@ def files(results: Results, more: Sequence[Table] = ()) -> dict[str, str]:
     numbers with a point, an absent value empty."""
     more_of_runs = tuple(dict.fromkeys(key for run in results.runs for key in _of_pool(run)))
     rows = ((*_run(run), *(_of_pool(run).get(key) for key in more_of_runs)) for run in results.runs)
-    made = {"runs.csv": _text((*_RUN, *more_of_runs), rows)}
+    made = {"runs.csv": csv_text((*_RUN, *more_of_runs), rows)}
     for table in (*results.flat, *(one for one in more if one.rows)):
-        made[f"{safe(table.name)}.csv"] = _text([column.key for column in table.columns], table.rows)
-        made[f"{safe(table.name)}-values.csv"] = _text(table.value_columns, table.values)
+        made[f"{safe(table.name)}.csv"] = csv_text([column.key for column in table.columns], table.rows)
+        made[f"{safe(table.name)}-values.csv"] = csv_text(table.value_columns, table.values)
     return made
 
 
@@ -43,18 +42,3 @@ def _of_pool(run: Facts) -> dict[str, Cell]:
 def safe(name: str) -> str:
     """A name for a file: a person's experiment may be called anything in a manifest that was not made by a collector."""
     return "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "_" for c in name)[:60] or "_"
-
-
-def _text(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows([_cell(cell) for cell in row] for row in rows)
-    return out.getvalue()
-
-
-def _cell(cell: Cell) -> Cell:
-    """A text that a spreadsheet would take for a formula is made plain."""
-    if isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@", "\t", "\r"):
-        return "'" + cell
-    return cell

@@ -19,15 +19,13 @@ from tandem_server.analysis.radio_packets import Joined
 from tandem_server.analysis.reading import text, whole
 from tandem_server.analysis.runs import PAPER, run_rtt_ms, table
 from tandem_server.analysis.summary import versions
-from tandem_server.report import accounts, around_plots, plots, radio_effects, run_bars, words
+from tandem_server.report import accounts, radio_effects, run_bars, timeline, words
 from tandem_server.report.arms import Compared
 from tandem_server.report.figures.section import Drawn, by_paper, figures
+from tandem_server.report.figures.sheet import Sheet, picture
+from tandem_server.report.figures.svg import themed
 from tandem_server.report.result_cells import shown, substituted
-from tandem_server.report.strips import strips
 from tandem_server.report.tiles import tiles
-
-COLOURS = 4
-"""Operators that have a colour of their own; further ones share the last."""
 
 
 def part_of_this_program(name: str) -> str:
@@ -51,8 +49,17 @@ def environment() -> Environment:
     # These two are part of this program, not from outside: they go into the page as they are.
     own = {name: Markup(part_of_this_program(file)) for name, file in (("style", "style.css"), ("script", "script.js"))}  # noqa: S704
     made.globals.update(own)
-    made.globals.update(svg=Markup)  # bodies of plots: numbers and escaped names only (plot.py)
+    made.globals.update(drawn=_drawn, themed=_themed)
     return made
+
+
+def _themed(svg: str) -> Markup:
+    """Numbers and escaped texts only (``figures/svg.py``); its colours follow the page's."""
+    return Markup(themed(svg))  # noqa: S704
+
+
+def _drawn(sheet: Sheet, title: str) -> Markup:
+    return _themed(picture(sheet, title, pdf=False).svg)
 
 
 def render(
@@ -68,7 +75,8 @@ def render(
     kits = [e] if pool is None else [kit.evaluation for kit in pool.kits]
     results = e.results if pool is None else pool.results
     operators = list(dict.fromkeys([*e.campaign.operators.values(), *(s.operator for s in e.recorded.radio.values())]))
-    css_of = {operator: f"op{min(i, COLOURS - 1)}" for i, operator in enumerate(operators)}
+    colours = timeline.Colours(operators)
+    drawn = figures(e) if drawn is None else drawn
     truth = e.campaign.truth
     played = [t.change_db for t in truth.drops] if truth else []
     found = [ev.change_db for ev in e.events("signal_drop") if ev.change_db is not None]
@@ -85,14 +93,13 @@ def render(
         "truth": truth,
         "operators": operators,
         "named": operators if pool is None else pool.material.named(),
-        "css_of": css_of,
         "tiles": tiles(e),
-        "strips": strips(e, css_of),
-        "radio": [plots.radio(e, css_of, q) for q in ("rsrp_dbm", "sinr_db")],
-        "goodput": [plots.together(e, css_of), *(plots.one_operator(e, css_of, o) for o in operators)],
-        "rtt": plots.rtt(e, css_of),
-        "around": around_plots.plots(e),
-        "pairs": run_bars.pairs(e, css_of),
+        "commute": timeline.commute(e, colours),
+        "detail": timeline.detail(e, colours),
+        "around": timeline.around(e),
+        "pairs": timeline.pairs_of(e.runs).values(),
+        "bars": run_bars.bars(e.runs, colours),
+        "most_pairs": run_bars.MOST,
         "pairings": run_bars.PAIRINGS,
         "table": table([run for kit in kits for run in kit.runs]),
         "paper": PAPER,
@@ -100,13 +107,14 @@ def render(
         "truth_drops": len(played),
         "drops_played": scores.by_size(played),
         "drops_found": scores.by_size(found),
-        "polls": accounts.polls(e.campaign.collector or {}),
-        "usage": accounts.usage(e.campaign.collector or {}),
+        "polls": accounts.by_path(e.campaign.collector or {}, "polls", accounts.POLLS),
+        "usage": accounts.by_path(e.campaign.collector or {}, "usage", accounts.USAGE),
         "settings": accounts.settings(e.campaign.collector or {}),
         "versions": versions(e),
         "started_utc_ns": whole(e.campaign.campaign, "started_utc_ns"),
         "bench": truth is not None,
-        "papers": by_paper(figures(e) if drawn is None else drawn),
+        "papers": by_paper(drawn),
+        "lacking": [one for one in drawn if not one.svg],
         "joined": None if joined is None else radio_effects.told(joined),
         "classes": classes or classes_of(e),
         "arms": arms,

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from tandem_server.analysis.tables.results import Results
 from tandem_server.analysis.tables.view import GROUP, Cell, Table
 from tandem_server.report import words
-from tandem_server.report.charts import Chart
-from tandem_server.report.result_charts import charts
+from tandem_server.report.result_charts import Chart, charts
 
 MOST_ROWS = 60
 """Of a table on the page; all are in its CSV."""

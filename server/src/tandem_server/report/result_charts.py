@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tandem_server.analysis.estimates import quantile
 from tandem_server.analysis.reading import mapping, number, text
@@ -10,14 +11,51 @@ from tandem_server.analysis.tables.facts import Facts
 from tandem_server.analysis.tables.results import Results
 from tandem_server.analysis.tables.view import Table
 from tandem_server.analysis.tables.views import QUANTILES, rule, segment_s
-from tandem_server.report.charts import MOST, Chart, lines
+from tandem_server.report.figures.hues import OTHERS
+from tandem_server.report.figures.marks import Line
+from tandem_server.report.figures.scale import Axis
+from tandem_server.report.figures.sheet import Panel, Sheet
+
+MOST = len(OTHERS)
+"""Curves in one chart."""
+_SPOTS = 25
+"""Points of a curve that are marked each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A sheet with what stands above and beneath it."""
+
+    title: str
+    sheet: Sheet
+    note: str = ""
+
+
+def lines(
+    title: str,
+    x_name: str,
+    y_name: str,
+    curves: Sequence[tuple[str, Sequence[tuple[float, float]]]],
+    *,
+    log_x: bool = False,
+    note: str = "",
+) -> Chart | None:
+    """Curves by name; None without two points of any. Absent and endless values must be left out before."""
+    kept = [(name, sorted(p for p in points if p[0] > 0 or not log_x)) for name, points in curves]
+    shown = [(name, points) for name, points in kept if len(points) > 1]
+    if not shown:
+        return None
+    marks = [Line(name, points, spots=len(points) <= _SPOTS) for name, points in shown[:MOST]]
+    more = f" {len(shown) - MOST} more in the CSV." if len(shown) > MOST else ""
+    panel = Panel("", marks, Axis(x_name, log=log_x), Axis(y_name, zero=True))
+    return Chart(title, Sheet([panel]), (note + more).strip())
 
 
 def charts(results: Results, experiment: str) -> list[Chart]:
     """Of one experiment's runs; empty where a curve would have one point."""
     made = {
-        "bandwidth": lambda: _bandwidth(results.tables[experiment]),
-        "delay": lambda: _delay(results.tables[experiment]),
+        "bandwidth": lambda: _columns(results, experiment),
+        "delay": lambda: _columns(results, experiment),
         "dash": lambda: _plays(results.of(experiment)),
         "pageload": lambda: _values(results.tables[experiment]),
         "reachability": lambda: [_cdf("RTT by way", results.of(experiment), "ways", ("way",), "name_rtt_ms")],
@@ -41,33 +79,25 @@ def _curves(table: Table, x: str, y: str, names: Sequence[str]) -> list[tuple[st
     ]
 
 
-def _bandwidth(tables: Sequence[Table]) -> list[Chart | None]:
-    main = next((t for t in tables if t.name == "bandwidth"), None)
+_RATIO = "ratio of bandwidths"
+_OF_TABLE = {
+    "bandwidth": (
+        ("Bandwidth benefit by the ratio of the paths", "ratio", _RATIO, "benefit", "benefit", False),
+        ("Share of the most loaded path", "ratio", _RATIO, "most_loaded_share", "share", False),
+    ),
+    "delay": (("Delay benefit by size", "from_bytes", "bytes", "benefit", "benefit", True),),
+}
+"""Of an experiment's table of its name: title, column and name across, column and name upwards, whether it is logarithmic across."""
+
+
+def _columns(results: Results, experiment: str) -> list[Chart | None]:
+    main = next((t for t in results.tables[experiment] if t.name == experiment), None)
     if main is None:
         return []
-    by = ("mode", "primary")
     return [
-        lines(
-            "Bandwidth benefit by the ratio of the paths",
-            "ratio of bandwidths",
-            "benefit",
-            _curves(main, "ratio", "benefit", by),
-        ),
-        lines(
-            "Share of the most loaded path",
-            "ratio of bandwidths",
-            "share",
-            _curves(main, "ratio", "most_loaded_share", by),
-        ),
+        lines(title, x_name, y_name, _curves(main, x, y, ("mode", "primary")), log_x=log)
+        for title, x, x_name, y, y_name, log in _OF_TABLE[experiment]
     ]
-
-
-def _delay(tables: Sequence[Table]) -> list[Chart | None]:
-    main = next((t for t in tables if t.name == "delay"), None)
-    if main is None:
-        return []
-    curves = _curves(main, "from_bytes", "benefit", ("mode", "primary"))
-    return [lines("Delay benefit by size", "bytes", "benefit", curves, log_x=True)]
 
 
 def _plays(runs: Sequence[Facts]) -> list[Chart | None]:

@@ -2,103 +2,71 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-from tandem_server.analysis.evaluate import Evaluation
 from tandem_server.analysis.runs import Run
+from tandem_server.report.figures.hues import OPERATORS
+from tandem_server.report.figures.marks import Bar, Stacks
+from tandem_server.report.figures.scale import Axis, round_top
+from tandem_server.report.figures.sheet import Panel, Sheet
+from tandem_server.report.timeline import Colours, pairs_of
 from tandem_server.report.words import ABSENT, clock, mega, percent
 
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A piece of a bar, ``percent`` of the scale wide."""
-
-    css: str
-    percent: float
-    title: str
-
-
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """One run. ``offered_percent`` is None in the field and for runs that shared the links."""
-
-    label: str
-    parts: list[Part]
-    offered_percent: float | None
-    value: str
-    note: str
-    shares: str
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """Runs that belong together; ``verdict`` is a line about all of them."""
-
-    number: int
-    title: str
-    start_s: float | None
-    end_s: float | None
-    bars: list[Bar]
-    verdict: str
-
-
 PAIRINGS = {"sequential": "one after the other", "simultaneous": "at the same time", "single": "alone"}
+MOST = 60
+"""Pairs on the page; all runs are in the tables."""
+_ROW = 23
 
 
-def pairs(e: Evaluation, css_of: dict[str, str]) -> list[Pair]:
-    """In order of time; one scale for all, so that pairs can be compared by eye."""
-    groups: dict[str, list[Run]] = {}
-    for run in e.runs:
-        groups.setdefault(run.pair or run.id, []).append(run)
-    scale = max([1.0] + [v for r in e.runs for v in (r.goodput_bit_per_s, r.capacity_bit_per_s) if v is not None])
-    return [_pair(n, runs, css_of, scale) for n, runs in enumerate(groups.values(), 1)]
+def bars(runs: Sequence[Run], colours: Colours) -> Sheet:
+    """In order of time, in two columns; one scale for all, so that pairs can be compared by eye."""
+    pairs = [_pair(n, own, colours) for n, own in enumerate(pairs_of(runs).values(), 1)][:MOST]
+    rates = [v / 1e6 for r in runs for v in (r.goodput_bit_per_s, r.capacity_bit_per_s) if v is not None]
+    x, half = Axis("Mbit/s", low=0, high=round_top(rates)), -(-len(pairs) // 2)
+    columns = [[bar for pair in part for bar in pair] for part in (pairs[:half], pairs[half:]) if part]
+    high = _ROW * max(map(len, columns), default=0)
+    # The shorter column is filled with empty rows: a bar is as high in both.
+    filled = [[*column, *[Bar()] * (high // _ROW - len(column))] for column in columns]
+    return Sheet([Panel("", [Stacks(column)], x, Axis("", names=("",)), height=high) for column in filled])
 
 
-def _pair(number: int, runs: list[Run], css_of: dict[str, str], scale: float) -> Pair:
-    first = runs[0]
-    starts = [r.start_s for r in runs if r.start_s is not None]
-    ends = [r.end_s for r in runs if r.end_s is not None]
+def _pair(number: int, runs: list[Run], colours: Colours) -> list[Bar]:
     what = ", ".join(dict.fromkeys(r.activity for r in runs if r.activity is not None)) or "activity not known"
-    at = clock(min(starts)) if starts else ABSENT
-    ordered = sorted(runs, key=lambda r: (r.kind != "mptcp", r.path or ""))
-    return Pair(
-        number,
-        f"{at} · {what} · {PAIRINGS.get(first.pairing, first.pairing)}",
-        min(starts, default=None),
-        max(ends, default=None),
-        [_bar(r, css_of, scale) for r in ordered],
-        _verdict(ordered),
+    at = min((r.start_s for r in runs if r.start_s is not None), default=None)
+    head = (
+        f"{number}: {ABSENT if at is None else clock(at)} · {what} · {PAIRINGS.get(runs[0].pairing, runs[0].pairing)}"
     )
-
-
-def _bar(run: Run, css_of: dict[str, str], scale: float) -> Bar:
-    goodput = run.goodput_bit_per_s or 0.0
-    parts = [
-        Part(
-            css_of.get(s.operator or "", "op0") + (" tcp" if run.kind == "tcp" else ""),
-            goodput * s.share / scale * 100,
-            f"{s.operator}: {percent(s.share)}, {mega(goodput * s.share)} Mbit/s",
-        )
-        for s in run.subflows
-        if s.share is not None
+    ordered = sorted(runs, key=lambda r: (r.kind != "mptcp", r.path or ""))
+    said = _verdict(ordered)
+    return [
+        Bar(head=head),
+        *(_bar(run, colours) for run in ordered),
+        *([Bar(head=f"{said}.", soft=True)] if said else []),
     ]
-    if not parts and goodput:
-        parts = [Part("op0", goodput / scale * 100, f"{mega(goodput)} Mbit/s")]
+
+
+def _bar(run: Run, colours: Colours) -> Bar:
+    goodput = (run.goodput_bit_per_s or 0.0) / 1e6
+    known = [s for s in run.subflows if s.share is not None]
+    part = 0.5 if run.kind == "tcp" else 1.0
+    parts = [(colours.of.get(s.operator or "", OPERATORS[0]), part, goodput * (s.share or 0.0)) for s in known]
     alone = run.pairing != "simultaneous" and run.capacity_bit_per_s is not None
-    note = f"{percent(run.ratio)} of {mega(run.capacity_bit_per_s)}" if alone and run.ratio is not None else ""
+    said = [mega(run.goodput_bit_per_s)]
     if run.failure:
-        note = f"failed: {run.failure}"
+        said.append(f"failed: {run.failure}"[:36])
     elif run.fallback and run.kind == "mptcp":
-        note = f"fell back to TCP; {note}" if note else "fell back to TCP"
-    names = [s for s in run.subflows if s.share is not None]
-    label = "MPTCP" if run.kind == "mptcp" else f"TCP {names[0].operator if names else run.path or ''}"
+        said.append("fell back to TCP")
+    if alone and run.ratio is not None and not run.failure:
+        said.append(f"{percent(run.ratio)} of {mega(run.capacity_bit_per_s)}")
+    of: dict[str, float] = {}
+    for s in known:  # an operator may have several subflows
+        of[s.operator or ""] = of.get(s.operator or "", 0.0) + (s.share or 0.0)
+    shares = " · ".join(f"{name} {percent(share)}" for name, share in of.items()) if run.kind == "mptcp" else ""
     return Bar(
-        label,
-        parts,
-        (run.capacity_bit_per_s or 0.0) / scale * 100 if alone else None,
-        mega(run.goodput_bit_per_s),
-        note,
-        " · ".join(f"{s.operator} {percent(s.share)}" for s in names) if run.kind == "mptcp" else "",
+        label="MPTCP" if run.kind == "mptcp" else f"TCP {known[0].operator if known else run.path or ''}"[:14],
+        parts=parts or ([(OPERATORS[0], part, goodput)] if goodput else []),
+        offered=(run.capacity_bit_per_s or 0.0) / 1e6 if alone else None,
+        text="\n".join(line for line in (" · ".join(said), shares[:34]) if line),
     )
 
 
@@ -109,5 +77,5 @@ def _verdict(runs: list[Run]) -> str:
         said.append(f"MPTCP got {mptcp.goodput_bit_per_s / mptcp.sum_of_singles_bit_per_s:.2f} × the single TCPs’ sum")
     together = next((r.pair_ratio for r in runs if r.pair_ratio is not None), None)
     if together is not None:
-        said.append(f"all runs together used {percent(together)} of the capacity that they shared")
+        said.append(f"all together used {percent(together)} of the capacity that they shared")
     return "; ".join(said)

@@ -1,21 +1,19 @@
-"""What one run's page draws: each subflow's goodput, round-trip time and share, with the events of that time."""
+"""What one run's page draws: each subflow's goodput, share and round-trip time over one time, with the events of that time."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tandem_server.analysis.one_run import RunAccount
 from tandem_server.analysis.recorded import Event, SubflowSeries
-from tandem_server.report.plot import Axis, Plot
-from tandem_server.report.plots import round_top, span_log
+from tandem_server.report.figures.hues import BAD, OPERATORS
+from tandem_server.report.figures.marks import GAP_S, Area, Mark, Moments, Trace
+from tandem_server.report.figures.scale import Axis, round_top
+from tandem_server.report.figures.sheet import Panel, Sheet
 from tandem_server.report.words import plain
 
-Array = NDArray[np.float64]
-COLOURS = 4
-_GAP_S = 1.6
 _MARKED = {
     "handover", "signal_drop", "signal_rise", "mobility_start", "mobility_stop",
     "path_lost", "path_restored", "subflow_lost", "subflow_restored", "modem_lost", "modem_restored",
@@ -25,84 +23,64 @@ _NAMES = 12
 Names = dict[int, tuple[str, str]]
 
 
-def plots(account: RunAccount) -> list[Plot]:
-    """Goodput, share, round-trip time at the sender; none without records."""
+def plots(account: RunAccount) -> Sheet | None:
+    """Goodput, share, round-trip time at the sender; None without records of subflows."""
     if account.recorded is None:
-        return []
+        return None
     flows = account.recorded.subflows
-    at_probe = [s for s in flows if s.end == "probe" and len(s.t_s)]
+    at_probe = [s for s in flows if s.end == "probe" and np.isfinite(s.goodput_bit_per_s).any()]
     # In an upload the probe is the sender; the page shows what the server read where it read anything.
     sender = [s for s in flows if s.end == "server" and np.isfinite(s.rtt_ms).any()]
-    rtt_of, where = (sender, "the server") if sender else (at_probe, "the probe")
-    names = _named(sender + at_probe)
-    gap_s = max(_GAP_S, 2.5 * (account.step_s or 0.0))
-    made = [
-        _goodput(account, at_probe, names, gap_s),
-        _shares(account, at_probe, names, gap_s),
-        _rtt(account, rtt_of, where, names, gap_s),
-    ]
-    for plot in made:
-        _mark(plot, account.recorded.events)
-    return made
-
-
-def _goodput(account: RunAccount, flows: Sequence[SubflowSeries], names: Names, gap_s: float) -> Plot:
-    known = [s.goodput_bit_per_s[np.isfinite(s.goodput_bit_per_s)] / 1e6 for s in flows]
+    rtt_of, where = (sender, "server") if sender else ([s for s in flows if s.end == "probe"], "probe")
+    names = _named([s for s in flows if len(s.t_s)])
+    gap_s = max(GAP_S, 2.5 * (account.step_s or 0.0))
+    x = Axis("seconds since the run began", low=0, high=account.end_s)
     # A hole that is filled hands over in one sample what waited behind it: an axis up to there would hide everything else.
-    top = max([1.0, *(float(np.quantile(v, 0.98)) for v in known if len(v))])
-    plot = Plot("goodput", "Goodput of each subflow", Axis(0.0, round_top(top), "Mbit/s"), 0.0, account.end_s, 190, 2)
-    for s in flows:
-        plot.line(*names[id(s)], s.t_s, s.goodput_bit_per_s / 1e6, gap_s)
-    if not any(len(v) for v in known):
-        plot.empty = "No samples of its subflows are here."
-    return plot
+    rates = {id(s): s.goodput_bit_per_s / 1e6 for s in at_probe}
+    top = round_top([float(np.nanquantile(v, 0.98)) for v in rates.values()])
+    goodput = [Trace(names[id(s)][0], s.t_s, rates[id(s)], gap_s) for s in at_probe]
+    rtt = [Trace(names[id(s)][0], s.t_s, s.rtt_ms, gap_s) for s in rtt_of if np.isfinite(s.rtt_ms).any()]
+    panels = [
+        Panel("Goodput of each subflow", goodput, x, Axis("Mbit/s", low=0, high=top), height=190),
+        Panel(
+            "Share of each subflow", list(_shares(at_probe, names, gap_s)), x, Axis("%", low=0, high=100), height=110
+        ),
+        Panel(f"Round-trip time of each subflow, at the {where}", rtt, x, Axis("ms", log=True), height=170),
+    ]
+    events = _marks(account.recorded.events, account.end_s)
+    kept = [Panel(p.title, [*p.marks, *events], p.x, p.y, height=p.height) for p in panels if p.marks]
+    hues = dict(names.values()) | {mark.series: BAD for mark in events}
+    return Sheet(kept, hues=hues, live=True) if kept else None
 
 
-def _shares(account: RunAccount, flows: Sequence[SubflowSeries], names: Names, gap_s: float) -> Plot:
-    """Stacked: each subflow's part of what all of them got at that time."""
-    plot = Plot("share", "Share of each subflow", Axis(0.0, 100.0, "%"), 0.0, account.end_s, 120, 0)
-    told = [s for s in flows if np.isfinite(s.goodput_bit_per_s).any()]
-    if len(told) < 2:
-        plot.empty = (
-            "Not more than one subflow: it carried everything." if told else "No samples of its subflows are here."
-        )
-        return plot
-    t = np.unique(np.concatenate([s.t_s for s in told]))
-    rates = np.array([np.interp(t, s.t_s, np.nan_to_num(s.goodput_bit_per_s), left=0.0, right=0.0) for s in told])
+def _shares(flows: Sequence[SubflowSeries], names: Names, gap_s: float) -> Sequence[Mark]:
+    """Stacked: each subflow's part of what all of them got at that time; nothing of one that carried everything."""
+    if len(flows) < 2:
+        return []
+    t = np.unique(np.concatenate([s.t_s for s in flows]))
+    rates = np.array([np.interp(t, s.t_s, np.nan_to_num(s.goodput_bit_per_s), left=0.0, right=0.0) for s in flows])
     total = rates.sum(axis=0)
     busy = total > 0
     share = np.divide(rates, total, out=np.zeros_like(rates), where=busy) * 100
     top = np.cumsum(share, axis=0)
     breaks = np.flatnonzero((np.diff(t) > gap_s) | (busy[1:] != busy[:-1])) + 1
+    marks = []
     for part in np.split(np.arange(len(t)), breaks):
         if len(part) > 1 and busy[part[0]]:
-            for n, s in enumerate(told):
+            for n, s in enumerate(flows):
                 low = top[n - 1][part] if n else np.zeros(len(part))
-                plot.area(*names[id(s)], t[part], low, top[n][part])
-    return plot
+                marks.append(Area(names[id(s)][0], t[part], low, top[n][part]))
+    return marks
 
 
-def _rtt(account: RunAccount, flows: Sequence[SubflowSeries], where: str, names: Names, gap_s: float) -> Plot:
-    low, high = span_log([s.rtt_ms for s in flows])
-    title = f"Round-trip time of each subflow, at {where}"
-    plot = Plot("rtt", title, Axis(low, high, "ms", log=True), 0.0, account.end_s, 170, 1)
-    for s in flows:
-        plot.line(*names[id(s)], s.t_s, s.rtt_ms, gap_s)
-    if not any(np.isfinite(s.rtt_ms).any() for s in flows):
-        plot.empty = "No round-trip times are here."
-    return plot
-
-
-def _mark(plot: Plot, events: Sequence[Event]) -> None:
+def _marks(events: Sequence[Event], end_s: float) -> list[Mark]:
     by_name: dict[str, list[float]] = {}
     for event in events:
-        if event.kind in _MARKED and 0 <= event.t_s <= plot.end_s:
+        if event.kind in _MARKED and 0 <= event.t_s <= end_s:
             name = f"{plain(event.kind).replace('_', ' ')} {plain(event.path or '')}".strip()
-            by_name.setdefault(name if name in by_name or len(by_name) < _NAMES else "further events", []).append(
-                event.t_s
-            )
-    for name, times in by_name.items():
-        plot.verticals(name, "event", times)
+            known = name in by_name or len(by_name) < _NAMES
+            by_name.setdefault(name if known else "further events", []).append(event.t_s)
+    return [Moments(name, times) for name, times in by_name.items()]
 
 
 def _named(flows: Sequence[SubflowSeries]) -> dict[int, tuple[str, str]]:
@@ -122,5 +100,5 @@ def _named(flows: Sequence[SubflowSeries]) -> dict[int, tuple[str, str]]:
         of = operator.get(path)
         name = plain(path or "of no known path") + (f" ({plain(of)})" if of and of != path else "")
         name += f", subflow {number + 1}" if path in several else ""
-        out[which] = (name, f"op{min(order.index((path, number)), COLOURS - 1)}")
+        out[which] = (name, OPERATORS[min(order.index((path, number)), len(OPERATORS) - 1)])
     return out

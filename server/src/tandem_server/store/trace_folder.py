@@ -11,6 +11,8 @@ from typing import BinaryIO
 from tandem.schema.trace import Encoding
 from tandem_server.store.trace_store import Held, NotTheFile, Stored, TraceStoreDown, TraceStoreFull, content_of, places
 
+TABLES = ".tables"
+"""Below a probe's traces, whose names never begin with a dot: tables of its captures."""
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 

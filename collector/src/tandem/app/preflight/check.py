@@ -18,9 +18,9 @@ from tandem.app.config import Config
 from tandem.app.health.sims import sims
 from tandem.app.health.storage import room_of
 from tandem.app.parts import EnvironmentLackError, Parts
-from tandem.app.preflight.facts import Disk, Measured
+from tandem.app.preflight.facts import Disk, Measured, Vlc
 from tandem.app.preflight.lines import Line, ready, settled
-from tandem.app.preflight.machine import collector_line, machine_lines
+from tandem.app.preflight.machine import collector_line, machine_lines, player_line
 from tandem.app.preflight.measuring import Measuring
 from tandem.app.preflight.modems import Status, modem_lines
 from tandem.app.preflight.network import (
@@ -35,6 +35,8 @@ from tandem.app.preflight.own_collector import OwnCollector, token_file
 from tandem.app.preflight.server import ask_server
 from tandem.app.preflight.tunnel import tunnel
 from tandem.app.status_socket import NAME, NoCollectorError, ask
+from tandem.experiment.base import EnvironmentLackError as NoVlcError
+from tandem.experiment.dash import vlc_process
 from tandem.modem.usb import network_interface
 from tandem.mptcp import sysctls
 
@@ -140,6 +142,7 @@ def _looked(
         *path_lines(config, status),
         *measured_lines(config, measured, server),
         *machine_lines(config, status, disk, server.clock_off_s),
+        player_line(_vlc()),
         *server_lines(config, server, _running(status, trouble)),
         metrics_line(sysctls.read([METRICS])[METRICS], server),
         *plan_lines(config, _plans(config, status, folder)),
@@ -192,6 +195,13 @@ def _disk(folder: Path) -> Disk:
         return Disk(room_of(folder))
     except OSError as error:
         return Disk(None, error.strerror or str(error))
+
+
+def _vlc() -> Vlc | None:
+    try:
+        return Vlc(vlc_process.trouble())
+    except NoVlcError:
+        return None
 
 
 def _running(status: Status, trouble: str | None) -> str | None:

@@ -51,6 +51,13 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
+class Vlc:
+    """The VLC that is installed. ``trouble``: why it does not start, None when it does."""
+
+    trouble: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Tunnel:
     """The way by which people reach the kit. ``answered``: whether the hub did."""
 

@@ -30,6 +30,7 @@ TITLES = {
     "disk": "disk",
     "spool": "spool",
     "uploads": "uploads",
+    "player": "player",
     "server": "server",
     "metrics": "TCP metrics",
     "token": "token",

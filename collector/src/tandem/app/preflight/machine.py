@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tandem.app.config import Config
 from tandem.app.health.wrong import LOW_INODES_SHARE, WORN_PERCENT
-from tandem.app.preflight.facts import Disk
+from tandem.app.preflight.facts import Disk, Vlc
 from tandem.app.preflight.lines import Line, Name, fails, passes, skipped
 from tandem.app.preflight.modems import Status, unheard
 from tandem.app.traces.policy import intended
@@ -32,6 +32,16 @@ def machine_lines(config: Config, status: Status, disk: Disk, clock_off_s: float
         _spool(status),
         _uploads(config, status),
     ]
+
+
+def player_line(vlc: Vlc | None) -> Line:
+    """Who plays video. ``vlc`` None: none is installed, which is no fault."""
+    if vlc is None:
+        return skipped("player", "no VLC here: campaigns that ask for it (mohan-dash) play with our own player")
+    if vlc.trouble is not None:
+        mend = "apt-get install --reinstall vlc-bin vlc-plugin-base; or remove vlc-bin: then our own player plays"
+        return fails("player", f"VLC does not start: {vlc.trouble}", mend)
+    return passes("player", "VLC starts")
 
 
 def _clock(config: Config, status: Status, off_s: float | None) -> Line:

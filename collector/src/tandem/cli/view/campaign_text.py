@@ -7,6 +7,7 @@ from typing import Any
 
 from tandem.app.campaign.estimate import Estimate
 from tandem.app.campaign.plan_fit import PlanFit
+from tandem.mptcp.kernels import Installed
 from tandem.schema.campaign import PAPER, Campaign, Step
 
 
@@ -53,12 +54,47 @@ def check_lines(campaign: Campaign, estimate: Estimate, left_out: Sequence[str])
     return [*lines, *left_out]
 
 
+def kernel_lines(campaign: Campaign, kernels: Sequence[Installed]) -> list[str]:
+    """Which kernels of this machine have the scheduler that a campaign requires, and what it means to measure without."""
+    wanted = campaign.requires.scheduler
+    if wanted is None:
+        return []
+    lines = []
+    for one in kernels:
+        has = (
+            wanted
+            if wanted in one.schedulers
+            else f"no {wanted}, but {', '.join(one.schedulers) or 'no Multipath TCP'}"
+        )
+        where = "runs" if one.runs else "installed; tandem-kernel status"
+        lines.append(f"  Linux {one.linux} ({one.name}, {where}): {has}")
+    if not any(wanted in one.schedulers for one in kernels if one.runs):
+        instead = next((", ".join(one.schedulers) for one in kernels if one.runs), "") or "plain TCP"
+        lines.append(
+            f"  with --allow-substitutes here: {instead} in its place, and each result says so; {_MEANS.get(wanted, '')}".rstrip(
+                "; "
+            )
+        )
+    return lines
+
+
+_MEANS = {
+    "minsrtt": "minsrtt fills the path with the lowest round-trip time first, the stock scheduler the one with the fewest bytes queued for "
+    "its rate: shares and reordering may differ from the papers'"
+}
+"""By scheduler, what measuring with another means."""
+
+
 def plan_lines(found: Estimate, fit: PlanFit) -> list[str]:
     """What of a plan it takes."""
     lines = [f"of a plan of {size(fit.plan_bytes)} a month, {size(fit.day_bytes)} a day (day_bytes):"]
     for role, one in fit.by_role.items():
         month = f"{size(one.month_bytes)} a month ({one.plan_share:.0%})"
         lines.append(f"  {role}: {month}, {size(one.day_bytes)} a day ({one.day_share:.0%})")
+    if fit.round_trip_day_bytes:
+        lines.append(
+            f"  of it round trips all the time ([round_trip]): {size(fit.round_trip_day_bytes)} a day of each SIM"
+        )
     return [*lines, f"  largest run: {size(found.largest_run_bytes)} of one SIM"]
 
 

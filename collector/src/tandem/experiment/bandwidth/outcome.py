@@ -80,6 +80,7 @@ def _benefit(measured: Measured, separate: list[float] | None, together: float |
         "benefit_raw": None if benefit is None else benefit.raw,
         "shares": _shares(leg),
         "most_loaded_share": most_loaded_share(leg.by_path),
+        "token": leg.token,
         "fallback": leg.series.fallback,
     }
 

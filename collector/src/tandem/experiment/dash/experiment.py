@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 from tandem.experiment.base import STOPPED, EnvironmentLackError, Outcome, Output, Stop, StoppedError, phase, record
@@ -37,10 +38,17 @@ class Dash:
     def run(self, parameters: dict[str, Any], output: Output, stop: Stop) -> Outcome:
         """See ``tandem.experiment.base.Experiment``."""
         request = read(parameters)
+        asked = request.player
+        if asked == "auto":
+            request = replace(request, player="vlc" if vlc_process.there() else "own")
         if request.player == "vlc":
             vlc_process.command()  # before a session is opened for nothing
         deadline_ns = time.monotonic_ns() + int(request.deadline_s * 1e9)
-        further: dict[str, Any] = {"public_addresses": {}, "control_path": None}
+        further: dict[str, Any] = {
+            "public_addresses": {},
+            "control_path": None,
+            "player": {"asked": asked, "name": request.player},
+        }
         control: Control | None = None
         session: Session | None = None
         try:

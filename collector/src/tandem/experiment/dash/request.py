@@ -13,7 +13,7 @@ from tandem.experiment.socket_options import SOCKET_OPTIONS, SocketOptions, read
 from tandem.mptcp.sockets import Kind
 
 RULES = ("fixed", "throughput", "bba", "bola-e", "dynamic")
-PLAYERS = ("own", "vlc")
+PLAYERS = ("own", "vlc", "auto")
 VLC_LOGICS = ("predictive", "nearoptimal", "rate", "lowest", "highest")
 """VLC 3's own names, less ``fixedrate``, which is ``abr`` fixed. Its default is nearoptimal."""
 
@@ -23,7 +23,7 @@ PARAMETERS = (
     Parameter("path", "str", "the primary path of MPTCP, the only one of TCP", required=True),
     Parameter("content", "str", "the presentation's name on the server (tandem-server dash build)", default="synthetic"),
     Parameter("mpd", "str", "its manifest", default="6s-number.mpd"),
-    Parameter("player", "str", "our own, or VLC as it is installed here", default="own", choices=PLAYERS),
+    Parameter("player", "str", "our own; VLC; auto: VLC where one is installed, else our own", default="own", choices=PLAYERS),
     Parameter("vlc_logic", "str", "with player vlc: its --adaptive-logic, in place of abr", default="rate", choices=VLC_LOGICS),
     Parameter("abr", "str", "who chooses the representation", default="dynamic", choices=RULES),
     Parameter("fixed_index", "int", "with abr fixed: which, 0 for the lowest bitrate", "1", default=0, minimum=0, maximum=499),

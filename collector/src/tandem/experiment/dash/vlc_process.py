@@ -8,6 +8,7 @@ import queue
 import shutil
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Sequence
@@ -20,6 +21,8 @@ from tandem.experiment.dash.vlc_log import Event, read
 _NOBODY = 65534
 _LINE_BYTES = 65536
 _TERM_S = 3.0
+_VERSION_S = 30.0
+"""On a Pi the first start reads every plugin."""
 _QUIET = ("--no-lua", "--no-metadata-network-access", "--no-media-library", "--no-osd", "--no-spu", "--no-audio")
 
 
@@ -36,6 +39,31 @@ def command() -> list[str]:
         user = _user(program)
         rights += [f"--reuid={user}", f"--regid={user}", "--clear-groups", "--bounding-set=-all"]
     return [setpriv, *rights, "--", program]
+
+
+def there() -> bool:
+    """Whether a VLC can be started here."""
+    try:
+        command()
+    except EnvironmentLackError:
+        return False
+    return True
+
+
+def trouble() -> str | None:
+    """Why the VLC that is installed does not start as the experiment starts it; None where it does. EnvironmentLackError without one."""
+    start = command()
+    with tempfile.TemporaryDirectory(prefix="tandem-vlc-") as home:
+        environment = {"HOME": home, "LANG": "C", "PATH": os.environ.get("PATH", os.defpath)}
+        try:
+            done = subprocess.run(
+                [*start, "--version"], capture_output=True, text=True, timeout=_VERSION_S, check=False, env=environment
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return str(error)
+    if done.returncode != 0 or not done.stdout.strip():
+        return " ".join((done.stderr.strip().splitlines() or [f"it ended with status {done.returncode}"])[-1].split())
+    return None
 
 
 def _user(program: str) -> int:

@@ -79,6 +79,7 @@ def _benefit(measured: Measured, delays: dict[str, dict[str, float | None]], wan
         "agent": agent,
         "server": server,
         "most_loaded_share": most_loaded_share(leg.by_path),
+        "token": leg.token,
         "fallback": leg.series.fallback,
     }
 

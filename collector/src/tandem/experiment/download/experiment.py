@@ -96,10 +96,13 @@ class Download:
                     connected.socket, series, lambda: transfer.received, output, request.sample_hz, expected
                 )
                 sampler.start()
+                head, held_ms = _get(request, session), None
                 try:
+                    if request.join_before_request:
+                        head, held_ms = ordered.held(orders, connected, head, request.subflows or 1, stop)
                     failure = transfer.run(
                         connected.stream,
-                        _get(request, session),
+                        head,
                         request.bytes,
                         request.seconds,
                         request.stall_s,
@@ -119,7 +122,7 @@ class Download:
         if first is not None:
             further["first"] = {"subflow": first.subflow, "path": first.name.path}
         measured = {
-            **outcome.result(request, connected, transfer, series, sender, ordered.came(orders)),
+            **outcome.result(request, connected, transfer, series, sender, ordered.came(orders), held_ms),
             **ordered.told(request, orders, series, connected),
         }
         return Outcome(json.loads(json.dumps(measured)), failure, environment, further)

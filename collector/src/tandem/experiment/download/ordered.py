@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 from typing import Any
 
-from tandem.experiment.base import Output
+from tandem.experiment.base import Output, Stop
 from tandem.experiment.control import Session
 from tandem.experiment.download.request import Request
 from tandem.experiment.server_addresses import further_addresses
 from tandem.mptcp import sockets
 from tandem.mptcp.series import Series
 from tandem.mptcp.subflow_orders import SubflowOrders
+
+HELD_S = 5.0
+"""For a request that waits for subflows. The endpoint waits for the rest of a head for longer."""
+_BEGINNING = 4
+"""Bytes of a request: "GET "."""
 
 
 def orders_of(request: Request, session: Session) -> SubflowOrders | None:
@@ -35,6 +42,20 @@ def begin(orders: SubflowOrders, connected: sockets.Connected, request: Request,
     orders.begin(
         connected.socket, request.primary.name, lambda token: output.line("ordering", connection=f"{token:08x}")
     )
+
+
+def held(
+    orders: SubflowOrders | None, connected: sockets.Connected, head: bytes, wanted: int, stop: Stop
+) -> tuple[bytes, float]:
+    """Send the beginning of the request ``head``, which lets the kernel order further subflows (it takes an acknowledged byte of
+    Multipath TCP), and wait until ``wanted`` are there, ``HELD_S`` at most. The rest of the request, and how long it was held in ms.
+    What fails fails again when the rest is sent."""
+    begun_ns = time.monotonic_ns()
+    with contextlib.suppress(OSError):
+        connected.stream.sendall(head[:_BEGINNING])
+        if orders is not None:
+            orders.await_there(wanted, HELD_S, stop)
+    return head[_BEGINNING:], (time.monotonic_ns() - begun_ns) / 1e6
 
 
 def came(orders: SubflowOrders | None) -> dict[tuple[str | None, str | None], int]:

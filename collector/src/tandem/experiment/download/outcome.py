@@ -26,6 +26,9 @@ RESULTS = (
     Parameter("bytes_retrans", "int", "sent again by the sender, all subflows; null: it did not tell", "B"),
     Parameter("subflows_asked", "int", "how many were asked for; null: the kernel's path manager had the choice"),
     Parameter("subflows_reached", "int", "how many there were; of ordered ones those that were not taken back at once"),
+    Parameter(
+        "held_ms", "float", "for how long the request was held until its subflows were there; not in duration_s", "ms"
+    ),
     Parameter("subflow_orders", "list", "each order: path, server's address, when ordered, when there, or why not"),
     Parameter("subflow_losses", "list", "subflows that the connection lost; the collector adds them"),
     SENDER,
@@ -59,6 +62,7 @@ class DownloadResult(RunResult):
     tls_ms: float | None
     sender: dict[str, Any] | None
     bytes_retrans: int | None
+    held_ms: float | None
     bytes_by_path: dict[str, dict[str, int | None]]
 
 
@@ -69,12 +73,14 @@ def result(
     series: Series,
     sender: dict[str, Any] | None,
     came: Came = NONE_TOLD,
+    held_ms: float | None = None,
 ) -> DownloadResult:
     """The result's figures. The duration ends with the last byte or, when timed, with the time asked for, so that an outage at the
     end counts. Without either it ends with the connect; goodput is 0 without a byte. ``came``: when the kernel told that a subflow was
-    there, which is nearer to it than the first sample that shows it."""
+    there, which is nearer to it than the first sample that shows it. ``held_ms``: for how long the request was held, which is no part of
+    the duration."""
     ended = transfer.over_ns or transfer.last_byte_ns or connected.connected_monotonic_ns
-    duration_s = (ended - connected.started_monotonic_ns) / 1e9
+    duration_s = max(0.0, (ended - connected.started_monotonic_ns) / 1e9 - (held_ms or 0.0) / 1e3)
     first_byte_ms = None
     if transfer.first_byte_ns is not None and transfer.requested_ns is not None:
         first_byte_ms = (transfer.first_byte_ns - transfer.requested_ns) / 1e6
@@ -95,6 +101,7 @@ def result(
         subflows=list(rows),
         sender=sender,
         bytes_retrans=there.all_bytes_retrans,
+        held_ms=held_ms,
         bytes_by_path=bytes_by_path((t.name.path, t.bytes, t.bytes_sent) for t in totals),
     )
 

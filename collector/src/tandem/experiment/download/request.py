@@ -26,6 +26,7 @@ PARAMETERS = (
     Parameter("deadline_s", "float", "the whole run; by default seconds + 30, or 600", "s", minimum=1, maximum=7200),
     *SOCKET_OPTIONS,
     Parameter("subflows", "int", "of MPTCP, ordered one by one; by default one a path", "subflows", minimum=1, maximum=4, choices=SUBFLOWS),
+    Parameter("join_before_request", "bool", "with 2 or 4 subflows: hold the request until all are there", default=False),
     Parameter("read_pause_s", "float", "between two reads in mid-stream", "s", default=0.004, minimum=0, maximum=0.1),
 )  # fmt: skip
 
@@ -33,7 +34,7 @@ PARAMETERS = (
 @dataclass(frozen=True, slots=True)
 class Request(Asked):
     """A download, checked. Exactly one of ``bytes`` and ``seconds`` is set. ``paths`` has the primary first. ``subflows`` None: the
-    kernel opens one from each of its endpoints."""
+    kernel opens one from each of its endpoints. ``join_before_request``: the request is held until they are there."""
 
     kind: Kind
     bytes: int | None
@@ -45,6 +46,7 @@ class Request(Asked):
     deadline_s: float
     options: SocketOptions
     subflows: int | None
+    join_before_request: bool
     read_pause_s: float
 
     @property
@@ -66,7 +68,8 @@ def read(parameters: dict[str, Any]) -> Request:
     if (p["bytes"] is None) == (p["seconds"] is None):
         raise ParameterError("give either 'bytes' or 'seconds'")
     own = (
-        "kind", "bytes", "seconds", "sample_hz", "whoami", "connect_timeout_s", "stall_s", "subflows", "read_pause_s",
+        "kind", "bytes", "seconds", "sample_hz", "whoami", "connect_timeout_s", "stall_s", "subflows", "join_before_request",
+        "read_pause_s",
     )  # fmt: skip
     _subflows(p)
     common = read_common(p, p["path"])
@@ -80,6 +83,8 @@ def read(parameters: dict[str, Any]) -> Request:
 
 def _subflows(p: dict[str, Any]) -> None:
     wanted, paths = p["subflows"], len(p["paths"])
+    if p["join_before_request"] and (wanted or 1) < 2:
+        raise ParameterError("parameter 'join_before_request': give subflows = 2 or 4, which are waited for")
     if wanted is None:
         return
     if p["kind"] == "tcp":

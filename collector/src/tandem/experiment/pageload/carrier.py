@@ -12,6 +12,7 @@ from typing import Any
 
 from tandem.experiment.control import Session, describe
 from tandem.experiment.environment import environment
+from tandem.experiment.measured import same_version
 from tandem.experiment.pageload.request import Request
 from tandem.experiment.path_names import PathNames
 from tandem.mptcp import sockets
@@ -55,6 +56,8 @@ class Carrier:
             if self._address is None:
                 self._address = sockets.resolve(asked.measurement.host, asked.measurement.port, asked.primary.interface)
             timeout_s = min(asked.connect_timeout_s, max(0.1, patience_s))
+            if asked.kind == "mptcp":
+                same_version()
             connected = sockets.connect(asked.kind, self._address, asked.primary.source, timeout_s, self._options)
         except sockets.UnsupportedError as error:
             self.lack = error

@@ -8,6 +8,7 @@ from typing import Any
 
 from tandem.devtools.browser import Browser, NoBrowserError, find
 from tandem.devtools.pipe import DevToolsError
+from tandem.experiment import server_captures
 from tandem.experiment.base import STOPPED, EnvironmentLackError, Outcome, Output, Stop, StoppedError, phase
 from tandem.experiment.control import Control, ControlError, Session, whoami
 from tandem.experiment.environment import environment
@@ -145,6 +146,7 @@ class _Loads:
         carrier = Carrier(self._request, session, page.name)
         relay = Relay(carrier, page.origins, self._until_s)
         loaded = Loaded(Load(page.name, way), carrier.carried, None, 0, None, page.certificate is not None)
+        loaded.session = session.id if session.id in server_captures.asked else None
         self.done.loads.append(loaded)
 
         def at_end() -> None:

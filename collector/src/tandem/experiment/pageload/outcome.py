@@ -38,7 +38,7 @@ RESULTS = (
 @dataclass(slots=True)
 class Loaded:
     """One load with what carried it. ``shares``: of the bytes by path at the load's end. ``sender``: the server's answer when the
-    session was closed, None when it gave none."""
+    session was closed, None when it gave none. ``session``: where the server was asked for its capture of it, else None."""
 
     load: Load
     carried: list[Carried]
@@ -46,6 +46,7 @@ class Loaded:
     elsewhere: int
     sender: dict[str, Any] | None
     tls: bool
+    session: str | None = None
 
 
 @dataclass(slots=True)
@@ -85,8 +86,23 @@ def row(loaded: Loaded) -> dict[str, Any]:
         "connect_ms": round(loaded.carried[0].connected.connect_ms, 3) if connections else None,
         "tls": loaded.tls,
         "shares": loaded.shares,
+        **({} if loaded.session is None else {"session": loaded.session, "sender_addresses": _named(loaded.sender)}),
         "failure": load.failure,
     }
+
+
+def _named(sender: dict[str, Any] | None) -> dict[str, str]:
+    """By address the path of which the server took it to be; an address of two is left out."""
+    told = sender.get("connections") if sender is not None else None
+    found: dict[str, set[object]] = {}
+    for connection in told if isinstance(told, list) else []:
+        subflows = connection.get("subflows") if isinstance(connection, dict) else None
+        for row in subflows if isinstance(subflows, list) else []:
+            remote = row.get("remote") if isinstance(row, dict) else None
+            if isinstance(remote, dict) and isinstance(remote.get("address"), str):
+                found.setdefault(remote["address"], set()).add(row.get("path"))
+    one = {address: paths.pop() for address, paths in found.items() if len(paths) == 1}
+    return {address: path for address, path in one.items() if isinstance(path, str)}
 
 
 def result(run: Run, kind: str) -> dict[str, Any] | None:

@@ -18,7 +18,7 @@ absent quantity is left out of a record, never written as 0, -1 or 99.
 2026-11-22: ``campaign_step``.
 2026-11-22: the server's own ``coverage``, ``coverage_day``, ``probe_area_day``, ``area``, ``area_day``, ``pair`` and ``pair_day``, derived
 from what probes sent.
-2026-11-26: the server's own ``run_trace``; the event kind ``capture_missing``.
+2026-11-26: the server's own ``run_trace`` and ``run_trace_second``; the event kind ``capture_missing``.
 2026-11-26: ``round_trip``.
 2026-11-24: ``day_limit_bytes`` of ``sim_usage``; ``sickness`` of ``modem_health`` is ``stale`` no more.
 """

@@ -29,8 +29,13 @@ EVENT = Measurement(
             "enb: another eNodeB (the paper's BSID); sector: another cell of the same eNodeB",
         ),
         Field("detector", "str", "", "which rule judged mobility: published or fused"),
-        Field("speed_class", "str", "", "of the movement so far, or that ended: low (on foot) or high"),
-        Field("speed_class_by", "str", "", "what judged it: speed (the receiver's) or events (of the radio, a hint)"),
+        Field(
+            "speed_class",
+            "str",
+            "",
+            "of the movement so far, or that ended: low (on foot) or high; absent without good fixes",
+        ),
+        Field("speed_class_by", "str", "", "what judged it: speed (the receiver's)"),
         Field("step", "str", "", "which step of the recovery ladder: at, session, cfun, reboot, usb, power"),
         Field(
             "state",

@@ -23,7 +23,12 @@ HEALTH = Measurement(
         Field("traces_waiting", "int", "", "files of runs that the server has not", 0),
         Field("traces_waiting_bytes", "int", "B", "files of runs that the server has not", 0),
         Field("mobile", "bool", "", "mobility state"),
-        Field("speed_class", "str", "", "of the movement so far: low (on foot) or high; absent while not known"),
+        Field(
+            "speed_class",
+            "str",
+            "",
+            "of the movement so far: low (on foot) or high, by good fixes; absent while not known",
+        ),
         Field("clock_synchronised", "bool", "", "records get a time now"),
         Field(
             "disk_free_bytes", "int", "B", "statvfs f_bavail of the state folder's file system: for ordinary users", 0

@@ -215,6 +215,26 @@ RUN_TRACE = Measurement(
     ),
 )
 
+RUN_TRACE_SECOND = Measurement(
+    "run_trace_second",
+    "one second of one subflow of a run in the run's captures, of long runs several seconds; without path and subflow: the connection",
+    ("probe", "run", "kind", "path", "operator", "subflow"),
+    (
+        Field("goodput_bit_per_s", "float", "bit/s", "each byte of the data level once, as in run_trace", 0),
+        Field(
+            "again_bit_per_s", "float", "bit/s", "bytes that were seen twice, or filled a hole: lost and sent again", 0
+        ),
+        Field("reinjected_bit_per_s", "float", "bit/s", "that another subflow had carried before", 0),
+        Field("rtt_mean_ms", "float", "ms", "of the capture's samples; absent where it has none", 0),
+        Field(
+            "reorder_queue_max_bytes", "int", "B", "most that waited for what was missing; of the connection only", 0
+        ),
+        Field(
+            "t_r_s", "float", "s", "t_R of the longest recovery that began in it, on the path that had the event", 0, 60
+        ),
+    ),
+)
+
 SERVER_MEASUREMENTS: dict[str, Measurement] = {
     m.name: m
     for m in (
@@ -228,6 +248,7 @@ SERVER_MEASUREMENTS: dict[str, Measurement] = {
         LEDGER,
         LEDGER_RECORDS,
         RUN_TRACE,
+        RUN_TRACE_SECOND,
         *DERIVED_MEASUREMENTS,
     )
 }

@@ -45,6 +45,7 @@ NOT_ROLLED = {
     "position": "coverage has it, joined with the radio and by area",
     "phase": "of one run",
     "run_trace": "of one run",
+    "run_trace_second": "of one run, or of the last day",
     "dash_playback": "of one play; dash and dash_segment have its figures",
     **dict.fromkeys(DERIVED_POLICIES, "made by the hour and the day, asked as it is"),
 }

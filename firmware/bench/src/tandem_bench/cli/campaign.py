@@ -22,7 +22,8 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         description="Plays a short walk and drive with two operators and a Wi-Fi to the real collector, which makes small campaigns after"
         " the papers' on the way and at rest; then analyses the captures and writes the report with its figures. Everything is measured,"
         " in namespaces of its own, in four to six minutes. DIR is a campaign's folder: tandem-server report DIR draws it again."
-        " With --file the campaign of that name or file is played instead, its roles by the two operators. A block of it is one stretch of"
+        " With --file the campaign of that name or file is played instead, its roles by the two operators, and a third one"
+        " by the Wi-Fi. A block of it is one stretch of"
         " the scenario, played again from its beginning for each of the block's runs: they are made under the same radio, from the same"
         " instant on. The next block has the scenario's next seed. The report compares the arms.",
         epilog="Exit status: 0 every figure is drawn that can be, and everything arrived; 1 something is missing; 2 the command line is "

@@ -20,7 +20,8 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "demo",
         help="rehearse the whole kit: a commute with two operators, measured, stored and shown",
         description="Plays a commute (or two recorded drives) to the real collector, through the real kernel's Multipath TCP, to the "
-        "real server and a real InfluxDB, everything in namespaces of its own. Takes as long as the commute and about 20 s more.",
+        "real server and a real InfluxDB, everything in namespaces of its own. Takes as long as the commute and about 20 s more. With "
+        "--from-run the downloads of the drive are made again at their times, and DIR/replay/ says how far the replay is from the drive.",
         epilog="Exit status: 0 everything arrived; 1 something is missing or a score is below its floor; 2 the command line or a file is "
         "wrong; 3 this machine lacks something (root, Multipath TCP, a program, room on the disk); 130 stopped by Ctrl-C.",
     )
@@ -42,7 +43,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         type=Path,
         help="two G-NetTrack Pro logs played as operators A and B",
     )
-    source.add_argument("--from-run", metavar="DIR", type=Path, help="a finished campaign's folder, played again")
+    playing.add_from_run(parser, source)
     playing.add_traces(parser)
     playing.add_link(parser)
     parser.add_argument(
@@ -77,7 +78,7 @@ def _demo(args: argparse.Namespace) -> int:
         return ExitCode.USAGE
     try:
         traces = playing.traces_of(args)
-        played = playing.played(args.scenario, args.replay, args.from_run, args.duration, args.seed, traces)
+        played = playing.played(args, args.duration, traces)
     except ScenarioError as error:
         print(f"tandem-bench demo: {error}", file=sys.stderr)
         return ExitCode.USAGE

@@ -35,7 +35,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--scenario", metavar="NAME|FILE", help="commute (default), still, walk, drive, or a file")
     source.add_argument("--replay", nargs=2, metavar=("A.csv", "B.csv"), help="two G-NetTrack Pro logs as A and B")
-    source.add_argument("--from-run", metavar="DIR", help="a finished campaign's folder, played again")
+    playing.add_from_run(parser, source)
     playing.add_traces(parser)
     playing.add_link(parser)
     parser.add_argument("--duration", type=float, default=180.0, metavar="S", help="seconds (default %(default).0f)")
@@ -58,7 +58,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 def _run(args: argparse.Namespace) -> int:
     try:
         traces = playing.traces_of(args)
-        played = playing.played(args.scenario, args.replay, args.from_run, args.duration, args.seed, traces)
+        played = playing.played(args, args.duration, traces)
         made = args.out is None or not args.out.exists()
         folder = args.out or Path(tempfile.mkdtemp(prefix="tandem-bench-"))
         folder.mkdir(parents=True, exist_ok=True)

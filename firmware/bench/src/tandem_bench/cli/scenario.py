@@ -46,7 +46,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     show.add_argument(
         "--replay", nargs=2, metavar=("A.csv", "B.csv"), help="two G-NetTrack Pro logs as the operators A and B"
     )
-    show.add_argument("--from-run", metavar="DIR", help="a finished campaign's folder, played again")
+    playing.add_from_run(show)
     playing.add_traces(show)
     show.add_argument("--duration", type=float, metavar="S", help="seconds, 10 to 7200, instead of the file's")
     show.add_argument("--seed", type=int, metavar="N", help="instead of the file's")
@@ -89,9 +89,7 @@ def _shown(args: argparse.Namespace) -> int:
     if args.file:
         print(scenario.source(args.scenario or (args.replay or [args.from_run])[0]), end="")
         return _OK
-    played = playing.played(
-        args.scenario, args.replay, args.from_run, args.duration, args.seed, playing.traces_of(args)
-    )
+    played = playing.played(args, args.duration, playing.traces_of(args))
     if args.json:
         result: dict[str, Any] = {"summary": played.summary(), "events": played.events}
         print(json.dumps(result, indent=1))

@@ -12,14 +12,18 @@ from tandem_bench.demo.folder import DemoFolder, FolderError
 from tandem_bench.demo.outcome import table, verdict
 from tandem_bench.demo.plan import PlanError, plan
 from tandem_bench.demo.rehearsal import Rehearsal, Setting, summary_of
+from tandem_bench.demo.replaying import Replaying
 from tandem_bench.demo.stopping import Stopped, StopSignals
 from tandem_bench.link.backend import choose
 from tandem_bench.link.build import LinkMissingError, find_binary
 from tandem_bench.link.emulator import LinkError
+from tandem_bench.replayed.folders import compare, said
 from tandem_bench.rig.programs import ProgramError
 from tandem_bench.rig.rig import Rig
 from tandem_bench.rig.rights import Owner
-from tandem_bench.scenario import Played
+from tandem_bench.scenario import Played, ScenarioError
+from tandem_bench.scenario.played import Drive
+from tandem_bench.scenario.recorded.exported import has_records
 from tandem_bench.topology import private
 from tandem_bench.topology.requirements import MachineError, require
 
@@ -51,7 +55,7 @@ def demo(played: Played, out: Path, *, keep: bool = False, wifi: bool = False, l
         program = find_binary() if choose(link) == "tun" else None
         setting = Setting(played.name, played.seed, played.duration_s, planned, keep, influxd, program)
         private.enter()
-        return _inside(setting, Rig(played, folder.bench, owner, wifi=wifi, link=link), folder, owner)
+        return _inside(setting, Rig(played, folder.bench, owner, wifi=wifi, link=link), folder, owner, played.drive)
     except (MachineError, LinkMissingError) as error:
         print(f"tandem-bench demo: {error}", file=sys.stderr)
         return LACKS
@@ -70,7 +74,7 @@ def find_influxd() -> Path:
     raise MachineError("no influxd (InfluxDB 1.x); ./kit setup takes it out of the distribution's package")
 
 
-def _inside(setting: Setting, rig: Rig, folder: DemoFolder, owner: Owner) -> int:
+def _inside(setting: Setting, rig: Rig, folder: DemoFolder, owner: Owner, drive: Drive | None) -> int:
     """Within namespaces of our own: the rehearsal, its table and its verdict."""
     signals = StopSignals()
     signals.install()
@@ -81,7 +85,8 @@ def _inside(setting: Setting, rig: Rig, folder: DemoFolder, owner: Owner) -> int
             f"{time.strftime('%H:%M:%S', time.localtime(time.time() + 8))}; results in {folder.root}",
             flush=True,
         )
-        rehearsal = Rehearsal(setting, folder, owner, rig)
+        parts = (setting, folder, owner, rig)
+        rehearsal = Rehearsal(*parts) if drive is None else Replaying(*parts, drive)
         arrived = rehearsal.run()
     except FolderError as error:
         print(f"tandem-bench demo: {error}", file=sys.stderr)
@@ -93,16 +98,20 @@ def _inside(setting: Setting, rig: Rig, folder: DemoFolder, owner: Owner) -> int
         full = folder.full() if isinstance(error, OSError) else None
         print(f"tandem-bench demo: {full or error}", file=sys.stderr)
         return LACKS
-    return _conclude(setting, folder, rehearsal, arrived)
+    return _conclude(setting, folder, rehearsal, arrived, drive)
 
 
-def _conclude(setting: Setting, folder: DemoFolder, rehearsal: Rehearsal, arrived: int | None) -> int:
+def _conclude(
+    setting: Setting, folder: DemoFolder, rehearsal: Rehearsal, arrived: int | None, drive: Drive | None
+) -> int:
     if arrived is None:
         print(f"tandem-bench demo: nothing was measured; logs in {folder.logs}", file=sys.stderr)
         return INTERRUPTED if rehearsal.by_user else LACKS
     summary = summary_of(folder)
     print(table(summary))
-    wrong = verdict(summary, scored=setting.scenario == PROMISED)
+    wrong = verdict(summary, scored=setting.scenario == PROMISED, paired=drive is None)
+    if drive is not None:
+        wrong += _beside(drive, folder)
     if arrived != OK and not wrong:
         wrong.append("not everything arrived; the report says what is missing")
     if not setting.keep and not wrong:
@@ -113,3 +122,17 @@ def _conclude(setting: Setting, folder: DemoFolder, rehearsal: Rehearsal, arrive
     if rehearsal.by_user:
         return INTERRUPTED
     return NEGATIVE if wrong else OK
+
+
+def _beside(drive: Drive, folder: DemoFolder) -> list[str]:
+    """The replay held against its drive; why it could not be."""
+    if not has_records(drive.folder, drive.probe):
+        print(f"note: {drive.folder} has no records (no export): the replay is not compared with it", file=sys.stderr)
+        return []
+    try:
+        print(said(compare(drive.folder, folder.root), folder.root / "replay"))
+    except ScenarioError as error:
+        return [f"the replay was not compared with its drive: {error}"]
+    except OSError as error:
+        return [f"the replay was not compared with its drive: {error.filename}: {error.strerror}"]
+    return []

@@ -49,7 +49,7 @@ class DemoFolder:
                 self.root,
                 self.logs,
                 self.server,
-                self.probe.parent,
+                *(place for place in self.probe.parents[::-1] if self.root in place.parents),
                 self.probe,
                 self.bench,
             ):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-FLOOR_HANDOVERS, FLOOR_MOBILITY = 0.8, 0.8
+FLOOR_HANDOVERS, FLOOR_MOBILITY = 0.8, 0.4
 """Shares of handovers detected and of time with the right mobility state below which a commute of 180 s or more has failed: far
-below what it reaches, so that only a broken detector or a machine that cannot keep up falls through."""
+below what it reaches (the published rule 0.69 on average of six seeds, 0.63 at worst), so that only a broken detector or a machine that
+cannot keep up falls through."""
 
 SCORED_FROM_S = 180.0
 """Shorter rehearsals have too few events to judge."""
@@ -80,16 +81,19 @@ def _paired(runs: list[dict[str, Any]]) -> bool:
     return False
 
 
-def verdict(summary: dict[str, Any], *, scored: bool) -> list[str]:
+def verdict(summary: dict[str, Any], *, scored: bool, paired: bool = True) -> list[str]:
     """What went wrong, one line each; empty when everything arrived.
 
-    ``scored``: this rehearsal is one whose detection scores can be promised (the shipped commute, long enough).
+    ``scored``: this rehearsal is one whose detection scores can be promised (the shipped commute, long enough); ``paired``: it makes
+    a sequential pair at the start.
     """
     wrong = []
     records = summary["records"]
     if records["lost"] is None or records["lost"] != 0 or not records["made"]:
         wrong.append(f"records lost: {records['lost']} of {records['made']} made")
-    if not summary["runs"]:
+    if not paired:
+        pass  # a replay makes the runs that its drive had
+    elif not summary["runs"]:
         wrong.append("no run was made")
     elif not summary.get("interrupted") and not _paired(summary["runs"]):
         wrong.append("the sequential pair at the start is not whole: MPTCP, and TCP on each of its paths")

@@ -52,6 +52,7 @@ class Rehearsal:
     """One rehearsal in ``folder``. ``run`` plays it; ``stopped`` then says why it ended early, if it did."""
 
     report_s = REPORT_S
+    report_words: tuple[str, ...] = ()
 
     def __init__(self, setting: Setting, folder: DemoFolder, owner: Owner, rig: Rig) -> None:
         self.setting = setting
@@ -63,6 +64,7 @@ class Rehearsal:
         self.by_user = False
         self.collecting: Program | None = None
         self._first_pair: Program | None = None
+        self._words = ["--pairing", "sequential", "--seconds", str(setting.plan.first_seconds)]
         self._radio_usage: list[Usage] = []
         self._server_toml = folder.server / "server.toml"
         self._collector_toml = folder.probe / "config.toml"
@@ -126,13 +128,19 @@ class Rehearsal:
             self._server("tls", "--folder", str(tls), "--name", SERVER_NAME, "--address", self.rig.server_address),
         )
         self.programs.start("database", self._server("serve", "database", *config), READY_S)
-        token = self.folder.probe / "token"
-        self._once("tandem-server probe add", self._server("probe", "add", PROBE, *config, "--token-file", str(token)))
+        for name, place in self._probes().items():
+            token = str(place / "token")
+            self._once("tandem-server probe add", self._server("probe", "add", name, *config, "--token-file", token))
         self.programs.start("gateway", self._server("serve", "gateway", *config), READY_S)
         endpoint = self._server("serve", "endpoint", *config, capabilities=self.owner.endpoint)
         self.programs.start("endpoint", endpoint, READY_S)
-        # The probe is given the CA's certificate as an operator would copy it.
-        self._write(self.folder.probe / "ca.pem", (tls / "ca.pem").read_text())
+        # A probe is given the CA's certificate as an operator would copy it.
+        for place in self._probes().values():
+            self._write(place / "ca.pem", (tls / "ca.pem").read_text())
+
+    def _probes(self) -> dict[str, Path]:
+        """By name their folders, which are there."""
+        return {PROBE: self.folder.probe}
 
     def _start_collector(self) -> None:
         print("starting the collector …", flush=True)
@@ -163,8 +171,7 @@ class Rehearsal:
 
     def _play(self) -> None:
         socket = self.folder.probe / "status.sock"
-        argv = self._tool("tandem", "watch", "--socket", str(socket))
-        view = self.programs.start("watch", confined(argv, self.owner), terminal=True)
+        view = self.programs.start("watch", self._watching(socket), terminal=True)
         plan = self.setting.plan
         self._until(plan.first_start_s, view)
         self._start_first_pair()
@@ -173,10 +180,16 @@ class Rehearsal:
         self._until(self.setting.duration_s + FIRST_PAIR_LATE_S, view, pair=True)
         self.programs.end(view, 3)
 
+    def _watching(self, socket: Path) -> list[str]:
+        return confined(self._tool("tandem", "watch", "--socket", str(socket)), self.owner)
+
+    def _played_s(self) -> float:
+        return time.monotonic() - self.rig.epoch_monotonic_ns / 1e9
+
     def _start_first_pair(self) -> None:
         """Tell the collector to make the sequential pair, as an operator would."""
         told = self._tool("tandem", "experiment", "run", "download", "--config", str(self._collector_toml), "--json")
-        told += ["--pairing", "sequential", "--seconds", str(self.setting.plan.first_seconds)]
+        told += self._words
         command = self.rig.command("probe", confined(told, self.owner))
         self._first_pair = self.programs.start("first-pair", command, silent=True)
 
@@ -229,7 +242,7 @@ class Rehearsal:
         self._write_campaign(ended=True)
         self._before_report()
         print("writing the report …", flush=True)
-        command = self._server("report", str(self.folder.root), "--config", str(self._server_toml))
+        command = self._server("report", str(self.folder.root), "--config", str(self._server_toml), *self.report_words)
         with (self.folder.logs / "report.log").open("w") as log:
             try:
                 report = subprocess.run(
@@ -273,10 +286,15 @@ class Rehearsal:
                 "processes": [usage.as_json() for usage in self.programs.ended + self._radio_usage]
                 + (self._still_running() if ended else []),
                 "versions": versions(self.setting.influxd, self.setting.link),
+                **self._told(),
                 "store": {"url": f"http://127.0.0.1:{configuration.DATABASE_PORT}", "database": "tandem"},
             },
             self.owner,
         )
+
+    def _told(self) -> dict[str, object]:
+        """Further keys of campaign.json."""
+        return {}
 
     def _still_running(self) -> list[dict[str, object]]:
         """What the report itself still needs: its use so far."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 FILES = Path(__file__).with_name("campaigns")
@@ -41,6 +41,8 @@ MOBILITY = (
 )
 """Part of the way, its label, and the comparisons there."""
 SETTINGS = {"equal": Shape(), "slower": Shape(rtt_ms=100.0), "lossier": Shape(down_loss_percent=5.0)}
+BUSY = Shape(rtt_ms=10.0, down_loss_percent=4.0)
+"""A hot spot that others use (Chen et al., Table 4: 3 to 5 % lost)."""
 CELLULAR = {"wifi": WIFI, "cellular": OPERATOR}
 ORDERED = {"path1": OPERATOR, "path2": WIFI}
 LAST = "arrived"
@@ -54,7 +56,12 @@ def on_the_way(seed: int) -> list[Act]:
 def in_place(seed: int) -> list[Act]:
     """What is measured where the probe lies still at the end."""
     acts = [_act(name, seed) for name in ("mohan-congestion", "mohan-dash")]
-    acts += [_act("adarsh-survey", seed, CELLULAR), _act("chen-sizes", seed, CELLULAR), _act("cordero", seed)]
+    acts += [_act(name, seed, CELLULAR) for name in ("adarsh-survey", "chen-sizes")]
+    acts += [
+        replace(_act("chen-hotspot", seed, CELLULAR), shape=BUSY),
+        _act("cordero", seed),
+        _act("cordero-remote", seed),
+    ]
     for where in ("controlled", "field"):
         acts += [_shaped(f"adarsh-{where}", setting, shape, seed) for setting, shape in SETTINGS.items()]
     return acts

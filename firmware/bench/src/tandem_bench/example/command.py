@@ -43,9 +43,8 @@ def campaign(
         setting = Setting(played.name, played.seed, played.duration_s, Plan(0.0, 0.0, 0.0, 0.0), True, influxd, program)
         private.enter()
         alone = comparison is not None
-        rig = Rig(
-            played, folder.bench, owner, wifi=not alone, server_addresses=1 if alone else 2, sites=SITES, link=link
-        )
+        wifi = comparison is None or comparison.paths > len(played.operators)
+        rig = Rig(played, folder.bench, owner, wifi=wifi, server_addresses=1 if alone else 2, sites=SITES, link=link)
     except (MachineError, LinkMissingError) as error:
         print(f"tandem-bench campaign: {error}", file=sys.stderr)
         return LACKS

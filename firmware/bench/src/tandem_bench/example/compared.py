@@ -42,8 +42,8 @@ class FileError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """``text``: the file, made ready for the bench; ``runs``: by step, of one block. ``stretch_s``: of one repetition; ``begin_s``: the
-    instant in it at which a run is begun, where the first phase that moves begins."""
+    """``text``: the file, made ready for the bench; ``runs``: by step, of one block; ``paths``: its roles. ``stretch_s``: of one
+    repetition; ``begin_s``: the instant in it at which a run is begun, where the first phase that moves begins."""
 
     name: str
     text: str
@@ -51,6 +51,7 @@ class Comparison:
     blocks: int
     stretch_s: float
     begin_s: float
+    paths: int = 2
 
     @property
     def slots(self) -> int:
@@ -66,7 +67,12 @@ def prepare(
     with_one = load(scenario, stretch_s, seed)
     stretches = [play(load(scenario, stretch_s, with_one.seed + n)) for n in range(repetitions)]
     begin_s = next((p["t_s"] for p in stretches[0].phases if p["activity"] != "still"), 0.0)
-    compared = Comparison(name, text, arms, repetitions, float(stretch_s), begin_s)
+    paths = len(tomllib.loads(text)["roles"])
+    if paths > len(stretches[0].operators) + 1:
+        raise FileError(
+            f"{name}: {paths} roles; the bench has the two operators and a Wi-Fi; hint: three roles at most"
+        )
+    compared = Comparison(name, text, arms, repetitions, float(stretch_s), begin_s, paths)
     return compared, repeated(stretches, compared.slots)
 
 

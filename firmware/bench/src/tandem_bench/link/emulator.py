@@ -51,19 +51,26 @@ class Constant:
 class Played:
     """A link that plays a timeline file. ``epoch_ns``: CLOCK_MONOTONIC at the timeline's t_s = 0; None: when it starts.
 
-    ``down_trace``, ``up_trace``: packet-delivery traces (mahimahi) in place of that direction's rate.
+    ``down_trace``, ``up_trace``: packet-delivery traces (mahimahi) in place of that direction's rate. ``down_light_trace``,
+    ``up_light_trace``: those of the link while it is hardly used, beside them, and ``light_rtt_ms`` its propagation.
     """
 
     timeline: Path
     epoch_ns: int | None = None
     down_trace: Path | None = None
     up_trace: Path | None = None
+    down_light_trace: Path | None = None
+    up_light_trace: Path | None = None
+    light_rtt_ms: float | None = None
 
     def arguments(self) -> list[str]:
         """As options of tandem-link."""
         epoch = [] if self.epoch_ns is None else [f"--epoch-ns={self.epoch_ns}"]
-        traces = [f"--{side}-trace={path}" for side, path in (("down", self.down_trace), ("up", self.up_trace)) if path]
-        return [f"--timeline={self.timeline}", *epoch, *traces]
+        files = {"down": self.down_trace, "up": self.up_trace}
+        files |= {"down-light": self.down_light_trace, "up-light": self.up_light_trace}
+        traces = [f"--{which}-trace={path}" for which, path in files.items() if path]
+        light = [] if self.light_rtt_ms is None else [f"--light-rtt-ms={self.light_rtt_ms}"]
+        return [f"--timeline={self.timeline}", *epoch, *traces, *light]
 
 
 @dataclass(frozen=True, slots=True)

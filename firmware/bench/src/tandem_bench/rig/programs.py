@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import select
 import signal
@@ -73,6 +74,7 @@ class Program:
         self.log = log
         self.usage: Usage | None = None
         self._pump: threading.Thread | None = None
+        self._waiting: threading.Thread | None = None
         self._log_file: IO[bytes] = log.open("ab")
         # A session of its own: Ctrl-C in the terminal must reach the rehearsal only, which ends the others in order.
         self._process = subprocess.Popen(
@@ -129,12 +131,27 @@ class Program:
     def wait(self, timeout_s: float) -> Usage | None:
         """As ``poll``, after at most ``timeout_s`` seconds."""
         if self.usage is None:
+            self._await_end(max(0.0, timeout_s))
+        return self.poll()
+
+    def _await_end(self, timeout_s: float) -> None:
+        try:
             descriptor = os.pidfd_open(self.pid)
+        except OSError as error:
+            if error.errno != errno.ENOSYS:
+                raise
+        else:
             try:
-                select.select([descriptor], [], [], max(0.0, timeout_s))
+                select.select([descriptor], [], [], timeout_s)
             finally:
                 os.close(descriptor)
-        return self.poll()
+            return
+        # Before Linux 5.3 somebody has to wait for it; WNOWAIT leaves it, and its usage, to ``poll``.
+        if self._waiting is None:
+            awaited = (os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+            self._waiting = threading.Thread(target=os.waitid, args=awaited, name=f"end of {self.name}", daemon=True)
+            self._waiting.start()
+        self._waiting.join(timeout_s)
 
     def end(self, timeout_s: float = 10.0) -> Usage:
         """SIGTERM, then after ``timeout_s`` SIGKILL; the usage."""

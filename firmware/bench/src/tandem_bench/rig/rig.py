@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
 from pathlib import Path
 
@@ -51,7 +51,7 @@ class Rig:
     """``with Rig(…) as rig``: topology is up. ``start_radio`` begins the scenario. ``folder`` gets timelines, ports and logs.
 
     ``faults``: a file of modem faults by operator. ``server_addresses``: 1 or 2. ``sites``: as ``TopologySpec``. ``link``: as
-    ``link.backend.choose``.
+    ``link.backend.choose``. ``near``: by path the namespace of the probe that has it, where there are several (``Access.near``).
     """
 
     def __init__(
@@ -66,6 +66,7 @@ class Rig:
         sites: Mapping[str, IPv4Address] | None = None,
         faults: dict[str, Path] | None = None,
         link: str = "auto",
+        near: Mapping[str, str] | None = None,
     ) -> None:
         self.played = played
         self.folder = folder
@@ -79,7 +80,10 @@ class Rig:
         timelines = {path: self._offer(operator) for path, operator in self.operators.items()}
         self.topology = Topology(
             TopologySpec(
-                commuting(timelines, WIFI if wifi else None),
+                tuple(
+                    replace(access, near=(near or {}).get(access.path, access.near))
+                    for access in commuting(timelines, WIFI if wifi else None)
+                ),
                 servers=server_addresses,
                 sites=sites or {},
                 log_folder=folder,
@@ -143,7 +147,13 @@ class Rig:
 
     def _offer(self, operator: str) -> emulator.Played:
         traces = self.played.traces.get(operator, {})
-        return emulator.Played(self._timeline(operator), down_trace=traces.get("down"), up_trace=traces.get("up"))
+        return emulator.Played(
+            self._timeline(operator),
+            down_trace=traces.get("down"),
+            up_trace=traces.get("up"),
+            down_light_trace=traces.get("down-light"),
+            up_light_trace=traces.get("up-light"),
+        )
 
     def _timeline(self, operator: str) -> Path:
         return self.folder / f"timeline-{operator}.jsonl"

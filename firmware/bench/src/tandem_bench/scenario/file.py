@@ -131,16 +131,17 @@ def _phase(t: Table) -> Phase:
 def _radio(t: Table) -> RadioModel:
     model = RadioModel(
         path_loss=t.text("path_loss", "uma", "uma|umi", "use uma (masts above the roofs) or umi (below)"),
-        shadowing_db=t.number("shadowing_db", 5.0, 0, 15),
-        shadowing_m=t.number("shadowing_m", 50.0, 1, 1000),
+        shadowing_db=t.number("shadowing_db", 7.5, 0, 15),
+        shadowing_m=t.number("shadowing_m", 110.0, 1, 1000),
         site_correlation=t.number("site_correlation", 0.5, 0, 1),
-        street_db=t.number("street_db", 5.0, 0, 15),
+        street_db=t.number("street_db", 0.5, 0, 15),
         street_m=t.number("street_m", 3.5, 0.5, 1000),
         street_correlation=t.number("street_correlation", 0.85, 0, 1),
         operator_correlation=t.number("operator_correlation", 0.5, 0, 1),
         residual_still_db=t.number("residual_still_db", 0.6, 0, 6),
-        residual_moving_db=t.number("residual_moving_db", 2.7, 0, 10),
+        residual_moving_db=t.number("residual_moving_db", 1.2, 0, 10),
         filter_k=t.number("filter_k", 4.0, 0, 19),
+        report_s=t.number("report_s", 2.0, 0.1, 60),
         noise_figure_db=t.number("noise_figure_db", 7.0, 0, 20),
     )
     t.end()
@@ -149,9 +150,9 @@ def _radio(t: Table) -> RadioModel:
 
 def _handover(t: Table) -> HandoverModel:
     model = HandoverModel(
-        offset_db=t.number("offset_db", 2.0, -15, 15),
+        offset_db=t.number("offset_db", 1.0, -15, 15),
         hysteresis_db=t.number("hysteresis_db", 1.5, 0, 15),
-        time_to_trigger_ms=t.number("time_to_trigger_ms", 160.0, 0, 5120),
+        time_to_trigger_ms=t.number("time_to_trigger_ms", 320.0, 0, 5120),
         interruption_ms=t.number("interruption_ms", 50.0, 0, 1000),
         interruption_spread=t.number("interruption_spread", 0.3, 0, 2),
         long_share=t.number("long_share", 0.05, 0, 1),

@@ -39,6 +39,7 @@ class RadioModel:
     residual_still_db: float
     residual_moving_db: float
     filter_k: float
+    report_s: float
     noise_figure_db: float
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tandem_bench.scenario import capacity, cells, levels, route, serving
 from tandem_bench.scenario.bands import band_of
-from tandem_bench.scenario.chance import Array
+from tandem_bench.scenario.chance import Array, stream
 from tandem_bench.scenario.model import TICK_S, Operator, Scenario
 from tandem_bench.scenario.played import Played
 from tandem_bench.scenario.timeline import Timeline
@@ -70,12 +71,13 @@ def _radio(
     rssi = 10 * np.log10(12 * blocks * (own + others))
     rsrq = 10 * np.log10(blocks) + service.rsrp_dbm - rssi
     ticks = len(serving_cells)
+    told = _renewed(scenario, operator, service.cell)
     return {
         # Steps and ends of the scales: TS 36.133 9.1.4 (RSRP) and 9.1.7 (RSRQ); SINR and RSSI as modems print them.
-        "rsrp_dbm": _rounded(np.clip(service.rsrp_dbm, -140, -44), 0),
-        "rsrq_db": _rounded(np.clip(np.round(2 * rsrq) / 2, -34, 2.5), 1),
-        "sinr_db": _rounded(np.clip(np.round(2 * levels.filtered(service.sinr_db, share)) / 2, -20, 40), 1),
-        "rssi_dbm": _rounded(np.clip(rssi, -113, -20), 0),
+        "rsrp_dbm": _rounded(np.clip(service.rsrp_dbm[told], -140, -44), 0),
+        "rsrq_db": _rounded(np.clip(np.round(2 * rsrq[told]) / 2, -34, 2.5), 1),
+        "sinr_db": _rounded(np.clip(np.round(2 * levels.filtered(service.sinr_db, share)[told]) / 2, -20, 40), 1),
+        "rssi_dbm": _rounded(np.clip(rssi[told], -113, -20), 0),
         "plmn": [operator.plmn] * ticks,
         "tac": [c.tac for c in serving_cells],
         "eci": [c.eci for c in serving_cells],
@@ -85,6 +87,15 @@ def _radio(
         "rat": ["LTE"] * ticks,
         "registered": [True] * ticks,
     }
+
+
+def _renewed(scenario: Scenario, operator: Operator, cell: NDArray[np.int64]) -> NDArray[np.int64]:
+    """For each tick the one whose levels the modem tells: renewed every ``report_s``, from an instant of its own, and with the cell."""
+    period = max(1, round(scenario.radio.report_s / TICK_S))
+    phase = int(stream(scenario.seed, operator.name, "report").integers(period))
+    tick = np.arange(len(cell), dtype=np.int64)
+    changed = np.concatenate(([False], cell[1:] != cell[:-1]))
+    return np.maximum.accumulate(np.where(changed | (tick % period == phase), tick, 0))
 
 
 def _link(link: capacity.Link, service: serving.Service) -> dict[str, list[Any]]:

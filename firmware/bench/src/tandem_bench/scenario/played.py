@@ -12,6 +12,31 @@ from tandem_bench.scenario.timeline import Timeline
 from tandem_bench.truth.events import Event
 
 
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """Downloads that a replay makes as the drive did: ``t_s`` into it; ``pairing`` None: one download of this ``kind``; ``path``: of the
+    replay, the only one of TCP, the primary one of MPTCP where the drive told."""
+
+    t_s: float
+    pairing: str | None
+    kind: str
+    path: str | None
+    bytes: int | None
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Drive:
+    """What is played was recorded: in this campaign's ``folder``, by ``probe``, from ``started_utc_ns`` on. ``paths``: the recorded
+    names by operator."""
+
+    folder: Path
+    probe: str
+    started_utc_ns: int
+    paths: Mapping[str, str]
+    repeats: tuple[Repeat, ...]
+
+
 @dataclass(frozen=True)
 class Played:
     """``phases`` and ``events`` are truth lines without absolute times, in order; ``phases`` are among the events too."""
@@ -26,6 +51,8 @@ class Played:
     """By operator and direction (``down``, ``up``): a packet-delivery trace that the link plays; the timeline then has its means."""
     notes: tuple[str, ...] = ()
     """What a recording did not know, for people."""
+    drive: Drive | None = None
+    """Of a campaign that is played again."""
 
     def of_type(self, kind: str, operator: str | None = None) -> list[Event]:
         """Events of one type, of one operator when given."""

@@ -23,7 +23,7 @@ def save(played: Played, path: str | Path) -> None:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise PlotError(
-            f"no picture without matplotlib ({error}); hint: pip install -r requirements/notebook.txt, or apt install python3-matplotlib"
+            f"no picture without matplotlib ({error}); hint: pip install -r requirements/runtime.txt, or apt install python3-matplotlib"
         ) from None
     path = Path(path)
     if path.suffix.lower() not in (".svg", ".png", ".pdf"):

@@ -20,11 +20,13 @@ def hosts(spec: TopologySpec) -> dict[str, IPv4Address]:
 
 
 def of(name: str, spec: TopologySpec) -> dict[str, str]:
-    """Path → text for the namespace ``name``. Only the probe asks resolvers; the others know the server from /etc/hosts."""
+    """Path → text for the namespace ``name``. Only probes ask resolvers; the others know the server from /etc/hosts."""
     local = "127.0.0.1 localhost\n"
-    if name == "probe":
+    if name in spec.probes:
         # Short waits: a resolver behind an outage must not hold the probe back for long.
-        lines = [f"nameserver {access.gateway}" for access in spec.accesses[:3]]  # resolv.conf takes three at most
+        # A modem by USB is a hop further; resolv.conf takes three at most.
+        own = [a for a in spec.accesses if a.near == name or (name == "probe" and a.near not in spec.probes)]
+        lines = [f"nameserver {access.gateway}" for access in own[:3]]
         files = {"/etc/resolv.conf": "\n".join([*lines, "options timeout:1 attempts:2"]) + "\n", "/etc/hosts": local}
     else:
         names = "".join(f"{address} {host}\n" for host, address in hosts(spec).items())

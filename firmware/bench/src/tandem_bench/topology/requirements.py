@@ -21,6 +21,11 @@ class MachineError(RuntimeError):
     """The machine lacks something; the message is one line with the mend. Exit status 3."""
 
 
+def out_of_tree() -> bool:
+    """Whether this is the v0.9x kernel of multipath-tcp.org (Linux 4.14 and its like), which shows this in every network namespace."""
+    return Path("/proc/thread-self/net/mptcp_net").exists()
+
+
 def require() -> None:
     """Raise MachineError for the first thing that is missing: root, Multipath TCP, a program. Links say themselves what they lack."""
     if os.geteuid() != 0:
@@ -28,8 +33,7 @@ def require() -> None:
     for program, package in PROGRAMS.items():
         if shutil.which(program) is None:
             raise MachineError(f"{program} not found; mend: apt-get install {package.split()[0]}")
-    enabled = Path("/proc/sys/net/mptcp/enabled")
-    if not enabled.exists():
+    if not Path("/proc/sys/net/mptcp/enabled").exists() and not out_of_tree():
         raise MachineError(
             "the kernel has no Multipath TCP (CONFIG_MPTCP); mend: use Debian's or Ubuntu's kernel, 5.15 or later"
         )

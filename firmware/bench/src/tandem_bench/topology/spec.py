@@ -36,7 +36,8 @@ class Access:
     """The /30 between NAT and internet: internet first, NAT (the public address) second."""
     metric: int
     near: str = "probe"
-    """The namespace in which the link's near end lies: the probe's own, or that of a modem which the probe reaches by USB."""
+    """The namespace in which the link's near end lies: the probe's own (``probe``, of further ones ``probe-…``), or that of a modem which
+    the probe reaches by USB."""
 
     @property
     def gateway(self) -> IPv4Address:
@@ -88,6 +89,11 @@ class TopologySpec:
             names = [getattr(access, what) for access in self.accesses]
             if len(set(names)) != len(names):
                 raise SpecError(f"two access networks have the same {what}: {', '.join(names)}")
+
+    @property
+    def probes(self) -> tuple[str, ...]:
+        """The namespaces of probes, each with its own links."""
+        return tuple(dict.fromkeys(("probe", *(a.near for a in self.accesses if a.near.startswith("probe-")))))
 
     @property
     def server_addresses(self) -> tuple[IPv4Address, ...]:

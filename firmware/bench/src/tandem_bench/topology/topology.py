@@ -21,7 +21,7 @@ from tandem_bench.link.backend import Backend, Link, choose, make
 from tandem_bench.link.emulator import LinkSpec, Played
 from tandem_bench.topology import files
 from tandem_bench.topology.namespace import Namespace
-from tandem_bench.topology.requirements import MachineError, require
+from tandem_bench.topology.requirements import MachineError, out_of_tree, require
 from tandem_bench.topology.resolver import Resolver
 from tandem_bench.topology.spec import SERVER_NETWORK, Access, Offer, TopologySpec
 
@@ -38,10 +38,16 @@ _HOST = {
     # Runs must not inherit the slow-start threshold of the run before.
     "net.ipv4.tcp_no_metrics_save": "1",
 }
+_GLOBAL_THERE = {*_HOST, "net.ipv4.tcp_wmem", "net.ipv4.tcp_rmem"}
+"""On the out-of-tree kernel (Linux 4.14) these are the machine's, set in its first network namespace and hidden in others."""
 # What the tracking of connections does not accept is not translated, and would be taken for the operator's own: its kernel would
-# answer with a reset, which ends the server's side of a connection. An operator says nothing of its own.
+# answer with a reset, which ends the server's side of a connection. An operator says nothing of its own. The empty chain: before
+# Linux 4.18 answers are translated back only where there is one.
 _NAT = """
 table ip nat {
+    chain prerouting {
+        type nat hook prerouting priority dstnat;
+    }
     chain postrouting {
         type nat hook postrouting priority srcnat;
         oifname "core0" masquerade
@@ -66,6 +72,7 @@ class Topology:
         self._namespaces: dict[str, Namespace] = {}
         self._stack = ExitStack()
         self._backend: Backend = "tun"
+        self._out_of_tree = out_of_tree()
 
     def __enter__(self) -> Self:
         require()
@@ -119,8 +126,9 @@ class Topology:
             self._stack.callback(namespace.close)
             namespace.open()
             self._namespaces[name] = namespace
-            host = name in ("probe", "server")
-            namespace.sysctl(_EVERYWHERE | (_HOST if host else _ROUTER) | dict(self.spec.sysctls.get(name, {})))
+            host = name in (*self.spec.probes, "server")
+            settings = _EVERYWHERE | (_HOST if host else _ROUTER) | dict(self.spec.sysctls.get(name, {}))
+            namespace.sysctl({n: v for n, v in settings.items() if not (self._out_of_tree and n in _GLOBAL_THERE)})
         self._server()
         for access in self.spec.accesses:
             self._access(access)
@@ -155,6 +163,8 @@ class Topology:
 
     def _announce(self) -> None:
         """The server's further address is told in every connection of Multipath TCP (ADD_ADDR); who does not want it takes no notice."""
+        if self._out_of_tree:
+            return  # its path manager tells of every address by itself
         told = [f"endpoint add {address} dev eth0 signal" for address in self.spec.server_addresses[1:]]
         for line in ("limits set subflow 8", *told):
             self.run("server", ["ip", "mptcp", *line.split()])

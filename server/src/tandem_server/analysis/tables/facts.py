@@ -16,7 +16,8 @@ _NOT_AN_ARM = {"paths", "server", "seed", "run", "deadline_s", "order", "kind", 
 """Each run's own, or columns of their own."""
 _LONGEST_LABEL = 120
 SENDER_SHARES = "sender_shares"
-"""Of a run's result, where they are known: by path, 0 to 1. The server's own addition to what the manifest says (``sender_shares``)."""
+"""Of a run's result, where they are known: of a download by path, 0 to 1; of page loads such by session, of uploads by token. The server's
+own addition to what the manifest says (``sender_shares``)."""
 
 
 @dataclass(frozen=True, slots=True)

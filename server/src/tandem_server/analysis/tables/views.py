@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from tandem_server.analysis.reading import flag, mapping, mappings, number, text, whole
+from tandem_server.analysis.sender_shares import part
 from tandem_server.analysis.tables.facts import Facts, numbers, shares, unasked_share
 from tandem_server.analysis.tables.view import Figure, Observed, Values, View
 
@@ -133,12 +134,21 @@ def _unasked(row: Row, steps: str) -> float | None:
     return unasked_share([s for c in [step, *mappings(step, "connections")] for s in mappings(c, "subflows")])
 
 
+def _most_loaded(run: Facts, row: Row) -> Values:
+    """The share of the path that carried most, and who counted: of an upload the probe is the sender."""
+    sent = part(run.result, text(row, "token"))
+    share = max(sent.values()) if sent else number(row, "most_loaded_share")
+    counters = "acknowledged" if text(run.result, "mode") == "oneway" else "receiver"
+    return {"most_loaded_share": share, "shares_side": None if share is None else "sender" if sent else counters}
+
+
 def _bandwidth(run: Facts, row: Row) -> Values:
     ratio = number(row, "bandwidth_ratio")
     return {
         "mode": text(run.result, "mode"),
         "primary": text(row, "primary"),
         "ratio": None if ratio is None else round(ratio),
+        **_most_loaded(run, row),
         "unasked_share": _unasked(row, "phases"),
         "fallback": flag(row, "fallback"),
     }
@@ -156,6 +166,7 @@ BANDWIDTH = _view(
         Figure("benefit", "Benefit", "1", spread=True),
         Figure("benefit_raw", "Benefit, raw"),
         Figure("most_loaded_share", "Most loaded path", "share"),
+        Figure("shares_side", "counted at", "1", "tally"),
         Figure("bandwidth_ratio", "Ratio as measured"),
         Figure("unasked_share", "Over a path not asked for", "share"),
         Figure("fallback", "Fell back", "share", "share"),
@@ -200,6 +211,7 @@ def _delay(run: Facts, row: Row) -> Values:
             for end in ("agent", "server")
             for key in ("benefit", "delay_s")
         },
+        **_most_loaded(run, row),
         "unasked_share": _unasked(row, "transfers"),
     }
 
@@ -218,6 +230,7 @@ DELAY = _view(
         Figure("server_delay_s", "MPTCP delay, server's clock", "s"),
         Figure("benefit_raw", "Benefit, raw"),
         Figure("most_loaded_share", "Most loaded path", "share"),
+        Figure("shares_side", "counted at", "1", "tally"),
         Figure("unasked_share", "Over a path not asked for", "share"),
     ),
     _rounds,
@@ -287,7 +300,8 @@ _TIMES = ("page_load_time_ms", "object_load_time_ms", "first_contentful_paint_ms
 
 
 def _load(run: Facts, row: Row) -> Values:
-    told = mapping(row, "shares")
+    sent = part(run.result, text(row, "session"))
+    told = sent or mapping(row, "shares")
     known = [share for path in told if (share := number(told, path)) is not None]
     # A load that failed has no time; it counts in the share of those.
     failed = text(row, "failure") is not None
@@ -299,6 +313,7 @@ def _load(run: Facts, row: Row) -> Values:
         **(dict.fromkeys(_TIMES) if failed else {}),
         "failed": failed,
         "most_loaded_share": max(known) if run.kind == "mptcp" and known else None,
+        "shares_side": None if run.kind != "mptcp" or not known else "sender" if sent else "receiver",
         "fallback": flag(run.result, "fallback") if run.kind == "mptcp" else None,
     }
 
@@ -317,6 +332,7 @@ PAGELOAD = _view(
         Figure("connections", "Connections"),
         Figure("connect_ms", "Connect", "ms"),
         Figure("most_loaded_share", "Most loaded path", "share"),
+        Figure("shares_side", "counted at", "1", "tally"),
         Figure("failed", "Failed", "share", "share"),
         Figure("fallback", "Fell back", "share", "share"),
     ),
@@ -461,11 +477,11 @@ DISJOINT = _view(
 
 def _verdict(_: Facts, row: Row) -> Values:
     told: dict[str, str | None] = {}
-    for part in ("primary", "join"):
-        judged = mapping(row, part)
+    for key in ("primary", "join"):
+        judged = mapping(row, key)
         where = text(judged, "where")
         word = f"{text(judged, 'verdict') or 'untested'}{f' ({where})' if where else ''}"
-        told[part] = word if judged else None
+        told[key] = word if judged else None
     return {"path": row["path"], **told}
 
 

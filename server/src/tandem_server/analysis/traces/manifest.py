@@ -5,10 +5,12 @@ Written by whoever made the part, so that processes need not know each other.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import json
 import os
+import re
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -16,13 +18,15 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-VERSION = 3
+VERSION = 4
 """Of the analysis and its tables: raised when either gives other values. Parts of another version are made anew."""
 TOGETHER = "\0"
 """Between the paths of captures that are read as one: in no path."""
+_NAMED = re.compile(r" \+ (?=/|probe/)")
+"""Between them where they are told: before an absolute path, or one within a campaign folder."""
 FOLDER = "manifest"
 LOCK = ".lock"
-TABLES = ("files", "connections", "subflows", "totals", "bins", "waits", "events", "problems", "packets")
+TABLES = ("files", "connections", "subflows", "totals", "bins", "waits", "rtts", "events", "problems", "packets")
 
 
 class ManifestError(ValueError):
@@ -40,6 +44,10 @@ class Capture:
     @classmethod
     def at(cls, path: str) -> Capture:
         """As it is now; OSError."""
+        if any(_NAMED.search(one) for one in absolute(path).split(TOGETHER)):
+            raise OSError(
+                errno.EINVAL, "in its path is ' + /', which stands between captures that are read as one", path
+            )
         stats = [os.stat(one) for one in path.split(TOGETHER)]  # noqa: PTH116
         size, changed = sum(stat.st_size for stat in stats), max(stat.st_mtime_ns for stat in stats)
         return cls(named(absolute(path)), size, changed)
@@ -53,6 +61,11 @@ def absolute(path: str) -> str:
 def named(path: str) -> str:
     """As it is told, and as the column ``file`` has it."""
     return path.replace(TOGETHER, " + ")
+
+
+def captures_in(file: str) -> list[str]:
+    """The paths of the captures that were read as one and are ``named`` so."""
+    return _NAMED.split(file)
 
 
 @dataclass(frozen=True)

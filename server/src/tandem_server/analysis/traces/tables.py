@@ -146,6 +146,30 @@ def queue_of(
     return own["bin_start_utc_ns"].cast(pa.int64()).to_numpy(), np.asarray(queue.to_numpy(), dtype=np.float64)
 
 
+def counted(
+    rows: Any,  # noqa: ANN401  (pyarrow.Table)
+    value: str,
+    count: str,
+) -> dict[tuple[str, int, str], tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """By file, connection and direction a column of values, absent NaN, and how often each was seen; a value may be there repeatedly."""
+    if not rows.num_rows:
+        return {}
+    columns = {name: rows[name].cast(pa.string()) for name in ("file", "direction")}
+    columns |= {name: rows[name].cast(pa.float64()) for name in (value, count)}
+    keys = ("file", "connection", "direction")
+    table = pa.table({"connection": rows["connection"], **columns})
+    grouped = table.group_by(list(keys)).aggregate([(value, "list"), (count, "list")])
+    lists = [grouped[f"{name}_list"] for name in (value, count)]
+    return {
+        key: (np.array(values, dtype=np.float64), np.array(counts, dtype=np.float64))
+        for key, values, counts in zip(
+            zip(*(grouped[name].to_pylist() for name in keys), strict=True),
+            *(column.to_pylist() for column in lists),
+            strict=True,
+        )
+    }
+
+
 class PartWriter:
     """One part of each table, under drafts' names until ``keep``. Used as ``with PartWriter(…) as writer``: what fails leaves none.
 

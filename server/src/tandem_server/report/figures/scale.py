@@ -1,12 +1,13 @@
-"""Axes of a figure's panel: from values to places, with round ticks."""
+"""Axes of a figure's panel: their ends, and round ticks."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tandem_server.report.charts import short, ticks
+_FURTHEST = 300.0
+"""Powers of ten that a logarithmic axis reaches to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,64 +24,56 @@ class Axis:
     flipped: bool = False
     bytes: bool = False
 
-    def fitted(self, values: Sequence[float], begin: float, end: float, head: float = 0.05) -> Scale:
-        """From ``begin`` to ``end`` (places) so that every value lies on it; values that a logarithm has not are left out. ``head``: room
-        above the greatest."""
+    def ends(self, values: Iterable[float], head: float = 0.05) -> tuple[float, float]:
+        """So that every value lies between them; values that a logarithm has not are left out. ``head``: room above the greatest."""
         if self.names:
-            low, high = -0.5, len(self.names) - 0.5
-        elif self.log:
-            known = [math.log10(v) for v in values if v > 0]
-            low, high = min(known, default=0.0), max(known, default=1.0)
-            low = low if self.low is None else math.log10(self.low)
-            high = high if self.high is None else math.log10(self.high)
+            return -0.5, len(self.names) - 0.5
+        if self.log:
+            known = [min(math.log10(v), _FURTHEST) for v in values if v > 0]
+            low = min(known, default=0.0) if self.low is None else math.log10(self.low)
+            high = max(known, default=1.0) if self.high is None else math.log10(self.high)
             if high - low < 0.3:
                 low, high = low - 0.3, high + 0.3
             long = high - low
-            low, high = low - (long * 0.04 if self.low is None else 0), high + (long * head if self.high is None else 0)
-        else:
-            known = [*values, *([0.0] if self.zero else [])]
-            low = min(known, default=0.0) if self.low is None else self.low
-            high = max(known, default=1.0) if self.high is None else self.high
-            if high <= low:
-                low, high = (low - 0.5 if self.low is None else low), high + 0.5
-            long = high - low
-            if self.low is None and low != 0:
-                low -= long * 0.06
-            if self.high is None and high != 0:
-                high += long * head
-        return Scale(self, low, high, *((end, begin) if self.flipped else (begin, end)))
+            low, high = low - (0.04 * long if self.low is None else 0), high + (head * long if self.high is None else 0)
+            return 10.0**low, 10.0**high
+        known = [*values, *([0.0] if self.zero else [])]
+        low = min(known, default=0.0) if self.low is None else self.low
+        high = max(known, default=1.0) if self.high is None else self.high
+        if high <= low:
+            low, high = (low - 0.5 if self.low is None else low), low + max(0.5, abs(low) * 1e-9)
+        long = high - low
+        low -= 0.06 * long if self.low is None and low != 0 else 0
+        return low, high + (head * long if self.high is None and high != 0 else 0)
 
-
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """``low`` and ``high`` in the axis' own measure (powers of ten on a logarithmic one), at the places ``begin`` and ``end``."""
-
-    axis: Axis
-    low: float
-    high: float
-    begin: float
-    end: float
-
-    def at(self, value: float) -> float:
-        """The place of a value; outside it is put to the edge."""
-        measure = math.log10(max(value, 1e-300)) if self.axis.log else value
-        part = (min(max(measure, self.low), self.high) - self.low) / (self.high - self.low)
-        return self.begin + part * (self.end - self.begin)
-
-    def ticks(self) -> list[tuple[float, str]]:
-        """Places and their words."""
-        if self.axis.names:
-            return [(self.at(n), name) for n, name in enumerate(self.axis.names)]
-        if not self.axis.log:
-            return [(self.at(v), short(v)) for v in ticks(self.low, self.high)]
-        span = self.high - self.low
+    def ticks(self, low: float, high: float) -> list[tuple[float, str]]:
+        """Values between the ends, and their words."""
+        if self.names:
+            return [(float(n), name) for n, name in enumerate(self.names)]
+        if not self.log:
+            return [(v, short(v)) for v in rounds(low, high)]
+        span = math.log10(high / low) if high / low < math.inf else 2 * _FURTHEST
         wanted = (1,) if span > 2.2 else (1, 3) if span > 1.2 else (1, 2, 5)
-        powers = range(math.floor(self.low), math.ceil(self.high) + 1)
-        values = [m * 10.0**p for p in powers for m in wanted if self.low <= math.log10(m * 10.0**p) <= self.high]
-        every = 2 if len(values) > 7 else 1
-        if self.axis.bytes:
-            return [(self.at(v), size(v)) for v in values[::every]]
-        return [(self.at(v), short(v)) for v in values[::every]]
+        powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+        values = [v for p in powers for m in wanted if low * 0.999 <= (v := m * 10.0**p) <= high * 1.001]
+        written = size if self.bytes else short
+        return [(v, written(v)) for v in values[:: math.ceil(len(values) / 7)]] if values else []
+
+
+def rounds(low: float, high: float, most: float = 5.5) -> list[float]:
+    """Three to six round numbers between ``low`` and ``high``."""
+    step = 10.0 ** math.floor(math.log10((high - low) / 4))
+    step *= next(m for m in (1, 2, 5, 10, 20) if (high - low) / (step * m) <= most)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [n * step for n in range(first, last + 1)]
+
+
+def short(value: float) -> str:
+    """Three figures, with k, M or G for large ones."""
+    for factor, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= factor:
+            return f"{value / factor:.3g}{letter}".replace("-", "−")
+    return f"{value:.3g}".replace("-", "−")
 
 
 def size(count: float) -> str:
@@ -97,3 +90,10 @@ def binary_size(count: float) -> str:
         if count >= factor and count % (factor >> 2) == 0:
             return f"{count / factor:.4g} {unit}"
     return size(count)
+
+
+def round_top(values: Sequence[float]) -> float:
+    """A round end of an axis, a little above the greatest, which counts as 1 where it is less."""
+    top = max([1.0, *values])
+    step = 10.0 ** math.floor(math.log10(top)) / 2
+    return math.ceil(top * 1.04 / step) * step

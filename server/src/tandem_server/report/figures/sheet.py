@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tandem_server.report.figures.marks import Mark, Number
 from tandem_server.report.figures.scale import Axis
@@ -16,13 +17,14 @@ NONE = Axis("")
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """``title`` may be empty in a figure of one panel. ``part``: of a parted figure, whose panel it is."""
+    """``title`` may be empty in a figure of one panel. ``part``: of a parted figure, whose panel it is. ``height``: px; 0: as usual."""
 
     title: str
     marks: Sequence[Mark]
     x: Axis = NONE
     y: Axis = NONE
     part: str = ""
+    height: int = 0
 
     @property
     def heading(self) -> str:
@@ -34,12 +36,27 @@ class Panel:
 @dataclass(frozen=True, slots=True)
 class Sheet:
     """``hues``: colours that some series have in every figure. ``note``: how to read it and what it is made of. ``wide``: its one panel has
-    many marks beside each other."""
+    many marks beside each other. ``live``: over one time axis, one below the other, as wide as the page, where one can look closer."""
 
     panels: Sequence[Panel]
     note: str = ""
     hues: Mapping[str, str] = field(default_factory=dict)
     wide: bool = False
+    live: bool = False
+
+
+class Picture(NamedTuple):
+    """For the page and the file, and for a printer; the same sheet gives the same bytes. ``svg``: numbers and escaped texts only."""
+
+    svg: str
+    pdf: bytes
+
+
+def picture(sheet: Sheet, title: str, *, pdf: bool = True) -> Picture:
+    """Drawn; ``title`` is what it is called for those who do not see it. Without ``pdf``: none, which is half the time."""
+    from tandem_server.report.figures import canvas  # here: matplotlib is loaded by what draws only
+
+    return canvas.picture(sheet, title, pdf=pdf)
 
 
 def rows(sheet: Sheet) -> list[dict[str, Number]]:
@@ -59,22 +76,22 @@ def rows(sheet: Sheet) -> list[dict[str, Number]]:
 
 
 def as_csv(sheet: Sheet) -> str:
-    """A point in numbers, an absent value empty; columns that no row fills are left out."""
+    """As ``csv_text``; columns that no row fills are left out."""
     found = rows(sheet)
     fixed = [*(["part"] if any(panel.part for panel in sheet.panels) else []), *FIXED]
     keys = [
         *fixed,
         *dict.fromkeys(key for row in found for key, value in row.items() if key not in fixed and value is not None),
     ]
+    return csv_text(keys, ([row.get(key) for key in keys] for row in found))
+
+
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[Number]]) -> str:
+    """A point in numbers, an absent value empty; a text that a spreadsheet would take for a formula is made plain."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(keys)
-    writer.writerows([_cell(row.get(key)) for key in keys] for row in found)
+    writer.writerow(header)
+    for row in rows:
+        formulas = (isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@", "\t", "\r") for cell in row)
+        writer.writerow([f"'{cell}" if formula else cell for cell, formula in zip(row, formulas, strict=True)])
     return out.getvalue()
-
-
-def _cell(value: Number) -> Number:
-    """A text that a spreadsheet would take for a formula is made plain."""
-    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
-        return "'" + value
-    return value

@@ -3,7 +3,8 @@
 What is read, in every folder, kept whole or not:
 - ``campaign.json``: when it was and which paths there were; the first two with radio are the operators A and B;
 - ``probe/*/runs/*.json``: what single-path runs got is the least that the network offered.
-The radio is in the database, not in the folder. So it is read from the first of these that is there:
+The radio of a bench's campaign is in the database, not in the folder. So it is read from the first of these that is there:
+- ``probe/NAME/records/``: the records as Parquet, which every export has;
 - ``records.lp``: the campaign's records as line protocol, exported beside the other files
   (``influx_inspect export -database tandem -datadir …/data -waldir …/wal -lponly -out DIR/records.lp``);
 - ``truth.jsonl``: what the bench itself played, which a rehearsal always leaves and a campaign in the field never has.
@@ -14,19 +15,23 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from tandem_bench.scenario.errors import ScenarioError
-from tandem_bench.scenario.file import SHORTEST_S
-from tandem_bench.scenario.played import Played
+from tandem_bench.scenario.file import LONGEST_S, SHORTEST_S
+from tandem_bench.scenario.played import Drive, Played, Repeat
+from tandem_bench.scenario.recorded.exported import Span, drive, has_records, probe_of
+from tandem_bench.scenario.recorded.exported import rows as exported
 from tandem_bench.scenario.recorded.gnettrack import Row
 from tandem_bench.scenario.recorded.points import points
 from tandem_bench.scenario.recorded.replay import play_rows
 
 RECORDS, TRUTH = "records.lp", "truth.jsonl"
+RUN = "tandem-run/1"
+RADIO = ("path", "state", "rat", "rsrp_dbm", "rsrq_db", "sinr_db", "rssi_dbm", "tac", "eci")
 _SERVED = ("connected", "idle", "unknown")
 """States of a radio record in which the modem has service; ``no_answer`` and ``port_lost`` say nothing of the network."""
 _UNHEARD = ("no_answer", "port_lost")
@@ -42,38 +47,60 @@ class Got:
     rtt_ms: float | None
 
 
-def from_run(folder: str | Path, duration_s: float | None = None, seed: int = 1) -> Played:
-    """Play the campaign in ``folder`` again, cut to ``duration_s``. ScenarioError names what cannot be used; ``notes`` of the outcome what
-    the folder does not tell."""
+def from_run(
+    folder: str | Path,
+    duration_s: float | None = None,
+    seed: int = 1,
+    probe: str | None = None,
+    at_ns: int | None = None,
+) -> Played:
+    """Play the campaign in ``folder`` again, cut to ``duration_s``. ``probe``: whose, of an export with several; ``at_ns``: of an export,
+    the drive that goes on then (UTC) or begins next after it, else its longest. ScenarioError names what cannot be used; ``notes`` of the
+    outcome what the folder does not tell."""
     folder = Path(folder)
     campaign = _json(folder / "campaign.json")
     start_ns, end_ns = campaign.get("started_utc_ns"), campaign.get("ended_utc_ns")
-    paths = campaign.get("paths")
-    if campaign.get("format") != "tandem-campaign/1" or type(start_ns) is not int or not isinstance(paths, dict):
+    if campaign.get("format") != "tandem-campaign/1" or type(start_ns) is not int:
         raise ScenarioError(folder / "campaign.json", 1, "no tandem-campaign/1", "give a campaign's folder")
-    told_s = campaign.get("duration_s")
-    whole_s = (end_ns - start_ns) / 1e9 if type(end_ns) is int else math.inf
-    if isinstance(told_s, int | float) and not isinstance(told_s, bool) and told_s > 0:
-        whole_s = min(whole_s, float(told_s))
-    radio, notes = _radio(folder, start_ns, paths, campaign.get("probe"))
-    names = [name for name in paths if radio.get(name)][:2]
+    name, paths = probe_of(folder / "campaign.json", campaign, probe)
+    notes: list[str] = []
+    if isinstance(campaign.get("export"), dict):
+        if type(end_ns) is not int:
+            raise ScenarioError(folder / "campaign.json", 1, "the export was broken off", "hint: export it again")
+        span, note = drive(folder, name, Span(start_ns, end_ns), at_ns)
+        start_ns, whole_s = span.begin_ns, span.seconds
+        notes.append(note)
+    else:
+        told_s = campaign.get("duration_s")
+        whole_s = (end_ns - start_ns) / 1e9 if type(end_ns) is int else math.inf
+        if isinstance(told_s, int | float) and not isinstance(told_s, bool) and told_s > 0:
+            whole_s = min(whole_s, float(told_s))
+    radio, told = _radio(folder, start_ns, whole_s, paths, name)
+    notes += told
+    names = [path for path in paths if radio.get(path)][:2]
     if len(names) < 2:
         found = ", ".join(names) or "none"
         raise ScenarioError(
             folder, None, f"radio of two paths is needed, found: {found}", "give a campaign with two modems"
         )
-    whole_s = min([whole_s, *(radio[name][-1].t_s + 1.0 for name in names)])
+    whole_s = min([whole_s, *(radio[path][-1].t_s + 1.0 for path in names)])
     if whole_s < SHORTEST_S:
         raise ScenarioError(folder, None, f"only {whole_s:.0f} s of radio", f"give {SHORTEST_S:g} s or more")
-    got = runs(folder, start_ns)
+    every = [_json(file) for file in sorted((folder / "probe").glob(f"{name or '*'}/runs/*.json"))]
+    manifests = [told for told in every if told.get("format", RUN) == RUN]
+    if len(manifests) < len(every):
+        notes.append(f"runs of another format than {RUN}, which are left out: {len(every) - len(manifests)}")
+    if unset := sum(type(told.get("started_utc_ns")) is not int for told in manifests):
+        notes.append(f"runs that tell no time, since the clock was not set, which are left out: {unset}")
+    got = runs(manifests, start_ns)
     logs = {}
-    for operator, name in zip("AB", names, strict=True):
-        spans = got.get(name, [])
-        logs[operator] = _with_rates(radio[name], spans)
+    for operator, path in zip("AB", names, strict=True):
+        spans = got.get(path, [])
+        logs[operator] = _with_rates(radio[path], spans)
         covered_s = _covered(spans, whole_s)
-        network = paths[name].get("operator") if isinstance(paths[name], dict) else None
+        network = paths[path].get("operator") if isinstance(paths[path], dict) else None
         notes.append(
-            f"{operator} is path {name} ({network or 'no name'}): its capacity is known, as the least that single-path runs show, "
+            f"{operator} is path {path} ({network or 'no name'}): its capacity is known, as the least that single-path runs show, "
             f"for {covered_s:.0f} of {whole_s:.0f} s; "
             + ("between runs the last holds" if spans else "it is 1 Mbit/s throughout, since no such run was made")
         )
@@ -83,24 +110,47 @@ def from_run(folder: str | Path, duration_s: float | None = None, seed: int = 1)
     played = play_rows(
         "run", logs, whole_s, duration_s, seed, why="gap in the records, or no service", no_service_is_outage=True
     )
-    return replace(played, notes=tuple(notes))
+    asked, left_out = repeats(manifests, start_ns, played.duration_s, dict(zip(names, "ab", strict=True)))
+    if left_out:
+        notes.append(f"runs that are not repeated: {left_out}; those of download over the two paths are")
+    of = Drive(folder, name, start_ns, dict(zip("AB", names, strict=True)), asked)
+    return replace(played, notes=tuple(notes), drive=of)
 
 
 # --- radio ---------------------------------------------------------------------------------------------------------------
 
 
-def _radio(folder: Path, start_ns: int, paths: dict[str, Any], probe: object) -> tuple[dict[str, list[Row]], list[str]]:
+def _radio(
+    folder: Path, start_ns: int, whole_s: float, paths: dict[str, Any], probe: str
+) -> tuple[dict[str, list[Row]], list[str]]:
     """Rows by path, in order of time; what is to be said of them."""
+    told = ["radio as the modems told it, about once a second"]
+    if has_records(folder, probe):
+        return _from_files(folder, probe, start_ns, min(whole_s, LONGEST_S), paths), told
     if (folder / RECORDS).exists():
-        return _from_records(folder / RECORDS, start_ns, paths, probe), [
-            "radio as the modems told it, about once a second"
-        ]
+        return _from_records(folder / RECORDS, start_ns, paths, probe), told
     if (folder / TRUTH).exists():
         return _from_truth(folder / TRUTH, paths), [
             f"radio as the bench played it ({TRUTH}): there is no {RECORDS} of what the modems told"
         ]
     mend = f"export the campaign's records as line protocol to {RECORDS} (influx_inspect export -lponly)"
     raise ScenarioError(folder, None, f"neither {RECORDS} nor {TRUTH}: no radio", mend)
+
+
+def _from_files(folder: Path, probe: str, start_ns: int, whole_s: float, paths: dict[str, Any]) -> dict[str, list[Row]]:
+    end_ns = start_ns + int(whole_s * 1e9)
+    found: dict[str, list[Row]] = defaultdict(list)
+    for told in exported(folder, probe, "radio", RADIO, start_ns, end_ns):
+        if (name := told.get("path")) in paths and told.get("state") not in _UNHEARD:
+            served = (told.get("state") or "unknown") in _SERVED
+            found[name].append(_row((told["utc_ns"] - start_ns) / 1e9, told, told.get("rat"), served))
+    fixes = exported(folder, probe, "position", ("speed_m_per_s",), start_ns, end_ns)
+    speeds = [
+        ((told["utc_ns"] - start_ns) / 1e9, speed)
+        for told in fixes
+        if (speed := _number(told.get("speed_m_per_s"))) is not None
+    ]
+    return {name: _with_speed(rows, speeds) for name, rows in found.items()}
 
 
 def _from_records(file: Path, start_ns: int, paths: dict[str, Any], probe: object) -> dict[str, list[Row]]:
@@ -178,9 +228,8 @@ def _with_speed(rows: Sequence[Row], speeds: Sequence[tuple[float, float]]) -> l
 # --- runs ----------------------------------------------------------------------------------------------------------------
 
 
-def runs(folder: Path, start_ns: int) -> dict[str, list[Got]]:
+def runs(manifests: Sequence[dict[str, Any]], start_ns: int) -> dict[str, list[Got]]:
     """By path, what single-path runs got. While an MPTCP run of the same pair shared the path, its subflow's part is added."""
-    manifests = [_json(file) for file in sorted((folder / "probe").glob("*/runs/*.json"))]
     spans: dict[str, list[Got]] = defaultdict(list)
     shared: dict[tuple[Any, str], float] = defaultdict(float)
     whole = []
@@ -204,6 +253,44 @@ def runs(folder: Path, start_ns: int) -> dict[str, list[Got]]:
         hands = [_number(subflow.get("handshake_rtt_ms")) for subflow in _listed(result.get("subflows"))]
         spans[names[0]].append(Got(begin_s, end_s, rate, next((h for h in hands if h), None)))
     return {name: sorted(found, key=lambda one: one.begin_s) for name, found in spans.items()}
+
+
+def repeats(
+    manifests: Sequence[dict[str, Any]], start_ns: int, length_s: float, letters: Mapping[str, str]
+) -> tuple[tuple[Repeat, ...], int]:
+    """What a replay asks for and when, in order of time: a pair of downloads, or one; and how many runs of the time are not among them.
+    ``letters``: of the paths that are played."""
+    pairs: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    left_out = 0
+    for told in manifests:
+        begin = told.get("started_utc_ns")
+        if type(begin) is not int or not 0 <= (begin - start_ns) / 1e9 < length_s:
+            continue
+        names = told.get("paths")
+        if told.get("kind") in ("mptcp", "tcp") and isinstance(names, list) and set(names) <= set(letters):
+            pairs[str(told.get("pair"))].append(told)
+        else:
+            left_out += 1
+    found = []
+    for members in pairs.values():
+        first = min(members, key=lambda one: int(one["started_utc_ns"]))
+        parameters = first.get("parameters")
+        parameters = parameters if isinstance(parameters, dict) else {}
+        size, long_s = _number(parameters.get("bytes")), _number(parameters.get("seconds"))
+        pairing, kind = str(first.get("pairing")), str(first["kind"])
+        paired = pairing in ("sequential", "simultaneous") and len(members) > 1
+        primary = parameters.get("path")
+        found.append(
+            Repeat(
+                t_s=(int(first["started_utc_ns"]) - start_ns) / 1e9,
+                pairing=pairing if paired else None,
+                kind=kind,
+                path=letters.get(first["paths"][0]) if kind == "tcp" else letters.get(str(primary)),
+                bytes=None if size is None else int(size),
+                seconds=long_s,
+            )
+        )
+    return tuple(sorted(found, key=lambda one: one.t_s)), left_out
 
 
 def _with_rates(rows: Sequence[Row], spans: Sequence[Got]) -> list[Row]:

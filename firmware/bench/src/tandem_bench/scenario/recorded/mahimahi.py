@@ -66,7 +66,9 @@ def rates(times_ms: Sequence[int], ticks: int) -> list[int]:
 
 
 def with_traces(played: Played, traces: Mapping[str, Mapping[str, Path]]) -> Played:
-    """``played`` with the capacity of some directions from traces: operator → ``down`` or ``up`` → file.
+    """``played`` with the capacity of some directions from traces: operator → ``down``, ``up``, ``down-light`` or ``up-light`` → file.
+
+    A light trace is for the link alone: timeline and truth hold the means of the other.
 
     A trace has its own gaps, so the scenario's outages do not close its direction: in the timeline there is then no outage but a
     rate of 0 in the other direction, and where both directions are traced the truth has no outages of that operator.
@@ -76,9 +78,13 @@ def with_traces(played: Played, traces: Mapping[str, Mapping[str, Path]]) -> Pla
     for name, files in traces.items():
         if name not in operators:
             known = ", ".join(operators)
-            raise ScenarioError(
-                "--down-trace" if "down" in files else "--up-trace", None, f"no operator {name!r}", known
-            )
+            raise ScenarioError(f"--{min(files)}-trace", None, f"no operator {name!r}", known)
+        for side in ("down", "up"):
+            if f"{side}-light" in files:
+                read(files[f"{side}-light"])
+                if side not in files:
+                    wrong = f"no --{side}-trace {name}=FILE beside it"
+                    raise ScenarioError(f"--{side}-light-trace", None, wrong, "give that of the link under load too")
         timeline = operators[name]
         columns = dict(timeline.columns)
         outage, ticks = columns["outage"], len(timeline)
@@ -92,6 +98,6 @@ def with_traces(played: Played, traces: Mapping[str, Mapping[str, Path]]) -> Pla
         columns["queue"] = ["kept"] * ticks
         operators[name] = Timeline(name, timeline.scenario, timeline.seed, timeline.duration_s, columns)
         kept[name] = {side: Path(file).absolute() for side, file in files.items()}
-        if len(files) == 2:
+        if {"down", "up"} <= files.keys():
             events = [e for e in events if not (e["type"] == "outage" and e.get("operator") == name)]
     return replace(played, operators=operators, events=events, traces=kept)

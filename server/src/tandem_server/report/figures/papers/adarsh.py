@@ -189,7 +189,7 @@ def web_shares(field: bool) -> Callable[[Material], Sheet]:
         return _shares(
             ((p.of, p.primary, dict(p.shares)) for p in mine),
             "loads of pages",
-            "Shares: the probe’s counters (received).",
+            shares_from(mine),
         )
 
     return draw

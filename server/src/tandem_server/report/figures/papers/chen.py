@@ -18,7 +18,9 @@ from tandem_server.report.figures.sheet import Panel, Sheet
 
 WHO = "Chen et al."
 SMALL, LARGE, BACKLOG = (1, 4 << 20), (4 << 20, 32 << 20), (256 << 20, 1 << 40)
-"""Sizes of figures 4 and 5, 9 and 10, and 11."""
+"""Sizes of figures 4 to 7, 9 and 10, and 11."""
+HOTSPOT = "hotspot"
+"""In the name of a campaign at a public hot spot: figures 6 and 7 and table 4, and no others."""
 PATHS = Need(
     "downloads with a cellular path (roles wifi and cellular)",
     lambda m: [d for d in m.downloads if "cellular" in d.of.roles],
@@ -33,18 +35,19 @@ def _arm(d: Download) -> str:
     return f"{name} ({grouping.controller(d.controller)})" if d.controller else name
 
 
-def _mine(m: Material, sizes: tuple[int, int]) -> list[Download]:
+def _mine(m: Material, sizes: tuple[int, int], *, hot: bool = False) -> list[Download]:
     found = [
         d for d in m.downloads if "cellular" in d.of.roles and d.asked_bytes is not None and d.duration_s is not None
     ]
-    found = [d for d in found if sizes[0] <= (d.asked_bytes or 0) <= sizes[1]]
+    found = [d for d in found if sizes[0] <= (d.asked_bytes or 0) <= sizes[1] and (HOTSPOT in d.of.campaign) is hot]
     if not found:
         span = (
             f"{binary_size(sizes[0])} and more"
             if sizes == BACKLOG
             else f"{binary_size(sizes[0])} to {binary_size(sizes[1])}"
         )
-        raise LackingError(f"downloads of {span} over Wi-Fi and cellular")
+        where = f"a hot spot (a campaign with “{HOTSPOT}” in its name)" if hot else "Wi-Fi"
+        raise LackingError(f"downloads of {span} over {where} and cellular")
     return sorted(found, key=lambda d: (d.kind != "tcp", d.subflows or 0, d.controller, d.primary))
 
 
@@ -56,11 +59,11 @@ def _hues(m: Material) -> dict[str, str]:
     return single | {arm: OTHERS[2 + n % (len(OTHERS) - 2)] for n, arm in enumerate(arms)}
 
 
-def times(sizes: tuple[int, int]) -> Callable[[Material], Sheet]:
-    """Figures 4, 9 and 11: download time."""
+def times(sizes: tuple[int, int], *, hot: bool = False) -> Callable[[Material], Sheet]:
+    """Figures 4, 6, 9 and 11: download time."""
 
     def draw(m: Material) -> Sheet:
-        mine = _mine(m, sizes)
+        mine = _mine(m, sizes, hot=hot)
         there = sorted({d.asked_bytes or 0 for d in mine})
         values = [(_arm(d), there.index(d.asked_bytes or 0), d.duration_s) for d in mine]
         axis = Axis("size", names=tuple(binary_size(size) for size in there))
@@ -78,11 +81,11 @@ def times(sizes: tuple[int, int]) -> Callable[[Material], Sheet]:
     return draw
 
 
-def cellular(sizes: tuple[int, int]) -> Callable[[Material], Sheet]:
-    """Figures 5 and 10: what the cellular path carried."""
+def cellular(sizes: tuple[int, int], *, hot: bool = False) -> Callable[[Material], Sheet]:
+    """Figures 5, 7 and 10: what the cellular path carried."""
 
     def draw(m: Material) -> Sheet:
-        mine = [d for d in _mine(m, sizes) if d.kind == "mptcp" and d.shares]
+        mine = [d for d in _mine(m, sizes, hot=hot) if d.kind == "mptcp" and d.shares]
         if not mine:
             raise LackingError("downloads by MPTCP over Wi-Fi and cellular that tell what each path carried")
         there = sorted({d.asked_bytes or 0 for d in mine})
@@ -103,11 +106,11 @@ def cellular(sizes: tuple[int, int]) -> Callable[[Material], Sheet]:
     return draw
 
 
-def table(kind: str, sizes: tuple[int, int]) -> Callable[[Material], Sheet]:
-    """Tables 3 and 5: loss and round-trip time of each path."""
+def table(kind: str, sizes: tuple[int, int], *, hot: bool = False) -> Callable[[Material], Sheet]:
+    """Tables 3 to 5: loss and round-trip time of each path."""
 
     def draw(m: Material) -> Sheet:
-        mine = [d for d in _mine(m, sizes) if d.kind == kind]
+        mine = [d for d in _mine(m, sizes, hot=hot) if d.kind == kind]
         numbers: list[Row] = []
         texts = []
         for size in sorted({d.asked_bytes or 0 for d in mine}):
@@ -120,7 +123,7 @@ def table(kind: str, sizes: tuple[int, int]) -> Callable[[Material], Sheet]:
                 }
                 for name, digits in (("loss_percent", 2), ("rtt_ms", 1)):
                     e, mean = estimates.median(found[name]), estimates.spread(found[name])
-                    row += [_text(e, digits), _mean(mean, digits)]
+                    row += [_text(e, digits), mean_text(mean, digits)]
                     if e is not None and mean is not None:
                         place: Row = {"size_bytes": size, "path": role, "quantity": name}
                         middle: Row = {"y": e.value, "low": e.low, "high": e.high, "n": e.n}
@@ -148,7 +151,8 @@ def _text(e: Estimate | None, digits: int) -> str:
     return f"{words.fixed(e.value, digits)}{span}"
 
 
-def _mean(found: tuple[float, float | None] | None, digits: int) -> str:
+def mean_text(found: tuple[float, float | None] | None, digits: int) -> str:
+    """``estimates.spread``'s as the paper prints it: mean ± standard error."""
     if found is None:
         return words.ABSENT
     error = "" if found[1] is None else f"\u2009±\u2009{words.fixed(found[1], digits)}"
@@ -166,6 +170,9 @@ FIGURES = (
     Figure("chen-4", WHO, "Figure 4", "Download time of small files", _BOTH, times(SMALL)),
     Figure("chen-5", WHO, "Figure 5", "Share of the cellular path, small files", _BOTH, cellular(SMALL)),
     Figure("chen-table-3", WHO, "Table 3", "Loss and RTT of small single-path downloads", _BOTH, table("tcp", SMALL)),
+    Figure("chen-6", WHO, "Figure 6", "Download time at a hot spot", _BOTH, times(SMALL, hot=True)),
+    Figure("chen-7", WHO, "Figure 7", "Share of the cellular path at a hot spot", _BOTH, cellular(SMALL, hot=True)),
+    Figure("chen-table-4", WHO, "Table 4", "Loss and RTT at a hot spot", _BOTH, table("tcp", SMALL, hot=True)),
     Figure("chen-8", WHO, "Figure 8", "Simultaneous and delayed SYN", _BOTH, _never),
     Figure("chen-9", WHO, "Figure 9", "Download time of large files", _BOTH, times(LARGE)),
     Figure("chen-10", WHO, "Figure 10", "Share of the cellular path, large files", _BOTH, cellular(LARGE)),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import replace
 
 from tandem.schema.aggregation import goodput_bound, most_loaded_limit
 from tandem_server.analysis.material import Material
-from tandem_server.analysis.measured import BandwidthRound, DelayRound
+from tandem_server.analysis.measured import BandwidthRound, DelayRound, shares_from
 from tandem_server.analysis.tables.views import size_class
 from tandem_server.report.figures import grouping
 from tandem_server.report.figures.figure import BANDWIDTH, DELAY, Figure, LackingError
@@ -14,11 +16,12 @@ from tandem_server.report.figures.marks import Curve, Dots, Level, Line, Mark
 from tandem_server.report.figures.scale import Axis
 from tandem_server.report.figures.sheet import Panel, Sheet
 
+WORDS = {2: "two paths", 3: "three paths", 4: "four paths"}
 RATIO = Axis("bandwidth ratio BWR (faster path over slower)", zero=True)
 BENEFIT = Axis("bandwidth benefit", low=-1.05, high=1.15)
 BYTES = Axis("size, bytes", log=True, bytes=True)
 SHARE = Axis("share of experiments below", low=0, high=1.03)
-LOADED = Axis("share of the most loaded path", low=0.45, high=1.04)
+LOADED = "share of the most loaded path"
 PAPERS_RATIOS = (1, 2, 4, 10)
 """Of figure 9(b)."""
 
@@ -37,6 +40,41 @@ def _rounds(m: Material) -> list[tuple[str, float, BandwidthRound]]:
     return found
 
 
+def _by_paths(draw: Callable[[Material], Sheet]) -> Callable[[Material], Sheet]:
+    """Rounds of two paths, of three … by themselves: what a benefit or a share can be depends on how many there are."""
+
+    def drawn(m: Material) -> Sheet:
+        counts = sorted({*(r.paths for r in m.bandwidth), *(r.paths for r in m.delay)})
+        if counts == [2]:
+            return draw(m)
+        made: dict[int, Sheet] = {}
+        lacking = ""
+        for count in counts:
+            own = [r for r in m.bandwidth if r.paths == count], [r for r in m.delay if r.paths == count]
+            try:
+                made[count] = draw(replace(m, bandwidth=own[0], delay=own[1]))
+            except LackingError as error:
+                lacking = lacking or str(error)
+        if not made:
+            raise LackingError(lacking or "rounds of two paths or more")
+        panels = [
+            replace(panel, title=": ".join(word for word in (WORDS.get(n, f"{n} paths"), panel.title) if word))
+            for n, sheet in made.items()
+            for panel in sheet.panels
+        ]
+        hues = {series: hue for sheet in made.values() for series, hue in sheet.hues.items()}
+        notes = dict.fromkeys(sheet.note for sheet in made.values())
+        return Sheet(panels, " ".join(notes), hues)
+
+    return drawn
+
+
+def _loaded(m: Material) -> Axis:
+    """Of n paths one carries 1/n at least."""
+    least = 1 / max((r.paths for r in m.delay), default=2)
+    return Axis(LOADED, low=round(least, 2) - 0.05, high=1.04)
+
+
 def figure_5(m: Material) -> Sheet:
     """Benefit by ratio."""
     marks = grouping.curves((s, x, r.benefit) for s, x, r in _rounds(m))
@@ -49,8 +87,31 @@ def figure_5(m: Material) -> Sheet:
     return Sheet([Panel("", [*marks, Level("", 0)], RATIO, BENEFIT)], note)
 
 
+def _figure_6_of_more(m: Material) -> Sheet:
+    """With more than two paths the bound is no function of the ratio: it is all paths' rates, over the slowest's."""
+    values = []
+    for series, _, r in _rounds(m):
+        slowest = min(r.alone_bit_per_s.values(), default=0.0)
+        if r.goodput_bit_per_s is not None and slowest > 0:
+            together = sum(r.alone_bit_per_s.values()) / slowest
+            values.append((series, float(round(together)), r.goodput_bit_per_s / slowest))
+    if not values:
+        raise LackingError("rounds of the experiment bandwidth with MPTCP’s goodput")
+    ends = [min(x for _, x, _ in values), max(x for _, x, _ in values)]
+    bound = Line("ΣC", [(x, x) for x in (ends if ends[1] > ends[0] else [ends[0], ends[0] + 1])], bound=True)
+    note = (
+        "Of more than two paths by the sum of all paths’ own goodputs ΣC over the slowest’s, to whole numbers: paths that share nothing "
+        "carry so much at once. Medians over rounds, 95 % bootstrap intervals."
+    )
+    x = Axis("ΣC over the slowest path’s goodput", zero=True)
+    y = Axis("goodput, times the slowest path’s", zero=True)
+    return Sheet([Panel("", [bound, *grouping.curves(values)], x, y)], note, {"ΣC": "#1b1f24"})
+
+
 def figure_6(m: Material) -> Sheet:
     """Goodput over the slower path's against 1 + BWR."""
+    if any(r.paths > 2 for r in m.bandwidth):
+        return _figure_6_of_more(m)
     values = []
     for series, x, r in _rounds(m):
         slowest = min(r.alone_bit_per_s.values(), default=0.0)
@@ -139,20 +200,21 @@ def figure_9a(m: Material) -> Sheet:
         raise LackingError("rounds of the experiment delay that tell what each path carried")
     dots = Dots("single experiments", grouping.thinned([(float(size), share) for size, share in known]), faint=True)
     middle: list[Curve] = grouping.curves(("median by class of size", _middle(size), share) for size, share in known)
-    note = "1: one path carried everything. All ratios together; medians with 95 % bootstrap intervals."
-    return Sheet([Panel("", [dots, *middle], BYTES, LOADED)], note, {dots.series: "#5c6570"})
+    note = f"1: one path carried everything. All ratios together; medians with 95 % bootstrap intervals. {shares_from(m.delay)}"
+    return Sheet([Panel("", [dots, *middle], BYTES, _loaded(m))], note, {dots.series: "#5c6570"})
 
 
 def figure_9b(m: Material) -> Sheet:
     """The same by duration for some ratios, with BWR / (1 + BWR)."""
     by_ratio: dict[int, list[tuple[float, float]]] = {}
     for r in m.delay:
-        if r.ratio is not None and r.delay_s is not None and r.delay_s > 0 and r.most_loaded_share is not None:
-            by_ratio.setdefault(round(r.ratio), []).append((r.delay_s, r.most_loaded_share))
+        shaped = r.ratio is not None and r.paths == 2  # of more the ratio of two of them sets no limit
+        if shaped and r.delay_s is not None and r.delay_s > 0 and r.most_loaded_share is not None:
+            by_ratio.setdefault(round(r.ratio or 1), []).append((r.delay_s, r.most_loaded_share))
     wanted = [ratio for ratio in PAPERS_RATIOS if ratio in by_ratio]
     wanted += sorted(set(by_ratio) - set(wanted), key=lambda ratio: -len(by_ratio[ratio]))[: 4 - len(wanted)]
     if not wanted:
-        raise LackingError("rounds of the experiment delay over paths shaped to a ratio")
+        raise LackingError("rounds of the experiment delay over two paths shaped to a ratio")
     ends = [t for ratio in wanted for t, _ in by_ratio[ratio]]
     panels = []
     across = Axis("MPTCP delay, s", log=True, low=min(ends) * 0.8, high=max(ends) * 1.25)
@@ -162,9 +224,9 @@ def figure_9b(m: Material) -> Sheet:
         bound = Line("limit BWR/(1+BWR)", [(min(ends), limit), (max(ends), limit)], bound=True)
         dots = Dots("single experiments", grouping.thinned(points))
         title = f"BWR = {ratio}, n={len(points)}"
-        panels.append(Panel(title, [bound, dots], across, LOADED))
+        panels.append(Panel(title, [bound, dots], across, _loaded(m)))
     hues = {"limit BWR/(1+BWR)": "#d55e00", "single experiments": "#0072b2"}
-    return Sheet(panels, "Ratio: of the rates that the paths were shaped to.", hues)
+    return Sheet(panels, f"Ratio: of the rates that the paths were shaped to. {shares_from(m.delay)}", hues)
 
 
 def figure_10(m: Material) -> Sheet:
@@ -179,14 +241,28 @@ def figure_10(m: Material) -> Sheet:
 
 _WHO = "Cordero"
 FIGURES = (
-    Figure("cordero-5", _WHO, "Figure 5", "Bandwidth aggregation benefit by bandwidth ratio", (BANDWIDTH,), figure_5),
-    Figure("cordero-6", _WHO, "Figure 6", "MPTCP goodput against the bound 1 + BWR", (BANDWIDTH,), figure_6),
-    Figure("cordero-tdi", _WHO, "Eq. 1", "Transport disjointivity index", (BANDWIDTH,), disjointivity),
     Figure(
-        "cordero-7", _WHO, "Figure 7", "Positive and negative delay benefits by size and by delay", (DELAY,), figure_7
+        "cordero-5",
+        _WHO,
+        "Figure 5",
+        "Bandwidth aggregation benefit by bandwidth ratio",
+        (BANDWIDTH,),
+        _by_paths(figure_5),
     ),
-    Figure("cordero-8", _WHO, "Figure 8", "Delay benefit by size", (DELAY,), figure_8),
-    Figure("cordero-9a", _WHO, "Figure 9 (a)", "Share of the most loaded path by size", (DELAY,), figure_9a),
-    Figure("cordero-9b", _WHO, "Figure 9 (b)", "Share of the most loaded path by duration", (DELAY,), figure_9b),
-    Figure("cordero-10", _WHO, "Figure 10", "Connection-establishment time", (DELAY,), figure_10),
+    Figure("cordero-6", _WHO, "Figure 6", "MPTCP goodput against the bound 1 + BWR", (BANDWIDTH,), _by_paths(figure_6)),
+    Figure("cordero-tdi", _WHO, "Eq. 1", "Transport disjointivity index", (BANDWIDTH,), _by_paths(disjointivity)),
+    Figure(
+        "cordero-7",
+        _WHO,
+        "Figure 7",
+        "Positive and negative delay benefits by size and by delay",
+        (DELAY,),
+        _by_paths(figure_7),
+    ),
+    Figure("cordero-8", _WHO, "Figure 8", "Delay benefit by size", (DELAY,), _by_paths(figure_8)),
+    Figure("cordero-9a", _WHO, "Figure 9 (a)", "Share of the most loaded path by size", (DELAY,), _by_paths(figure_9a)),
+    Figure(
+        "cordero-9b", _WHO, "Figure 9 (b)", "Share of the most loaded path by duration", (DELAY,), _by_paths(figure_9b)
+    ),
+    Figure("cordero-10", _WHO, "Figure 10", "Connection-establishment time", (DELAY,), _by_paths(figure_10)),
 )

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from tandem_server.analysis.delays import Histogram, pooled
 from tandem_server.analysis.material import Bins, Material
 from tandem_server.analysis.measured import Download
 from tandem_server.analysis.series import Array, differences, of_operators, summed, utilisation
 from tandem_server.report.figures import grouping, hues
 from tandem_server.report.figures.figure import BINS, DOWNLOADS, FLOWS, ROUND_TRIPS, Figure, LackingError
-from tandem_server.report.figures.marks import Heat
+from tandem_server.report.figures.marks import Heat, Line
+from tandem_server.report.figures.papers.chen_delays import DELAYS, WAITED, untold
 from tandem_server.report.figures.papers.mohan_1_tables import WHO, in_the_wild
 from tandem_server.report.figures.papers.mohan_2_events import CLASS_HUES, SPEED
 from tandem_server.report.figures.scale import Axis
@@ -171,6 +173,26 @@ def figure_7b(m: Material) -> Sheet:
     )
 
 
+def figure_7c(m: Material) -> Sheet:
+    """How long packets stayed in that queue."""
+    runs = {d.of.run: d for d in _runs(m) if d.kind == "mptcp"}
+    found: dict[str, list[Histogram]] = {}
+    for one in m.bins:
+        if one.path is None and one.waits is not None and one.run in runs:
+            found.setdefault(runs[one.run].of.mobility or "", []).append(one.waits)
+    if not found:
+        raise LackingError("waits of packets, by captures of every path of MPTCP downloads at times of a known class")
+    lines = []
+    for name in grouping.classes(found):
+        whole = pooled(found[name])
+        # What came in order waited 0 ms, which has no place on an axis of logarithms: the line begins above it.
+        points = [(ms, 1 - longer) for ms, longer in whole.above() if ms > 0]
+        lines.append(Line(SPEED[name], points, n=whole.n, step=True))
+    x = Axis("wait in the out-of-order queue, ms", log=True)
+    note = f"{WAITED} n: packets. {untold(one for every in found.values() for one in every)}"
+    return Sheet([Panel("", lines, x, Axis("share of packets that waited less", low=0, high=1.03))], note, CLASS_HUES)
+
+
 FIGURES = (
     Figure("mohan-5a", WHO, "Figure 5 (a)", "Goodput by mobility class", (DOWNLOADS,), figure_5a),
     Figure("mohan-5b", WHO, "Figure 5 (b)", "Bytes in flight by mobility class", (DOWNLOADS, BINS), figure_5b),
@@ -178,4 +200,5 @@ FIGURES = (
     Figure("mohan-6", WHO, "Figure 6", "Utilisation of the subflows by mobility class", (DOWNLOADS, FLOWS), figure_6),
     Figure("mohan-7a", WHO, "Figure 7 (a)", "RTT difference between subflows", (DOWNLOADS, ROUND_TRIPS), figure_7a),
     Figure("mohan-7b", WHO, "Figure 7 (b)", "Out-of-order queue at the receiver", (DOWNLOADS, BINS), figure_7b),
+    Figure("mohan-7c", WHO, "§4.2", "How long packets stay in the out-of-order queue", (DOWNLOADS, DELAYS), figure_7c),
 )

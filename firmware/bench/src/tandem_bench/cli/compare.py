@@ -1,0 +1,44 @@
+"""``tandem-bench compare``: a replay held against its drive."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from tandem_bench.cli.main import ExitCode
+from tandem_bench.scenario import ScenarioError
+
+
+def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the subcommand."""
+    parser = subparsers.add_parser(
+        "compare",
+        help="hold a replay against its drive: radio, events, goodput",
+        description="Compares what the kit heard, noticed and got on a drive with what the collector did when the bench played it again"
+        " (tandem-bench demo --from-run DRIVE --out REPLAY, which does this at its end): a table, and REPLAY/replay/ with"
+        " comparison.csv, .json and .svg. Exit status: 0 compared, 2 one of the folders cannot be read, 3 nothing can be written there.",
+    )
+    parser.add_argument("drive", type=Path, metavar="DRIVE", help="the campaign's folder that was played again")
+    parser.add_argument("replay", type=Path, metavar="REPLAY", help="the folder of the replay")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="in place of REPLAY/replay")
+    parser.add_argument("--json", action="store_true", help="print the table as JSON")
+    parser.set_defaults(func=_compare)
+
+
+def _compare(args: argparse.Namespace) -> int:
+    # Imported here, so that --help needs nothing.
+    from tandem_bench.replayed.compared import as_json
+    from tandem_bench.replayed.folders import compare, said
+
+    try:
+        table = compare(args.drive, args.replay, args.out)
+    except ScenarioError as error:
+        print(f"tandem-bench compare: {error}", file=sys.stderr)
+        return ExitCode.USAGE
+    except OSError as error:
+        print(f"tandem-bench compare: {error.filename}: {error.strerror}; hint: --out DIR", file=sys.stderr)
+        return ExitCode.ENVIRONMENT
+    print(json.dumps(as_json(table), indent=1) if args.json else said(table, args.out or args.replay / "replay"))
+    return ExitCode.OK

@@ -1,0 +1,149 @@
+"""``tandem-bench kernel`` from its arguments to its exit status: the image looked at, the machine run, what came of it kept and told."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import tarfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tandem_bench.demo.stopping import Stopped, StopSignals
+from tandem_bench.kernel import image, machine
+from tandem_bench.kernel.image import Image, ImageError
+from tandem_bench.kernel.machine import Done, VmError
+
+OK, NEGATIVE, USAGE, LACKS, INTERRUPTED = 0, 1, 2, 3, 130
+MEMORY_MB = 1024
+MANIFEST = "kernel.json"
+
+
+def kernel(name: str, asked: Sequence[str], out: Path, timeout_s: float, *, as_json: bool = False) -> int:
+    """Run ``asked`` (``self-test``, ``downloads``, or ``campaign NAME FORM``) on the image that is named; the exit status. ``out`` gets
+    ``kernel.json`` and, where there was a kit, its campaign folder."""
+    began_s = time.time()
+    try:
+        found = image.read(name)
+        if out.exists() and any(out.iterdir()):
+            raise ImageError(f"{out}: not empty; hint: another --out")
+    except (ImageError, OSError) as error:
+        print(f"tandem-bench kernel: {error}", file=sys.stderr)
+        return USAGE
+    if (lack := machine.lacks()) is not None:
+        print(f"tandem-bench kernel: {lack}", file=sys.stderr)
+        return LACKS
+    told = manifest_of(found, asked)
+    done, console = None, ""
+    signals = StopSignals()
+    signals.install()
+    try:
+        done = machine.run(
+            ["python3", "-m", "tandem_bench.kernel.inside", *asked],
+            timeout_s=timeout_s, memory_mb=MEMORY_MB, kernel=found.file, append="panic=-1 oops=panic",
+        )  # fmt: skip
+        console = done.console
+    except VmError as error:
+        console = error.console
+        lacking = image.lack(console)
+        told["failure"] = lacking or image.panic(console) or str(error).splitlines()[0]
+        told["lacks"] = lacking is not None or not console  # without a word of any kernel there was no machine
+    except Stopped as stop:
+        told["failure"] = f"stopped ({stop})"
+    told["took_s"] = round(time.time() - began_s, 1)
+    if done is not None:
+        _take(told, done)
+    status = _status(told)
+    try:
+        _keep(out, told, done, console)
+    except OSError as error:
+        print(f"tandem-bench kernel: {out}: {error.strerror}; hint: another --out", file=sys.stderr)
+        return USAGE
+    print(json.dumps(told) if as_json else text(told, out))
+    if told["failure"] is not None:
+        print(f"tandem-bench kernel: {told['failure']}", file=sys.stderr)
+    return status
+
+
+def manifest_of(found: Image, asked: Sequence[str]) -> dict[str, Any]:
+    """``kernel.json`` before anything is known of how it went."""
+    return {
+        "format": "tandem-kernel/1",
+        "image": "stock" if found.file is None else str(found.file),
+        "sha256": found.sha256,
+        "release": found.release,
+        "asked": list(asked),
+        "failure": None,
+        "lacks": False,
+        "ok": False,
+    }
+
+
+def _take(told: dict[str, Any], done: Done) -> None:
+    told["machine"] = {
+        "boot_s": round(done.boot_s, 1),
+        "command_s": round(done.command_s, 1),
+        "cpu_s": round(done.cpu_s, 1),
+        "memory_mb": MEMORY_MB,
+        "emulator_resident_bytes": done.resident_bytes,
+    }
+    try:
+        inside = json.loads(done.files["told.json"])
+    except (KeyError, ValueError):
+        told["failure"] = (
+            f"the machine's program ended with status {done.exit}: {(done.stderr.strip().splitlines() or ['?'])[-1]}"
+        )
+        return
+    told |= {"release": inside.pop("linux", told["release"])} | inside
+
+
+def _status(told: dict[str, Any]) -> int:
+    if told["lacks"]:
+        return LACKS
+    if "machine" not in told and str(told["failure"]).startswith("stopped"):
+        return INTERRUPTED
+    return OK if told["ok"] and told["failure"] is None else NEGATIVE
+
+
+def _keep(out: Path, told: dict[str, Any], done: Done | None, console: str) -> None:
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "console.log").write_text(console)
+    if done is not None:
+        (out / "stderr.log").write_text(done.stderr)
+        if (packed := done.files.get("kit.tar.gz")) is not None:
+            with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+                archive.extractall(out / "kit", filter="data")
+    part = out / f"{MANIFEST}.tmp"
+    part.write_text(json.dumps(told, indent=1) + "\n")
+    part.replace(out / MANIFEST)
+
+
+def text(told: dict[str, Any], out: Path) -> str:
+    """For people: the machine, then a line for each row of the self-test, or run."""
+    lines = [f"Linux {told['release'] or '?'} ({told['image']})"]
+    if "machine" in told:
+        used = told["machine"]
+        resident = used["emulator_resident_bytes"] / 1e6
+        memory = told.get("memory", {})
+        taken = (memory.get("total_bytes", 0) - memory.get("available_at_end_bytes", 0)) / 1e6
+        lines[0] += (
+            f": up after {used['boot_s']:g} s, then {used['command_s']:g} s; {taken:.0f} MB in use inside, {resident:.0f} MB here"
+        )
+    lines += [
+        f"  {'ok   ' if row['ok'] else 'WRONG'} {row['name']}: expected {row['expected']}; found {row['found']}"
+        for row in told.get("self_test", {}).get("rows", ())
+    ]
+    lines += [f"  {_run(run)}" for run in told.get("runs", ())]
+    return "\n".join([*lines, f"  {out / MANIFEST}"])
+
+
+def _run(run: dict[str, Any]) -> str:
+    result, parameters = run.get("result") or {}, run.get("parameters") or {}
+    head = f"{run.get('experiment')} {run.get('kind') or ''} {parameters.get('path') or parameters.get('primary') or ''}".strip()
+    if run.get("failure"):
+        return f"{head}: failed: {run['failure'].get('reason')}"
+    shares = {path: moved.get("received") for path, moved in (result.get("bytes_by_path") or {}).items()}
+    goodput = result.get("goodput_bit_per_s")
+    return f"{head}: {'' if goodput is None else f'{goodput / 1e6:.2f} Mbit/s'} {shares or ''}".rstrip()

@@ -1,0 +1,285 @@
+"""The commute as one picture, and what stands behind it: each function makes a sheet of an evaluated campaign."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+import numpy as np
+
+from tandem_server.analysis.evaluate import Evaluation
+from tandem_server.analysis.recorded import RadioSeries
+from tandem_server.analysis.runs import Run
+from tandem_server.analysis.scores import spans
+from tandem_server.analysis.series import SPAN_S, curve
+from tandem_server.analysis.truth import Link
+from tandem_server.report.figures.hues import BAD, GREY, INK, OPERATORS, SOFT, of_operators
+from tandem_server.report.figures.marks import Area, Array, Bands, Dots, Mark, Moments, Span, Trace
+from tandem_server.report.figures.scale import Axis, round_top
+from tandem_server.report.figures.sheet import Panel, Sheet
+from tandem_server.report.words import cell, clock
+
+HOLD_S = 3.0
+"""A cell's band ends this long after the last poll that named it, when no other poll follows."""
+POLLED_S = 2.5
+"""Polls come about once a second: a line through them is broken where one is further from the next."""
+_ACTIVITY = {"still": 0.12, "walk": 0.45, "tram": 0.75}
+_EFFECTS = (("RTT at the sender", "ms", "server"), ("Goodput of the operator", "Mbit/s", "probe"))
+_KINDS = (("handover", "handovers"), ("signal_drop", "signal drops"))
+OFFERED = "capacity offered"
+
+
+class Colours:
+    """Names of the legend and their colours: an operator's is the same wherever it appears."""
+
+    def __init__(self, operators: Sequence[str]) -> None:
+        self.operators = list(operators)
+        self.of = of_operators(self.operators)
+        self.named = {OFFERED: GREY}
+
+    def name(self, text: str, operator: str | None) -> str:
+        """``text``, which has the operator's colour from now on."""
+        self.named[text] = self.of.get(operator or "", OPERATORS[0])
+        return text
+
+
+def commute(e: Evaluation, colours: Colours) -> Sheet:
+    """Cells, states and runs as bands; the radio of all operators with its events; what was offered and got. Over one time."""
+    panels = [_bands(e, colours), _radio(e, colours, rsrp=True)]
+    if e.runs or e.campaign.truth is not None:
+        links = [link for o in colours.operators if (link := _link(e, o))]
+        marks = [*_offered(_sum_of(links)), *_stack(e, colours, [r for r in e.runs if r.kind == "mptcp"], None)]
+        y = Axis("Mbit/s", low=0, high=_top(e, _sum_of(links)))
+        panels.append(Panel("Goodput by MPTCP, all operators together", marks, _time(e), y, height=190))
+    return _live(panels, colours)
+
+
+def detail(e: Evaluation, colours: Colours) -> Sheet:
+    """Signal to noise, each operator's goodput, and round-trip times, which handovers and drops may have moved."""
+    panels = [_radio(e, colours, rsrp=False)]
+    for operator in colours.operators if e.runs else ():
+        link = _link(e, operator)
+        offered = None if link is None else (link.t_s, link.down_bit_per_s / 1e6)
+        marks = [*_offered(offered), *_stack(e, colours, e.runs, operator)]
+        y = Axis("Mbit/s", low=0, high=_top(e, offered, operator))
+        panels.append(Panel(f"Goodput on {operator}", marks, _time(e), y))
+    panels.append(
+        Panel("Round-trip time at the sender", list(_round_trips(e, colours)), _time(e), Axis("ms", log=True))
+    )
+    return _live(panels, colours)
+
+
+def _live(panels: Iterable[Panel], colours: Colours) -> Sheet:
+    """Of panels that show something beside events."""
+    kept = [p for p in panels if any(not isinstance(mark, Moments | Dots) for mark in p.marks)]
+    return Sheet(kept, hues=colours.named, live=True)
+
+
+def _time(e: Evaluation) -> Axis:
+    return Axis("time since the start, s", low=0, high=e.end_s)
+
+
+# --- bands
+
+
+def _bands(e: Evaluation, colours: Colours) -> Panel:
+    """All rows that the campaign can fill."""
+    truth = e.campaign.truth
+    rows: list[tuple[str, list[Span]]] = []
+    if truth is not None and truth.phases:
+        played = [(p, _ACTIVITY.get(p.activity, 1.0)) for p in truth.phases]
+        found = [Span(p.start_s, p.end_s, p.activity, GREY, a, f"{p.name}: {p.activity}") for p, a in played]
+        rows.append(("Played", found))
+    if truth is not None and truth.mobility:
+        rows.append(("True state", _moving(truth.mobility, e, "played")))
+    if e.recorded.radio:
+        rows.append(("Found state", _moving(e.found_mobility, e, "said by the probe")))
+    for series in e.recorded.radio.values():
+        hue = colours.of.get(series.operator, OPERATORS[0])
+        rows.append((f"Cell {series.operator}"[:14], cells(series, hue)))
+    if e.runs:
+        rows.append(("Runs", _of_runs(e.runs)))
+    marks = [Bands(row, found) for row, (_, found) in enumerate(rows)]
+    y = Axis("", names=tuple(name for name, _ in rows), flipped=True)
+    return Panel("", marks, _time(e), y, height=22 * len(rows))
+
+
+def _moving(changes: list[tuple[float, bool]], e: Evaluation, by: str) -> list[Span]:
+    return [
+        Span(a, b, "moving", INK, 1.0, f"moving, {by}, {clock(a)}–{clock(b)}")
+        for a, b, moving in spans(changes, 0.0, e.end_s)
+        if moving
+    ]
+
+
+def cells(series: RadioSeries, hue: str) -> list[Span]:
+    """Serving cells along time, in two shades."""
+    named = [(float(t), eci) for t, eci in zip(series.t_s, series.eci, strict=True) if eci is not None]
+    grouped = [(eci, [t for t, _ in polls]) for eci, polls in groupby(named, key=lambda pair: pair[1])]
+    found = []
+    for n, (eci, times) in enumerate(grouped):
+        following = grouped[n + 1][1][0] if n + 1 < len(grouped) else times[-1] + 1.0
+        # Polling goes on before the axis begins: what lies there would take the band's words with it.
+        start, end = max(times[0], 0.0), min(following, times[-1] + HOLD_S)
+        title = f"eNodeB {eci >> 8}, sector {eci & 255}, {clock(start)}–{clock(end)}"
+        if end > start:
+            found.append(Span(start, end, cell(eci), hue, 0.16 if n % 2 else 0.34, title))
+    return found
+
+
+def _of_runs(runs: Sequence[Run]) -> list[Span]:
+    found: list[Span] = []
+    for n, pair in enumerate(pairs_of(runs).values(), 1):
+        times = [(r.start_s, r.end_s) for r in pair if r.start_s is not None and r.end_s is not None]
+        if times:
+            a, b = min(start for start, _ in times), max(end for _, end in times)
+            word = "" if found and a < found[-1].end else str(n)  # one would lie on the other
+            found.append(Span(a, b, word, INK, 0.14, f"runs {n}: {pair[0].pairing}, {clock(a)}–{clock(b)}"))
+    return found
+
+
+def pairs_of(runs: Sequence[Run]) -> dict[str, list[Run]]:
+    """Runs that belong together, in order of time; they are numbered from 1."""
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        groups.setdefault(run.pair or run.id, []).append(run)
+    return groups
+
+
+# --- lines and areas
+
+
+def _radio(e: Evaluation, colours: Colours, *, rsrp: bool) -> Panel:
+    """Every path's, with its events: handovers as lines over the height, drops as dots."""
+    marks: list[Mark] = []
+    drops: list[Mark] = []
+    for series in e.recorded.radio.values():
+        operator, level = series.operator, series.rsrp_dbm if rsrp else series.sinr_db
+        if not np.isfinite(level).any():
+            continue
+        handovers = [ev.t_s for ev in e.events("handover") if ev.operator == operator]
+        fell = [ev.t_s for ev in e.events("signal_drop") if ev.operator == operator]
+        if handovers:
+            marks.append(Moments(colours.name(f"handover {operator}", operator), handovers))
+        marks.append(Trace(colours.name(f"operator {operator}", operator), series.t_s, level, POLLED_S))
+        if fell and rsrp:
+            nearest = np.clip(np.searchsorted(series.t_s, np.array(fell) - 0.01), 0, len(series.t_s) - 1)
+            points = [(t, float(v)) for t, v in zip(fell, level[nearest], strict=True) if np.isfinite(v)]
+            drops.append(Dots(colours.name(f"signal drop {operator}", operator), points))
+    title, y = ("Received power", Axis("RSRP, dBm")) if rsrp else ("Signal to noise", Axis("SINR, dB"))
+    return Panel(title, [*marks, *drops], _time(e), y, height=180 if rsrp else 120)
+
+
+def _offered(of: tuple[Array, Array] | None) -> list[Mark]:
+    return [] if of is None else [Area(OFFERED, of[0], np.zeros(len(of[0])), of[1])]
+
+
+def _stack(e: Evaluation, colours: Colours, runs: Sequence[Run], operator: str | None) -> list[Mark]:
+    """Runs that overlap lie on top of each other: each starts where the sum of those before it ends, at every moment."""
+    below: list[tuple[Array, Array]] = []
+    marks: list[Mark] = []
+    for run in sorted(runs, key=lambda r: (r.kind == "tcp", r.start_s or 0.0)):
+        for flow in e.recorded.of_run(run.id, "probe"):
+            if (operator is not None and flow.operator != operator) or len(flow.t_s) < 2:
+                continue
+            rate = np.nan_to_num(flow.goodput_bit_per_s) / 1e6  # an absent value as nothing got
+            base = np.zeros(len(flow.t_s))
+            for t, other in below:
+                base += np.interp(flow.t_s, t, other, left=0.0, right=0.0)
+            name = colours.name(f"{run.kind.upper()} on {flow.operator}", flow.operator)
+            marks.append(Area(name, flow.t_s, base, base + rate, faint=run.kind == "tcp"))
+            below.append((flow.t_s, rate))
+    return marks
+
+
+def _round_trips(e: Evaluation, colours: Colours) -> Iterable[Mark]:
+    """As the sender's kernel saw them, of MPTCP's subflows and of TCP."""
+    kinds = {r.id: r.kind for r in e.runs}
+    for operator in colours.operators:
+        if times := [ev.t_s for ev in e.events("handover") if ev.operator == operator]:
+            yield Moments(colours.name(f"handover {operator}", operator), times)
+    for kind in ("tcp", "mptcp"):
+        for operator in colours.operators:
+            own = [s for s in e.recorded.subflows if s.end == "server" and s.operator == operator]
+            own = [s for s in own if kinds.get(s.run) == kind and np.isfinite(s.rtt_ms).any()]
+            if own:
+                own.sort(key=lambda s: float(s.t_s[0]))
+                # A NaN between them, so that no line joins two runs.
+                t = np.concatenate([part for s in own for part in (s.t_s, s.t_s[-1:])])
+                v = np.concatenate([part for s in own for part in (s.rtt_ms, [np.nan])])
+                name = colours.name(f"{kind.upper()} on {operator}", operator)
+                yield Trace(name, t, v, 1.0, faint=kind == "tcp")
+
+
+def _link(e: Evaluation, operator: str) -> Link | None:
+    return None if e.campaign.truth is None else e.campaign.truth.links.get(operator)
+
+
+def _sum_of(links: Sequence[Link]) -> tuple[Array, Array] | None:
+    if not links:
+        return None
+    t = np.unique(np.concatenate([link.t_s for link in links]))
+    total = np.zeros(len(t))
+    for link in links:
+        held = np.clip(np.searchsorted(link.t_s, t, side="right") - 1, 0, None)
+        total += link.down_bit_per_s[held]
+    return t, total / 1e6
+
+
+def _top(e: Evaluation, offered: tuple[Array, Array] | None, operator: str | None = None) -> float:
+    """The axis' end: what was offered, and nearly all that was got. A hole that is filled hands over in one sample what waited behind
+    it, several times the link's rate; an axis up to there would hide everything else, so such samples are cut off."""
+    tops = [float(np.max(offered[1]))] if offered is not None and len(offered[1]) else []
+    sums: dict[str, float] = {}
+    for s in e.recorded.subflows:
+        if s.end == "probe" and operator in (None, s.operator) and np.isfinite(s.goodput_bit_per_s).any():
+            most = float(np.nanquantile(s.goodput_bit_per_s, 0.95)) / 1e6
+            key = s.run if operator is None else f"{s.run} {s.subflow}"
+            sums[key] = sums.get(key, 0.0) + most
+    return round_top([*tops, *sums.values()])
+
+
+# --- around events
+
+
+def times_of(e: Evaluation, kind: str) -> list[tuple[float, str]]:
+    """(time, operator) of each event; on a bench the true ones, which are known better than a poll a second can tell."""
+    truth = e.campaign.truth
+    if truth is not None:
+        true = truth.handovers if kind == "handover" else truth.drops
+        return [(x.t_s, x.operator) for x in true]
+    return [(x.t_s, x.operator or "") for x in e.events(kind)]
+
+
+def around(e: Evaluation) -> Sheet | None:
+    """Median curves, for each kind of event and quantity, of the subflow (of MPTCP runs) on the operator that had the event; None: no
+    event happened during a run."""
+    mptcp = {r.id for r in e.runs if r.kind == "mptcp"}
+    panels = []
+    for kind, words in _KINDS:
+        events = times_of(e, kind)
+        for title, unit, end in _EFFECTS:
+            # Events and series of one operator belong together; the operators' events are then pooled.
+            pooled_t: list[float] = []
+            series: list[tuple[Array, Array]] = []
+            shift = 0.0
+            for operator in sorted({o for _, o in events}):
+                own = [s for s in e.recorded.subflows if s.end == end and s.operator == operator and s.run in mptcp]
+                pooled_t += [t + shift for t, o in events if o == operator]
+                series += [(s.t_s + shift, s.rtt_ms if end == "server" else s.goodput_bit_per_s / 1e6) for s in own]
+                shift += e.end_s + 4 * SPAN_S  # apart on one axis, so that no operator's event sees another's series
+            found = curve(pooled_t, series)
+            if found.n == 0:
+                continue
+            marks: list[Mark] = []
+            band = np.isfinite(found.low) & np.isfinite(found.high)
+            edges = np.flatnonzero(np.diff(np.concatenate(([0], band.astype(np.int8), [0]))))
+            for a, b in zip(edges[::2], edges[1::2], strict=True):  # stretches without a gap
+                half = "middle half of the events"
+                marks.append(Area(half, found.offset_s[a:b], found.low[a:b], found.high[a:b], faint=True))
+            marks += [Moments("the event", [0.0]), Trace("median", found.offset_s, found.median)]
+            top = float(np.nanmax(np.fmax(found.high, found.median)))
+            x = Axis(f"seconds from the event; {found.n} of {len(events)}", low=-SPAN_S, high=SPAN_S)
+            panels.append(Panel(f"{title} around {words}", marks, x, Axis(unit, low=0, high=top * 1.1 or 1.0)))
+    hues = {"the event": BAD, "median": INK, "middle half of the events": SOFT}
+    return Sheet(panels, hues=hues) if panels else None

@@ -1,0 +1,268 @@
+"""How like recorded LTE the bench's radio moves: two-sample distances, half of the logs for fitting and the other half for showing.
+
+    python tests/bench/bench_calibration.py --logs DIR [--seeds N] [--plot FILE.png] [--json] [--try radio.street_db=2 ...]
+
+Quantities, of seconds that move and of seconds that stand, by what the logs' fixes say (``tandem.mobility.truth``) and by the bench's
+own truth: the step of RSRP over 1 s (a poll a second, no handover left out), the time between changes of the serving cell, falls of
+more than 6 dB between polls an hour, the autocorrelation of the level, and the capacity offered (recorded: goodput of logs that
+download) given RSRP. Distances are Kolmogorov and Smirnov's. Days of logs are halved in turn: the first day is fitted to, the second
+shown, and so on. Nothing is fitted by this script: ``--try`` says what other values of the file would give.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import datetime
+import itertools
+import json
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tandem.mobility.gnettrack import Second, read
+from tandem.mobility.levels import family
+from tandem.mobility.truth import moving_by_fixes
+from tandem_bench.scenario import load, play
+from tandem_bench.scenario.model import Scenario
+from tandem_bench.truth.mobility import changes
+
+LAGS_S = (1, 2, 5, 10, 20, 40)
+BINS_DBM = (-115, -105, -95, -85, -75, -65)
+TARGET = 0.1
+Poll = tuple[int, float, int, bool | None, float | None]
+"""(second, RSRP dBm, ECI, moving, Mbit/s or None)."""
+
+
+def recorded(log: Sequence[Second], *, downloads: bool, rates: dict[int, float]) -> list[Poll]:
+    out = []
+    for second, moving in zip(log, moving_by_fixes(log), strict=True):
+        level, eci = second.fields.get("rsrp_dbm"), second.fields.get("eci")
+        if family(second.rat) == "LTE" and isinstance(level, float) and isinstance(eci, int):
+            out.append((second.at_s, level, eci, moving, rates.get(second.at_s) if downloads else None))
+    return out
+
+
+def emulated(scenario: Scenario) -> list[list[Poll]]:
+    """A series an operator, polled once a second."""
+    out = []
+    for timeline in play(scenario).operators.values():
+        columns = timeline.columns
+        spans = [*changes(columns["speed_m_s"], 0.1), (len(timeline), False)]
+        moving = [state for (a, state), (b, _) in itertools.pairwise(spans) for _ in range(a, b)]
+        out.append(
+            [
+                (i // 10, columns["rsrp_dbm"][i], columns["eci"][i], moving[i], columns["down_bit_per_s"][i] / 1e6)
+                for i in range(0, len(moving), 10)
+            ]
+        )
+    return out
+
+
+@dataclasses.dataclass
+class Sample:
+    steps: dict[bool, list[float]] = dataclasses.field(default_factory=lambda: {True: [], False: []})
+    dwells: list[float] = dataclasses.field(default_factory=list)
+    lagged: dict[int, list[tuple[float, float]]] = dataclasses.field(
+        default_factory=lambda: {lag: [] for lag in LAGS_S}
+    )
+    falls: int = 0
+    hours: float = 0.0
+    rates: list[tuple[float, float]] = dataclasses.field(default_factory=list)
+
+    def add(self, polls: Sequence[Poll]) -> None:
+        at = {p[0]: p for p in polls}
+        levels = [p[1] for p in polls if p[3] is True]
+        mean = statistics.mean(levels) if levels else 0.0
+        for p in polls:
+            after = at.get(p[0] + 1)
+            if after is not None and p[3] is not None and p[3] is after[3]:
+                self.steps[p[3]].append(after[1] - p[1])
+                if p[3]:
+                    self.falls += after[1] - p[1] < -6
+                    self.hours += 1 / 3600
+            for lag in LAGS_S if p[3] is True else ():
+                later = at.get(p[0] + lag)
+                if later is not None and later[3] is True:
+                    self.lagged[lag].append((p[1] - mean, later[1] - mean))
+            if p[4] is not None and p[4] > 0:
+                self.rates.append((p[1], p[4]))
+        since: int | None = None
+        for before, now in itertools.pairwise(polls):
+            if now[0] - before[0] > 10:
+                since = None
+            elif now[2] != before[2]:
+                if since is not None:
+                    self.dwells.append(now[0] - since)
+                since = now[0]
+
+    def figures(self) -> dict[str, Any]:
+        step = {m: np.abs(np.array(self.steps[m])) for m in (True, False)}
+        rates = {
+            f"{a} to {b} dBm": round(statistics.median(near), 1)
+            for a, b in itertools.pairwise(BINS_DBM)
+            if len(near := [r for level, r in self.rates if a <= level < b]) >= 50
+        }
+        return {
+            "seconds moving, standing": [len(step[True]), len(step[False])],
+            "moving, steps of 6 dB and more": round(float((step[True] >= 6).mean()), 4) if len(step[True]) else None,
+            "standing, steps of 6 dB and more": round(float((step[False] >= 6).mean()), 5)
+            if len(step[False])
+            else None,
+            "falls over 6 dB an hour": round(self.falls / self.hours, 1) if self.hours else None,
+            "dwell 10, 50, 90 %, s": [float(x) for x in np.quantile(self.dwells, (0.1, 0.5, 0.9)).round(1)]
+            if self.dwells
+            else None,
+            "autocorrelation": {
+                lag: round(float(np.corrcoef(np.array(pairs).T)[0, 1]), 2)
+                for lag, pairs in self.lagged.items()
+                if len(pairs) > 50
+            },
+            "Mbit/s, median": rates,
+        }
+
+
+def distance(a: Sequence[float], b: Sequence[float]) -> float | None:
+    """Kolmogorov and Smirnov's: the largest difference of the two shares below any value."""
+    if not len(a) or not len(b):
+        return None
+    one, other = np.sort(np.asarray(a, float)), np.sort(np.asarray(b, float))
+    at = np.concatenate([one, other])
+    gap = np.searchsorted(one, at, side="right") / len(one) - np.searchsorted(other, at, side="right") / len(other)
+    return round(float(np.abs(gap).max()), 3)
+
+
+def halves(folder: Path) -> tuple[Sample, Sample]:
+    """(to be fitted to, to be shown), by days in turn."""
+    logs = {file.stem: (read(file.read_bytes()), file) for file in sorted(folder.glob("*.csv"))}
+    days = sorted({datetime.datetime.fromtimestamp(log[0].at_s, datetime.UTC).date() for log, _ in logs.values()})
+    out = Sample(), Sample()
+    for name, (log, file) in logs.items():
+        day = datetime.datetime.fromtimestamp(log[0].at_s, datetime.UTC).date()
+        downloads = "download" in name
+        out[days.index(day) % 2].add(recorded(log, downloads=downloads, rates=goodput(file) if downloads else {}))
+    return out
+
+
+def goodput(file: Path) -> dict[int, float]:
+    """Mbit/s by second, from the column that the product does not read."""
+    import csv
+
+    from tandem.mobility.gnettrack import _time
+
+    with file.open(encoding="utf-8", errors="replace") as lines:
+        return {_time(0, row["Timestamp"]): float(row["DL_bitrate"]) / 1000 for row in csv.DictReader(lines)}
+
+
+def changed(scenario: Scenario, tries: Sequence[str]) -> Scenario:
+    """``radio.street_db=2``, ``handover.offset_db=1``, ``operator.spacing_m=600`` (both operators)."""
+    for text in tries:
+        name, value = text.split("=")
+        part, key = name.split(".")
+        number = float(value)
+        if part == "operator":
+            operators = tuple(dataclasses.replace(o, **{key: number}) for o in scenario.operators)
+            scenario = dataclasses.replace(scenario, operators=operators)
+        elif part == "phase":
+            phases = tuple(
+                p if p.activity == "still" else dataclasses.replace(p, **{key: number}) for p in scenario.phases
+            )
+            scenario = dataclasses.replace(scenario, phases=phases)
+        else:
+            scenario = dataclasses.replace(
+                scenario, **{part: dataclasses.replace(getattr(scenario, part), **{key: number})}
+            )
+    return scenario
+
+
+def table(samples: dict[str, Sample], halves_: tuple[Sample, Sample]) -> dict[str, Any]:
+    fitted, shown = halves_
+    out: dict[str, Any] = {"recorded, fitted to": fitted.figures(), "recorded, shown": shown.figures()}
+    out["between the halves"] = against(fitted, shown)
+    for name, sample in samples.items():
+        out[name] = {
+            "distances": against(sample, shown),
+            "to the fitted half": against(sample, fitted),
+            **sample.figures(),
+        }
+    return out
+
+
+def against(a: Sample, b: Sample) -> dict[str, float | None]:
+    return {
+        "steps moving": distance(a.steps[True], b.steps[True]),
+        "steps standing": distance(a.steps[False], b.steps[False]),
+        "dwell": distance(a.dwells, b.dwells),
+    }
+
+
+def plot(samples: dict[str, Sample], halves_: tuple[Sample, Sample], file: Path) -> None:
+    """Distributions only, recorded (both halves) against emulated."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, (a, b, c, d) = pyplot.subplots(1, 4, figsize=(13, 3), layout="constrained")
+    lines = [("recorded, fitted to", halves_[0], "#888"), ("recorded, shown", halves_[1], "#000")]
+    colours = itertools.cycle(("#c33", "#36b", "#2a2", "#d80"))
+    for name, sample, colour in [*lines, *((n, s, next(colours)) for n, s in samples.items())]:
+        for axis, values in ((a, np.abs(sample.steps[True])), (b, np.abs(sample.steps[False])), (c, sample.dwells)):
+            if len(values):
+                x = np.sort(values)
+                axis.step(x, 1 - np.arange(len(x)) / len(x), where="post", color=colour, lw=1, label=name)
+        pairs = sample.figures()["autocorrelation"]
+        if pairs:
+            d.plot(list(pairs), list(pairs.values()), color=colour, lw=1, marker=".", label=name)
+    for axis, title in (
+        (a, "|step of RSRP in 1 s|, moving, dB"),
+        (b, "the same, standing"),
+        (c, "time in a cell, s"),
+        (d, "lag, s"),
+    ):
+        axis.set_xlabel(title)
+    for axis, least in ((a, 1e-3), (b, 1e-4)):
+        axis.set_yscale("log")
+        axis.set_ylim(least, 1)
+        axis.set_xlim(0, 20)
+    c.set_xscale("log")
+    a.set_ylabel("share above")
+    d.set_ylabel("autocorrelation of RSRP, moving")
+    d.legend(fontsize=6)
+    figure.savefig(file, dpi=70)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--logs", type=Path, required=True, help="folder with recorded drives")
+    parser.add_argument("--scenario", action="append", help="default: commute, walk, drive, still")
+    parser.add_argument("--duration", type=float, default=600.0)
+    parser.add_argument("--seeds", type=int, default=4)
+    parser.add_argument("--try", dest="tries", nargs="*", default=[], metavar="PART.KEY=VALUE")
+    parser.add_argument("--plot", type=Path)
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args()
+    both = halves(args.logs)
+    samples = {}
+    for name in args.scenario or ["commute", "walk", "drive", "still"]:
+        samples[name] = Sample()
+        for seed in range(1, args.seeds + 1):
+            for polls in emulated(changed(load(name, args.duration, seed), args.tries)):
+                samples[name].add(polls)
+    result = table(samples, both)
+    if args.plot:
+        plot(samples, both, args.plot)
+    if args.json:
+        print(json.dumps(result, indent=1))
+        return
+    for name, figures in result.items():
+        print(f"{name}:")
+        for key, value in figures.items():
+            print(f"  {key}: {value}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,285 @@
+"""In the virtual machine of ``two_stacks.py``: the same links, seeds and sizes on whatever kernel runs. ``stacks_scene.py N SECONDS SEED``;
+JSON lines: the kernel, then a row a measurement.
+
+- ``shares``: a download of 1 MB by Multipath TCP over links of 4 Mbit/s, 20 ms and 2 Mbit/s, 60 ms, with this kernel's scheduler: share of
+  link a, goodput, and how long what arrived waited for what was before it in the stream (by the DSS option of each packet).
+- ``shared``: bytes of Multipath TCP over those of one TCP Reno connection, all over one link of 3 Mbit/s that loses 1 %.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import socket
+import struct
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "lab"))
+from held_congestion import held
+from radio_pair import RadioPair, radio_pair
+from two_paths import SERVER, await_true
+
+from tandem.mptcp import kernels, link_flags
+from tandem.mptcp.statistics import Reader
+from tandem.mptcp_abi import v094
+
+ARMS = ("reno", "lia", "olia", "balia")
+A, A_TOO, B = "10.71.1.1", "10.71.1.3", "10.71.2.1"
+SIZE = 1_000_000
+PATIENCE_S = 300.0
+JOINED_S = 30.0
+TRIES = 4
+
+
+def say(**row: Any) -> None:
+    print(json.dumps(row), flush=True)
+
+
+class Flow:
+    """A connection from ``source``; the server's end has ``controller``, on every subflow on either kernel."""
+
+    def __init__(self, pair: RadioPair, controller: str, source: str, *, multipath: bool) -> None:
+        kernel = kernels.here()
+
+        def make() -> socket.socket:
+            return kernel.open_socket(socket.AF_INET, multipath=multipath)
+
+        self.listener, self.client = pair.server.inside(make), pair.probe.inside(make)
+        if v094.present():
+            self.listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, controller.encode())
+        self.listener.bind((SERVER, 0))
+        self.listener.listen()
+        self.client.bind((source, 0))
+        self.client.settimeout(PATIENCE_S)
+        self.client.connect(self.listener.getsockname())
+        self.server, _ = self.listener.accept()
+        if not v094.present():
+            self.server.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, controller.encode())
+        self.reader = pair.server.inside(lambda: Reader(self.server))
+
+    def endless(self) -> None:
+        """The server sends as fast as it may, until ``close``."""
+        for work in (self._send, self._receive):
+            threading.Thread(target=work, daemon=True).start()
+
+    def _send(self) -> None:
+        try:
+            while True:
+                self.server.sendall(bytes(1 << 16))
+        except OSError:
+            return
+
+    def _receive(self) -> None:
+        try:
+            while self.client.recv(1 << 18):
+                pass
+        except OSError:
+            return
+
+    def acked(self) -> list[int]:
+        """Bytes, a subflow each."""
+        return [s.tcp.bytes_acked or 0 for s in self.reader.read().subflows]
+
+    def close(self) -> None:
+        for end in (self.server, self.client):
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        for end in (self.server, self.client, self.listener):
+            end.close()
+
+
+@contextmanager
+def flow(pair: RadioPair, controller: str, source: str, *, multipath: bool = True) -> Iterator[Flow]:
+    made = Flow(pair, controller, source, multipath=multipath)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+class Arrivals:
+    """What arrives on the probe's links, by packet sockets: interface, time, and where in the connection's stream it belongs."""
+
+    def __init__(self, pair: RadioPair) -> None:
+        self.seen: list[tuple[str, float, int, int]] = []
+        self._first: dict[tuple[str, int], int] = {}
+        self._over = threading.Event()
+        self._threads = []
+        for name in ("tmp5-a", "tmp5-b"):
+            listening = pair.probe.inside(
+                lambda: socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(0x0800))
+            )
+            listening.bind((name, 0x0800))
+            listening.settimeout(0.2)
+            thread = threading.Thread(target=self._listen, args=(name, listening), daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def _listen(self, name: str, listening: socket.socket) -> None:
+        with listening:
+            while not self._over.is_set():
+                try:
+                    packet, sender = listening.recvfrom(65536)
+                except TimeoutError:
+                    continue
+                if sender[2] != socket.PACKET_OUTGOING:
+                    self._take(name, time.monotonic(), packet)
+
+    def _take(self, name: str, now: float, packet: bytes) -> None:
+        if packet[9] != socket.IPPROTO_TCP:
+            return
+        tcp = packet[(packet[0] & 15) * 4 : struct.unpack_from(">H", packet, 2)[0]]
+        port, (sequence,), head, flags = tcp[2:4], struct.unpack_from(">I", tcp, 4), (tcp[12] >> 4) * 4, tcp[13]
+        key = (name, int.from_bytes(port, "big"))
+        if flags & 2:
+            self._first[key] = sequence
+        count = len(tcp) - head
+        mapped = mapping(tcp[20:head]) if count else None
+        if mapped is not None and key in self._first:
+            data, subflow = mapped
+            # One mapping may stand in several packets: the place of this one follows from its own sequence number.
+            start = (data + (sequence - self._first[key] - subflow)) & 0xFFFFFFFF
+            self.seen.append((name, now, start, count))
+
+    def stop(self) -> None:
+        self._over.set()
+        for thread in self._threads:
+            thread.join()
+
+    def waits_ms(self) -> list[float]:
+        """How long each packet waited until all before it in the stream had come."""
+        if not self.seen:
+            return []
+        rows = sorted(self.seen, key=lambda row: row[1])
+        first = min((row[2] for row in rows), key=lambda start: (start - rows[0][2] + (1 << 31)) & 0xFFFFFFFF)
+        waiting: dict[int, tuple[int, float]] = {}
+        whole, waits = 0, []
+        for _, now, start, count in rows:
+            place = (start - first) & 0xFFFFFFFF
+            if place + count <= whole:
+                continue  # it came before, by the other link or again
+            waiting.setdefault(place, (count, now))
+            while (ready := next((p for p in waiting if p <= whole), None)) is not None:
+                size, came = waiting.pop(ready)
+                waits.append(1000 * (now - came))
+                whole = max(whole, ready + size)
+        return waits
+
+
+def mapping(options: bytes) -> tuple[int, int] | None:
+    """Data sequence number (its low 32 bits) and subflow sequence number of a DSS option (RFC 6824 and RFC 8684, 3.3); None without."""
+    place = 0
+    while place + 1 < len(options):
+        kind, length = options[place], options[place + 1]
+        if kind <= 1:
+            place += 1
+            continue
+        if kind == 30 and length >= 4 and options[place + 2] >> 4 == 2 and options[place + 3] & 4:
+            flags = options[place + 3]
+            at = place + 4 + (0 if not flags & 1 else 8 if flags & 2 else 4)
+            wide = 8 if flags & 8 else 4
+            data = int.from_bytes(options[at : at + wide], "big") & 0xFFFFFFFF
+            return data, int.from_bytes(options[at + wide : at + wide + 4], "big")
+        place += max(length, 2)
+    return None
+
+
+def download(pair: RadioPair, source: str) -> dict[str, float]:
+    arrivals = Arrivals(pair)
+    with flow(pair, "cubic", source) as one:
+        began = time.monotonic()
+        threading.Thread(target=lambda: one.server.sendall(bytes(SIZE)), daemon=True).start()
+        came = 0
+        while came < SIZE and (chunk := one.client.recv(1 << 18)):
+            came += len(chunk)
+        took = time.monotonic() - began
+    arrivals.stop()
+    waits = sorted(arrivals.waits_ms())
+    links = {name: sum(row[3] for row in arrivals.seen if row[0] == name) for name in ("tmp5-a", "tmp5-b")}
+    return {
+        "share_a": links["tmp5-a"] / max(1, sum(links.values())),
+        "goodput_bit_per_s": 8 * came / took,
+        "wait_ms_mean": sum(waits) / max(1, len(waits)),
+        "wait_ms_p95": waits[int(0.95 * (len(waits) - 1))] if waits else 0.0,
+    }
+
+
+def shares(count: int) -> None:
+    with radio_pair({"a": 4e6, "b": 2e6}, {"a": 20, "b": 60}, 200) as pair:
+        _server_keeps_to_one(pair)
+        for number in range(count):
+            say(cell="shares", arm="scheduler", number=number, **download(pair, A))
+
+
+def shared(pair: RadioPair, arm: str, seconds: float) -> float | None:
+    """None when the connection lost a subflow meanwhile, which a lossy link does to it now and then, and nobody brings back here."""
+    with flow(pair, arm, A) as many, flow(pair, "reno", A, multipath=False) as one:
+        many.endless()
+        one.endless()
+        until = time.monotonic() + JOINED_S
+        while sum(got > 0 for got in many.acked()) < 2:
+            if time.monotonic() > until:
+                return None
+            time.sleep(0.1)
+        time.sleep(4)
+        before = (many.acked(), sum(one.acked()))
+        time.sleep(seconds)
+        after = (many.acked(), sum(one.acked()))
+        if len(after[0]) < 2 or any(b <= a for a, b in zip(before[0], after[0], strict=False)):
+            return None
+        return (sum(after[0]) - sum(before[0])) / max(1, after[1] - before[1])
+
+
+def fairness(count: int, seconds: float, seed: int) -> None:
+    with ExitStack() as stack:
+        stack.enter_context(nullcontext() if v094.present() else held())
+        pair = stack.enter_context(radio_pair({"a": 3e6, "b": 1e6}, {"a": 20, "b": 40}, 80))
+        pair.tell("a", "down loss 0.01")
+        pair.probe.run(f"ip addr add {A_TOO} peer 10.71.1.2 dev tmp5-a")
+        pair.server.run(f"ip route add {A_TOO} dev tmp5-as")
+        _server_keeps_to_one(pair)
+        if v094.present():
+            pair.probe.inside(lambda: link_flags.change("tmp5-b", v094.IFF_NOMULTIPATH, v094.IFF_NOMULTIPATH))
+            wanted = {A, A_TOO}
+            await_true(lambda: pair.probe.inside(_known) == wanted, 60, "fullmesh has the link's two addresses")
+        else:
+            pair.probe.run(f"ip mptcp endpoint flush; ip mptcp endpoint add {A_TOO} dev tmp5-a subflow")
+        cells = [arm for arm in ARMS for _ in range(count)]
+        random.Random(seed).shuffle(cells)
+        for number, arm in enumerate(cells):
+            tries = (shared(pair, arm, seconds) for _ in range(TRIES))
+            say(
+                cell="shared", arm=arm, number=number, ratio=next((ratio for ratio in tries if ratio is not None), None)
+            )
+
+
+def _known() -> frozenset[str]:
+    return v094.parse_fullmesh((Path("/") / v094.FULLMESH).read_text())
+
+
+def _server_keeps_to_one(pair: RadioPair) -> None:
+    """On the v0.94 kernel: its links' own addresses are not told to the probe, which would open subflows to each."""
+    if not v094.present():
+        return
+    for number, name in enumerate("ab", start=1):
+        pair.server.run(f"ip addr del 10.71.{number}.2 peer 10.71.{number}.1 dev tmp5-{name}s")
+        pair.server.run(f"ip addr add 10.71.{number}.2 peer 10.71.{number}.1 dev tmp5-{name}s scope host")
+
+
+def main() -> int:
+    count, seconds, seed = int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
+    kernel = kernels.here()
+    say(linux=os.uname().release, kernel=kernel.name, scheduler=kernel.scheduler())
+    shares(count)
+    fairness(count, seconds, seed)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,162 @@
+"""The papers' stack beside the stock one: the same links, seeds and sizes on two kernels, each in a virtual machine of the same kind.
+
+``two_stacks.py --image FILE [--beside stock|FILE] [--repetitions 5] [--seconds 10] [--seed 1] [--json FILE] [--svg FILE]``. No root; QEMU
+and the tests' virtual machine (``tests/system/vm``). One table and one figure: share of bytes on the faster link, goodput and reordering
+with each kernel's own scheduler (v0.94: minSRTT); what Reno, LIA, OLIA and BALIA take of a link that they share with one TCP. Emulated:
+rates are a few Mbit/s, look at ratios. ``--image stock`` on both sides must agree: the intervals overlap, or the exit status is 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import statistics
+import sys
+from pathlib import Path
+from typing import Any
+
+from tandem_bench.kernel import image
+from tandem_bench.kernel.image import Image, ImageError
+from tandem_bench.kernel.machine import REPOSITORY, VmError, run
+
+SCENE = Path(__file__).with_name("stacks_scene.py")
+CONGESTION = REPOSITORY / "build/congestion/coupled.bpf.o"
+STUDENT = {1: 12.7, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 9: 2.26, 14: 2.14, 19: 2.09}
+"""Two-sided 95 %, by degrees of freedom."""
+VALUES = (
+    ("shares", "share_a", "share of link a", 1.0),
+    ("shares", "goodput_bit_per_s", "goodput, Mbit/s", 1e6),
+    ("shares", "wait_ms_mean", "wait for what was before it, mean, ms", 1.0),
+    ("shares", "wait_ms_p95", "the same, 95th percentile, ms", 1.0),
+    ("shared", "ratio", "Multipath TCP / one TCP", 1.0),
+)
+Row = dict[str, Any]
+
+
+def measured(found: Image, args: argparse.Namespace) -> tuple[Row, list[Row]]:
+    """What the scene says on one kernel: the kernel, and its rows. VmError when it does not come to an end."""
+    modules = "modprobe -a tun veth sch_tbf sch_htb 2>/dev/null; mkdir -p /run/netns"
+    scene = f"python3 {SCENE} {args.repetitions} {args.seconds:g} {args.seed}"
+    files = {"coupled.bpf.o": CONGESTION.read_bytes()} if found.stock and CONGESTION.exists() else {}
+    command = f"{modules}; PYTHONPATH={REPOSITORY}/tests:$PYTHONPATH TANDEM_CONGESTION={{folder}}/coupled.bpf.o {scene}"
+    done = run(["sh", "-c", command], files, timeout_s=args.timeout, memory_mb=1024, kernel=found.file)
+    if done.exit != 0:
+        raise VmError(f"the scene ended with status {done.exit}: {(done.stderr.strip().splitlines() or ['?'])[-1]}")
+    head, *rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    return head, rows
+
+
+def interval(values: list[float]) -> tuple[float, float, float]:
+    """Mean and its 95 % interval, by Student's t."""
+    mean = statistics.fmean(values)
+    if len(values) < 2:
+        return mean, -math.inf, math.inf
+    half = STUDENT[max(k for k in STUDENT if k <= len(values) - 1)] * statistics.stdev(values) / math.sqrt(len(values))
+    return mean, mean - half, mean + half
+
+
+def cells(rows: list[Row]) -> dict[tuple[str, str], tuple[int, float, float, float]]:
+    """By what is measured and the arm: n, mean, interval."""
+    found = {}
+    for cell, key, title, unit in VALUES:
+        for arm in dict.fromkeys(row["arm"] for row in rows if row["cell"] == cell):
+            values = [
+                row[key] / unit for row in rows if (row["cell"], row["arm"]) == (cell, arm) and row[key] is not None
+            ]
+            if values:
+                found[title, arm] = (len(values), *interval(values))
+    return found
+
+
+def table(
+    heads: list[Row], sides: list[dict[tuple[str, str], tuple[int, float, float, float]]]
+) -> tuple[list[str], int]:
+    """Its lines, and in how many the two sides' intervals do not overlap."""
+    names = [f"Linux {head['linux']} ({head['kernel']}, {head['scheduler']})" for head in heads]
+    lines = [f"{'':48} {names[0]:>36} {names[1]:>36}"]
+    apart = 0
+    for place in dict.fromkeys([*sides[0], *sides[1]]):
+        words, bounds = [], []
+        for side in sides:
+            if place not in side:
+                words.append("none")
+                continue
+            n, mean, low, high = side[place]
+            words.append(f"{mean:.3g} ({low:.3g} to {high:.3g}), n={n}")
+            bounds.append((low, high))
+        overlap = len(bounds) == 2 and bounds[0][0] <= bounds[1][1] and bounds[1][0] <= bounds[0][1]
+        apart += not overlap
+        lines.append(f"{place[0] + ', ' + place[1]:48} {words[0]:>36} {words[1]:>36}{'' if overlap else '  apart'}")
+    return lines, apart
+
+
+def drawn(file: Path, heads: list[Row], sides: list[dict[tuple[str, str], tuple[int, float, float, float]]]) -> None:
+    """One figure: a panel a quantity, both kernels beside each other with their intervals."""
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    from matplotlib import pyplot
+
+    titles = list(dict.fromkeys(title for side in sides for title, _ in side))
+    figure, axes = pyplot.subplots(1, len(titles), figsize=(3.2 * len(titles), 3.4), layout="constrained")
+    for panel, title in zip(axes, titles, strict=True):
+        arms = list(dict.fromkeys(arm for side in sides for what, arm in side if what == title))
+        for number, (head, side) in enumerate(zip(heads, sides, strict=True)):
+            points = [
+                (place + 0.2 * number - 0.1, *side[title, arm][1:])
+                for place, arm in enumerate(arms)
+                if (title, arm) in side
+            ]
+            middles = [point[1] for point in points]
+            bars = [[p[1] - p[2] for p in points], [p[3] - p[1] for p in points]]
+            label = f"{head['kernel']}, {head['scheduler']}"
+            panel.errorbar([p[0] for p in points], middles, yerr=bars, fmt="os"[number], capsize=3, label=label)
+        panel.set_xticks(range(len(arms)), arms)
+        panel.set_xlim(-0.6, len(arms) - 0.4)
+        panel.set_title(title, fontsize=8)
+        panel.set_ylim(bottom=0)
+    axes[0].legend(fontsize=7)
+    figure.savefig(file)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--image", required=True, metavar="FILE|stock", help="a bzImage of Multipath TCP v0.94")
+    parser.add_argument("--beside", default="stock", metavar="stock|FILE")
+    parser.add_argument("--repetitions", type=int, default=5, metavar="N")
+    parser.add_argument("--seconds", type=float, default=10.0, metavar="S", help="of each measurement beside a TCP")
+    parser.add_argument("--seed", type=int, default=1, metavar="N")
+    parser.add_argument("--timeout", type=float, default=3600.0, metavar="S", help="for one machine")
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--svg", type=Path, metavar="FILE")
+    args = parser.parse_args()
+    heads: list[Row] = []
+    sides = []
+    raw = []
+    try:
+        images = [image.read(name) for name in (args.image, args.beside)]
+        for found in images:
+            head, rows = measured(found, args)
+            heads.append(head)
+            raw.append({**head, "rows": rows})
+            sides.append(cells(rows))
+            print(f"{head['linux']}: {len(rows)} measurements", file=sys.stderr, flush=True)
+    except ImageError as error:
+        print(f"two_stacks.py: {error}", file=sys.stderr)
+        return 2
+    except VmError as error:
+        print(f"two_stacks.py: {error}", file=sys.stderr)
+        return 3
+    lines, apart = table(heads, sides)
+    print("\n".join(lines))
+    if args.json is not None:
+        args.json.write_text(json.dumps(raw, indent=1) + "\n")
+    if args.svg is not None:
+        drawn(args.svg, heads, sides)
+    same = all(found.stock for found in images)
+    return 1 if same and apart else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,91 @@
+"""A disk that is full while a campaign is reported, analysed or published: one line, status 3, what was there is as it was, and the same
+command goes on when there is room. A real file system."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from needed import lab_with
+
+sys.path += [str(Path(__file__).resolve().parents[1] / "unit" / folder) for folder in ("report", "traces_core")]
+
+import native  # noqa: F401  (skips where the native pass is not built)
+
+pytest.importorskip("pyarrow", reason="pip install -r requirements/dev.txt")
+
+from captures import pcap
+from exported_kits import kit, write_export
+from scenes import plain_download
+from synthetic_campaign import Synthetic
+
+from tandem_server.cli.main import main
+
+pytestmark = lab_with()
+
+
+@pytest.fixture
+def disk(tmp_path) -> Iterator[Path]:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", folder], check=True)
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+@pytest.fixture
+def export(disk) -> Path:
+    made = Synthetic(seconds=30.0)
+    runs = kit(made, "probe-1")
+    for run in runs:
+        content = pcap(plain_download().packets)
+        run["files"] = [
+            {"name": f"captures/{run['id']}-{p}.pcap", "bytes": len(content), "packets": 1} for p in run["paths"]
+        ]
+    folder = write_export(disk / "export", {"probe-1": (made, runs)}, traces=True)
+    (folder / "probe" / "probe-1" / "captures").mkdir()
+    for name in (file["name"] for run in runs for file in run["files"]):
+        (folder / "probe" / "probe-1" / name).write_bytes(pcap(plain_download().packets))
+    return folder
+
+
+def fill(disk: Path, free_bytes: int) -> Path:
+    """All but so much of it."""
+    room = os.statvfs(disk)
+    filler = disk / "filler"
+    with filler.open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, room.f_bavail * room.f_frsize - free_bytes)
+    return filler
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+WORDS = {
+    "report": ("report", "{export}"),
+    "analyse": ("analyse", "{export}/probe", "--out", "{disk}/tables", "--workers", "1"),
+    "publish": ("campaign", "publish", "{export}", "--out", "{disk}/package", "--licence", "CC0-1.0", "--no-home"),
+}
+
+
+@pytest.mark.parametrize("free_bytes", [0, 20_000])
+@pytest.mark.parametrize("command", WORDS)
+def test_it_says_so_in_one_line_leaves_nothing_half_and_goes_on_with_room(command, free_bytes, disk, export, capsys):
+    words = [word.format(disk=disk, export=export) for word in WORDS[command]]
+    before = content(export)
+    filler = fill(disk, free_bytes)
+    capsys.readouterr()
+    assert main(words) == 3
+    lines = [line for line in capsys.readouterr().err.splitlines() if "note:" not in line]
+    assert len(lines) == 1, lines
+    assert "No space left on device" in lines[0]
+    assert str(disk) in lines[0]
+    after = content(export)
+    assert after.items() >= before.items()
+    assert [name for name in after if name.endswith((".tmp", ".part"))] == []
+    assert not (disk / "package").exists()
+    filler.unlink()
+    assert main(words) == 0, capsys.readouterr().err

@@ -1,0 +1,62 @@
+"""A drive out of an export, played again by the printed command: its runs are made again, and the replay is held against the drive."""
+
+import json
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+from rehearsals import demo
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "unit" / "scenario"))  # the made-up export
+
+from tandem_bench.rig.rights import Owner
+
+pytestmark = pytest.mark.system
+pytest.importorskip("pyarrow", reason="pip install -r requirements/dev.txt")
+TEXTS = ("collector/src/tandem/campaigns/README.md", "firmware/bench/README.md")
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+def printed(text: str) -> list[str]:
+    """The words behind ``./kit demo`` in a text."""
+    (line,) = re.findall(r"^\./kit demo (--from-run .*?)(?: +#.*)?$", (REPOSITORY / text).read_text(), re.MULTILINE)
+    return shlex.split(line)
+
+
+def test_every_text_prints_the_same_command():
+    assert len({tuple(printed(text)) for text in TEXTS}) == 1
+
+
+def test_a_drive_is_played_again_and_compared(tmp_path):
+    from drive_export import write_export
+
+    export = write_export(tmp_path / "export")
+    Owner.of_caller().give(tmp_path)
+    words = printed(TEXTS[0])
+    for option, value in (
+        ("--from-run", export),
+        ("--probe", "kit-1"),
+        ("--duration", 60),
+        ("--out", tmp_path / "out"),
+    ):
+        words[words.index(option) + 1] = str(value)
+    done = demo(*words, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = json.loads((tmp_path / "out" / "replay" / "comparison.json").read_text())
+    table = {(row["what"], row["operator"]): row for row in told["rows"]}
+    # The modem says the drive's level to the decibel; a poll beside a step may still hear the one before.
+    assert table["RSRP, half of the polls are nearer", "A"]["distance"] == 0
+    assert table["RSRP, half of the polls are nearer", "B"]["n"] > 10
+    for event in (("handover", "A"), ("signal_drop", "A")):
+        assert (table[event]["drive"], table[event]["distance"]) == (1, 1), table[event]
+    downloads = {what: row for (what, _), row in table.items() if what.startswith("goodput")}
+    assert {what: row["n"] for what, row in downloads.items()} == {
+        "goodput of TCP A, Mbit/s": 1,
+        "goodput of TCP B, Mbit/s": 1,
+        "goodput of MPTCP, Mbit/s": 1,
+    }
+    assert all(row["replay"] > 0 for row in downloads.values())
+    assert "found again" in done.stdout
+    assert (tmp_path / "out" / "probe" / "probe-1" / "records" / "radio").is_dir()
