@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,26 +36,13 @@ def run(
     command: Sequence[str],
     files: Mapping[str, str | bytes] | None = None,
     *,
-    append: str = "",
-    timeout_s: float = 280.0,
-    memory_mb: int = 1536,
-    qemu: Sequence[str] = (),
-    root: Path | None = None,
-    initrd: Path | None = None,
     kernel: str = "",
+    initrd: Path | None = None,
+    **settings: Any,  # noqa: ANN401 - the bench's
 ) -> Done:
     """As the bench's ``run``. ``kernel``: ``6.12`` for that one in place of the distribution's own (``later_kernel``: whether it was
     made)."""
     if kernel and initrd is None:
         initrd = built() / f"initramfs-{kernel}"
-    return machine.run(
-        command,
-        files,
-        append=append,
-        timeout_s=timeout_s,
-        memory_mb=memory_mb,
-        qemu=qemu,
-        root=root,
-        initrd=initrd,
-        kernel=built() / f"vmlinuz-{kernel}" if kernel else None,
-    )
+    image = built() / f"vmlinuz-{kernel}" if kernel else None
+    return machine.run(command, files, initrd=initrd, kernel=image, **settings)

@@ -28,6 +28,8 @@ from tandem_bench.topology import private
 from tandem_bench.topology.requirements import MachineError, require
 
 OK, NEGATIVE, USAGE, LACKS, INTERRUPTED = 0, 1, 2, 3, 130
+NOT_PLAYED = (FolderError, Stopped, ProgramError, LinkError, MachineError, OSError)
+"""What may come in place of a rehearsal's end."""
 PROMISED = "commute"
 """The scenario for whose scores a rehearsal answers; drives of the user's own may score as they will."""
 
@@ -88,16 +90,8 @@ def _inside(setting: Setting, rig: Rig, folder: DemoFolder, owner: Owner, drive:
         parts = (setting, folder, owner, rig)
         rehearsal = Rehearsal(*parts) if drive is None else Replaying(*parts, drive)
         arrived = rehearsal.run()
-    except FolderError as error:
-        print(f"tandem-bench demo: {error}", file=sys.stderr)
-        return USAGE
-    except Stopped as stop:
-        print(f"tandem-bench demo: stopped ({stop}) before anything was measured", file=sys.stderr)
-        return INTERRUPTED
-    except (ProgramError, LinkError, MachineError, OSError) as error:
-        full = folder.full() if isinstance(error, OSError) else None
-        print(f"tandem-bench demo: {full or error}", file=sys.stderr)
-        return LACKS
+    except NOT_PLAYED as error:
+        return not_played("demo", error, folder)
     return _conclude(setting, folder, rehearsal, arrived, drive)
 
 
@@ -136,3 +130,13 @@ def _beside(drive: Drive, folder: DemoFolder) -> list[str]:
     except OSError as error:
         return [f"the replay was not compared with its drive: {error.filename}: {error.strerror}"]
     return []
+
+
+def not_played(command: str, error: Exception, folder: DemoFolder) -> int:
+    """One of ``NOT_PLAYED`` as one line for whoever asked, and the exit status."""
+    if isinstance(error, Stopped):
+        print(f"tandem-bench {command}: stopped ({error}) before anything was measured", file=sys.stderr)
+        return INTERRUPTED
+    full = folder.full() if isinstance(error, OSError) else None
+    print(f"tandem-bench {command}: {full or error}", file=sys.stderr)
+    return USAGE if isinstance(error, FolderError) else LACKS

@@ -8,18 +8,16 @@ import shutil
 import sys
 from pathlib import Path
 
-from tandem_bench.demo.command import INTERRUPTED, LACKS, NEGATIVE, OK, USAGE, find_influxd
-from tandem_bench.demo.folder import DemoFolder, FolderError
+from tandem_bench.demo.command import INTERRUPTED, LACKS, NEGATIVE, NOT_PLAYED, OK, find_influxd, not_played
+from tandem_bench.demo.folder import DemoFolder
 from tandem_bench.demo.plan import Plan
 from tandem_bench.demo.rehearsal import Setting, summary_of
-from tandem_bench.demo.stopping import Stopped, StopSignals
+from tandem_bench.demo.stopping import StopSignals
 from tandem_bench.example.compared import Compared, Comparison
 from tandem_bench.example.outcome import arms_table, arms_told, table, told
 from tandem_bench.example.stage import SITES, Example, figures_of
 from tandem_bench.link.backend import choose
 from tandem_bench.link.build import LinkMissingError, find_binary
-from tandem_bench.link.emulator import LinkError
-from tandem_bench.rig.programs import ProgramError
 from tandem_bench.rig.rig import Rig
 from tandem_bench.rig.rights import Owner
 from tandem_bench.scenario import Played
@@ -91,16 +89,8 @@ def _played(
         parts = (setting, folder, owner, rig)
         example = Example(*parts) if comparison is None else Compared(*parts, comparison)
         arrived = example.run()
-    except FolderError as error:
-        print(f"tandem-bench campaign: {error}", file=sys.stderr)
-        return USAGE, None
-    except Stopped as stop:
-        print(f"tandem-bench campaign: stopped ({stop}) before anything was measured", file=sys.stderr)
-        return INTERRUPTED, None
-    except (ProgramError, LinkError, MachineError, OSError) as error:
-        full = folder.full() if isinstance(error, OSError) else None
-        print(f"tandem-bench campaign: {full or error}", file=sys.stderr)
-        return LACKS, None
+    except NOT_PLAYED as error:
+        return not_played("campaign", error, folder), None
     if arrived is None:
         print(f"tandem-bench campaign: nothing was measured; logs in {folder.logs}", file=sys.stderr)
         return (INTERRUPTED if example.by_user else LACKS), None

@@ -8,16 +8,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tandem_bench.demo.command import INTERRUPTED, LACKS, NEGATIVE, OK, USAGE, find_influxd
-from tandem_bench.demo.folder import FolderError
+from tandem_bench.demo.command import INTERRUPTED, LACKS, NEGATIVE, NOT_PLAYED, OK, find_influxd, not_played
 from tandem_bench.demo.plan import Plan
 from tandem_bench.demo.rehearsal import Setting
-from tandem_bench.demo.stopping import Stopped, StopSignals
+from tandem_bench.demo.stopping import StopSignals
 from tandem_bench.kits.kits import Kits, KitsFolder, kits_of, together
 from tandem_bench.link.backend import choose
 from tandem_bench.link.build import LinkMissingError, find_binary
-from tandem_bench.link.emulator import LinkError
-from tandem_bench.rig.programs import ProgramError
 from tandem_bench.rig.rig import Rig
 from tandem_bench.rig.rights import Owner
 from tandem_bench.scenario import Played
@@ -58,7 +55,9 @@ def kits(plays: Sequence[Played], out: Path, *, as_json: bool = False, link: str
             f"  report: {folder.root / 'exported' / 'report.html'}, beside {own[0].folder / 'report.html'}\n",
             flush=True,
         )
-    good = not outcome["exported"]["missing"] and not any(outcome[what]["different"] for what in ("figures", "tables"))
+    # Nothing compared is nothing shown.
+    same = all(outcome[what]["files"] and not outcome[what]["different"] for what in ("figures", "tables"))
+    good = same and not outcome["exported"]["missing"]
     if playing.stopped is not None:
         return INTERRUPTED if playing.by_user else LACKS
     return OK if good else NEGATIVE
@@ -72,15 +71,8 @@ def _played(playing: Kits, folder: KitsFolder, owner: Owner) -> int | None:
         minutes = playing.setting.duration_s / 60
         print(f"playing {len(playing.kits)} kits ({minutes:.1f} min) into {folder.root}", flush=True)
         arrived = playing.run()
-    except FolderError as error:
-        print(f"tandem-bench kits: {error}", file=sys.stderr)
-        return USAGE
-    except Stopped as stop:
-        print(f"tandem-bench kits: stopped ({stop}) before anything was measured", file=sys.stderr)
-        return INTERRUPTED
-    except (ProgramError, LinkError, MachineError, OSError) as error:
-        print(f"tandem-bench kits: {error}", file=sys.stderr)
-        return LACKS
+    except NOT_PLAYED as error:
+        return not_played("kits", error, folder)
     if arrived is None or not playing.outcome:
         print(f"tandem-bench kits: nothing was measured; logs in {folder.logs}", file=sys.stderr)
         return INTERRUPTED if playing.by_user else LACKS
