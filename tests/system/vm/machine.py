@@ -38,7 +38,7 @@ def run(
     *,
     kernel: str = "",
     initrd: Path | None = None,
-    **settings: Any,  # noqa: ANN401 - the bench's
+    **settings: Any,
 ) -> Done:
     """As the bench's ``run``. ``kernel``: ``6.12`` for that one in place of the distribution's own (``later_kernel``: whether it was
     made)."""
