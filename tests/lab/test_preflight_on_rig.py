@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from preflight_kit import PreflightKit, failed, preflight_kit, shown
 
+from tandem_bench.rig.rights import Owner
+
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 
 QUICK = ("--wait", "20")
@@ -30,7 +32,8 @@ def test_a_good_kit_is_ready_and_its_page_names_nobody(kit: PreflightKit) -> Non
     page.parent.chmod(0o777)
     status, told = kit.check(*PATIENT, "--page", str(page))
     assert (status, failed(told), failed(told, "follows")) == (0, set(), set()), shown(told)
-    assert failed(told, "skipped") == set()
+    # The rig's collector is whoever called; VLC refuses root.
+    assert failed(told, "skipped") == ({"player"} if Owner.of_caller().uid == 0 else set())
     assert told["ok"] is True
     text = page.read_text()
     assert "probe-1 is ready" in text

@@ -19,6 +19,7 @@ from tandem.experiment.base import EnvironmentLackError
 from tandem.experiment.dash.vlc_log import Event, read
 
 _NOBODY = 65534
+_CAP_SETUID = 1 << 7
 _LINE_BYTES = 65536
 _TERM_S = 3.0
 _VERSION_S = 30.0
@@ -36,6 +37,11 @@ def command() -> list[str]:
     # It must not outlive us, has no use for the collector's capabilities, and refuses to run as root.
     rights = ["--pdeathsig", "KILL", "--inh-caps=-all", "--ambient-caps=-all", "--no-new-privs"]
     if os.geteuid() == 0:
+        if not _may_become_another():
+            raise EnvironmentLackError(
+                "VLC refuses to run as root, and this process may not become another user; "
+                "mend: start the collector as a user of its own, or player = own"
+            )
         user = _user(program)
         rights += [f"--reuid={user}", f"--regid={user}", "--clear-groups", "--bounding-set=-all"]
     return [setpriv, *rights, "--", program]
@@ -64,6 +70,14 @@ def trouble() -> str | None:
     if done.returncode != 0 or not done.stdout.strip():
         return " ".join((done.stderr.strip().splitlines() or [f"it ended with status {done.returncode}"])[-1].split())
     return None
+
+
+def _may_become_another() -> bool:
+    """Whether this thread has CAP_SETUID; root on the bench keeps the unit's capabilities alone (collector/system/tandem.service)."""
+    for line in Path("/proc/thread-self/status").read_text().splitlines():
+        if line.startswith("CapEff:"):
+            return bool(int(line.split()[1], 16) & _CAP_SETUID)
+    return True
 
 
 def _user(program: str) -> int:
