@@ -22,6 +22,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "unit"))  # what that of the next needs
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "unit/ingest"))  # the manifest that the tests mutate
 
 import fuzzing

@@ -82,7 +82,7 @@ def main(argv: Sequence[str]) -> int:
     owner = (int(os.environ["SUDO_UID"]), int(os.environ["SUDO_GID"])) if "SUDO_UID" in os.environ else None
     stopped = False
     try:
-        Pool(folder, capacities(), owner).run(jobs)
+        Pool(folder, capacities(), owner, sure=processors() + 1).run(jobs)
     except KeyboardInterrupt:
         stopped = True
     report = Report.read(folder)
@@ -158,7 +158,7 @@ def processors() -> int:
 
 
 def capacities() -> dict[Kind, int]:
-    """How many side by side; what waits leaves the processors idle."""
+    """How many side by side at most; what waits leaves the processors idle."""
     return {"unit": 1, "check": 1, "wait": max(6, 3 * processors()), "machine": max(1, processors() // 2), "alone": 1}
 
 

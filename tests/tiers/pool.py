@@ -26,19 +26,34 @@ NO_TESTS = 5
 """pytest's status where a whole file skips."""
 SAY_EVERY_S = 30.0
 STOP_S = 15.0
+PRESSURE = Path("/proc/pressure/cpu")
+CROWDED = 70.0
+"""Per cent of the last ten seconds in which something that could run had no processor."""
+SETTLED_S = 5.0
+"""What a job asks of the processors shows so long after its start."""
 
 
 class Pool:
     """``capacities``: how many jobs of a kind run at a time; those of the kind ``alone`` begin when all others have ended.
-    ``owner``: (user, group) of what needs no rights, where this process is root in somebody's name."""
+    ``sure``: so many of the kind ``wait`` run whatever else does; more only while the processors are not crowded, since jobs that starve
+    each other reach their time limits. ``owner``: (user, group) of what needs no rights, where this process is root in somebody's name."""
 
-    def __init__(self, folder: Path, capacities: dict[Kind, int], owner: tuple[int, int] | None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        capacities: dict[Kind, int],
+        owner: tuple[int, int] | None,
+        sure: int,
+        pressure: Path = PRESSURE,
+    ) -> None:
         self._folder, self._capacities, self._owner = folder, capacities, owner
+        self._sure, self._pressure = sure, pressure
         self._lock = threading.Lock()
         self._running: dict[subprocess.Popen[bytes], tuple[Job, Path]] = {}
         self._began = self._said = time.monotonic()
         self._stopped = False
-        self._begun = self._ended = self._of = 0
+        self._begun = self._ended = self._of = self._waiting = 0
+        self._last_wait = -SETTLED_S
 
     def run(self, jobs: Iterable[Job]) -> None:
         """To the end of the last. Ctrl-C ends all of them and is raised again when they are gone."""
@@ -78,15 +93,31 @@ class Pool:
             with self._lock:
                 if not queue or self._stopped:
                     return
-                job = queue.pop(0)
-                self._begun += 1
-                # Unique beside what an earlier run left in the folder.
-                name = f"{int(time.time())}-{self._begun:03d}"
+                job = queue.pop(0) if self._room(queue[0].kind) else None
+                if job is not None:
+                    self._begun += 1
+                    # Unique beside what an earlier run left in the folder.
+                    name = f"{int(time.time())}-{self._begun:03d}"
+            if job is None:
+                time.sleep(1.0)
+                continue
             good, seconds = self._run(job, name, scratch / name)
             with self._lock:
                 self._ended += 1
+                self._waiting -= job.kind == "wait"
                 if not self._stopped:
                     self._say(f"{'passed' if good else 'FAILED'}  {short(job.name)}  {seconds:.0f} s")
+
+    def _room(self, kind: Kind) -> bool:
+        """Whether a job of this kind may begin now; it is counted."""
+        if kind != "wait":
+            return True
+        now = time.monotonic()
+        if self._waiting >= self._sure and (now - self._last_wait < SETTLED_S or crowded(self._pressure)):
+            return False
+        self._waiting += 1
+        self._last_wait = now
+        return True
 
     def _run(self, job: Job, name: str, temporary: Path) -> tuple[bool, float]:
         log, results = self._folder / f"{name}.log", self._folder / f"{name}.jsonl"
@@ -159,6 +190,15 @@ class Pool:
             running = list(self._running)
         for process in running:
             end(process)
+
+
+def crowded(pressure: Path) -> bool:
+    """Whether the processors have more to do than they can; False where the kernel does not tell (no PSI)."""
+    try:
+        words = pressure.read_text().split()
+    except OSError:
+        return False
+    return float(words[1].removeprefix("avg10=")) > CROWDED
 
 
 def end(process: subprocess.Popen[bytes]) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[2]))
 
+from tiers import pool
 from tiers.changed import chosen, source
 from tiers.plan import Job, Table, TableError, shard
 
@@ -175,6 +176,26 @@ def test_one_at_a_time_and_stopped_by_ctrl_c_it_leaves_nothing_running_and_blame
     listed = checkout.run("--all", "--list")[1]
     assert "test_b.py" in listed
     assert "test_a.py" not in listed, "its file had passed"
+
+
+@pytest.mark.parametrize(("avg10", "together"), [("99.00", 1), ("12.00", 3)])
+def test_no_more_than_are_sure_begin_while_the_processors_are_crowded(
+    avg10: str, together: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of three jobs says how many it saw at once, and waits for all of them where they may be."""
+    monkeypatch.setattr(pool, "SETTLED_S", 0.0)
+    (tmp_path / "cpu").write_text(f"some avg10={avg10} avg60=50.00 avg300=50.00 total=1\nfull avg10=0.00 total=0\n")
+    for name in ("results", "here"):
+        (tmp_path / name).mkdir()
+    told = f"""
+        cd {tmp_path}/here && touch $$
+        n=0; while [ "$(ls | wc -l)" -lt 3 ] && [ $n -lt {5 if together == 1 else 600} ]; do sleep 0.1; n=$((n+1)); done
+        ls | wc -l >> ../seen; n=0
+        while [ "$(wc -l < ../seen)" -lt {together} ] && [ $n -lt 600 ]; do sleep 0.1; n=$((n+1)); done
+        rm $$"""
+    jobs = [Job(f"job {n}", "wait", ("sh", "-c", told)) for n in range(3)]
+    pool.Pool(tmp_path / "results", {"wait": 3, "alone": 1}, None, sure=1, pressure=tmp_path / "cpu").run(jobs)
+    assert (tmp_path / "seen").read_text().split() == [str(together)] * 3
 
 
 def test_options_that_mean_nothing_are_refused(checkout: Checkout) -> None:
