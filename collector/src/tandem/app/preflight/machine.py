@@ -37,7 +37,10 @@ def machine_lines(config: Config, status: Status, disk: Disk, clock_off_s: float
 def player_line(vlc: Vlc | None) -> Line:
     """Who plays video. ``vlc`` None: none is installed, which is no fault."""
     if vlc is None:
-        return skipped("player", "no VLC that could be started here: campaigns that ask for it (mohan-dash) play with our own player")
+        return skipped(
+            "player",
+            "no VLC that could be started here: campaigns that ask for it (mohan-dash) play with our own player",
+        )
     if vlc.trouble is not None:
         mend = "apt-get install --reinstall vlc-bin vlc-plugin-base; or remove vlc-bin: then our own player plays"
         return fails("player", f"VLC does not start: {vlc.trouble}", mend)
