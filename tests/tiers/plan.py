@@ -91,8 +91,10 @@ def pytest_argv(*more: str) -> tuple[str, ...]:
 
 def unit_job(files: list[str], workers: int, environment: dict[str, str]) -> Job:
     """Its name shows in the results of each file; xdist hands out files in the order given."""
-    argv = pytest_argv("-n", str(workers), "--dist", "loadfile", "--no-loadscope-reorder", *files)
-    return Job("unit and contract tests", "unit", argv, tuple(files), limit_s=3600, environment=environment)
+    # Many examples of one property take many times as long, beside all else the more.
+    patience, limit_s = (("--timeout", "1800"), 7200.0) if environment else ((), 3600.0)
+    argv = pytest_argv("-n", str(workers), "--dist", "loadfile", "--no-loadscope-reorder", *patience, *files)
+    return Job("unit and contract tests", "unit", argv, tuple(files), limit_s=limit_s, environment=environment)
 
 
 def lab_jobs(files: list[str], table: Table) -> list[Job]:
