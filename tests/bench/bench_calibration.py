@@ -28,7 +28,7 @@ from tandem.mobility.levels import family
 from tandem.mobility.truth import moving_by_fixes
 from tandem_bench.scenario import load, play
 from tandem_bench.scenario.model import Scenario
-from tandem_bench.truth.mobility import changes
+from tandem_bench.truth.mobility import states
 
 LAGS_S = (1, 2, 5, 10, 20, 40)
 BINS_DBM = (-115, -105, -95, -85, -75, -65)
@@ -51,8 +51,7 @@ def emulated(scenario: Scenario) -> list[list[Poll]]:
     out = []
     for timeline in play(scenario).operators.values():
         columns = timeline.columns
-        spans = [*changes(columns["speed_m_s"], 0.1), (len(timeline), False)]
-        moving = [state for (a, state), (b, _) in itertools.pairwise(spans) for _ in range(a, b)]
+        moving = states(columns["speed_m_s"], 0.1)
         out.append(
             [
                 (i // 10, columns["rsrp_dbm"][i], columns["eci"][i], moving[i], columns["down_bit_per_s"][i] / 1e6)
