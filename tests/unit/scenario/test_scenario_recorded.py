@@ -532,12 +532,14 @@ def test_a_recording_of_deliveries_is_a_trace_of_the_loaded_link_and_one_of_the_
 
 
 def test_a_run_that_recorded_nothing_is_refused_in_one_line(tmp_path, capsys):
-    for file, says in (
-        (tmp_path / "none.json", "No such file"),
-        (recording(tmp_path, loaded={}), "no recording of deliveries"),
-        (recording(tmp_path, loaded={"packets": []}), "nothing came over the loaded path"),
-        (recording(tmp_path, light={"rtt_ms": 1.0, "trains": []}), "nothing came over the light path"),
+    nothing = {"rtt_ms": 1.0, "trains": []}
+    for changed, says in (
+        (None, "No such file"),
+        ({"loaded": {}}, "no recording of deliveries"),
+        ({"loaded": {"packets": []}}, "nothing came over the loaded path"),
+        ({"light": nothing}, "nothing came over the light path"),
     ):
+        file = tmp_path / "none.json" if changed is None else recording(tmp_path, **changed)
         assert main(["scenario", "traces", str(file), "--out", str(tmp_path / "traces")]) == 2
         assert says in (told := capsys.readouterr().err)
         assert (told.count("\n"), "hint: " in told) == (1, True)
