@@ -55,7 +55,7 @@ class Fetched:
                 self.connect_ms = made.connect_ms
                 stamp(socket)
                 socket.settimeout(timeout_s)
-                headers = {"X-Tandem-Session": session.claim(target), "X-Tandem-Path": path.name}
+                headers = {"X-Tandem-Session": session.claim(target)}
                 socket.sendall(http_head.request(target, asked.measurement.authority, headers))
                 start, head = b"", None
                 while not over():
