@@ -24,7 +24,8 @@ def hidden(folder: Path) -> list[str]:
     """A link that nobody knows, as options of ``tandem-link``: its radio goes up and down, and hardly used it gives less."""
     files = []
     for name, share in (("loaded", 1.0), ("light", LIGHT_SHARE)):
-        lines, sent = [], 0.0
+        lines: list[str] = []
+        sent = 0.0
         for ms in range(_STEP_MS * len(_RADIO_MBIT)):
             sent += _RADIO_MBIT[ms // _STEP_MS] * share * 1000 / 12_000
             lines += [f"{ms + 1}\n"] * (int(sent) - len(lines))

@@ -14,7 +14,7 @@ from tandem.mobility.gnettrack import Second
 from tandem.mobility.score import Judged, Score, score
 from tandem.mobility.settings import Settings
 from tandem.mobility.truth import fixes, moving_by_fixes, moving_by_places, moving_by_speed
-from tandem.schema.record import Record
+from tandem.schema.record import Record, Value
 
 
 @dataclass
@@ -84,7 +84,7 @@ def states(played: Sequence[Round], detectors: Detectors) -> list[bool]:
     out = []
     for one in played:
         if one.speed_km_h is not None:
-            told = {"fix": "3d", "fix_age_ms": 0.0, "speed_m_per_s": one.speed_km_h / 3.6}
+            told: dict[str, Value] = {"fix": "3d", "fix_age_ms": 0.0, "speed_m_per_s": one.speed_km_h / 3.6}
             detectors.feed(Record.make("position", {}, told, one.at_s * 10**9))
         for path, second in one.polls:
             detectors.feed(second.record(path, one.at_s))

@@ -66,7 +66,7 @@ def moving_by_places(log: Sequence[Second]) -> list[bool | None]:
     begins = [i for i, fresh in enumerate(fixes(log)) if fresh]
     if begins and all(_distance_m(log[begins[0]], log[i]) < STEP_M for i in begins):
         stood = STEP_M / (log[-1].at_s - log[begins[0]].at_s + 1) * 3.6 < STOOD_KM_H
-        return [False] * len(log) if stood else out
+        return [False for _ in log] if stood else out
     for first, end in itertools.pairwise(begins):
         for i in range(first, end):
             out[i] = _on_the_way(log[first], log[i], log[end], [True, True])

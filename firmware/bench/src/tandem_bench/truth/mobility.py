@@ -46,7 +46,8 @@ def by_the_rule(levels: Sequence[Sequence[float | None]], offsets: Sequence[int]
         and (before := series[tick - lag]) is not None
         and abs(now - before) >= LEAST_DB
     }
-    out, last = [], -stop
+    out: list[bool] = []
+    last = -stop
     for tick in range(max(map(len, levels))):
         last = tick if tick in large else last
         out.append(tick - last < stop)

@@ -43,7 +43,7 @@ def light(trains: list[tuple[int, int, int]]) -> list[int]:
         if last > first and count > 0
     ]
     ends = [first for first, *_ in paced[1:]] + [last + apart for _, last, apart in paced[-1:]]
-    lines = []
+    lines: list[int] = []
     for (first, _, apart), end in zip(paced, ends, strict=True):
         lines += [int(first + n * apart) // 1000 for n in range(max(1, round((end - first) / apart)))]
     return sorted(lines)
