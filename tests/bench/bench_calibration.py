@@ -112,6 +112,7 @@ class Sample:
             if len(step[False])
             else None,
             "falls over 6 dB an hour": round(self.falls / self.hours, 1) if self.hours else None,
+            "times between changes of cell": len(self.dwells),
             "dwell 10, 50, 90 %, s": [float(x) for x in np.quantile(self.dwells, (0.1, 0.5, 0.9)).round(1)]
             if self.dwells
             else None,
@@ -239,7 +240,9 @@ def main() -> None:
     parser.add_argument("--logs", type=Path, required=True, help="folder with recorded drives")
     parser.add_argument("--scenario", action="append", help="default: commute, walk, drive, still")
     parser.add_argument("--duration", type=float, default=600.0)
-    parser.add_argument("--seeds", type=int, default=4)
+    parser.add_argument(
+        "--seeds", type=int, default=4, help="few changes of cell are in one: 10 for a commute, 20 for a walk"
+    )
     parser.add_argument("--try", dest="tries", nargs="*", default=[], metavar="PART.KEY=VALUE")
     parser.add_argument("--plot", type=Path)
     parser.add_argument("--json", action="store_true")
