@@ -32,12 +32,12 @@ _CONNECTING = 2
 @dataclass(slots=True)
 class Fetched:
     """``arrivals``: (CLOCK_MONOTONIC ns, bytes of payload) of each read, a packet each where the reader keeps up. ``connect_ms`` None:
-    no connection; ``error``: why it is not whole."""
+    no connection; ``error``: why it is not whole, None when it is."""
 
     arrivals: list[tuple[int, int]] = field(default_factory=list)
     received: int = 0
     connect_ms: float | None = None
-    error: str | None = None
+    error: str | None = "stopped"
 
     def fetch(
         self,
@@ -74,8 +74,8 @@ class Fetched:
                         count = len(start) - head.size
                     self.received += count
                     self.arrivals.append((arrived_ns, count))
-                if head is None or (head.length is not None and self.received < head.length):
-                    self.error = "closed early"
+                whole = head is not None and (head.length is None or self.received >= head.length)
+                self.error = None if whole else "closed early"
         except http_head.HeadError as error:
             self.error = str(error)
         except OSError as error:
@@ -95,7 +95,7 @@ class Delivery:
         Parameter("interval_ms", "float", "between the beginnings of two trains", "ms", default=200.0, minimum=50, maximum=10_000),
         Parameter("train_bytes", "int", "of a train, by default ten packets", "B", default=14_000, minimum=3000, maximum=14_000),
         Parameter("most_bytes", "int", "the recording ends when the load has had so many", "B",
-                  default=500_000_000, minimum=100_000, maximum=2_000_000_000),
+                  default=500_000_000, minimum=100_000, maximum=1_500_000_000),
         Parameter("timeout_s", "float", "of a connection without a byte", "s", default=8.0, minimum=0.5, maximum=60),
     )  # fmt: skip
     phases = (
@@ -167,21 +167,14 @@ class _Run:
             if self._stop.wait(0.01):
                 return STOPPED
         if not self._load.arrivals:
-            return Failure(reason=f"load: {self._load.error or 'timeout'}", retry=True)
+            return Failure(reason=f"load: {'timeout' if load.is_alive() else self._load.error}", retry=True)
         self._stop.wait(p["settle_s"])
         phase(self._output, "record", 2, 2)
         self._began_ns = time.monotonic_ns()
-        for number in itertools.count():
-            due_s = (self._began_ns + number * p["interval_ms"] * 1e6 - time.monotonic_ns()) / 1e9
-            lasted_s = number * p["interval_ms"] / 1000
-            if lasted_s >= p["seconds"] or (due_s > 0 and self._stop.wait(due_s)) or not load.is_alive():
-                break
-            self._trains.append(Fetched())
-            target = f"/v1/download?bytes={p['train_bytes']}"
-            self._trains[-1].fetch(
-                self._asked, self._light_path, session, target, timeout_s, lambda: self._stop.requested
-            )
-        self._ended_ns = time.monotonic_ns()
+        try:
+            self._send_trains(session, load)
+        finally:
+            self._ended_ns = time.monotonic_ns()
         early = None if load.is_alive() or self._load.received >= p["most_bytes"] else self._load.error or "ended early"
         self._over.set()
         load.join(2 * timeout_s)
@@ -190,6 +183,22 @@ class _Run:
         if all(train.error for train in self._trains):
             return Failure(reason=f"trains: {self._trains[-1].error if self._trains else 'none'}", retry=True)
         return None
+
+    def _send_trains(self, session: Session, load: threading.Thread) -> None:
+        """Until the time is over or the load has ended. StoppedError."""
+        p = self._p
+        target = f"/v1/download?bytes={p['train_bytes']}"
+        for number in itertools.count():
+            after_ns = int(number * p["interval_ms"] * 1e6)
+            due_s = (self._began_ns + after_ns - time.monotonic_ns()) / 1e9
+            if after_ns >= p["seconds"] * 1e9 or (due_s > 0 and self._stop.wait(due_s)) or not load.is_alive():
+                return
+            train = Fetched()
+            self._trains.append(train)
+            with self._stop.interruptible():
+                train.fetch(
+                    self._asked, self._light_path, session, target, p["timeout_s"], lambda: self._stop.requested
+                )
 
     def _loaded(self) -> bool:
         return self._over.is_set() or self._stop.requested or self._load.received >= self._p["most_bytes"]
