@@ -33,7 +33,10 @@ def seconds_by_class(options: list[str], rounds: int) -> dict[str, float]:
     out = {name: 0.0 for name, *_ in CLASSES}
     for made in line["result"]["rounds"]:
         name = next(name for name, least, most in CLASSES if least <= made["bytes"] < most)
-        out[name] += sum(t["agent_s"] for t in made["transfers"] if t["name"].startswith("tcp "))
+        taken = [t["agent_s"] for t in made["transfers"] if t["name"].startswith("tcp ")]
+        if None in taken:
+            raise SystemExit(f"a download of {made['bytes']} bytes failed: nothing to compare")
+        out[name] += sum(taken)
     return out
 
 
