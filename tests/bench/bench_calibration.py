@@ -28,7 +28,7 @@ from tandem.mobility.levels import family
 from tandem.mobility.truth import moving_by_fixes
 from tandem_bench.scenario import load, play
 from tandem_bench.scenario.model import Scenario
-from tandem_bench.truth.mobility import changes
+from tandem_bench.truth.mobility import states
 
 LAGS_S = (1, 2, 5, 10, 20, 40)
 BINS_DBM = (-115, -105, -95, -85, -75, -65)
@@ -51,8 +51,7 @@ def emulated(scenario: Scenario) -> list[list[Poll]]:
     out = []
     for timeline in play(scenario).operators.values():
         columns = timeline.columns
-        spans = [*changes(columns["speed_m_s"], 0.1), (len(timeline), False)]
-        moving = [state for (a, state), (b, _) in itertools.pairwise(spans) for _ in range(a, b)]
+        moving = states(columns["speed_m_s"], 0.1)
         out.append(
             [
                 (i // 10, columns["rsrp_dbm"][i], columns["eci"][i], moving[i], columns["down_bit_per_s"][i] / 1e6)
@@ -113,6 +112,7 @@ class Sample:
             if len(step[False])
             else None,
             "falls over 6 dB an hour": round(self.falls / self.hours, 1) if self.hours else None,
+            "times between changes of cell": len(self.dwells),
             "dwell 10, 50, 90 %, s": [float(x) for x in np.quantile(self.dwells, (0.1, 0.5, 0.9)).round(1)]
             if self.dwells
             else None,
@@ -240,7 +240,9 @@ def main() -> None:
     parser.add_argument("--logs", type=Path, required=True, help="folder with recorded drives")
     parser.add_argument("--scenario", action="append", help="default: commute, walk, drive, still")
     parser.add_argument("--duration", type=float, default=600.0)
-    parser.add_argument("--seeds", type=int, default=4)
+    parser.add_argument(
+        "--seeds", type=int, default=4, help="few changes of cell are in one: 10 for a commute, 20 for a walk"
+    )
     parser.add_argument("--try", dest="tries", nargs="*", default=[], metavar="PART.KEY=VALUE")
     parser.add_argument("--plot", type=Path)
     parser.add_argument("--json", action="store_true")

@@ -9,16 +9,13 @@ from a change of 6 dB between two polls of either modem, standing again after te
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import statistics
 from pathlib import Path
 from typing import Any
 
 from tandem_bench.scenario import Played, load, play, replay
-from tandem_bench.truth.mobility import changes
-
-LEAST_DB, STOP_S = 6.0, 10
+from tandem_bench.truth.mobility import LEAST_DB, by_the_rule, states
 
 
 def levels(played: Played, operator: str) -> list[float | None]:
@@ -28,30 +25,17 @@ def levels(played: Played, operator: str) -> list[float | None]:
 
 def truth_of(played: Played) -> list[bool]:
     """Moving or not, one a tick."""
-    speed = next(iter(played.operators.values())).columns["speed_m_s"]
-    out: list[bool] = []
-    spans = [*changes(speed, 0.1), (len(speed), False)]
-    for (begin, moving), (end, _) in itertools.pairwise(spans):
-        out += [moving] * (end - begin)
-    return out
+    return states(next(iter(played.operators.values())).columns["speed_m_s"], 0.1)
 
 
 def detector(played: Played, offset: int) -> tuple[float, float, float]:
     """(accuracy, share of moving polls called standing, share of standing polls called moving) for one phase of the polls."""
     moving, series = truth_of(played), [levels(played, o) for o in played.operators]
-    right = missed = false = n_moving = n_still = 0
-    last = -(10**9)
-    ticks = range(offset + 10, len(moving), 10)
-    for tick in ticks:
-        pairs = [(s[tick], s[tick - 10]) for s in series]
-        if any(a is not None and b is not None and abs(a - b) >= LEAST_DB for a, b in pairs):
-            last = tick
-        said = tick - last < STOP_S * 10
-        right += said == moving[tick]
-        n_moving, n_still = n_moving + moving[tick], n_still + (not moving[tick])
-        missed += moving[tick] and not said
-        false += said and not moving[tick]
-    return right / len(ticks), missed / max(1, n_moving), false / max(1, n_still)
+    said = by_the_rule(series, [offset] * len(series), 0.1)
+    polls = [(said[tick], moving[tick]) for tick in range(offset + 10, len(moving), 10)]
+    missed, false = polls.count((False, True)), polls.count((True, False))
+    n_moving = sum(state for _, state in polls)
+    return 1 - (missed + false) / len(polls), missed / max(1, n_moving), false / max(1, len(polls) - n_moving)
 
 
 def step_shares(played: Played) -> dict[str, tuple[int, int]]:

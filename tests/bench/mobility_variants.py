@@ -9,11 +9,11 @@ from __future__ import annotations
 import dataclasses
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from tandem.mobility.gnettrack import Second
 from tandem_bench.scenario import load, play
-from tandem_bench.truth.mobility import changes
+from tandem_bench.truth.mobility import states
 
 Log = list[Second]
 
@@ -126,14 +126,11 @@ def scenario(name: str, duration_s: int, seed: int) -> list[Log]:
     out = []
     for operator in played.operators.values():
         columns = operator.columns
-        spans: Sequence[tuple[int, bool]] = changes(columns["speed_m_s"], 0.1)
-        log, moving, span = [], False, 0
-        for tick in range(0, len(columns["rsrp_dbm"]), 10):
-            while span < len(spans) and spans[span][0] <= tick:
-                moving, span = spans[span][1], span + 1
+        log, moving = [], states(columns["speed_m_s"], 0.1)
+        for tick in range(0, len(moving), 10):
             names = ("rsrp_dbm", "rsrq_db", "sinr_db", "rssi_dbm", "eci", "pci", "earfcn", "tac")
             fields = {n: columns[n][tick] for n in names if columns[n][tick] is not None}
-            speed = max(3.1, columns["speed_m_s"][tick] * 3.6) if moving else 0.0
+            speed = max(3.1, columns["speed_m_s"][tick] * 3.6) if moving[tick] else 0.0
             log.append(Second(tick // 10, speed, columns["rat"][tick], {"state": "unknown", **fields}))
         out.append(log)
     return out

@@ -37,6 +37,7 @@ def loaded(name: str) -> Experiment:
         assert spec is not None
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = module  # dataclasses look their module up
         spec.loader.exec_module(module)
     found: Experiment = module.EXPERIMENT
     return found

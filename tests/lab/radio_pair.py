@@ -95,6 +95,17 @@ def served_pair(
 
 
 @contextmanager
+def offered_pair(options: Mapping[str, list[str]]) -> Iterator[tuple[RadioPair, dict[str, Any]]]:
+    """As ``served_pair``, each link with options of ``tandem-link`` of its own."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        _linked(lambda _: options, 0) as pair,
+        lone_endpoint(pair.server, SERVER, File(folder)) as server,
+    ):
+        yield pair, server
+
+
+@contextmanager
 def played_pair(
     timelines: Mapping[str, File], lead_s: float, serve: Callable[[Space], AbstractContextManager[T]]
 ) -> Iterator[tuple[RadioPair, T, int]]:

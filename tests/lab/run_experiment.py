@@ -47,9 +47,10 @@ class Probed(Protocol):
 
 
 def started(enter: Sequence[str], name: str, parameters: dict[str, Any], **more: str) -> subprocess.Popen[str]:
-    """The experiment's process, its parameters given. ``enter``: a command in front of it; ``more``: of its environment."""
+    """The experiment's process, its parameters given. ``name``: of the package's, or the folder of one's own; ``enter``: a command in
+    front of it; ``more``: of its environment."""
     process = subprocess.Popen(
-        [*enter, sys.executable, "-m", f"tandem.experiment.{name}"],
+        [*enter, sys.executable, *([name] if "/" in name else ["-m", f"tandem.experiment.{name}"])],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

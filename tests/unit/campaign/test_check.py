@@ -414,3 +414,13 @@ def test_links_that_cannot_be_made_here(admit):
 def test_no_sysctl_no_server_no_program(admit, more):
     with pytest.raises(CampaignError, match=r"own\.toml:\d+: "):
         admit(HEAD + more)
+
+
+def test_the_examples_campaigns_fit_the_examples_experiments_and_a_plan() -> None:
+    examples = Path(__file__).resolve().parents[3] / "collector/examples"
+    registry = Registry(examples / "experiments")
+    for file in examples.glob("campaigns/*.toml"):
+        for form in ("paper", "short"):
+            found, left_out = fitted(load(str(file), form=form), registry)
+            assert not left_out
+            assert plan_fit(estimate(found), 10**10).reason is None, file

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 from tandem_bench.demo import folder as folder_module
 from tandem_bench.demo.folder import DemoFolder, FolderError
-from tandem_bench.demo.outcome import table, verdict
+from tandem_bench.demo.outcome import rule, table, verdict
 from tandem_bench.demo.plan import OVERHEAD_S, PlanError, plan
 from tandem_bench.rig.programs import ProgramError, Programs
 from tandem_bench.rig.rights import Owner
+from tandem_bench.scenario import load, play
 
 ME = Owner(os.getuid(), os.getgid())
 
@@ -147,6 +148,13 @@ def test_short_rehearsals_and_the_users_own_scenarios_are_not_judged_by_scores()
     assert verdict(GOOD, scored=True) == []
     assert verdict({**changed("mobility.accuracy", 0.1), "duration_s": 60.0}, scored=True) == []
     assert verdict(changed("handovers.detected", 0), scored=False) == []
+
+
+def test_the_mobility_state_is_held_to_what_the_rule_gives_on_the_levels_that_were_played() -> None:
+    assert verdict(changed("mobility.accuracy", 0.6), scored=True, right=0.7) == []
+    (wrong,) = verdict(changed("mobility.accuracy", 0.5), scored=True, right=0.7)
+    assert "right only 50.0 % of the time, where the published rule gives 70.0 %" in wrong
+    assert 0.4 < rule(play(load("commute", 60, 1))) < 1
 
 
 def test_table_names_the_run_its_ratio_and_the_records() -> None:

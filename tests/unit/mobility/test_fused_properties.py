@@ -173,14 +173,19 @@ def test_what_starts_a_movement_and_what_does_not() -> None:
 def test_a_good_speed_decides_against_the_radio() -> None:
     detector, events = run(lively("a", range(60)) + fixes(range(60), 0.0))
     assert (events, detector.mobile) == ([], False)
-    detector, events = run(quiet("a", range(60)) + fixes(range(60), 20.0))
+    detector, events = run(quiet("a", range(60)) + fixes(range(60), 6.0))
     assert (events, detector.mobile) == ([(3 * SECOND, "mobility_start")], True)
+
+
+def test_a_speed_far_above_the_threshold_is_moving_at_once_also_where_fixes_come_one_in_ten_seconds() -> None:
+    sparse = [fix for s in range(20, 60, 10) for fix in fixes(range(s, s + 1), 20.0)]
+    assert run(quiet("a", range(62)) + sparse)[1] == [(20 * SECOND, "mobility_start")]
 
 
 def test_after_the_last_fix_the_radio_takes_over_from_the_state_that_the_speed_left() -> None:
     _, events = run(quiet("a", range(100)) + fixes(range(20), 20.0))
     # The last fix, of second 19, decides for 5 s; then 8 s drain in 8.
-    assert events == [(3 * SECOND, "mobility_start"), (32 * SECOND, "mobility_stop")]
+    assert events == [(0, "mobility_start"), (32 * SECOND, "mobility_stop")]
 
 
 def test_a_short_stop_by_speed_is_part_of_the_ride() -> None:
@@ -188,8 +193,8 @@ def test_a_short_stop_by_speed_is_part_of_the_ride() -> None:
         records = fixes(range(30), 20.0) + fixes(range(30, 30 + stop_s), 0.5) + fixes(range(30 + stop_s, 100), 20.0)
         return run(records)[1]
 
-    assert ride(15) == [(3 * SECOND, "mobility_start")]
-    assert ride(17)[1:] == [(45 * SECOND, "mobility_stop"), (50 * SECOND, "mobility_start")]
+    assert ride(15) == [(0, "mobility_start")]
+    assert ride(17)[1:] == [(45 * SECOND, "mobility_stop"), (48 * SECOND, "mobility_start")]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Both detectors on drives that were recorded in the field, judged by their own speed column; floors as measured, with a margin."""
+"""Both detectors on drives that were recorded in the field, judged by their fixes; floors as measured, with a margin."""
 
 import itertools
 import os
@@ -46,12 +46,12 @@ def test_the_published_rule_held_two_minutes(logs: dict[str, list[Second]]) -> N
 
 def test_the_fused_detector(logs: dict[str, list[Second]]) -> None:
     figures = overall(list(logs.values()), "fused").by_fixes.figures()
-    assert figures["accuracy"] > 0.97
-    assert figures["still_judged_moving"] < 0.03
-    assert figures["moving_judged_still"] < 0.04
+    assert figures["accuracy"] > 0.985  # 0.992
+    assert figures["still_judged_moving"] < 0.02
+    assert figures["moving_judged_still"] < 0.02
     assert figures["missed_starts"] == 0
     for name, log in logs.items():
-        assert scored([log], "fused", HELD_S).by_fixes.figures()["accuracy"] > 0.94, name
+        assert scored([log], "fused", HELD_S).by_fixes.figures()["accuracy"] > 0.96, name
 
 
 def test_speeds_that_are_minutes_old_are_not_judged(logs: dict[str, list[Second]]) -> None:
@@ -65,13 +65,13 @@ def test_speeds_that_are_minutes_old_are_not_judged(logs: dict[str, list[Second]
 @pytest.mark.parametrize("period_s", [2, 3])
 def test_polls_further_apart_cost_little(logs: dict[str, list[Second]], period_s: int) -> None:
     thinned = [[second for second in log if (second.at_s - log[0].at_s) % period_s == 0] for log in logs.values()]
-    assert overall(thinned, "fused").by_fixes.figures()["accuracy"] > 0.95
+    assert overall(thinned, "fused").by_fixes.figures()["accuracy"] > 0.98  # 0.992 and 0.988
 
 
 def test_a_pair_of_drives_is_one_probe(logs: dict[str, list[Second]]) -> None:
     for kind in ("drive-download", "drive-video"):
         pair = [logs[f"{kind}-a"], logs[f"{kind}-b"]]
-        assert scored(pair, "fused", HELD_S).by_fixes.figures()["accuracy"] > 0.97, kind
+        assert scored(pair, "fused", HELD_S).by_fixes.figures()["accuracy"] > 0.98, kind
 
 
 def test_handovers_are_the_changes_of_the_cell_column(logs: dict[str, list[Second]]) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from tandem.cli.main import main
 from tandem.mobility.gnettrack import Second
 from tandem.mobility.score import Judged, Score, score
-from tandem.mobility.truth import moving_by_fixes, moving_by_speed
+from tandem.mobility.truth import moving_by_fixes, moving_by_places, moving_by_speed
 
 HERE = Path(__file__).parent / "scores"
 
@@ -96,6 +97,45 @@ def test_one_that_stands_or_has_no_place_is_as_its_speed_says() -> None:
     assert moving_by_fixes(bare) == moving_by_speed(bare)
     second_by_second = rows(*((1, 5.0, 1.4 * i) for i in range(100)))
     assert set(moving_by_fixes(second_by_second)) == {True}
+
+
+def test_by_places_no_speed_is_looked_at() -> None:
+    """100 m in 10 s, then ten minutes within 100 m, then 100 m in 10 s; the speeds say the contrary."""
+    log = rows((10, 0.0, 0), (600, 30.0, 100), (10, 0.0, 200), (5, 0.0, 300))
+    found = moving_by_places(log)
+    assert found[:10] == [True] * 10
+    assert (found[10:40], found[40:580], found[580:610]) == ([None] * 30, [False] * 540, [None] * 30)
+    assert (found[610:620], found[620:]) == ([True] * 10, [None] * 5), "nobody knows what comes after the last fix"
+    assert set(moving_by_places(rows((600, 30.0, 0), (600, 30.0, 50)))) == {False}, "it never left the place"
+    assert set(moving_by_places(rows((60, 30.0, 0)))) == {None}, "it may have been on its way"
+    assert set(moving_by_places([Second(i, 30.0, "LTE", {}) for i in range(9)])) == {None}
+
+
+def test_a_receiver_is_told_each_fix_once_and_judged_by_places(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Levels that never change: radio alone says standing."""
+    log = tmp_path / "drive.csv"
+    lines = ["Timestamp,Longitude,Latitude,Speed,RSRP"]
+    for s in range(240):
+        north_m = max(0, s - 119) // 10 * 100
+        lines.append(
+            f"2020.01.01_00.{s // 60:02}.{s % 60:02},-8.4,{52 + north_m / 111_195:.6f},{36 if north_m else 0},-90"
+        )
+    log.write_text("\n".join(lines) + "\n")
+
+    def told(*more: str) -> dict[str, Any]:
+        assert main(["mobility", "score", str(log), "--json", *more]) == 0
+        found: dict[str, Any] = json.loads(capsys.readouterr().out)["overall"]["detectors"]
+        return found
+
+    alone, receiver = told()["fused"], told("--receiver")
+    assert alone["moving_judged_still"] > 0.9
+    assert receiver["fused"]["moving_judged_still"] < alone["moving_judged_still"]
+    where = receiver["fused"]["where_told"]
+    assert (where["accuracy"], where["moving_judged_still"]) == (1.0, 0.0)
+    assert receiver["published"]["where_told"]["moving_judged_still"] == 1.0, "the rule takes no fix"
+    assert "where_told" not in alone
 
 
 @given(st.text("msFM", min_size=1, max_size=80), st.text("msFM", min_size=1, max_size=80))

@@ -185,7 +185,7 @@ def test_show_is_a_table_of_phases_and_handovers(capsys):
     assert main(["scenario", "show", "commute", "--duration", "60", "--seed", "2"]) == 0
     shown = capsys.readouterr().out
     assert shown.startswith("commute: 60 s, seed 2, ")
-    assert all(phase in shown for phase in ("home", "walk", "tram", "ring road", "arrived", "whole"))
+    assert all(phase in shown for phase in ("home", "walk", "tram", "main road", "arrived", "whole"))
     assert "handovers: " in shown
 
 

@@ -13,7 +13,7 @@ from tandem.schema.line_protocol import encode
 from tandem.schema.record import Record
 from tandem_bench.cli.main import main
 from tandem_bench.scenario import ScenarioError, from_run, load, play, replay, with_traces
-from tandem_bench.scenario.recorded import gnettrack
+from tandem_bench.scenario.recorded import delivery, gnettrack
 from tandem_bench.scenario.recorded.mahimahi import rates, read
 from tandem_bench.scenario.recorded.points import point
 
@@ -506,3 +506,40 @@ def test_recorded_drives_play(kind):
         if kind == "static-download":
             assert summary["operators"][operator]["handovers"] == 0
     assert {p["activity"] for p in played.phases} <= {"still", "walk", "drive"}
+
+
+def recording(tmp_path, **changed):
+    """Trains of 11 packets: one each ms at first, then one each 2 ms; three packets every 2 ms over the other path."""
+    trains = [[10_000, 20_000, 14_480], [110_000, 130_000, 14_480], [210_000, 210_000, 14_480]]
+    result = {
+        "light": {"path": "a", "rtt_ms": 50.5, "trains": trains},
+        "loaded": {"path": "b", "packets": [3, 0] * 150},
+        **changed,
+    }
+    file = tmp_path / "run.json"
+    file.write_text(json.dumps({"result": result}))
+    return file
+
+
+def test_a_recording_of_deliveries_is_a_trace_of_the_loaded_link_and_one_of_the_hardly_used(tmp_path):
+    found, rtt_ms = delivery.traces(recording(tmp_path))
+    assert rtt_ms == 50.5
+    assert found["loaded"] == [ms for ms in range(0, 300, 2) for _ in range(3)]
+    assert found["light"][:100] == list(range(10, 110)), "the first train's pace, until the second begins"
+    assert found["light"][100:] == list(range(110, 132, 2)), "its pace; the third, read at once, tells none"
+    files = delivery.write(found, tmp_path / "traces")
+    assert {name: read(file) for name, file in files.items()} == found
+
+
+def test_a_run_that_recorded_nothing_is_refused_in_one_line(tmp_path, capsys):
+    nothing = {"rtt_ms": 1.0, "trains": []}
+    for changed, says in (
+        (None, "No such file"),
+        ({"loaded": {}}, "no recording of deliveries"),
+        ({"loaded": {"packets": []}}, "nothing came over the loaded path"),
+        ({"light": nothing}, "nothing came over the light path"),
+    ):
+        file = tmp_path / "none.json" if changed is None else recording(tmp_path, **changed)
+        assert main(["scenario", "traces", str(file), "--out", str(tmp_path / "traces")]) == 2
+        assert says in (told := capsys.readouterr().err)
+        assert (told.count("\n"), "hint: " in told) == (1, True)

@@ -121,6 +121,18 @@ def test_a_short_stop_is_part_of_the_ride_and_a_long_one_is_not():
     assert mobility.changes(go + stop * 150 + go, 0.1) == [(0, True), (100, False), (250, True)]
 
 
+def test_the_rule_says_moving_for_ten_seconds_after_a_large_change_between_two_polls_of_either_modem():
+    quiet = [-90.0] * 300
+    step = [-90.0] * 105 + [-84.0] * 195
+    slow = [-90.0 - i / 20 for i in range(300)]
+    found = mobility.by_the_rule([quiet, step], [0, 3], 0.1)
+    assert [tick for tick, moving in enumerate(found) if moving] == list(range(113, 213)), "seen by the poll at 11.3 s"
+    assert not any(mobility.by_the_rule([quiet, slow], [0, 3], 0.1)), (
+        "5 dB in ten seconds are no change of 6 between polls"
+    )
+    assert not any(mobility.by_the_rule([quiet, [None] * 105 + step[105:]], [0, 3], 0.1)), "nothing to compare with"
+
+
 @given(st.lists(st.floats(0, 30), max_size=400))
 def test_states_alternate_from_the_start(speeds):
     changes = mobility.changes(speeds, 0.1)

@@ -30,11 +30,13 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         description="Plays logs of G-NetTrack Pro (CSV) to the detectors and compares what they say with what the logs know: moving is "
         "above 3 km/h. Where a fix is older than 10 s the way to the next one decides (0.1 km in 10 minutes is standing, whatever the "
         "speed column repeats), and seconds of which nobody knows are not judged; rows without a place go by the speed column. Radio "
-        "columns only; every second is judged by what came up to it. Exit status: 0, or 2 for a log that cannot be read.",
+        "columns only, but with --receiver; every second is judged by what came up to it. Exit status: 0, or 2 for a log that cannot "
+        "be read.",
         epilog="--json: moving_km_h, hold_s, logs (each with file, seconds, detectors) and overall; of each detector seconds (those "
         "judged), accuracy (share of them judged rightly), false_starts, false_starts_per_hour, starts, missed_starts, delay_s_median and "
         "stop_delay_s_median (seconds), still_judged_moving, moving_judged_still (shares); null where nothing of the kind was there to be "
-        "judged. by_speed_column: the same by the speed column as it stands, also where it repeats an old fix.",
+        "judged. by_speed_column: the same by the speed column as it stands, also where it repeats an old fix. With --receiver "
+        "where_told: the same of the seconds in which a fix decides.",
     )
     command.add_argument(
         "logs",
@@ -61,6 +63,12 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         default=HOLD_S,
         metavar="S",
         help="how long the published rule holds movement after a change; default: %(default)g (in the collector: 10)",
+    )
+    command.add_argument(
+        "--receiver",
+        action="store_true",
+        help="tell the fused detector the speed of each fix, once, as a receiver would; what is true is then judged by places alone, and "
+        "where_told is of the seconds in which such a fix decides",
     )
     command.add_argument("--json", action="store_true", help="one JSON object instead of the table")
     command.set_defaults(func=_score)
@@ -96,13 +104,13 @@ def _score(args: argparse.Namespace) -> int:
         except (ValueError, OSError) as error:
             print(f"tandem: {error}", file=sys.stderr)
             return 2
-        scores = {name: scored(logs, name, args.hold) for name in names}
+        scores = {name: scored(logs, name, args.hold, receiver=args.receiver) for name in names}
         totals = {name: totals[name] + scores[name] for name in names}
-        entries.append(_entry(" + ".join(str(path) for path in paths), scores))
-    overall = _entry("overall", totals)
+        entries.append(_entry(" + ".join(str(path) for path in paths), scores, receiver=args.receiver))
+    overall = _entry("overall", totals, receiver=args.receiver)
     del overall["file"]
     result = {"moving_km_h": 3.0, "hold_s": args.hold, "logs": entries, "overall": overall}
-    print(json.dumps(result, indent=1) if args.json else _table(result))
+    print(json.dumps(result, indent=1) if args.json else _table(result, receiver=args.receiver))
     return 0
 
 
@@ -142,9 +150,13 @@ def _read(path: Path) -> list[Second]:
     return seconds
 
 
-def _entry(name: str, scores: dict[str, Scores]) -> dict[str, Any]:
+def _entry(name: str, scores: dict[str, Scores], *, receiver: bool) -> dict[str, Any]:
     any_one = next(iter(scores.values()))
-    figures = {d: {**s.by_fixes.figures(), "by_speed_column": s.by_speed.figures()} for d, s in scores.items()}
+    figures: dict[str, Any] = {
+        d: {**s.by_fixes.figures(), "by_speed_column": s.by_speed.figures()} for d, s in scores.items()
+    }
+    for detector, found in scores.items() if receiver else ():
+        figures[detector]["where_told"] = found.where_told.figures()
     return {"file": name, "seconds": any_one.by_speed.seconds, "detectors": figures}
 
 
@@ -159,13 +171,14 @@ COLUMNS = (
 )
 
 
-def _table(result: dict[str, Any]) -> str:
-    rows = [["log", "seconds", "judged", "detector", *(title for _, title, _ in COLUMNS), "column"]]
+def _table(result: dict[str, Any], *, receiver: bool) -> str:
+    last, title = ("where_told", "told") if receiver else ("by_speed_column", "column")
+    rows = [["log", "seconds", "judged", "detector", *(title for _, title, _ in COLUMNS), title]]
     for entry in [*result["logs"], {"file": "overall", **result["overall"]}]:
         for detector, figures in entry["detectors"].items():
             label = f"{detector} {result['hold_s']:g} s" if detector == "published" else detector
             cells = [_cell(figures[key], kind) for key, _, kind in COLUMNS]
-            by_column = _cell(figures["by_speed_column"]["accuracy"], "share")
+            by_column = _cell(figures[last]["accuracy"], "share")
             name = " + ".join(Path(part).name for part in entry["file"].split(" + "))
             rows.append([name, str(entry["seconds"]), str(figures["seconds"]), label, *cells, by_column])
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
@@ -178,7 +191,12 @@ def _table(result: dict[str, Any]) -> str:
     note = (
         "judged: seconds of which the log's fixes tell whether it moved; right: share of them judged rightly; false/h: false starts an "
         "hour;\nmissed: spells of moving never noticed; start, stop: median delays; still→mov, mov→still: share of still seconds judged "
-        "moving and the reverse;\ncolumn: share right by the speed column as it stands, old fixes and all"
+        "moving and the reverse;\n"
+        + (
+            "told: share right of the seconds in which a fix decides"
+            if receiver
+            else "column: share right by the speed column as it stands, old fixes and all"
+        )
     )
     return "\n".join([*(line.rstrip() for line in lines), note])
 

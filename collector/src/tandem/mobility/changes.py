@@ -1,10 +1,11 @@
-"""The difference between two successive polls of one modem: what mobility and signal drops are made of."""
+"""The difference between two successive polls of one modem, which the published rule is made of; signal drops."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from tandem.mobility.levels import family
+from tandem.mobility.settings import Settings
 from tandem.schema.record import Record
 
 INSTEAD = {"rsrp_dbm": "rscp_dbm"}
@@ -60,3 +61,26 @@ class Changes:
             return None
         change_db = round(now.level_db - before.level_db, 3)
         return Change(path, record.tags.get("operator"), now.monotonic_ns, change_db, quantity)
+
+
+class SignalDropDetector:
+    """A ``signal_drop`` for every change of −``threshold_db`` or less, which Mohan et al. (section 4) find to matter; ``change_db`` is
+    negative. Each path on its own."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._changes = Changes(settings.quantity, settings.successive_ns)
+
+    def feed(self, record: Record) -> list[Record]:
+        """The event that this record shows, if any."""
+        change = self._changes.feed(record)
+        if change is None or change.change_db > -self._settings.threshold_db:
+            return []
+        return [
+            Record.make(
+                "event",
+                {"kind": "signal_drop", "path": change.path, "operator": change.operator},
+                {"quantity": change.quantity, "change_db": change.change_db},
+                change.monotonic_ns,
+            )
+        ]

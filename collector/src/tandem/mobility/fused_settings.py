@@ -23,7 +23,8 @@ class FusedSettings:
     counts against another modem's of movement: a quiet modem may well ride along, a lively one hardly stands. ``silent_per_s``: where
     no modem tells anything evidence runs out at this rate, so that a tunnel ends no ride.
 
-    Speed. Above ``speed_km_h`` for ``speed_start_s`` is moving; at or below it for ``speed_stop_s`` is standing. A fix decides
+    Speed. Above ``speed_km_h`` for ``speed_start_s`` is moving, above ``speed_surely_km_h`` at once (a receiver may tell a fix in 100 m
+    only); at or below ``speed_km_h`` for ``speed_stop_s`` is standing. A fix decides
     for ``speed_valid_s`` and is good when it is 2d or 3d, at most ``fix_age_s`` old, and its error at most
     ``horizontal_error_m`` where the receiver tells one.
 
@@ -42,6 +43,7 @@ class FusedSettings:
     modems: float = 2.0
     overruled: float = 0.4
     speed_km_h: float = 3.0
+    speed_surely_km_h: float = 10.0
     speed_start_s: float = 3.0
     speed_stop_s: float = 15.0
     speed_valid_s: float = 5.0

@@ -1,18 +1,27 @@
-"""The speed of position records: moving or not, and how fast on average."""
+"""The speed of position records: moving or not, and a movement's low or high speed. Radio alone does not tell that (README): without good
+fixes there is none."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from tandem.mobility.fused_settings import FusedSettings
 from tandem.schema.record import Record
 
 KM_H = 3.6
+BOUNDARY_KM_H = 10.0
+"""What low and high mean: on foot, or by whatever has a motor."""
+
+LEAST_S = 60.0
+"""A shorter movement has no class."""
 
 
 class SpeedJudge:
-    """Hysteresis in time: so long above the threshold is moving, so long not above it is standing."""
+    """Hysteresis in time: so long above the threshold is moving, so long not above it is standing; far above it is moving at once."""
 
     def __init__(self, settings: FusedSettings) -> None:
         self._settings = settings
+        self._surely_km_h = settings.speed_surely_km_h
         self._valid_ns = round(settings.speed_valid_s * 1e9)
         self._start_ns, self._stop_ns = round(settings.speed_start_s * 1e9), round(settings.speed_stop_s * 1e9)
         self._last_ns: int | None = None
@@ -33,6 +42,8 @@ class SpeedJudge:
         if self._last_ns is None or now - self._last_ns > self._valid_ns or fast != self._fast:
             self._fast, self._since_ns = fast, now
         self._last_ns = now
+        if speed > self._surely_km_h:
+            return True
         held_ns = now - self._since_ns
         if held_ns < (self._start_ns if fast else self._stop_ns):
             return None
@@ -80,3 +91,46 @@ def good_speed_km_h(record: Record, settings: FusedSettings) -> float | None:
     if isinstance(error, (int, float)) and error > settings.horizontal_error_m:
         return None
     return float(speed) * KM_H
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedClass:
+    """``kind``: ``low`` or ``high``; ``by``: ``speed``, good fixes over half of the movement or more."""
+
+    kind: str
+    by: str = "speed"
+
+    def as_fields(self) -> dict[str, str]:
+        """Of an event record."""
+        return {"speed_class": self.kind, "speed_class_by": self.by}
+
+
+class SpeedClassifier:
+    """Feed every position record; ``begin`` when movement starts, ``end`` when it stops."""
+
+    def __init__(self, fused: FusedSettings | None = None) -> None:
+        self._speed = MeanSpeed(fused or FusedSettings())
+        self._begin_ns: int | None = None
+
+    def begin(self, monotonic_ns: int) -> None:
+        """A movement began."""
+        self._begin_ns = monotonic_ns
+        self._speed.begin()
+
+    def end(self, monotonic_ns: int) -> SpeedClass | None:
+        """The class of the movement that ended; None when nobody knows."""
+        found = self.so_far(monotonic_ns)
+        self._begin_ns = None
+        return found
+
+    def so_far(self, monotonic_ns: int) -> SpeedClass | None:
+        """The class of the movement until now; None when there is none, it is too short to tell, or too few fixes are good."""
+        if self._begin_ns is None or monotonic_ns - self._begin_ns < LEAST_S * 1e9:
+            return None
+        mean_km_h = self._speed.km_h(monotonic_ns - self._begin_ns)
+        return None if mean_km_h is None else SpeedClass("high" if mean_km_h > BOUNDARY_KM_H else "low")
+
+    def feed(self, record: Record) -> None:
+        """A position record; others are passed over."""
+        if record.measurement == "position" and self._begin_ns is not None:
+            self._speed.feed(record)

@@ -11,6 +11,7 @@ from typing import Any
 from tandem_bench import scenario
 from tandem_bench.cli import playing
 from tandem_bench.scenario import plot, table
+from tandem_bench.scenario.recorded import delivery
 
 _OK, _USAGE, _ENVIRONMENT = 0, 2, 3
 
@@ -55,6 +56,33 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     show.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw it (svg, png or pdf; needs matplotlib)")
     show.add_argument("--file", action="store_true", help="print the scenario's file instead of computing it")
     show.set_defaults(func=_show)
+    traces = actions.add_parser(
+        "traces",
+        help="light and heavy delivery traces from a recording",
+        description="From a run of the experiment delivery (collector/examples/experiments): the packet-delivery traces of the loaded "
+        "link and of the hardly used one, for --down-trace and --down-light-trace.",
+    )
+    traces.add_argument("run", metavar="RUN.json", type=Path, help="the run's manifest")
+    traces.add_argument("--out", type=Path, metavar="DIR", required=True, help="write loaded.down and light.down there")
+    traces.set_defaults(func=_traces)
+
+
+def _traces(args: argparse.Namespace) -> int:
+    try:
+        found, rtt_ms = delivery.traces(args.run)
+        files = delivery.write(found, args.out)
+    except scenario.ScenarioError as error:
+        print(f"tandem-bench: {error}", file=sys.stderr)
+        return _USAGE
+    except OSError as error:
+        print(f"tandem-bench: {error}", file=sys.stderr)
+        return _ENVIRONMENT
+    for name, lines in found.items():
+        seconds = lines[-1] / 1000
+        print(f"{name}: {seconds:.1f} s, mean {len(lines) * 12e-3 / seconds:.1f} Mbit/s", file=sys.stderr)
+    print(f"round trip while hardly used: {rtt_ms:.1f} ms (rtt_ms of the scenario's operator)", file=sys.stderr)
+    print(f"--down-trace A={files['loaded']} --down-light-trace A={files['light']}")
+    return _OK
 
 
 def _list(args: argparse.Namespace) -> int:

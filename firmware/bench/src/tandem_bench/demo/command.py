@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from tandem_bench.demo.folder import DemoFolder, FolderError
-from tandem_bench.demo.outcome import table, verdict
+from tandem_bench.demo.outcome import rule, table, verdict
 from tandem_bench.demo.plan import PlanError, plan
 from tandem_bench.demo.rehearsal import Rehearsal, Setting, summary_of
 from tandem_bench.demo.replaying import Replaying
@@ -57,7 +57,7 @@ def demo(played: Played, out: Path, *, keep: bool = False, wifi: bool = False, l
         program = find_binary() if choose(link) == "tun" else None
         setting = Setting(played.name, played.seed, played.duration_s, planned, keep, influxd, program)
         private.enter()
-        return _inside(setting, Rig(played, folder.bench, owner, wifi=wifi, link=link), folder, owner, played.drive)
+        return _inside(setting, Rig(played, folder.bench, owner, wifi=wifi, link=link), folder, owner, played)
     except (MachineError, LinkMissingError) as error:
         print(f"tandem-bench demo: {error}", file=sys.stderr)
         return LACKS
@@ -76,7 +76,7 @@ def find_influxd() -> Path:
     raise MachineError("no influxd (InfluxDB 1.x); ./kit setup takes it out of the distribution's package")
 
 
-def _inside(setting: Setting, rig: Rig, folder: DemoFolder, owner: Owner, drive: Drive | None) -> int:
+def _inside(setting: Setting, rig: Rig, folder: DemoFolder, owner: Owner, played: Played) -> int:
     """Within namespaces of our own: the rehearsal, its table and its verdict."""
     signals = StopSignals()
     signals.install()
@@ -88,24 +88,23 @@ def _inside(setting: Setting, rig: Rig, folder: DemoFolder, owner: Owner, drive:
             flush=True,
         )
         parts = (setting, folder, owner, rig)
-        rehearsal = Rehearsal(*parts) if drive is None else Replaying(*parts, drive)
+        rehearsal = Rehearsal(*parts) if played.drive is None else Replaying(*parts, played.drive)
         arrived = rehearsal.run()
     except NOT_PLAYED as error:
         return not_played("demo", error, folder)
-    return _conclude(setting, folder, rehearsal, arrived, drive)
+    return _conclude(setting, folder, rehearsal, arrived, played)
 
 
-def _conclude(
-    setting: Setting, folder: DemoFolder, rehearsal: Rehearsal, arrived: int | None, drive: Drive | None
-) -> int:
+def _conclude(setting: Setting, folder: DemoFolder, rehearsal: Rehearsal, arrived: int | None, played: Played) -> int:
     if arrived is None:
         print(f"tandem-bench demo: nothing was measured; logs in {folder.logs}", file=sys.stderr)
         return INTERRUPTED if rehearsal.by_user else LACKS
     summary = summary_of(folder)
     print(table(summary))
-    wrong = verdict(summary, scored=setting.scenario == PROMISED, paired=drive is None)
-    if drive is not None:
-        wrong += _beside(drive, folder)
+    scored = setting.scenario == PROMISED
+    wrong = verdict(summary, scored=scored, paired=played.drive is None, right=rule(played) if scored else 0.0)
+    if played.drive is not None:
+        wrong += _beside(played.drive, folder)
     if arrived != OK and not wrong:
         wrong.append("not everything arrived; the report says what is missing")
     if not setting.keep and not wrong:
