@@ -14,7 +14,7 @@ import pytest
 sys.path.append(str(Path(__file__).parents[2]))
 
 from tiers.changed import chosen, source
-from tiers.plan import Job, Table, TableError, shard
+from tiers.plan import Job, Table, TableError, check_jobs, shard
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 PROGRAMS = ("mypy", "ruff", "lint-imports", "cargo", "shellcheck", "yamllint", "ansible-lint", "python")
@@ -107,6 +107,30 @@ def test_a_green_run_ends_with_tests_time_slowest_and_skips(checkout: Checkout) 
     assert (told["green"], told["tier"], told["passed"], told["skipped"]) == (True, "test", 1, 1)
     assert told["files"]["tests/unit/a/test_a.py"]["outcome"] == "passed"
     assert told["jobs"]["mypy --strict"]["outcome"] == "passed"
+
+
+def test_roles_that_passed_are_not_linted_again_until_one_changes(checkout: Checkout) -> None:
+    (job,) = [one for one in check_jobs(everything=False) if one.name == "ansible-lint"]
+    checkout.write("ansible/roles/a.yml", "---\n")
+    checkout.write("requirements/dev.txt", "ansible-lint==1\n")
+
+    def linted(verdict: str) -> tuple[int, bool]:
+        """Its status, and whether ansible-lint was started."""
+        (checkout.root / "linted").unlink(missing_ok=True)
+        checkout.program("ansible-lint", f"pwd >../linted; {verdict}")
+        environment = os.environ | {"PATH": f"{checkout.root}/programs:{os.environ['PATH']}"}
+        done = subprocess.run(job.argv, cwd=checkout.root, env=environment, capture_output=True, check=False)
+        return done.returncode, (checkout.root / "linted").exists()
+
+    assert linted("exit 2") == (2, True)
+    assert linted("exit 0") == (0, True), "what failed is linted again"
+    assert linted("exit 2") == (0, False)
+    for changed in ("ansible/roles/a.yml", "ansible/roles/new.yml", "requirements/dev.txt"):
+        checkout.write(changed, "# other\n")
+        assert linted("exit 0") == (0, True), changed
+    (checkout.root / "ansible/roles/new.yml").unlink()
+    assert linted("exit 0") == (0, True)
+    assert linted("exit 0") == (0, False)
 
 
 def test_a_red_run_names_each_failure_its_assertion_and_the_command_that_runs_it_alone(checkout: Checkout) -> None:
