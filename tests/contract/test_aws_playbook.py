@@ -116,6 +116,12 @@ def test_made_once_then_unchanged_then_nothing_left_but_the_records(aws):
 def asks_the_price_list(said):
     """What is told is an estimate; the command beside it is one that AWS's list takes. moto has no such list."""
     assert "estimated (2025" in said
+    (estimate,) = re.findall(r" at ([0-9]+) USD a month", " ".join(said.split()))
+    for page, figure in (
+        ("ansible/roles/aws/README.md", int(estimate)),
+        ("docs/quickstart.md", round(int(estimate), -1)),
+    ):
+        assert f"about {figure} USD a month" in (REPOSITORY / page).read_text()
     (command,) = re.findall(r"(aws pricing get-products .+?);", " ".join(said.split()))
     words = shlex.split(command)
     assert words[3:7] == ["--region", "us-east-1", "--service-code", "AmazonEC2"], (

@@ -1,12 +1,14 @@
 """Every command that the pages for people print is understood by the program that it names."""
 
 import argparse
+import functools
 import re
 import shlex
 from pathlib import Path
 
 import pytest
 
+from tandem.cli.main import main as probe_main
 from tandem.cli.main import parser as probe_parser
 from tandem_bench.cli.main import parser as bench_parser
 from tandem_fleet.cli import parse as fleet_parse
@@ -75,6 +77,19 @@ def test_the_quickstart_has_600_words_at_most() -> None:
     assert len((ROOT / "docs/quickstart.md").read_text(encoding="utf-8").split()) <= 600
 
 
+def test_the_figures_of_the_quickstart_are_those_of_the_campaign_that_it_pushes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    page = (ROOT / "docs/quickstart.md").read_text(encoding="utf-8")
+    (name, form) = re.findall(r"tandem-server campaign push (\S+) --form (\S+) --probes all", page)[0]
+    assert probe_main(["campaign", "check", name, "--form", form]) == 0
+    told = capsys.readouterr().out
+    ((runs, volume),) = re.findall(r"^in all ([0-9]+) runs, .*?; isp_a ([0-9.]+ GB), isp_b \2$", told, re.MULTILINE)
+    (days,) = re.findall(r"^at least ([0-9]+) days", told, re.MULTILINE)
+    assert f"the pilot campaign below takes {volume} of each SIM in {days} days" in page
+    assert f"queues {runs} runs for every kit" in page
+
+
 @pytest.mark.parametrize(("command", "whole"), PRINTED)
 def test_a_command_is_understood(command: str, whole: bool) -> None:
     if command.startswith("./kit fleet "):
@@ -86,9 +101,14 @@ def test_a_command_is_understood(command: str, whole: bool) -> None:
         _kit(command.split()[1:])
         return
     program, words = next((p, command.removeprefix(p)) for p in sorted(PARSERS, key=len)[::-1] if command.startswith(p))
-    parser, arguments = PARSERS[program](), [w.lower() if w == "NAME" else w for w in shlex.split(words)]
+    parser, arguments = _parser(program), [w.lower() if w == "NAME" else w for w in shlex.split(words)]
     if whole or not _names_a_subcommand(parser, arguments):
         parser.parse_args(arguments)
+
+
+@functools.cache
+def _parser(program: str) -> argparse.ArgumentParser:
+    return PARSERS[program]()
 
 
 def _names_a_subcommand(parser: argparse.ArgumentParser, words: list[str]) -> bool:
