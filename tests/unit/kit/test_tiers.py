@@ -166,13 +166,11 @@ def test_all_goes_on_where_it_was_and_begins_anew_for_another_tree(checkout: Che
     assert "passed before for this very tree" in said
     assert (checkout.runs, printed.splitlines()[-1]) == (1, "2 passed, 0 failed, 0 skipped")
     assert json.loads((checkout.root / "tests/all.json").read_text())["green"]
-    checkout.run("--all")
-    assert checkout.runs == 1, "what is kept of the run is no change of the tree"
+    assert checkout.run("--all", "--list")[1] == "", "what is kept of the run is no change of the tree"
     checkout.run("--all", "--fresh")
     assert checkout.runs == 2
     checkout.write("docs/a.md", "more")
-    checkout.run("--all")
-    assert checkout.runs == 3
+    assert "tests/unit/a/test_a.py" in checkout.run("--all", "--list")[1]
 
 
 def test_one_at_a_time_and_stopped_by_ctrl_c_it_leaves_nothing_running_and_blames_no_test(checkout: Checkout) -> None:
@@ -224,14 +222,16 @@ def test_changed_says_why_each_file_is_chosen(checkout: Checkout) -> None:
     checkout.write("docs/a.md", "")
     checkout.git("add", "-A")
     checkout.git("commit", "-qm", "all")
-    assert "0 files differ" in checkout.run("--changed", "HEAD")[2]
+    assert "0 files differ" in checkout.run("--changed", "HEAD", "--list")[2]
     checkout.write("collector/src/tandem/routes.py", "import os\n")
     status, printed, said = checkout.run("--changed", "HEAD")
     assert status == 0, printed
     assert "tests/unit/a/test_a.py: imports collector/src/tandem/routes.py by tests/unit/a/helper.py" in said
     assert "test_b.py" not in said
     checkout.write("docs/b.md", "new")
-    assert "tests/unit/b/test_b.py: docs/b.md (tests/tiers.toml: docs/*)" in checkout.run("--changed", "HEAD")[2]
+    _, listed, said = checkout.run("--changed", "HEAD", "--list")
+    assert "tests/unit/b/test_b.py: docs/b.md (tests/tiers.toml: docs/*)" in said
+    assert "tests/unit/b/test_b.py" in listed
 
 
 def test_the_lab_is_chosen_by_what_it_covers() -> None:
