@@ -6,7 +6,11 @@ import re
 import shlex
 from pathlib import Path
 
+import botocore.session
 import pytest
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar, trust_as_template
+from botocore.validate import ParamValidator
 
 from tandem.cli.main import main as probe_main
 from tandem.cli.main import parser as probe_parser
@@ -88,6 +92,31 @@ def test_the_figures_of_the_quickstart_are_those_of_the_campaign_that_it_pushes(
     (days,) = re.findall(r"^at least ([0-9]+) days", told, re.MULTILINE)
     assert f"the pilot campaign below takes {volume} of each SIM in {days} days" in page
     assert f"queues {runs} runs for every kit" in page
+
+
+def test_what_the_server_costs_is_the_roles_estimate_and_aws_takes_the_command_that_asks_its_list() -> None:
+    page = (ROOT / "ansible/roles/aws/README.md").read_text(encoding="utf-8")
+    eu, us, small = (_estimate(**own) for own in ({}, {"aws_region": "us-east-1"}, {"aws_instance_type": "t3.medium"}))
+    assert f"about {eu} USD a month in `eu-central-1` and {us} in `us-east-1`" in page
+    assert f"saves about {eu - small} USD" in page
+    assert f"about {round(eu, -1)} USD a month" in (ROOT / "docs/quickstart.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"^ +(aws pricing (?:.*\\\n)*.*)$", page, re.MULTILINE)
+    words = shlex.split(command.replace("\\\n", " "))
+    assert words[:8] == shlex.split("aws pricing get-products --region us-east-1 --service-code AmazonEC2 --filters")
+    filters = [dict(pair.split("=") for pair in word.split(",")) for word in words[8:]]
+    takes = botocore.session.get_session().get_service_model("pricing").operation_model("GetProducts").input_shape
+    given = {"ServiceCode": words[6], "Filters": filters}
+    assert ParamValidator().validate(given, takes).generate_report() == ""
+    assert {one["Type"] for one in filters} <= set(takes.members["Filters"].member.members["Type"].enum)
+
+
+def _estimate(**own: str) -> int:
+    """USD a month, as the play tells them."""
+    told: dict[str, object] = {}
+    for part in ("defaults", "vars"):
+        told |= DataLoader().load_from_file(str(ROOT / f"ansible/roles/aws/{part}/main.yml"), trusted_as_template=True)
+    said = Templar(loader=DataLoader(), variables=told | own).template(trust_as_template("{{ aws_price }}"))
+    return int(re.fullmatch(r"about ([0-9]+) USD a month, .*: an estimate of 2025, .*", said)[1])
 
 
 @pytest.mark.parametrize(("command", "whole"), PRINTED)
