@@ -1,15 +1,17 @@
-"""AWS as moto plays it, on loopback, and ``./kit provision`` against it. A stand-in for what costs money. Where it differs from AWS:
+"""AWS as moto plays it, on loopback, and its playbooks against it. A stand-in for what costs money. Where it differs from AWS:
 
 - an elastic address at an interface always stands at the first private address, whichever was asked for;
 - instances start at once, and nothing runs on them.
 """
 
 import http.server
+import json
 import os
 import re
 import subprocess
+import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +24,8 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 REGION = "eu-central-1"
 OWNER = "123456789012"  # moto's account
 CALLER = "192.0.2.7"
+CREDENTIALS = {"AWS_ACCESS_KEY_ID": "played", "AWS_SECRET_ACCESS_KEY": "not-a-secret"}
+"""moto takes any."""
 
 
 class _Caller(http.server.BaseHTTPRequestHandler):
@@ -74,10 +78,10 @@ class Recap:
         assert self.status == 0, self.text[-6000:]
         return self
 
-    def said(self) -> list[str]:
-        """The messages of the tasks that failed, each as one line."""
-        parts = re.findall(r"^(?:fatal|failed): [^\n]*\n((?:[ \t]+.*\n?)+)", self.text, re.M)
-        return [" ".join(str(yaml.safe_load(part)["msg"]).split()) for part in parts]
+    def said(self) -> list[tuple[str, str]]:
+        """Host and message of each task that failed, the message as one line."""
+        parts = re.findall(r"^(?:fatal|failed): \[([^]]*)\][^\n]*\n((?:[ \t]+.*\n?)+)", self.text, re.M)
+        return [(host, " ".join(str(yaml.safe_load(part)["msg"]).split())) for host, part in parts]
 
 
 @dataclass(frozen=True)
@@ -92,8 +96,8 @@ class Played:
     def client(self, service: str) -> Any:
         return client(self.url, service)
 
-    def play(self, playbook: str, *options: str, credentials: bool = True, **variables: object) -> Recap:
-        """``./kit provision PLAYBOOK -i FLEET``, with where things are here as the only additions."""
+    def play(self, playbook: Path, *options: str, credentials: bool = True, **variables: object) -> Recap:
+        """What ``./kit provision`` starts, with where things are here as the only additions."""
         here = {
             "ansible_python_interpreter": str(self.python),
             "aws_image_owner": OWNER,
@@ -101,27 +105,35 @@ class Played:
             **variables,
         }
         given = [word for name, value in here.items() for word in ("-e", f"{name}={value}")]
-        return self.start(
-            [str(REPOSITORY / "kit"), "provision", playbook, "-i", str(self.fleet), *given, *options], credentials
-        )
+        ran = self._start("playbook", str(playbook), *given, *options, credentials=credentials)
+        with (self.fleet.parent / "played.log").open("a") as log:
+            log.write(f"== {playbook} {given} {options}\n{ran.stdout}{ran.stderr}")
+        return Recap(ran.returncode, len(re.findall(r"^changed: \[", ran.stdout, re.M)), ran.stdout + ran.stderr)
 
-    def start(self, command: Sequence[str], credentials: bool = True) -> Recap:
-        """Run it with AWS as it is here."""
+    def inventory(self) -> dict[str, Any]:
+        """What ansible-inventory says of the fleet, as its ``--list``."""
+        ran = self._start("inventory", "--list")
+        assert ran.returncode == 0, ran.stderr
+        told: dict[str, Any] = json.loads(ran.stdout)
+        return told
+
+    def _start(self, program: str, *words: str, credentials: bool = True) -> subprocess.CompletedProcess[str]:
+        """One of Ansible's programs on the fleet, with AWS as it is here."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "ANSIBLE_"))}
         environment |= {
+            "ANSIBLE_CONFIG": str(REPOSITORY / "ansible/ansible.cfg"),
             "ANSIBLE_HOME": str(self.fleet.parent / "home"),
             "ANSIBLE_NOCOLOR": "1",
+            "ANSIBLE_VAULT_PASSWORD_FILE": str(self.fleet / "vault.key"),
             "HOME": str(self.fleet.parent),
         }
         environment |= {"AWS_URL": self.url, "AWS_EC2_METADATA_DISABLED": "true"}
         if credentials:
-            environment |= {"AWS_ACCESS_KEY_ID": "played", "AWS_SECRET_ACCESS_KEY": "not-a-secret"}
-        ran = subprocess.run(
-            command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-        )
-        with (self.fleet.parent / "played.log").open("a") as log:
-            log.write(f"== {command}\n{ran.stdout}{ran.stderr}")
-        return Recap(ran.returncode, len(re.findall(r"^changed: \[", ran.stdout, re.M)), ran.stdout + ran.stderr)
+            environment |= CREDENTIALS
+        return subprocess.run(
+            [sys.executable, "-m", "ansible", program, "-i", str(self.fleet), *words],
+            env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+        )  # fmt: skip
 
     def left(self) -> dict[str, list[Any]]:
         """What stands there now, by kind; not what each region has without anybody's doing."""

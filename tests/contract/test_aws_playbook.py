@@ -1,14 +1,19 @@
-"""./kit provision aws and aws_destroy on a new fleet, against AWS's API as moto's server plays it."""
+"""The playbooks aws and aws_destroy on a new fleet, against AWS's API as moto's server plays it.
+
+They are started as ``./kit provision`` starts them (tests/unit/kit/test_provision.py); ``./kit provision aws`` itself is run by
+tests/system/test_quickstart.py. A start costs seconds, so each does as much as one can.
+"""
 
 import base64
 import subprocess
 import sys
 import urllib.request
+from pathlib import Path
 
 import pytest
 import warm_python
 import yaml
-from played_aws import CALLER, REPOSITORY, Played, caller_page
+from played_aws import CALLER, CREDENTIALS, REPOSITORY, Played, caller_page
 
 from tandem_fleet import new
 
@@ -16,12 +21,8 @@ moto_server = pytest.importorskip("moto.server", reason="pip install -r requirem
 
 KEY = base64.b64encode(b"\0\0\0\x0bssh-ed25519\0\0\0\x20" + b"k" * 32).decode()
 WORLD = "0.0.0.0/0"
-
-
-def fleet(folder, name=""):
-    """A new one, as `./kit fleet new` makes it."""
-    new.make(folder, new.Wanted("aws", name, ["kit-01"], "DE", [f"ssh-ed25519 {KEY} anna"]))
-    return folder
+MAKE = REPOSITORY / "ansible/playbooks/aws.yml"
+DESTROY = REPOSITORY / "ansible/playbooks/aws_destroy.yml"
 
 
 @pytest.fixture
@@ -37,6 +38,7 @@ def aws(tmp_path):
         moto(url, "reset", b"")
         with caller_page() as page, subprocess.Popen(warm, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
             played = Played(url, tmp_path / "field", python, page)
+            new.make(played.fleet, new.Wanted("aws", "", ["kit-01"], "DE", [f"ssh-ed25519 {KEY} anna"]))
             for name in ("debian-13-amd64-20260101-1", "debian-12-amd64-20260101-1"):
                 played.client("ec2").register_image(Name=name, RootDeviceName="/dev/xvda", Architecture="x86_64")
             played.client("route53").create_hosted_zone(Name="fleet.example.", CallerReference="once")
@@ -65,15 +67,14 @@ def rules(group):
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_made_once_then_unchanged_then_nothing_left_but_the_records(aws):
-    """By address, as a new fleet has it. The second run has no image: it ends with network and addresses made. The third takes those."""
-    fleet(aws.fleet)
+    """The second run has no image: it ends with network and addresses made. The third takes those."""
     bare = aws.left()
-    looked = aws.play("aws", "--check")
+    looked = aws.play(MAKE, "--check")
     assert looked.well().changed == 0
     assert "nothing of field is there yet" in looked.text
     assert aws.left() == bare
 
-    stopped = aws.play("aws", aws_image_name="no-such-*")
+    stopped = aws.play(MAKE, aws_image_name="no-such-*")
     assert stopped.status != 0
     assert "USD a month" in stopped.text, "before anything is made"
     assert "has no image no-such-*" in stopped.text
@@ -81,13 +82,38 @@ def test_made_once_then_unchanged_then_nothing_left_but_the_records(aws):
     assert len(before["addresses"]) == 2
     assert not before["instances"]
 
-    assert aws.play("aws").well().changed > 0
+    assert aws.play(MAKE).well().changed > 0
     there = aws.left()
-    assert aws.play("aws").well().changed == 0
+    assert aws.play(MAKE).well().changed == 0
     assert aws.left() == there
-    assert aws.play("aws", "--check").well().changed == 0
+    assert aws.play(MAKE, "--check").well().changed == 0
     assert before["networks"] == there["networks"]
     assert {a["AllocationId"] for a in before["addresses"]} == {a["AllocationId"] for a in there["addresses"]}
+    first, second = made_by_address(aws, there)
+    known_by_its_key(aws, there["instances"][0]["Instances"][0], first)
+
+    ((_, line),) = aws.play(DESTROY).said()
+    for word in (first, second, there["networks"][0]["VpcId"], "would keep: volume field-records", "aws_confirm=field"):
+        assert word in line
+    assert aws.left() == there
+
+    named_later(aws, first)
+    assert aws.play(DESTROY, aws_confirm="field").well().changed > 0
+    kept = aws.left()
+    assert [v["VolumeId"] for v in kept["volumes"]] == [v["VolumeId"] for v in there["volumes"] if is_for_records(v)]
+    assert kept | {"volumes": []} == bare
+    assert not (aws.fleet / "aws.yml").exists()
+    assert first not in (aws.fleet / "known_hosts").read_text()
+    assert aws.play(DESTROY, aws_confirm="field", aws_keep_volume="false").well().changed == 1, "the volume alone"
+    assert aws.left() == bare
+
+
+def is_for_records(volume):
+    return {"Key": "Name", "Value": "field-records"} in volume["Tags"]
+
+
+def made_by_address(aws, there):
+    """As a new fleet has it; its two addresses."""
     (machine,) = there["instances"][0]["Instances"]
     (interface,) = machine["NetworkInterfaces"]
     assert sorted(a["PrivateIpAddress"] for a in interface["PrivateIpAddresses"]) == ["10.88.0.10", "10.88.0.11"]
@@ -95,7 +121,7 @@ def test_made_once_then_unchanged_then_nothing_left_but_the_records(aws):
     assert machine["MetadataOptions"]["HttpTokens"] == "required"
     (image,) = aws.client("ec2").describe_images(ImageIds=[machine["ImageId"]])["Images"]
     assert image["Name"].startswith("debian-13-")
-    (records,) = [v for v in there["volumes"] if {"Key": "Name", "Value": "field-records"} in v["Tags"]]
+    (records,) = filter(is_for_records, there["volumes"])
     assert records["Encrypted"]
     assert records["Size"] == 100
     assert [a["InstanceId"] for a in records["Attachments"]] == [machine["InstanceId"]]
@@ -108,13 +134,18 @@ def test_made_once_then_unchanged_then_nothing_left_but_the_records(aws):
 
     by_name = {t["Value"]: a["PublicIp"] for a in there["addresses"] for t in a["Tags"] if t["Key"] == "Name"}
     first, second = by_name["field-first"], by_name["field-second"]
-    host = variables(aws.fleet, "server")
+    inventory = aws.inventory()
+    assert inventory["servers"]["hosts"] == ["server"], "and no second one"
+    host = inventory["_meta"]["hostvars"]["server"]
     assert host["ansible_host"] == first
     assert host["data_disk_device"].endswith(records["VolumeId"].replace("-", ""))
     assert host["tandem_server_settings"]["listen"]["further_addresses"] == [second]
-    assert variables(aws.fleet, "kit-01")["tandem_server_name"] == first
-    assert graph(aws.fleet).count("server\n") == 1, "and no second one"
+    assert inventory["_meta"]["hostvars"]["kit-01"]["tandem_server_name"] == first
+    return first, second
 
+
+def known_by_its_key(aws, machine, first):
+    """What the machine is told at its first start, and that SSH knows it by."""
     said = aws.client("ec2").describe_instance_attribute(InstanceId=machine["InstanceId"], Attribute="userData")
     first_line, _, cloud = base64.b64decode(said["UserData"]["Value"]).decode().partition("\n")
     assert first_line == "#cloud-config"
@@ -128,67 +159,22 @@ def test_made_once_then_unchanged_then_nothing_left_but_the_records(aws):
     known = ["ssh-keygen", "-F", first, "-f", aws.fleet / "known_hosts"]
     assert public[1] in subprocess.run(known, capture_output=True, text=True, check=True).stdout
 
-    refused = aws.play("aws_destroy")
-    (line,) = refused.said()
-    for word in (first, second, there["networks"][0]["VpcId"], "would keep: volume field-records", "aws_confirm=field"):
-        assert word in line
-    assert aws.left() == there
 
-    assert aws.play("aws_destroy", aws_confirm="field").well().changed > 0
-    kept = aws.left()
-    assert [v["VolumeId"] for v in kept["volumes"]] == [records["VolumeId"]]
-    assert kept | {"volumes": []} == bare
-    assert not (aws.fleet / "aws.yml").exists()
-    assert first not in (aws.fleet / "known_hosts").read_text()
-    assert aws.play("aws_destroy", aws_confirm="field").well().changed == 0
-    assert aws.play("aws_destroy", aws_confirm="field", aws_keep_volume="false").well().changed == 1
-    assert aws.left() == bare
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-def test_a_dns_name_and_credentials_that_aws_does_not_accept(aws):
-    """The records in Route 53 come and go; without credentials, or with wrong ones, both playbooks end in one line."""
-    fleet(aws.fleet, "server.fleet.example")
-    bare = aws.left()
-    for playbook in ("aws", "aws_destroy"):
-        assert [line.partition(";")[2] for line in aws.play(playbook, credentials=False).said()] == [CREDENTIALS]
-    moto(aws.url, "reset-auth", b"0")
-    (wrong,) = aws.play("aws").said()
-    moto(aws.url, "reset-auth", b"inf")
-    assert wrong.endswith(f";{CREDENTIALS}")
-    assert "AWS was not able to validate" in wrong or "security token" in wrong
-    assert aws.left() == bare
-
-    aws.play("aws", aws_dns_zone="fleet.example", aws_second_address="none").well()
+def named_later(aws, first):
+    """The fleet gets a name in a zone of Route 53, and lets its second address go."""
+    name = "server.fleet.example"
+    settings = aws.fleet / "group_vars/all.yml"
+    with settings.open("a") as file:
+        file.write(f"tandem_server_name: {name}\naws_dns_zone: fleet.example\naws_second_address: none\n")
+    aws.play(MAKE).well()
     there = aws.left()
-    assert there["records"][0]["ResourceRecords"] == [{"Value": there["addresses"][0]["PublicIp"]}]
-    assert variables(aws.fleet, "kit-01")["tandem_server_name"] == "server.fleet.example"
-    aws.play("aws_destroy", aws_dns_zone="fleet.example", aws_confirm="field", aws_keep_volume="false").well()
-    assert aws.left() == bare
-
-
-CREDENTIALS = " hint: export AWS_PROFILE=NAME, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
-
-
-def inventory(folder, *options):
-    """What ansible-inventory says of the fleet."""
-    program = [sys.executable, "-m", "ansible", "inventory", "-i", folder, *options]
-    environment = {
-        "PATH": "/usr/bin:/bin",
-        "ANSIBLE_CONFIG": str(REPOSITORY / "ansible/ansible.cfg"),
-        "ANSIBLE_HOME": str(folder.parent / "home"),
-        "ANSIBLE_VAULT_PASSWORD_FILE": str(folder / "vault.key"),
-    }
-    return subprocess.run(program, env=environment, capture_output=True, text=True, check=True).stdout
-
-
-def variables(folder, host):
-    return yaml.safe_load(inventory(folder, "--host", host))
-
-
-def graph(folder):
-    return inventory(folder, "--graph")
+    assert [(r["Name"].rstrip("."), r["ResourceRecords"]) for r in there["records"]] == [(name, [{"Value": first}])]
+    assert [a["PublicIp"] for a in there["addresses"]] == [first]
+    (interface,) = there["interfaces"]
+    assert [a["PrivateIpAddress"] for a in interface["PrivateIpAddresses"]] == ["10.88.0.10"]
+    hosts = aws.inventory()["_meta"]["hostvars"]
+    assert hosts["kit-01"]["tandem_server_name"] == name
+    assert "tandem_server_settings" not in hosts["server"]
 
 
 UNFIT = {
@@ -201,33 +187,42 @@ UNFIT = {
     "key": ({"tandem_operator_keys": []}, "tandem_operator_keys has no ed25519 or RSA key"),
 }
 """Host → its settings, and what is said of them."""
+REFUSED = "; hint: export AWS_PROFILE=NAME, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+UNREACHED = "; hint: is there a network, and is aws_region a region?"
 
 
-def test_settings_that_cannot_work_end_the_run_before_anything_is_asked(tmp_path):
-    """aws.yml on a host for each. The address is one where nobody answers."""
-    played = Played("http://127.0.0.1:9", fleet(tmp_path / "field"), sys.executable, "http://127.0.0.1:9/")
-    hosts = {"servers": {"hosts": {host: own for host, (own, _) in UNFIT.items()}}}
-    (tmp_path / "field/hosts.yml").write_text(yaml.safe_dump(hosts))
-    (play,) = yaml.safe_load((REPOSITORY / "ansible/playbooks/aws.yml").read_text())
-    (tmp_path / "all.yml").write_text(yaml.safe_dump([{**play, "hosts": "servers"}]))
-    program = [sys.executable, "-m", "ansible", "playbook", "-i", str(tmp_path / "field"), str(tmp_path / "all.yml")]
-    refused = played.start(
-        [
-            "env",
-            f"ANSIBLE_CONFIG={REPOSITORY}/ansible/ansible.cfg",
-            f"ANSIBLE_VAULT_PASSWORD_FILE={tmp_path}/field/vault.key",
-            *program,
-        ]
-    )
+def play_of(playbook: Path, hosts: str) -> dict[str, object]:
+    """The playbook's play on other ``hosts``, each with an environment of its own."""
+    (play,) = yaml.safe_load(playbook.read_text())
+    return {**play, "hosts": hosts, "environment": [play["environment"], "{{ own }}"]}
+
+
+@pytest.mark.timeout(600)
+def test_what_cannot_work_ends_in_one_line_before_anything_is_made(aws):
+    """A host for each. Settings that cannot work are refused before anything is asked; then credentials, wrong or none, and an AWS
+    out of reach."""
+    bare = aws.left()
+    hosts = {host: {**own, "own": {}} for host, (own, _) in UNFIT.items()}
+    hosts |= {
+        "no-credentials": {"own": {}},
+        "wrong-credentials": {"own": CREDENTIALS},
+        "out-of-reach": {"own": CREDENTIALS | {"AWS_URL": "http://127.0.0.1:9"}},
+        "destroy": {"own": {}},
+    }
+    (aws.fleet / "hosts.yml").write_text(yaml.safe_dump({"servers": {"hosts": hosts}}))
+    both = aws.fleet.parent / "both.yml"
+    both.write_text(yaml.safe_dump([play_of(MAKE, "servers:!destroy"), play_of(DESTROY, "destroy")]))
+    moto(aws.url, "reset-auth", b"0")
+    refused = aws.play(both, credentials=False)
+    moto(aws.url, "reset-auth", b"inf")
     assert refused.status != 0
-    assert "Ask AWS" not in refused.text
-    said = refused.said()
-    assert [needed for _, needed in UNFIT.values() if not any(needed in line for line in said)] == []
-    assert len(said) == len(UNFIT), said
-
-
-def test_an_aws_out_of_reach_is_told_as_that(tmp_path):
-    played = Played("http://127.0.0.1:9", fleet(tmp_path / "field"), sys.executable, "http://127.0.0.1:9/")
-    (said,) = played.play("aws").said()
-    assert said.startswith("AWS (eu-central-1) does not answer: ")
-    assert said.endswith("; hint: is there a network, and is aws_region a region?")
+    said = dict(refused.said())
+    assert sorted(host for host, _ in refused.said()) == sorted(hosts), "one line each"
+    assert {host: said[host] for host, (_, needed) in UNFIT.items() if needed not in said[host]} == {}
+    for host in ("no-credentials", "wrong-credentials", "destroy"):
+        assert said[host].startswith("AWS (eu-central-1) does not accept the credentials: "), said[host]
+        assert said[host].endswith(REFUSED)
+    assert "AWS was not able to validate" in said["wrong-credentials"] or "security token" in said["wrong-credentials"]
+    assert said["out-of-reach"].startswith("AWS (eu-central-1) does not answer: ")
+    assert said["out-of-reach"].endswith(UNREACHED)
+    assert aws.left() == bare

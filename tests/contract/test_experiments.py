@@ -3,16 +3,19 @@
 import functools
 import importlib
 import importlib.util
+import io
 import json
 import os
+import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 import tandem.experiment
-from tandem.experiment.base import Experiment
+from tandem.experiment.base import Experiment, main
 from tandem.experiment.parameters import Parameter
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -121,14 +124,36 @@ def test_its_folder_is_whole_and_it_describes_itself(name):
     assert told["quiet"] is (name in ("delay", "latency"))
 
 
+BAD = ("", "[]", "nonsense", '{"colour": 1}', '{"run": 1}', "{}")
+
+
+@contextmanager
+def signals_kept():
+    """The process of an experiment takes them."""
+    kept = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in kept.items():
+            signal.signal(number, handler)
+
+
 @every_experiment
-@pytest.mark.parametrize("given", ["", "[]", "nonsense", '{"colour": 1}', '{"run": 1}', "{}"])
-def test_bad_parameters_are_one_line_and_status_2(name, given):
-    done = process(name, given)
-    assert done.returncode == 2
-    assert len(done.stderr.splitlines()) == 1
-    assert done.stderr.startswith(f"{name}: ")
-    assert done.stdout == ""
+def test_bad_parameters_are_one_line_and_status_2(name, monkeypatch, capsys):
+    """One of them as a process."""
+    done = process(name, "nonsense")
+    ended = {"as a process": (done.returncode, done.stdout, done.stderr)}
+    for given in BAD:
+        monkeypatch.setattr(sys, "stdin", io.StringIO(given))
+        with signals_kept():
+            status = main(loaded(name), [])
+        ended[given] = (status, *capsys.readouterr())
+    good = [
+        given
+        for given, (status, out, err) in ended.items()
+        if (status, out) == (2, "") and len(err.splitlines()) == 1 and err.startswith(f"{name}: ")
+    ]
+    assert good == list(ended), ended
 
 
 @every_experiment

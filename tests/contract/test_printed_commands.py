@@ -1,12 +1,18 @@
 """Every command that the pages for people print is understood by the program that it names."""
 
 import argparse
+import functools
 import re
 import shlex
 from pathlib import Path
 
+import botocore.session
 import pytest
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar, trust_as_template
+from botocore.validate import ParamValidator
 
+from tandem.cli.main import main as probe_main
 from tandem.cli.main import parser as probe_parser
 from tandem_bench.cli.main import parser as bench_parser
 from tandem_fleet.cli import parse as fleet_parse
@@ -75,6 +81,44 @@ def test_the_quickstart_has_600_words_at_most() -> None:
     assert len((ROOT / "docs/quickstart.md").read_text(encoding="utf-8").split()) <= 600
 
 
+def test_the_figures_of_the_quickstart_are_those_of_the_campaign_that_it_pushes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    page = (ROOT / "docs/quickstart.md").read_text(encoding="utf-8")
+    (name, form) = re.findall(r"tandem-server campaign push (\S+) --form (\S+) --probes all", page)[0]
+    assert probe_main(["campaign", "check", name, "--form", form]) == 0
+    told = capsys.readouterr().out
+    ((runs, volume),) = re.findall(r"^in all ([0-9]+) runs, .*?; isp_a ([0-9.]+ GB), isp_b \2$", told, re.MULTILINE)
+    (days,) = re.findall(r"^at least ([0-9]+) days", told, re.MULTILINE)
+    assert f"the pilot campaign below takes {volume} of each SIM in {days} days" in page
+    assert f"queues {runs} runs for every kit" in page
+
+
+def test_what_the_server_costs_is_the_roles_estimate_and_aws_takes_the_command_that_asks_its_list() -> None:
+    page = (ROOT / "ansible/roles/aws/README.md").read_text(encoding="utf-8")
+    eu, us, small = (_estimate(**own) for own in ({}, {"aws_region": "us-east-1"}, {"aws_instance_type": "t3.medium"}))
+    assert f"about {eu} USD a month in `eu-central-1` and {us} in `us-east-1`" in page
+    assert f"saves about {eu - small} USD" in page
+    assert f"about {round(eu, -1)} USD a month" in (ROOT / "docs/quickstart.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"^ +(aws pricing (?:.*\\\n)*.*)$", page, re.MULTILINE)
+    words = shlex.split(command.replace("\\\n", " "))
+    assert words[:8] == shlex.split("aws pricing get-products --region us-east-1 --service-code AmazonEC2 --filters")
+    filters = [dict(pair.split("=") for pair in word.split(",")) for word in words[8:]]
+    takes = botocore.session.get_session().get_service_model("pricing").operation_model("GetProducts").input_shape
+    given = {"ServiceCode": words[6], "Filters": filters}
+    assert ParamValidator().validate(given, takes).generate_report() == ""
+    assert {one["Type"] for one in filters} <= set(takes.members["Filters"].member.members["Type"].enum)
+
+
+def _estimate(**own: str) -> int:
+    """USD a month, as the play tells them."""
+    told: dict[str, object] = {}
+    for part in ("defaults", "vars"):
+        told |= DataLoader().load_from_file(str(ROOT / f"ansible/roles/aws/{part}/main.yml"), trusted_as_template=True)
+    said = Templar(loader=DataLoader(), variables=told | own).template(trust_as_template("{{ aws_price }}"))
+    return int(re.fullmatch(r"about ([0-9]+) USD a month, .*: an estimate of 2025, .*", said)[1])
+
+
 @pytest.mark.parametrize(("command", "whole"), PRINTED)
 def test_a_command_is_understood(command: str, whole: bool) -> None:
     if command.startswith("./kit fleet "):
@@ -86,9 +130,14 @@ def test_a_command_is_understood(command: str, whole: bool) -> None:
         _kit(command.split()[1:])
         return
     program, words = next((p, command.removeprefix(p)) for p in sorted(PARSERS, key=len)[::-1] if command.startswith(p))
-    parser, arguments = PARSERS[program](), [w.lower() if w == "NAME" else w for w in shlex.split(words)]
+    parser, arguments = _parser(program), [w.lower() if w == "NAME" else w for w in shlex.split(words)]
     if whole or not _names_a_subcommand(parser, arguments):
         parser.parse_args(arguments)
+
+
+@functools.cache
+def _parser(program: str) -> argparse.ArgumentParser:
+    return PARSERS[program]()
 
 
 def _names_a_subcommand(parser: argparse.ArgumentParser, words: list[str]) -> bool:

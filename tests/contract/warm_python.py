@@ -1,4 +1,4 @@
-"""A Python that has boto3 loaded already, for Ansible's modules: each would else spend half a second of processor on the same imports.
+"""A Python that has boto3 and Ansible's modules loaded already: each would else spend half a second of processor on the same imports.
 
 python warm_python.py serve SOCKET      # loads, then runs what it is sent, each in a child; ends with its stdin
 python -IS warm_python.py run SOCKET    # stands for `python`: runs the program on its stdin in such a child
@@ -47,7 +47,17 @@ def child(connection: socket.socket) -> NoReturn:
         os._exit(status)
 
 
+LOADED = {
+    "ansible.modules": ("file", "known_hosts", "stat", "tempfile", "uri"),
+    "ansible_collections.amazon.aws.plugins.modules": ("ec2_instance", "ec2_vpc_route_table", "route53"),
+    "ansible_collections.community.crypto.plugins.modules": ("openssh_keypair",),
+}
+"""With what these import. Ansible sends each module as an archive of source text, which would be compiled again each time; a child takes
+what is loaded, the files that the archive was packed from."""
+
+
 def serve(path: str) -> None:
+    import importlib
     import signal
 
     import boto3
@@ -59,6 +69,9 @@ def serve(path: str) -> None:
     botocore.session.create_loader = botocore.loaders.create_loader
     for service in ("ec2", "route53"):
         boto3.client(service, region_name="eu-central-1")
+    for package, names in LOADED.items():
+        for name in names:
+            importlib.import_module(f"{package}.{name}")
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(path)

@@ -18,6 +18,13 @@ from targets.vm_target import REPOSITORY
 
 PAGE = (REPOSITORY / "docs/quickstart.md").read_text(encoding="utf-8")
 COMMANDS = printed.commands(PAGE)
+SAYS = {
+    "fleet new": "made ../fleet",
+    "provision aws": "USD a month",
+    "provision server": "failed=0",
+    "provision probe": "failed=0",
+}
+"""Words of a command → what the page says that the screen shows when it worked."""
 
 pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(3600), NEEDED]
 
@@ -35,7 +42,12 @@ def test_there_are_ten_commands_at_most() -> None:
 
 
 def test_every_command_works_as_printed(user: Desk) -> None:
+    assert [shown for shown in SAYS.values() if shown not in PAGE] == []
     for command in COMMANDS:
         user.run(command)
+        said = " ".join(user.terminal.said[command].split())
+        assert [text for words, text in SAYS.items() if words in command and text not in said] == []
+    assert (user.fleet / "preflight/kit-01.html").is_file()
+    assert "`../fleet/preflight/kit-01.html`" in PAGE
     assert user.terminal.used == set(user.terminal.substitutions), "a word that is substituted is on the page no more"
     assert user.happened == set(user.events), "something that a user does between two commands was not reached"

@@ -58,8 +58,8 @@ def test_so_many_bytes_are_timed_to_their_last_acknowledgement(endpoint, size):
 
 
 def test_a_timed_body_counts_what_was_acknowledged_in_time(endpoint, monkeypatch):
-    """By a clock that goes on by a millisecond a look, however long a look takes."""
-    looks = itertools.count(time.monotonic_ns(), 1_000_000)
+    """By a clock that goes on by five milliseconds a look, however long a look takes."""
+    looks = itertools.count(time.monotonic_ns(), 5_000_000)
     clock = SimpleNamespace(monotonic_ns=lambda: next(looks), sleep=time.sleep)
     monkeypatch.setattr("tandem.experiment.upload.time", clock)
     endpoint.script.rate = 5e6

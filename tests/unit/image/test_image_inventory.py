@@ -15,7 +15,7 @@ import stock_images
 
 from tandem_image import ImageError, card, inventory
 from tandem_image.cli import main
-from tandem_image.settings import settings
+from tandem_image.settings import invitation, settings
 
 SECRET = "sehr geheim"  # noqa: S105 - of this test's own network
 
@@ -103,22 +103,25 @@ def test_without_invite_the_fleets_server_is_asked(server, tmp_path):
         assert json.loads(archive.extractfile("etc/tandem/enrol.json").read())["code"] == code
 
 
+def test_a_server_that_gives_none_is_told_in_a_line(server, capsys):
+    assert server("echo 'tandem-server: kit-01 was revoked' >&2; exit 1") != 0
+    told = capsys.readouterr().err
+    assert "server gives no invitation (tandem-server: kit-01 was" in told
+    assert (told.count("\n"), "; hint: " in told) == (1, True)
+
+
 @pytest.mark.parametrize(
-    ("script", "said"),
+    ("given", "said"),
     [
-        (
-            "echo 'tandem-server: kit-01 was revoked' >&2; exit 1",
-            "server gives no invitation (tandem-server: kit-01 was",
-        ),
-        ('echo \'{"probe": "kit-02", "code": null}\'', "the invitation is for 'kit-02', not 'kit-01'; hint: "),
-        ("echo welcome", "the invitation is no JSON object; hint: "),
+        ('{"probe": "kit-02", "code": null}', "the invitation is for 'kit-02', not 'kit-01'; hint: "),
+        ('{"probe": "kit-01", "code": null}', "the invitation has no code; hint: "),
+        ("welcome", "the invitation is no JSON object; hint: "),
     ],
 )
-def test_a_server_that_gives_none_is_told_in_a_line(server, capsys, script, said):
-    assert server(script) != 0
-    told = capsys.readouterr().err
-    assert said in told
-    assert (told.count("\n"), "; hint: " in told) == (1, True)
+def test_what_a_server_gives_and_is_none_is_told_in_a_line(given, said):
+    with pytest.raises(ImageError, match=said) as caught:
+        invitation("kit-01", given)
+    assert "\n" not in str(caught.value)
 
 
 def test_a_server_that_does_not_answer_is_told_in_a_line(fleet, stocks, capsys, monkeypatch):

@@ -15,7 +15,7 @@ sys.path.append(str(Path(__file__).parents[2]))
 
 from tiers import pool
 from tiers.changed import chosen, source
-from tiers.plan import Job, Table, TableError, shard
+from tiers.plan import Job, Table, TableError, check_jobs, shard
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 PROGRAMS = ("mypy", "ruff", "lint-imports", "cargo", "shellcheck", "yamllint", "ansible-lint", "python")
@@ -110,6 +110,30 @@ def test_a_green_run_ends_with_tests_time_slowest_and_skips(checkout: Checkout) 
     assert told["jobs"]["mypy --strict"]["outcome"] == "passed"
 
 
+def test_roles_that_passed_are_not_linted_again_until_one_changes(checkout: Checkout) -> None:
+    (job,) = [one for one in check_jobs(everything=False) if one.name == "ansible-lint"]
+    checkout.write("ansible/roles/a.yml", "---\n")
+    checkout.write("requirements/dev.txt", "ansible-lint==1\n")
+
+    def linted(verdict: str) -> tuple[int, bool]:
+        """Its status, and whether ansible-lint was started."""
+        (checkout.root / "linted").unlink(missing_ok=True)
+        checkout.program("ansible-lint", f"pwd >../linted; {verdict}")
+        environment = os.environ | {"PATH": f"{checkout.root}/programs:{os.environ['PATH']}"}
+        done = subprocess.run(job.argv, cwd=checkout.root, env=environment, capture_output=True, check=False)
+        return done.returncode, (checkout.root / "linted").exists()
+
+    assert linted("exit 2") == (2, True)
+    assert linted("exit 0") == (0, True), "what failed is linted again"
+    assert linted("exit 2") == (0, False)
+    for changed in ("ansible/roles/a.yml", "ansible/roles/new.yml", "requirements/dev.txt"):
+        checkout.write(changed, "# other\n")
+        assert linted("exit 0") == (0, True), changed
+    (checkout.root / "ansible/roles/new.yml").unlink()
+    assert linted("exit 0") == (0, True)
+    assert linted("exit 0") == (0, False)
+
+
 def test_a_red_run_names_each_failure_its_assertion_and_the_command_that_runs_it_alone(checkout: Checkout) -> None:
     checkout.write("tests/unit/a/test_a.py", GOOD + BAD)
     checkout.write("tests/unit/b/test_b.py", "import a_module_that_is_not_there\n")
@@ -143,13 +167,11 @@ def test_all_goes_on_where_it_was_and_begins_anew_for_another_tree(checkout: Che
     assert "passed before for this very tree" in said
     assert (checkout.runs, printed.splitlines()[-1]) == (1, "2 passed, 0 failed, 0 skipped")
     assert json.loads((checkout.root / "tests/all.json").read_text())["green"]
-    checkout.run("--all")
-    assert checkout.runs == 1, "what is kept of the run is no change of the tree"
+    assert checkout.run("--all", "--list")[1] == "", "what is kept of the run is no change of the tree"
     checkout.run("--all", "--fresh")
     assert checkout.runs == 2
     checkout.write("docs/a.md", "more")
-    checkout.run("--all")
-    assert checkout.runs == 3
+    assert "tests/unit/a/test_a.py" in checkout.run("--all", "--list")[1]
 
 
 def test_one_at_a_time_and_stopped_by_ctrl_c_it_leaves_nothing_running_and_blames_no_test(checkout: Checkout) -> None:
@@ -221,14 +243,16 @@ def test_changed_says_why_each_file_is_chosen(checkout: Checkout) -> None:
     checkout.write("docs/a.md", "")
     checkout.git("add", "-A")
     checkout.git("commit", "-qm", "all")
-    assert "0 files differ" in checkout.run("--changed", "HEAD")[2]
+    assert "0 files differ" in checkout.run("--changed", "HEAD", "--list")[2]
     checkout.write("collector/src/tandem/routes.py", "import os\n")
     status, printed, said = checkout.run("--changed", "HEAD")
     assert status == 0, printed
     assert "tests/unit/a/test_a.py: imports collector/src/tandem/routes.py by tests/unit/a/helper.py" in said
     assert "test_b.py" not in said
     checkout.write("docs/b.md", "new")
-    assert "tests/unit/b/test_b.py: docs/b.md (tests/tiers.toml: docs/*)" in checkout.run("--changed", "HEAD")[2]
+    _, listed, said = checkout.run("--changed", "HEAD", "--list")
+    assert "tests/unit/b/test_b.py: docs/b.md (tests/tiers.toml: docs/*)" in said
+    assert "tests/unit/b/test_b.py" in listed
 
 
 def test_the_lab_is_chosen_by_what_it_covers() -> None:

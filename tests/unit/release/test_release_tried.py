@@ -1,13 +1,16 @@
 """A release is tried, and kept or not: the program of the role ``collector`` and the unit that goes back, with a systemctl and collectors
 of the test. On a booted system: tests/system/test_release_booted.py; with power cuts: tests/system/test_provisioned_machine.py."""
 
+import io
 import json
 import os
 import re
 import shlex
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from program_module import module_of
@@ -32,6 +35,13 @@ case $* in
         sed "s/MADE/$(test -e "$here/hung" && echo 1 || cat {home}/made)/" "$here/status.json" ;;
 esac
 """
+
+
+def loaded():
+    """The program, with a clock that goes on when it waits."""
+    program, now_s = module_of(FILES / "tandem-release"), [0.0]
+    program.time = SimpleNamespace(monotonic=lambda: now_s[0], sleep=lambda s: now_s.append(now_s.pop() + s))
+    return program
 
 
 def status(paths="ab", usable="ab", reached=True):
@@ -65,10 +75,25 @@ class Kit:
             (folder / "status.json").write_text(json.dumps(says).replace('"MADE"', "MADE"))
         return folder
 
-    def tries(self, name, *options):
-        limits = ["--wait", "0", "--healthy-within", "3", "--steady", "1", *options]
-        argv = [sys.executable, FILES / "tandem-release", *limits, self.home / "releases" / name]
+    def limits(self, name):
+        return ["--wait", "0", "--healthy-within", "3", "--steady", "1", str(self.home / "releases" / name)]
+
+    def tries_as_a_process(self, name):
+        argv = [sys.executable, FILES / "tandem-release", *self.limits(name)]
         return subprocess.run(argv, env=self.env, capture_output=True, text=True, check=False)
+
+    def tries(self, name):
+        """In this process."""
+        program, said, told, status = loaded(), io.StringIO(), io.StringIO(), 0
+        with pytest.MonkeyPatch.context() as patched, redirect_stdout(said), redirect_stderr(told):
+            patched.setenv("PATH", self.env["PATH"])
+            patched.setattr(sys, "argv", ["tandem-release", *self.limits(name)])
+            try:
+                program.main()
+            except SystemExit as end:  # as the interpreter takes it
+                status = 1 if isinstance(end.code, str) else end.code
+                print(end.code, file=sys.stderr)
+        return SimpleNamespace(returncode=status, stdout=said.getvalue(), stderr=told.getvalue())
 
     def goes_back(self):
         """The unit, as systemd runs it."""
@@ -98,10 +123,10 @@ def kit(tmp_path):
 
 def test_a_healthy_release_stays_and_the_same_again_changes_nothing(kit):
     kit.release("new", status())
-    done = kit.tries("new")
+    done = kit.tries_as_a_process("new")
     assert (done.returncode, done.stdout) == (0, "new runs\n"), done.stderr
     assert kit.seen() == {"current": "new", "previous": "old"}
-    assert kit.tries("new").stdout == "unchanged\n"
+    assert kit.tries_as_a_process("new").stdout == "unchanged\n"
     assert kit.restarts() == 1
 
 
@@ -169,7 +194,7 @@ class PowerCutError(BaseException):
 
 def test_whenever_the_power_goes_a_boot_finds_the_old_release_or_the_new(kit, monkeypatch):
     """Cut before each single change of the folder."""
-    new, program = kit.release("new", status()), module_of(FILES / "tandem-release")
+    new, program = kit.release("new", status()), loaded()
     monkeypatch.setenv("PATH", kit.env["PATH"])
     monkeypatch.setattr(sys, "argv", ["tandem-release", "--healthy-within", "3", "--steady", "0", str(new)])
     left, ends = [0], []

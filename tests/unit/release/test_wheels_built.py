@@ -18,7 +18,7 @@ def build(out, *folders, machine=""):
     return subprocess.run(argv, capture_output=True, text=True, check=False)
 
 
-def test_the_collector_is_built_once_and_says_its_release(tmp_path):
+def test_the_collector_is_built_and_says_its_release(tmp_path):
     source, out = tmp_path / "collector", tmp_path / "out"
     shutil.copytree(REPOSITORY / "collector", source, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
     before = sorted(source.rglob("*"))
@@ -26,25 +26,15 @@ def test_the_collector_is_built_once_and_says_its_release(tmp_path):
     assert release.startswith("0.1.0+")
     assert sorted(source.rglob("*")) == before, "the tree is left as it is"
     (wheel,) = (out / release).iterdir()
-    first = wheel.read_bytes()
-
-    subprocess.run([sys.executable, "-m", "venv", "--system-site-packages", tmp_path / "venv"], check=True)
-    pip = [tmp_path / "venv/bin/python3", "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", wheel]
-    subprocess.run(pip, check=True)
+    venv = [sys.executable, "-m", "venv", "--system-site-packages", "--without-pip", tmp_path / "venv"]
+    subprocess.run(venv, check=True)
+    pip = [sys.executable, "-m", "pip", "--python", tmp_path / "venv/bin/python3", "install"]
+    subprocess.run([*pip, "--quiet", "--no-index", "--no-deps", wheel], check=True)
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     said = subprocess.run(
         [tmp_path / "venv/bin/tandem", "--version"], env=env, capture_output=True, text=True, check=True
     )
     assert said.stdout == f"tandem {release}\n"
-
-    (source / "src/tandem/__pycache__").mkdir()
-    (source / "src/tandem/__pycache__/x.pyc").write_text("left by Python")
-    assert build(out, source).stdout.strip() == release
-    shutil.rmtree(out)
-    assert build(out, source).stdout.strip() == release
-    assert wheel.read_bytes() == first, "the same sources, the same bytes"
-    (source / "src/tandem/new.py").write_text("")
-    assert build(out, source).stdout.strip() != release
 
 
 @pytest.fixture
@@ -57,6 +47,22 @@ def package(tmp_path):
         '[project]\nname = "tandem-small"\nversion = "1.2"\n[tool.setuptools.packages.find]\nwhere = ["src"]\n'
     )
     return folder
+
+
+def test_the_same_sources_are_built_once_and_give_the_same_bytes(package, tmp_path):
+    out = tmp_path / "out"
+    release = build(out, package).stdout.strip()
+    (wheel,) = (out / release).iterdir()
+    first, built_ns = wheel.read_bytes(), wheel.stat().st_mtime_ns
+    (package / "src/tandem_server/__pycache__").mkdir()
+    (package / "src/tandem_server/__pycache__/x.pyc").write_text("left by Python")
+    assert build(out, package).stdout.strip() == release
+    assert wheel.stat().st_mtime_ns == built_ns, "not again"
+    shutil.rmtree(out)
+    assert build(out, package).stdout.strip() == release
+    assert wheel.read_bytes() == first
+    (package / "src/tandem_server/new.py").write_text("")
+    assert build(out, package).stdout.strip() != release
 
 
 def test_a_build_that_fails_leaves_no_release(package, tmp_path):

@@ -1,0 +1,89 @@
+"""What ``./kit provision`` starts, with which settings of Ansible, and what it refuses: on a copy whose .venv has programs that only tell
+how they were called."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+TELLS = """#!/bin/sh
+printf '%s|%s|%s|%s\\n' "${0##*/}" "$*" "$ANSIBLE_CONFIG" "$ANSIBLE_VAULT_PASSWORD_FILE" >>"${0%/*}/called"
+[ "${0##*/} $1" != "tandem-fleet check" ] || [ ! -e "$2/broken" ]
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """One without sources, whose .venv is taken as it is: nothing is installed."""
+    folder = tmp_path / "tandem"
+    (folder / "requirements").mkdir(parents=True)
+    for name in ("kit", "requirements/unpacked.sh", "requirements/environment.sh", "requirements/provision.txt"):
+        shutil.copy(REPOSITORY / name, folder / name)
+    shutil.copytree(REPOSITORY / "ansible/playbooks", folder / "ansible/playbooks")
+    programs = folder / ".venv/bin"
+    programs.mkdir(parents=True)
+    (programs / "pip").write_text(f"#!{programs}/python\n")
+    (programs / "python").write_text("#!/bin/sh\n")
+    for name in ("tandem-fleet", "ansible-playbook"):
+        (programs / name).write_text(TELLS)
+    for program in programs.iterdir():
+        program.chmod(0o755)
+    (tmp_path / "fleet").mkdir()
+    (tmp_path / "fleet/vault.key").write_text("a key\n")
+    return folder
+
+
+def kit(checkout: Path, *words: str) -> tuple[int, str, list[str]]:
+    """Its exit status, what it said, and which programs it called: name, arguments, Ansible's settings, the fleet's key."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
+    done = subprocess.run(
+        [str(checkout / "kit"), *words], cwd=checkout, env=environment, capture_output=True, text=True, check=False
+    )
+    called = checkout / ".venv/bin/called"
+    return done.returncode, done.stdout + done.stderr, called.read_text().splitlines() if called.exists() else []
+
+
+@pytest.mark.parametrize("given", [["-i", "../fleet"], ["--inventory=../fleet"], ["-i../fleet"]], ids=" ".join)
+def test_the_fleet_is_checked_then_the_playbook_has_its_settings_its_key_and_every_option(checkout, given):
+    status, said, called = kit(checkout, "provision", "aws", *given, "-e", "aws_confirm=field")
+    assert status == 0, said
+    key, settings = checkout.parent / "fleet/vault.key", checkout / "ansible/ansible.cfg"
+    arguments = f"{checkout}/ansible/playbooks/aws.yml {' '.join(given)} -e aws_confirm=field"
+    assert called == [
+        f"tandem-fleet|check ../fleet|{settings}|{key}",
+        f"ansible-playbook|{arguments}|{settings}|{key}",
+    ]
+
+
+def test_a_fleet_with_something_wrong_is_not_played(checkout):
+    (checkout.parent / "fleet/broken").touch()
+    status, _, called = kit(checkout, "provision", "aws", "-i", "../fleet")
+    assert status == 2
+    assert [line.partition("|")[0] for line in called] == ["tandem-fleet"]
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["aws"], "kit: which fleet? hint: ./kit provision aws -i DIR"),
+        (["aws", "-i", "../none"], "kit: ../none: no fleet is here; hint: ./kit fleet new ../none"),
+        (["azure", "-i", "../fleet"], "kit: there is no playbook azure"),
+    ],
+    ids=["no fleet is named", "no such fleet", "no such playbook"],
+)
+def test_what_cannot_be_played_is_one_line(checkout, words, line):
+    status, said, called = kit(checkout, "provision", *words)
+    assert status == 2
+    assert line in said.splitlines()
+    assert called == []
+
+
+def test_alone_it_lists_the_playbooks(checkout):
+    status, said, called = kit(checkout, "provision")
+    assert status == 0
+    listed = {line.split()[0] for line in said.splitlines()[1:]}
+    assert listed == {file.stem for file in (REPOSITORY / "ansible/playbooks").glob("*.yml")}
+    assert called == []
