@@ -5,6 +5,7 @@ import json
 import math
 import random
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,8 +25,8 @@ from tandem_server.analysis.arms import (
     effect,
     table,
 )
-from tandem_server.analysis.papers.bootstrap import SEED
-from tandem_server.analysis.papers.material import Bins
+from tandem_server.analysis.estimates import SEED
+from tandem_server.analysis.material import Bins
 from tandem_server.analysis.tables.facts import gather
 from tandem_server.cli.main import main
 from tandem_server.report.arms import compared
@@ -107,6 +108,16 @@ def test_the_interval_holds_the_true_effect_as_often_as_it_says_also_with_few_bl
     drawn = random.Random(4)
     found = [simulated(drawn, 0.8, 5).estimate for _ in range(400)]
     assert 360 <= sum(e.low <= 0.8 <= e.high for e in found) <= 395
+
+
+def test_parted_runs_are_compared_within_their_part():
+    """Drop helps in one city and hurts in the other: together neither."""
+    parts = {
+        city: [replace(run, part={"city": city}) for run in gather(made([{"off": 2.0, "drop": drop}] * 5), Path())]
+        for city, drop in (("Davis", 4.0), ("Oslo", 1.0))
+    }
+    found = compare([run for runs in parts.values() for run in runs])
+    assert [(one.step, one.effects[0].verdict) for one in found] == [("plays, Davis", HELPS), ("plays, Oslo", HURTS)]
 
 
 def test_a_block_without_an_arm_is_left_out_and_failures_are_counted():

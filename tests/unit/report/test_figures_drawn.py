@@ -21,7 +21,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem_server.analysis.papers.bootstrap import Estimate
+from tandem_server.analysis.estimates import Estimate
 from tandem_server.analysis.recorded import RadioSeries
 from tandem_server.report.figures.hues import MPTCP, OPERATORS, OTHERS, of_operators
 from tandem_server.report.figures.marks import Bands, Bars, Dots, Level, Line, Mark, Span, Trace

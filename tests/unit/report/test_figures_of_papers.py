@@ -13,7 +13,7 @@ import pytest
 from paper_campaign import bins, evaluated, made
 from synthetic_folder import write
 
-from tandem_server.analysis.papers.material import Material, material
+from tandem_server.analysis.material import Material, material
 from tandem_server.cli.main import main
 from tandem_server.report.figures.figure import Figure, every, make
 from tandem_server.report.figures.marks import Cells

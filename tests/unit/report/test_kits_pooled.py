@@ -22,16 +22,16 @@ from synthetic_campaign import Synthetic
 from synthetic_folder import write
 
 from tandem.devtools.browser import Browser, find
+from tandem_server.analysis import estimates
 from tandem_server.analysis import pool as pools
+from tandem_server.analysis.estimates import cdf
 from tandem_server.analysis.evaluate import evaluate
-from tandem_server.analysis.exported import records_of
-from tandem_server.analysis.papers import bootstrap
-from tandem_server.analysis.papers.material import Material, Span, pooled
-from tandem_server.analysis.papers.measured import Download, Setting
-from tandem_server.analysis.papers.network_events import NetworkEvent
-from tandem_server.analysis.papers.quantiles import cdf
+from tandem_server.analysis.events import NetworkEvent
+from tandem_server.analysis.material import Material, Span, pooled
+from tandem_server.analysis.measured import Download, Setting
+from tandem_server.analysis.mobility_classes import RunClasses
 from tandem_server.analysis.recorded import SubflowSeries
-from tandem_server.analysis.run_classes import RunClasses
+from tandem_server.analysis.records import records_of
 from tandem_server.cli.main import main
 from tandem_server.report.figures.figure import Figure, every, make, make_parts
 from tandem_server.report.figures.marks import Line
@@ -91,7 +91,7 @@ def test_medians_are_those_of_all_kits_runs(pool):
             for d in own.downloads
             if d.kind == kind and d.of.mobility == "low" and (paths is None or d.primary == paths[own.probe])
         ]
-        expected = bootstrap.median(values)
+        expected = estimates.median(values)
         (found,) = [row for row in drawn("mohan-5a", pool.material) if row["series"] == series and row["x"] == 1]
         assert (found["y"], found["low"], found["high"], found["n"]) == tuple(expected)
 
@@ -461,6 +461,15 @@ def test_as_tables_for_a_notebook(small):
     assert len(c.pool.kits) == 2
     assert c.evaluation.campaign.probe == "probe-1"
     assert len(load([small]).runs) == len(c.runs)
+
+
+def test_a_folder_of_several_probes_that_is_no_export_says_that_one_is_read(tmp_path, capsys):
+    folder = write(Synthetic(seconds=30.0), tmp_path / "bench")
+    (folder / "probe" / "probe-0" / "runs").mkdir(parents=True)
+    line = "the folder has 2 probes and is no export: only probe-1 is read; hint: --probe probe-0"
+    for more, said in ([], 1), (["--probe", "probe-1"], 0):
+        assert main(["report", str(folder), *more]) == 1  # no database
+        assert capsys.readouterr().err.count(line) == said
 
 
 def test_parting_one_kit_changes_no_number(tmp_path, capsys):

@@ -14,7 +14,7 @@ from synthetic_folder import campaign, collector, write
 
 from tandem_server.analysis.evaluate import evaluate
 from tandem_server.analysis.folder import FolderError, load
-from tandem_server.analysis.source import SourceError
+from tandem_server.analysis.records import SourceError
 from tandem_server.analysis.summary import summary
 from tandem_server.report.page import render
 

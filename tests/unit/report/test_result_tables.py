@@ -15,10 +15,10 @@ from test_report_page import Page
 
 from tandem_server.analysis.evaluate import evaluate
 from tandem_server.analysis.folder import load
+from tandem_server.analysis.summary import told
 from tandem_server.analysis.tables.facts import gather
 from tandem_server.analysis.tables.results import Results, of_manifests, results
-from tandem_server.analysis.tables.throughput import size_class
-from tandem_server.analysis.tables.told import told
+from tandem_server.analysis.tables.views import size_class
 from tandem_server.cli.main import main
 from tandem_server.report.csv_files import files
 from tandem_server.report.figures.scale import rounds

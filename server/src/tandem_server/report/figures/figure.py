@@ -7,7 +7,7 @@ import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tandem_server.analysis.papers.material import Material
+from tandem_server.analysis.material import Material
 from tandem_server.report.figures import papers
 from tandem_server.report.figures.hues import of_operators
 from tandem_server.report.figures.sheet import Sheet
