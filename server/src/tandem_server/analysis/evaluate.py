@@ -20,7 +20,7 @@ from tandem_server.analysis.runs import Run, join, run_paths
 from tandem_server.analysis.sender_shares import add_sender_shares
 from tandem_server.analysis.tables.results import Results, results
 from tandem_server.analysis.truth import TrueDrop
-from tandem_server.ledger.numbers import Numbers, ranges_missing
+from tandem_server.ledger.numbers import Found, Numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +53,15 @@ def account(
     """
     if found is None:
         return Account(made, sent, pending, rejected, dropped, None, {}, [], None)
-    numbers = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *found.values()]))
-    numbers = numbers[numbers >= 1]
-    last = max(int(numbers.max(initial=0)), made or 0)
-    missing = list(ranges_missing(numbers, 1, last))
+    numbers = Found()
+    for values in found.values():
+        numbers.add(values[values >= 1])
+    counts = {name: len(np.unique(values)) for name, values in found.items()}
+    last = max([made or 0, *(int(values.max(initial=0)) for values in found.values())])
     lost = None
     if made is not None:
         lost = max(0, last - len(numbers) - (rejected or 0) - (dropped or 0))
-    counts = {name: len(np.unique(values)) for name, values in found.items()}
-    return Account(made, sent, pending, rejected, dropped, len(numbers), counts, missing, lost)
+    return Account(made, sent, pending, rejected, dropped, len(numbers), counts, list(numbers.missing(1, last)), lost)
 
 
 def boots_of_account(campaign: CampaignFolder, source: Source) -> set[str]:
