@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pictures
 import pytest
 from synthetic_results import PROBE, manifests, write
 
@@ -180,7 +181,8 @@ def folder(tmp_path_factory) -> Path:
     blocks[3]["drop"] = None
     for one in made(blocks, arms=("off", "drop", "learned")):
         (root / "probe" / PROBE / "runs" / f"{one['id']}.json").write_text(json.dumps(one))
-    main(["report", str(root)])
+    with pictures.of_the_page():
+        main(["report", str(root)])
     return root
 
 
@@ -214,6 +216,7 @@ def test_a_simulated_effect_is_found(size, verdict):
     assert Counter(simulated(drawn, size, 30).verdict for _ in range(200)) == {verdict: 200}
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_campaign_of_one_arm_draws_nothing_and_takes_an_earlier_figure_away(tmp_path):
     root = write(tmp_path / "campaign", 0)
     for one in made([{"off": 1.0}] * 3, arms=("off",)):

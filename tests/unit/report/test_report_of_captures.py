@@ -19,6 +19,7 @@ from captures import pcap
 from exported_kits import OPERATORS, kit, write_export
 from scenes import plain_download
 
+pytestmark = pytest.mark.usefixtures("no_pictures")
 LACKING = "bins of the packet captures"
 
 

@@ -223,6 +223,7 @@ def test_a_name_or_text_that_would_do_harm_in_a_csv_does_none(tmp_path):
     assert ",'=cmd()" in made["runs.csv"]
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_the_command_writes_tables_where_asked_and_prints_them(tmp_path, capsys):
     folder = write(tmp_path / "c", 20)
     assert main(["report", str(folder), "--tables", str(tmp_path / "t"), "--print-tables"]) == 1  # no database here
