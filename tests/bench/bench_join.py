@@ -20,7 +20,7 @@ from typing import Any
 from trends import Bench, Column, Progress, Row, bench, finish, options, settle, table
 
 from tandem.experiment.rounds_outcome import quantile
-from tandem_server.analysis.papers.measured import Download, Setting
+from tandem_server.analysis.measured import Download, Setting
 from tandem_server.report.figures.papers.chen_join import alone_share, saved_by_model, syn_gap_ms
 
 FULL = {"sizes": [8 << 10, 32 << 10, 128 << 10, 512 << 10, 2 << 20], "repetitions": 20}

@@ -24,7 +24,7 @@ from two_paths import SERVER, await_true, why_not
 from tandem.capture import Budget, Capture, stop_all
 from tandem_server.analysis.evaluate import Evaluation, evaluate
 from tandem_server.analysis.folder import load
-from tandem_server.analysis.sender_shares import KEY
+from tandem_server.analysis.tables.facts import SENDER_SHARES
 from tandem_server.cli.main import main
 from tandem_server.registry import Registry
 
@@ -140,7 +140,9 @@ def test_what_was_lost_on_the_way_is_in_the_senders_capture_and_in_its_shares(ri
     told |= {"result": line["result"], "server_captures": line["server_captures"]}
     found = evaluated(tmp_path, told, ours)
     (facts,) = found.results.runs
-    assert facts.result[KEY] == pytest.approx({path: sent[end] / sent.total() for path, end in by_path.items()})
+    assert facts.result[SENDER_SHARES] == pytest.approx(
+        {path: sent[end] / sent.total() for path, end in by_path.items()}
+    )
     assert not any("captures" in line for line in found.missing)
 
 
@@ -178,7 +180,7 @@ def test_each_load_of_a_page_has_the_shares_of_its_own_session(rig: Rig, tmp_pat
     found = evaluated(tmp_path, told | {"result": line["result"], "server_captures": line["server_captures"]})
     (facts,) = found.results.runs
     assert len(expected) == 2
-    assert {session: pytest.approx(shares) for session, shares in expected.items()} == facts.result[KEY]
+    assert {session: pytest.approx(shares) for session, shares in expected.items()} == facts.result[SENDER_SHARES]
     assert [row["session"] in expected for row in facts.listed("loads")] == [True, True]
 
 
@@ -200,7 +202,7 @@ def test_an_upload_has_the_shares_of_the_probes_own_captures(rig: Rig, tmp_path:
     run = {"experiment": {"name": "bandwidth"}, "paths": ["a", "b"], "parameters": {"mode": "oneway"}}
     found = evaluated(tmp_path, {**run, "result": line["result"]}, ours)
     (facts,) = found.results.runs
-    assert facts.result[KEY] == {benefit["token"]: pytest.approx(expected)}
+    assert facts.result[SENDER_SHARES] == {benefit["token"]: pytest.approx(expected)}
     assert expected["b"] > benefit["shares"]["b"]  # what path b lost was sent again
 
 

@@ -13,12 +13,12 @@ from needed import lab_with
 from test_trace_core_tshark import carried, second_path
 from traced_download import MPTCP, download
 
-from tandem_server.analysis.clock import Clock
+from tandem_server.analysis.captures import Packets, of_campaign
 from tandem_server.analysis.evaluate import evaluate
 from tandem_server.analysis.folder import load
-from tandem_server.analysis.radio.captured import Packets, of_campaign
-from tandem_server.analysis.radio.columns import records
+from tandem_server.analysis.radio_packets import records
 from tandem_server.analysis.recorded import Event
+from tandem_server.analysis.records import Clock
 from tandem_server.cli.main import main
 
 pytestmark = [*lab_with(), pytest.mark.slow]

@@ -14,7 +14,7 @@ from tandem_bench.scenario import load as load_scenario
 from tandem_bench.scenario import play
 from tandem_server.analysis.evaluate import evaluate
 from tandem_server.analysis.folder import load
-from tandem_server.analysis.influx_source import InfluxSource
+from tandem_server.analysis.records import InfluxSource
 from tandem_server.registry import Registry
 from tandem_server.store import PrivateInflux
 

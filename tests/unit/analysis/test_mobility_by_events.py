@@ -5,8 +5,18 @@ import random
 
 import pytest
 
-from tandem_server.analysis.papers.mobility_class import Classifier, Fit, as_json, fit, from_json
-from tandem_server.analysis.run_classes import LABELLED, PLAYED, Judged, Times, run_classes
+from tandem_server.analysis.mobility_classes import (
+    LABELLED,
+    PLAYED,
+    Classifier,
+    Fit,
+    Judged,
+    Times,
+    as_json,
+    fit,
+    from_json,
+    run_classes,
+)
 
 POLLED = (0.0, 1800.0)
 

@@ -6,20 +6,20 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tandem_server.analysis.papers import bootstrap
-from tandem_server.analysis.papers.ellipse import ellipse
-from tandem_server.analysis.papers.mobility_class import class_of
-from tandem_server.analysis.papers.network_events import (
+from tandem_server.analysis import estimates
+from tandem_server.analysis.estimates import Box, box, cdf, ellipse
+from tandem_server.analysis.events import (
     NetworkEvent,
     apart,
+    factor_per_2_db,
     following,
     overlap,
     per_five_minutes,
+    recovery,
     up_to_and_over,
     windows,
 )
-from tandem_server.analysis.papers.quantiles import Box, box, cdf
-from tandem_server.analysis.papers.recovery import factor_per_2_db, recovery
+from tandem_server.analysis.mobility_classes import class_of
 
 
 @pytest.mark.parametrize("level", [0.95, 0.8, 0.5])
@@ -31,36 +31,36 @@ def test_a_median_of_21_has_the_order_statistics_that_the_binomial_gives(level):
     }
     low = min(k for k, p in at_most.items() if p >= (1 - level) / 2)
     high = min(k for k, p in at_most.items() if p >= (1 + level) / 2)
-    found = bootstrap.median(values, level, resamples=20_000)
+    found = estimates.median(values, level, resamples=20_000)
     assert found == (121.0, float(low**2), float(high**2), 21)
 
 
 def test_intervals_are_the_same_in_any_order_and_few_values_have_none():
     values = [5.0, 1.0, 8.0, 3.0, 9.0, 2.0]
-    assert bootstrap.median(values) == bootstrap.median(sorted(values)) == bootstrap.median([*values, math.nan])
-    assert bootstrap.median(values, seed=1).value == bootstrap.median(values, seed=2).value
-    few = [bootstrap.median(some) for some in ([], [math.nan], [4.0], [4.0, 6.0], [4.0] * 5)]
+    assert estimates.median(values) == estimates.median(sorted(values)) == estimates.median([*values, math.nan])
+    assert estimates.median(values, seed=1).value == estimates.median(values, seed=2).value
+    few = [estimates.median(some) for some in ([], [math.nan], [4.0], [4.0, 6.0], [4.0] * 5)]
     assert few == [None, None, (4.0, None, None, 1), (5.0, None, None, 2), (4.0, 4.0, 4.0, 5)]
 
 
 def test_many_values_are_drawn_in_parts():
     values = list(np.random.default_rng(1).normal(10, 1, 4001))
-    found = bootstrap.median(values)
+    found = estimates.median(values)
     # The median's standard error of a normal sample: 1.2533 / √n.
     assert found.high - found.low == pytest.approx(2 * 1.96 * 1.2533 / math.sqrt(4001), rel=0.2)
 
 
 def test_rates_and_shares_have_intervals_at_their_ends_too():
-    assert bootstrap.rate([1, 3], [300, 300], 300) == (2.0, None, None, 2)
-    assert bootstrap.rate([1, 0], [100, 0], 300) == (3.0, None, None, 1)
-    assert bootstrap.rate([], [], 300) is None
-    assert bootstrap.rate([2, 2, 2], [300, 300, 300], 300) == (2.0, 2.0, 2.0, 3)
+    assert estimates.rate([1, 3], [300, 300], 300) == (2.0, None, None, 2)
+    assert estimates.rate([1, 0], [100, 0], 300) == (3.0, None, None, 1)
+    assert estimates.rate([], [], 300) is None
+    assert estimates.rate([2, 2, 2], [300, 300, 300], 300) == (2.0, 2.0, 2.0, 3)
     with pytest.raises(ValueError, match="one count"):
-        bootstrap.rate([1], [1, 2], 300)
+        estimates.rate([1], [1, 2], 300)
     # Wilson's for 0 of 10 at 95 %: up to z²/(n + z²) = 3.8415/13.8415.
-    assert bootstrap.share(0, 10) == (0.0, 0.0, pytest.approx(3.8415 / 13.8415, abs=1e-4), 10)
-    assert bootstrap.share(10, 10)[1:] == (pytest.approx(10 / 13.8415, abs=1e-4), 1.0, 10)
-    assert bootstrap.share(0, 0) is None
+    assert estimates.share(0, 10) == (0.0, 0.0, pytest.approx(3.8415 / 13.8415, abs=1e-4), 10)
+    assert estimates.share(10, 10)[1:] == (pytest.approx(10 / 13.8415, abs=1e-4), 1.0, 10)
+    assert estimates.share(0, 0) is None
 
 
 def test_windows_and_frequencies_of_five_minutes():

@@ -5,22 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tandem_server.analysis.clock import Clock
-from tandem_server.analysis.papers import measured
-from tandem_server.analysis.papers.capture_bins import bins_of_capture
-from tandem_server.analysis.papers.material import Bins, Material, Span, _joined
-from tandem_server.analysis.papers.measured import Setting
-from tandem_server.analysis.papers.network_events import NetworkEvent
-from tandem_server.analysis.papers.series import (
-    around,
-    by_second,
-    differences,
-    means,
-    of_operators,
-    summed,
-    utilisation,
-)
+from tandem_server.analysis import measured
+from tandem_server.analysis.events import NetworkEvent
+from tandem_server.analysis.material import Bins, Material, Span, _joined
+from tandem_server.analysis.measured import Setting
 from tandem_server.analysis.recorded import SubflowSeries
+from tandem_server.analysis.series import around, by_second, differences, means, of_operators, summed, utilisation
 from tandem_server.analysis.tables.facts import gather
 from tandem_server.report.figures.papers.mohan_3_classes import _whole
 
@@ -137,19 +127,7 @@ def test_t_r_of_the_senders_records_knows_silence_and_the_next_event():
 
 
 def test_bytes_in_flight_are_summed_before_their_median_is_taken():
-    """One subflow's bins are full when the other's are empty. A bin without a packet holds what was in flight before."""
-    second = 1_000_000_000
-    start = np.array([1, 2, 3, 1, 3, 1, 2]) * second
-    columns = {
-        "subflow": np.array([0, 0, 0, 1, 1, np.nan, np.nan]),
-        "direction": np.array([1, 1, 1, 1, 1, 1, 1]),
-        "bin_start_utc_ns": start,
-        "in_flight_mean_bytes": np.array([0.0, 1.0, 9.0, 9.0, 0.0, np.nan, np.nan]),
-        "reorder_queue_max_bytes": np.array([np.nan] * 5 + [70.0, 80.0]),
-    }
-    flight, queue = bins_of_capture("r", None, columns, Clock(second), whole=True)
-    assert (flight.path, flight.t_s.tolist(), flight.in_flight_bytes.tolist()) == ("", [0, 1, 2], [9, 10, 9])
-    assert (queue.path, queue.t_s.tolist(), queue.reorder_queue_bytes.tolist()) == (None, [0, 1], [70, 80])
+    """One subflow's bins are full when the other's are empty."""
     t, nothing = np.arange(3.0), np.full(3, np.nan)
     apart = [Bins("r", "a", t, np.array([0.0, 0, 9]), nothing), Bins("r", "b", t, np.array([9.0, 0, 0]), nothing)]
     assert _whole(apart) == {"r": 9}

@@ -4,14 +4,13 @@ import math
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+from tandem_server.analysis.captures import Connection, matched
+from tandem_server.analysis.events import recovery
 from tandem_server.analysis.folder import Capture
-from tandem_server.analysis.papers.recovery import recovery
-from tandem_server.analysis.radio.columns import COLUMNS, as_csv, records
-from tandem_server.analysis.radio.effects import joined
-from tandem_server.analysis.radio.matched import matched
-from tandem_server.analysis.radio.shapes import Binned, Flows, Radio, Rule
+from tandem_server.analysis.radio_packets import COLUMNS, Binned, Flows, Radio, Rule, as_csv, joined, records
 
 WIDTH_NS = 100_000_000
 RULE = Rule(gap_s=3.0, factor=1.5)
@@ -33,7 +32,7 @@ def flows(*of, handshake_ms=40.0, seconds=60.0):
     return Flows(
         [f"run-{c}" for _, c in of], ["mptcp"] * n, [p for p, _ in of], [f"{p}.pcap" for p, _ in of],
         np.zeros(n, dtype=np.int64), np.array([c for _, c in of], dtype=np.int64), np.zeros(n, dtype=np.int64),
-        np.full(n, round(seconds * 1e9)), np.full(n, handshake_ms), ["timestamp"] * n,
+        np.full(n, round(seconds * 1e9)), np.full(n, handshake_ms), ["timestamp"] * n, np.ones(n, dtype=np.int64),
     )  # fmt: skip
 
 
@@ -46,7 +45,23 @@ def binned(*series, seconds=60.0):
             ms = rtt(at)
             rows.append((flow, place, carried(at), math.nan if ms is None else ms))
     flow, place, goodput, ms = (np.array(column) for column in zip(*rows, strict=True))
-    return Binned(WIDTH_NS, 0, flow.astype(np.int64), place.astype(np.int64), goodput.astype(float), ms, ms + 1)
+    return of_columns(flow, place, goodput.astype(float), ms, ms + 1)
+
+
+def of_columns(flow, place, goodput_bytes, rtt_mean_ms, rtt_max_ms):
+    columns = {
+        "flow": flow,
+        "place": place,
+        "goodput_bytes": goodput_bytes,
+        "rtt_mean_ms": rtt_mean_ms,
+        "rtt_max_ms": rtt_max_ms,
+    }
+    return Binned(WIDTH_NS, 0, pa.table(columns))
+
+
+def only_of(data, there):
+    """Those rows of bins."""
+    return Binned(WIDTH_NS, 0, data.table.filter(pa.array(there)))
 
 
 def only(made):
@@ -112,8 +127,7 @@ def test_a_subflow_that_an_event_silences_for_good_is_out_of_range_to_the_end(ev
     """A's last packet is at 20.1 s; polls tell the event when they come. B goes on to 60 s."""
     both = binned((always(1000), always(50.0)), (always(1000), always(60.0)))
     there = (both.flow == 1) | (both.place <= 200)
-    columns = (both.flow, both.place, both.goodput_bytes, both.rtt_mean_ms, both.rtt_max_ms)
-    data = Binned(WIDTH_NS, 0, *(column[there] for column in columns))
+    data = only_of(both, there)
     of = flows(("a", 0), ("b", 0))
     of.end_ns[0] = 20_100_000_000
     row = only(joined(radio((event, "a", None)), of, data, RULE))
@@ -146,8 +160,7 @@ def test_only_connections_with_data_are_joined_and_bins_without_packets_are_noth
     assert (made.account["joined"], made.account["without_connection"]) == (1, 3)
     full = binned((always(1000), always(50.0)))
     there = (full.place < 200) | (full.place >= 210)
-    columns = (full.flow, full.place, full.goodput_bytes, full.rtt_mean_ms, full.rtt_max_ms)
-    data = Binned(WIDTH_NS, 0, *(column[there] for column in columns))
+    data = only_of(full, there)
     row = only(joined(radio((20.0, "a", -6.0)), flows(("a", 0)), data, RULE))
     assert (row["goodput_during_bit_per_s"], row["goodput_loss"], row["during_s"]) == (0.0, 1.0, 1.0)
 
@@ -172,7 +185,8 @@ def test_it_is_the_figures_recovery_of_the_bins_middles():
 
 
 def test_the_table_and_the_spec_have_every_column_with_its_unit_and_meaning():
-    made = joined(radio(), flows(), Binned(WIDTH_NS, 0, *(np.empty(0, dtype=np.int64),) * 2, *(np.empty(0),) * 3), RULE)
+    nothing = of_columns(*(np.empty(0, dtype=np.int64),) * 2, *(np.empty(0),) * 3)
+    made = joined(radio(), flows(), nothing, RULE)
     assert (list(records(made)), len(made)) == ([], 0)
     assert set(made.rows) == {name for name, *_ in COLUMNS}
     assert as_csv(made) == ",".join(name for name, *_ in COLUMNS) + "\n"
@@ -181,126 +195,140 @@ def test_the_table_and_the_spec_have_every_column_with_its_unit_and_meaning():
     assert [(name, unit, what) for name, _, unit, what in told] == [(n, unit, what) for n, _, unit, what in COLUMNS]
 
 
-START = 10**18
 ADDRESSES = {"a": "10.0.0.1", "b": "10.0.1.1"}
 
 
-class Tables:
-    """Captures put together connection by connection, one subflow each."""
+class Seen(list):
+    """Connections of captures, one subflow each."""
 
-    def __init__(self):
-        self.files, self.connections, self.subflows, self.totals = [], [], [], []
-
-    def add(self, file, carried, *, tokens=(math.nan, math.nan), multipath=False, address="10.0.0.1", port=8480):
+    def add(
+        self, file, carried, *, tokens=(None, None), multipath=False, address="10.0.0.1", port=8480, opener_port=40_000
+    ):
         name = f"/x/{file}"
-        if name not in self.files:
-            self.files.append(name)
-        at, number = self.files.index(name), sum(row[0] == self.files.index(name) for row in self.connections)
-        self.connections.append((at, number, multipath, False, port, *tokens))
-        self.subflows.append((at, number, number, address, START + 10**9, START + 9 * 10**9, 4e7))
-        for subflow in (math.nan, number):
-            self.totals.append((at, number, subflow, 1, carried, 1))
-            self.totals.append((at, number, subflow, 0, 100, 0))
+        number = sum(one.file == name for one in self)
+        subflow = {"subflow": number, "opener_address": address, "rtt_method": {1: "timestamp"}}
+        self.append(
+            Connection(name, number, multipath, opener_port, ("192.0.2.9", port), tokens, (100, carried), [subflow])
+        )
 
     def made(self, manifests, *captures):
-        shapes = (
-            (self.connections, "file connection multipath fallback responder_port opener_token responder_token"),
-            (self.subflows, "file subflow connection opener_address start_utc_ns end_utc_ns handshake_rtt_ns"),
-            (self.totals, "file connection subflow direction goodput_bytes rtt_method"),
-        )
-        tables = [
-            {
-                "files": self.files,
-                **{n: np.array(v) for n, v in zip(names.split(), zip(*rows, strict=True), strict=True)},
-            }
-            for rows, names in shapes
-        ]
         listed = [Capture(f"captures/{file}", 0, None, run, path, False) for file, run, path in captures]
-        return matched(manifests, listed, *tables, START, ("ack", "timestamp"))
+        return matched(manifests, listed, sorted(self, key=lambda one: one.file))
 
 
-def manifest(run, kind="tcp", *, files=(), received=1000, named=None, **more):
+def manifest(run, kind="tcp", *, files=(), received=1000, named=None, result=None, **more):
     return {
-        "id": run, "kind": kind, "files": [{"name": f"captures/{f}"} for f in files], "result": {"bytes": received},
+        "id": run, "kind": kind, "files": [{"name": f"captures/{f}"} for f in files],
+        "result": {"bytes": received, **(result or {})},
+        "parameters": {"server": {"measurement": "http://s.test:8480"}},
         "environment": {"path_addresses": ADDRESSES, "further": {"connection": named}}, **more,
     }  # fmt: skip
 
 
 def rows(found):
-    f = found.flows
-    return [(*one[:4], int(one[4])) for one in zip(f.run, f.path, f.file, f.rtt_method, f.connection, strict=True)]
+    """Run, capture, number of the connection there, number of the match."""
+    return [
+        (match.run, one.file.removeprefix("/x/"), one.number, n)
+        for n, match in enumerate(found.matches)
+        for one in match.parts
+    ]
 
 
 def test_a_multipath_run_is_known_by_its_token_on_one_path_and_by_the_other_ends_on_the_other():
-    t = Tables()
+    t = Seen()
     t.add("run-1-a.pcap", 5000, tokens=(0xAB, 0xCD), multipath=True)
     t.add("run-1-a.pcap", 90_000, tokens=(0x11, 0x22), multipath=True)
-    t.add("run-1-b.pcap", 7000, tokens=(math.nan, 0xCD), multipath=True)
-    t.add("run-1-b.pcap", 8000, tokens=(math.nan, 0x22), multipath=True)
+    t.add("run-1-b.pcap", 8000, tokens=(None, 0x22), multipath=True)
+    t.add("run-1-b.pcap", 7000, tokens=(None, 0xCD), multipath=True)
     found = t.made(
         [manifest("run-1", "mptcp", named="ab")], ("run-1-a.pcap", "run-1", "a"), ("run-1-b.pcap", "run-1", "b")
     )
-    assert rows(found) == [
-        ("run-1", "a", "run-1-a.pcap", "timestamp", 0),
-        ("run-1", "b", "run-1-b.pcap", "timestamp", 0),
-    ]
-    assert found.direction.tolist() == [1, 1]
-    assert (found.flows.start_ns[0], found.flows.handshake_ms[0]) == (10**9, 40.0)
+    assert rows(found) == [("run-1", "run-1-a.pcap", 0, 0), ("run-1", "run-1-b.pcap", 1, 0)]
+    assert (found.matches[0].way, found.matches[0].carried) == (1, [200, 12_000])
+    assert (found.path_of, found.whys) == ({"/x/run-1-a.pcap": "a", "/x/run-1-b.pcap": "b"}, {})
     assert found.account["runs_without_connection"] == 0
 
 
-def test_without_its_token_it_is_not_guessed():
-    t = Tables()
+def test_without_its_token_or_with_two_that_have_it_it_is_not_guessed():
+    t = Seen()
     t.add("run-1-a.pcap", 5000, tokens=(0xAB, 0xCD), multipath=True)
-    for named in (None, "zz", "ac"):
+    for named, why in (
+        (None, "holds no token"),
+        ("zz", "holds no token"),
+        ("ac", "0 connections in the captures have"),
+    ):
         found = t.made([manifest("run-1", "mptcp", named=named)], ("run-1-a.pcap", "run-1", "a"))
         assert (rows(found), found.account["runs_without_connection"]) == ([], 1)
+        assert why in found.whys["run-1"]
+    t.add("run-1-a.pcap", 5000, tokens=(0xAB, 0xCE), multipath=True)
+    found = t.made([manifest("run-1", "mptcp", named="ab")], ("run-1-a.pcap", "run-1", "a"))
+    assert found.whys == {"run-1": "2 connections in the captures have its token"}
 
 
 def test_a_tcp_run_is_the_only_one_that_carried_as_much():
-    t = Tables()
-    t.add("pair-1-a.pcap", 999, port=8444)
+    t = Seen()
+    t.add("pair-1-a.pcap", 999)
     t.add("pair-1-a.pcap", 1000)
     t.add("pair-1-a.pcap", 5000, tokens=(0xAB, 0xCD), multipath=True)
     runs = [manifest("run-1", files=["pair-1-a.pcap"]), manifest("run-2", "mptcp", files=["pair-1-a.pcap"], named="ab")]
     found = t.made(runs, ("pair-1-a.pcap", None, "a"))
-    assert [(run, connection) for run, *_, connection in rows(found)] == [("run-1", 0), ("run-2", 1)]
-    t.add("pair-1-a.pcap", 1000)
+    assert [(run, number) for run, _, number, _ in rows(found)] == [("run-1", 1), ("run-2", 2)]
+    found = t.made([manifest("run-1", files=["pair-1-a.pcap"], received=1001)], ("pair-1-a.pcap", None, "a"))
+    assert found.whys == {"run-1": "no TCP connection in its captures carried as much"}
+
+
+@pytest.mark.parametrize(
+    ("other", "is_it"),
+    [({}, True), ({"port": 8444}, False), ({"opener_port": 5003}, False), ({"of": "192.0.2.10"}, False)],
+)
+def test_of_several_that_carried_as_much_it_is_that_from_the_port_that_the_server_saw(other, is_it):
+    t = Seen()
+    t.add("pair-1-a.pcap", 5000, opener_port=5000)
+    t.add("pair-1-a.pcap", 5000, **{"opener_port": 5001, **{k: v for k, v in other.items() if k != "of"}})
+    sender = {"connections": [{"subflows": [{"path": "a", "remote": {"address": "198.51.100.7", "port": 5001}}]}]}
+    result = {"sender": sender, "subflows": [{"server_address": other.get("of", "192.0.2.9")}]}
+    found = t.made([manifest("run-1", files=["pair-1-a.pcap"], result=result)], ("pair-1-a.pcap", None, "a"))
+    assert rows(found) == ([("run-1", "pair-1-a.pcap", 1, 0)] if is_it else [])
+    for told in ({}, {"sender": None}, {"sender": {"connections": [{"subflows": [{"path": "a"}]}]}}):
+        found = t.made([manifest("run-1", files=["pair-1-a.pcap"], result=told)], ("pair-1-a.pcap", None, "a"))
+        assert found.whys == {"run-1": "0 connections that carried as much are from the port that the server saw"}
+
+
+def test_what_two_runs_could_claim_is_neithers():
+    t = Seen()
+    t.add("pair-1-a.pcap", 5000)
+    runs = [manifest(f"run-{n}", files=["pair-1-a.pcap"]) for n in (1, 2)]
     found = t.made(runs, ("pair-1-a.pcap", None, "a"))
-    assert [run for run, *_ in rows(found)] == ["run-2"]
-    assert found.account["runs_without_connection"] == 1
+    assert (rows(found), found.account["runs_without_connection"]) == ([], 2)
+    assert found.whys == dict.fromkeys(("run-1", "run-2"), "another run could be meant as well")
 
 
-def test_of_a_capture_of_all_paths_the_path_is_that_with_the_subflows_address():
-    t = Tables()
+def test_a_subflow_of_a_capture_of_all_paths_whose_address_is_no_paths_is_counted():
+    t = Seen()
     t.add("whole.pcap", 5000, address="10.0.1.1")
     t.add("other.pcap", 5000, address="10.9.9.9")
     runs = [manifest("run-1", files=["whole.pcap"]), manifest("run-2", files=["other.pcap"])]
     found = t.made(runs, ("whole.pcap", "run-1", None), ("other.pcap", "run-2", None))
-    assert [row[:2] for row in rows(found)] == [("run-1", "b")]
+    assert [row[0] for row in rows(found)] == ["run-1", "run-2"]
     assert found.account["subflows_without_path"] == 1
 
 
 def test_other_experiments_connections_are_those_to_the_measurement_server():
-    t = Tables()
+    t = Seen()
     t.add("run-1-a.pcap", 500)
     t.add("run-1-a.pcap", 700)
     t.add("run-1-a.pcap", 9000, port=8443)
-    of = {"parameters": {"server": {"measurement": "http://s.test:8480"}}}
-    found = t.made([manifest("run-1", "any", **of)], ("run-1-a.pcap", "run-1", "a"))
-    assert [row[4] for row in rows(found)] == [0, 1]
-    assert rows(t.made([manifest("run-1", "any")], ("run-1-a.pcap", "run-1", "a"))) == []
+    found = t.made([manifest("run-1", "any")], ("run-1-a.pcap", "run-1", "a"))
+    assert [row[2:] for row in rows(found)] == [(0, 0), (1, 1)]
+    assert rows(t.made([manifest("run-1", "any", parameters={})], ("run-1-a.pcap", "run-1", "a"))) == []
 
 
 def test_captures_of_no_run_and_copies_are_counted():
-    t = Tables()
+    t = Seen()
     t.add("run-1-a.pcap", 5000)
     t.add("copy/run-1-a.pcap.gz", 5000)
     t.add("stray.pcap", 5000)
     found = t.made([manifest("run-1")], ("run-1-a.pcap", "run-1", "a"), ("stray.pcap", None, None))
-    assert [row[:3] for row in rows(found)] == [("run-1", "a", "run-1-a.pcap")]
-    assert (found.account["captures_twice"], found.account["captures_of_no_run"], found.account["captures"]) == (
-        1,
-        1,
-        1,
-    )
+    assert [row[:2] for row in rows(found)] == [("run-1", "copy/run-1-a.pcap.gz")]
+    account = found.account
+    assert (account["captures_twice"], account["captures_of_no_run"], account["captures"]) == (1, 1, 1)

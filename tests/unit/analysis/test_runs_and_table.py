@@ -6,15 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem_server.analysis.around import curve
-from tandem_server.analysis.capacity import mean_held, offered_bit_per_s
-from tandem_server.analysis.clock import Clock
-from tandem_server.analysis.influx_source import InfluxSource
-from tandem_server.analysis.ledger import account
-from tandem_server.analysis.mobility_table import DOWNLOAD_BYTES, table
+from tandem_server.analysis.evaluate import account
 from tandem_server.analysis.recorded import Recorded, SubflowSeries, load, name_by_run
-from tandem_server.analysis.runs import Run, RunSubflow, join
-from tandem_server.analysis.source import Row
+from tandem_server.analysis.records import Clock, InfluxSource, Row
+from tandem_server.analysis.runs import DOWNLOAD_BYTES, Run, RunSubflow, join, mean_held, offered_bit_per_s, table
+from tandem_server.analysis.series import curve
 from tandem_server.analysis.truth import Link, Truth
 from tandem_server.store import Series
 

@@ -6,12 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem_server.analysis.drops import at_polls, by_size
-from tandem_server.analysis.drops import score as score_drops
-from tandem_server.analysis.handovers import CellPoll, FoundEvent, lives, merge
-from tandem_server.analysis.handovers import score as score_handovers
-from tandem_server.analysis.mobility import score as score_mobility
-from tandem_server.analysis.mobility import score_lives, spans, state_at
+from tandem_server.analysis.scores import (
+    CellPoll,
+    FoundEvent,
+    at_polls,
+    by_size,
+    lives,
+    merge,
+    score_drops,
+    score_handovers,
+    score_mobility,
+    score_mobility_lives,
+    spans,
+    state_at,
+)
 from tandem_server.analysis.truth import Level, TrueDrop, TrueHandover, read
 
 
@@ -185,22 +193,24 @@ def test_a_perfect_detector_scores_one(list_of_changes):
 
 def test_a_restart_forgets_and_its_gap_is_nobodys():
     """Moving from 40 to 80; off from 50 to 60, found again at 65."""
-    found = score_lives(TRUE, [(42.0, True), (60.0, False), (65.0, True), (81.0, False)], [(0.0, 50.0), (60.0, 100.0)])
+    found = score_mobility_lives(
+        TRUE, [(42.0, True), (60.0, False), (65.0, True), (81.0, False)], [(0.0, 50.0), (60.0, 100.0)]
+    )
     assert found.accuracy == pytest.approx(1 - (2 + 5 + 1) / 90)
     assert (found.false_starts, found.missed_starts, found.lag_s) == (0, 0, [2.0])
     # What was said before the restart does not hold after it.
-    late = score_lives(TRUE, [(42.0, True)], [(0.0, 50.0), (60.0, 100.0)])
+    late = score_mobility_lives(TRUE, [(42.0, True)], [(0.0, 50.0), (60.0, 100.0)])
     assert late.accuracy == pytest.approx(1 - (2 + 20) / 90)
     # Off while all of the movement went on: nobody missed it.
-    off = score_lives(TRUE, [], [(0.0, 39.0), (81.0, 100.0)])
+    off = score_mobility_lives(TRUE, [], [(0.0, 39.0), (81.0, 100.0)])
     assert (off.accuracy, off.missed_starts, off.lag_s) == (1.0, 0, [])
-    assert score_lives(TRUE, [], [(0.0, 39.0), (70.0, 100.0)]).missed_starts == 1
-    assert score_lives([], [], []).accuracy is None
+    assert score_mobility_lives(TRUE, [], [(0.0, 39.0), (70.0, 100.0)]).missed_starts == 1
+    assert score_mobility_lives([], [], []).accuracy is None
 
 
 @given(st.lists(st.tuples(st.floats(0, 100), st.booleans()), max_size=8).map(lambda cs: sorted(cs, key=lambda c: c[0])))
 def test_one_life_is_scored_as_it_was(changes):
-    assert score_lives(TRUE, changes, [(0.0, 100.0)]) == score_mobility(TRUE, changes, 0.0, 100.0)
+    assert score_mobility_lives(TRUE, changes, [(0.0, 100.0)]) == score_mobility(TRUE, changes, 0.0, 100.0)
 
 
 def line(t: float, kind: str, **keys: object) -> bytes:

@@ -9,13 +9,30 @@ from hypothesis import strategies as st
 
 from tandem.schema.metrics import PAIR
 from tandem.schema.record import check_server
-from tandem_server.analysis.coverage.counts import of_area
-from tandem_server.analysis.coverage.geohash import MOST_LETTERS, geohash, letters_for
-from tandem_server.analysis.coverage.hour import HOUR_NS, Key, count
-from tandem_server.analysis.coverage.pairs import benefit, pair_point
-from tandem_server.analysis.coverage.seen import S_NS, Fix, Handover, Poll, RunEnded, Slot, Telling
-from tandem_server.analysis.coverage.states import CLASS_WITHIN_S, HOLDS_S, States
-from tandem_server.analysis.coverage.way import STEP_M, distance_m, steps
+from tandem_server.derived.coverage import (
+    CLASS_WITHIN_S,
+    HOLDS_S,
+    HOUR_NS,
+    MOST_LETTERS,
+    S_NS,
+    STEP_M,
+    Fix,
+    Handover,
+    Key,
+    Poll,
+    RunEnded,
+    Slot,
+    States,
+    Telling,
+    benefit,
+    count,
+    distance_m,
+    geohash,
+    letters_for,
+    of_area,
+    pair_point,
+    steps,
+)
 
 START = 1_700_000_000 // 3600 * 3600 * S_NS
 HERE, THERE = (50.0, 8.0), (50.1, 8.0)

@@ -12,11 +12,16 @@ from tandem_server.ledger.numbers import (
     account_of,
     account_untold,
     how_many,
-    ranges_missing,
     spools_of,
 )
 from tandem_server.ledger.report import SpoolReport, report_of
 from tandem_server.registry import CountedNumbers
+
+
+def those(numbers) -> Found:
+    found = Found()
+    found.add(np.fromiter(numbers, np.int64))
+    return found
 
 
 def report(boot: str, spool: str, made: int, first: int = 1, **counts: int) -> SpoolReport:
@@ -27,7 +32,7 @@ def report(boot: str, spool: str, made: int, first: int = 1, **counts: int) -> S
 
 @given(st.sets(st.integers(1, 60)), st.integers(1, 20), st.integers(0, 60))
 def test_gaps_and_numbers_part_the_whole(found, first, last):
-    gaps = ranges_missing(found, first, last)
+    gaps = those(found).missing(first, last)
     named = {n for a, b in gaps for n in range(a, b + 1)}
     whole = set(range(first, last + 1))
     assert named == whole - found
@@ -41,7 +46,7 @@ def test_numbers_that_come_in_parts_are_the_same_as_all_at_once(parts, first, la
     for part in parts:
         found.add(np.array(part, dtype=np.int64))
     assert (found.counted, len(found), found.lowest) == (len(every), len(set(every)), min(every, default=None))
-    assert found.missing(first, last) == ranges_missing(every, first, last)
+    assert found.missing(first, last) == those(every).missing(first, last)
 
 
 @given(st.lists(st.sampled_from(["arrived", "rejected", "dropped", "lost", "waiting"]), max_size=60))
@@ -52,7 +57,7 @@ def test_made_is_the_sum_of_what_became_of_it(fates):
     settled = next((n - 1 for n, fate in enumerate(fates, 1) if fate == "waiting"), len(fates))
     told = report("b", "s", len(fates), rejected=counts["rejected"], dropped=counts["dropped"], settled=settled)
     below = [n for n in arrived if n <= settled]
-    counted = CountedNumbers(settled, 0, len(below), 0, 0, ranges_missing(below, 1, settled))
+    counted = CountedNumbers(settled, 0, len(below), 0, 0, those(below).missing(1, settled))
     account = account_of(told, counted, 1, max(arrived, default=0), len(arrived) - len(below), current=True)
     assert account.made == len(fates)
     parts = (account.arrived, account.rejected, account.dropped, account.waiting, account.unexplained)

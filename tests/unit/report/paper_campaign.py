@@ -9,10 +9,10 @@ from paper_runs import every
 from synthetic_campaign import Synthetic
 from synthetic_folder import write
 
+from tandem_server.analysis.delays import Array, Histogram, histogram
 from tandem_server.analysis.evaluate import Evaluation, evaluate
 from tandem_server.analysis.folder import load
-from tandem_server.analysis.papers.delays import Array, Histogram, histogram
-from tandem_server.analysis.papers.material import Bins
+from tandem_server.analysis.material import Bins
 
 
 def made() -> Synthetic:

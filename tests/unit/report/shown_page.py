@@ -31,10 +31,14 @@ class Shown:
     """One page in a browser."""
 
     def __init__(self, browser: Browser) -> None:
-        self.until_s = time.monotonic() + LONG_S
         self.tools, self.session = browser.devtools, browser.page(self.until_s)
         for domain in ("Page", "Runtime", "Log"):
             self.call(f"{domain}.enable")
+
+    @property
+    def until_s(self) -> float:
+        """How long one answer may take, from now on."""
+        return time.monotonic() + LONG_S
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
         return self.tools.call(method, params, self.session, until_s=self.until_s)

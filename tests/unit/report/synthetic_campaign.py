@@ -13,7 +13,7 @@ from synthetic_scenario import PATHS, START_MONOTONIC_NS, START_UTC_NS, Scenario
 
 from tandem.schema.line_protocol import Point, encode_point
 from tandem.schema.record import Record
-from tandem_server.analysis.source import Row
+from tandem_server.analysis.records import Row
 
 BOOT = "7f0c6f2e-8f7e-4c7e-9a59-0e6a3c9d2b11"
 PROBE = "probe-1"

@@ -5,9 +5,11 @@ import json
 import math
 import random
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pictures
 import pytest
 from synthetic_results import PROBE, manifests, write
 
@@ -24,8 +26,8 @@ from tandem_server.analysis.arms import (
     effect,
     table,
 )
-from tandem_server.analysis.papers.bootstrap import SEED
-from tandem_server.analysis.papers.material import Bins
+from tandem_server.analysis.estimates import SEED
+from tandem_server.analysis.material import Bins
 from tandem_server.analysis.tables.facts import gather
 from tandem_server.cli.main import main
 from tandem_server.report.arms import compared
@@ -109,6 +111,16 @@ def test_the_interval_holds_the_true_effect_as_often_as_it_says_also_with_few_bl
     assert 360 <= sum(e.low <= 0.8 <= e.high for e in found) <= 395
 
 
+def test_parted_runs_are_compared_within_their_part():
+    """Drop helps in one city and hurts in the other: together neither."""
+    parts = {
+        city: [replace(run, part={"city": city}) for run in gather(made([{"off": 2.0, "drop": drop}] * 5), Path())]
+        for city, drop in (("Davis", 4.0), ("Oslo", 1.0))
+    }
+    found = compare([run for runs in parts.values() for run in runs])
+    assert [(one.step, one.effects[0].verdict) for one in found] == [("plays, Davis", HELPS), ("plays, Oslo", HURTS)]
+
+
 def test_a_block_without_an_arm_is_left_out_and_failures_are_counted():
     blocks = [{"off": 1.0, "drop": 1.0, "learned": 2.0} for _ in range(4)]
     blocks[1] = {"off": 1.0, "drop": None, "learned": 2.0}
@@ -169,7 +181,8 @@ def folder(tmp_path_factory) -> Path:
     blocks[3]["drop"] = None
     for one in made(blocks, arms=("off", "drop", "learned")):
         (root / "probe" / PROBE / "runs" / f"{one['id']}.json").write_text(json.dumps(one))
-    main(["report", str(root)])
+    with pictures.of_the_page():
+        main(["report", str(root)])
     return root
 
 
@@ -203,6 +216,7 @@ def test_a_simulated_effect_is_found(size, verdict):
     assert Counter(simulated(drawn, size, 30).verdict for _ in range(200)) == {verdict: 200}
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_campaign_of_one_arm_draws_nothing_and_takes_an_earlier_figure_away(tmp_path):
     root = write(tmp_path / "campaign", 0)
     for one in made([{"off": 1.0}] * 3, arms=("off",)):

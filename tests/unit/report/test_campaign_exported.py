@@ -24,6 +24,7 @@ from tandem_server.endpoint.kept import Kept
 from tandem_server.registry import Registry
 from tandem_server.store import PrivateInflux
 
+pytestmark = pytest.mark.usefixtures("no_pictures")
 ONLY_THE_BENCH = {"scenario", "seed", "duration_s", "cpu_seconds", "versions"}
 OTHER = "probe-2"
 

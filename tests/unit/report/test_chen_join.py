@@ -10,8 +10,8 @@ from synthetic_folder import write
 
 from tandem_server.analysis.evaluate import evaluate
 from tandem_server.analysis.folder import load
-from tandem_server.analysis.papers.material import material
-from tandem_server.analysis.papers.measured import Download, Setting
+from tandem_server.analysis.material import material
+from tandem_server.analysis.measured import Download, Setting
 from tandem_server.report.figures.figure import every, make
 from tandem_server.report.figures.papers.chen_join import alone_share, saved_by_model, syn_gap_ms
 from tandem_server.report.figures.sheet import rows

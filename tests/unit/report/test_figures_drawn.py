@@ -21,7 +21,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem_server.analysis.papers.bootstrap import Estimate
+from tandem_server.analysis.estimates import Estimate
 from tandem_server.analysis.recorded import RadioSeries
 from tandem_server.report.figures.hues import MPTCP, OPERATORS, OTHERS, of_operators
 from tandem_server.report.figures.marks import Bands, Bars, Dots, Level, Line, Mark, Span, Trace
@@ -186,6 +186,20 @@ def test_axes_reach_from_edge_to_edge_and_ticks_are_round():
     for low, high in ((0.0, 7.3), (-117.0, -71.0), (0.0, 150e3), (0.0, 0.02)):
         assert 3 <= len(rounds(low, high)) <= 6
     assert [word for _, word in Axis("", log=True).ticks(30.0, 1200.0)] == ["30", "100", "300", "1k"]
+
+
+def test_the_same_panel_of_every_part_has_one_scale():
+    """A value stands at the same height in all of them."""
+
+    def panel(part: str, top: float) -> Panel:
+        line = Line("A", [(0.0, 0.0), (1.0, 5.0), (2.0, top)], n=3)
+        return Panel("", [line], Axis("s"), Axis("ms"), part)
+
+    root = ElementTree.fromstring(picture(Sheet([panel("one", 10.0), panel("two", 40.0)]), "x", pdf=False).svg)  # noqa: S314
+    lines = [path.get("d") for g in root.iter() if g.get("data-mark") == "line" for path in g]
+    heights = [re.findall(r"[ML][\d.]+ ([\d.]+)", d) for d in lines]
+    assert heights[0][:2] == heights[1][:2]
+    assert float(heights[0][2]) > float(heights[1][2])
 
 
 def test_sizes_in_words():

@@ -11,7 +11,7 @@ from synthetic_folder import write
 
 from tandem_server.analysis.evaluate import evaluate
 from tandem_server.analysis.folder import load
-from tandem_server.analysis.papers.material import material, setting
+from tandem_server.analysis.material import material, setting
 from tandem_server.analysis.truth import TrueShape, Truth
 from tandem_server.report.figures.figure import every, make
 from tandem_server.report.figures.section import figures
@@ -101,9 +101,7 @@ SLOWER = {"wifi": {"rtt_ms": 100.0, "down_loss_percent": 0.0}, "a": {"rtt_ms": 0
 def shape_of(start_s: float, end_s: float, **manifest: Any) -> dict[str, Any]:
     truth = Truth(shapes=[TrueShape(10.0, 20.0, SLOWER)])
     clock = SimpleNamespace(seconds=lambda utc_ns, _monotonic_ns, _boot: None if utc_ns is None else utc_ns / 1e9)
-    e: Any = SimpleNamespace(
-        campaign=SimpleNamespace(truth=truth), clock=clock, recorded=SimpleNamespace(radio={}), found_mobility=[]
-    )
+    e: Any = SimpleNamespace(campaign=SimpleNamespace(truth=truth), clock=clock, doing=lambda _start_s, _end_s: None)
     run: Any = SimpleNamespace(id="r", campaign="adarsh-controlled", step="downloads")
     told = {"started_utc_ns": round(start_s * 1e9), "ended_utc_ns": round(end_s * 1e9), **manifest}
     return dict(setting(e, run, told).shape)

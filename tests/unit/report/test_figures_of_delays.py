@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from tandem_server.analysis.papers.delays import Histogram, histogram, pooled
-from tandem_server.analysis.papers.material import Bins, Material
-from tandem_server.analysis.papers.measured import Download, Setting
+from tandem_server.analysis.delays import Histogram, histogram, pooled
+from tandem_server.analysis.material import Bins, Material
+from tandem_server.analysis.measured import Download, Setting
 from tandem_server.report.figures.figure import every, make
 from tandem_server.report.figures.sheet import rows
 

@@ -4,16 +4,20 @@ import copy
 import csv
 import io
 import math
+import random
 import re
 import statistics
 from dataclasses import fields
 from xml.etree import ElementTree
 
+import paper_runs
+import pictures
 import pytest
-from paper_campaign import bins, evaluated, made
+from paper_campaign import bins, evaluated
+from synthetic_campaign import Synthetic
 from synthetic_folder import write
 
-from tandem_server.analysis.papers.material import Material, material
+from tandem_server.analysis.material import Material, material
 from tandem_server.cli.main import main
 from tandem_server.report.figures.figure import Figure, every, make
 from tandem_server.report.figures.marks import Cells
@@ -47,7 +51,8 @@ def drawn(campaign) -> dict[str, Drawn]:
 @pytest.fixture(scope="module")
 def less(campaign) -> list[Drawn]:
     """Without what captures would tell."""
-    return figures(campaign)
+    with pictures.none():
+        return figures(campaign, pdf=True)
 
 
 @pytest.fixture(scope="module")
@@ -193,13 +198,17 @@ def test_files_are_for_the_page_for_a_printer_and_for_a_program_and_go_with_thei
     assert {f"{name}.{kind}" for name in NEEDS_CAPTURES for kind in KINDS} <= gone
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_the_same_campaign_gives_the_same_figures(campaign, drawn):
+    """That the same sheet is the same picture, test_figures_drawn shows."""
     again = figures(campaign, bins(campaign))
-    assert [(one.svg, one.csv) for one in again] == [(one.svg, one.csv) for one in drawn.values()]
+    assert [(one.csv, one.note) for one in again] == [(one.csv, one.note) for one in drawn.values()]
 
 
 def test_the_command_puts_the_page_where_asked_and_the_figures_beside_it(tmp_path, capsys):
-    folder = write(made(), tmp_path / "campaign")
+    one = Synthetic(seconds=30.0)
+    one.manifests += paper_runs.cordero_bandwidth(random.Random(1))
+    folder = write(one, tmp_path / "campaign")
     (tmp_path / "elsewhere").mkdir()
     page = tmp_path / "elsewhere" / "page.html"
     assert main(["report", str(folder), "--out", str(page)]) == 1  # no database: something is missing, and it is told
@@ -207,5 +216,7 @@ def test_the_command_puts_the_page_where_asked_and_the_figures_beside_it(tmp_pat
     assert out.strip() == str(page)
     assert "holds no database" in err
     assert all((tmp_path / "elsewhere" / "figures" / f"cordero-5.{kind}").is_file() for kind in KINDS)
+    assert (tmp_path / "elsewhere" / "figures" / "cordero-5.pdf").read_bytes().startswith(b"%PDF-")
+    assert 'data-mark="' in (tmp_path / "elsewhere" / "figures" / "cordero-5.svg").read_text()
     assert not (folder / "report.html").exists()
     assert 'data-figure="cordero-5"' in page.read_text()

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tandem_server.analysis.papers.material import Material
-from tandem_server.analysis.papers.measured import BandwidthRound, DelayRound, Setting
+from tandem_server.analysis.material import Material
+from tandem_server.analysis.measured import BandwidthRound, DelayRound, Setting
 from tandem_server.report.figures.figure import every, make
 from tandem_server.report.figures.sheet import rows
 

@@ -57,6 +57,7 @@ def test_the_notebooks_are_what_their_scripts_make():
     assert "".join(told["cells"][0]["source"]).startswith("# A first look at a campaign\n\n")
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_its_figures_are_the_reports_and_its_answer_is_counted(tmp_path, monkeypatch, capsys):
     one = made()
     ran = Ran(export(tmp_path / "campaign", positions=False, made=one), monkeypatch, capsys)

@@ -4,10 +4,8 @@ import csv
 import io
 import json
 import random
-import re
 from collections import Counter
 from pathlib import Path
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -16,28 +14,24 @@ pytest.importorskip("pyarrow", reason="pip install -r requirements/dev.txt")
 
 import paper_runs
 from exported_kits import kit, write_export
-from paper_campaign import asked_all_the_time
-from shown_page import ASKED, FLAGS, Shown
 from synthetic_campaign import Synthetic
 from synthetic_folder import write
 
-from tandem.devtools.browser import Browser, find
+from tandem_server.analysis import estimates
 from tandem_server.analysis import pool as pools
+from tandem_server.analysis.estimates import cdf
 from tandem_server.analysis.evaluate import evaluate
-from tandem_server.analysis.exported import records_of
-from tandem_server.analysis.papers import bootstrap
-from tandem_server.analysis.papers.material import Material, Span, pooled
-from tandem_server.analysis.papers.measured import Download, Setting
-from tandem_server.analysis.papers.network_events import NetworkEvent
-from tandem_server.analysis.papers.quantiles import cdf
+from tandem_server.analysis.events import NetworkEvent
+from tandem_server.analysis.material import Material, Span, pooled
+from tandem_server.analysis.measured import Download, Setting
+from tandem_server.analysis.mobility_classes import RunClasses
 from tandem_server.analysis.recorded import SubflowSeries
-from tandem_server.analysis.run_classes import RunClasses
+from tandem_server.analysis.records import records_of
 from tandem_server.cli.main import main
 from tandem_server.report.figures.figure import Figure, every, make, make_parts
-from tandem_server.report.figures.marks import Line
-from tandem_server.report.figures.scale import Axis
-from tandem_server.report.figures.sheet import Panel, Sheet, picture, rows
+from tandem_server.report.figures.sheet import rows
 
+pytestmark = pytest.mark.usefixtures("no_pictures")
 FIGURES = {figure.name: figure for figure in every()}
 ONE_KITS = {"mohan-3", "mohan-4", "mohan-9a"}
 """They show one event, drive or play."""
@@ -91,7 +85,7 @@ def test_medians_are_those_of_all_kits_runs(pool):
             for d in own.downloads
             if d.kind == kind and d.of.mobility == "low" and (paths is None or d.primary == paths[own.probe])
         ]
-        expected = bootstrap.median(values)
+        expected = estimates.median(values)
         (found,) = [row for row in drawn("mohan-5a", pool.material) if row["series"] == series and row["x"] == 1]
         assert (found["y"], found["low"], found["high"], found["n"]) == tuple(expected)
 
@@ -266,20 +260,6 @@ def test_parted_each_part_is_its_kits_alone(export, by, parts, capsys):
         }
 
 
-def test_the_same_panel_of_every_part_has_one_scale():
-    """A value stands at the same height in all of them."""
-
-    def panel(part: str, top: float) -> Panel:
-        line = Line("A", [(0.0, 0.0), (1.0, 5.0), (2.0, top)], n=3)
-        return Panel("", [line], Axis("s"), Axis("ms"), part)
-
-    root = ElementTree.fromstring(picture(Sheet([panel("one", 10.0), panel("two", 40.0)]), "x").svg)  # noqa: S314  (our own text)
-    lines = [path.get("d") for g in root.iter() if g.get("data-mark") == "line" for path in g]
-    heights = [re.findall(r"[ML][\d.]+ ([\d.]+)", d) for d in lines]
-    assert heights[0][:2] == heights[1][:2]
-    assert float(heights[0][2]) > float(heights[1][2])
-
-
 def test_the_note_of_parts_that_have_the_same_counts_tells_those_of_all():
     parts = {one: kit_of(one, (f"r-{one}",), (DROP,)) for one in ("one", "two")}
     whole = pooled(list(parts.values()), RunClasses())
@@ -300,6 +280,9 @@ def test_a_part_that_lacks_a_figure_is_named_in_it():
 def test_the_report_of_a_pool_and_of_one_of_its_kits(export, capsys):
     assert main(["report", str(export), "--json"]) == 0
     summary = json.loads(capsys.readouterr().out)
+    page = (export / "report.html").read_text()
+    index = json.loads((export / "figures" / "figures.json").read_text())
+    svgs = {one["name"]: (export / "figures" / f"{one['name']}.svg").read_text() for one in index if one["drawn"]}
     alone = []
     for probe in ("probe-1", "probe-2"):
         assert main(["report", str(export), "--probe", probe, "--json"]) == 0
@@ -311,17 +294,10 @@ def test_the_report_of_a_pool_and_of_one_of_its_kits(export, capsys):
     assert runs == [run for one in alone for run in one["runs"]]
     made = {probe: len(list((export / "probe" / probe / "runs").iterdir())) for probe in ("probe-1", "probe-2")}
     assert {one["probe"]: one["runs"] for one in summary["probes"]} == made
-    assert main(["report", str(export)]) == 0
-    page = (export / "report.html").read_text()
     assert "2 probes pooled" in page
     assert "are of probe-1, which was polled longest" in page
-    index = json.loads((export / "figures" / "figures.json").read_text())
     assert {tuple(one["probes"]) for one in index if one["drawn"]} == {("probe-1", "probe-2")}
-    assert all(
-        "(2 probes: probe-1, probe-2)" in (export / "figures" / f"{one['name']}.svg").read_text()
-        for one in index
-        if one["drawn"]
-    )
+    assert all("(2 probes: probe-1, probe-2)" in svg for svg in svgs.values())
 
 
 @pytest.fixture
@@ -463,6 +439,15 @@ def test_as_tables_for_a_notebook(small):
     assert len(load([small]).runs) == len(c.runs)
 
 
+def test_a_folder_of_several_probes_that_is_no_export_says_that_one_is_read(tmp_path, capsys):
+    folder = write(Synthetic(seconds=30.0), tmp_path / "bench")
+    (folder / "probe" / "probe-0" / "runs").mkdir(parents=True)
+    line = "the folder has 2 probes and is no export: only probe-1 is read; hint: --probe probe-0"
+    for more, said in ([], 1), (["--probe", "probe-1"], 0):
+        assert main(["report", str(folder), *more]) == 1  # no database
+        assert capsys.readouterr().err.count(line) == said
+
+
 def test_parting_one_kit_changes_no_number(tmp_path, capsys):
     folder = write(Synthetic(seconds=30.0), tmp_path / "bench")
     told = []
@@ -474,27 +459,3 @@ def test_parting_one_kit_changes_no_number(tmp_path, capsys):
         )
     assert told[0] == told[1]
     assert [(one["part"], one["probes"]) for one in summary["parts"]] == [("A + B", ["probe-1"])]
-
-
-@pytest.mark.skipif(
-    find() is None, reason="no Chromium: package chromium-headless-shell or chromium, or TANDEM_CHROMIUM"
-)
-def test_every_figure_of_several_kits_is_shown_whole_and_readable_pooled_and_parted(tmp_path):
-    made = {f"probe-{n}": Synthetic(seed=n) for n in (1, 2)}
-    for one in made.values():
-        asked_all_the_time(one)
-    kits = {probe: (one, kit(one, probe, paper_runs.every(n))) for n, (probe, one) in enumerate(made.items())}
-    folder = write_export(tmp_path / "out", kits)
-    browser = Browser(find() or "", FLAGS, longest=64 << 20)
-    try:
-        shown = Shown(browser)
-        for by in ([], ["--by", "probe"]):
-            assert main(["report", str(folder), *by]) == 0
-            assert shown.load((folder / "report.html").as_uri()) == []
-            found = {one["name"]: one for one in shown.ask(ASKED)}
-            captures = {"mohan-5b", "mohan-7b", "mohan-7c", "chen-rtt", "chen-out-of-order", "chen-table-delays"}
-            assert set(found) == set(FIGURES) - captures - {"chen-8", "mohan-8b"}
-            assert {name: one["outside"] for name, one in found.items() if one["outside"]} == {}
-            assert {name: one["over"] for name, one in found.items() if one["over"]} == {}
-    finally:
-        browser.close()

@@ -2,13 +2,19 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
+import paper_runs
+import pictures
 import pytest
-from paper_campaign import bins, evaluated
+from exported_kits import kit, write_export
+from paper_campaign import asked_all_the_time, bins, evaluated
 from shown_page import ASKED, FLAGS, Shown
+from synthetic_campaign import Synthetic
 
 from tandem.devtools.browser import Browser, find
 from tandem_server.analysis.evaluate import Evaluation
+from tandem_server.cli.main import main
 from tandem_server.report.figures.figure import every
 from tandem_server.report.figures.section import figures
 from tandem_server.report.page import render
@@ -29,6 +35,16 @@ def page(tmp_path_factory, campaign) -> str:
     file = tmp_path_factory.mktemp("browser") / "report.html"
     file.write_text(render(campaign, figures(campaign, bins(campaign))), encoding="utf-8")
     return file.as_uri()
+
+
+@pytest.fixture(scope="module")
+def kits(tmp_path_factory) -> Path:
+    """An export of two that have something for every figure."""
+    made = {f"probe-{n}": Synthetic(seed=n) for n in (1, 2)}
+    for one in made.values():
+        asked_all_the_time(one)
+    each = {probe: (one, kit(one, probe, paper_runs.every(n))) for n, (probe, one) in enumerate(made.items())}
+    return write_export(tmp_path_factory.mktemp("kits") / "out", each)
 
 
 @pytest.fixture(scope="module")
@@ -92,3 +108,15 @@ def test_pointing_reads_values_and_dragging_looks_closer_at_all_panels(shown, pa
     assert 3 <= len(told["ticks"]) <= 10
     assert campaign.end_s * 0.25 - 0.1 <= min(told["ticks"]) < max(told["ticks"]) <= campaign.end_s * 0.5 + 0.1
     assert told["after"] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("by", [[], ["--by", "probe"]], ids=["pooled", "parted"])
+def test_every_figure_of_several_kits_is_shown_whole_and_readable(shown, kits, by):
+    with pictures.of_the_page():
+        assert main(["report", str(kits), *by]) == 0
+    assert shown.load((kits / "report.html").as_uri()) == []
+    found = {one["name"]: one for one in shown.ask(ASKED)}
+    captures = {"mohan-5b", "mohan-7b", "mohan-7c", "chen-rtt", "chen-out-of-order", "chen-table-delays"}
+    assert set(found) == {figure.name for figure in every()} - captures - {"chen-8", "mohan-8b"}
+    assert {name: one["outside"] for name, one in found.items() if one["outside"]} == {}
+    assert {name: one["over"] for name, one in found.items() if one["over"]} == {}

@@ -14,6 +14,7 @@ from tandem_server.analysis.summary import summary
 from tandem_server.cli.main import main
 from tandem_server.store import PrivateInflux
 
+pytestmark = pytest.mark.usefixtures("no_pictures")
 MADE = Synthetic(seconds=110.0)
 
 

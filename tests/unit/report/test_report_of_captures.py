@@ -9,7 +9,7 @@ import pytest
 from synthetic_campaign import Synthetic
 from synthetic_folder import write
 
-from tandem_server.analysis.radio.columns import COLUMNS
+from tandem_server.analysis.radio_packets import COLUMNS
 from tandem_server.cli.main import main
 
 pytest.importorskip("pyarrow", reason="no pyarrow; pip install -r requirements/dev.txt")
@@ -19,11 +19,14 @@ from captures import pcap
 from exported_kits import OPERATORS, kit, write_export
 from scenes import plain_download
 
+pytestmark = pytest.mark.usefixtures("no_pictures")
 LACKING = "bins of the packet captures"
 
 
 def test_bins_of_the_captures_reach_the_figures(tmp_path):
     made = Synthetic(seconds=110.0)
+    for manifest in made.manifests:
+        manifest["result"]["bytes"] = 5000  # no more than the captures hold
     folder = write(made, tmp_path / "campaign")
     assert main(["report", str(folder)]) == 1  # no database
     assert LACKING in (folder / "report.html").read_text()

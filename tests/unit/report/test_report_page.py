@@ -124,6 +124,7 @@ def test_small_campaigns_give_a_page_that_says_what_there_is_not(made, says, tmp
     assert says in Page(render(evaluated(made(), tmp_path))).text
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_field_campaign_has_no_scores_and_says_so(tmp_path):
     made = Synthetic()
     write(made, tmp_path / "campaign")
@@ -137,6 +138,7 @@ def test_field_campaign_has_no_scores_and_says_so(tmp_path):
     assert e.missing == []
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_lost_records_are_the_headline(tmp_path):
     made = Synthetic(seconds=60.0)
     made.source.lost = {7, 8, 9, 40}
@@ -146,6 +148,7 @@ def test_lost_records_are_the_headline(tmp_path):
     assert "Missing numbers: 7–9, 40" in text
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_why_it_was_interrupted_is_told(tmp_path):
     made = Synthetic(seconds=20.0)
     folder = write(made, tmp_path / "campaign")

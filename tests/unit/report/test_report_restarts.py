@@ -10,7 +10,7 @@ from synthetic_scenario import START_MONOTONIC_NS, START_UTC_NS
 
 from tandem_server.analysis.evaluate import evaluate
 from tandem_server.analysis.folder import load
-from tandem_server.analysis.source import Row
+from tandem_server.analysis.records import Row
 from tandem_server.analysis.summary import summary
 
 MADE = Synthetic(seconds=180.0)

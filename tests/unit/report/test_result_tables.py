@@ -15,10 +15,10 @@ from test_report_page import Page
 
 from tandem_server.analysis.evaluate import evaluate
 from tandem_server.analysis.folder import load
+from tandem_server.analysis.summary import told
 from tandem_server.analysis.tables.facts import gather
 from tandem_server.analysis.tables.results import Results, of_manifests, results
-from tandem_server.analysis.tables.throughput import size_class
-from tandem_server.analysis.tables.told import told
+from tandem_server.analysis.tables.views import size_class
 from tandem_server.cli.main import main
 from tandem_server.report.csv_files import files
 from tandem_server.report.figures.scale import rounds
@@ -223,6 +223,7 @@ def test_a_name_or_text_that_would_do_harm_in_a_csv_does_none(tmp_path):
     assert ",'=cmd()" in made["runs.csv"]
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_the_command_writes_tables_where_asked_and_prints_them(tmp_path, capsys):
     folder = write(tmp_path / "c", 20)
     assert main(["report", str(folder), "--tables", str(tmp_path / "t"), "--print-tables"]) == 1  # no database here

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from synthetic_campaign import BOOT, PROBE, MemorySource
 
-from tandem_server.analysis.clock import Clock
-from tandem_server.analysis.papers.material import Material, pooled
+from tandem_server.analysis.material import Material, pooled
+from tandem_server.analysis.mobility_classes import RunClasses
+from tandem_server.analysis.records import Clock, Row
 from tandem_server.analysis.round_trips import (
     DOWN,
     LATE,
@@ -24,8 +25,6 @@ from tandem_server.analysis.round_trips import (
     quantile,
     together,
 )
-from tandem_server.analysis.run_classes import RunClasses
-from tandem_server.analysis.source import Row
 from tandem_server.report.figures.figure import LackingError, make
 from tandem_server.report.figures.papers.round_trips import FIGURES, impairments, quantiles, tail
 from tandem_server.report.figures.sheet import rows

@@ -44,7 +44,7 @@ def run(*words: object, status: int = 0) -> subprocess.CompletedProcess[str]:
     out, err = io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
         if "--workers" not in words:
-            patch.setattr("tandem_server.analysis.traces.found.small", lambda _: True)
+            patch.setattr("tandem_server.analysis.traces.batch.small", lambda _: True)
         try:
             code = main(["analyse", *map(str, words)])
         except SystemExit as ended:

@@ -217,7 +217,7 @@ def test_what_cannot_be_written_is_one_line_and_the_same_command_goes_on(tmp_pat
 def test_row_groups_of_several_captures(tmp_path, monkeypatch):
     """Each capture is a row group of its own when few rows are held: names stay those of their rows."""
     folder = fill(tmp_path / "caps", 4)
-    monkeypatch.setattr("tandem_server.analysis.traces.parquet.ROWS_AT_ONCE", 1)
+    monkeypatch.setattr("tandem_server.analysis.traces.tables.ROWS_AT_ONCE", 1)
     process_batch(sorted(map(str, folder.rglob("*.pcap"))), 100_000_000, True, tmp_path / "out")
     monkeypatch.undo()
     run(folder, "--out", tmp_path / "whole", "--packets")

@@ -8,18 +8,17 @@ import folders
 import numpy as np
 import pytest
 import scenes
-from captures import EPOCH, S, pcap, token
-from folders import run, tables
-from scenes import plain_download, two_subflows
+from captures import EPOCH, pcap, token
+from folders import run
+from scenes import plain_download
 
 from tandem_server import tandem_trace_core
-from tandem_server.analysis.clock import Clock
-from tandem_server.analysis.folder import Capture, load
-from tandem_server.analysis.papers.folder_bins import bins_of_folder
-from tandem_server.analysis.papers.series import summed
-from tandem_server.analysis.papers.shared_captures import Seen, joined
+from tandem_server.analysis.captures import of_campaign
+from tandem_server.analysis.evaluate import evaluate
+from tandem_server.analysis.folder import CampaignFolder, Capture, load
+from tandem_server.analysis.records import Clock
+from tandem_server.analysis.series import summed
 
-pytest.importorskip("pyarrow", reason="no pyarrow; pip install -r requirements/dev.txt")
 CLOCK = Clock(EPOCH - 10 * 10**9)
 
 
@@ -52,10 +51,18 @@ def listed(run_name: str | None = "run-1", pair: str | None = None) -> list[Capt
     return [Capture(f"captures/run-1-{path}.pcap", 0, None, run_name, path, False, pair) for path in "ab"]
 
 
+def bins_of(folder, captures, *manifests):
+    """Of a campaign with these captures and runs, and what it says of them."""
+    campaign = CampaignFolder(folder, "probe-1", {}, None, list(manifests), {}, [], captures, None)
+    found = replace(evaluate(campaign, "no database", set()), clock=CLOCK)
+    packets = of_campaign(found)
+    assert packets is not None
+    return packets.bins, campaign.remarks
+
+
 def queues(folder, captures, *manifests):
-    remarks: list[str] = []
-    made = bins_of_folder(folder, captures, CLOCK, manifests, remarks)
-    return [bins for bins in made if bins.path is None], remarks
+    made, remarks = bins_of(folder, captures, *manifests)
+    return [bins for bins in made if bins.path is None], [line for line in remarks if "queue" in line]
 
 
 @pytest.mark.parametrize(("run_name", "pair"), [("run-1", None), (None, "pair-1")])
@@ -74,14 +81,13 @@ def test_the_queue_of_both_paths_is_what_came_before_the_gap_was_filled(folder, 
 def test_captures_that_were_read_as_one_tell_the_same_and_count_once(folder, run_name, pair):
     """As a server analyses them when they come."""
     captures, told = listed(run_name, pair), plain_manifest(pair=pair)
-    alone = bins_of_folder(folder, captures, CLOCK, [told])
+    alone, _ = bins_of(folder, captures, told)
     caps = [folder / "probe" / "captures" / f"run-1-{path}.pcap" for path in "ab"]
     shutil.rmtree(folder / "traces")
     run(*caps, "--together", "--out", folder / "traces")
     for one in caps:
         one.rename(one.with_suffix(".gone"))
-    remarks: list[str] = []
-    made = bins_of_folder(folder, captures, CLOCK, [told], remarks)
+    made, remarks = bins_of(folder, captures, told)
     assert [(one.run, one.path) for one in made] == [("run-1", ""), ("run-1", None)]
     assert remarks == []
 
@@ -91,13 +97,13 @@ def test_captures_that_were_read_as_one_tell_the_same_and_count_once(folder, run
     assert flight(made) == flight(alone)
     (queue,), (before,) = ([one for one in bins if one.path is None] for bins in (made, alone))
     np.testing.assert_array_equal(queue.reorder_queue_bytes, before.reorder_queue_bytes)
-    assert bins_of_folder(folder, captures[:1], CLOCK, [told]) == []  # another capture is in it, nobody knows whose
+    assert bins_of(folder, captures[:1], told)[0] == []  # another capture is in it, nobody knows whose
     for kind in (plain_manifest(pair=pair, result={"fallback": True}), plain_manifest(pair=pair, kind="tcp")):
-        assert not [one for one in bins_of_folder(folder, captures, CLOCK, [kind]) if one.path is None]
+        assert not [one for one in bins_of(folder, captures, kind)[0] if one.path is None]
     for one in caps:
         one.with_suffix(".gone").rename(one)
     run(folder / "probe", "--out", folder / "traces")  # by hand too: they lie there twice
-    assert {one.run for one in bins_of_folder(folder, captures, CLOCK, [told])} == {"run-1"}
+    assert {one.run for one in bins_of(folder, captures, told)[0]} == {"run-1"}
     assert len(queues(folder, captures, told)[0]) == 1
 
 
@@ -152,95 +158,13 @@ def test_what_is_too_much_for_one_reading_is_named(folder, monkeypatch):
     )
 
 
-SERVER = "192.0.2.9"
-URL = {"server": {"measurement": f"http://{SERVER}:8480"}}
-
-
-def manifest(name: str, kind: str, further=None, result=None, start=0, end=100 * S) -> dict:
-    made = {"id": name, "pair": "pair-1", "kind": kind, "parameters": URL, "environment": {"further": further or {}}}
-    return {**made, "started_utc_ns": start, "ended_utc_ns": end, "result": result or {}}
-
-
-def tcp(name: str, path: str, port: int, received: int = 1000, **times) -> dict:
-    """A TCP run whose server saw it at this port."""
-    row = {"path": path, "remote": {"address": "198.51.100.7", "port": port}}
-    result = {
-        "bytes": received,
-        "subflows": [{"server_address": SERVER}],
-        "sender": {"connections": [{"subflows": [row]}]},
-    }
-    return manifest(name, "tcp", {"connection": None}, result, **times)
-
-
-def mptcp(name: str, token: int) -> dict:
-    return manifest(name, "mptcp", {"connection": f"{token:08x}"})
-
-
-def plain(number: int, port: int, received: int = 1200) -> Seen:
-    return Seen(number, False, port, SERVER, 8480, S, 2 * S, None, None, received)
-
-
-def multi(number: int, ours: int | None, theirs: int | None) -> Seen:
-    return Seen(number, True, 40_000 + number, SERVER, 8480, S, 2 * S, ours, theirs, 500)
-
-
-PAIR = [mptcp("run-m", 0xA1), tcp("run-a", "a", 5001), tcp("run-b", "b", 5002)]
-SEEN = {
-    "a": [plain(0, 5000, 3), plain(1, 5001), multi(2, 0xA1, 0xB1)],
-    "b": [multi(0, None, 0xB1), plain(1, 5002), multi(2, None, 0xB2)],
-}
-
-
-@pytest.mark.parametrize(
-    ("other", "why"),
-    [
-        ({"opener_port": 5003}, "0 connections in the capture of path a are from the port that the server saw"),
-        ({"responder_port": 8444}, "0 connections"),
-        ({"responder_address": "192.0.2.10"}, "0 connections"),
-        ({"multipath": True}, "0 connections"),
-        ({"bytes": 999}, "0 connections"),
-        ({"start_utc_ns": 101 * S, "end_utc_ns": 102 * S}, "0 connections"),
-    ],
-)
-def test_what_does_not_fit_in_everything_is_not_it(other, why):
-    made, lines = joined([PAIR[1]], {"a": [replace(plain(1, 5001), **other)]})
-    assert made == {}
-    assert len(lines) == 1
-    assert lines[0].startswith(f"run-a: not joined to its packets: {why}")
-
-
-def test_what_is_not_sure_is_not_joined():
-    made, (line,) = joined([PAIR[1]], {"a": [plain(1, 5001), plain(2, 5001)]})
-    assert (made, line.partition(": ")[2][:34]) == ({}, "not joined to its packets: 2 conne")
-    made, (line,) = joined([PAIR[0]], {"a": [multi(1, 0xA1, 0xB1), multi(2, 0xA1, 0xB2)]})
-    assert (made, line) == ({}, "run-m: not joined to its packets: 2 connections in the captures have its token")
-    made, lines = joined([tcp("run-a", "a", 5001), tcp("run-c", "a", 5001), PAIR[0]], SEEN)
-    assert made == {("run-m", "a"): 2, ("run-m", "b"): 0}
-    assert lines == [
-        f"{name}: not joined to its packets on path a: another run could be meant as well"
-        for name in ("run-a", "run-c")
-    ]
-    made, (line,) = joined([PAIR[0]], {"b": SEEN["b"]})
-    assert (made, line) == ({}, "run-m: not joined to its packets: 0 connections in the captures have its token")
-    made, lines = joined(PAIR, SEEN)
-    assert made == {("run-m", "a"): 2, ("run-m", "b"): 0, ("run-a", "a"): 1, ("run-b", "b"): 1}
-    assert lines == []
-
-
-@pytest.mark.parametrize("result", [{}, {"sender": None}, {"sender": {"connections": [{"subflows": [{"path": "a"}]}]}}])
-def test_records_that_hold_nothing(result):
-    made, lines = joined([manifest("run-a", "tcp", result=result)], SEEN)
-    assert made == {}
-    assert "its records hold " in lines[0]
-
-
 def test_a_folder_says_which_captures_are_shared_with_and_without_the_collectors_account(tmp_path):
     own = tmp_path / "probe" / "probe-1"
     (own / "runs").mkdir(parents=True)
     (tmp_path / "campaign.json").write_text('{"format": "tandem-campaign/1", "probe": "probe-1"}')
     captured = {"captures": {"shared_by_pair": True, "problems": {}}}
     files = [{"name": "captures/pair-1-a.pcap", "bytes": 7, "packets": 1, "sha256": "0" * 64}]
-    for one in (tcp("run-a", "a", 5001), mptcp("run-m", 1)):
+    for one in (plain_manifest("run-a", kind="tcp", pair="pair-1"), plain_manifest("run-m", pair="pair-1")):
         one |= {"format": "tandem-run/1", "files": files, "environment": captured}
         (own / "runs" / f"{one['id']}.json").write_text(json.dumps(one))
     expected = Capture("captures/pair-1-a.pcap", 7, 1, None, "a", False, "pair-1")
@@ -253,28 +177,23 @@ def test_a_folder_says_which_captures_are_shared_with_and_without_the_collectors
 
 def test_bins_of_a_capture_that_two_runs_shared(tmp_path):
     """A plain download and a multipath one in one file, both from port 40000."""
-    pytest.importorskip("pyarrow", reason="no pyarrow; pip install -r requirements/dev.txt")
-    (tmp_path / "caps").mkdir()
-    packets = plain_download("10.0.0.1", "192.0.2.8").packets + two_subflows(1).wire.packets
-    (tmp_path / "caps" / "pair-1-a.pcap").write_bytes(pcap(sorted(packets, key=lambda packet: packet.time_ns)))
-    run(tmp_path / "caps", "--out", tmp_path / "traces")
-    (token,) = {row["opener_token"] for row in tables(tmp_path / "traces", "connections") if row["multipath"]}
-    single = tcp("run-a", "a", 40_000, 5000, start=EPOCH, end=EPOCH + S)
-    single["parameters"] = {"server": {"measurement": "https://192.0.2.8:443"}}
-    single["result"]["subflows"] = [{"server_address": "192.0.2.8"}]
-    both = {**mptcp("run-m", token), "started_utc_ns": EPOCH, "ended_utc_ns": EPOCH + S}
+    (tmp_path / "captures").mkdir()
+    packets = plain_download("10.0.0.1", "192.0.2.8").packets + scenes.two_subflows(1).wire.packets
+    content = pcap(sorted(packets, key=lambda packet: packet.time_ns))
+    (tmp_path / "captures" / "pair-1-a.pcap").write_bytes(content)
+    run(tmp_path / "captures", "--out", tmp_path / "traces")
+    single = plain_manifest("run-a", kind="tcp", pair="pair-1", result={"bytes": 5000})
+    both = plain_manifest("run-m", pair="pair-1")
     capture = Capture("captures/pair-1-a.pcap", 0, None, None, "a", False, "pair-1")
-    remarks: list[str] = []
-    made = bins_of_folder(tmp_path, [capture], Clock(EPOCH), [single, both], remarks)
+    made, remarks = bins_of(tmp_path, [capture], single, both)
     assert sorted((bins.run, bins.path) for bins in made) == [("run-a", "a"), ("run-m", "a")]
     assert remarks == []
-    assert bins_of_folder(tmp_path, [capture], Clock(EPOCH), [single], remarks)[0].run == "run-a"
-    lost = mptcp("run-x", token ^ 1)
-    assert bins_of_folder(tmp_path, [capture], Clock(EPOCH), [lost], remarks) == []
-    assert len(remarks) == 1
-
-
-pytest.importorskip("pyarrow", reason="no pyarrow; pip install -r requirements/dev.txt")
+    made, remarks = bins_of(tmp_path, [capture], plain_manifest("run-x", pair="pair-1", environment={}))
+    assert (made, remarks) == ([], ["run-x: not joined to its packets: its manifest holds no token"])
+    untold = [plain_manifest(f"run-{n}", pair="pair-1", environment={}) for n in range(3)]
+    assert bins_of(tmp_path, [capture], *untold)[1] == [
+        "run-0 and 2 more runs: not joined to its packets: its manifest holds no token"
+    ]
 
 
 def test_bins_by_run_and_path(tmp_path):
@@ -289,7 +208,8 @@ def test_bins_by_run_and_path(tmp_path):
         Capture("captures/both.pcap", 0, None, "run-2", None, False),
         Capture("captures/stray.pcap", 0, None, None, None, False),
     ]
-    made = bins_of_folder(tmp_path, listed, Clock(EPOCH - 10 * 10**9))
+    manifests = plain_manifest("run-1", kind="tcp", result={"bytes": 5000}), plain_manifest("run-2")
+    made, _ = bins_of(tmp_path, listed, *manifests)
     assert [(bins.run, bins.path) for bins in made] == [("run-1", "modem-1"), ("run-2", ""), ("run-2", None)]
     assert all(bins.t_s[0] >= 10 and np.allclose(np.diff(bins.t_s), 0.1) for bins in made)
     assert np.nanmax(made[2].reorder_queue_bytes) == 2000
@@ -298,4 +218,4 @@ def test_bins_by_run_and_path(tmp_path):
     assert (made[2].rtts, made[2].waits.ms.tolist(), made[2].waits.counts.tolist()) == (None, [0, 1, 2], [2, 1, 1])
     for old in (tmp_path / "traces/rtts").iterdir():
         old.unlink()  # as an analysis of before left it
-    assert [bins.rtts for bins in bins_of_folder(tmp_path, listed, CLOCK)] == [None, None, None]
+    assert [bins.rtts for bins in bins_of(tmp_path, listed, *manifests)[0]] == [None, None, None]

@@ -13,9 +13,10 @@ from scenes import C0, CLIENT_KEY, S0, Multipath, by_path
 
 from tandem_server.analysis.evaluate import evaluate
 from tandem_server.analysis.folder import load
-from tandem_server.analysis.papers.material import material
-from tandem_server.analysis.papers.measured import shares_from
-from tandem_server.analysis.sender_shares import KEY, UnknownSharesError, shares_of
+from tandem_server.analysis.material import material
+from tandem_server.analysis.measured import shares_from
+from tandem_server.analysis.sender_shares import UnknownSharesError, shares_of
+from tandem_server.analysis.tables.facts import SENDER_SHARES
 
 pytest.importorskip("pyarrow", reason="no pyarrow; pip install -r requirements/dev.txt")
 
@@ -52,7 +53,7 @@ def manifest(content: bytes = b"", **entry) -> dict:
     return {
         "format": "tandem-run/1", "id": "run-1", "kind": "mptcp", "paths": ["a", "b"], "pair": "pair-1", "pairing": "single",
         "experiment": {"name": "download"}, "parameters": {"path": "a", "bytes": 5000}, "files": [],
-        "result": {"bytes": 5000, "subflows": shares, "sender": sender, KEY: {"a": 1.0}}, "server_captures": [made],
+        "result": {"bytes": 5000, "subflows": shares, "sender": sender, SENDER_SHARES: {"a": 1.0}}, "server_captures": [made],
     }  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 import json
 import shutil
 import time
+from dataclasses import replace
 
 import folders
 import numpy as np
@@ -10,12 +11,10 @@ import pytest
 from captures import EPOCH
 from test_traces_analysed import ENVIRONMENT, NO_CAPTURE, RUN, halves, server  # noqa: F401  (a fixture)
 
-pytest.importorskip("pyarrow", reason="no pyarrow; pip install -r requirements/dev.txt")
-
-from tandem_server.analysis.clock import Clock
+from tandem_server.analysis.captures import of_campaign, read
+from tandem_server.analysis.evaluate import evaluate
 from tandem_server.analysis.folder import load
-from tandem_server.analysis.papers.folder_bins import bins_of_folder
-from tandem_server.analysis.radio.captured import read
+from tandem_server.analysis.records import Clock
 from tandem_server.analysis.traces import manifest
 from tandem_server.cli.main import main
 from tandem_server.derived.units import WAIT_NS
@@ -43,11 +42,13 @@ def exported(private_influx, tmp_path, capsys):
 def figures(folder):
     """What a report's figures are drawn of: bins by run, and each subflow's by the radio's join."""
     campaign = load(folder)
-    bins = bins_of_folder(folder, campaign.captures, Clock(EPOCH), campaign.manifests)
-    found, binned = read(
+    packets = of_campaign(replace(evaluate(campaign, "no database", set()), clock=Clock(EPOCH)))
+    assert packets is not None
+    bins = packets.bins
+    _, flows_of, binned, _ = read(
         folder / "traces", sorted(manifest.read(folder / "traces")), 10**8, campaign.manifests, campaign.captures, 0
     )
-    flows = sorted(zip(found.flows.run, found.flows.path, found.flows.start_ns.tolist(), strict=True))
+    flows = sorted(zip(flows_of.run, flows_of.path, flows_of.start_ns.tolist(), strict=True))
     flight = np.nansum([np.nansum(one.in_flight_bytes) for one in bins if one.path is not None])
     queue = [one.reorder_queue_bytes.tolist() for one in bins if one.path is None]
     return flows, float(flight), str(queue), sorted(binned.goodput_bytes.tolist())

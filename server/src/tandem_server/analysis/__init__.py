@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tandem_server.analysis.notebook import Campaign
-    from tandem_server.analysis.source import Source
+    from tandem_server.analysis.records import Source
 
 
 def load(folder: str | Path | Sequence[str | Path], source: Source | None = None, probe: str | None = None) -> Campaign:

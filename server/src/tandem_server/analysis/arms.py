@@ -1,7 +1,7 @@
 """Arms of a campaign's step compared: what each did beside the reference, paired within blocks.
 
 A block is a repetition of the step on one kit: it has every arm once, and they were made near each other. Effects are of pairs alone:
-the ratio of geometric means, or the mean difference, with a bootstrap over the blocks (95 %, ``papers.bootstrap.mean``).
+the ratio of geometric means, or the mean difference, with a bootstrap over the blocks (95 %, ``estimates.mean``).
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from tandem_server.analysis.papers import bootstrap
-from tandem_server.analysis.papers.bootstrap import Estimate
-from tandem_server.analysis.papers.material import Bins
+from tandem_server.analysis import estimates
+from tandem_server.analysis.estimates import Estimate
+from tandem_server.analysis.material import Bins
 from tandem_server.analysis.reading import number
 from tandem_server.analysis.tables.facts import Facts
 from tandem_server.analysis.tables.view import Cell, Column, Table
@@ -67,8 +67,8 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A step whose arms differ in ``parameter`` alone. By arm, the reference first: ``runs``, ``failed``; and ``values``, by outcome and
-    block, of the runs that did not fail."""
+    """A step whose arms differ in ``parameter`` alone; of a part it is ``STEP, PART``. By arm, the reference first: ``runs``, ``failed``;
+    and ``values``, by outcome and block, of the runs that did not fail."""
 
     campaign: str
     step: str
@@ -99,19 +99,19 @@ class Comparison:
 def compare(
     runs: Sequence[Facts], bins: Iterable[Bins] = (), out_of_order: Mapping[str, int] | None = None
 ) -> list[Comparison]:
-    """Every step of every campaign with several arms of one parameter, in order of the runs. ``bins``: of the captures, where they were
-    analysed; ``out_of_order``: packets by run."""
+    """Every step of every campaign with several arms of one parameter, in order of the runs; of parted ones each part's. ``bins``: of the
+    captures, where they were analysed; ``out_of_order``: packets by run."""
     queues = {
         one.run: float(np.nanmean(one.reorder_queue_bytes))
         for one in bins
         if one.path is None and np.isfinite(one.reorder_queue_bytes).any()
     }
-    steps: dict[tuple[str, str], list[Facts]] = {}
+    steps: dict[tuple[str, ...], list[Facts]] = {}
     for run in runs:
         if run.campaign and run.varied and run.repetition is not None:
-            steps.setdefault((run.campaign, run.step), []).append(run)
+            steps.setdefault((run.campaign, run.step, *run.part.values()), []).append(run)
     found = []
-    for mine in steps.values():
+    for (_, *place), mine in steps.items():
         keys = {key for run in mine for key in run.varied}
         arms = {value for run in mine for value in run.varied.values()}
         # Arms of one value differ in what is no part of it, as kind and path.
@@ -120,14 +120,14 @@ def compare(
             and 1 < len(arms) == len({run.arm_number for run in mine})
             and all(run.varied for run in mine)
         ):
-            found.append(_comparison(mine, keys.pop(), queues, out_of_order or {}))
+            found.append(_comparison(", ".join(place), mine, keys.pop(), queues, out_of_order or {}))
     return found
 
 
 def effect(outcome: Outcome, arm: str, ours: Mapping[Any, float], theirs: Mapping[Any, float], blocks: int) -> Effect:
     """Of the values by block of an arm, and of the reference (``theirs``), of ``blocks`` in all. A ratio takes positive values."""
     both = [n for n in ours if n in theirs and (not outcome.ratio or min(ours[n], theirs[n]) > 0)]
-    found = bootstrap.mean([math.log(ours[n] / theirs[n]) if outcome.ratio else ours[n] - theirs[n] for n in both])
+    found = estimates.mean([math.log(ours[n] / theirs[n]) if outcome.ratio else ours[n] - theirs[n] for n in both])
     if found is not None and outcome.ratio:
         low, high = (None if end is None else math.exp(end) for end in (found.low, found.high))
         found = Estimate(math.exp(found.value), low, high, found.n)
@@ -135,7 +135,11 @@ def effect(outcome: Outcome, arm: str, ours: Mapping[Any, float], theirs: Mappin
 
 
 def _comparison(
-    mine: Sequence[Facts], parameter: str, queues: Mapping[str, float], out_of_order: Mapping[str, int]
+    step: str,
+    mine: Sequence[Facts],
+    parameter: str,
+    queues: Mapping[str, float],
+    out_of_order: Mapping[str, int],
 ) -> Comparison:
     # Of a pair, the run by Multipath TCP; of several attempts at one, the last.
     by_mptcp = [run for run in mine if run.kind == "mptcp"]
@@ -165,7 +169,7 @@ def _comparison(
     ]
     return Comparison(
         mine[0].campaign,
-        mine[0].step,
+        step,
         mine[0].experiment,
         parameter,
         {arm: len(runs[arm]) for arm in names},

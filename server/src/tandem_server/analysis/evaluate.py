@@ -2,24 +2,106 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import functools
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import median
 
 import numpy as np
 
 from tandem.schema.metrics import MEASUREMENTS
-from tandem_server.analysis import activity, boots, drops, handovers, mobility
-from tandem_server.analysis.clock import Clock
+from tandem_server.analysis import scores
 from tandem_server.analysis.folder import CampaignFolder, missing_files
-from tandem_server.analysis.ledger import Account, account
-from tandem_server.analysis.reading import mapping, number, whole
+from tandem_server.analysis.reading import mapping, number, text, whole
 from tandem_server.analysis.recorded import Event, Recorded, load, name_by_run
+from tandem_server.analysis.records import Clock, Row, Source, SourceError
 from tandem_server.analysis.runs import Run, join, run_paths
 from tandem_server.analysis.sender_shares import add_sender_shares
-from tandem_server.analysis.source import Source, SourceError
 from tandem_server.analysis.tables.results import Results, results
 from tandem_server.analysis.truth import TrueDrop
-from tandem_server.ledger.numbers import Numbers
+from tandem_server.ledger.numbers import Found, Numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Counts of records; None where nobody wrote it down. ``missing`` are ranges of record numbers, both ends included."""
+
+    made: int | None
+    sent: int | None
+    pending: int | None
+    rejected: int | None
+    dropped: int | None
+    in_database: int | None
+    by_measurement: dict[str, int]
+    missing: list[tuple[int, int]]
+    lost: int | None
+
+
+def account(
+    made: int | None,
+    sent: int | None,
+    pending: int | None,
+    rejected: int | None,
+    dropped: int | None,
+    found: Mapping[str, Numbers] | None,
+) -> Account:
+    """``found``: record numbers in the database by measurement, None when it could not be asked.
+
+    ``lost`` are records made that are neither stored nor accounted for as rejected or dropped; those still waiting in the
+    probe's spool count as lost here, since they did not arrive. None when the probe's own count or the database is missing.
+    """
+    if found is None:
+        return Account(made, sent, pending, rejected, dropped, None, {}, [], None)
+    numbers = Found()
+    for values in found.values():
+        numbers.add(values[values >= 1])
+    counts = {name: len(np.unique(values)) for name, values in found.items()}
+    last = max([made or 0, *(int(values.max(initial=0)) for values in found.values())])
+    lost = None
+    if made is not None:
+        lost = max(0, last - len(numbers) - (rejected or 0) - (dropped or 0))
+    return Account(made, sent, pending, rejected, dropped, len(numbers), counts, list(numbers.missing(1, last)), lost)
+
+
+def boots_of_account(campaign: CampaignFolder, source: Source) -> set[str]:
+    """The boots whose records the collector's account counts: all of its spool, of which it is the sum over all restarts. Where no
+    spool told of itself: those of the folder, or of the polls."""
+    spool_of = {
+        row.tags.get("boot", ""): row.fields.get("spool")
+        for row in source.rows("spool", campaign.probe, None, None, ["spool"])
+    }
+    last = text(campaign.collector or {}, "boot")
+    own = {boot for manifest in campaign.manifests if (boot := text(manifest, "boot")) is not None}
+    own |= {last} if last is not None else set()
+    spool = spool_of.get(last or "") or next((told for boot, told in spool_of.items() if boot in own), None)
+    if spool is not None:
+        return {boot for boot, told in spool_of.items() if told == spool} | {
+            boot for boot in own if boot not in spool_of
+        }
+    if not own:
+        own = {row.tags.get("boot", "") for row in source.rows("radio", campaign.probe, None, None, [])}
+    return own
+
+
+def boot_of_bench(campaign: CampaignFolder, source: Source, offset_ns: int) -> str | None:
+    """The boot in which the bench ran, whose monotonic clock the truth has: as campaign.json tells, else the one whose offset of UTC to
+    the monotonic clock is next to ``offset_ns``. None: the probe recorded in one boot only, which is it."""
+    offsets: dict[str, list[int]] = defaultdict(list)
+    for measurement in ("event", "health", "radio"):
+        for row in source.rows(measurement, campaign.probe, None, None, []):
+            if (offset := _offset_ns(row)) is not None:
+                offsets[row.tags.get("boot", "")].append(offset)
+    if len(offsets) < 2:
+        return None
+    told = text(campaign.campaign, "boot")
+    return told or min(offsets, key=lambda boot: abs(median(offsets[boot]) - offset_ns))
+
+
+def _offset_ns(row: Row) -> int | None:
+    monotonic = row.fields.get("monotonic_ns")
+    return row.utc_ns - int(monotonic) if isinstance(monotonic, int | float) else None
+
 
 _MOVEMENT = ("mobility_start", "mobility_stop")
 LATE_MS = 100.0
@@ -39,15 +121,19 @@ class Evaluation:
     runs: list[Run]
     account: Account
     in_ledger: set[str] | None
-    found_mobility: list[mobility.Change]
-    handover_score: handovers.HandoverScore | None
-    drop_score: drops.DropScore | None
-    mobility_score: mobility.MobilityScore | None
+    found_mobility: list[scores.Change]
+    handover_score: scores.HandoverScore | None
+    drop_score: scores.DropScore | None
+    mobility_score: scores.MobilityScore | None
     radio_records: int | None
     polls_late: int | None
     end_s: float
     missing: list[str] = field(default_factory=list)
     results: Results = field(default_factory=lambda: Results([], []))
+
+    def doing(self, start_s: float, end_s: float) -> str | None:
+        """What the probe was doing: the phase that the bench played, else what its own detector said; None where neither is known."""
+        return _doing(self.campaign, self.recorded, self.found_mobility, start_s, end_s)
 
     def events(self, kind: str) -> list[Event]:
         """The probe's events of one kind, in order of time."""
@@ -75,17 +161,11 @@ def evaluate(campaign: CampaignFolder, source: Source | str, in_ledger: Collecti
     changes = [(e.t_s, e.kind == "mobility_start") for e in recorded.events if e.kind in _MOVEMENT]
     # Detectors that begin anew know of no movement.
     changes = sorted([*changes, *((t, False) for t in recorded.starts)], key=lambda change: change[0])
-    truth = campaign.truth
-
-    def doing(start_s: float, end_s: float) -> str | None:
-        if truth is not None and truth.phases:
-            return activity.of_phases(truth.phases, start_s, end_s)
-        return activity.of_detector(changes, start_s, end_s) if recorded.radio else None
-
+    doing = functools.partial(_doing, campaign, recorded, changes)
     # Another experiment's run (kind any) arrives or is missed like every run; its result is its own, and in the result tables.
     downloads = [m for m in campaign.manifests if m["kind"] != "any"]
-    runs = join(downloads, recorded, truth, clock, campaign.operators, doing)
-    counts = _account(campaign, found)
+    runs = join(downloads, recorded, campaign.truth, clock, campaign.operators, doing)
+    counts = _account_of(campaign, found)
     missing += _not_arrived(campaign, counts, known, recorded)
     return Evaluation(
         campaign,
@@ -102,6 +182,14 @@ def evaluate(campaign: CampaignFolder, source: Source | str, in_ledger: Collecti
         missing,
         results(campaign),
     )
+
+
+def _doing(
+    campaign: CampaignFolder, recorded: Recorded, changes: Sequence[scores.Change], start_s: float, end_s: float
+) -> str | None:
+    if campaign.truth is not None and campaign.truth.phases:
+        return scores.activity_of_phases(campaign.truth.phases, start_s, end_s)
+    return scores.activity_of_detector(changes, start_s, end_s) if recorded.radio else None
 
 
 def _clock(campaign: CampaignFolder) -> Clock:
@@ -127,7 +215,7 @@ def _ask(campaign: CampaignFolder, source: Source, clock: Clock) -> tuple[Record
         None if started is None else started - BEFORE_NS,
         None if ended is None else ended + AFTER_NS,
     )
-    counted = boots.of_account(campaign, source)
+    counted = boots_of_account(campaign, source)
     return recorded, {name: source.numbers(name, campaign.probe, counted) for name in MEASUREMENTS}
 
 
@@ -135,10 +223,10 @@ def _of_boot(clock: Clock, campaign: CampaignFolder, source: Source) -> Clock:
     """With the boot of the bench, where the probe recorded in more than one."""
     if clock.start_monotonic_ns is None:
         return clock
-    return replace(clock, boot=boots.of_bench(campaign, source, clock.start_utc_ns - clock.start_monotonic_ns))
+    return replace(clock, boot=boot_of_bench(campaign, source, clock.start_utc_ns - clock.start_monotonic_ns))
 
 
-def _account(campaign: CampaignFolder, found: dict[str, Numbers] | None) -> Account:
+def _account_of(campaign: CampaignFolder, found: dict[str, Numbers] | None) -> Account:
     records = mapping(campaign.collector or {}, "records")
     made, sent, pending, rejected, dropped = (
         whole(records, k) for k in ("made", "sent", "pending", "rejected", "dropped")
@@ -169,19 +257,19 @@ def _not_arrived(campaign: CampaignFolder, counts: Account, known: set[str] | No
 
 
 def _scores(
-    campaign: CampaignFolder, recorded: Recorded, changes: list[mobility.Change]
-) -> tuple[handovers.HandoverScore | None, drops.DropScore | None, mobility.MobilityScore | None]:
+    campaign: CampaignFolder, recorded: Recorded, changes: list[scores.Change]
+) -> tuple[scores.HandoverScore | None, scores.DropScore | None, scores.MobilityScore | None]:
     truth = campaign.truth
     if truth is None or not recorded.radio:
         return None, None, None
     polled = sorted(float(t) for series in recorded.radio.values() for t in series.t_s)
     polls = {
-        s.operator: [handovers.CellPoll(float(t), eci) for t, eci in zip(s.t_s, s.eci, strict=True) if eci is not None]
+        s.operator: [scores.CellPoll(float(t), eci) for t, eci in zip(s.t_s, s.eci, strict=True) if eci is not None]
         for s in recorded.radio.values()
     }
 
-    def found(kind: str) -> list[handovers.FoundEvent]:
-        return [handovers.FoundEvent(e.t_s, e.operator or "") for e in recorded.events if e.kind == kind]
+    def found(kind: str) -> list[scores.FoundEvent]:
+        return [scores.FoundEvent(e.t_s, e.operator or "") for e in recorded.events if e.kind == kind]
 
     def fell(least_db: float, *, surely: bool) -> list[TrueDrop]:
         drops_found = []
@@ -190,21 +278,21 @@ def _scores(
             if level is not None:
                 begun = series.t_s[heard]
                 ended = begun + np.nan_to_num(series.duration_ms[heard]) / 1e3
-                for a, b in handovers.lives(begun.tolist(), recorded.starts):
+                for a, b in scores.lives(begun.tolist(), recorded.starts):
                     own = (begun >= a) & (begun <= b)
-                    drops_found += drops.at_polls(
+                    drops_found += scores.at_polls(
                         series.operator, level, begun[own], ended[own], least_db, surely=surely
                     )
         return drops_found
 
     return (
-        handovers.score(truth.handovers, polls, found("handover"), starts=recorded.starts),
-        drops.score(
-            fell(drops.LEAST_DB, surely=True),
+        scores.score_handovers(truth.handovers, polls, found("handover"), starts=recorded.starts),
+        scores.score_drops(
+            fell(scores.LEAST_DB, surely=True),
             found("signal_drop"),
-            fell(drops.LEAST_DB - drops.ROUNDING_DB, surely=False),
+            fell(scores.LEAST_DB - scores.ROUNDING_DB, surely=False),
         ),
-        mobility.score_lives(truth.mobility, changes, handovers.lives(polled, recorded.starts)),
+        scores.score_mobility_lives(truth.mobility, changes, scores.lives(polled, recorded.starts)),
     )
 
 

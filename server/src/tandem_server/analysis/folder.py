@@ -1,7 +1,6 @@
 """A campaign folder, read with tolerance: what is missing or cut becomes a line in ``problems``, not an error.
 
-Layout and keys: server/spec/campaign-folder.md.
-"""
+Layout and keys: server/spec/campaign-folder.md. An exported one (``tandem-server campaign export``) tells of itself, too."""
 
 from __future__ import annotations
 
@@ -11,10 +10,49 @@ from pathlib import Path
 from typing import Any, get_args
 
 from tandem.schema.manifest import RunKind
-from tandem_server.analysis.exported import is_export, ledger_lines
 from tandem_server.analysis.reading import flag, json_object, mapping, mappings, number, text, whole
 from tandem_server.analysis.traces.manifest import captures_in
 from tandem_server.analysis.truth import Truth, read
+
+LEDGER = "ledger.json"
+_TABLES = {"waiting": "were not analysed yet", "failed": "could not be analysed"}
+_OPEN = ("waiting", "missing", "expired", "under_way")
+
+
+def is_export(campaign: dict[str, Any]) -> bool:
+    """Whether ``campaign.json`` is an export's."""
+    return bool(mapping(campaign, "export"))
+
+
+def ledger_lines(folder: Path, probe: str) -> list[str]:
+    """What the server lacked when it was exported, a line each."""
+    try:
+        return lacking(json_object(folder / LEDGER), probe)
+    except (OSError, ValueError) as error:
+        return [f"{LEDGER} cannot be read: what the server lacked is not known ({error})"]
+
+
+def lacking(ledger: dict[str, Any], probe: str) -> list[str]:
+    """Of one probe."""
+    told = mapping(mapping(ledger, "by_probe"), probe)
+    states = mapping(told, "by_state")
+    out = []
+    if open_ones := [f"{count} {state}" for state in _OPEN if (count := whole(states, state))]:
+        promised, arrived = whole(told, "records_promised") or 0, whole(told, "records_arrived") or 0
+        line = f"{probe}: of {whole(told, 'runs')} runs {', '.join(open_ones)}; {arrived} of {promised} records"
+        if files := whole(told, "files_promised"):
+            line += f", {whole(told, 'files_received') or 0} of {files} files"
+        out.append(f"{line} had arrived at the server")
+    tables = mapping(told, "tables")
+    if lacks := [f"{n} {words}" for key, words in _TABLES.items() if (n := whole(tables, key))]:
+        out.append(f"{probe}: of {sum(n for n in tables.values() if isinstance(n, int))} captures {', '.join(lacks)}")
+    for spool in mappings(ledger, "spools"):
+        lacks = [f"{n} {key}" for key in ("waiting", "unexplained", "rejected", "dropped") if (n := whole(spool, key))]
+        if spool.get("probe") == probe and lacks:
+            out.append(f"{probe}: of the {whole(spool, 'made')} records of its spool {', '.join(lacks)}")
+    out += [line for line in ledger.get("damaged") or [] if isinstance(line, str) and line.startswith(f"{probe}/")]
+    return out
+
 
 FORMATS = {"campaign.json": "tandem-campaign/1", "collector.json": "tandem-collector/1", "manifest": "tandem-run/1"}
 
@@ -125,6 +163,7 @@ def load(folder: Path, probe: str | None = None) -> CampaignFolder:
     campaign = campaign or {}
     if probe is not None and probe not in probes:
         raise FolderError(f"{folder}: no probe/{probe}/ in it; hint: one of {', '.join(probes) or 'none'}")
+    named = probe is not None
     probe = probe or text(campaign, "probe") or (probes[0] if probes else "")
     if probe not in probes:
         problems.append(f"probe/{probe}/ is not there: no manifests and no account of the collector")
@@ -132,6 +171,10 @@ def load(folder: Path, probe: str | None = None) -> CampaignFolder:
     remarks = [f"other probes' folders are not part of this report: {', '.join(others)}"] if others else []
     own = folder / "probe" / probe
     exported = is_export(campaign)
+    if others and not exported and not named:
+        problems.append(
+            f"the folder has {len(probes)} probes and is no export: only {probe} is read; hint: --probe {others[0]}"
+        )
     problems += ledger_lines(folder, probe) if exported else []
     # A server has no collector's account; it may be put there by hand.
     asked = probe in probes and (not exported or (own / "collector.json").is_file())

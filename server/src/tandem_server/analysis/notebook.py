@@ -21,17 +21,15 @@ except ImportError as error:  # named here: a person at a notebook sees what to 
 from tandem.schema.metrics import MEASUREMENTS
 from tandem.schema.metrics.table import COMMON_FIELDS, COMMON_TAGS
 from tandem_server.analysis import pool as pools
+from tandem_server.analysis import radio_packets as columns
+from tandem_server.analysis.captures import Packets, of_campaign
 from tandem_server.analysis.evaluate import AFTER_NS, BEFORE_NS, Evaluation, evaluate
-from tandem_server.analysis.exported import records_of
 from tandem_server.analysis.folder import CampaignFolder
-from tandem_server.analysis.folder_database import DATABASE, REGISTRY, folder_database, in_ledger_of
-from tandem_server.analysis.papers.material import setting
+from tandem_server.analysis.material import setting
+from tandem_server.analysis.mobility_classes import RunClasses
 from tandem_server.analysis.pool import Kit, Pool
-from tandem_server.analysis.radio import columns
-from tandem_server.analysis.radio.captured import Packets, of_campaign
 from tandem_server.analysis.reading import flag, mapping, number, text, whole
-from tandem_server.analysis.run_classes import RunClasses
-from tandem_server.analysis.source import Source
+from tandem_server.analysis.records import DATABASE, REGISTRY, Source, folder_database, in_ledger_of, records_of
 from tandem_server.analysis.tables.view import Table
 from tandem_server.analysis.traces.manifest import ManifestError
 

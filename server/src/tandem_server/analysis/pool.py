@@ -11,15 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from tandem_server.analysis import folder as campaign_folder
+from tandem_server.analysis.captures import Packets
 from tandem_server.analysis.evaluate import Evaluation
 from tandem_server.analysis.folder import CampaignFolder, FolderError
-from tandem_server.analysis.papers.material import Bins, Material, classes_of, material, pooled, times_of
-from tandem_server.analysis.papers.mobility_class import Fit
-from tandem_server.analysis.radio.captured import Packets
-from tandem_server.analysis.radio.shapes import Joined
+from tandem_server.analysis.material import Bins, Material, classes_of, material, pooled, times_of
+from tandem_server.analysis.mobility_classes import Fit, RunClasses, fitted
+from tandem_server.analysis.radio_packets import Joined
 from tandem_server.analysis.reading import mapping, mappings, text, whole
 from tandem_server.analysis.recorded import SubflowSeries
-from tandem_server.analysis.run_classes import RunClasses, fitted
 from tandem_server.analysis.runs import run_paths
 from tandem_server.analysis.tables.facts import gather
 from tandem_server.analysis.tables.results import Results, of_facts, planned
@@ -34,9 +33,13 @@ class Kit:
     """One probe of the campaign, evaluated, and what was analysed of its captures; ``cut``: those of which a part could not be read."""
 
     evaluation: Evaluation
-    bins: list[Bins] = field(default_factory=list)
     packets: Packets | None = None
     cut: list[str] = field(default_factory=list)
+
+    @property
+    def bins(self) -> list[Bins]:
+        """Of its captures."""
+        return list(self.packets.bins) if self.packets is not None else []
 
     @property
     def campaign(self) -> CampaignFolder:

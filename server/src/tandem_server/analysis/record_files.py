@@ -1,4 +1,7 @@
-"""Records as files of a campaign folder, ``probe/NAME/records/MEASUREMENT/DAY.parquet`` (server/spec/campaign-folder.md, "records/")."""
+"""Records as files of a campaign folder, ``probe/NAME/records/MEASUREMENT/DAY.parquet`` (server/spec/campaign-folder.md, "records/").
+
+Apart from ``records``, so that a server that reads none holds no pyarrow.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-try:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-except ImportError as error:
-    raise ImportError("records in files need pyarrow; hint: pip install 'tandem-server[traces]'") from error
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from tandem.schema.metrics import MEASUREMENTS
 from tandem.schema.metrics.table import COMMON_FIELDS, COMMON_TAGS
-from tandem_server.analysis.source import Row, SourceError
+from tandem_server.analysis.records import Row, SourceError
 from tandem_server.ledger.numbers import Numbers
 
 TIME = "utc_ns"
@@ -57,7 +56,7 @@ def rows_in(path: Path) -> int:
 
 
 class RecordFiles:
-    """``analysis.source.Source`` over ``records``, the folder of one probe; a few thousand records are held at a time."""
+    """``Source`` over ``records``, the folder of one probe; a few thousand records are held at a time."""
 
     def __init__(self, records: Path) -> None:
         self._records = records

@@ -13,10 +13,10 @@ from typing import IO, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from tandem_server.analysis.clock import Clock
+from tandem_server.analysis.reading import number, whole
+from tandem_server.analysis.records import Clock, Row, Source
 from tandem_server.analysis.round_trips import PathTrips
 from tandem_server.analysis.round_trips import load as load_round_trips
-from tandem_server.analysis.source import Row, Source
 
 Array = NDArray[np.float64]
 NAN = float("nan")
@@ -109,7 +109,7 @@ def load(
 
     def timed(measurement: str, fields: Sequence[str]) -> Iterator[tuple[float, Row]]:
         for row in source.rows(measurement, probe, start_utc_ns, end_utc_ns, fields):
-            t = clock.seconds(row.utc_ns, _whole(row, "monotonic_ns"), row.tags.get("boot"))
+            t = clock.seconds(row.utc_ns, whole(row.fields, "monotonic_ns"), row.tags.get("boot"))
             if t is not None:
                 yield t, row
 
@@ -134,9 +134,9 @@ def load(
             row.tags.get("kind", "unknown"),
             row.tags.get("path"),
             row.tags.get("operator") or operators.get(row.tags.get("path", "")),
-            _number(row, "change_db"),
-            _whole(row, "from_eci"),
-            _whole(row, "to_eci"),
+            number(row.fields, "change_db"),
+            whole(row.fields, "from_eci"),
+            whole(row.fields, "to_eci"),
             str(row.fields["detail"]) if "detail" in row.fields else None,
         )
         for t, row in sorted(timed("event", _OF_EVENT), key=lambda pair: (pair[0], pair[1].utc_ns))
@@ -159,9 +159,9 @@ def load(
                 flow["rtt_ms"],
             )
         )
-    for (run, end), whole in gathered("connection", ["run", "end"], _OF_CONNECTION):
+    for (run, end), one in gathered("connection", ["run", "end"], _OF_CONNECTION):
         if end == "probe":
-            out.connections[run] = whole.times, whole["goodput_bit_per_s"]
+            out.connections[run] = one.times, one["goodput_bit_per_s"]
     out.round_trips = load_round_trips(source, probe, clock, operators, start_utc_ns, end_utc_ns)
     return out
 
@@ -314,15 +314,3 @@ def _radio(path: str, operator: str, polls: _Columns) -> RadioSeries:
         polls["poll_duration_ms"],
         polls.tag("driver") or "",
     )
-
-
-def _number(row: Row, name: str) -> float | None:
-    value = row.fields.get(name)
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
-def _whole(row: Row, name: str) -> int | None:
-    value = row.fields.get(name)
-    if isinstance(value, float) and value.is_integer():  # a database may hand whole numbers back as floats
-        return int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None

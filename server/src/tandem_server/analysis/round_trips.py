@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from tandem.schema.grades.limits import SCALES
 from tandem.schema.metrics import ROUND_TRIP_MEASURED
-from tandem_server.analysis.clock import Clock
-from tandem_server.analysis.papers.bootstrap import LEAST, LEVEL, RESAMPLES, SEED, Estimate
-from tandem_server.analysis.source import Source
+from tandem_server.analysis.estimates import LEAST, LEVEL, RESAMPLES, SEED, Estimate
+from tandem_server.analysis.records import Clock, Source
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int8]

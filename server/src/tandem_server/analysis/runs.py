@@ -1,19 +1,44 @@
-"""Runs joined with what was offered, what the sender saw, and what the probe was doing at that time."""
+"""Runs joined with what was offered, what the sender saw, and what the probe was doing at that time; and means by mobility state, as in
+Table 2 of Mohan et al. (dual LTE, 2019)."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 import numpy as np
 
-from tandem_server.analysis.capacity import offered_bit_per_s
-from tandem_server.analysis.clock import Clock
 from tandem_server.analysis.reading import flag, mapping, mappings, number, text, whole
 from tandem_server.analysis.recorded import Recorded
-from tandem_server.analysis.truth import Truth
+from tandem_server.analysis.records import Clock
+from tandem_server.analysis.truth import Array, Link, Truth
+
+
+def mean_held(t_s: Array, values: Array, start_s: float, end_s: float) -> float | None:
+    """Mean over [start, end] of a quantity whose values each hold until the next; before the first, the first holds.
+
+    None without values or when the span is empty. Exact: the integral of the steps over the span's length.
+    """
+    if len(t_s) == 0 or not end_s > start_s:
+        return None
+    inside = (t_s > start_s) & (t_s < end_s)
+    edges = np.concatenate(([start_s], t_s[inside], [end_s]))
+    held = np.maximum(np.searchsorted(t_s, edges[:-1], side="right") - 1, 0)
+    return float(np.sum(values[held] * np.diff(edges)) / (end_s - start_s))
+
+
+def offered_bit_per_s(links: list[Link | None], start_s: float, end_s: float) -> float | None:
+    """Sum over the links of their mean downlink capacity, outages as nothing; None when a link is unknown or none is given."""
+    total = 0.0
+    for link in links:
+        mean = None if link is None else mean_held(link.t_s, link.down_bit_per_s, start_s, end_s)
+        if mean is None:
+            return None
+        total += mean
+    return total if links else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +120,7 @@ def join(
     for m in manifests:
         result = mapping(m, "result")
         failure = mapping(m, "failure")
-        start, end = _span(m, clock)
+        start, end = span(m, clock)
         pair, paths = text(m, "pair"), tuple(run_paths(m))
         offered = None
         measured = _measured(m, recorded, clock)
@@ -145,7 +170,8 @@ def run_paths(manifest: Mapping[str, Any]) -> list[str]:
     return [p for p in value if isinstance(p, str)] if isinstance(value, list) else []
 
 
-def _span(manifest: Mapping[str, Any], clock: Clock) -> tuple[float | None, float | None]:
+def span(manifest: Mapping[str, Any], clock: Clock) -> tuple[float | None, float | None]:
+    """Begin and end of a run on the campaign's axis; None where it is not known."""
     start, end = (
         clock.seconds(
             whole(manifest, f"{name}_utc_ns"), whole(manifest, f"{name}_monotonic_ns"), text(manifest, "boot")
@@ -158,7 +184,7 @@ def _span(manifest: Mapping[str, Any], clock: Clock) -> tuple[float | None, floa
 def _measured(manifest: Mapping[str, Any], recorded: Recorded, clock: Clock) -> tuple[float, float] | None:
     """From connect to the last byte counted, seconds: what the run's duration spans. The first sample is taken when the connection is
     there; without samples it is the whole span, in which sessions are opened and captures closed too."""
-    start, end = _span(manifest, clock)
+    start, end = span(manifest, clock)
     if start is None or end is None:
         return None
     result = mapping(manifest, "result")
@@ -208,3 +234,72 @@ def _subflows(manifest: Mapping[str, Any], recorded: Recorded, operators: Mappin
             )
         )
     return out
+
+
+DOWNLOAD_BYTES = 300_000_000
+"""The paper's file. Where a run moved another amount, the time is converted: these bytes at the mean goodput beside it."""
+
+ORDER = ("still", "walk", "tram", "drive", "moving")
+
+PAPER = (
+    # state there, the activities here that it corresponds to, MPTCP and TCP: Mbit/s, ms, s
+    ("Stationary", ("still",), (69.2, 42.1), (56.0, 57.0), (36.6, 71.4)),
+    ("Walking", ("walk",), (42.5, 34.8), (65.0, 68.0), (61.2, 78.1)),
+    ("Driving", ("drive",), (31.9, 31.7), (74.0, 75.0), (81.5, 82.3)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Means over ``runs`` runs; None without any. ``rtt_ms``: mean of the subflows' medians, weighted by bytes."""
+
+    runs: int
+    goodput_bit_per_s: float | None
+    rtt_ms: float | None
+    download_s: float | None
+    converted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One mobility state and pairing; ``tcp`` is over the runs of every operator."""
+
+    activity: str
+    pairing: str
+    mptcp: Cell
+    tcp: Cell
+
+
+def table(runs: Sequence[Run]) -> list[Line]:
+    """One line for each activity and pairing that has a run, in order of speed. Failed runs without a goodput are left out."""
+    usable = [r for r in runs if r.goodput_bit_per_s is not None and r.activity is not None]
+    keys = sorted({(r.activity or "", r.pairing) for r in usable}, key=lambda k: (_rank(k[0]), k[0], k[1]))
+    lines = []
+    for activity, pairing in keys:
+        own = [r for r in usable if r.activity == activity and r.pairing == pairing]
+        lines.append(Line(activity, pairing, *(_cell([r for r in own if r.kind == k]) for k in ("mptcp", "tcp"))))
+    return lines
+
+
+def _rank(activity: str) -> int:
+    return ORDER.index(activity) if activity in ORDER else len(ORDER)
+
+
+def _cell(runs: Sequence[Run]) -> Cell:
+    if not runs:
+        return Cell(0, None, None, None, False)
+    rtts = [v for r in runs if (v := run_rtt_ms(r)) is not None]
+    goodput = fmean(r.goodput_bit_per_s or 0.0 for r in runs)
+    whole_file = all(r.bytes == DOWNLOAD_BYTES and r.duration_s is not None for r in runs)
+    if whole_file:
+        download: float | None = fmean(r.duration_s or 0.0 for r in runs)
+    else:
+        download = DOWNLOAD_BYTES * 8 / goodput if goodput else None
+    return Cell(len(runs), goodput, fmean(rtts) if rtts else None, download, not whole_file)
+
+
+def run_rtt_ms(run: Run) -> float | None:
+    """One RTT for a run: its subflows' medians weighted by the bytes that each carried."""
+    known = [(s.rtt_ms_median, max(s.bytes, 1)) for s in run.subflows if s.rtt_ms_median is not None]
+    weight = sum(b for _, b in known)
+    return sum(v * b for v, b in known) / weight if weight else None

@@ -15,21 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from tandem_server.analysis.folder import TRACES, CampaignFolder, Capture, capture_name
 from tandem_server.analysis.reading import flag, mapping, mappings, text, whole
-from tandem_server.analysis.tables.facts import gather
+from tandem_server.analysis.tables.facts import SENDER_SHARES, gather
 from tandem_server.analysis.traces import manifest
 
-KEY = "sender_shares"
-"""Of a run's result, where they are known: of a download by path, 0 to 1; of page loads such by session, of uploads by token. The server's
-own addition to what the manifest says."""
 _MOST_DROPPED = 0.01
 """Of a capture's packets, that tcpdump may have missed."""
-
-_FROM_OPENER, _TO_OPENER = 0, 1
-"""The native pass's codes of the directions in which an upload's and a download's data go."""
 
 End = tuple[str, int]
 Shares = dict[str, float]
@@ -44,26 +36,26 @@ class UnknownSharesError(Exception):
 @dataclass(frozen=True, slots=True)
 class Sent:
     """A connection in one of the probe's captures. ``payload``: TCP payload to the server, every copy; ``unseen``: what the server had and
-    the capture missed. A token that the capture does not show is NaN."""
+    the capture missed. A token that the capture does not show is None."""
 
-    opener_token: float
-    responder_token: float
+    opener_token: int | None
+    responder_token: int | None
     payload: int
     unseen: int
 
 
 def part(result: Mapping[str, Any], name: str | None) -> Shares:
     """Of one load or upload of a run; empty where they are not known."""
-    found = mapping(mapping(dict(result), KEY), name or "")
+    found = mapping(mapping(dict(result), SENDER_SHARES), name or "")
     return {path: float(share) for path, share in found.items() if isinstance(share, int | float)}
 
 
 def add_sender_shares(campaign: CampaignFolder) -> None:
-    """Put ``KEY`` into the results of what Multipath TCP carried and its sender captured; a line in ``remarks`` says of how many, and why
-    not of the others whose run has such captures. Without ``traces/`` of the folder there are none."""
+    """Put ``SENDER_SHARES`` into the results of what Multipath TCP carried and its sender captured; a line in ``remarks`` says of how many,
+    and why not of the others whose run has such captures. Without ``traces/`` of the folder there are none."""
     mine = [m for m in campaign.manifests if mapping(m, "result")]
     for m in mine:
-        m["result"].pop(KEY, None)  # whoever wrote it there
+        m["result"].pop(SENDER_SHARES, None)  # whoever wrote it there
     place = campaign.folder / TRACES
     asked = [m for m in mine if mappings(m, "server_captures")]
     wanted = {capture_name(name) for m in asked for name in _kept(m)}
@@ -109,7 +101,7 @@ def _tell(campaign: CampaignFolder, what: str, found: Iterable[Found]) -> None:
             whys[shares] += 1
             continue
         known += 1
-        m["result"][KEY] = shares if name is None else {**m["result"].get(KEY, {}), name: shares}
+        m["result"][SENDER_SHARES] = shares if name is None else {**m["result"].get(SENDER_SHARES, {}), name: shares}
     if known or whys:
         without = [f"by the probe's counters of {n}: {why}" for why, n in whys.most_common()]
         campaign.remarks.append("; ".join([what.format(known), *without]))
@@ -152,7 +144,8 @@ def shares_of_upload(
         raise UnknownSharesError("the probe's capture is not whole")
     if any(name not in own for name in files.values()):
         raise UnknownSharesError("the probe's captures were not analysed")
-    first = [one for name in files.values() for one in own[name] if one.opener_token == _number(token)]
+    number = _number(token)
+    first = [one for name in files.values() for one in own[name] if number is not None and one.opener_token == number]
     if len(first) != 1:
         raise UnknownSharesError(f"{len(first)} connections in the probe's captures have the token")
     mine = {
@@ -169,14 +162,14 @@ def shares_of_upload(
 
 def _joins(one: Sent, first: Sent) -> bool:
     """Its handshakes are joins that name the same connection of the server."""
-    return bool(np.isnan(one.opener_token)) and one.responder_token == first.responder_token
+    return one.opener_token is None and one.responder_token is not None and one.responder_token == first.responder_token
 
 
-def _number(token: str) -> float:
+def _number(token: str) -> int | None:
     try:
-        return float(int(token, 16))
+        return int(token, 16)
     except ValueError:
-        return float("nan")
+        return None
 
 
 def shares_of(m: Mapping[str, Any], sent: Mapping[str, Mapping[End, int]]) -> Shares:
@@ -237,17 +230,17 @@ def _sent(place: Path, wanted: set[str]) -> dict[str, dict[End, int]]:
     """Of each wanted capture that has tables: TCP payload, every copy, by the end that it went to. ImportError, ManifestError."""
     if not (parts := _parts(place, wanted)):
         return {}
-    parquet = importlib.import_module("tandem_server.analysis.traces.parquet")
-    flows = parquet.columns(place, "subflows", parts, ("subflow", "opener_address", "opener_port"))
-    totals = parquet.columns(place, "totals", parts, ("subflow", "direction", "payload_bytes"))
-    sent: dict[str, dict[End, int]] = {name: {} for file in flows["files"] if (name := capture_name(file)) in wanted}
+    tables = importlib.import_module("tandem_server.analysis.traces.tables")
+    sent: dict[str, dict[End, int]] = {}
     end_of: dict[tuple[str, int], End] = {}
-    for file, subflow, address, port in _rows(flows, "file", "subflow", "opener_address", "opener_port"):
-        end_of[capture_name(flows["files"][file]), int(subflow)] = (str(address), int(port))
-    for file, subflow, direction, size in _rows(totals, "file", "subflow", "direction", "payload_bytes"):
-        name = capture_name(totals["files"][file])
-        if name in sent and not np.isnan(subflow) and direction == _TO_OPENER:
-            sent[name][end_of[name, int(subflow)]] = int(size)
+    for row in tables.read(place, "subflows", parts, ("subflow", "opener_address", "opener_port")).to_pylist():
+        end_of[row["file"], row["subflow"]] = row["opener_address"], row["opener_port"]
+        if (name := capture_name(row["file"])) in wanted:
+            sent[name] = {}
+    for row in tables.read(place, "totals", parts, ("subflow", "direction", "payload_bytes")).to_pylist():
+        name = capture_name(row["file"])
+        if name in sent and row["subflow"] is not None and row["direction"] == "to_opener":
+            sent[name][end_of[row["file"], row["subflow"]]] = row["payload_bytes"]
     return sent
 
 
@@ -255,23 +248,16 @@ def _uploaded(place: Path, wanted: set[str]) -> dict[str, list[Sent]]:
     """Of each wanted capture that has tables its connections. ImportError, ManifestError."""
     if not (parts := _parts(place, wanted)):
         return {}
-    parquet = importlib.import_module("tandem_server.analysis.traces.parquet")
-    known = parquet.columns(place, "connections", parts, ("connection", "opener_token", "responder_token"))
-    totals = parquet.columns(
-        place, "totals", parts, ("connection", "subflow", "direction", "payload_bytes", "unseen_bytes")
-    )
+    tables = importlib.import_module("tandem_server.analysis.traces.tables")
     counts: dict[tuple[str, int], list[int]] = defaultdict(lambda: [0, 0])
-    names = ("file", "connection", "subflow", "direction", "payload_bytes", "unseen_bytes")
-    for file, connection, subflow, direction, size, unseen in _rows(totals, *names):
-        if direction == _FROM_OPENER and not np.isnan(subflow):
-            both = counts[totals["files"][file], int(connection)]
-            both[0], both[1] = both[0] + int(size), both[1] + int(unseen)
-    sent: dict[str, list[Sent]] = {name: [] for file in known["files"] if (name := capture_name(file)) in wanted}
-    for file, connection, opener, responder in _rows(known, "file", "connection", "opener_token", "responder_token"):
-        if (name := capture_name(known["files"][file])) in sent:
-            sent[name].append(Sent(float(opener), float(responder), *counts[known["files"][file], int(connection)]))
+    names = ("connection", "subflow", "direction", "payload_bytes", "unseen_bytes")
+    for row in tables.read(place, "totals", parts, names).to_pylist():
+        if row["direction"] == "from_opener" and row["subflow"] is not None:
+            both = counts[row["file"], row["connection"]]
+            both[0], both[1] = both[0] + row["payload_bytes"], both[1] + row["unseen_bytes"]
+    sent: dict[str, list[Sent]] = {}
+    for row in tables.read(place, "connections", parts, ("connection", "opener_token", "responder_token")).to_pylist():
+        if (name := capture_name(row["file"])) in wanted:
+            one = Sent(row["opener_token"], row["responder_token"], *counts[row["file"], row["connection"]])
+            sent.setdefault(name, []).append(one)
     return sent
-
-
-def _rows(columns: Mapping[str, Any], *names: str) -> Sequence[tuple[Any, ...]]:
-    return list(zip(*(columns[name].tolist() for name in names), strict=True))

@@ -1,19 +1,51 @@
-"""summary.json: the campaign's figures for programs. Keys: server/spec/campaign-folder.md, format "tandem-summary/1"."""
+"""summary.json: the figures of a campaign, or of several kits, for programs. Keys: server/spec/campaign-folder.md, format
+"tandem-summary/1"."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tandem_server.analysis import arms, drops
+from tandem_server.analysis import arms, scores
 from tandem_server.analysis.arms import Comparison
 from tandem_server.analysis.evaluate import Evaluation
-from tandem_server.analysis.papers.material import classes_of
-from tandem_server.analysis.radio.shapes import Joined
+from tandem_server.analysis.material import classes_of
+from tandem_server.analysis.mobility_classes import RunClasses
+from tandem_server.analysis.pool import Pool
+from tandem_server.analysis.radio_packets import Joined
 from tandem_server.analysis.reading import mapping, number, text, whole
-from tandem_server.analysis.run_classes import RunClasses
 from tandem_server.analysis.runs import Run
-from tandem_server.analysis.tables.told import plain_table, told
+from tandem_server.analysis.tables.results import Overview, Results
+from tandem_server.analysis.tables.view import Table
+
+
+def told(results: Results) -> dict[str, Any]:
+    """Both keys, as JSON values."""
+    tables = {t.name: {"experiment": name, **plain_table(t)} for name, made in results.tables.items() for t in made}
+    return {"campaigns": [_campaign(one) for one in results.campaigns], "tables": tables}
+
+
+def _campaign(one: Overview) -> dict[str, Any]:
+    steps = [
+        {
+            "step": s.step,
+            "experiment": s.experiment,
+            "planned": one.planned.get(s.step),
+            "measured": len(s.numbers),
+            "ok": s.ok,
+            "failed": dict(s.failed),
+            "bytes": s.bytes,
+        }
+        for s in one.steps
+    ]
+    return {"name": one.name, "form": one.form, "substitutes": one.substitutes, "bytes": one.bytes, "steps": steps}
+
+
+def plain_table(table: Table) -> dict[str, Any]:
+    """A table as JSON values: title, columns, rows."""
+    columns = [{"key": c.key, "title": c.title, "unit": c.unit} for c in table.columns]
+    return {"title": table.title, "columns": columns, "rows": [list(row) for row in table.rows]}
+
 
 FORMAT = "tandem-summary/1"
 
@@ -81,7 +113,7 @@ def _drops(e: Evaluation) -> dict[str, Any]:
         "detected": len(score.found) if score else None,
         "false": len(score.false_events) if score else None,
         "played": len(e.campaign.truth.drops) if e.campaign.truth else None,
-        "by_size_db": drops.by_size(found) if e.radio_records is not None else None,
+        "by_size_db": scores.by_size(found) if e.radio_records is not None else None,
     }
 
 
@@ -119,3 +151,66 @@ def _cpu(e: Evaluation) -> dict[str, float]:
         if process.cpu_seconds is not None:
             total[process.name] = total.get(process.name, 0.0) + process.cpu_seconds
     return total
+
+
+_SUMS = ("handovers", "signal_drops", "records", "cpu_seconds")
+
+
+def pool_summary(pool: Pool, compared: Sequence[Comparison] = ()) -> dict[str, Any]:
+    """As ``summary``. A sum is of the kits that know; None where none does. What is one kit's (mobility's scores) is None."""
+    own = {kit.probe: summary(kit.evaluation, classes=pool.classes) for kit in pool.kits}
+    each = list(own.values())
+    stopped = [f"{probe}: {one['interrupted']}" for probe, one in own.items() if one["interrupted"]]
+    joined = pool.joined
+    return {
+        **each[0],
+        **{key: _sum(one[key] for one in each) for key in ("radio_records", "polls_late")},
+        **{key: _sums([one[key] for one in each]) for key in _SUMS},
+        "duration_s": max((one["duration_s"] for one in each if one["duration_s"] is not None), default=None),
+        "mobility": each[0]["mobility"] if len(each) == 1 else dict.fromkeys(each[0]["mobility"]),
+        "radio_packets": None if joined is None else {**joined.rule._asdict(), **joined.account},
+        **{key: [{"probe": p, **row} for p, one in own.items() for row in one[key]] for key in ("runs", "captures")},
+        **told(pool.results),
+        "arms": plain_table(arms.table(compared)),
+        "versions": {
+            name: ", ".join(sorted({one["versions"][name] for one in each if name in one["versions"]}))
+            for name in sorted({name for one in each for name in one["versions"]})
+        },
+        "interrupted": "; ".join(stopped) or None,
+        "probes": _probes(pool),
+        "marks": pool.marks,
+        "by": pool.by,
+        "parts": [
+            {"part": part, "probes": [kit.probe for kit in of.each], **told(pool.results_of(part))}
+            for part, of in pool.parts.items()
+        ],
+    }
+
+
+def _probes(pool: Pool) -> list[dict[str, Any]]:
+    return [
+        {
+            "probe": kit.probe,
+            "operators": kit.operators,
+            "city": kit.part("city"),
+            "runs": len(kit.campaign.manifests),
+            "radio_records": kit.evaluation.radio_records,
+            **{f"{at}_utc_ns": whole(kit.campaign.campaign, f"{at}_utc_ns") for at in ("started", "ended")},
+        }
+        for kit in pool.kits
+    ]
+
+
+def _sum(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _sums(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Key by key, in objects within too."""
+    made: dict[str, Any] = {}
+    for key in dict.fromkeys(key for one in found for key in one):
+        values = [one.get(key) for one in found]
+        inside = [value for value in values if isinstance(value, Mapping)]
+        made[key] = _sums(inside) if inside else _sum(values)
+    return made

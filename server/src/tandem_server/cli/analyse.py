@@ -56,7 +56,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "--out",
         type=Path,
         metavar="DIR",
-        help="write tables there as Parquet (needs pyarrow); called again, goes on where it was stopped, and analyses only"
+        help="write tables there as Parquet; called again, goes on where it was stopped, and analyses only"
         " what is new or changed: what is printed is of that",
     )
     parser.add_argument(
@@ -110,22 +110,12 @@ def need_native_pass() -> None:
         ) from error
 
 
-def need_pyarrow() -> None:
-    """EnvironmentLacks without it."""
-    try:
-        importlib.import_module("tandem_server.analysis.traces.parquet")
-    except ImportError as error:
-        if "pyarrow" not in str(error):
-            raise
-        raise EnvironmentLacks(str(error)) from error
-
-
 @with_plain_ends
 def _analyse(args: Namespace) -> int:
     if args.packets and args.out is None:
         raise ConfigError("--packets are rows of a table; mend: --out DIR")
     need_native_pass()
-    found_module = importlib.import_module("tandem_server.analysis.traces.found")
+    found_module = importlib.import_module("tandem_server.analysis.traces.batch")
     found = found_module.find(args.files)
     for folder in found.empty:
         print(f"tandem-server analyse: {folder}: no capture in it (*.pcap, *.pcapng, .gz, .zst)", file=sys.stderr)
@@ -198,9 +188,8 @@ def on_dask(stack: contextlib.ExitStack, address: str) -> Pool:
 def _go_on(
     stack: contextlib.ExitStack, out: Path, batches: list[list[str]], bin_ns: int, packets: bool, named: int
 ) -> list[list[str]]:
-    need_pyarrow()
     manifest = importlib.import_module("tandem_server.analysis.traces.manifest")
-    folder = importlib.import_module("tandem_server.analysis.traces.folder")
+    folder = importlib.import_module("tandem_server.analysis.traces.batch")
     try:
         stack.enter_context(manifest.alone(out))
         left: list[list[str]] = folder.go_on(out, batches, bin_ns, packets)
@@ -225,7 +214,7 @@ class _Telling:
 
     def __init__(self, as_json: bool, to: TextIO) -> None:
         self._json, self._to, self._any = as_json, to, False
-        in_text = importlib.import_module("tandem_server.analysis.traces.in_text")
+        in_text = importlib.import_module("tandem_server.analysis.traces.connections")
         self._lines, self._heads = in_text.lines, in_text.HEADS
         self._no_tcp = importlib.import_module("tandem_server.analysis.traces.batch").NO_TCP
 

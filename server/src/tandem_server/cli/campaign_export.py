@@ -117,10 +117,7 @@ def _export(args: Namespace) -> int:
 def _exported(
     args: Namespace, config: ServerConfig, registry: Registry, start: int | None, end: int | None
 ) -> Exported:
-    try:
-        module = importlib.import_module("tandem_server.export.campaign")
-    except ImportError as error:
-        raise EnvironmentLacks(str(error)) from error
+    module = importlib.import_module("tandem_server.export.campaign")
     name = NO_CAMPAIGN if args.no_campaign else args.campaign
     asked = module.Asked(name, tuple(dict.fromkeys(args.probe)), start, end, args.traces, args.tables)
     traces = config.traces.folder

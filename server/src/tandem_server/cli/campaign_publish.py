@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tandem_server.analysis.source import SourceError
+from tandem_server.analysis.records import SourceError
 from tandem_server.cli.campaign_export import progress
 from tandem_server.cli.stop import ConfigError, EnvironmentLacks, with_plain_ends
 from tandem_server.report.words import visible
@@ -96,10 +96,7 @@ def add(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 @with_plain_ends
 def _publish(args: Namespace) -> int:
-    try:
-        package = importlib.import_module("tandem_server.publish.package")
-    except ImportError as error:
-        raise EnvironmentLacks(str(error)) from error
+    package = importlib.import_module("tandem_server.publish.package")
     homes_module = importlib.import_module("tandem_server.publish.homes")
     words = {
         "licence": _licence(args.licence),

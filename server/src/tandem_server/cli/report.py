@@ -16,22 +16,22 @@ from typing import Any
 from tandem_server.analysis import folder as campaign_folder
 from tandem_server.analysis import pool
 from tandem_server.analysis.arms import compare, table
-from tandem_server.analysis.clock import Clock
+from tandem_server.analysis.captures import Packets, cut_captures, of_campaign
 from tandem_server.analysis.evaluate import AFTER_NS, BEFORE_NS, Evaluation, evaluate
-from tandem_server.analysis.exported import records_of
-from tandem_server.analysis.folder_database import DATABASE, REGISTRY, folder_database, in_ledger_of
-from tandem_server.analysis.influx_source import InfluxSource
-from tandem_server.analysis.papers.folder_bins import bins_of_folder, cut_captures
-from tandem_server.analysis.papers.material import Bins
-from tandem_server.analysis.papers.mobility_class import Fit, from_json
+from tandem_server.analysis.mobility_classes import Fit, from_json
 from tandem_server.analysis.pool import BY
-from tandem_server.analysis.pool_summary import pool_summary
-from tandem_server.analysis.radio.captured import Packets, of_campaign
-from tandem_server.analysis.radio.columns import COLUMNS, TABLE, as_csv, plain
-from tandem_server.analysis.radio.shapes import Joined
+from tandem_server.analysis.radio_packets import COLUMNS, TABLE, Joined, as_csv, records
 from tandem_server.analysis.reading import mapping, text, whole
-from tandem_server.analysis.source import Source
-from tandem_server.analysis.summary import summary
+from tandem_server.analysis.records import (
+    DATABASE,
+    REGISTRY,
+    InfluxSource,
+    Source,
+    folder_database,
+    in_ledger_of,
+    records_of,
+)
+from tandem_server.analysis.summary import pool_summary, summary
 from tandem_server.analysis.traces.manifest import ManifestError
 from tandem_server.cli import configuration
 from tandem_server.cli.config_file import add_config, found_config_file
@@ -157,8 +157,7 @@ def _kit(campaign: campaign_folder.CampaignFolder, named: Path | None, *, keep: 
         evaluation = evaluate(campaign, source, ledger)
         if keep and isinstance(source, InfluxSource):
             _keep_records(campaign, source)
-    bins, packets = _bins(campaign, evaluation.clock), _packets(evaluation)
-    return pool.Kit(evaluation, bins, packets, cut_captures(campaign.folder, campaign.captures, campaign.probe))
+    return pool.Kit(evaluation, *_packets(evaluation))
 
 
 def _config(folder: Path, named: Path | None) -> configuration.ServerConfig | None:
@@ -178,10 +177,7 @@ def _source(
     database: str | None,
 ) -> Iterator[Source | str]:
     """The campaign's records in the folder, else its database, or why there is none."""
-    try:
-        own = records_of(campaign.folder, campaign.probe)
-    except ImportError as error:
-        raise EnvironmentLacks(str(error)) from error
+    own = records_of(campaign.folder, campaign.probe)
     if own is not None:
         yield own
         return
@@ -201,14 +197,11 @@ def _keep_records(campaign: campaign_folder.CampaignFolder, source: InfluxSource
     start, end = (whole(campaign.campaign, f"{at}_utc_ns") for at in ("started", "ended"))
     if start is None or end is None:
         return  # it was cut off, and says so
-    try:
-        records = importlib.import_module("tandem_server.export.records")
-    except ImportError as error:
-        raise EnvironmentLacks(str(error)) from error
+    export = importlib.import_module("tandem_server.export.records")
     folder = campaign.folder / "probe" / campaign.probe / "records"
     draft = folder.with_name("records.part")  # half of them would be taken for all by the next report
     try:
-        fetched = records.RecordExport(source.store, campaign.probe, draft, lambda _: None)
+        fetched = export.RecordExport(source.store, campaign.probe, draft, lambda _: None)
         fetched.fetch(start - BEFORE_NS, end + AFTER_NS)
         draft.rename(folder)
     except (StoreDown, QueryError) as error:
@@ -217,20 +210,10 @@ def _keep_records(campaign: campaign_folder.CampaignFolder, source: InfluxSource
         shutil.rmtree(draft, ignore_errors=True)
 
 
-def _bins(campaign: campaign_folder.CampaignFolder, clock: Clock) -> list[Bins]:
-    """Of the captures, where they were analysed into DIR/traces."""
+def _packets(e: Evaluation) -> tuple[Packets | None, list[str]]:
+    """Of the captures, where they were analysed into DIR/traces; and which of them are cut."""
     try:
-        return bins_of_folder(campaign.folder, campaign.captures, clock, campaign.manifests, campaign.remarks)
-    except ManifestError as error:
-        raise ConfigError(str(error)) from error
-    except ImportError as error:
-        raise EnvironmentLacks(str(error)) from error
-
-
-def _packets(e: Evaluation) -> Packets | None:
-    """Radio events joined to the captures, where they were analysed into DIR/traces."""
-    try:
-        return of_campaign(e)
+        return of_campaign(e), cut_captures(e.campaign)
     except ManifestError as error:
         raise ConfigError(str(error)) from error
     except ImportError as error:
@@ -280,6 +263,6 @@ def _write_tables(folder: Path, contents: dict[str, str], joined: Joined | None)
             (folder / f"{TABLE}.{kind}").unlink(missing_ok=True)
         return
     write_whole(folder / f"{TABLE}.csv", as_csv(joined).encode())
-    importlib.import_module("tandem_server.analysis.traces.parquet").write_table(
-        folder / f"{TABLE}.parquet", plain(joined), {name: kind for name, kind, *_ in COLUMNS}
+    importlib.import_module("tandem_server.analysis.traces.tables").write_table(
+        folder / f"{TABLE}.parquet", list(records(joined)), {name: kind for name, kind, *_ in COLUMNS}
     )

@@ -13,7 +13,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tandem_server.cli.analyse import need_native_pass, need_pyarrow
+from tandem_server.cli.analyse import need_native_pass
 from tandem_server.cli.beside import NICE
 from tandem_server.cli.configuration import ServerConfig, load
 from tandem_server.cli.gateway_pool import end_with_parent
@@ -33,10 +33,9 @@ _PERIOD_S = 60.0
 
 
 def tabling(config: ServerConfig, registry: Registry, pool: Pool, store: Influx | None) -> Tabling:
-    """What analyses this server's captures; EnvironmentLacks without the native pass or pyarrow. ``store``: for the boards' points, which
+    """What analyses this server's captures; EnvironmentLacks without the native pass. ``store``: for the boards' points, which
     begin with the radio's events; None where it cannot be asked for them."""
     need_native_pass()
-    need_pyarrow()
     tables = importlib.import_module("tandem_server.derived.tables")
     wanted = config.traces
     told = None

@@ -7,11 +7,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from tandem.schema.metrics import AREA, AREA_DAY, COVERAGE_DAY, PAIR_DAY, PROBE_AREA_DAY, Measurement
 from tandem.schema.record import Value
-from tandem_server.analysis.coverage.counts import added, of_area, of_pair
-from tandem_server.analysis.coverage.hour import AROUND_NS, HOUR_NS, count
-from tandem_server.analysis.coverage.pairs import pair_point
-from tandem_server.analysis.coverage.seen import S_NS
-from tandem_server.analysis.coverage.states import CLASS_WITHIN_S, HOLDS_S, States
+from tandem_server.derived.coverage import (
+    AROUND_NS,
+    CLASS_WITHIN_S,
+    HOLDS_S,
+    HOUR_NS,
+    S_NS,
+    States,
+    added,
+    count,
+    of_area,
+    of_pair,
+    pair_point,
+)
 from tandem_server.derived.reading import ProbeRecords
 from tandem_server.derived.stored import Derived, Span
 from tandem_server.store import Influx

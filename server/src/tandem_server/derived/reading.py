@@ -1,4 +1,4 @@
-"""One probe's records out of the database, as the joins of ``analysis.coverage`` need them. At most an hour or so at once."""
+"""One probe's records out of the database, as the joins of ``coverage`` need them. At most an hour or so at once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import Any
 
-from tandem_server.analysis.coverage.seen import S_NS, Fix, Handover, Poll, RunEnded, Slot, Telling
+from tandem_server.derived.coverage import S_NS, Fix, Handover, Poll, RunEnded, Slot, Telling
 from tandem_server.store import Series, SeriesStore
 
 UNANSWERED = ("no_answer", "port_lost")

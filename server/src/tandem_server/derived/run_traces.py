@@ -15,14 +15,11 @@ from tandem.schema.line_protocol import Point, encode_point
 from tandem.schema.metrics.server import RUN_TRACE, RUN_TRACE_SECOND
 from tandem.schema.record import RecordError, Value, check_server
 from tandem.schema.trace import SERVER_CAPTURES
+from tandem_server.analysis.captures import KINDS, WAYS, read
 from tandem_server.analysis.folder import Capture, capture_name
-from tandem_server.analysis.radio.captured import KINDS, read
-from tandem_server.analysis.radio.effects import joined
-from tandem_server.analysis.radio.matched import Matched
-from tandem_server.analysis.radio.recoveries import BEFORE_NS, LONGEST_NS
-from tandem_server.analysis.radio.shapes import Radio
+from tandem_server.analysis.radio_packets import BEFORE_NS, LONGEST_NS, Flows, Radio, joined
 from tandem_server.analysis.reading import mapping, mappings, text
-from tandem_server.analysis.traces.parquet import columns
+from tandem_server.analysis.traces import tables
 from tandem_server.derived import run_seconds
 from tandem_server.derived.tables import BIN_NS
 from tandem_server.derived.units import runs_of
@@ -77,50 +74,54 @@ class RunTraces:
     def _points(
         self, out: Path, part: str, probe: str, manifests: Sequence[Mapping[str, Any]], rows: Sequence[TraceRow]
     ) -> list[Point]:
-        totals, flows_of = (
-            columns(out, "totals", [part], _TOTALS),
-            columns(out, "subflows", [part], ("subflow", "connection")),
-        )
-        if len(totals["files"]) != 1:
+        totals = {
+            (row["connection"], row["subflow"], row["direction"]): row
+            for row in tables.read(out, "totals", [part], _TOTALS).to_pylist()
+        }
+        files = {row["file"] for row in tables.read(out, "connections", [part], ("connection",)).to_pylist()}
+        if len(files) != 1:
             return []
-        name = capture_name(totals["files"][0])
+        name = capture_name(files.pop())
         own = str(manifests[0]["id"]) if len(manifests) == 1 else None
         path = None if len(rows) > 1 else _path(rows[0].name)
         # Matched by the run's own account, as the papers' figures are: the capture lists every run that may be in it.
         told = [{**one, "files": [{"name": name}]} for one in manifests]
-        found, binned = read(out, [part], BIN_NS, told, [Capture(name, 0, None, own, path, False)], 0)
-        flows = found.flows
-        if not len(flows.run):
+        found, flows, binned, _ = read(out, [part], BIN_NS, told, [Capture(name, 0, None, own, path, False)], 0)
+        if not any(flows.path):
             return []
-        events = joined(self._radio(probe, found), flows, binned).rows
+        events = joined(self._radio(probe, flows), flows, binned).rows
         recovered, at = self._recovered(events), _recovered_at(events)
-        seconds = run_seconds.Seconds(columns(out, "bins", [part], run_seconds.COLUMNS))
-        connection = dict(zip(flows_of["subflow"].tolist(), flows_of["connection"].tolist(), strict=True))
+        seconds = run_seconds.Seconds(_columns(tables.read(out, "bins", [part], run_seconds.COLUMNS)))
+        connection = {
+            flow["subflow"]: one.number for match in found.matches for one in match.parts for flow in one.subflows
+        }
         of_manifest = {str(one["id"]): one for one in manifests}
         points: list[Point] = []
         for n, (run, kind, own_path) in enumerate(zip(flows.run, flows.kind, flows.path, strict=True)):
-            subflow, way = int(flows.subflow[n]), int(found.direction[n])
-            fields = _fields(totals, connection[subflow], subflow, way) | recovered.get((run, subflow), {})
+            if not own_path:
+                continue
+            subflow, way = int(flows.subflow[n]), WAYS[flows.way[n]]
+            fields = _fields(totals[connection[subflow], subflow, way]) | recovered.get((run, subflow), {})
             tags = {"probe": probe, "run": run, "kind": kind, "path": own_path, "subflow": str(subflow)}
             if operator := _operator(of_manifest[run], own_path):
                 tags["operator"] = operator
             points.append(Point(RUN_TRACE.name, tags, fields, int(flows.start_ns[n])))
-            by_second = seconds.of(connection[subflow], subflow, way, at.get((run, subflow), {}))
+            by_second = seconds.of(connection[subflow], subflow, int(flows.way[n]), at.get((run, subflow), {}))
             points += [Point(RUN_TRACE_SECOND.name, tags, of_second, utc_ns) for utc_ns, of_second in by_second]
         for n in {int(flows.connection[n]): n for n in reversed(range(len(flows.run)))}.values():
-            fields = _fields(totals, connection[int(flows.subflow[n])], None, int(found.direction[n]))
+            fields = _fields(totals[connection[int(flows.subflow[n])], None, WAYS[flows.way[n]]])
             tags = {"probe": probe, "run": flows.run[n], "kind": flows.kind[n]}
             points.append(Point(RUN_TRACE.name, tags, fields, int(flows.start_ns[n])))
-            by_second = seconds.of(connection[int(flows.subflow[n])], None, int(found.direction[n]), {})
+            by_second = seconds.of(connection[int(flows.subflow[n])], None, int(flows.way[n]), {})
             points += [Point(RUN_TRACE_SECOND.name, tags, of_second, utc_ns) for utc_ns, of_second in by_second]
         for point in points:
             check_server(point.measurement, point.tags, point.fields)
         return points
 
-    def _radio(self, probe: str, found: Matched) -> Radio:
+    def _radio(self, probe: str, flows: Flows) -> Radio:
         """The modems' events while these subflows lasted, and so long before and after that another one is seen to follow."""
-        low = int(found.flows.start_ns.min()) - BEFORE_NS
-        high = int(found.flows.end_ns.max()) + LONGEST_NS
+        low = int(flows.start_ns.min()) - BEFORE_NS
+        high = int(flows.end_ns.max()) + LONGEST_NS
         kinds = " OR ".join(f"\"kind\" = '{kind}'" for kind in KINDS)
         asked = (
             f'SELECT "seq", "change_db" FROM "event" WHERE "probe" = $probe AND time >= {low} AND time <= {high}'  # noqa: S608  numbers and words of this program
@@ -153,6 +154,12 @@ class RunTraces:
         return made
 
 
+def _columns(rows: Any) -> dict[str, Any]:  # noqa: ANN401  (pyarrow.Table)
+    """As ``run_seconds`` takes them: a direction by its place in ``WAYS``, absent NaN."""
+    named = {"direction": np.array([WAYS.index(way) for way in rows["direction"].to_pylist()], dtype=np.int64)}
+    return {name: rows[name].to_numpy() for name in run_seconds.COLUMNS if name != "direction"} | named
+
+
 def _recovered_at(rows: Mapping[str, Sequence[Any]]) -> dict[tuple[str, int], dict[int, float]]:
     """By run and subflow t_R by the time of its event."""
     found: dict[tuple[str, int], dict[int, float]] = defaultdict(dict)
@@ -162,21 +169,16 @@ def _recovered_at(rows: Mapping[str, Sequence[Any]]) -> dict[tuple[str, int], di
     return found
 
 
-def _fields(totals: Mapping[str, Any], connection: int, subflow: int | None, way: int) -> Fields:
+def _fields(total: Mapping[str, Any]) -> Fields:
     """Of one row of ``totals``; absent is absent. The connection's own row has the data-level queue, a subflow's its round trips."""
-    which = np.asarray(totals["subflow"], dtype=np.float64)
-    mine = np.isnan(which) if subflow is None else which == subflow
-    (row,) = np.flatnonzero(mine & (totals["connection"] == connection) & (totals["direction"] == way))[:1].tolist()
-    fields: Fields = {name: int(totals[name][row]) for name in _BYTES}
-    came = sum(int(totals[name][row]) for name in ("goodput_bytes", "duplicate_bytes"))
-    if came:
-        again = int(totals["duplicate_bytes"][row]) + int(totals["hole_fill_bytes"][row])
-        fields["again_percent"] = min(100.0, 100.0 * again / came)
+    fields: Fields = {name: int(total[name]) for name in _BYTES}
+    if came := total["goodput_bytes"] + total["duplicate_bytes"]:
+        fields["again_percent"] = min(100.0, 100.0 * (total["duplicate_bytes"] + total["hole_fill_bytes"]) / came)
     for name in ("rtt_median", "rtt_p95"):
-        if math.isfinite(value := float(totals[f"{name}_ns"][row])):
-            fields[f"{name}_ms"] = value / 1e6
-    if subflow is None and math.isfinite(value := float(totals["reorder_queue_max_bytes"][row])):
-        fields["reorder_queue_max_bytes"] = int(value)
+        if total[f"{name}_ns"] is not None:
+            fields[f"{name}_ms"] = total[f"{name}_ns"] / 1e6
+    if total["subflow"] is None and total["reorder_queue_max_bytes"] is not None:
+        fields["reorder_queue_max_bytes"] = int(total["reorder_queue_max_bytes"])
     return fields
 
 

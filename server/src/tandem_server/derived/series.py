@@ -12,8 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tandem_server.analysis.coverage.hour import HOUR_NS
-from tandem_server.analysis.coverage.seen import S_NS
+from tandem_server.derived.coverage import HOUR_NS, S_NS
 from tandem_server.derived.making import AFFECTED, SEEN_AFTER_S, Making
 from tandem_server.derived.reading import oldest_record, probes_with_records
 from tandem_server.derived.stored import DerivedRefused

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 
-from tandem_server.analysis.traces import folder, manifest
-from tandem_server.analysis.traces.batch import Analysed, process_batch
+from tandem_server.analysis.traces import manifest
+from tandem_server.analysis.traces.batch import Analysed, go_on, process_batch
 from tandem_server.analysis.traces.manifest import TOGETHER, VERSION, Capture, Part, captures_in, named
 from tandem_server.analysis.traces.processes import Task
 from tandem_server.derived.units import Unit, units
@@ -109,7 +109,7 @@ class Tabling:
             if placed:
                 of[TOGETHER.join(placed)] = tuple(placed.values())
         _take_out_parts(out, of)
-        batches = folder.go_on(out, [[path] for path in of], BIN_NS, packets=False)
+        batches = go_on(out, [[path] for path in of], BIN_NS, packets=False)
         begun = {path for batch in batches for path in batch}
         for path in of.keys() - begun:  # whole before its pass was killed
             self._analysed(out, path, of[path], done)

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tandem_server.analysis.evaluate import AFTER_NS, BEFORE_NS
-from tandem_server.analysis.exported import LEDGER, lacking
-from tandem_server.analysis.folder import TRACES
+from tandem_server.analysis.folder import LEDGER, TRACES, lacking
 from tandem_server.analysis.one_run import operators_of
 from tandem_server.analysis.reading import json_object, mapping, whole
 from tandem_server.analysis.traces import manifest

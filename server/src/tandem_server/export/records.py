@@ -6,15 +6,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-try:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-except ImportError as error:
-    raise ImportError("an export needs pyarrow; hint: pip install 'tandem-server[traces]'") from error
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from tandem.schema.metrics import MEASUREMENTS
 from tandem_server.analysis.record_files import DAY_NS, TIME, day_file, rows_in, schema_of, tags_of
-from tandem_server.analysis.source import SourceError
+from tandem_server.analysis.records import SourceError
 from tandem_server.export.whole import whole_file
 from tandem_server.store import Series, SeriesStore
 

@@ -10,17 +10,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-try:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from tandem_server.analysis.traces.parquet import PartWriter
-except ImportError as error:
-    raise ImportError("an export needs pyarrow; hint: pip install 'tandem-server[traces]'") from error
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from tandem_server.analysis.folder import TRACES, capture_name, parts_of
 from tandem_server.analysis.traces import manifest
 from tandem_server.analysis.traces.manifest import TABLES, TOGETHER, Part, named
+from tandem_server.analysis.traces.tables import PartWriter
 from tandem_server.registry import Registry
 
 PACKETS = "packets"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,7 +71,9 @@ class Found:
         """More of them, in any order, also some that are there already."""
         self.counted += len(numbers)
         there = np.unique(numbers)
-        starts, ends = np.concatenate((self._starts, there)), np.concatenate((self._ends, there))
+        breaks = np.flatnonzero(np.diff(there) > 1)  # as ranges first: those of a month are millions
+        low, high = there[np.append(0, breaks + 1)[: len(there)]], there[np.append(breaks, -1)[: len(there)]]
+        starts, ends = np.concatenate((self._starts, low)), np.concatenate((self._ends, high))
         order = np.argsort(starts, kind="stable")
         starts, ends = starts[order], np.maximum.accumulate(ends[order])
         begins = np.append(True, starts[1:] > ends[:-1] + 1)[: len(starts)]
@@ -90,13 +92,6 @@ class Found:
         low = np.maximum(np.append(first, self._ends + 1), first)
         high = np.minimum(np.append(self._starts - 1, last), last)
         return tuple((int(a), int(b)) for a, b in zip(low, high, strict=True) if a <= b)
-
-
-def ranges_missing(found: Iterable[int] | Numbers, first: int, last: int) -> Ranges:
-    """The gaps in ``first`` to ``last``, both ends included."""
-    there = Found()
-    there.add(np.fromiter(found, np.int64) if not isinstance(found, np.ndarray) else found)
-    return there.missing(first, last)
 
 
 def how_many(ranges: Ranges) -> int:

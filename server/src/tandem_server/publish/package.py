@@ -19,10 +19,9 @@ from tandem.schema.manifest import FORMAT
 from tandem.schema.metrics import MEASUREMENTS
 from tandem.schema.trace import is_name
 from tandem_server.analysis.evaluate import AFTER_NS, BEFORE_NS
-from tandem_server.analysis.exported import LEDGER
-from tandem_server.analysis.folder_database import DATABASE, folder_database
+from tandem_server.analysis.folder import LEDGER
 from tandem_server.analysis.reading import json_object, mapping, mappings, text, whole
-from tandem_server.analysis.source import Source
+from tandem_server.analysis.records import DATABASE, Source, folder_database
 from tandem_server.export.whole import whole_file
 from tandem_server.publish import captures, tables
 from tandem_server.publish.homes import NOTHING, Home, Spans, came_near, cut_spans

@@ -9,21 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
-from tandem_server.analysis.exported import records_of
 from tandem_server.analysis.record_files import DAY_NS, TIME, day_file, schema_of
-from tandem_server.analysis.source import Row, Source, SourceError
+from tandem_server.analysis.records import Row, Source, SourceError, records_of
 from tandem_server.export.whole import whole_file
 from tandem_server.publish.homes import Fixes, Spans
 from tandem_server.publish.identities import Check, Finding
 from tandem_server.publish.rewriting import CELLS, Rewriter
-
-try:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
-except ImportError as error:
-    raise ImportError("a package needs pyarrow; hint: pip install 'tandem-server[traces]'") from error
 
 _ROWS = 16_384
 _PLACE = ("latitude_deg", "longitude_deg", "horizontal_error_m")

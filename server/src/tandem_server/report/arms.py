@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tandem_server.analysis.arms import TOO_FEW, Comparison, Effect, Outcome
-from tandem_server.analysis.papers.bootstrap import Estimate
+from tandem_server.analysis.estimates import Estimate
 from tandem_server.report import words
 from tandem_server.report.csv_files import safe
 from tandem_server.report.figures.marks import Forest

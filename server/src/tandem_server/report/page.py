@@ -10,14 +10,14 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from tandem_server.analysis import drops
+from tandem_server.analysis import scores
 from tandem_server.analysis.evaluate import Evaluation
-from tandem_server.analysis.mobility_table import PAPER, run_rtt_ms, table
-from tandem_server.analysis.papers.material import classes_of
+from tandem_server.analysis.material import classes_of
+from tandem_server.analysis.mobility_classes import RunClasses
 from tandem_server.analysis.pool import Pool
-from tandem_server.analysis.radio.shapes import Joined
+from tandem_server.analysis.radio_packets import Joined
 from tandem_server.analysis.reading import text, whole
-from tandem_server.analysis.run_classes import RunClasses
+from tandem_server.analysis.runs import PAPER, run_rtt_ms, table
 from tandem_server.analysis.summary import versions
 from tandem_server.report import accounts, radio_effects, run_bars, timeline, words
 from tandem_server.report.arms import Compared
@@ -105,8 +105,8 @@ def render(
         "paper": PAPER,
         "run_rtt_ms": run_rtt_ms,
         "truth_drops": len(played),
-        "drops_played": drops.by_size(played),
-        "drops_found": drops.by_size(found),
+        "drops_played": scores.by_size(played),
+        "drops_found": scores.by_size(found),
         "polls": accounts.by_path(e.campaign.collector or {}, "polls", accounts.POLLS),
         "usage": accounts.by_path(e.campaign.collector or {}, "usage", accounts.USAGE),
         "settings": accounts.settings(e.campaign.collector or {}),

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from tandem_server.analysis.papers.network_events import LARGE_DB
-from tandem_server.analysis.papers.recovery import HELD_S
-from tandem_server.analysis.radio.columns import records
-from tandem_server.analysis.radio.shapes import Joined, Rule
+from tandem_server.analysis.events import HELD_S, LARGE_DB
+from tandem_server.analysis.radio_packets import Joined, Rule, records
 
 FIGURES = (
     ("t_r_s", "t_R, s", "{:.1f}"),

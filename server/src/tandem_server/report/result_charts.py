@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tandem_server.analysis.estimates import quantile
 from tandem_server.analysis.reading import mapping, number, text
 from tandem_server.analysis.tables.facts import Facts
-from tandem_server.analysis.tables.probing import QUANTILES
 from tandem_server.analysis.tables.results import Results
-from tandem_server.analysis.tables.video import rule, segment_s
-from tandem_server.analysis.tables.view import Table, quantile
+from tandem_server.analysis.tables.view import Table
+from tandem_server.analysis.tables.views import QUANTILES, rule, segment_s
 from tandem_server.report.figures.hues import OTHERS
 from tandem_server.report.figures.marks import Line
 from tandem_server.report.figures.scale import Axis

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tandem_server.analysis.reading import mapping, number, text, whole
-from tandem_server.analysis.tables.generic import unit_of
+from tandem_server.analysis.tables.view import unit_of
 from tandem_server.ledger.runs import RunRow
 from tandem_server.report import words
 from tandem_server.report.words import plain

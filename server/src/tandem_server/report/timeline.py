@@ -7,11 +7,11 @@ from itertools import groupby
 
 import numpy as np
 
-from tandem_server.analysis.around import SPAN_S, curve
 from tandem_server.analysis.evaluate import Evaluation
-from tandem_server.analysis.mobility import spans
 from tandem_server.analysis.recorded import RadioSeries
 from tandem_server.analysis.runs import Run
+from tandem_server.analysis.scores import spans
+from tandem_server.analysis.series import SPAN_S, curve
 from tandem_server.analysis.truth import Link
 from tandem_server.report.figures.hues import BAD, GREY, INK, OPERATORS, SOFT, of_operators
 from tandem_server.report.figures.marks import Area, Array, Bands, Dots, Mark, Moments, Span, Trace

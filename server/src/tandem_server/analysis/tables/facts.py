@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from tandem.schema.campaign import PAPER
 from tandem_server.analysis.reading import mapping, mappings, number, text, whole
@@ -15,6 +15,9 @@ _LONGEST_FILE = 64 << 20
 _NOT_AN_ARM = {"paths", "server", "seed", "run", "deadline_s", "order", "kind", "path"}
 """Each run's own, or columns of their own."""
 _LONGEST_LABEL = 120
+SENDER_SHARES = "sender_shares"
+"""Of a run's result, where they are known: of a download by path, 0 to 1; of page loads such by session, of uploads by token. The server's
+own addition to what the manifest says (``sender_shares``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +187,25 @@ def unasked_share(subflows: Sequence[Mapping[str, Any]]) -> float | None:
     counts = [(text(row, "path"), whole(row, "bytes") or 0) for row in subflows]
     every = sum(count for _, count in counts)
     return sum(count for path, count in counts if path is None) / every if every > 0 else None
+
+
+def shares(result: Mapping[str, Any]) -> tuple[dict[str, float], Literal["sender", "receiver"]]:
+    """By path, 0 to 1: of what the sender sent, by the server's own capture, where that is known; else of what was received, subflows of a
+    path together. {}: it is not known."""
+    sent = mapping(dict(result), SENDER_SHARES)
+    if known := {path: share for path in sent if (share := number(sent, path)) is not None}:
+        return known, "sender"
+    return summed(mappings(dict(result), "subflows"), "share"), "receiver"
+
+
+def summed(flows: Sequence[Mapping[str, Any]], key: str) -> dict[str, float]:
+    """By path, over its subflows."""
+    out: dict[str, float] = {}
+    for row in flows:
+        path, value = text(row, "path"), number(row, key)
+        if path is not None and value is not None:
+            out[path] = out.get(path, 0.0) + value
+    return out
 
 
 def numbers(row: Mapping[str, Any], *keys: str) -> dict[str, float | None]:

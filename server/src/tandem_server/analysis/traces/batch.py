@@ -1,21 +1,135 @@
-"""One batch of captures, from their paths to what is told of them: what a process is given to do."""
+"""Captures in batches: which files are meant, what of them is left to do, and one batch from its paths to what is told of it."""
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tandem_server import tandem_trace_core as core
-from tandem_server.analysis.traces import manifest
-from tandem_server.analysis.traces.columns import listed
+from tandem_server.analysis.traces import manifest, tables
 from tandem_server.analysis.traces.connections import connections_of
-from tandem_server.analysis.traces.manifest import TOGETHER, VERSION, Capture, Part, named
+from tandem_server.analysis.traces.manifest import TOGETHER, VERSION, Capture, ManifestError, Part, named
 
 if TYPE_CHECKING:  # the library has no types of its own when it runs
     from tandem_server.tandem_trace_core import Tables
+
+
+ENDINGS = tuple(f"{kind}{packed}" for kind in (".pcap", ".pcapng") for packed in ("", ".gz", ".zst", ".xz", ".bz2"))
+"""The last two cannot be read, which is told of each."""
+MOST_FILES = 100
+MOST_BYTES = 256 << 20
+SMALL_BYTES = 16 << 20
+"""MOST: of a batch, what a process is given at once. Batches do not depend on the number of processes, so that parts do not either."""
+
+
+@dataclass
+class Found:
+    """``paths`` as named, each file once. ``unread``: folders that could not be searched, and why. ``empty``: without any capture."""
+
+    paths: list[str] = field(default_factory=list)
+    unread: list[tuple[str, str]] = field(default_factory=list)
+    empty: list[str] = field(default_factory=list)
+
+
+def find(named: Iterable[Path]) -> Found:
+    """Files in the order given, a folder's in order of their paths. A file that is named counts whatever it is called."""
+    found = Found()
+    seen: set[str] = set()
+    for path in named:
+        inside = _inside(path, found) if path.is_dir() else [str(path)]
+        if not inside:
+            found.empty.append(str(path))
+        for each in inside:
+            if (whole := os.path.abspath(each)) not in seen:  # noqa: PTH100  (links are left as they are)
+                seen.add(whole)
+                found.paths.append(each)
+    return found
+
+
+def _inside(folder: Path, found: Found) -> list[str]:
+    def unread(error: OSError) -> None:
+        found.unread.append((str(error.filename), error.strerror or str(error)))
+
+    made = [
+        Path(place) / name
+        for place, _, names in os.walk(folder, onerror=unread)
+        for name in names
+        if name.lower().endswith(ENDINGS)
+    ]
+    return [str(path) for path in sorted(made)]
+
+
+def batches(paths: Sequence[str], most_files: int = MOST_FILES, most_bytes: int = MOST_BYTES) -> list[list[str]]:
+    """In order; a larger file is a batch of its own."""
+    made: list[list[str]] = []
+    size = 0
+    for path in paths:
+        own = _size(path)
+        if not made or len(made[-1]) >= most_files or size + own > most_bytes:
+            made.append([])
+            size = 0
+        made[-1].append(path)
+        size += own
+    return made
+
+
+def small(batches: Sequence[list[str]]) -> bool:
+    """Done sooner than a process is started, and without any need of one that may be killed in this one's stead."""
+    return len(batches) <= 1 and sum(_size(path) for batch in batches for path in batch) <= SMALL_BYTES
+
+
+def _size(path: str) -> int:
+    try:
+        return sum(Path(one).stat().st_size for one in path.split(TOGETHER))
+    except OSError:  # its reading will say why
+        return 0
+
+
+def go_on(out: Path, batches: Sequence[list[str]], bin_ns: int, packets: bool) -> list[list[str]]:
+    """What is left to do of these batches; ManifestError when the folder was begun with other settings.
+
+    The batches are those of all files that were named: so those of a run that was stopped are the same as those of one that was not.
+    """
+    parts = manifest.tidy(out)
+    if other := manifest.other_settings(parts.values(), bin_ns, packets):
+        raise ManifestError(f"{out} was made with {other}; mend: the same here, or another folder")
+    where = {capture.file: name for name, part in parts.items() for capture in part.files}
+    held = {capture.file: (capture, part.version) for part in parts.values() for capture in part.files}
+    left: list[list[str]] = []
+    changed: dict[str, set[str]] = {}
+    for batch in batches:
+        todo = []
+        for path in batch:
+            now = _now(path)
+            if now is not None and held.get(now.file) == (now, VERSION):
+                continue
+            todo.append(path)
+            if now is not None and now.file in where:
+                changed.setdefault(where[now.file], set()).add(now.file)
+        if todo:
+            left.append(todo)
+    for name, files in changed.items():
+        _take_out(out, name, parts[name], files)
+    return left
+
+
+def _take_out(out: Path, name: str, part: Part, files: set[str]) -> None:
+    kept = tuple(capture for capture in part.files if capture.file not in files)
+    if kept:
+        rest = replace(part, files=kept, replaces=name)
+        tables.take_over(out, name, rest.name, [capture.file for capture in kept], part.packets)
+        manifest.write(out, rest)
+    manifest.remove(out, name)
+
+
+def _now(path: str) -> Capture | None:
+    try:
+        return Capture.at(path)
+    except OSError:  # analysing it will say why
+        return None
 
 
 NO_TCP = "no_readable_tcp"
@@ -75,12 +189,11 @@ def process_batch(paths: Sequence[str], bin_ns: int, packets: bool, out: Path | 
         for path, _ in captures:
             _read(path, bin_ns, False, done)
         return done
-    parquet = importlib.import_module("tandem_server.analysis.traces.parquet")
     read: list[Capture] = []
-    with parquet.PartWriter(out, packets) as writer:
+    with tables.PartWriter(out, packets) as writer:
         for path, capture in captures:
-            if (tables := _read(path, bin_ns, packets, done)) is not None:
-                writer.add(capture, tables)
+            if (rows := _read(path, bin_ns, packets, done)) is not None:
+                writer.add(capture, rows)
                 read.append(capture)
         if read:
             part = Part(VERSION, bin_ns, packets, tuple(read))
@@ -93,13 +206,13 @@ def _read(path: str, bin_ns: int, packets: bool, done: Analysed) -> Tables | Non
     files, name = path.split(TOGETHER), named(path)
     try:
         if len(files) == 1:
-            tables = core.analyse(path, bin_ns=bin_ns, packets=packets)
+            rows = core.analyse(path, bin_ns=bin_ns, packets=packets)
         else:
-            tables = core.analyse_together(files, bin_ns=bin_ns, packets=packets)
+            rows = core.analyse_together(files, bin_ns=bin_ns, packets=packets)
     except OSError as error:
         done.failed.append((name, error.strerror or str(error)))
         return None
-    told = tables["file"]
+    told = rows["file"]
     if any(kind in told["problems"] for kind in NO_CAPTURE):
         for file in files:
             alone = told if len(files) == 1 else core.analyse(file)["file"]
@@ -109,11 +222,11 @@ def _read(path: str, bin_ns: int, packets: bool, done: Analysed) -> Tables | Non
         return None
     done.files += len(files)
     done.packets += told["packets"]
-    done.connections += connections_of(name, tables)
+    done.connections += connections_of(name, rows)
     first: dict[str, int] = {}
-    for kind, packet in zip(listed(tables["problems"], "kind"), listed(tables["problems"], "packet"), strict=True):
-        first.setdefault(core.PROBLEM_KINDS[kind], packet)
+    for problem in tables.arrow("problems", name, rows["problems"]).to_pylist():
+        first.setdefault(problem["kind"], problem["packet"])
     done.problems += [Problem(name, kind, first.get(kind), count) for kind, count in told["problems"].items()]
     if told["other_packets"] or not told["tcp_packets"]:
         done.problems.append(Problem(name, NO_TCP, None, told["other_packets"]))
-    return tables
+    return rows

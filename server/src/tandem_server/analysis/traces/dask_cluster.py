@@ -86,8 +86,6 @@ def _fitness(out: str | None) -> tuple[int, str | None]:
     """Runs on a worker: its version of the analysis, and what it lacks."""
     try:
         importlib.import_module("tandem_server.analysis.traces.batch")
-        if out is not None:
-            importlib.import_module("tandem_server.analysis.traces.parquet")
     except ImportError as error:
         return manifest.VERSION, str(error)
     if out is not None and not (Path(out) / manifest.LOCK).exists():

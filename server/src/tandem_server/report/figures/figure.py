@@ -7,7 +7,7 @@ import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tandem_server.analysis.papers.material import Material
+from tandem_server.analysis.material import Material
 from tandem_server.report.figures import papers
 from tandem_server.report.figures.hues import of_operators
 from tandem_server.report.figures.sheet import Sheet
@@ -26,7 +26,6 @@ class Need:
 
 
 DOWNLOADS = Need("runs of the experiment download", lambda m: m.downloads)
-PAIRS = Need("downloads by Multipath TCP and by TCP", lambda m: {"mptcp", "tcp"} <= {d.kind for d in m.downloads})
 BANDWIDTH = Need("rounds of the experiment bandwidth", lambda m: m.bandwidth)
 DELAY = Need("rounds of the experiment delay", lambda m: m.delay)
 PLAYS = Need("plays of the experiment dash", lambda m: m.plays)

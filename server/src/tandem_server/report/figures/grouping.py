@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from tandem_server.analysis.papers import bootstrap
-from tandem_server.analysis.papers.bootstrap import Estimate
-from tandem_server.analysis.papers.mobility_class import CLASSES
-from tandem_server.analysis.papers.quantiles import box, cdf
+from tandem_server.analysis import estimates
+from tandem_server.analysis.estimates import Estimate, box, cdf
+from tandem_server.analysis.mobility_classes import CLASSES
 from tandem_server.report.figures.marks import Bars, Boxes, Curve, Line
 
 Triple = tuple[str, float, float | None]
@@ -55,7 +54,7 @@ def boxes(values: Iterable[Triple]) -> list[Boxes]:
     made = []
     for series, places in grouped(values).items():
         points = [(x, b) for x, v in places.items() if (b := box(v)) is not None]
-        made.append(Boxes(series, points, [bootstrap.median(v) for v in places.values()]))
+        made.append(Boxes(series, points, [estimates.median(v) for v in places.values()]))
     return made
 
 
@@ -80,4 +79,4 @@ def classes(present: Iterable[str | None]) -> list[str]:
 
 
 def _medians(places: dict[float, list[float]]) -> list[tuple[float, Estimate]]:
-    return [(x, e) for x, v in places.items() if (e := bootstrap.median(v)) is not None]
+    return [(x, e) for x, v in places.items() if (e := estimates.median(v)) is not None]

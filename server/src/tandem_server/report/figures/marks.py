@@ -9,9 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tandem_server.analysis.papers.bootstrap import Estimate
-from tandem_server.analysis.papers.ellipse import Ellipse
-from tandem_server.analysis.papers.quantiles import Box
+from tandem_server.analysis.estimates import Box, Ellipse, Estimate
 
 Number = float | int | str | None
 Row = Mapping[str, Number]

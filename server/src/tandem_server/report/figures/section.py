@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tandem_server.analysis.evaluate import Evaluation
-from tandem_server.analysis.papers.material import Bins, Material, material
+from tandem_server.analysis.material import Bins, Material, material
+from tandem_server.analysis.mobility_classes import RunClasses
 from tandem_server.analysis.recorded import SubflowSeries
-from tandem_server.analysis.run_classes import RunClasses
 from tandem_server.report.figures.figure import Figure, every, make, make_parts, probes
 from tandem_server.report.figures.sheet import as_csv, picture
 

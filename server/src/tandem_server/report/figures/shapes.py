@@ -18,8 +18,7 @@ from matplotlib.path import Path
 from matplotlib.textpath import text_to_path
 from matplotlib.transforms import Affine2D
 
-from tandem_server.analysis.papers.bootstrap import Estimate
-from tandem_server.analysis.papers.quantiles import Box
+from tandem_server.analysis.estimates import Box, Estimate
 from tandem_server.report.figures import marks
 from tandem_server.report.figures.hues import BAD, GREY, INK, PALE, PAPER, SOFT, Hues
 from tandem_server.report.figures.marks import Array, Mark

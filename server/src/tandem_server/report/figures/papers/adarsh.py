@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from tandem_server.analysis.papers.bootstrap import share
-from tandem_server.analysis.papers.material import Material
-from tandem_server.analysis.papers.measured import Download, Load, Setting, shares_from
+from tandem_server.analysis.estimates import quantile, share
+from tandem_server.analysis.material import Material
+from tandem_server.analysis.measured import Download, Load, Setting, shares_from
 from tandem_server.analysis.reading import mapping, number, text, whole
 from tandem_server.analysis.tables.facts import Facts
-from tandem_server.analysis.tables.probing import QUANTILES
-from tandem_server.analysis.tables.view import quantile
+from tandem_server.analysis.tables.views import QUANTILES
 from tandem_server.report import words
 from tandem_server.report.figures import grouping
 from tandem_server.report.figures.figure import DOWNLOADS, LOADS, SURVEYS, Figure, LackingError

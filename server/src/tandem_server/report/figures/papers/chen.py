@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tandem_server.analysis.papers import bootstrap
-from tandem_server.analysis.papers.bootstrap import Estimate
-from tandem_server.analysis.papers.material import Material, place
-from tandem_server.analysis.papers.measured import Download, shares_from
+from tandem_server.analysis import estimates
+from tandem_server.analysis.estimates import Estimate
+from tandem_server.analysis.material import Material, place
+from tandem_server.analysis.measured import Download, shares_from
 from tandem_server.report import words
 from tandem_server.report.figures import grouping
 from tandem_server.report.figures.figure import DOWNLOADS, Figure, LackingError, Need
@@ -122,7 +122,7 @@ def table(kind: str, sizes: tuple[int, int], *, hot: bool = False) -> Callable[[
                     "rtt_ms": [d.rtt_ms[path] for d, path in runs if path in d.rtt_ms],
                 }
                 for name, digits in (("loss_percent", 2), ("rtt_ms", 1)):
-                    e, mean = bootstrap.median(found[name]), bootstrap.spread(found[name])
+                    e, mean = estimates.median(found[name]), estimates.spread(found[name])
                     row += [_text(e, digits), mean_text(mean, digits)]
                     if e is not None and mean is not None:
                         place: Row = {"size_bytes": size, "path": role, "quantity": name}
@@ -152,7 +152,7 @@ def _text(e: Estimate | None, digits: int) -> str:
 
 
 def mean_text(found: tuple[float, float | None] | None, digits: int) -> str:
-    """``bootstrap.spread``'s as the paper prints it: mean ± standard error."""
+    """``estimates.spread``'s as the paper prints it: mean ± standard error."""
     if found is None:
         return words.ABSENT
     error = "" if found[1] is None else f"\u2009±\u2009{words.fixed(found[1], digits)}"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tandem_server.analysis.papers import bootstrap
-from tandem_server.analysis.papers.delays import Histogram, pooled
-from tandem_server.analysis.papers.material import Bins, Material
-from tandem_server.analysis.papers.measured import Download
+from tandem_server.analysis import estimates
+from tandem_server.analysis.delays import Histogram, pooled
+from tandem_server.analysis.material import Bins, Material
+from tandem_server.analysis.measured import Download
 from tandem_server.report import words
 from tandem_server.report.figures import hues
 from tandem_server.report.figures.figure import DOWNLOADS, Figure, LackingError, Need
@@ -121,7 +121,7 @@ def table(m: Material) -> Sheet:
     numbers: list[Row] = []
     texts = []
     for (pair, size, quantity), mine in values.items():
-        e, both = bootstrap.median(mine), bootstrap.spread(mine)
+        e, both = estimates.median(mine), estimates.spread(mine)
         if e is None or both is None:
             continue
         row: Row = {"pair": pair, "size": size, "quantity": quantity, "mean": both[0], "se": both[1]}

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tandem_server.analysis.papers import bootstrap
-from tandem_server.analysis.papers.bootstrap import Estimate
-from tandem_server.analysis.papers.material import Material
-from tandem_server.analysis.papers.measured import Download
+from tandem_server.analysis import estimates
+from tandem_server.analysis.estimates import Estimate
+from tandem_server.analysis.material import Material
+from tandem_server.analysis.measured import Download
 from tandem_server.report import words
 from tandem_server.report.figures.figure import DOWNLOADS, Figure, LackingError
 from tandem_server.report.figures.marks import Cells, Row
@@ -86,7 +86,7 @@ def _draw(m: Material) -> Sheet:
             ("alone_percent", _known(_percent(alone_share(d)) for d in mine), 0),
             ("modelled_percent", _known(_percent(saved_by_model(d)) for d in mine), 1),
         ):
-            e = bootstrap.median(found)
+            e = estimates.median(found)
             row.append(_text(e, digits))
             if e is not None:
                 numbers.append(
@@ -111,7 +111,7 @@ def _draw(m: Material) -> Sheet:
 
 def _measured(size: int, delayed: Sequence[Download], held: Sequence[Download], numbers: list[Row]) -> list[str]:
     """Median times of both, and what the later lacks to the former."""
-    found = [bootstrap.median([1e3 * (d.duration_s or 0.0) for d in ones]) for ones in (delayed, held)]
+    found = [estimates.median([1e3 * (d.duration_s or 0.0) for d in ones]) for ones in (delayed, held)]
     for name, e in zip(("delayed_ms", "held_ms"), found, strict=True):
         if e is not None:
             numbers.append({"size_bytes": size, "quantity": name, "y": e.value, "low": e.low, "high": e.high, "n": e.n})

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tandem.schema.aggregation import goodput_bound, most_loaded_limit
-from tandem_server.analysis.papers.material import Material
-from tandem_server.analysis.papers.measured import BandwidthRound, DelayRound, shares_from
-from tandem_server.analysis.tables.throughput import size_class
+from tandem_server.analysis.material import Material
+from tandem_server.analysis.measured import BandwidthRound, DelayRound, shares_from
+from tandem_server.analysis.tables.views import size_class
 from tandem_server.report.figures import grouping
 from tandem_server.report.figures.figure import BANDWIDTH, DELAY, Figure, LackingError
 from tandem_server.report.figures.marks import Curve, Dots, Level, Line, Mark

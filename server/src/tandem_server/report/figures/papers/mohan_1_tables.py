@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tandem_server.analysis.mobility_table import DOWNLOAD_BYTES
-from tandem_server.analysis.papers import bootstrap
-from tandem_server.analysis.papers.bootstrap import Estimate
-from tandem_server.analysis.papers.material import CONTROLLED, Material
-from tandem_server.analysis.papers.measured import Download
+from tandem_server.analysis import estimates
+from tandem_server.analysis.estimates import Estimate
+from tandem_server.analysis.material import CONTROLLED, Material
+from tandem_server.analysis.measured import Download
+from tandem_server.analysis.runs import DOWNLOAD_BYTES
 from tandem_server.report import words
 from tandem_server.report.figures.figure import DOWNLOADS, Figure, LackingError
 from tandem_server.report.figures.grouping import classes
@@ -70,7 +70,7 @@ def table_2(m: Material) -> Sheet:
         for key, unit, value in _QUANTITIES:
             for kind in ("mptcp", "tcp"):
                 found = [v for d in runs if d.of.mobility == name and d.kind == kind and (v := value(d)) is not None]
-                e = bootstrap.median(found)
+                e = estimates.median(found)
                 column = f"{kind}_{key}_{unit}"
                 row |= {column: e and e.value, f"{column}_low": e and e.low, f"{column}_high": e and e.high}
                 if key == "goodput":

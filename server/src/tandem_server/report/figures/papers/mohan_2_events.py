@@ -6,24 +6,29 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tandem_server.analysis.papers import bootstrap
-from tandem_server.analysis.papers.bootstrap import Estimate
-from tandem_server.analysis.papers.material import Material, Span
-from tandem_server.analysis.papers.network_events import (
+from tandem_server.analysis import estimates
+from tandem_server.analysis.estimates import Estimate
+from tandem_server.analysis.events import (
+    FACTOR,
     FIVE_MINUTES_S,
     FOLLOWS_S,
+    HELD_S,
     LARGE_DB,
     LASTS_S,
+    NO_LEVEL,
+    SETTLED_S,
+    SILENT_S,
     NetworkEvent,
+    Recovery,
     following,
     overlap,
     per_five_minutes,
     up_to_and_over,
     windows,
 )
-from tandem_server.analysis.papers.recovery import FACTOR, HELD_S, NO_LEVEL, SETTLED_S, SILENT_S, Recovery
-from tandem_server.analysis.papers.series import around, means
+from tandem_server.analysis.material import Material, Span
 from tandem_server.analysis.recorded import SubflowSeries
+from tandem_server.analysis.series import around, means
 from tandem_server.report.figures.figure import EVENTS, RADIO, ROUND_TRIPS, SPANS, Figure, LackingError
 from tandem_server.report.figures.grouping import classes
 from tandem_server.report.figures.hues import of_operators
@@ -65,7 +70,7 @@ def figure_2(m: Material) -> Sheet:
                     parts = [w for s in kit.spans if s.mobility == name for w in windows(s.start_s, s.end_s)]
                     counts += [sum(a <= t < b for t in times) for a, b in parts]
                     lengths += [b - a for a, b in parts]
-                rate = bootstrap.rate(counts, lengths, FIVE_MINUTES_S)
+                rate = estimates.rate(counts, lengths, FIVE_MINUTES_S)
                 if rate is not None:
                     points.append((place, rate))
             marks.append(Bars(SPEED[name], points))
@@ -105,7 +110,7 @@ def shares(m: Material) -> Sheet:
             both = overlap(mine)
             together, events = together + both.together, events + both.events
         counts = ((followed, handovers), (small, small + large), (large, small + large), (together, events))
-        points = [(float(n), share) for n, pair in enumerate(counts) if (share := bootstrap.share(*pair)) is not None]
+        points = [(float(n), share) for n, pair in enumerate(counts) if (share := estimates.share(*pair)) is not None]
         if points:
             marks.append(Bars(SPEED[name], points))
     if not marks:

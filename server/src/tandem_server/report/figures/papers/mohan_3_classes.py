@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tandem_server.analysis.papers.delays import Histogram, pooled
-from tandem_server.analysis.papers.material import Bins, Material
-from tandem_server.analysis.papers.measured import Download
-from tandem_server.analysis.papers.series import Array, differences, of_operators, summed, utilisation
+from tandem_server.analysis.delays import Histogram, pooled
+from tandem_server.analysis.material import Bins, Material
+from tandem_server.analysis.measured import Download
+from tandem_server.analysis.series import Array, differences, of_operators, summed, utilisation
 from tandem_server.report.figures import grouping, hues
 from tandem_server.report.figures.figure import BINS, DOWNLOADS, FLOWS, ROUND_TRIPS, Figure, LackingError
 from tandem_server.report.figures.marks import Heat, Line

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from tandem_server.analysis.papers.ellipse import ellipse
-from tandem_server.analysis.papers.material import Material
-from tandem_server.analysis.papers.measured import Download, Play
-from tandem_server.analysis.papers.network_events import LASTS_S, NetworkEvent, apart
-from tandem_server.analysis.papers.recovery import BEFORE_S, HELD_S, NO_LEVEL, SILENT_S, factor_per_2_db
-from tandem_server.analysis.radio.effects import GAP_S
+from tandem_server.analysis.estimates import ellipse
+from tandem_server.analysis.events import (
+    BEFORE_S,
+    HELD_S,
+    LASTS_S,
+    NO_LEVEL,
+    SILENT_S,
+    NetworkEvent,
+    apart,
+    factor_per_2_db,
+)
+from tandem_server.analysis.material import Material
+from tandem_server.analysis.measured import Download, Play
+from tandem_server.analysis.radio_packets import GAP_S
 from tandem_server.report.figures import grouping
 from tandem_server.report.figures.figure import DOWNLOADS, EVENTS, PLAYS, ROUND_TRIPS, Figure, LackingError
 from tandem_server.report.figures.marks import Level, Line, Oval

@@ -7,8 +7,8 @@ from itertools import permutations
 
 import numpy as np
 
-from tandem_server.analysis.papers.bootstrap import Estimate
-from tandem_server.analysis.papers.material import Material
+from tandem_server.analysis.estimates import Estimate
+from tandem_server.analysis.material import Material
 from tandem_server.analysis.round_trips import (
     DOWN,
     IMPAIRED_MS,

@@ -10,20 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tandem_server.analysis import activity
+from tandem_server.analysis import measured
+from tandem_server.analysis.delays import Histogram
 from tandem_server.analysis.evaluate import Evaluation
-from tandem_server.analysis.mobility import spans
-from tandem_server.analysis.papers import measured
-from tandem_server.analysis.papers.delays import Histogram
-from tandem_server.analysis.papers.measured import BandwidthRound, DelayRound, Download, Load, Play, Setting
-from tandem_server.analysis.papers.mobility_class import Fit, class_of
-from tandem_server.analysis.papers.network_events import FIVE_MINUTES_S, NetworkEvent
-from tandem_server.analysis.papers.recovery import Recovery, recovery
-from tandem_server.analysis.reading import mapping, text, whole
+from tandem_server.analysis.events import FIVE_MINUTES_S, NetworkEvent, Recovery, recovery
+from tandem_server.analysis.measured import BandwidthRound, DelayRound, Download, Load, Play, Setting
+from tandem_server.analysis.mobility_classes import Fit, RunClasses, Times, class_of, run_classes
+from tandem_server.analysis.reading import mapping, text
 from tandem_server.analysis.recorded import RadioSeries, Recorded, SubflowSeries
 from tandem_server.analysis.round_trips import PathTrips
-from tandem_server.analysis.run_classes import RunClasses, Times, run_classes
-from tandem_server.analysis.runs import run_paths
+from tandem_server.analysis.runs import run_paths, span
+from tandem_server.analysis.scores import spans
 from tandem_server.analysis.tables.facts import Facts
 
 Array = NDArray[np.float64]
@@ -41,7 +38,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Bins:
-    """One run in bins of a packet capture (``capture_bins``), arrays of one length, absent values NaN. ``path``: whose subflows' bytes in
+    """One run in bins of a packet capture (``captures``), arrays of one length, absent values NaN. ``path``: whose subflows' bytes in
     flight; "": all; None: of the whole connection, whose ``reorder_queue_bytes`` it is. Over the whole run, where the tables tell: ``rtts``
     of the path's subflows, and how long the whole connection's packets waited in that queue."""
 
@@ -212,9 +209,9 @@ def _with_series(one: Download, flows: Sequence[SubflowSeries]) -> Download:
 def setting(e: Evaluation, run: Facts, manifest: Mapping[str, Any]) -> Setting:
     """Under what a run was made."""
     campaign = mapping(manifest, "campaign")
-    start, end = _span(e, manifest)
+    start, end = span(manifest, e.clock)
     label = text(campaign, "label") or ""
-    doing = None if start is None or end is None else _doing(e, start, end)
+    doing = None if start is None or end is None else e.doing(start, end)
     shape = mapping(mapping(manifest, "conditions"), "shape")
     asked = {path: mapping(told, "asked") for path, told in shape.items() if isinstance(told, dict)}
     return Setting(
@@ -238,21 +235,6 @@ def _of_the_bench(e: Evaluation, start: float | None, end: float | None) -> Mapp
     if start is None or end is None:
         return {}
     return next((dict(s.paths) for s in shapes if s.start_s <= start and end <= s.end_s), {})
-
-
-def _span(e: Evaluation, manifest: Mapping[str, Any]) -> tuple[float | None, float | None]:
-    boot = text(manifest, "boot")
-    start, end = (
-        e.clock.seconds(whole(manifest, f"{at}_utc_ns"), whole(manifest, f"{at}_monotonic_ns"), boot)
-        for at in ("started", "ended")
-    )
-    return start, end
-
-
-def _doing(e: Evaluation, start: float, end: float) -> str | None:
-    if e.campaign.truth is not None and e.campaign.truth.phases:
-        return activity.of_phases(e.campaign.truth.phases, start, end)
-    return activity.of_detector(e.found_mobility, start, end) if e.recorded.radio else None
 
 
 def _events(e: Evaluation) -> Iterator[NetworkEvent]:
@@ -305,7 +287,7 @@ def _runs(e: Evaluation, manifests: Mapping[str, Mapping[str, Any]]) -> dict[str
     """Begin, end and labelled class of those that have a time."""
     found = {}
     for run, manifest in manifests.items():
-        start, end = _span(e, manifest)
+        start, end = span(manifest, e.clock)
         if start is not None and end is not None:
             found[run] = start, end, class_of(text(mapping(manifest, "campaign"), "label") or "", None)
     return found
@@ -318,12 +300,12 @@ def _span_of(run: tuple[float, float, str | None]) -> Span:
 def _joined(found: list[Span], pause_s: float = 0.0) -> Iterator[Span]:
     """Runs at one time, as those of a pair, are one span; so are those of one class at most ``pause_s`` apart, none of another between."""
     last: Span | None = None
-    for span in sorted(found, key=lambda s: (s.start_s, s.end_s)):
-        if last is not None and span.mobility == last.mobility and span.start_s <= last.end_s + pause_s:
-            last = Span(last.start_s, max(last.end_s, span.end_s), last.mobility)
+    for one in sorted(found, key=lambda s: (s.start_s, s.end_s)):
+        if last is not None and one.mobility == last.mobility and one.start_s <= last.end_s + pause_s:
+            last = Span(last.start_s, max(last.end_s, one.end_s), last.mobility)
             continue
         if last is not None:
             yield last
-        last = span
+        last = one
     if last is not None:
         yield last

@@ -1,9 +1,11 @@
-"""Estimates with their confidence intervals: percentile bootstrap with a fixed seed, so that one campaign always gives one figure. Pure."""
+"""Estimates with their confidence intervals (a bootstrap with a fixed seed, so that one campaign always gives one figure), quantiles,
+distributions and ellipses. Pure."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
@@ -31,7 +33,7 @@ def median(
     values: Sequence[float], level: float = LEVEL, resamples: int = RESAMPLES, seed: int = SEED
 ) -> Estimate | None:
     """The median and its interval at ``level``, whatever the values' order; None without finite values."""
-    known = np.sort(np.array([v for v in values if math.isfinite(v)], dtype=np.float64))
+    known = _finite(values)
     if len(known) == 0:
         return None
     middle = float(np.median(known))
@@ -55,7 +57,7 @@ def mean(
 
     Percentiles alone are too narrow for few values (of normal ones they held the mean in 83, 89, 93 % for 5, 10, 30 values): they are
     expanded as Student's interval is over the normal one (Hesterberg, The American Statistician 69, 2015, section 3.4)."""
-    known = np.sort(np.array([v for v in values if math.isfinite(v)], dtype=np.float64))
+    known = _finite(values)
     if len(known) == 0:
         return None
     value = float(known.mean())
@@ -70,7 +72,7 @@ def mean(
 def spread(values: Sequence[float]) -> tuple[float, float | None] | None:
     """Mean and its standard error (the sample's deviation over √n; None of a single value), as Chen et al. print them; None without
     finite values."""
-    known = np.sort(np.array([v for v in values if math.isfinite(v)], dtype=np.float64))
+    known = _finite(values)
     if len(known) == 0:
         return None
     error = float(known.std(ddof=1)) / math.sqrt(len(known)) if len(known) > 1 else None
@@ -111,16 +113,12 @@ def share(true: int, n: int, level: float = LEVEL) -> Estimate | None:
     p, factor = true / n, 1 + z * z / n
     middle = (p + z * z / (2 * n)) / factor
     half = z / factor * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    return Estimate(p, max(0.0, middle - half), min(1.0, middle + half), n)
+    return Estimate(p, middle - half if true else 0.0, middle + half if true < n else 1.0, n)
 
 
 def _normal(level: float) -> float:
-    """Within how many standard deviations a normal value lies with probability ``level``; by bisection of the error function."""
-    low, high = 0.0, 10.0
-    for _ in range(80):
-        at = (low + high) / 2
-        low, high = (at, high) if math.erf(at / math.sqrt(2)) < level else (low, at)
-    return low
+    """Within how many standard deviations a normal value lies with probability ``level``."""
+    return NormalDist().inv_cdf((1 + level) / 2)
 
 
 def _student(level: float, freedom: int) -> float:
@@ -134,6 +132,82 @@ def _student(level: float, freedom: int) -> float:
     return z + sum(float(term / freedom**power) for power, term in enumerate(terms, 1))
 
 
+def _finite(values: Sequence[float]) -> Array:
+    """In order, so that theirs does not matter."""
+    found = np.asarray(values, dtype=np.float64)
+    return np.sort(found[np.isfinite(found)])
+
+
 def _ends(found: Array, level: float) -> tuple[float, float]:
     low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
+
+
+MOST_STEPS = 200
+
+
+class Box(NamedTuple):
+    """Cordero's box and whiskers: quartiles and the 10 % and 90 % deciles (§4.2)."""
+
+    p10: float
+    p25: float
+    p50: float
+    p75: float
+    p90: float
+    n: int
+
+
+def quantile(values: Sequence[float], share: float) -> float | None:
+    """By linear interpolation; None without values."""
+    return float(np.quantile(np.asarray(values, dtype=np.float64), share)) if len(values) else None
+
+
+def box(values: Sequence[float]) -> Box | None:
+    """By linear interpolation; None without finite values."""
+    known = [v for v in values if math.isfinite(v)]
+    if not known:
+        return None
+    p10, p25, p50, p75, p90 = (float(q) for q in np.quantile(known, [0.1, 0.25, 0.5, 0.75, 0.9]))
+    return Box(p10, p25, p50, p75, p90, len(known))
+
+
+def cdf(values: Sequence[float], most: int = MOST_STEPS) -> list[tuple[float, float]]:
+    """The steps of the distribution function, (value, share of values up to it), at most ``most`` of them."""
+    ordered = sorted(v for v in values if math.isfinite(v))
+    n = len(ordered)
+    places = range(n) if n <= most else sorted({math.ceil((k + 1) * n / most) - 1 for k in range(most)})
+    steps = {ordered[k]: (k + 1) / n for k in places}
+    return list(steps.items())
+
+
+class Ellipse(NamedTuple):
+    """Centre, standard deviations and correlation of a Gaussian of ``n`` points. Its outline: ``outline``."""
+
+    x: float
+    y: float
+    sd_x: float
+    sd_y: float
+    correlation: float
+    n: int
+
+    def outline(self, points: int = 48) -> list[tuple[float, float]]:
+        """Points at one Mahalanobis distance from the centre, the first again at the end."""
+        rest = math.sqrt(max(0.0, 1 - self.correlation**2))
+        turns = (2 * math.pi * k / points for k in range(points + 1))
+        return [
+            (
+                self.x + self.sd_x * math.cos(a),
+                self.y + self.sd_y * (self.correlation * math.cos(a) + rest * math.sin(a)),
+            )
+            for a in turns
+        ]
+
+
+def ellipse(x: Sequence[float], y: Sequence[float]) -> Ellipse | None:
+    """Of at least three points; None of fewer."""
+    if len(x) < 3:
+        return None
+    a, b = np.array(x, dtype=np.float64), np.array(y, dtype=np.float64)
+    sd_x, sd_y = float(a.std(ddof=1)), float(b.std(ddof=1))
+    correlation = float(np.corrcoef(a, b)[0, 1]) if sd_x > 0 and sd_y > 0 else 0.0
+    return Ellipse(float(a.mean()), float(b.mean()), sd_x, sd_y, correlation, len(a))

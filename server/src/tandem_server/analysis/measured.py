@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tandem_server.analysis.reading import mapping, mappings, number, text, whole
-from tandem_server.analysis.sender_shares import KEY, part
-from tandem_server.analysis.tables.facts import Facts
-from tandem_server.analysis.tables.video import rule, segment_s
+from tandem_server.analysis.sender_shares import part
+from tandem_server.analysis.tables.facts import Facts, shares, summed
+from tandem_server.analysis.tables.views import rule, segment_s
 
 Side = Literal["sender", "receiver", "acknowledged"]
 """Whose shares of bytes by path are: what the sender sent, by its capture; what the receiver's sockets received; what the sender's had
@@ -178,7 +178,7 @@ def download(of: Setting, run: Facts) -> Download | None:
     if not run.result:
         return None
     flows = mappings(run.result, "subflows")
-    sent = _numbers(mapping(run.result, KEY))
+    by_path, side = shares(run.result)
     sender = [s for c in mappings(mapping(run.result, "sender"), "connections") for s in mappings(c, "subflows")]
     return Download(
         of,
@@ -192,12 +192,12 @@ def download(of: Setting, run: Facts) -> Download | None:
         number(run.result, "goodput_bit_per_s"),
         number(run.result, "duration_s"),
         number(run.result, "connect_ms"),
-        sent or _summed(flows, "share"),
+        by_path,
         _first(flows, "rtt_ms_median"),
         _first(sender, "rtt_ms_min"),
         _first(flows, "handshake_rtt_ms"),
         _loss(flows),
-        "sender" if sent else "receiver",
+        side,
         _first(flows, "join_delay_ms"),
         number(run.result, "held_ms") is not None,
     )
@@ -262,9 +262,9 @@ def loads(of: Setting, run: Facts) -> Iterator[Load]:
         took = number(row, "page_load_time_ms" if by == "browser" else "object_load_time_ms")
         if took is not None and text(row, "failure") is None:
             sent = part(run.result, text(row, "session"))
-            shares = sent or _numbers(mapping(row, "shares"))
+            by_path = sent or _numbers(mapping(row, "shares"))
             side: Side = "sender" if sent else "receiver"
-            yield Load(of, run.kind, run.path, text(row, "page") or "", by, took, shares, side)
+            yield Load(of, run.kind, run.path, text(row, "page") or "", by, took, by_path, side)
 
 
 def bandwidth_rounds(of: Setting, run: Facts) -> Iterator[BandwidthRound]:
@@ -340,17 +340,8 @@ def _first(flows: list[dict[str, Any]], key: str) -> dict[str, float]:
     return out
 
 
-def _summed(flows: list[dict[str, Any]], key: str) -> dict[str, float]:
-    out: dict[str, float] = {}
-    for row in flows:
-        path, value = text(row, "path"), number(row, key)
-        if path is not None and value is not None:
-            out[path] = out.get(path, 0.0) + value
-    return out
-
-
 def _loss(flows: list[dict[str, Any]]) -> dict[str, float]:
     """Sent again over all sent; negative counts are none."""
-    carried, again = _summed(flows, "bytes"), _summed(flows, "bytes_retrans")
+    carried, again = summed(flows, "bytes"), summed(flows, "bytes_retrans")
     sent = {path: carried.get(path, 0.0) + count for path, count in again.items()}
     return {path: again[path] / every for path, every in sent.items() if every > 0 and again[path] >= 0}

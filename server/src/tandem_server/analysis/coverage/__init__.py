@@ -1,1 +1,0 @@
-"""Radio, goodput, handovers and ways by place and mobility, and pairs of runs held against each other. Pure."""

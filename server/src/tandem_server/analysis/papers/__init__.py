@@ -1,1 +1,0 @@
-"""What the papers’ figures show, as numbers: pure functions and the material that they are made of."""

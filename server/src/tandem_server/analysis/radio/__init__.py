@@ -1,1 +1,0 @@
-"""Radio events joined to the connections that were running (server/spec/radio-packets.md)."""
