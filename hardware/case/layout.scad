@@ -73,11 +73,11 @@ posts = [[near, near], [far[0], near], [near, far[1]], far, [plug_x + 15, near],
 ethernet = [plug_x - 9, wall + standoff, 18, 16];                           // x, z, width, height in the front wall
 charge = [x0 + battery[0] + battery_plugs - 16, wall + 4, 13, 8];           // the same in the back wall
 function close(x, other, width) = x < other + width + 2 && other < x + slot + 2;
-inlets = [for (n = [0 : floor((middle - 2 * clearance) / pitch) - 1]) let (x = x0 + n * pitch)
+inlets = [for (n = [0 : floor((middle - 2 * clearance) / pitch - 0.01) - 1]) let (x = x0 + n * pitch)
     if (!close(x, ethernet[0], ethernet[2]) && !close(x, posts[4][0] - post / 2, post)) x];
 inlet_z = [wall + 2, inner_top - 6];
 above = has_hub ? hub_at[0] + hub[0] : pi_at[0] + pi[0];
-outlets = [for (n = [0 : floor((above - pi_at[0] - 4) / pitch) - 1]) let (x = pi_at[0] + 2 + n * pitch)
+outlets = [for (n = [0 : floor((above - pi_at[0] - 4) / pitch - 0.01) - 1]) let (x = pi_at[0] + 2 + n * pitch)
     if (!close(x, led[0] - led_collar / 2, led_collar)) x];
 outlet_y = [pi_at[1] + 2, pi_at[1] + pi[1] - 2];
 

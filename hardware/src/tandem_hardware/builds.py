@@ -129,7 +129,7 @@ def parse(raw: bytes, file: str, parts: Mapping[str, Part]) -> Builds:
             raise fail(("usb", name, "low_a"), "nothing says what raises it", "full_with or raised_by")
         return Usb(**found | {"full_with": full_with})
 
-    def feed_of(build: str, fed: str, by: Any) -> Feed:
+    def feed_of(build: str, fed: str, by: object) -> Feed:
         place = ("build", build, "fed_by", part(fed, "build", build, "fed_by", fed, build=build))
         feeder, colon, how = by.partition(":") if isinstance(by, str) else ("", "", "")
         if not feeder or (colon and how != "usb"):

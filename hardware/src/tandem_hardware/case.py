@@ -89,10 +89,12 @@ def faults(of: Mapping[str, Any], parts: Mapping[str, Part]) -> list[str]:
     left, right = kinds["modem"]
     if right.at[0] - left.end[0] < MODEMS_APART:
         wrong.append("the modems are too near to each other")
-    for one in kinds.get("antenna", kinds["modem"]):  # a stick is its own antenna
-        for other in (*kinds["battery"], *kinds.get("hub", ()), *kinds["pi"]):
-            if max(other.at[0] - one.end[0], one.at[0] - other.end[0]) < of["antenna_clear"] - 1e-6:
-                wrong.append(f"{other.id} is too near to {one.id}")
+    wrong += [
+        f"{other.id} is too near to {one.id}"
+        for one in kinds.get("antenna", kinds["modem"])  # a stick is its own antenna
+        for other in (*kinds["battery"], *kinds.get("hub", ()), *kinds["pi"])
+        if max(other.at[0] - one.end[0], one.at[0] - other.end[0]) < of["antenna_clear"] - 1e-6
+    ]
     inlet, outlet, need = air_mm2(of, parts)
     if inlet < need or (outlet < need and "fan" not in kinds):
         wrong.append(f"air: {inlet:.0f} mm² in, {outlet:.0f} mm² out, {need:.0f} mm² needed")

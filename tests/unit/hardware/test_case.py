@@ -37,7 +37,7 @@ def moved(of: dict[str, Any], kind: str, by: tuple[float, float, float]) -> dict
         ("pi", (0, -20, 0), "pi-4b is not inside"),
         ("modem", (150, 0, 0), "the modems are too near to each other"),
         ("battery", (-3, 0, 0), "battery-20ah is too near to antenna-lte"),
-        ("battery", (0, 0, 12), "battery-20ah is not inside"),
+        ("battery", (0, 0, 13), "battery-20ah is not inside"),
     ],
 )
 def test_what_does_not_fit_is_told(kind: str, by: tuple[float, float, float], told: str) -> None:
