@@ -71,7 +71,8 @@ def apart(one: Box, other: Box) -> float:
 
 def faults(of: Mapping[str, Any], parts: Mapping[str, Part]) -> list[str]:
     """All that does not fit, in words."""
-    boxes, wall, gap, wrong = of["parts"], of["wall"], of["clearance"], []
+    boxes, wall, gap = of["parts"], of["wall"], of["clearance"]
+    wrong: list[str] = []
     for one in boxes:
         if parts[one.id].quantities.get(of["build"]) != sum(other.id == one.id for other in boxes):
             wrong.append(f"{of['build']} has another number of {one.id}")

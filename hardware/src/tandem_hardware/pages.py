@@ -33,10 +33,10 @@ def figures(part: bom.Part, between: str, *names: str) -> str:
 def environment(**known: object) -> Environment:
     """Jinja's, with the filters of ``templates/``; ``known``: what all of them may use."""
     made = Environment(loader=FileSystemLoader(HARDWARE / "templates"), autoescape=False, undefined=StrictUndefined)  # noqa: S701
-    made.filters |= {"figures": figures, "bars": led.bars, "looks": led.looks}
+    made.filters.update(figures=figures, bars=led.bars, looks=led.looks)
     made.filters["cell"] = lambda text: text.replace("|", "\\|")
     made.filters["sentence"] = lambda text: f"{text[:1].upper()}{text[1:]}." if text else ""
-    made.globals |= known
+    made.globals.update(known)
     return made
 
 

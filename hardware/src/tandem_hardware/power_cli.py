@@ -78,7 +78,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(args: argparse.Namespace) -> int:
     parts = bom.load()
     known = builds.load(parts)
-    hours_on, busy = args.hours_on or known.hours_on, None
+    hours_on: float = args.hours_on or known.hours_on
+    busy: Duty | None = None
     if args.duty is None:
         campaign = read_campaign(args.campaign or known.campaign)
         name, busy = campaign.name, duty(campaign, hours_on)
@@ -158,12 +159,13 @@ class Duty:
 
 def duty(campaign: Campaign, hours_on: float) -> Duty:
     """What triggers ask for, at most all the time; less where a day's runs or bytes are limited. Runs as the collector estimates them."""
-    on_s, whole_s, count, moved, assumed = hours_on * 3600, 0.0, 0.0, dict.fromkeys(campaign.roles, 0.0), []
+    on_s, whole_s, count, moved = hours_on * 3600, 0.0, 0.0, dict.fromkeys(campaign.roles, 0.0)
+    assumed: tuple[str, ...] = ()
     for step, cost in zip(campaign.steps, estimate(campaign).steps, strict=True):
         took_s = (cost.seconds + campaign.quiet_s) / cost.runs
         runs = _runs_per_day(step.trigger, took_s, on_s)
         if runs is None:
-            runs, assumed = on_s / max(step.trigger.gap_s, took_s), [*assumed, step.name]
+            runs, assumed = on_s / max(step.trigger.gap_s, took_s), (*assumed, step.name)
         count, whole_s = count + runs, whole_s + runs * took_s
         for role, size in cost.bytes_by_role.items():
             moved[role] += runs * size / cost.runs
@@ -175,7 +177,7 @@ def duty(campaign: Campaign, hours_on: float) -> Duty:
     )  # fmt: skip
     busy_s = whole_s - count * campaign.quiet_s
     return Duty(
-        min(1.0, part * busy_s / on_s), part * count, busy_s / count if count else 0.0, part * day_bytes, tuple(assumed)
+        min(1.0, part * busy_s / on_s), part * count, busy_s / count if count else 0.0, part * day_bytes, assumed
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -12,7 +13,7 @@ from matplotlib.figure import Figure
 
 from tandem_hardware.power import STATES, Budget
 
-STYLE = {
+STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "tandem",
     "font.size": 9.0,
@@ -39,7 +40,8 @@ def _currents(axes: Axes, budgets: Sequence[Budget]) -> None:
     for offset, state in enumerate(STATES):
         places = [index + (offset - 1) * 0.25 for index in range(len(budgets))]
         axes.bar(places, [one.amps(state) for one in budgets], 0.25, color=COLOURS[state], label=state)
-    for kind, line in (("supply", "-"), ("battery", ":")):
+    lines: dict[str, Any] = {"supply": "-", "battery": ":"}
+    for kind, line in lines.items():
         given = [(i, limit.limit_a) for i, one in enumerate(budgets) for limit in one.limits if limit.kind == kind]
         if given:
             at, amps = zip(*given, strict=True)
