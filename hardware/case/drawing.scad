@@ -11,7 +11,7 @@ module outline(at, size, w = thick) {
 }
 module ring(at, d, w = thin) { translate(at) difference() { circle(d = d + w); circle(d = d - w); } }
 module words(at, text, size = 2.5, halign = "center", turn = 0) {
-    translate(at) rotate(turn) text(text, size = size, halign = halign, valign = "baseline");
+    translate(at) rotate(turn) text(text, size = size, halign = halign, valign = "baseline", $fn = 3);
 }
 function figure(x) = str(round(x * 10) / 10);
 module arrow(at, angle) { translate(at) rotate(angle) polygon([[0, 0], [2, 0.35], [2, -0.35]]); }
@@ -21,7 +21,7 @@ module across(a, b, y, from, says) {
     up = y > from ? 1 : -1;
     for (x = [a, b]) line([x, from + up], [x, y + up]);
     line([a, y], [b, y]);
-    small = abs(b - a) < 9;
+    small = abs(b - a) < 2 * len(says);
     arrow([a, y], small ? 180 : 0); arrow([b, y], small ? 0 : 180);
     words([small ? max(a, b) + 2.5 : (a + b) / 2, y + 0.8], says, halign = small ? "left" : "center");
 }
@@ -29,7 +29,7 @@ module upright(a, b, x, from, says) {
     right = x > from ? 1 : -1;
     for (y = [a, b]) line([from + right, y], [x + right, y]);
     line([x, a], [x, b]);
-    small = abs(b - a) < 9;
+    small = abs(b - a) < 2 * len(says);
     arrow([x, a], small ? 270 : 90); arrow([x, b], small ? 90 : 270);
     words([x - 0.8, small ? max(a, b) + 2.5 : (a + b) / 2], says, halign = small ? "left" : "center", turn = 90);
 }
@@ -78,7 +78,7 @@ module left_end() {
 
 module plan() {
     w = outer[0]; d = outer[1];
-    scale(k) projection(cut = true) translate([0, 0, -wall - 3]) base();
+    scale(k) projection(cut = true) translate([0, 0, -wall - 1.5]) base();
     for (p = parts) if (p[1] != "antenna" && p[1] != "led" && p[1] != "fan") {
         outline([p[2][0], p[2][1]] * k, [p[3][0], p[3][1]] * k, thin);
         words([p[2][0] + p[3][0] / 2, p[2][1] + p[3][1] / 2] * k, p[0], 2.2, turn = p[1] == "modem" ? 90 : 0);
@@ -100,7 +100,7 @@ module plan() {
     upright(holes[0][1] * k, holes[1][1] * k, -14, 0, str(pi_hole_pitch[1]));
     upright(battery_at[1] * k, (battery_at[1] + battery[1]) * k, -14, 0, figure(battery[1]));
     upright(posts[0][1] * k, posts[2][1] * k, w * k + 12, w * k, figure(posts[2][1] - posts[0][1]));
-    translate([0, -7]) named(str("Base, cut ", wall + 3, " mm above its underside; parts where they lie"), w);
+    translate([0, -7]) named(str("Base, cut ", wall + 1.5, " mm above its underside; parts where they lie"), w);
 }
 
 module top() {
@@ -124,7 +124,7 @@ module drawing() {
     translate([32, 110]) plan();
     translate([32, 40]) back();
     translate([245, 180]) top();
-    translate([270, 110]) left_end();
+    translate([260, 110]) left_end();
     outline([270, 8], [142, 52], thin);
     for (n = [0 : 6]) words([274, 52 - n * 7], [
         str("Tandem: the case of the ", build, " build"),
@@ -133,5 +133,5 @@ module drawing() {
         str("Pi's posts: d 6, ", standoff, " high, holes 3.2 for M2.5 inserts"),
         str("Lid's posts: d ", post, ", holes 3.6, 9 deep, for M2.5 inserts"),
         "PETG or ASA; three perimeters, 30 % infill; no supports",
-        "Nobody has printed one yet: measure your parts first"][n], n == 0 ? 4 : 2.8, "left");
+        "Nobody has printed one yet: measure your parts first"][n], n == 0 ? 4 : 2.6, "left");
 }
