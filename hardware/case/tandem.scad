@@ -1,15 +1,11 @@
-// The case of a Tandem probe: base, lid, and its parts as blocks. build: paper, standard, 5g. show: base, lid (as printed), a
-// picture's name. Places come from layout.scad, which ./kit hardware makes of layout.toml and ../bom.csv. mm.
-include <layout.scad>
-
+// The case of a Tandem probe: base, lid, and its parts as blocks. build: paper, standard, 5g. show: base, lid (as printed), drawing,
+// layout, or a picture's name. Places: layout.scad. mm.
 build = "standard";
 show = "assembled";
+include <layout.scad>
+include <drawing.scad>
 $fn = 24;
 
-L = layout(build);
-outer = L[0]; parts = L[1]; posts = L[2]; holes = L[3]; led = L[4];
-inlets = L[5]; inlet_z = L[6]; outlets = L[7]; outlet_y = L[8]; ethernet = L[9]; charge = L[10];
-inner_top = outer[2] - wall;
 function of(kind) = [for (p = parts) if (p[1] == kind) p];
 
 module rounded(size, r = 4) {
@@ -76,7 +72,7 @@ module lid() {
                 translate([wall + 30, y, wall - 0.01]) cube([outer[0] - 2 * wall - 60, rib, lip]);
                 for (h = posts) translate([h[0] - post / 2 - 1, y - 1, wall]) cube([post + 2, rib + 2, lip + 1]);
             }
-            translate([led[0], outer[1] - led[1], wall - 0.01]) cylinder(d = 9, h = 4);
+            translate([led[0], outer[1] - led[1], wall - 0.01]) cylinder(d = led_collar, h = 4);
         }
         for (h = posts) translate([h[0], outer[1] - h[1], -1]) {
             cylinder(d = 2.9, h = wall + 2);
@@ -126,17 +122,21 @@ module put(kinds, up = 0) { for (p = parts) if (len(search([p[1]], kinds)) && se
 module body() { color("#dfe6ec") base(); }
 module cover(a = 1) { color("#8fb8d8", a) lid_on(); }
 
-if (show == "base") base();
+// A picture: what is shown, around the middle of the box and so much below it (mm), 100 long, for a camera that looks at the origin.
+module scene(below = 0) { scale(100 / outer[0]) translate([-outer[0] / 2, -outer[1] / 2, -outer[2] / 2 - below]) children(); }
+
+if (show == "layout") layout();
+else if (show == "drawing") drawing();
+else if (show == "base") base();
 else if (show == "lid") lid();
-else if (show == "picture-base") body();
-else if (show == "picture-lid") color("#8fb8d8") lid();
-else if (show == "assembled") { body(); cover(); put(["led"], 3); }
-else if (show == "exploded") {
+else if (show == "assembled") scene() { body(); cover(); put(["led"], 3); }
+else if (show == "exploded") scene(75) {
     body(); put(["pi", "battery", "hub", "modem", "antenna"], 70); put(["led", "fan"], 105); translate([0, 0, 150]) cover();
 }
-else if (show == "step-1-pi") { body(); put(["pi"]); }
-else if (show == "step-2-hub-battery") { body(); put(["pi", "battery", "hub"]); }
-else if (show == "step-3-modems-antennas") { body(); put(["pi", "battery", "hub", "modem", "antenna"]); }
-else if (show == "step-4-led-lid") {
+else if (show == "step-1-pi") scene() { body(); put(["pi"]); }
+else if (show == "step-2-hub-battery") scene() { body(); put(["pi", "battery", "hub"]); }
+else if (show == "step-3-modems-antennas") scene() { body(); put(["pi", "battery", "hub", "modem", "antenna"]); }
+else if (show == "step-4-led-lid") scene(35) {
     body(); put(["pi", "battery", "hub", "modem", "antenna", "fan"]); put(["led"], 35); translate([0, 0, 70]) cover();
 }
+else assert(false, str("nothing to show is called ", show));

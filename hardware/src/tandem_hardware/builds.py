@@ -4,56 +4,32 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from tandem.schema.toml_keys import Key
 from tandem.schema.toml_lines import Place, line_of, places
 from tandem_hardware.bom import BUILDS, Part
-from tandem_hardware.errors import SourceError
-from tandem_hardware.places import HARDWARE
+from tandem_hardware.sources import HARDWARE, SourceError
 
 SOURCE = HARDWARE / "builds.toml"
 FORMAT = "tandem-builds/1"
 ROOT_FEED = "source"
-
-_TEXT, _NUMBER = "say it in quotes", "a number above 0"
-
-
-def _text(name: str, *, required: bool = True) -> Key:
-    return Key(name, "text", _TEXT, required=required)
-
-
-def _number(name: str, *, required: bool = True, most: float = 1000.0) -> Key:
-    return Key(name, "number", _NUMBER, required=required, minimum=0.0, above=True, maximum=most)
-
-
-_DEFAULTS = (
-    _number("volts"), _text("campaign"), _number("hours_on", most=24.0), _text("hours_on_source"),
-    _number("efficiency", most=1.0), _text("efficiency_source"),
-)  # fmt: skip
-_USB = (
-    _number("total_a"), _number("low_a", required=False), _text("raised_by", required=False),
-    _number("port_a", required=False), _number("standard_a", required=False), _text("source"),
-)  # fmt: skip
-_BUILD = (
-    _text("title"), _text("for"), _text("host"), _text("supply"), _text("battery", required=False),
-    Key("always_on", "truth", "true or false", default=False), _text("note", required=False),
-)  # fmt: skip
+_MOST = {"hours_on": 24.0, "efficiency": 1.0}
+"""Numbers are above 0 and at most this, or 1000."""
 
 
 @dataclass(frozen=True, slots=True)
 class Usb:
-    """What a computer or hub gives to its ports, in A. ``low_a``: without what raises it."""
+    """What a computer or hub gives to its ports, in A. ``low_a``: without what raises it, ``full_with`` (supplies) or ``raised_by``."""
 
     total_a: float
-    low_a: float | None
-    full_with: tuple[str, ...]
-    raised_by: str | None
-    port_a: float | None
-    standard_a: float | None
     source: str
+    low_a: float | None = None
+    full_with: tuple[str, ...] = ()
+    raised_by: str | None = None
+    port_a: float | None = None
+    standard_a: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +44,15 @@ class Feed:
 class Build:
     """One build. ``battery`` None: it never moves."""
 
-    name: str
     title: str
     whom: str
     host: str
     supply: str
-    battery: str | None
-    always_on: bool
-    note: str
     fed_by: Mapping[str, Feed]
+    battery: str | None = None
+    always_on: bool = False
+    note: str = ""
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,116 +83,86 @@ def parse(raw: bytes, file: str, parts: Mapping[str, Part]) -> Builds:
         text = raw.decode()
         content = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise SourceError(f"{file}: {error}; mend: TOML in UTF-8") from error
-    return _Reader(file, places(text), parts).file(content)
+        raise SourceError(f"{file}: {error}; hint: TOML in UTF-8") from error
+    lines = places(text)
 
+    def fail(place: Place, what: str, hint: str) -> SourceError:
+        return SourceError(f"{file}:{line_of(lines, place) or 1}: {what}; hint: {hint}")
 
-class _Reader:
-    def __init__(self, file: str, lines: Mapping[Place, int], parts: Mapping[str, Part]) -> None:
-        self._file, self._lines, self._parts = file, dict(lines), parts
-
-    def _fail(self, place: Place, what: str, mend: str) -> SourceError:
-        return SourceError(f"{self._file}:{line_of(self._lines, place) or 1}: {what}; mend: {mend}")
-
-    def _table(self, value: object, place: Place) -> dict[str, Any]:
+    def table(value: object, *place: str, names: tuple[str, ...] | None = None) -> dict[str, Any]:
         if not isinstance(value, dict):
-            name = ".".join(str(one) for one in place)
-            raise self._fail(place, f"no table {name}", f"[{name}] on a line of its own")
+            raise fail(place, f"no table {'.'.join(place)}", f"[{'.'.join(place)}] on a line of its own")
+        for name in value:
+            if names is not None and name not in names:
+                raise fail((*place, name), f"unknown key {name!r}", f"one of {', '.join(names)}")
         return value
 
-    def _checked(
-        self, value: object, place: Place, keys: tuple[Key, ...], others: tuple[str, ...] = ()
-    ) -> dict[str, Any]:
-        table = self._table(value, place)
-        for name in table:
-            if name not in others and all(name != key.name for key in keys):
-                known = ", ".join((*(key.name for key in keys), *others))
-                raise self._fail((*place, name), f"unknown key {name!r}", f"one of {known}")
-        found: dict[str, Any] = {}
-        for key in keys:
-            if key.name not in table:
-                if key.required:
-                    raise self._fail(place, f"no {key.name}", key.mend)
-                found[key.name] = key.default
-                continue
-            if wrong := key.wrong(table[key.name]):
-                raise self._fail((*place, key.name), f"{key.name}: {wrong}", key.mend)
-            found[key.name] = table[key.name]
+    def of(kind: type[Any], value: object, *place: str, besides: tuple[str, ...] = ()) -> dict[str, Any]:
+        """The keys of a dataclass but those ``besides``, which are none of the file's or have a reader of their own."""
+        known = tuple(one for one in fields(kind) if one.name not in besides)
+        found = table(value, *place, names=tuple(one.name for one in known))
+        for one in known:
+            if one.name not in found and one.default is MISSING:
+                raise fail(place, f"no {one.name}", "the key, with its value")
+            given = found.get(one.name, one.default)
+            most = _MOST.get(one.name, 1000.0)
+            right, hint = {
+                "float": (type(given) in (int, float) and 0 < given <= most, f"a number above 0, at most {most:g}"),
+                "str": (isinstance(given, str) and given != "", "text in quotes"),
+                "bool": (isinstance(given, bool), "true or false"),
+            }.get(str(one.type).partition(" ")[0], (isinstance(given, list | dict), "a list or a table"))
+            if one.name in found and not right:
+                raise fail((*place, one.name), f"{one.name}: {given!r} cannot be", hint)
         return found
 
-    def _part(self, name: object, place: Place) -> str:
-        if not isinstance(name, str) or name not in self._parts:
-            raise self._fail(place, f"{name!r} is no part", "an id of bom.csv")
-        return name
+    def part(id_: object, *place: str, build: str | None = None) -> str:
+        if not isinstance(id_, str) or id_ not in parts:
+            raise fail(place, f"{id_!r} is no part", "an id of bom.csv")
+        if build is not None and build not in parts[id_].quantities:
+            raise fail(place, f"{build} has no {id_}", f"qty_{build} of {id_} in bom.csv")
+        return id_
 
-    def file(self, content: dict[str, Any]) -> Builds:
-        top = self._checked(content, (), (_text("format"),), ("defaults", "usb", "build"))
-        if top["format"] != FORMAT:
-            raise self._fail(("format",), f"format is {top['format']!r}", FORMAT)
-        defaults = self._checked(content.get("defaults"), ("defaults",), _DEFAULTS)
-        usb = {name: self._usb(name, one) for name, one in self._table(content.get("usb"), ("usb",)).items()}
-        told = self._table(content.get("build"), ("build",))
-        for name in told:
-            if name not in BUILDS:
-                raise self._fail(("build", name), f"no build {name!r}", f"one of {', '.join(BUILDS)}")
-        for name in BUILDS:
-            if name not in told:
-                raise self._fail(("build",), f"no build {name!r}", f"[build.{name}]")
-        return Builds(**defaults, usb=usb, builds={name: self._build(name, told[name], usb) for name in BUILDS})
+    def usb_of(name: str, value: object) -> Usb:
+        found = of(Usb, value, "usb", part(name, "usb", name))
+        full_with = tuple(part(one, "usb", name, "full_with") for one in found.get("full_with", ()))
+        if "low_a" in found and not full_with and "raised_by" not in found:
+            raise fail(("usb", name, "low_a"), "nothing says what raises it", "full_with or raised_by")
+        return Usb(**found | {"full_with": full_with})
 
-    def _usb(self, name: str, value: object) -> Usb:
-        place: Place = ("usb", name)
-        self._part(name, place)
-        found = self._checked(value, place, _USB, ("full_with",))
-        full = value.get("full_with", []) if isinstance(value, dict) else []
-        if not isinstance(full, list):
-            raise self._fail((*place, "full_with"), "full_with is no list", '["supply-5a"]')
-        full_with = tuple(self._part(one, (*place, "full_with")) for one in full)
-        if found["low_a"] is not None and not full_with and found["raised_by"] is None:
-            raise self._fail((*place, "low_a"), "nothing says what raises it", "full_with or raised_by")
-        return Usb(**found, full_with=full_with)
+    def feed_of(build: str, fed: str, by: object) -> Feed:
+        place = ("build", build, "fed_by", part(fed, "build", build, "fed_by", fed, build=build))
+        feeder, colon, how = by.partition(":") if isinstance(by, str) else ("", "", "")
+        if not feeder or (colon and how != "usb"):
+            raise fail(place, f"{by!r} is no feeder", 'an id, an id with ":usb", or "source"')
+        if by != ROOT_FEED and colon and part(feeder, *place, build=build) not in usb:
+            raise fail(place, f"nothing says what {feeder} gives to USB", f"[usb.{feeder}]")
+        return Feed(feeder if by == ROOT_FEED else part(feeder, *place, build=build), how == "usb")
 
-    def _build(self, name: str, value: object, usb: Mapping[str, Usb]) -> Build:
-        place: Place = ("build", name)
-        found = self._checked(value, place, _BUILD, ("fed_by",))
-        fed = self._table(self._table(value, place).get("fed_by"), (*place, "fed_by"))
-        for key in ("host", "supply", "battery"):
-            if found[key] is not None:
-                self._there(name, self._part(found[key], (*place, key)), (*place, key))
-        feeds = {part: self._feed(name, part, by, usb) for part, by in fed.items()}
-        for part in feeds:
-            self._rooted(name, part, feeds)
-        for one in self._parts.values():
+    def build_of(name: str, value: object) -> Build:
+        place = ("build", name)
+        found = of(Build, value, *place, besides=("name",))
+        for key in {"host", "supply", "battery"} & found.keys():
+            part(found[key], *place, key, build=name)
+        feeds = {fed: feed_of(name, fed, by) for fed, by in found["fed_by"].items()}
+        for fed, feed in feeds.items():
+            seen, at = {fed}, feed.by
+            while at != ROOT_FEED:
+                if at in seen or at not in feeds:
+                    what = "feeds itself" if at in seen else f"is fed by {at}, which nothing feeds"
+                    raise fail((*place, "fed_by", fed), f"{fed} {what}", 'a way to "source"')
+                seen.add(at)
+                at = feeds[at].by
+        for one in parts.values():
             if name in one.quantities and one.peak_w and one.id not in feeds:
-                raise self._fail(
-                    (*place, "fed_by"), f"{one.id} draws power and nothing feeds it", f'{one.id} = "source"'
-                )
-        note = found.pop("note") or ""
-        return Build(name=name, whom=found.pop("for"), note=note, fed_by=feeds, **found)
+                raise fail((*place, "fed_by"), f"{one.id} draws power and nothing feeds it", f'{one.id} = "source"')
+        return Build(**found | {"name": name, "fed_by": feeds})
 
-    def _there(self, build: str, part: str, place: Place) -> None:
-        if build not in self._parts[part].quantities:
-            raise self._fail(place, f"{build} has no {part}", f"qty_{build} of {part} in bom.csv")
-
-    def _feed(self, build: str, part: str, by: object, usb: Mapping[str, Usb]) -> Feed:
-        place: Place = ("build", build, "fed_by", part)
-        self._there(build, self._part(part, place), place)
-        if not isinstance(by, str):
-            raise self._fail(place, f"{by!r} is no feeder", 'an id, an id with ":usb", or "source"')
-        feeder, _, how = by.partition(":")
-        if by != ROOT_FEED:
-            self._there(build, self._part(feeder, place), place)
-            if how not in ("", "usb") or by.endswith(":"):
-                raise self._fail(place, f"{by!r} is no feeder", f"{feeder} or {feeder}:usb")
-            if how and feeder not in usb:
-                raise self._fail(place, f"nothing says what {feeder} gives to USB", f"[usb.{feeder}]")
-        return Feed(feeder, how == "usb")
-
-    def _rooted(self, build: str, part: str, feeds: Mapping[str, Feed]) -> None:
-        seen, at = {part}, feeds[part].by
-        while at != ROOT_FEED:
-            if at in seen or at not in feeds:
-                what = "feeds itself" if at in seen else f"is fed by {at}, which nothing feeds"
-                raise self._fail(("build", build, "fed_by", part), f"{part} {what}", 'a way to "source"')
-            seen.add(at)
-            at = feeds[at].by
+    table(content, names=("format", "defaults", "usb", "build"))
+    if content.get("format") != FORMAT:
+        raise fail(("format",), f"format is {content.get('format')!r}", FORMAT)
+    defaults = of(Builds, content.get("defaults"), "defaults", besides=("usb", "builds"))
+    usb = {name: usb_of(name, one) for name, one in table(content.get("usb"), "usb").items()}
+    for name in (*(told := table(content.get("build"), "build")), *BUILDS):
+        if name not in BUILDS or name not in told:
+            raise fail(("build", name), f"no build {name!r}", f"[build.{name}], and no other than {', '.join(BUILDS)}")
+    return Builds(**defaults, usb=usb, builds={name: build_of(name, told[name]) for name in BUILDS})

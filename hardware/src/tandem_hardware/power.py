@@ -67,11 +67,6 @@ class Budget:
         return self.watts[state] / self.volts
 
     @property
-    def average_a(self) -> float:
-        """Over the time on."""
-        return self.average_w / self.volts
-
-    @property
     def exceeded(self) -> bool:
         """Whether any limit is."""
         return any(limit.verdict == "exceeded" for limit in self.limits)

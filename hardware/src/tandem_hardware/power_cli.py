@@ -6,17 +6,17 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from tandem.schema.campaign import Campaign, CampaignError
+from tandem.app.campaign.estimate import estimate
+from tandem.schema.campaign import Campaign, CampaignError, Trigger
 from tandem.schema.campaign_reader import parse
 from tandem.schema.campaign_text import text_of
 from tandem_hardware import bom, builds
-from tandem_hardware.duty import Duty, duty
-from tandem_hardware.errors import LackError, SourceError
-from tandem_hardware.places import ROOT
 from tandem_hardware.power import Budget, budget
-from tandem_hardware.power_text import table, told
+from tandem_hardware.power_report import as_json, table
+from tandem_hardware.sources import ROOT, LackError, SourceError
 
 CAMPAIGNS = ROOT / "collector" / "src" / "tandem" / "campaigns"
 
@@ -28,25 +28,22 @@ def parser() -> argparse.ArgumentParser:
         description="Computes current on the 5 V rail, hours per battery and margins from hardware/bom.csv, hardware/builds.toml and a "
         "campaign. Exit status: 0 every limit is kept, 1 one is exceeded, 2 bad input, 3 this machine lacks a program.",
     )
-    top.add_argument("--build", choices=bom.BUILDS, help="default: all")
-    top.add_argument("--campaign", metavar="NAME|FILE", help="default: as builds.toml says")
-    top.add_argument(
+    add = top.add_argument
+    add("--build", choices=bom.BUILDS, help="default: all")
+    add("--campaign", metavar="NAME|FILE", help="default: as builds.toml says")
+    add(
         "--duty",
         type=_share,
         metavar="SHARE",
         help="0 to 1: share of the time on that is measured, in place of a campaign",
     )
-    top.add_argument(
-        "--hours-on", type=_hours, metavar="H", help="hours a day on the move; default: as builds.toml says"
-    )
-    top.add_argument("--battery", metavar="ID", help="another battery of bom.csv")
-    top.add_argument("--supply", metavar="ID", help="another mains supply of bom.csv")
-    top.add_argument("--on-supply", action="store_true", help="without the battery: the supply alone feeds the build")
-    top.add_argument(
-        "--stock-config", action="store_true", help="without the image's lines in config.txt that raise USB limits"
-    )
-    top.add_argument("--json", action="store_true", help="print one JSON object")
-    top.add_argument("--plot", type=Path, metavar="FILE.svg|png", help="draw it, too (needs matplotlib)")
+    add("--hours-on", type=_hours, metavar="H", help="hours a day on the move; default: as builds.toml says")
+    add("--battery", metavar="ID", help="another battery of bom.csv")
+    add("--supply", metavar="ID", help="another mains supply of bom.csv")
+    add("--on-supply", action="store_true", help="without the battery: the supply alone feeds the build")
+    add("--stock-config", action="store_true", help="without the image's lines in config.txt that raise USB limits")
+    add("--json", action="store_true", help="print one JSON object")
+    add("--plot", type=Path, metavar="FILE.svg|png", help="draw it, too (needs matplotlib)")
     return top
 
 
@@ -73,95 +70,126 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser().parse_args(argv)
     try:
         return _run(args)
-    except (SourceError, CampaignError) as error:
+    except (SourceError, CampaignError, LackError) as error:
         sys.stderr.write(f"power-budget: {error}\n")
-        return 2
-    except LackError as error:
-        sys.stderr.write(f"power-budget: {error}\n")
-        return 3
+        return 3 if isinstance(error, LackError) else 2
 
 
 def _run(args: argparse.Namespace) -> int:
     parts = bom.load()
     known = builds.load(parts)
-    hours_on = args.hours_on or known.hours_on
-    name, share, busy = _duty(args, known.campaign, hours_on)
-    _feeder(parts, "battery", args.battery)
-    _feeder(parts, "supply", args.supply)
-    if args.plot is not None and args.plot.suffix not in (".svg", ".png"):
-        raise SourceError(f"--plot {args.plot}: neither .svg nor .png")
-    wanted = [build for build in known.builds.values() if args.build in (None, build.name)]
+    hours_on: float = args.hours_on or known.hours_on
+    busy: Duty | None = None
+    if args.duty is None:
+        campaign = read_campaign(args.campaign or known.campaign)
+        name, busy = campaign.name, duty(campaign, hours_on)
+    elif args.campaign is not None:
+        raise SourceError("--duty and --campaign: one of the two")
+    else:
+        name = "as told"
+    for kind, id_ in (("battery", args.battery), ("supply", args.supply)):
+        good = [part.id for part in parts.values() if part.id.startswith(f"{kind}-") and part.feeds_a]
+        if id_ is not None and id_ not in good:
+            raise SourceError(f"--{kind} {id_}: no {kind} of bom.csv; hint: one of {', '.join(good)}")
     found = [
         budget(
-            parts, known, build, 1.0 if build.always_on else share, supply=args.supply, stock_config=args.stock_config,
-            battery=None if build.battery is None else args.battery, on_supply=args.on_supply,
+            parts, known, one, 1.0 if one.always_on else busy.share if busy else args.duty, supply=args.supply,
+            battery=one.battery and args.battery, on_supply=args.on_supply, stock_config=args.stock_config,
         )
-        for build in wanted
+        for one in known.builds.values() if args.build in (None, one.name)
     ]  # fmt: skip
     if args.plot is not None:
         _plot(args.plot, found, hours_on)
-    _say(args.json, found, hours_on, name, busy)
-    return 1 if any(one.exceeded for one in found) else 0
-
-
-def _say(as_json: bool, found: list[Budget], hours_on: float, name: str, busy: Duty | None) -> None:
-    if as_json:
-        assumed = list(busy.assumed) if busy else []
+    if args.json:
         content = {
             "format": "tandem-power-budget/1",
             "bytes_per_day": round(busy.bytes_per_day) if busy else None,
             "runs_per_day": round(busy.runs_per_day, 2) if busy else None,
-            "assumed_steps": assumed,
-            "budgets": [told(one, hours_on, name) for one in found],
+            "assumed_steps": list(busy.assumed) if busy else [],
+            "budgets": [as_json(one, hours_on, name) for one in found],
         }
-        sys.stdout.write(json.dumps(content, indent=1) + "\n")
-        return
-    sys.stdout.write("\n".join(table(one, hours_on, name) for one in found))
-    if busy:
-        sys.stdout.write(
+        print(json.dumps(content, indent=1))
+    else:
+        print("\n".join(table(one, hours_on, name) for one in found), end="")
+    if busy and not args.json:
+        print(
             f"\n{name}, {hours_on:g} h a day on: {busy.runs_per_day:.0f} runs of {busy.seconds_per_run:.0f} s, "
-            f"{busy.bytes_per_day / 1e9:.2f} GB over the path that carries most, at assumed rates\n"
+            f"{busy.bytes_per_day / 1e9:.2f} GB over the path that carries most, at assumed rates"
         )
         if busy.assumed:
-            sys.stdout.write(f"taken as begun whenever they may (nothing says how often): {', '.join(busy.assumed)}\n")
+            print(f"taken as begun whenever they may (nothing says how often): {', '.join(busy.assumed)}")
+    return 1 if any(one.exceeded for one in found) else 0
 
 
-def _duty(args: argparse.Namespace, default: str, hours_on: float) -> tuple[str, float, Duty | None]:
-    if args.duty is not None:
-        if args.campaign is not None:
-            raise SourceError("--duty and --campaign: one of the two")
-        return "as told", args.duty, None
-    campaign = read_campaign(args.campaign or default)
-    busy = duty(campaign, hours_on)
-    return campaign.name, busy.share, busy
-
-
-def read_campaign(told_name: str) -> Campaign:
+def read_campaign(name: str) -> Campaign:
     """A campaign that comes with the kit, or a file. CampaignError: neither, or wrong."""
-    shipped = CAMPAIGNS / f"{told_name}.toml"
-    if "/" not in told_name and shipped.is_file():
-        return parse(text_of(str(shipped)), told_name)
-    if not Path(told_name).is_file():
+    shipped = CAMPAIGNS / f"{name}.toml"
+    if "/" not in name and shipped.is_file():
+        return parse(text_of(str(shipped)), name)
+    if not Path(name).is_file():
         names = ", ".join(sorted(path.stem for path in CAMPAIGNS.glob("*.toml")))
-        raise CampaignError(f"{told_name}: no such campaign; mend: a file, or one of {names}")
-    return parse(text_of(told_name), told_name)
-
-
-def _feeder(parts: dict[str, bom.Part], kind: str, told_id: str | None) -> None:
-    good = [part.id for part in parts.values() if part.id.startswith(f"{kind}-") and part.feeds_a]
-    if told_id is not None and told_id not in good:
-        raise SourceError(f"--{kind} {told_id}: no {kind} of bom.csv; mend: one of {', '.join(good)}")
+        raise CampaignError(f"{name}: no such campaign; hint: a file, or one of {names}")
+    return parse(text_of(name), name)
 
 
 def _plot(path: Path, found: list[Budget], hours_on: float) -> None:
+    if path.suffix not in (".svg", ".png"):
+        raise SourceError(f"--plot {path}: neither .svg nor .png")
     try:
         from tandem_hardware.power_plot import draw
     except ImportError as error:
-        raise LackError(f"{error.name} is missing; mend: ./kit setup, or without --plot") from error
+        raise LackError(f"{error.name} is missing; hint: ./kit setup, or without --plot") from error
     try:
         path.write_bytes(draw(found, hours_on, path.suffix[1:]))
     except OSError as error:
         raise SourceError(f"--plot {path}: {error.strerror}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Duty:
+    """Of a day with every step still to do. ``share``: of the time on, from 0 to 1; ``bytes_per_day``: over the path that carries most;
+    ``assumed``: steps of which nothing says how often they start, taken as if they started whenever they may."""
+
+    share: float
+    runs_per_day: float
+    seconds_per_run: float
+    bytes_per_day: float
+    assumed: tuple[str, ...]
+
+
+def duty(campaign: Campaign, hours_on: float) -> Duty:
+    """What triggers ask for, at most all the time; less where a day's runs or bytes are limited. Runs as the collector estimates them."""
+    on_s, whole_s, count, moved = hours_on * 3600, 0.0, 0.0, dict.fromkeys(campaign.roles, 0.0)
+    assumed: tuple[str, ...] = ()
+    for step, cost in zip(campaign.steps, estimate(campaign).steps, strict=True):
+        took_s = (cost.seconds + campaign.quiet_s) / cost.runs
+        runs = _runs_per_day(step.trigger, took_s, on_s)
+        if runs is None:
+            runs, assumed = on_s / max(step.trigger.gap_s, took_s), (*assumed, step.name)
+        count, whole_s = count + runs, whole_s + runs * took_s
+        for role, size in cost.bytes_by_role.items():
+            moved[role] += runs * size / cost.runs
+    day_bytes, budget_ = max(moved.values(), default=0.0), campaign.budget
+    part = min(
+        1.0, on_s / whole_s if whole_s else 1.0,
+        budget_.day_runs / count if budget_.day_runs is not None and count else 1.0,
+        budget_.day_bytes / day_bytes if budget_.day_bytes is not None and day_bytes else 1.0,
+    )  # fmt: skip
+    busy_s = whole_s - count * campaign.quiet_s
+    return Duty(
+        min(1.0, part * busy_s / on_s), part * count, busy_s / count if count else 0.0, part * day_bytes, assumed
+    )
+
+
+def _runs_per_day(trigger: Trigger, took_s: float, on_s: float) -> float | None:
+    """Runs that a day with ``on_s`` asks for; None where nothing says so."""
+    apart = max(trigger.gap_s, trigger.every_s or 0.0, trigger.mean_s or 0.0, took_s, 1e-3)
+    if trigger.on == "window":
+        span_s = ((trigger.end or 0) - (trigger.start or 0)) % 1440 * 60
+        return min(on_s, span_s or 86400) / apart
+    if trigger.on in ("always", "periodic", "poisson"):
+        return on_s / apart
+    return None if trigger.expected_per_day is None else min(trigger.expected_per_day, on_s / apart)
 
 
 if __name__ == "__main__":

@@ -8,8 +8,7 @@ import tomllib
 import pytest
 
 from tandem_hardware import bom, builds
-from tandem_hardware.errors import SourceError
-from tandem_hardware.places import ROOT
+from tandem_hardware.sources import ROOT, SourceError
 
 TOML = builds.SOURCE.read_text(encoding="utf-8")
 PARTS = bom.load()
@@ -94,7 +93,7 @@ def test_a_wrong_build_is_told_with_its_line(old: str, new: str, told: str) -> N
     ):
         assert str(raised.value).startswith(f"b.toml:{line}:")
     assert str(raised.value).startswith("b.toml:")
-    assert "; mend: " in str(raised.value)
+    assert "; hint: " in str(raised.value)
 
 
 def test_no_toml_is_told() -> None:

@@ -1,5 +1,6 @@
 """The guides say what the code does, their links lead somewhere, and they print: one side for the commuter whatever is written in."""
 
+import dataclasses
 import re
 import shlex
 from pathlib import Path
@@ -11,11 +12,9 @@ from tandem.schema.metrics import COMMON_FIELDS, COMMON_TAGS, MEASUREMENTS
 from tandem.schema.status_led import STATES
 from tandem_bench.cli.main import parser as bench_parser
 from tandem_bench.gadget.description import CONTROLLERS, PROFILES, Endpoints, fits, gadget_of
+from tandem_hardware import bom, guides, led, pages
 from tandem_hardware.__main__ import main
-from tandem_hardware.bom import load
-from tandem_hardware.guides import chromium, command, led_table, parts_tables, printed
-from tandem_hardware.guides.pdf_pages import pages
-from tandem_hardware.places import HARDWARE
+from tandem_hardware.sources import HARDWARE, SourceError
 
 GUIDES = Path(__file__).parents[3] / "hardware" / "guides"
 COMMUTER = " ".join((GUIDES / "commuter.md").read_text(encoding="utf-8").split())
@@ -121,28 +120,54 @@ def test_the_guides_are_named_where_kits_are_handed_out() -> None:
     assert "../hardware/guides/lab-book.md" in (ROOT / "docs" / "silent-kit.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(
-    ("capacity_wh", "said"),
-    [
-        (100.0, "without asking"),
-        (100.1, "the airline's approval"),
-        (160.0, "the airline's approval"),
-        (160.1, "not at all"),
-    ],
-)
-def test_a_battery_in_an_aircraft(capacity_wh: float, said: str) -> None:
-    assert said in parts_tables.in_cabin(capacity_wh)
+def batteries(*capacities_wh: float) -> list[str]:
+    """The table's lines for batteries of these energies."""
+    one = bom.load()["battery-10ah"]
+    parts = {str(n): dataclasses.replace(one, capacity_wh=wh) for n, wh in enumerate(capacities_wh)}
+    made = pages.environment(parts=parts, cases=dict.fromkeys(("paper", "standard", "5g")))
+    return made.get_template("batteries.md.j2").render().splitlines()[2:]
+
+
+def test_a_battery_in_an_aircraft() -> None:
+    said = ["without asking", "the airline's approval", "the airline's approval", "not at all"]
+    lines = batteries(5.0, 100.0, 100.1, 160.0, 160.1)  # a clock's cell is no power bank
+    assert len(lines) == len(said)
+    assert [words in line for words, line in zip(said, lines, strict=True)] == [True] * 4
 
 
 def test_each_kits_battery_may_fly_without_asking() -> None:
-    kits = {
-        build
-        for part in load().values()
-        if (part.capacity_wh or 0) > parts_tables.SMALL_WH
-        for build in part.quantities
-    }
-    assert kits == set(parts_tables.KITS)
-    assert "not at all" not in parts_tables.batteries()
+    kits = {build for part in bom.load().values() if (part.capacity_wh or 0) > 5 for build in part.quantities}
+    assert kits == {"paper", "standard", "5g"}
+    assert (
+        "not at all"
+        not in (GUIDES / "regulatory.md").read_text(encoding="utf-8").split("generated: batteries")[1].split("end")[0]
+    )
+
+
+def test_a_block_that_nothing_makes_is_told_with_its_line() -> None:
+    text = "# Page\n\n<!-- generated: nothing -->\n<!-- end -->\n"
+    with pytest.raises(SourceError, match=r"\Ax.md:3: nothing makes a block 'nothing'; hint: one of batteries, "):
+        pages.with_blocks(Path("x.md"), text, pages.environment())
+
+
+def test_what_was_changed_by_hand_is_told_and_made_again(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tmp_path / "page.md"
+    page.write_bytes(b"changed")
+    monkeypatch.setattr(pages, "HARDWARE", tmp_path)
+    monkeypatch.setattr(pages, "pages", lambda _: [(page, b"made")])
+    assert pages.check() == 1
+    assert "hardware/page.md: not as its sources make it; hint: ./kit hardware" in capsys.readouterr().err
+    assert pages.generate() == 0
+    assert (page.read_bytes(), pages.check()) == (b"made", 0)
+
+
+def test_another_font_is_no_drift_of_a_drawing_and_another_number_is() -> None:
+    kept = (HARDWARE / "power.svg").read_bytes()
+    assert pages.same(kept, kept.replace(b"46.08", b"46.58"))
+    assert not pages.same(kept, kept.replace(b"46.08", b"49.08"))
+    assert not pages.same(kept, kept.replace(b"peak", b"pique"))
 
 
 GUIDE = " ".join(
@@ -186,7 +211,7 @@ def test_the_units_file_starts_what_there_is() -> None:
 A4 = pytest.approx((210, 297), abs=0.5)
 LONG = "Dr. Wilhelmina Featherstonehaugh-Example, Department of Communication Networks, 0049 30 1234567 890, Monday to Friday from 9 to 17"
 WITH_BROWSER = pytest.mark.skipif(
-    chromium.find() is None,
+    guides.chromium() is None,
     reason="no Chromium: package chromium-headless-shell or chromium, or TANDEM_CHROMIUM (Ubuntu has it as a snap only)",
 )
 
@@ -197,33 +222,33 @@ def test_the_commuters_page_is_one_side_of_a4(call: str, tmp_path: Path) -> None
     out = tmp_path / "page.pdf"
     arguments = ["--probe", "institute-of-mobile-kit-117b", "--call", call, "--position", "full", "--out", str(out)]
     assert main(["guide", "commuter", *arguments]) == 0
-    assert pages(out.read_bytes()) == [A4]
+    assert guides.sheets(out.read_bytes()) == [A4]
 
 
 @WITH_BROWSER
 def test_a_commuters_page_that_does_not_fit_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(command, "SIZES", command.SIZES[-1:])
+    monkeypatch.setattr(guides, "SIZES", guides.SIZES[-1:])
     out = tmp_path / "page.pdf"
     assert main(["guide", "commuter", "--call", "far too long " * 400, "--out", str(out)]) == 2
-    assert "has to fit on one; mend: a shorter --call" in capsys.readouterr().err
+    assert "has to fit on one; hint: a shorter --call" in capsys.readouterr().err
     assert not out.exists()
 
 
 @WITH_BROWSER
-@pytest.mark.parametrize("name", [name for name in printed.NAMES if name != "commuter"])
+@pytest.mark.parametrize("name", [name for name in guides.NAMES if name != "commuter"])
 def test_every_other_guide_prints(name: str, tmp_path: Path) -> None:
     out = tmp_path / "guide.pdf"
     assert main(["guide", name, "--out", str(out)]) == 0
-    found = pages(out.read_bytes())
+    found = guides.sheets(out.read_bytes())
     assert found
     assert all(size == A4 for size in found)
 
 
-@pytest.mark.parametrize("name", printed.NAMES)
+@pytest.mark.parametrize("name", guides.NAMES)
 def test_a_page_needs_nothing_beside_itself(name: str) -> None:
-    page = printed.page(name, {})
+    page = guides.page(name, {})
     assert not re.search(r'(src|href)="(?!data:|https?:|#)', page)
     assert not re.search(r'src="https?:', page)
     assert "<script" not in page
@@ -233,17 +258,17 @@ def test_a_page_needs_nothing_beside_itself(name: str) -> None:
 
 
 def test_a_blank_is_filled_or_a_line_to_write_on() -> None:
-    filled = printed.page("commuter", {"probe": "kit-07", "call": "<b>Ada</b> & Co"}, "off")
+    filled = guides.page("commuter", {"probe": "kit-07", "call": "<b>Ada</b> & Co"}, "off")
     assert '<span class="filled">kit-07</span>' in filled
     assert "&lt;b&gt;Ada&lt;/b&gt; &amp; Co" in filled
     assert 'class="blank"' not in filled
-    empty = printed.page("commuter", {})
+    empty = guides.page("commuter", {})
     assert empty.count('class="blank"') == 2
 
 
-@pytest.mark.parametrize("mode", printed.POSITIONS)
+@pytest.mark.parametrize("mode", guides.POSITIONS)
 def test_the_positions_mode_is_ticked(mode: str) -> None:
-    page = printed.page("commuter", {}, mode)
+    page = guides.page("commuter", {}, mode)
     assert re.findall(r"☑ <strong>(\w+)</strong>", page) == [mode]
     assert page.count("☐") == 2
 
@@ -251,7 +276,7 @@ def test_the_positions_mode_is_ticked(mode: str) -> None:
 def test_nobody_ticks_the_participants_boxes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["guide", "consent", "--position", "full", "--out", str(tmp_path / "x.html")]) == 2
     assert "leave out --position" in capsys.readouterr().err
-    assert "☑" not in printed.page("consent", {})
+    assert "☑" not in guides.page("consent", {})
 
 
 def test_html_needs_no_browser(
@@ -262,19 +287,18 @@ def test_html_needs_no_browser(
     assert main(["guide", "commuter", "--format", "html", "--out", str(out)]) == 0
     assert out.read_text(encoding="utf-8").startswith("<!doctype html>")
     assert main(["guide", "commuter", "--out", str(tmp_path / "page.pdf")]) == 3
-    assert "mend: install chromium-headless-shell" in capsys.readouterr().err
+    assert "hint: install chromium-headless-shell" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
 
 
 def test_the_lights_table_has_every_state_gravest_first() -> None:
-    page, source = printed.page("commuter", {}), (printed.FOLDER / "commuter.md").read_text(encoding="utf-8")
-    assert led_table.markdown() in source
-    at = [page.index(state.means.replace("'", "&#x27;")) for state in STATES]
+    page = guides.page("commuter", {})
+    at = [page.index(state.means) for state in STATES]
     assert at == sorted(at)
-    assert page.count("<svg class='blinks'") == len(STATES)
+    assert page.count('<code class="blinks ') == len(STATES)
 
 
 def test_the_lights_look_different_without_their_colours() -> None:
-    drawn = [led_table.bars(state) for state in STATES]
+    drawn = [led.bars(state) for state in STATES]
     assert len(set(drawn)) == len(drawn)
-    assert len({led_table.words(state) for state in STATES}) == len(STATES)
+    assert len({led.looks(state) for state in STATES}) == len(STATES)

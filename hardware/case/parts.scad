@@ -1,0 +1,32 @@
+// Made by ./kit hardware of ../bom.csv: change that. mm.
+function size(id) =
+    id == "pi-2b" ? [85, 56, 17] :
+    id == "pi-4b" ? [85, 56, 17] :
+    id == "pi-5" ? [85, 56, 17] :
+    id == "pi-zero-2w" ? [65, 30, 6] :
+    id == "sd-card" ? [15, 11, 1] :
+    id == "stick-zte-mf833v" ? [90, 28, 13] :
+    id == "stick-huawei-e3372" ? [88, 28, 12] :
+    id == "module-ec25" ? [51, 30, 4.9] :
+    id == "carrier-mpcie-usb" ? [80, 34, 12] :
+    id == "module-rm500q" ? [52, 30, 2.3] :
+    id == "carrier-m2-usb" ? [90, 40, 14] :
+    id == "hub-powered" ? [110, 60, 25] :
+    id == "battery-10ah" ? [145, 70, 16] :
+    id == "battery-20ah" ? [155, 72, 28] :
+    id == "battery-26ah" ? [180, 80, 24] :
+    id == "gnss-u-blox-7" ? [40, 17, 8] :
+    id == "rtc-battery" ? [25, 20, 6] :
+    id == "antenna-lte" ? [96, 21, 0.3] :
+    id == "antenna-5g" ? [100, 25, 0.3] :
+    id == "status-led" ? [5, 5, 8.6] :
+    id == "led-resistors" ? [6.5, 2.5, 2.5] :
+    id == "strap" ? [1200, 25, 1.5] :
+    id == "screws" ? [8, 4.5, 4.5] :
+    id == "cable-usb-a-short" ? [300, 4, 4] :
+    id == "cable-usb-c-short" ? [300, 4, 4] :
+    id == "cable-dc-5v" ? [300, 4, 4] :
+    id == "e-paper-213" ? [65, 30.2, 8] :
+    id == "fan-40" ? [40, 40, 10] :
+    id == "dongle-usb-ethernet" ? [70, 22, 16] :
+    assert(false, str(id, " has no size in bom.csv"));

@@ -1,1 +1,0 @@
-"""The papers that go with a kit: their generated blocks, and how they are printed."""
