@@ -116,7 +116,7 @@ def selected(args: argparse.Namespace, seconds: dict[str, float], passed: set[st
     """The tier's jobs, the longest first, without what passed before."""
     table = Table()
     unit, lab = unit_files(), sorted(table.covers if args.all else table.first)
-    checks = check_jobs() + (fuzz_jobs() if args.all else [])
+    checks = check_jobs(everything=args.all) + (fuzz_jobs() if args.all else [])
     if args.changed is not None:
         base, changed = changed_files(args.changed or None)
         why = chosen(changed, table)
