@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tandem_bench.demo.command import INTERRUPTED, LACKS, NEGATIVE, OK, USAGE
 from tandem_bench.demo.stopping import Stopped, StopSignals
 from tandem_bench.kernel import image, machine
 from tandem_bench.kernel.image import Image, ImageError
-from tandem_bench.kernel.machine import Done, VmError
+from tandem_bench.kernel.machine import Done, OverdueError, VmError
 
-OK, NEGATIVE, USAGE, LACKS, INTERRUPTED = 0, 1, 2, 3, 130
 MEMORY_MB = 1024
 MANIFEST = "kernel.json"
 
@@ -49,7 +49,8 @@ def kernel(name: str, asked: Sequence[str], out: Path, timeout_s: float, *, as_j
         console = error.console
         lacking = image.lack(console)
         told["failure"] = lacking or image.panic(console) or str(error).splitlines()[0]
-        told["lacks"] = lacking is not None or not console  # without a word of any kernel there was no machine
+        # Without a word of any kernel there was no machine, unless it is the time that was up.
+        told["lacks"] = lacking is not None or not (console or isinstance(error, OverdueError))
     except Stopped as stop:
         told["failure"] = f"stopped ({stop})"
     told["took_s"] = round(time.time() - began_s, 1)
@@ -92,9 +93,10 @@ def _take(told: dict[str, Any], done: Done) -> None:
     try:
         inside = json.loads(done.files["told.json"])
     except (KeyError, ValueError):
-        told["failure"] = (
-            f"the machine's program ended with status {done.exit}: {(done.stderr.strip().splitlines() or ['?'])[-1]}"
-        )
+        lacking = image.lack(done.console)
+        last = (done.stderr.strip().splitlines() or ["?"])[-1]
+        told["failure"] = lacking or f"the machine's program ended with status {done.exit}: {last}"
+        told["lacks"] = lacking is not None
         return
     told |= {"release": inside.pop("linux", told["release"])} | inside
 
