@@ -4,6 +4,7 @@ import ctypes
 import errno
 import os
 import socket
+from dataclasses import replace
 
 import pytest
 from v094_tree import Connection, Tree
@@ -307,3 +308,12 @@ def test_each_of_the_papers_campaigns_runs_there_as_it_is_and_is_refused_on_the_
         refusal = r"scheduler minsrtt \(this kernel has stock; minsrtt takes the v0\.94 kernel\)"
         with pytest.raises(CampaignError, match=refusal):
             settled(paper, allow=False, kernel=new, there=there)
+
+
+def test_a_scheduler_whose_module_is_not_there_is_refused_on_that_kernel_too(tree):
+    paper = load("cordero-bandwidth")
+    asked = replace(paper, requires=replace(paper.requires, scheduler="blest", controllers=()))
+    with pytest.raises(CampaignError, match=r"requires scheduler blest \(this kernel has minsrtt\); hint: "):
+        settled(asked, allow=False, kernel=V094(tree.root), there=dict.fromkeys)
+    tree.module("mptcp_blest")
+    assert settled(asked, allow=False, kernel=V094(tree.root), there=dict.fromkeys) == {}
