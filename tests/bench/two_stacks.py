@@ -31,6 +31,7 @@ VALUES = (
     ("shares", "wait_ms_p95", "the same, 95th percentile, ms", 1.0),
     ("shared", "ratio", "Multipath TCP / one TCP", 1.0),
 )
+SIDES = ("image", "beside")
 Row = dict[str, Any]
 
 
@@ -73,8 +74,8 @@ def table(
     heads: list[Row], sides: list[dict[tuple[str, str], tuple[int, float, float, float]]]
 ) -> tuple[list[str], int]:
     """Its lines, and in how many the two sides' intervals do not overlap."""
-    names = [f"Linux {head['linux']} ({head['kernel']}, {head['scheduler']})" for head in heads]
-    lines = [f"{'':48} {names[0]:>36} {names[1]:>36}"]
+    lines = [f"{side}: Linux {head['linux']} ({_stack(head)})" for side, head in zip(SIDES, heads, strict=True)]
+    lines.append(f"{'':48} {SIDES[0]:>36} {SIDES[1]:>36}")
     apart = 0
     for place in dict.fromkeys([*sides[0], *sides[1]]):
         words, bounds = [], []
@@ -89,6 +90,10 @@ def table(
         apart += not overlap
         lines.append(f"{place[0] + ', ' + place[1]:48} {words[0]:>36} {words[1]:>36}{'' if overlap else '  apart'}")
     return lines, apart
+
+
+def _stack(head: Row) -> str:
+    return f"{head['kernel']}, scheduler {head['scheduler']}"
 
 
 def drawn(file: Path, heads: list[Row], sides: list[dict[tuple[str, str], tuple[int, float, float, float]]]) -> None:
@@ -110,7 +115,7 @@ def drawn(file: Path, heads: list[Row], sides: list[dict[tuple[str, str], tuple[
             ]
             middles = [point[1] for point in points]
             bars = [[p[1] - p[2] for p in points], [p[3] - p[1] for p in points]]
-            label = f"{head['kernel']}, {head['scheduler']}"
+            label = f"{SIDES[number]}: {_stack(head)}"
             panel.errorbar([p[0] for p in points], middles, yerr=bars, fmt="os"[number], capsize=3, label=label)
         panel.set_xticks(range(len(arms)), arms)
         panel.set_xlim(-0.6, len(arms) - 0.4)
