@@ -126,3 +126,19 @@ def test_what_its_program_says_is_the_manifest_and_the_status(play: Play, inside
     end = f"printf '%s' '{json.dumps(inside)}' >told.json; echo {status} >exit; : >stdout; : >stderr; echo 1 >booted"
     got, told = play(NOISE, end)
     assert (got, told["failure"], told["release"]) == (status, inside["failure"], inside.get("linux"))
+
+
+WHOLE = "mkdir -p made/probe && echo it >made/probe/run.json && tar -czf kit.tar.gz -C made . && rm -r made"
+TOLD = """printf '%s' '{"failure": null, "ok": true}' >told.json; echo 0 >exit; : >stdout; : >stderr; echo 1 >booted"""
+
+
+@pytest.mark.parametrize(("packs", "status"), [(WHOLE, 0), (f"{WHOLE}; truncate -s 40 kit.tar.gz", 1)])
+def test_the_campaign_folder_comes_out_and_one_that_is_torn_is_a_failure(
+    play: Play, tmp_path: Path, packs: str, status: int
+) -> None:
+    got, told = play(NOISE, f"{packs}; {TOLD}")
+    assert got == status
+    if status:
+        assert told["failure"].startswith("the campaign folder did not arrive whole: ")
+    else:
+        assert (tmp_path / "out/kit/probe/run.json").read_text() == "it\n"
