@@ -27,8 +27,8 @@ STUDENT = {1: 12.7, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 9: 2.2
 VALUES = (
     ("shares", "share_a", "share of link a", 1.0),
     ("shares", "goodput_bit_per_s", "goodput, Mbit/s", 1e6),
-    ("shares", "wait_ms_mean", "wait for what was before it, mean, ms", 1.0),
-    ("shares", "wait_ms_p95", "the same, 95th percentile, ms", 1.0),
+    ("shares", "wait_ms_mean", "wait for earlier data, mean, ms", 1.0),
+    ("shares", "wait_ms_p95", "wait for earlier data, 95 % below, ms", 1.0),
     ("shared", "ratio", "Multipath TCP / one TCP", 1.0),
 )
 SIDES = ("image", "beside")
@@ -120,7 +120,7 @@ def drawn(file: Path, heads: list[Row], sides: list[dict[tuple[str, str], tuple[
         panel.set_xticks(range(len(arms)), arms)
         panel.set_xlim(-0.6, len(arms) - 0.4)
         panel.set_title(title, fontsize=8)
-        panel.set_ylim(bottom=0)
+        panel.set_ylim(0, 1.1 * panel.get_ylim()[1])
     axes[0].legend(fontsize=7)
     figure.savefig(file)
 
