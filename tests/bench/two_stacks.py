@@ -27,10 +27,11 @@ STUDENT = {1: 12.7, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 9: 2.2
 VALUES = (
     ("shares", "share_a", "share of link a", 1.0),
     ("shares", "goodput_bit_per_s", "goodput, Mbit/s", 1e6),
-    ("shares", "wait_ms_mean", "wait for what was before it, mean, ms", 1.0),
-    ("shares", "wait_ms_p95", "the same, 95th percentile, ms", 1.0),
+    ("shares", "wait_ms_mean", "wait for earlier data, mean, ms", 1.0),
+    ("shares", "wait_ms_p95", "wait for earlier data, 95 % below, ms", 1.0),
     ("shared", "ratio", "Multipath TCP / one TCP", 1.0),
 )
+SIDES = ("image", "beside")
 Row = dict[str, Any]
 
 
@@ -73,8 +74,8 @@ def table(
     heads: list[Row], sides: list[dict[tuple[str, str], tuple[int, float, float, float]]]
 ) -> tuple[list[str], int]:
     """Its lines, and in how many the two sides' intervals do not overlap."""
-    names = [f"Linux {head['linux']} ({head['kernel']}, {head['scheduler']})" for head in heads]
-    lines = [f"{'':48} {names[0]:>36} {names[1]:>36}"]
+    lines = [f"{side}: Linux {head['linux']} ({_stack(head)})" for side, head in zip(SIDES, heads, strict=True)]
+    lines.append(f"{'':48} {SIDES[0]:>36} {SIDES[1]:>36}")
     apart = 0
     for place in dict.fromkeys([*sides[0], *sides[1]]):
         words, bounds = [], []
@@ -89,6 +90,10 @@ def table(
         apart += not overlap
         lines.append(f"{place[0] + ', ' + place[1]:48} {words[0]:>36} {words[1]:>36}{'' if overlap else '  apart'}")
     return lines, apart
+
+
+def _stack(head: Row) -> str:
+    return f"{head['kernel']}, scheduler {head['scheduler']}"
 
 
 def drawn(file: Path, heads: list[Row], sides: list[dict[tuple[str, str], tuple[int, float, float, float]]]) -> None:
@@ -110,12 +115,12 @@ def drawn(file: Path, heads: list[Row], sides: list[dict[tuple[str, str], tuple[
             ]
             middles = [point[1] for point in points]
             bars = [[p[1] - p[2] for p in points], [p[3] - p[1] for p in points]]
-            label = f"{head['kernel']}, {head['scheduler']}"
+            label = f"{SIDES[number]}: {_stack(head)}"
             panel.errorbar([p[0] for p in points], middles, yerr=bars, fmt="os"[number], capsize=3, label=label)
         panel.set_xticks(range(len(arms)), arms)
         panel.set_xlim(-0.6, len(arms) - 0.4)
         panel.set_title(title, fontsize=8)
-        panel.set_ylim(bottom=0)
+        panel.set_ylim(0, 1.1 * panel.get_ylim()[1])
     axes[0].legend(fontsize=7)
     figure.savefig(file)
 

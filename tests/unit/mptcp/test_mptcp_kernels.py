@@ -4,6 +4,7 @@ import ctypes
 import errno
 import os
 import socket
+from dataclasses import replace
 
 import pytest
 from v094_tree import Connection, Tree
@@ -307,3 +308,19 @@ def test_each_of_the_papers_campaigns_runs_there_as_it_is_and_is_refused_on_the_
         refusal = r"scheduler minsrtt \(this kernel has stock; minsrtt takes the v0\.94 kernel\)"
         with pytest.raises(CampaignError, match=refusal):
             settled(paper, allow=False, kernel=new, there=there)
+
+
+def test_a_scheduler_whose_module_is_not_there_is_refused_on_that_kernel_too(tree):
+    paper = load("cordero-bandwidth")
+    asked = replace(paper, requires=replace(paper.requires, scheduler="blest", controllers=()))
+    with pytest.raises(CampaignError, match=r"requires scheduler blest \(this kernel has minsrtt\); hint: "):
+        settled(asked, allow=False, kernel=V094(tree.root), there=dict.fromkeys)
+    tree.module("mptcp_blest")
+    assert settled(asked, allow=False, kernel=V094(tree.root), there=dict.fromkeys) == {}
+
+
+def test_orders_of_single_subflows_are_refused_there(tree, monkeypatch):
+    monkeypatch.setattr(sysctls, "ROOT", tree.root / "proc/sys")
+    monkeypatch.setattr(kernels, "here", lambda: V094(tree.root))
+    with pytest.raises(sockets.UnsupportedError, match=r"no path manager but its own; mend: .* Linux 5\.19"):
+        sockets.make("mptcp", sockets.Source(), sockets.Options(by_orders=True))

@@ -17,8 +17,8 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "measured in an emulated machine says that things work, not how fast they are. Needs QEMU, and the machine that "
         "./kit test tests/system/test_vm_modems.py makes.",
         epilog="DIR gets kernel.json (image, times, memory, rows or runs, why it failed), the console, and the campaign folder kit/. "
-        "Exit status: 0 as expected; 1 a row is not, a run failed, or the kernel ended; 2 the image, a file or the command line is wrong; "
-        "3 this machine, or the kernel, lacks something; 130 stopped. The machine is gone at the end in any case.",
+        "Exit status: 0 as expected; 1 a row is not, a run failed, the kernel ended, or its time was up; 2 the image, a file or the "
+        "command line is wrong; 3 this machine, or the kernel, lacks something; 130 stopped. The machine is gone at the end in any case.",
     )
     parser.add_argument(
         "--image",

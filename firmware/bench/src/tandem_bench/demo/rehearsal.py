@@ -13,6 +13,7 @@ from pathlib import Path
 from tandem_bench.demo import configuration
 from tandem_bench.demo.folder import PROBE, DemoFolder
 from tandem_bench.demo.plan import Plan
+from tandem_bench.demo.server import start_server
 from tandem_bench.demo.stopping import Stopped
 from tandem_bench.demo.versions import versions
 from tandem_bench.link.emulator import LinkError
@@ -20,7 +21,6 @@ from tandem_bench.rig.programs import READY_S, Program, ProgramError, Programs, 
 from tandem_bench.rig.rig import Rig
 from tandem_bench.rig.rights import COLLECTOR, Owner, confined
 from tandem_bench.topology.requirements import MachineError
-from tandem_bench.topology.spec import SERVER_NAME
 
 COLLECTOR_END_S = 60.0
 """The collector ends a run, sends what is left (``drain_s`` of its configuration: 30 s) and writes its account."""
@@ -107,36 +107,11 @@ class Rehearsal:
     def _server(self, *args: str, capabilities: Sequence[str] = ()) -> list[str]:
         return self.rig.command("server", confined(self._tool("tandem_server", *args), self.owner, capabilities))
 
-    def _once(self, name: str, argv: list[str]) -> None:
-        """Run a program to its end; ProgramError with its last line when it fails."""
-        try:
-            done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
-        except subprocess.TimeoutExpired:
-            raise ProgramError(f"{name} did not end within 60 s") from None
-        if done.returncode != 0:
-            raise ProgramError(
-                f"{name} failed with status {done.returncode}: {(done.stderr.strip().splitlines() or ['?'])[-1]}"
-            )
-
     def _start_server(self) -> None:
         print("starting database, gateway and endpoint …", flush=True)
-        self._write(self._server_toml, configuration.server_toml(str(self.setting.influxd)) + configuration.NO_RESERVE)
-        config = ["--config", str(self._server_toml)]
-        tls = self.folder.server / "tls"
-        self._once(
-            "tandem-server tls",
-            self._server("tls", "--folder", str(tls), "--name", SERVER_NAME, "--address", self.rig.server_address),
-        )
-        self.programs.start("database", self._server("serve", "database", *config), READY_S)
-        for name, place in self._probes().items():
-            token = str(place / "token")
-            self._once("tandem-server probe add", self._server("probe", "add", name, *config, "--token-file", token))
-        self.programs.start("gateway", self._server("serve", "gateway", *config), READY_S)
-        endpoint = self._server("serve", "endpoint", *config, capabilities=self.owner.endpoint)
-        self.programs.start("endpoint", endpoint, READY_S)
-        # A probe is given the CA's certificate as an operator would copy it.
-        for place in self._probes().values():
-            self._write(place / "ca.pem", (tls / "ca.pem").read_text())
+        start_server(
+            self.programs, self._server, self.folder.server, self._probes(), self.owner, self.setting.influxd, self.rig.server_address
+        )  # fmt: skip
 
     def _probes(self) -> dict[str, Path]:
         """By name their folders, which are there."""

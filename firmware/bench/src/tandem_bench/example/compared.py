@@ -23,7 +23,7 @@ from tandem_bench.demo import configuration
 from tandem_bench.demo.folder import PROBE, DemoFolder
 from tandem_bench.demo.rehearsal import Setting
 from tandem_bench.example.stage import Example
-from tandem_bench.rig.programs import ProgramError
+from tandem_bench.rig.programs import ProgramError, once
 from tandem_bench.rig.rig import Rig
 from tandem_bench.rig.rights import Owner, confined
 from tandem_bench.scenario import Played, load, play, repeated
@@ -146,7 +146,7 @@ class Compared(Example):
         file = self._files / f"{one.name}.toml"
         self._write(file, one.text)
         argv = self._tool("tandem", "campaign", "run", str(file), "--config", str(self._collector_toml))
-        self._once("tandem campaign run", self.rig.command("probe", confined(argv, self.owner)))
+        once("tandem campaign run", self.rig.command("probe", confined(argv, self.owner)))
         slot = 0
         for number in range(one.blocks * sum(one.runs.values())):
             block = number // sum(one.runs.values())

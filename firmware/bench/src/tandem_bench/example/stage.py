@@ -12,7 +12,7 @@ from tandem_bench.demo import configuration
 from tandem_bench.demo.folder import PROBE, DemoFolder
 from tandem_bench.demo.rehearsal import COLLECTOR_END_S, Rehearsal, Setting
 from tandem_bench.example.acts import OPERATOR, WIFI, Act, Shape, in_place, on_the_way
-from tandem_bench.rig.programs import Program, ProgramError
+from tandem_bench.rig.programs import Program, ProgramError, once
 from tandem_bench.rig.rig import WIFI as WIFI_LINK
 from tandem_bench.rig.rig import Rig
 from tandem_bench.rig.rights import Owner, confined
@@ -39,9 +39,9 @@ class Example(Rehearsal):
         config = ["--config", str(self._server_toml)]
         seed = ["--seed", str(self.setting.seed)]
         print("making a video and a page …", flush=True)
-        self._once("tandem-server dash build", self._server("dash", "build", *config, *seed, "--seconds", "32"))
+        once("tandem-server dash build", self._server("dash", "build", *config, *seed, "--seconds", "32"))
         page = ("--objects", "8", "--bytes", "80000", "--origins", "3")
-        self._once("tandem-server page build", self._server("page", "build", *config, *seed, *page))
+        once("tandem-server page build", self._server("page", "build", *config, *seed, *page))
         self._write(self.folder.probe / "names.csv", "".join(f"{n},{name}\n" for n, name in enumerate(SITES, 1)))
         self._files.mkdir()
         self.owner.give(self._files)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import io
 import json
+import subprocess
 import sys
-import tarfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tandem_bench.demo.command import INTERRUPTED, LACKS, NEGATIVE, OK, USAGE
 from tandem_bench.demo.stopping import Stopped, StopSignals
 from tandem_bench.kernel import image, machine
 from tandem_bench.kernel.image import Image, ImageError
-from tandem_bench.kernel.machine import Done, VmError
+from tandem_bench.kernel.machine import Done, OverdueError, VmError
 
-OK, NEGATIVE, USAGE, LACKS, INTERRUPTED = 0, 1, 2, 3, 130
 MEMORY_MB = 1024
 MANIFEST = "kernel.json"
 
@@ -49,13 +48,13 @@ def kernel(name: str, asked: Sequence[str], out: Path, timeout_s: float, *, as_j
         console = error.console
         lacking = image.lack(console)
         told["failure"] = lacking or image.panic(console) or str(error).splitlines()[0]
-        told["lacks"] = lacking is not None or not console  # without a word of any kernel there was no machine
+        # Without a word of any kernel there was no machine, unless it is the time that was up.
+        told["lacks"] = lacking is not None or not (console or isinstance(error, OverdueError))
     except Stopped as stop:
         told["failure"] = f"stopped ({stop})"
     told["took_s"] = round(time.time() - began_s, 1)
     if done is not None:
         _take(told, done)
-    status = _status(told)
     try:
         _keep(out, told, done, console)
     except OSError as error:
@@ -64,7 +63,7 @@ def kernel(name: str, asked: Sequence[str], out: Path, timeout_s: float, *, as_j
     print(json.dumps(told) if as_json else text(told, out))
     if told["failure"] is not None:
         print(f"tandem-bench kernel: {told['failure']}", file=sys.stderr)
-    return status
+    return _status(told)
 
 
 def manifest_of(found: Image, asked: Sequence[str]) -> dict[str, Any]:
@@ -92,9 +91,10 @@ def _take(told: dict[str, Any], done: Done) -> None:
     try:
         inside = json.loads(done.files["told.json"])
     except (KeyError, ValueError):
-        told["failure"] = (
-            f"the machine's program ended with status {done.exit}: {(done.stderr.strip().splitlines() or ['?'])[-1]}"
-        )
+        lacking = image.lack(done.console)
+        last = (done.stderr.strip().splitlines() or ["?"])[-1]
+        told["failure"] = lacking or f"the machine's program ended with status {done.exit}: {last}"
+        told["lacks"] = lacking is not None
         return
     told |= {"release": inside.pop("linux", told["release"])} | inside
 
@@ -113,8 +113,12 @@ def _keep(out: Path, told: dict[str, Any], done: Done | None, console: str) -> N
     if done is not None:
         (out / "stderr.log").write_text(done.stderr)
         if (packed := done.files.get("kit.tar.gz")) is not None:
-            with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
-                archive.extractall(out / "kit", filter="data")
+            (out / "kit").mkdir()
+            # By tar, which leaves the folder for no name: Python's has filters for that since 3.11.4, and Debian 12 has 3.11.2.
+            command = ["tar", "-xzf", "-", "--no-same-owner", "-C", str(out / "kit")]
+            if (unpacked := subprocess.run(command, input=packed, capture_output=True, check=False)).returncode != 0:
+                said = " ".join(unpacked.stderr.decode(errors="replace").split())
+                told["failure"] = told["failure"] or f"the campaign folder did not arrive whole: {said}"
     part = out / f"{MANIFEST}.tmp"
     part.write_text(json.dumps(told, indent=1) + "\n")
     part.replace(out / MANIFEST)

@@ -60,12 +60,13 @@ def release_of(content: bytes) -> str | None:
 
 
 _LACKS = (
-    (r"\bno root$", "no disk: virtio_pci, virtio_blk and ext4 (CONFIG_VIRTIO_PCI, CONFIG_VIRTIO_BLK, CONFIG_EXT4_FS)"),
-    (r"unknown filesystem type '9p'|9pnet: Could not find|\b9p: .*fail", "no shared folder: CONFIG_NET_9P_VIRTIO, CONFIG_9P_FS"),
-    (r"unknown filesystem type 'overlay'", "no overlay: CONFIG_OVERLAY_FS"),
-    (r"Failed to execute /init|No working init found", "no initramfs: CONFIG_BLK_DEV_INITRD, CONFIG_BINFMT_SCRIPT"),
+    (r"\bno root$", "no disk: CONFIG_VIRTIO_PCI, CONFIG_VIRTIO_BLK, CONFIG_EXT4_FS, CONFIG_DEVTMPFS"),
+    (r"mount: /run/(vm|lent/\S+): ", "no shared folder: CONFIG_NET_9P_VIRTIO, CONFIG_9P_FS"),
+    (r"mount: .*unknown filesystem type 'overlay'", "no overlay: CONFIG_OVERLAY_FS"),
+    (r"VFS: Unable to mount root fs|Failed to execute /init", "no initramfs: CONFIG_BLK_DEV_INITRD, CONFIG_BINFMT_SCRIPT"),
 )  # fmt: skip
-"""On the console → what is not built in. The initramfs brings modules of the distribution's kernel, which no other takes."""
+"""On the console → what is not built in; ``init.sh`` and its mount say most of it, since ``quiet`` lets a kernel's errors through and no
+more. The initramfs brings modules of the distribution's kernel, which no other takes."""
 
 
 def lack(console: str) -> str | None:

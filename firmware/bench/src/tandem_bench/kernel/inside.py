@@ -15,18 +15,20 @@ import tarfile
 import time
 import tomllib
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tandem_bench.demo import configuration
 from tandem_bench.demo.command import find_influxd
 from tandem_bench.demo.folder import PROBE
+from tandem_bench.demo.server import start_server
 from tandem_bench.link.emulator import Constant, LinkError
 from tandem_bench.rig.programs import ProgramError, Programs
 from tandem_bench.rig.rig import SERVER_SYSCTLS, ProbePath
 from tandem_bench.rig.rights import COLLECTOR, Owner, confined
-from tandem_bench.topology.requirements import MachineError
-from tandem_bench.topology.spec import SERVER_NAME, TopologySpec, commuting
+from tandem_bench.topology.requirements import MachineError, out_of_tree, require
+from tandem_bench.topology.spec import TopologySpec, commuting
 from tandem_bench.topology.topology import Topology
 
 OFFERS = {
@@ -48,7 +50,7 @@ MODULES = (
     "act_mirred",
 )  # fmt: skip
 """Of the distribution's kernel; another one has them built in."""
-_V094 = Path("/proc/sys/net/mptcp/mptcp_enabled")
+_SYSCTLS, _NAMED = Path("/proc/sys"), Path("/run/netns")
 
 
 class LackError(RuntimeError):
@@ -57,7 +59,11 @@ class LackError(RuntimeError):
 
 def main(arguments: Sequence[str]) -> int:
     """The exit status."""
-    told: dict[str, Any] = {"linux": os.uname().release, "memory": _memory(), "failure": None}
+    told: dict[str, Any] = {
+        "linux": os.uname().release,
+        "memory": _memory(),
+        "failure": "it broke off; stderr.log says where",
+    }
     try:
         _prepare()
         if arguments[0] == "self-test":
@@ -94,7 +100,8 @@ def _prepare() -> None:
     """In the machine's first network namespace, where the v0.94 kernel has its sysctls."""
     if (loader := shutil.which("modprobe")) is not None:
         subprocess.run([loader, "-a", *MODULES], capture_output=True, check=False)  # what has none is found out below
-    Path("/run/netns").mkdir(exist_ok=True)
+    _NAMED.mkdir(exist_ok=True)
+    require()
     tried = {
         "TUN (CONFIG_TUN)": ["test", "-e", "/dev/net/tun"],
         "veth pairs (CONFIG_VETH)": ["ip", "link", "add", "try0", "type", "veth", "peer", "name", "try1"],
@@ -107,18 +114,14 @@ def _prepare() -> None:
             raise LackError(f"the kernel has no {what}; hint: build it in (=y)")
     subprocess.run(["ip", "link", "delete", "try0"], check=True)
     subprocess.run(["nft", "delete", "table", "ip", "try"], check=True)
-    if _V094.exists():
-        available = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().strip()
-        scheduler = Path("/proc/sys/net/mptcp/mptcp_scheduler").read_text().strip()
-        if scheduler != "default":
-            raise LackError(
-                f"the scheduler is {scheduler}, and default is asked for; hint: an image whose default is minSRTT"
-            )
+    if out_of_tree():
+        available = (_SYSCTLS / "net/ipv4/tcp_available_congestion_control").read_text().strip()
         settings = (
             SERVER_SYSCTLS
             | {
                 "net.mptcp.mptcp_enabled": "1",
                 "net.mptcp.mptcp_path_manager": "fullmesh",
+                "net.mptcp.mptcp_scheduler": "default",
                 "net.ipv4.tcp_congestion_control": "cubic",
                 "net.ipv4.tcp_allowed_congestion_control": available,  # the programs of the kit have no CAP_NET_ADMIN in this namespace
                 "net.ipv4.tcp_no_metrics_save": "1",
@@ -126,13 +129,9 @@ def _prepare() -> None:
         )
         for name, value in settings.items():
             try:
-                Path("/proc/sys", *name.split(".")).write_text(value + "\n")
+                _SYSCTLS.joinpath(*name.split(".")).write_text(value + "\n")
             except OSError as error:
-                raise LackError(
-                    f"{name} = {value}: {error.strerror}; hint: the path manager, or controller, built in"
-                ) from error
-    elif not Path("/proc/sys/net/mptcp/enabled").exists():
-        raise LackError("the kernel has no Multipath TCP; hint: another image")
+                raise LackError(f"{name} = {value}: {error.strerror}; hint: build it in (=y)") from error
 
 
 def _self_test() -> dict[str, Any]:
@@ -143,7 +142,7 @@ def _self_test() -> dict[str, Any]:
     if done.returncode not in (0, 1):
         raise LackError((done.stderr.strip().splitlines() or ["tandem kernel said nothing"])[-1])
     told = json.loads(done.stdout)
-    return {"self_test": told, "ok": done.returncode == 0}
+    return {"self_test": told, "failure": None, "ok": done.returncode == 0}
 
 
 class Kit:
@@ -175,30 +174,9 @@ class Kit:
     def _tool(self, namespace: str, *words: str, capabilities: Sequence[str] = ()) -> list[str]:
         return self.topology.command(namespace, confined([sys.executable, "-m", *words], self.owner, capabilities))
 
-    def _once(self, argv: Sequence[str]) -> None:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=READY_S, check=False)
-        if done.returncode != 0:
-            raise ProgramError(f"{argv[-1]}: {(done.stderr.strip().splitlines() or ['?'])[-1]}")
-
     def _start(self, programs: Programs) -> None:
-        config = ["--config", str(self.server / "server.toml")]
-        text = configuration.server_toml(str(find_influxd())) + configuration.NO_RESERVE
-        (self.server / "server.toml").write_text(text)
-        tls = str(self.server / "tls")
-        address = str(self.topology.spec.server_addresses[0])
-        self._once(
-            self._tool("server", "tandem_server", "tls", "--folder", tls, "--name", SERVER_NAME, "--address", address)
-        )
-        token = str(self.probe / "token")
-        add = ("probe", "add", PROBE, *config, "--token-file", token)
-        for part in ("database", "gateway", "endpoint"):
-            if part == "gateway":
-                self._once(self._tool("server", "tandem_server", *add))
-            kept = self.owner.endpoint if part == "endpoint" else ()
-            programs.start(
-                part, self._tool("server", "tandem_server", "serve", part, *config, capabilities=kept), READY_S
-            )
-        (self.probe / "ca.pem").write_text((self.server / "tls/ca.pem").read_text())
+        command, address = partial(self._tool, "server", "tandem_server"), str(self.topology.spec.server_addresses[0])
+        start_server(programs, command, self.server, {PROBE: self.probe}, self.owner, find_influxd(), address, READY_S)
         self.topology.start_links()
         paths = [ProbePath(a.path, a.operator, a.interface, str(a.gateway), None) for a in self.topology.spec.accesses]
         own = configuration.collector_toml(PROBE, paths, 5.0, 1.0, 1, on_mobility_start="off", capture=False)
@@ -225,7 +203,7 @@ class Kit:
             return (told.stderr.strip().splitlines() or [f"no campaign {name}"])[-1]
         roles = tomllib.loads(told.stdout)["roles"]
         words = [word for role, path in zip(roles, OFFERS, strict=False) for word in ("--path", f"{role}={path}")]
-        allowed = () if _V094.exists() else ("--allow-substitutes",)  # there, what the papers had has to be there
+        allowed = () if out_of_tree() else ("--allow-substitutes",)  # there, what the papers had has to be there
         return self._asked("campaign", "run", name, "--form", form, *words, *allowed, "--wait", "--json")
 
     def _asked(self, *words: str) -> str | None:

@@ -28,6 +28,7 @@ TRIED_S = 20.0
 """A kernel that starts by KVM has found that it has no disk after a second."""
 BESIDE = ("setpriv", "--pdeathsig", "KILL", "nice", "-n", "5")
 """Before the emulator: it ends with what started it, and what else runs comes first."""
+_PC = ("-machine", "q35", "-cpu", "max", "-smp", "2", "-nodefaults", "-display", "none", "-no-reboot")
 _PASSED = ("PYTHONPATH", "TANDEM_LINK", "TANDEM_INFLUXD", "TANDEM_CONGESTION")
 
 
@@ -37,6 +38,10 @@ class VmError(RuntimeError):
     def __init__(self, text: str, console: str = "") -> None:
         super().__init__(text + (f"\n--- console\n{console[-3000:].strip()}" if console.strip() else ""))
         self.console = console
+
+
+class OverdueError(VmError):
+    """It did not come to an end in its time, and was killed."""
 
 
 @dataclass(frozen=True)
@@ -79,10 +84,8 @@ def accelerator(made: Path) -> str:
 def _starts_by_kvm(made: Path) -> bool:
     """Without a disk ``init.sh`` says so on the console and switches off."""
     argv: list[str | Path] = [
-        "qemu-system-x86_64", "-accel", "kvm", "-machine", "q35", "-cpu", "max", "-smp", "2", "-m", "512",
-        "-nodefaults", "-display", "none", "-no-reboot", "-kernel", made / "vmlinuz",
-        "-initrd", made / "initramfs", "-append", "console=ttyS0 quiet panic=-1",
-        "-serial", "stdio",
+        "qemu-system-x86_64", "-accel", "kvm", *_PC, "-m", "512", "-kernel", made / "vmlinuz", "-initrd", made / "initramfs",
+        "-append", "console=ttyS0 quiet panic=-1", "-serial", "stdio",
     ]  # fmt: skip
     try:
         tried = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=TRIED_S, check=False)
@@ -119,7 +122,7 @@ def run(
     added to the kernel's command line, ``qemu`` to the emulator's (a network, another time). ``root``: a
     raw disk in place of the one that forgets, and keeps what was synced when the command ended; ``initrd``: what goes before it.
     ``kernel``: an image in place of the distribution's own. VmError when there is no
-    machine or it takes longer than ``timeout_s``; it is killed then, whatever is raised.
+    machine, OverdueError when it takes longer than ``timeout_s``; it is killed then, whatever is raised.
     """
     made = built()
     program = shutil.which("qemu-system-x86_64")
@@ -158,9 +161,8 @@ def run(
                     if left_s == 0:
                         raise
         except subprocess.TimeoutExpired:
-            raise VmError(
-                f"the machine did not end within {timeout_s:g} s{_last_words(share)}", _console(share)
-            ) from None
+            said = f"the machine did not end within {timeout_s:g} s{_last_words(share)}"
+            raise OverdueError(said, _console(share)) from None
         finally:
             process.kill()
             _, complaint = process.communicate()
@@ -231,8 +233,7 @@ def _qemu(
         for tag, folder in shares.items()
     ]
     return [
-        *BESIDE, program, "-accel", accelerator(made), "-machine", "q35", "-cpu", "max", "-smp", "2", "-m", str(memory_mb),
-        "-nodefaults", "-display", "none", "-no-reboot",
+        *BESIDE, program, "-accel", accelerator(made), *_PC, "-m", str(memory_mb),
         "-kernel", str(made / "vmlinuz"), "-initrd", str(initrd or made / "initramfs"),
         "-append", f"console=ttyS0 quiet net.ifnames=0 panic=-1 mitigations=off {append}",
         "-drive", f"file={root or made / 'root.ext4'},format=raw,if=virtio,snapshot={'off' if root else 'on'}",

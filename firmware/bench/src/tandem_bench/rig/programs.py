@@ -185,6 +185,17 @@ class Program:
         return None if usage is None else f"{self.name} ended by itself with status {usage.exit}{self._tail()}"
 
 
+def once(name: str, argv: Sequence[str], timeout_s: float = READY_S) -> None:
+    """Run a program to its end; ProgramError with its last line when it fails."""
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=timeout_s, check=False)
+    except subprocess.TimeoutExpired:
+        raise ProgramError(f"{name} did not end within {timeout_s:g} s") from None
+    if done.returncode != 0:
+        last = (done.stderr.strip().splitlines() or ["?"])[-1]
+        raise ProgramError(f"{name} failed with status {done.returncode}: {last}")
+
+
 class Programs:
     """All programs of one rehearsal; as a context manager it ends whatever still runs, the last started first."""
 
