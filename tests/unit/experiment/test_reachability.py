@@ -12,7 +12,7 @@ from tandem.experiment.reachability.journal import COLUMNS, JOURNAL, Journal, wr
 from tandem.experiment.reachability.names import ListError, read_deny, read_names
 from tandem.experiment.reachability.request import resolvers_told
 from tandem.experiment.reachability.tables import summary
-from tandem.mptcp.resolvers import find, nmcli, resolv_conf, resolvectl
+from tandem.mptcp.names import find, nmcli, resolv_conf, resolvectl
 
 
 def answer(*addresses, status="ok", ms=10.0):

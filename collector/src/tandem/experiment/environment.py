@@ -19,7 +19,7 @@ def environment(asked: Asked, connection: socket.socket | None = None) -> dict[s
         "kernel": machine.release,
         "machine": machine.machine,
         "python": sys.version.split()[0],
-        **kernel.told(connection),
+        **kernel.settings(connection),
         "multipath": {"kernel": kernel.name, "protocol": kernel.protocol, "untried": kernel.untried},
         "sysctls": sysctls.read((*kernel.sysctls, *sysctls.RECORDED)),
         "primary": asked.primary.name,

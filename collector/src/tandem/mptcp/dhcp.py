@@ -1,12 +1,15 @@
-"""DHCP messages (RFC 2131, options of RFC 2132), as much as it takes to keep an address. Pure.
+"""A modem's address kept by DHCP, where its own client lost sight of the interface. Pure: times and answers in, messages out.
 
-Everything asks for a broadcast answer: who asks has perhaps no address that could be answered to.
+Messages of RFC 2131 with options of RFC 2132, as much as it takes to keep an address. Everything asks for a broadcast answer: the
+client perhaps has no address that could be answered to. The address that there is (another client got it) is requested at once, since
+how long it holds is not known. Until a server says something else it stays: where nobody answers, it may have been set by hand.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -46,7 +49,7 @@ def discover(transaction: int, hardware: bytes) -> bytes:
     return _message(_DISCOVER, transaction, hardware, b"")
 
 
-def ask(transaction: int, hardware: bytes, address: str, server: str | None) -> bytes:
+def request(transaction: int, hardware: bytes, address: str, server: str | None) -> bytes:
     """May I have, or keep, ``address``? ``server``: whose offer that is; None to keep one of before (RFC 2131, 4.3.2: INIT-REBOOT)."""
     wanted = _option(_WANTED, ipaddress.IPv4Address(address).packed)
     if server is not None:
@@ -128,3 +131,68 @@ def _host(content: bytes | None) -> str | None:
 
 def _seconds(content: bytes | None) -> int | None:
     return None if content is None or len(content) != 4 else int.from_bytes(content, "big")
+
+
+PAUSES_S = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+"""From one question to the next without an answer; the last repeats."""
+KEEPING = 2
+"""After so many questions for the same address, any address is asked for: a server that does not know it may keep silent."""
+LONGEST_S = 300.0
+"""An address is asked for again after half of its time, at the latest after this: a modem that gives another one does not say so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a server gave."""
+
+    address: str
+    prefix: int
+    router: str | None
+
+
+class Lease:
+    """For one interface. ``hardware``: its MAC, 6 bytes; ``address``: what it has; ``number``: makes transaction numbers."""
+
+    def __init__(self, hardware: bytes, address: str | None, now_s: float, number: Callable[[], int]) -> None:
+        self._hardware, self._number = hardware, number
+        self._address = address
+        self._offer: Answer | None = None
+        self._transaction = number()
+        self._asked = 0
+        self.due_s = now_s
+        """When ``question`` is to be asked next; CLOCK_MONOTONIC seconds."""
+
+    def again(self, now_s: float) -> None:
+        """The link was away: whoever is there now is asked at once."""
+        self._begin(now_s)
+
+    def _begin(self, due_s: float) -> None:
+        self._transaction, self._asked, self._offer, self.due_s = self._number(), 0, None, due_s
+
+    def question(self, now_s: float) -> bytes:
+        """What to send now; sets when to ask again."""
+        self.due_s = now_s + PAUSES_S[min(self._asked, len(PAUSES_S) - 1)]
+        self._asked += 1
+        if self._offer is not None:
+            offer, self._offer = self._offer, None  # one question for it; without an answer from the beginning
+            return request(self._transaction, self._hardware, offer.address, offer.server)
+        if self._address is not None and self._asked <= KEEPING:
+            return request(self._transaction, self._hardware, self._address, None)
+        return discover(self._transaction, self._hardware)
+
+    def take(self, answer: Answer, now_s: float) -> Given | None:
+        """What is given from now on; None while nothing is, or by an answer to somebody else."""
+        if (answer.transaction, answer.hardware) != (self._transaction, self._hardware):
+            return None
+        if answer.kind == "offer":
+            if answer.server is not None:
+                self._offer, self.due_s = answer, now_s
+            return None
+        if answer.kind == "refused":
+            self._address = None
+            self._begin(now_s)
+            return None
+        half_s = answer.renew_s or (answer.lease_s or 2 * LONGEST_S) / 2
+        self._address = answer.address
+        self._begin(now_s + min(LONGEST_S, max(PAUSES_S[0], half_s)))
+        return Given(answer.address, answer.prefix, answer.router)

@@ -17,9 +17,9 @@ from tandem.experiment.reachability.journal import Journal, Row, write_table
 from tandem.experiment.reachability.names import Name
 from tandem.experiment.reachability.pinging import Pinged, Pinger
 from tandem.experiment.reachability.request import PARAMETERS, Request, read
-from tandem.mptcp import dns_message as dns
-from tandem.mptcp import resolvers, sockets
-from tandem.mptcp.dns_asking import Answer, Asker
+from tandem.mptcp import dns, sockets
+from tandem.mptcp import names as path_names
+from tandem.mptcp.dns import Answer, Asker
 from tandem.schema.manifest import Failure
 
 _KINDS = {"4": (dns.A,), "6": (dns.AAAA,), "46": (dns.A, dns.AAAA)}
@@ -75,9 +75,9 @@ class _Survey:
         self._rows = list(journal.rows)
         self._resumed = len(self._rows)
         self._resolvers = {
-            p.name: resolvers.Resolvers(request.resolvers[p.name], "parameter")
+            p.name: path_names.Resolvers(request.resolvers[p.name], "parameter")
             if p.name in request.resolvers
-            else resolvers.find(p.interface)
+            else path_names.find(p.interface)
             for p in request.paths
         }
         self._askers = {

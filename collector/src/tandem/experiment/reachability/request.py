@@ -10,7 +10,7 @@ from typing import Any
 from tandem.experiment.asked import COMMON, Asked, extended, read_common
 from tandem.experiment.parameters import Parameter, ParameterError
 from tandem.experiment.reachability.names import DenyList, ListError, NameList, read_deny, read_names
-from tandem.mptcp.resolvers import address_of
+from tandem.mptcp.names import address_of
 
 PARAMETERS = (
     *COMMON,
