@@ -31,7 +31,7 @@ class DhcpError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """``refused``: the address that was asked for does not fit (any more). ``lease_s`` and ``renew_s``: seconds from now."""
+    """``refused``: the requested address does not fit (any more). ``lease_s`` and ``renew_s``: seconds from now."""
 
     kind: Literal["offer", "given", "refused"]
     transaction: int
@@ -78,8 +78,8 @@ def parse(data: bytes) -> Answer:
     operation, _, length, _, transaction, _, _, _, given, _, _, hardware, _, _ = _FIXED.unpack_from(data)
     if operation != _REPLY or data[_FIXED.size : _FIXED.size + 4] != _COOKIE or length > 16:
         raise DhcpError("no answer of a server")
-    told = _options(data[_FIXED.size + 4 :])
-    kind = _ANSWERS.get(int.from_bytes(told.get(_KIND, b""), "big"))
+    options = _options(data[_FIXED.size + 4 :])
+    kind = _ANSWERS.get(int.from_bytes(options.get(_KIND, b""), "big"))
     if kind is None:
         raise DhcpError("an answer of another kind")
     address = ipaddress.IPv4Address(given)
@@ -90,11 +90,11 @@ def parse(data: bytes) -> Answer:
         transaction,
         hardware[:length],
         str(address),
-        _prefix(told.get(_MASK)),
-        _host(told.get(_ROUTER)),
-        _host(told.get(_SERVER)),
-        _seconds(told.get(_LEASE)),
-        _seconds(told.get(_RENEWAL)),
+        _prefix(options.get(_MASK)),
+        _host(options.get(_ROUTER)),
+        _host(options.get(_SERVER)),
+        _seconds(options.get(_LEASE)),
+        _seconds(options.get(_RENEWAL)),
     )
 
 
@@ -136,9 +136,9 @@ def _seconds(content: bytes | None) -> int | None:
 PAUSES_S = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 """From one question to the next without an answer; the last repeats."""
 KEEPING = 2
-"""After so many questions for the same address, any address is asked for: a server that does not know it may keep silent."""
+"""After so many requests for the same address, any address is requested: a server that does not know it may keep silent."""
 LONGEST_S = 300.0
-"""An address is asked for again after half of its time, at the latest after this: a modem that gives another one does not say so."""
+"""An address is requested again after half of its time, at the latest after this: a modem that gives another one does not say so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,10 +160,10 @@ class Lease:
         self._transaction = number()
         self._asked = 0
         self.due_s = now_s
-        """When ``question`` is to be asked next; CLOCK_MONOTONIC seconds."""
+        """When ``question`` is to be sent next; CLOCK_MONOTONIC seconds."""
 
     def again(self, now_s: float) -> None:
-        """The link was away: whoever is there now is asked at once."""
+        """The link was away: whoever is there now gets a request at once."""
         self._begin(now_s)
 
     def _begin(self, due_s: float) -> None:

@@ -23,7 +23,7 @@ from tandem.mptcp.path_manager import PathManager, UpstreamKernel
 from tandem.mptcp_abi import v094
 from tandem.mptcp_abi.controllers import COUPLED
 
-AVAILABLE_CONTROLLERS = Path("proc/sys/net/ipv4/tcp_available_congestion_control")
+_CONTROLLERS = Path("proc/sys/net/ipv4/tcp_available_congestion_control")
 _RELEASE = Path("proc/sys/kernel/osrelease")
 
 
@@ -36,8 +36,8 @@ def read_text(file: Path) -> str | None:
 
 
 def available_controllers(root: Path) -> frozenset[str] | None:
-    """Congestion controllers that are loaded or built in; None where the kernel does not tell."""
-    names = read_text(root / AVAILABLE_CONTROLLERS)
+    """Congestion controllers that are loaded or built in; None where the kernel does not say."""
+    names = read_text(root / _CONTROLLERS)
     return None if names is None else frozenset(names.split())
 
 
@@ -46,15 +46,10 @@ def release(root: Path) -> str:
     return read_text(root / _RELEASE) or os.uname().release
 
 
-def since(wanted: tuple[int, int], release: str) -> bool:
-    """Whether a release is that version or a later one; True when it says no version."""
-    found = re.match(r"(\d{1,9})\.(\d{1,9})", release)
-    return found is None or (int(found[1]), int(found[2])) >= wanted
-
-
 def binding_note(root: Path) -> tuple[str, ...]:
     """Before Linux 5.7 a socket could be bound to an interface by CAP_NET_RAW only."""
-    if since((5, 7), release(root)):
+    found = re.match(r"(\d{1,9})\.(\d{1,9})", release(root))
+    if found is None or (int(found[1]), int(found[2])) >= (5, 7):
         return ()
     return (
         "before Linux 5.7 a path is chosen (SO_BINDTODEVICE) by CAP_NET_RAW only: give the collector that capability too",
@@ -75,45 +70,35 @@ class Kernel(Protocol):
 
     def open_socket(self, family: socket.AddressFamily, *, multipath: bool) -> socket.socket:
         """A stream socket of Multipath TCP, or of TCP and nothing else. OSError when the kernel refuses."""
-        ...
 
     def missing_requirement(self, error: OSError, family: socket.AddressFamily) -> str | None:
         """What is missing, with its hint, when ``open_socket`` with ``multipath`` raised ``error``; None when it says nothing of that."""
-        ...
 
     def fault(self, connection: socket.socket) -> str | None:
-        """Why an open ``connection`` that was asked for as Multipath TCP cannot be measured, with its hint; None when it can, also after
+        """Why an open ``connection`` that was requested as Multipath TCP cannot be measured, with its hint; None when it can, also after
         a fallback, which is a result. OSError when it is closed."""
-        ...
 
     def path_manager(self) -> PathManager:
         """What tells the kernel which of our addresses to use."""
-        ...
 
     def scheduler(self) -> str | None:
         """The scheduler of new connections in the papers' words (``minsrtt``, ``roundrobin``, ``stock`` …); None where the kernel has no
         Multipath TCP, or hides it."""
-        ...
 
     def schedulers(self) -> Mapping[str, str]:
         """Those that can be had now: by the papers' word the value of ``scheduler_sysctl``."""
-        ...
 
     def controllers(self) -> frozenset[str] | None:
-        """Congestion controllers that a socket may ask for by TCP_CONGESTION; None where the kernel does not tell."""
-        ...
+        """Congestion controllers that a socket may ask for by TCP_CONGESTION; None where the kernel does not say."""
 
     def counters(self) -> dict[str, int]:
         """The counters of Multipath TCP of this network namespace, ``MPCapableSYNTX`` and so on; empty where there are none."""
-        ...
 
     def settings(self, connection: socket.socket | None = None) -> dict[str, Any]:
         """For a run's record: ``scheduler`` and ``path_manager`` in the kernel's own words, of an open ``connection`` where it says so."""
-        ...
 
     def notes(self) -> tuple[str, ...]:
         """What somebody who measures on it should know, one line each."""
-        ...
 
 
 _SYSCTLS = Path("proc/sys/net/mptcp")

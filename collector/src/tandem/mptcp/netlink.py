@@ -11,6 +11,7 @@ import errno
 import os
 import socket
 import struct
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -80,7 +81,7 @@ def number(content: bytes | None) -> int | None:
         return None
     if len(content) not in (1, 2, 4, 8):
         raise NetlinkError(f"a number of {len(content)} bytes")
-    return int.from_bytes(content, "little" if struct.pack("=H", 1) == b"\1\0" else "big")
+    return int.from_bytes(content, sys.byteorder)
 
 
 def group_of(answer: bytes, group: str) -> tuple[int, int]:
@@ -89,11 +90,11 @@ def group_of(answer: bytes, group: str) -> tuple[int, int]:
     for kind, content in messages(answer):
         if kind == _ERROR:
             raise LookupError(f"no such family (errno {-struct.unpack_from('=i', content + bytes(4))[0]})")
-        _, told = generic(content)
-        for _, entry in _each_attribute(told.get(_GROUPS, b"")):
-            described = attributes(entry)
-            if described.get(_GROUP_NAME, b"").rstrip(b"\0") == group.encode():
-                family, found = number(told.get(_FAMILY_ID)), number(described.get(_GROUP_ID))
+        _, described = generic(content)
+        for _, entry in _each_attribute(described.get(_GROUPS, b"")):
+            entry_attributes = attributes(entry)
+            if entry_attributes.get(_GROUP_NAME, b"").rstrip(b"\0") == group.encode():
+                family, found = number(described.get(_FAMILY_ID)), number(entry_attributes.get(_GROUP_ID))
                 if family is not None and found is not None:
                     return family, found
     raise LookupError(f"no group {group}")

@@ -1,4 +1,4 @@
-"""The kernel's path managers: which of our addresses it uses, whom it leaves subflows to, what it tells of them, what it can be ordered.
+"""The kernel's path managers: which of our addresses one uses, whom it leaves subflows to, its events, the commands that it takes.
 
 ``PathManager`` is what ``paths`` needs of any kernel; ``UpstreamKernel`` is the one in Linux since 5.6, through ``ip mptcp``;
 ``kernel_v094`` has that of the v0.9x kernel. A connection keeps the path manager that the sysctl named when its socket was made
@@ -62,40 +62,31 @@ class PathManager(Protocol):
 
     def endpoints(self) -> dict[int, Endpoint]:
         """All endpoints of this network namespace by id, whoever made them."""
-        ...
 
     def add(self, endpoint: Endpoint) -> None:
         """Make the endpoint; running connections get a subflow from it at once."""
-        ...
 
     def remove(self, number: int) -> None:
         """Delete the endpoint; running connections close their subflow from it."""
-        ...
 
     def limits(self) -> Limits:
         """The limits in force."""
-        ...
 
     def set_limits(self, limits: Limits) -> None:
         """Set both limits."""
-        ...
 
     def only_endpoints(self, interfaces: Collection[str]) -> None:
         """Of all ``interfaces`` that there are, have connections use those of the endpoints only."""
-        ...
 
     def set_backup(self, number: int, backup: bool) -> None:
         """Tell the peers of running connections by MP_PRIO that the endpoint's subflows are backup, or no longer; kept when ``add`` makes
         the endpoint anew. From any thread."""
-        ...
 
     def undo_backup(self, number: int) -> list[str]:
         """The command that takes ``set_backup`` back without this program; empty where nothing has to be."""
-        ...
 
     def restore(self) -> None:
         """At the end: put back what was changed beside endpoints and limits."""
-        ...
 
 
 class UpstreamKernel(PathManager):
@@ -204,8 +195,8 @@ _FLAG_SERVER_SIDE = 2
 
 @dataclass(frozen=True, slots=True)
 class PmEvent:
-    """One event. ``announced``: the peer told its address ``remote``, by its number ``remote_id``. ``error``: errno of what closed a
-    subflow (104: reset by the peer). ``server_side``: the peer connected; None when not told. IPv4 addresses mapped into IPv6 are
+    """One event. ``announced``: the peer named its address ``remote``, by its number ``remote_id``. ``error``: errno of what closed a
+    subflow (104: reset by the peer). ``server_side``: the peer connected; None when unknown. IPv4 addresses mapped into IPv6 are
     given as IPv4."""
 
     kind: Kind
@@ -266,7 +257,7 @@ def _server_side(attributes: dict[int, bytes]) -> bool | None:
 
 
 class PmListener:
-    """Hears events in this network namespace. LookupError: this kernel tells none; OSError: it refuses (no CAP_NET_ADMIN)."""
+    """Receives events in this network namespace. LookupError: this kernel has none; OSError: it refuses (no CAP_NET_ADMIN)."""
 
     def __init__(self) -> None:
         self._subscription: Subscription = subscribe_generic(FAMILY, GROUP)

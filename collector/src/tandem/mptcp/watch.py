@@ -41,18 +41,18 @@ class NamespaceOrders:
     """Orders subflows where the kernel's own path manager would not do: while the paths that are up have different families.
 
     Then new connections of this network namespace leave their subflows to us; with one family, and at the end, the kernel has them
-    again. For the thread that watches; ``why_not``: None, or why nothing can be ordered here. Hears nothing by itself: what is ordered is
-    known to have come about by the events that ``take`` is given."""
+    again. For the thread that watches; ``why_not``: None, or why nothing can be ordered here. Receives nothing by itself: whether an
+    order came about is known by the events that ``take`` is given."""
 
-    def __init__(self, paths: Paths) -> None:
+    def __init__(self, paths: Paths, why_not: str | None = None) -> None:
         self._paths = paths
         self.scheduler = NamespaceScheduler(paths.path_of)
         self.ours = False
         """New connections leave their subflows to us."""
-        self.why_not: str | None = None
+        self.why_not = why_not
         self._commands: PmCommands | None = None
         try:
-            self._commands = PmCommands()
+            self._commands = PmCommands() if why_not is None else None
         except (LookupError, OSError) as error:
             self.why_not = f"the kernel takes no orders for subflows: {error}"
 
@@ -153,24 +153,22 @@ class Watch:
         self._leases = Leases()
         self._lock = threading.Lock()
         self._left: OrderedDict[int, None] = OrderedDict()
-        self._orders: NamespaceOrders | None = None
         self._losses = Losses(paths.path_of, self._is_ordered)
         self._events: PmListener | None = None
         self.restoring: str | None = None
         try:
             self._events = PmListener()
         except (LookupError, OSError) as error:
-            self.restoring = f"the kernel's events of subflows cannot be heard: {error}"
-        else:
-            self._orders = NamespaceOrders(paths)
-            self._orders.choose()
+            self.restoring = f"the kernel's events of subflows cannot be received: {error}"
+        self._orders = NamespaceOrders(paths, self.restoring)
+        self._orders.choose()
         self._checked_s = time.monotonic()
         self._pause_s = QUIET_S
         self._changed_s: float | None = None
         self._last_change_s = 0.0
 
     def _is_ordered(self, token: int) -> bool:
-        return token in self._left or (self._orders is not None and token in self._orders.scheduler)
+        return token in self._left or token in self._orders.scheduler
 
     def wake(self) -> None:
         """End the ``turn`` that waits; nothing once closed."""
@@ -215,8 +213,7 @@ class Watch:
             self._changed_s, checked_s, self._checked_s = None, self._checked_s, now
             self._pause_s = min(APART_S, self._pause_s * 2) if now - checked_s < 2 * APART_S else QUIET_S
             seen = self._paths.check()
-            if self._orders is not None:
-                self._orders.choose()
+            self._orders.choose()
             with self._lock:
                 for path in {event.path for event in seen if event.kind in ("path_up", "endpoint_restored")}:
                     self._losses.tried(path, time.monotonic_ns())
@@ -233,9 +230,7 @@ class Watch:
 
     def _patience_s(self, now: float) -> float:
         with self._lock:
-            due = [self._losses.next_ns(self._paths.joining)]
-        if self._orders is not None:
-            due.append(self._orders.next_ns())
+            due = [self._losses.next_ns(self._paths.joining), self._orders.next_ns()]
         until = min([self._check_s(), self._leases.due_s(), *(due_ns / 1e9 for due_ns in due if due_ns is not None)])
         return max(0.0, until - now)
 
@@ -258,17 +253,16 @@ class Watch:
         return [_restored_event(restored) for restored in back if restored is not None]
 
     def _take(self, event: PmEvent, now_ns: int) -> Restored | None:
-        if self._orders is not None and event.token not in self._left:
+        if event.token not in self._left:
             self._orders.take(event, now_ns)
         return self._losses.take(event, now_ns)
 
     def _restore(self) -> None:
         now = time.monotonic_ns()
-        if self._orders is not None:
-            with self._lock:
-                for token in self._left:
-                    self._orders.scheduler.leave(token)
-        orders = [] if self._orders is None else self._orders.carry_out(now)
+        with self._lock:
+            for token in self._left:
+                self._orders.scheduler.leave(token)
+        orders = self._orders.carry_out(now)
         with self._lock:
             for order in orders:
                 self._losses.ordered(order.token, order.path, now)
@@ -278,8 +272,7 @@ class Watch:
 
     def close(self) -> None:
         """Receive no more."""
-        if self._orders is not None:
-            self._orders.close()
+        self._orders.close()
         self._leases.close()
         for one in (self._routes, *self._inside.values(), *(() if self._events is None else (self._events,))):
             one.close()

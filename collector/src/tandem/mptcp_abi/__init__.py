@@ -196,8 +196,8 @@ def _read(fields: str, shortest: int, what: str, buffer: Buffer) -> dict[str, An
     if len(buffer) < shortest:
         raise AbiError(f"{what}: {len(buffer)} bytes, at least {shortest} expected")
     layout, found, absent = _layout(fields, min(len(buffer), TCP_INFO_BYTES))
-    told = layout.unpack_from(buffer)
-    return {**{name: None if told[at] == unset else told[at] for name, at, unset in found}, **absent}
+    values = layout.unpack_from(buffer)
+    return {**{name: None if values[at] == unset else values[at] for name, at, unset in found}, **absent}
 
 
 def decode_tcp_info(buffer: Buffer) -> TcpInfo:

@@ -122,8 +122,8 @@ def decode_info(header: Buffer, meta: Buffer, tcp: Buffer, ends: Buffer) -> Info
 
 
 def _tcp_info(info: memoryview) -> TcpInfo:
-    told = decode_tcp_info(info)
-    return told if told.bytes_received else told._replace(last_data_recv_ms=None)
+    decoded = decode_tcp_info(info)
+    return decoded if decoded.bytes_received else decoded._replace(last_data_recv_ms=None)
 
 
 def _rows(buffer: Buffer, stride: int, size: int, what: str) -> list[memoryview]:
@@ -256,15 +256,15 @@ class HasOptions(Protocol):
 
 
 class MultipathSocket(socket.socket):
-    """A socket that was asked to be one of Multipath TCP. That kernel's sockets are all of TCP, and one whose handshake fell back
-    looks as if nobody had asked."""
+    """A socket that was requested as one of Multipath TCP. That kernel's sockets are all of TCP, and one whose handshake fell back
+    looks as if it had not been."""
 
     __slots__ = ()
 
 
 def open_socket(family: socket.AddressFamily, *, multipath: bool, root: Path = Path("/")) -> socket.socket:
     """A stream socket of Multipath TCP, or of TCP alone. With mptcp_enabled=1 every TCP socket is one of Multipath TCP, so plain TCP
-    has to be asked for too. OSError when the kernel refuses; not for plain TCP where Multipath TCP is off, or its sysctls are hidden."""
+    has to be requested too. OSError when the kernel refuses; not for plain TCP where Multipath TCP is off, or its sysctls are hidden."""
     made = MultipathSocket(family, socket.SOCK_STREAM) if multipath else socket.socket(family, socket.SOCK_STREAM)
     try:
         made.setsockopt(socket.IPPROTO_TCP, MPTCP_ENABLED, int(multipath))
