@@ -132,9 +132,9 @@ def test_bandwidth(start, endpoint, mode, verb, rounds):
 
 
 def test_the_rate_of_a_phase_is_that_of_all_its_connections_together():
-    legs = [SimpleNamespace(moved=(1000, 0.5)), SimpleNamespace(moved=(3000, 1.5))]
-    assert _goodput(SimpleNamespace(legs=legs)) == 32_000
-    assert _goodput(SimpleNamespace(legs=[*legs, SimpleNamespace(moved=None)])) is None
+    connections = [SimpleNamespace(moved=(1000, 0.5)), SimpleNamespace(moved=(3000, 1.5))]
+    assert _goodput(SimpleNamespace(connections=connections)) == 32_000
+    assert _goodput(SimpleNamespace(connections=[*connections, SimpleNamespace(moved=None)])) is None
 
 
 def kinds(order: list[str]) -> list[tuple[str, str]]:

@@ -49,10 +49,10 @@ def test_plain_and_other_kernels_are_named_with_what_they_lack(tmp_path):
     none = here(tmp_path / "elsewhere")
     assert (none.name, none.scheduler(), none.schedulers(), none.counters()) == ("upstream", None, {}, {})
     assert none.notes()[0].startswith("this kernel has no Multipath TCP")
-    lack = Upstream().lack
-    assert "net.mptcp.enabled=1" in lack(OSError(errno.ENOPROTOOPT, ""), socket.AF_INET)
-    assert "CONFIG_MPTCP_IPV6" in lack(OSError(errno.EINVAL, ""), socket.AF_INET6)
-    assert lack(OSError(errno.EMFILE, ""), socket.AF_INET) is None
+    missing = Upstream().missing_requirement
+    assert "net.mptcp.enabled=1" in missing(OSError(errno.ENOPROTOOPT, ""), socket.AF_INET)
+    assert "CONFIG_MPTCP_IPV6" in missing(OSError(errno.EINVAL, ""), socket.AF_INET6)
+    assert missing(OSError(errno.EMFILE, ""), socket.AF_INET) is None
 
 
 @pytest.mark.parametrize("kernel", ["upstream", "v0.94"])

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tandem.mptcp import netlink, path_manager
 from tandem.mptcp.netlink import (
-    Heard,
     NetlinkError,
+    Subscription,
     attributes,
     error_of,
     family_request,
@@ -157,7 +157,7 @@ def test_what_does_not_fit_into_the_sockets_buffer_is_told_as_missed() -> None:
                 raise answer
             return answer
 
-    heard = Heard(Full())  # type: ignore[arg-type]  a double of the socket
+    heard = Subscription(Full())  # type: ignore[arg-type]  a double of the socket
     assert heard.read() == ([b"one", b"two"], True)
 
 

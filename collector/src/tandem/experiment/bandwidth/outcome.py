@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tandem.experiment.leg_told import told as leg_told
-from tandem.experiment.legs import Leg
+from tandem.experiment.measured_connection import MeasuredConnection, report
 from tandem.experiment.parameters import Parameter
-from tandem.experiment.rounds import Done, Measured
-from tandem.experiment.rounds_outcome import SEQUENCE, quantile
+from tandem.experiment.rounds import SEQUENCE, Done, Measured, quantile
 from tandem.schema.aggregation import bandwidth_benefit, disjointivity, most_loaded_share
 
 RESULTS = (
@@ -43,7 +41,7 @@ def row(done: Done) -> dict[str, Any]:
 
 def _goodput(measured: Measured) -> float | None:
     """Of all the step's connections together, bit/s; None when one of them failed."""
-    moved = [leg.moved for leg in measured.legs]
+    moved = [connection.moved for connection in measured.connections]
     whole = [m for m in moved if m is not None]
     return sum(count * 8 / lasted for count, lasted in whole) if len(whole) == len(moved) else None
 
@@ -55,39 +53,39 @@ def _phase(measured: Measured) -> dict[str, Any]:
         "begun_monotonic_ns": measured.begun_monotonic_ns,
         "goodput_bit_per_s": _goodput(measured),
         "failure": measured.failure,
-        "connections": [_connection(leg) for leg in measured.legs],
+        "connections": [_connection(connection) for connection in measured.connections],
     }
 
 
-def _connection(leg: Leg) -> dict[str, Any]:
-    received, lasted = leg.up.received, leg.up.receiver_s
+def _connection(connection: MeasuredConnection) -> dict[str, Any]:
+    received, lasted = connection.up.received, connection.up.receiver_s
     return {
-        **leg_told(leg),
+        **report(connection),
         "server_bytes": received,
         "server_duration_s": lasted,
         "server_goodput_bit_per_s": None if received is None or not lasted else received * 8 / lasted,
-        "sender": leg.sender,
+        "sender": connection.sender,
     }
 
 
 def _benefit(measured: Measured, separate: list[float] | None, together: float | None) -> dict[str, Any]:
-    leg, x = measured.legs[0], _goodput(measured)
+    connection, x = measured.connections[0], _goodput(measured)
     benefit = None if separate is None or together is None or x is None else bandwidth_benefit(separate, together, x)
     return {
         "primary": measured.step.path,
         "goodput_bit_per_s": x,
         "benefit": None if benefit is None else benefit.clipped,
         "benefit_raw": None if benefit is None else benefit.raw,
-        "shares": _shares(leg),
-        "most_loaded_share": most_loaded_share(leg.by_path),
-        "token": leg.token,
-        "fallback": leg.series.fallback,
+        "shares": _shares(connection),
+        "most_loaded_share": most_loaded_share(connection.by_path),
+        "token": connection.token,
+        "fallback": connection.series.fallback,
     }
 
 
-def _shares(leg: Leg) -> dict[str, float]:
-    whole = sum(leg.by_path.values())
-    return {path: count / whole if whole else 0.0 for path, count in leg.by_path.items()}
+def _shares(connection: MeasuredConnection) -> dict[str, float]:
+    whole = sum(connection.by_path.values())
+    return {path: count / whole if whole else 0.0 for path, count in connection.by_path.items()}
 
 
 def found(_done: Done, told: dict[str, Any]) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tandem.experiment.asked import COMMON, Asked, extended, read_common
-from tandem.experiment.dash.abr_bba import CUSHION, RESERVOIR
+from tandem.experiment.dash.abr import CUSHION, RESERVOIR
 from tandem.experiment.parameters import Parameter, ParameterError
 from tandem.experiment.socket_options import SOCKET_OPTIONS, SocketOptions, read_socket_options
 from tandem.mptcp.sockets import Kind

@@ -7,8 +7,7 @@ from typing import Any
 from tandem.experiment.base import Outcome, Output, Stop
 from tandem.experiment.delay import outcome
 from tandem.experiment.parameters import Parameter, ParameterError
-from tandem.experiment.rounds_asked import ROUNDS, read_rounds
-from tandem.experiment.rounds_run import run_rounds
+from tandem.experiment.rounds import ROUNDS, read_rounds, run_rounds
 
 PARAMETERS = (
     *ROUNDS,

@@ -6,11 +6,9 @@ import math
 from itertools import pairwise
 from typing import Any
 
-from tandem.experiment.leg_told import told as leg_told
+from tandem.experiment.measured_connection import report
 from tandem.experiment.parameters import Parameter
-from tandem.experiment.rounds import Done, Measured
-from tandem.experiment.rounds_asked import Mode
-from tandem.experiment.rounds_outcome import SEQUENCE, quantile
+from tandem.experiment.rounds import SEQUENCE, Done, Measured, Mode, quantile
 from tandem.schema.aggregation import delay_benefit, ideal_delay, most_loaded_share
 from tandem.schema.manifest import Failure
 
@@ -36,9 +34,9 @@ def row(done: Done, mode: Mode) -> dict[str, Any]:
     wanted = sum(step.kind == "tcp" for step in done.round.order)
     delays: dict[str, dict[str, float | None]] = {"agent": {}, "server": {}}
     for measured in alone:
-        leg = measured.legs[0]
-        delays["agent"][leg.wanted.path.name] = leg.agent_s
-        delays["server"][leg.wanted.path.name] = leg.server_s
+        connection = measured.connections[0]
+        delays["agent"][connection.wanted.path.name] = connection.agent_s
+        delays["server"][connection.wanted.path.name] = connection.server_s
     return {
         "number": done.round.number,
         "begun_monotonic_ns": done.begun_monotonic_ns,
@@ -50,26 +48,26 @@ def row(done: Done, mode: Mode) -> dict[str, Any]:
 
 
 def _transfer(measured: Measured) -> dict[str, Any]:
-    leg = measured.legs[0]
-    agent_resolution_s, server_resolution_s = leg.resolution_s
+    connection = measured.connections[0]
+    agent_resolution_s, server_resolution_s = connection.resolution_s
     return {
         "name": measured.step.name,
         "number": measured.number,
         "begun_monotonic_ns": measured.begun_monotonic_ns,
-        **leg_told(leg),
-        "agent_s": leg.agent_s,
+        **report(connection),
+        "agent_s": connection.agent_s,
         "agent_resolution_s": agent_resolution_s,
-        "server_s": leg.server_s,
+        "server_s": connection.server_s,
         "server_resolution_s": server_resolution_s,
-        "server_end": None if leg.sender is None else leg.sender.get("end"),
-        "most_loaded_share": most_loaded_share(leg.by_path),
+        "server_end": None if connection.sender is None else connection.sender.get("end"),
+        "most_loaded_share": most_loaded_share(connection.by_path),
     }
 
 
 def _benefit(measured: Measured, delays: dict[str, dict[str, float | None]], wanted: int, mode: Mode) -> dict[str, Any]:
-    leg = measured.legs[0]
-    agent = _at_one_end(delays["agent"], wanted, leg.agent_s)
-    server = _at_one_end(delays["server"], wanted, leg.server_s)
+    connection = measured.connections[0]
+    agent = _at_one_end(delays["agent"], wanted, connection.agent_s)
+    server = _at_one_end(delays["server"], wanted, connection.server_s)
     chosen = agent if TIMED_AT[mode] == "agent" else server
     return {
         "primary": measured.step.path,
@@ -78,9 +76,9 @@ def _benefit(measured: Measured, delays: dict[str, dict[str, float | None]], wan
         "benefit_raw": chosen["benefit_raw"],
         "agent": agent,
         "server": server,
-        "most_loaded_share": most_loaded_share(leg.by_path),
-        "token": leg.token,
-        "fallback": leg.series.fallback,
+        "most_loaded_share": most_loaded_share(connection.by_path),
+        "token": connection.token,
+        "fallback": connection.series.fallback,
     }
 
 
@@ -96,8 +94,8 @@ def _at_one_end(alone: dict[str, float | None], wanted: int, x: float | None) ->
 def found(done: Done, told: dict[str, Any], mode: Mode) -> list[dict[str, Any]]:
     """What the ``aggregation`` records of a round (as ``row`` tells it) hold, one for each primary path; delays by the clock that the
     benefit means."""
-    legs = [m.legs[0] for m in done.measured if m.step.kind == "tcp"]
-    alone = [leg.agent_s if TIMED_AT[mode] == "agent" else leg.server_s for leg in legs]
+    connections = [m.connections[0] for m in done.measured if m.step.kind == "tcp"]
+    alone = [connection.agent_s if TIMED_AT[mode] == "agent" else connection.server_s for connection in connections]
     known = [d for d in alone if d is not None and d > 0]
     whole = len(known) == sum(step.kind == "tcp" for step in done.round.order)
     names = ("benefit", "benefit_raw", "most_loaded_share", "fallback")

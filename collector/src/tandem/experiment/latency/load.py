@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from tandem.experiment import http_head
 from tandem.experiment.asked import Asked, ProbePath
 from tandem.experiment.control import Session, describe
-from tandem.experiment.measured import connect
+from tandem.experiment.measured_connection import connect
 from tandem.stream import Stream
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from tandem.experiment.control import Session, describe
 from tandem.experiment.environment import environment
-from tandem.experiment.measured import same_version
+from tandem.experiment.measured_connection import same_version
 from tandem.experiment.pageload.request import Request
 from tandem.experiment.path_names import PathNames
 from tandem.mptcp import sockets

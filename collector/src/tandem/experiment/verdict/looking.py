@@ -13,7 +13,7 @@ from tandem import mptcp_abi as abi
 from tandem.experiment import http_head
 from tandem.experiment.asked import Asked, ProbePath
 from tandem.experiment.control import Session, describe
-from tandem.experiment.measured import connect
+from tandem.experiment.measured_connection import connect
 from tandem.mptcp import kernels, sockets
 from tandem.mptcp.statistics import ConnectionSample, Reader, StatisticsError, SubflowSample
 from tandem.stream import Stream
