@@ -17,8 +17,8 @@ from typing import Any, Literal
 from urllib.parse import urlencode
 
 from tandem.experiment import base, http_head
-from tandem.experiment.asked import Asked, ProbePath
 from tandem.experiment.base import STOPPED, Output, Stop, StoppedError
+from tandem.experiment.common_parameters import CommonParameters, ProbePath
 from tandem.experiment.control import Control, ControlError, Session, describe
 from tandem.experiment.path_names import PathNames
 from tandem.experiment.sampler import Sampler, as_json
@@ -35,7 +35,7 @@ from tandem.stream.tls import strict
 
 
 def connect(
-    asked: Asked,
+    asked: CommonParameters,
     kind: sockets.Kind,
     path: ProbePath,
     timeout_s: float,
@@ -87,7 +87,7 @@ class Terms:
     """What is the same for all connections of a run. ``sample_hz`` None: one sample, at the end: a thread that reads the kernel's
     statistics meanwhile would disturb the timing of a short transfer. ``read_pause_s``: see ``transfer``."""
 
-    asked: Asked
+    asked: CommonParameters
     direction: Direction
     connect_timeout_s: float
     stall_s: float

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tandem.experiment.asked import ProbePath
+from tandem.experiment.common_parameters import ProbePath
 from tandem.mptcp import sockets
 from tandem.mptcp.series import PathName
 from tandem.mptcp.statistics import SubflowSample

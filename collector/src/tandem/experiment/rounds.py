@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
-from tandem.experiment.asked import COMMON, read_common
 from tandem.experiment.base import STOPPED, EnvironmentLackError, Outcome, Output, Stop, StoppedError, phase, record
+from tandem.experiment.common_parameters import COMMON, read_common
 from tandem.experiment.control import whoami
 from tandem.experiment.environment import environment
 from tandem.experiment.measured_connection import ConnectionRequest, MeasuredConnection, Terms, deadline_after

@@ -9,8 +9,8 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from typing import Any
 
-from tandem.experiment.asked import ProbePath
 from tandem.experiment.base import STOPPED, Outcome, Output, Stop, StoppedError, phase
+from tandem.experiment.common_parameters import ProbePath
 from tandem.experiment.control import Control, ControlError, Session, describe
 from tandem.experiment.environment import environment
 from tandem.experiment.interfaces import interface_bytes

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tandem.experiment.asked import COMMON, Asked, extended, read_common
+from tandem.experiment.common_parameters import COMMON, CommonParameters, extended, read_common
 from tandem.experiment.parameters import Parameter, ParameterError
 from tandem.experiment.reachability.names import DenyList, ListError, NameList, read_deny, read_names
 from tandem.mptcp.names import address_of
@@ -37,7 +37,7 @@ PARAMETERS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Request(Asked):
+class Request(CommonParameters):
     """A survey, checked. ``resolvers``: as told, by path."""
 
     names: NameList

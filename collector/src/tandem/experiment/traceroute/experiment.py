@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tandem.experiment.asked import ProbePath
 from tandem.experiment.base import STOPPED, EnvironmentLackError, Outcome, Output, Stop, phase
+from tandem.experiment.common_parameters import ProbePath
 from tandem.experiment.control import describe
 from tandem.experiment.environment import environment
 from tandem.experiment.interfaces import interface_bytes

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from tandem.experiment.asked import COMMON, Asked, read_common
+from tandem.experiment.common_parameters import COMMON, CommonParameters, read_common
 from tandem.experiment.parameters import Parameter, ParameterError
 from tandem.experiment.traceroute import as_table
 
@@ -24,7 +24,7 @@ PARAMETERS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Request(Asked):
+class Request(CommonParameters):
     """A traceroute over each of ``paths``, checked."""
 
     protocol: str
@@ -45,7 +45,7 @@ class Request(Asked):
 def read(parameters: dict[str, Any]) -> Request:
     """From parameters that are checked one by one; ParameterError when the table cannot be read."""
     common = read_common(parameters)
-    shared = {f.name: getattr(common, f.name) for f in fields(Asked)}
+    shared = {f.name: getattr(common, f.name) for f in fields(CommonParameters)}
     own = {f.name: parameters[f.name] for f in fields(Request) if f.name not in shared}
     file = own["as_table"]
     if file is not None:

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from typing import Any
 
-from tandem.experiment.asked import ProbePath
 from tandem.experiment.base import STOPPED, EnvironmentLackError, Outcome, Output, Stop, StoppedError, phase, record
+from tandem.experiment.common_parameters import ProbePath
 from tandem.experiment.control import Control, ControlError, Session
 from tandem.experiment.environment import environment
 from tandem.experiment.interfaces import interface_bytes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tandem.experiment.asked import COMMON, Asked, extended, read_common
+from tandem.experiment.common_parameters import COMMON, CommonParameters, extended, read_common
 from tandem.experiment.parameters import Parameter
 
 PARAMETERS = (
@@ -21,7 +21,7 @@ PARAMETERS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Request(Asked):
+class Request(CommonParameters):
     """A verdict on each of ``paths``, checked."""
 
     bytes: int
