@@ -20,10 +20,10 @@ from scripted_endpoint import Script, ScriptedEndpoint
 
 from tandem.experiment import base
 from tandem.experiment.bandwidth.experiment import EXPERIMENT as BANDWIDTH
-from tandem.experiment.bandwidth.outcome import _goodput
+from tandem.experiment.bandwidth.experiment import _goodput
 from tandem.experiment.delay.experiment import EXPERIMENT as DELAY
-from tandem.experiment.delay.outcome import size_class
-from tandem.experiment.sequence import log_uniform, rounds, steps
+from tandem.experiment.delay.experiment import size_class
+from tandem.experiment.rounds import log_uniform, rounds, steps
 from tandem.schema.aggregation import delay_benefit
 from tandem.schema.record import Record
 

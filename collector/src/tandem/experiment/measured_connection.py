@@ -20,8 +20,7 @@ from tandem.experiment import base, http_head
 from tandem.experiment.base import STOPPED, Output, Stop, StoppedError
 from tandem.experiment.common_parameters import CommonParameters, ProbePath
 from tandem.experiment.control import Control, ControlError, Session, describe
-from tandem.experiment.path_names import PathNames
-from tandem.experiment.sampler import Sampler, as_json
+from tandem.experiment.sampler import PathNames, Sampler, as_json
 from tandem.experiment.socket_options import SocketOptions
 from tandem.experiment.transfer import Transfer
 from tandem.experiment.upload import Upload, seconds

@@ -1,16 +1,17 @@
-"""Experiments of rounds: their parameters beside the common ones; each round awaited, the public addresses looked up, its steps measured
-one after the other; and what their results have alike: the sequence, sums over everything measured, quantiles.
+"""Experiments of rounds: their parameters beside the common ones; the sequence, drawn by a seed, which is the same on every machine; each
+round awaited, the public addresses looked up, its steps measured one after the other; and what their results have alike.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 from tandem.experiment.base import STOPPED, EnvironmentLackError, Outcome, Output, Stop, StoppedError, phase, record
 from tandem.experiment.common_parameters import COMMON, read_common
@@ -19,10 +20,76 @@ from tandem.experiment.environment import environment
 from tandem.experiment.measured_connection import ConnectionRequest, MeasuredConnection, Terms, deadline_after
 from tandem.experiment.parameters import Parameter, ParameterError
 from tandem.experiment.results import BYTES_BY_PATH, bytes_by_path
-from tandem.experiment.sequence import Round, Spacing, Step, rounds, steps
 from tandem.experiment.socket_options import SOCKET_OPTIONS, read_socket_options
 from tandem.mptcp import sockets
 from tandem.schema.manifest import Failure
+
+Spacing = Literal["periodic", "poisson"]
+
+
+class Step(NamedTuple):
+    """One way of moving the bytes: ``tcp`` over ``path`` alone, ``tcp-all`` over each path at once, ``mptcp`` with ``path`` as the
+    primary."""
+
+    kind: Literal["tcp", "tcp-all", "mptcp"]
+    path: str | None
+
+    @property
+    def name(self) -> str:
+        """As phases and results say it."""
+        return self.kind if self.path is None else f"{self.kind} {self.path}"
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """Every step once, in ``order``: what the papers call an experiment. ``gap_s``: from the start of the round before to the start of
+    this one (0 for the first). ``bytes``: of each transfer, None where they are timed."""
+
+    number: int
+    gap_s: float
+    order: tuple[Step, ...]
+    bytes: int | None = None
+
+    def told(self) -> dict[str, object]:
+        """For the result."""
+        told: dict[str, object] = {"gap_s": self.gap_s, "order": [step.name for step in self.order]}
+        return told if self.bytes is None else {"bytes": self.bytes, **told}
+
+
+def steps(paths: Sequence[str], primaries: Sequence[str], *, together: bool) -> tuple[Step, ...]:
+    """TCP over each path, TCP over all at once if ``together``, MPTCP with each of ``primaries``."""
+    all_at_once = (Step("tcp-all", None),) if together else ()
+    return (*(Step("tcp", p) for p in paths), *all_at_once, *(Step("mptcp", p) for p in primaries))
+
+
+def rounds(
+    ways: Sequence[Step],
+    count: int,
+    seed: int,
+    spacing: Spacing,
+    interval_s: float,
+    sizes: tuple[int, int] | None = None,
+) -> tuple[Round, ...]:
+    """``count`` rounds, each with an order and a size of its own. ``interval_s``: between two starts, always (``periodic``) or on the
+    average of an exponential distribution (``poisson``). ``sizes``: least and greatest number of bytes, both may be drawn."""
+    drawn = random.Random(f"tandem rounds {seed}")
+    made = []
+    for number in range(1, count + 1):
+        gap_s = 0.0
+        if number > 1 and interval_s > 0:
+            gap_s = interval_s if spacing == "periodic" else drawn.expovariate(1 / interval_s)
+        size = None if sizes is None else log_uniform(drawn.random(), *sizes)
+        order = list(ways)
+        drawn.shuffle(order)
+        made.append(Round(number, gap_s, tuple(order), size))
+    return tuple(made)
+
+
+def log_uniform(at: float, least: int, greatest: int) -> int:
+    """The whole number at ``at`` (0 to 1) of a log-uniform distribution from ``least`` to ``greatest``."""
+    value = round(math.exp(math.log(least) + at * (math.log(greatest) - math.log(least))))
+    return max(least, min(greatest, value))
+
 
 Mode = Literal["oneway", "reqresp"]
 
