@@ -298,25 +298,27 @@ class Asker:
         now = time.monotonic_ns()
         self.received_bytes += len(raw)
         number = int.from_bytes(raw[:2], "big")
-        question = pending.get(number)
-        if question is None or question.server != index or len(raw) < 2:
-            return  # too late, or never question
+        waited_for = pending.get(number)
+        if waited_for is None or waited_for.server != index or len(raw) < 2:
+            return  # too late, or never sent
         try:
             message = decode(raw)
         except DnsError:
-            question.status = "malformed"
+            waited_for.status = "malformed"
             self._again(pending.pop(number), waiting, answers)
             return
-        if not message.response or (message.name, message.type) != (question.name, question.kind):
+        if not message.response or (message.name, message.type) != (waited_for.name, waited_for.kind):
             return  # not ours: the right one may still come
         del pending[number]
-        question.status = _STATUS.get(message.code, f"code {message.code}")
-        if question.status not in ("ok", "nxdomain") and question.tries < self.tries:
-            waiting.append(question)
+        waited_for.status = _STATUS.get(message.code, f"code {message.code}")
+        if waited_for.status not in ("ok", "nxdomain") and waited_for.tries < self.tries:
+            waiting.append(waited_for)
             return
-        found = addresses(message, question.name, question.kind)
-        ms = (now - question.sent_ns) / 1e6
-        answers[question.name, question.kind] = Answer(question.status, found, ms, question.tries, message.truncated)
+        found = addresses(message, waited_for.name, waited_for.kind)
+        ms = (now - waited_for.sent_ns) / 1e6
+        answers[waited_for.name, waited_for.kind] = Answer(
+            waited_for.status, found, ms, waited_for.tries, message.truncated
+        )
 
     def _expire(
         self, pending: dict[int, _Question], waiting: deque[_Question], answers: dict[tuple[str, int], Answer]

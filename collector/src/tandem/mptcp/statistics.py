@@ -96,9 +96,9 @@ class Reader:
         self._socket = connection
         self._v094: kernel_v094.Reader | None = None
         if v094.present():
-            from tandem.mptcp import kernel_v094
+            from tandem.mptcp.kernel_v094 import Reader as ReaderV094
 
-            self._v094 = kernel_v094.Reader(connection)
+            self._v094 = ReaderV094(connection)
         self._multipath = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PROTOCOL) == abi.IPPROTO_MPTCP
         self._full = self._multipath
         self._header = abi.Memory(abi.FULL_INFO_BYTES)
