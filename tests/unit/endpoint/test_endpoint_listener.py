@@ -110,7 +110,7 @@ def test_the_handshake_is_told_by_the_option_and_the_kernels_counter(connection,
     )
     # The newest subflow is listed first; the handshake was the oldest's.
     rows = [(("203.0.113.10", 8480), ("10.64.1.2", 40_000), 0), (("203.0.113.10", 8480), ("10.65.1.2", 40_001), 0)]
-    kernels = functools.partial(InfoReader, getsockopt=Connection(rows).getsockopt)
+    kernels = functools.partial(InfoReader, call=Connection(rows).getsockopt)
     monkeypatch.setattr(handshake, "InfoReader", kernels)
     seen = handshake.seen(connection[0])
     assert (seen["multipath"], seen["multipath_syns"]) == (word, 17)
