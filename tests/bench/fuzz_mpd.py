@@ -10,8 +10,7 @@ import sys
 
 import fuzzing
 
-from tandem.experiment.dash.mpd import parse
-from tandem.experiment.dash.xml_reading import MpdError
+from tandem.experiment.dash.mpd import MpdError, parse
 from tandem_server.content.ladder import LADDER
 from tandem_server.content.layout import KINDS, manifest
 from tandem_server.content.synthetic import complexity, track

@@ -26,7 +26,7 @@ from held_congestion import held
 from radio_pair import RadioPair, radio_pair
 from two_paths import SERVER, await_true
 
-from tandem.mptcp import kernels, link_flags
+from tandem.mptcp import kernels, netlink
 from tandem.mptcp.statistics import Reader
 from tandem.mptcp_abi import v094
 
@@ -245,7 +245,7 @@ def fairness(count: int, seconds: float, seed: int) -> None:
         pair.server.run(f"ip route add {A_TOO} dev tmp5-as")
         _server_keeps_to_one(pair)
         if v094.present():
-            pair.probe.inside(lambda: link_flags.change("tmp5-b", v094.IFF_NOMULTIPATH, v094.IFF_NOMULTIPATH))
+            pair.probe.inside(lambda: netlink.change_link_flags("tmp5-b", v094.IFF_NOMULTIPATH, v094.IFF_NOMULTIPATH))
             wanted = {A, A_TOO}
             await_true(lambda: pair.probe.inside(_known) == wanted, 60, "fullmesh has the link's two addresses")
         else:

@@ -7,7 +7,7 @@ import pytest
 
 from tandem.app.bearer_addresses import LOOK_AGAIN_S, BearerAddresses
 from tandem.modem.mm_poller import BearerGiven, given
-from tandem.mptcp import link_flags
+from tandem.mptcp import netlink
 from tandem.mptcp.iproute import interfaces
 from tandem.mptcp_abi.v094 import IFF_NOMULTIPATH
 
@@ -95,15 +95,15 @@ def test_what_the_kernel_refuses_is_told_once() -> None:
 
 
 def test_one_flag_changes_and_no_other(interface: str) -> None:
-    before = link_flags.read(interface)
+    before = netlink.read_link_flags(interface)
     assert before is not None
     assert not before & (DEBUG | UP)
-    link_flags.change(interface, DEBUG, DEBUG)
-    assert link_flags.read(interface) == before | DEBUG
-    link_flags.change(interface, 0, DEBUG)
-    assert link_flags.read(interface) == before
+    netlink.change_link_flags(interface, DEBUG, DEBUG)
+    assert netlink.read_link_flags(interface) == before | DEBUG
+    netlink.change_link_flags(interface, 0, DEBUG)
+    assert netlink.read_link_flags(interface) == before
 
 
 def test_a_flag_of_the_v094_kernel_that_this_one_does_not_know_stays_away(interface: str) -> None:
-    link_flags.change(interface, IFF_NOMULTIPATH, IFF_NOMULTIPATH)
-    assert not (link_flags.read(interface) or 0) & IFF_NOMULTIPATH
+    netlink.change_link_flags(interface, IFF_NOMULTIPATH, IFF_NOMULTIPATH)
+    assert not (netlink.read_link_flags(interface) or 0) & IFF_NOMULTIPATH

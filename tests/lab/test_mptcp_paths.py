@@ -11,7 +11,7 @@ from two_paths import ADDRESS, PATHS, SERVER, Lab, await_true, lab, up
 
 from tandem.capture import Budget, Capture
 from tandem.mptcp import sockets, sysctls
-from tandem.mptcp.netlink import hear_routes
+from tandem.mptcp.netlink import subscribe_routes
 from tandem.mptcp.path_manager import Endpoint, Limits
 from tandem.mptcp.paths import ENDPOINTS, Paths
 from tandem.mptcp.statistics import ConnectionSample, Reader
@@ -223,7 +223,7 @@ def test_an_ordinary_user_with_net_admin_can_configure(two):
 
 def test_captures_ours_and_others_start_no_check_and_a_change_of_the_link_does(two, tmp_path, monkeypatch):
     paths = up(two)
-    watch, heard = two.probe.inside(lambda: (Watch(paths), hear_routes()))
+    watch, heard = two.probe.inside(lambda: (Watch(paths), subscribe_routes()))
     two.kept += [watch, heard]
     checks = []
     monkeypatch.setattr(paths, "check", lambda: checks.append(time.monotonic()) or [])

@@ -21,9 +21,9 @@ def watched() -> Iterator[Watched]:
 
 
 def rest(watched: Watched, *names: str) -> None:
-    watched.paths.resting.tell(names)
+    watched.paths.suspended.request(names)
     watched.watch.wake()
-    assert watched.paths.resting.wait(5)
+    assert watched.paths.suspended.wait(5)
 
 
 def endpoints(two: Lab) -> str:

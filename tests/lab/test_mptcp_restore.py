@@ -199,7 +199,7 @@ def test_a_socket_of_ipv4_alone_gets_what_its_family_has(rig):
     rig.transfers.callback(alone.close)
     await_true(lambda: alone.received, 60, "bytes")
     token = alone.token
-    await_true(lambda: token in rig.watched.watch._ordering.joins, 60, "its beginning heard")
+    await_true(lambda: token in rig.watched.watch._orders.scheduler, 60, "its beginning heard")
     assert set(alone.carrying()) == {ADDRESS["a"]}
     assert alone.ended is None
 

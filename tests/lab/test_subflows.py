@@ -169,5 +169,5 @@ def test_without_the_right_it_is_refused_plainly(two):
     assert run.process.returncode == 3
     assert [json.loads(line)["type"] for line in printed.splitlines()] == ["started"]
     assert said.count("\n") == 1
-    assert "a number of subflows cannot be ordered here: Operation not permitted; mend: CAP_NET_ADMIN" in said
+    assert "a number of subflows cannot be ordered here: Operation not permitted; hint: CAP_NET_ADMIN" in said
     assert [method for method, _ in two.endpoint.calls][-2:] == ["POST", "DELETE"]

@@ -6,10 +6,17 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tandem.experiment.dash.abr import Context, FixedRule, Loaded, Throughput, ThroughputRule
-from tandem.experiment.dash.abr_bba import BbaRule
-from tandem.experiment.dash.abr_bola import BolaRule, InsufficientBuffer
-from tandem.experiment.dash.abr_dynamic import DynamicRule
+from tandem.experiment.dash.abr import (
+    BbaRule,
+    BolaRule,
+    Context,
+    DynamicRule,
+    FixedRule,
+    InsufficientBuffer,
+    Loaded,
+    Throughput,
+    ThroughputRule,
+)
 
 LADDER = (1_000_000, 2_000_000, 4_000_000)
 

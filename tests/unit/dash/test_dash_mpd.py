@@ -8,11 +8,7 @@ from hypothesis import strategies as st
 from mpds import HERE, URL, mpd, one_period, representation
 
 from tandem.experiment.dash.model import ByteRange, Representation, Resource
-from tandem.experiment.dash.mpd import parse
-from tandem.experiment.dash.segments import MOST_SEGMENTS
-from tandem.experiment.dash.sidx import with_index
-from tandem.experiment.dash.templates import fill
-from tandem.experiment.dash.xml_reading import MpdError
+from tandem.experiment.dash.mpd import MOST_SEGMENTS, MpdError, fill, parse, with_index
 
 
 def only(document):

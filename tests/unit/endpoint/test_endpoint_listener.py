@@ -12,8 +12,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "mptcp"))
 
 from v094_tree import Connection
 
-from tandem.mptcp_abi import v094, v094_sockets
-from tandem.mptcp_abi.v094_sockets import InfoReader
+from tandem.mptcp_abi import v094
+from tandem.mptcp_abi.v094 import InfoReader
 from tandem_server.endpoint import handshake
 from tandem_server.endpoint import listener as module
 from tandem_server.endpoint.environment import read_environment
@@ -110,7 +110,7 @@ def test_the_handshake_is_told_by_the_option_and_the_kernels_counter(connection,
     )
     # The newest subflow is listed first; the handshake was the oldest's.
     rows = [(("203.0.113.10", 8480), ("10.64.1.2", 40_000), 0), (("203.0.113.10", 8480), ("10.65.1.2", 40_001), 0)]
-    kernels = functools.partial(InfoReader, getsockopt=Connection(rows).getsockopt)
+    kernels = functools.partial(InfoReader, call=Connection(rows).getsockopt)
     monkeypatch.setattr(handshake, "InfoReader", kernels)
     seen = handshake.seen(connection[0])
     assert (seen["multipath"], seen["multipath_syns"]) == (word, 17)
@@ -131,7 +131,7 @@ def test_the_environment_says_which_protocol_the_scheduler_is_of(tmp_path, monke
     folder.mkdir(parents=True)
     if files is None:
         (tmp_path / v094.FOLDER).mkdir(parents=True)
-        monkeypatch.setattr(v094_sockets, "in_force", dict)
+        monkeypatch.setattr(v094, "in_force", dict)
     for name, value in (files or {}).items():
         (folder / name).write_text(value + "\n")
     environment = read_environment(tmp_path)

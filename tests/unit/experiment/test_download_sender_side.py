@@ -6,7 +6,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.experiment.download.sender_side import SenderSide
+from tandem.experiment.download.outcome import SenderSide
 from tandem.experiment.server_addresses import MOST, further_addresses
 from tandem.mptcp.series import PathName, SubflowTotal
 

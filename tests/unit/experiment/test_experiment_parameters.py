@@ -11,8 +11,8 @@ from hostile import said
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.experiment.asked import origin
 from tandem.experiment.base import Output, Stop
+from tandem.experiment.common_parameters import origin
 from tandem.experiment.download.request import PARAMETERS, read
 from tandem.experiment.parameters import Parameter, ParameterError, check
 from tandem.experiment.results import BYTES_BY_PATH, FIGURES, bytes_by_path, faults

@@ -20,10 +20,10 @@ from scripted_endpoint import Script, ScriptedEndpoint
 
 from tandem.experiment import base
 from tandem.experiment.bandwidth.experiment import EXPERIMENT as BANDWIDTH
-from tandem.experiment.bandwidth.outcome import _goodput
+from tandem.experiment.bandwidth.experiment import _goodput
 from tandem.experiment.delay.experiment import EXPERIMENT as DELAY
-from tandem.experiment.delay.outcome import size_class
-from tandem.experiment.sequence import log_uniform, rounds, steps
+from tandem.experiment.delay.experiment import size_class
+from tandem.experiment.rounds import log_uniform, rounds, steps
 from tandem.schema.aggregation import delay_benefit
 from tandem.schema.record import Record
 
@@ -132,9 +132,9 @@ def test_bandwidth(start, endpoint, mode, verb, rounds):
 
 
 def test_the_rate_of_a_phase_is_that_of_all_its_connections_together():
-    legs = [SimpleNamespace(moved=(1000, 0.5)), SimpleNamespace(moved=(3000, 1.5))]
-    assert _goodput(SimpleNamespace(legs=legs)) == 32_000
-    assert _goodput(SimpleNamespace(legs=[*legs, SimpleNamespace(moved=None)])) is None
+    connections = [SimpleNamespace(moved=(1000, 0.5)), SimpleNamespace(moved=(3000, 1.5))]
+    assert _goodput(SimpleNamespace(connections=connections)) == 32_000
+    assert _goodput(SimpleNamespace(connections=[*connections, SimpleNamespace(moved=None)])) is None
 
 
 def kinds(order: list[str]) -> list[tuple[str, str]]:

@@ -5,7 +5,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from tandem.experiment import base, measured
+from tandem.experiment import base, measured_connection
 from tandem.mptcp import kernels, sockets
 
 
@@ -23,7 +23,7 @@ def connect(monkeypatch: pytest.MonkeyPatch):
             made.name, made.fault.return_value = "upstream", None
             made.open_socket = lambda family, *, multipath: socket.socket(family)  # noqa: ARG005
             monkeypatch.setattr(kernels, "here", lambda: made)
-            measured.connect(asked, kind, path, 5.0).socket.close()
+            measured_connection.connect(asked, kind, path, 5.0).socket.close()
 
         yield connect
 

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.experiment.parameters import ParameterError
+from tandem.experiment.reachability.experiment import resolvers_told
 from tandem.experiment.reachability.journal import COLUMNS, JOURNAL, Journal, write_table
 from tandem.experiment.reachability.names import ListError, read_deny, read_names
-from tandem.experiment.reachability.request import resolvers_told
 from tandem.experiment.reachability.tables import summary
-from tandem.mptcp.resolvers import find, nmcli, resolv_conf, resolvectl
+from tandem.mptcp.names import find, nmcli, resolv_conf, resolvectl
 
 
 def answer(*addresses, status="ok", ms=10.0):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.experiment import server_captures
-from tandem.experiment.asked import Asked, Origin, ProbePath
+from tandem.experiment.common_parameters import CommonParameters, Origin, ProbePath
 from tandem.experiment.control import Control, ControlError
 from tandem.schema.manifest import ServerCapture
 
@@ -23,7 +23,9 @@ def _fresh(monkeypatch):
 def control(answers, monkeypatch, *, capture=True):
     """A control channel that gives these answers, one a request; what it was asked, as it comes."""
     http = Origin("http", "127.0.0.1", 1)
-    made = Control(Asked("run-1", (ProbePath("a", "lo", None, None),), http, http, "x", None, 1.0, capture=capture))
+    made = Control(
+        CommonParameters("run-1", (ProbePath("a", "lo", None, None),), http, http, "x", None, 1.0, capture=capture)
+    )
     asked = []
 
     def answer(method, url, body, _timeout_s):

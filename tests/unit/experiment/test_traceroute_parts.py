@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.experiment.traceroute import as_table, errors
-from tandem.experiment.traceroute.comparing import compare
+from tandem.experiment.traceroute.experiment import compare
 from tandem.experiment.traceroute.tracing import Hop, Reply, Trace
 
 

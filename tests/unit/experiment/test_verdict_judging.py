@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.experiment.verdict.judging import Join, Primary, between, judge_join, judge_primary
-from tandem.mptcp.kernel_upstream import counters
+from tandem.mptcp.kernels import counters
 from tandem.schema.metrics import VERDICTS
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.mptcp.chosen import Chosen
-from tandem.mptcp.pm_events import PmEvent
+from tandem.mptcp.path_manager import PmEvent
+from tandem.mptcp.subflow_scheduler import ConnectionScheduler
 
 A, B, B6 = "192.0.2.1", "192.0.2.2", "2001:db8::2"
 FIRST, SECOND, SECOND6 = "203.0.113.10", "203.0.113.11", "2001:db8::11"
@@ -16,7 +16,7 @@ TOKEN, S = 7, 10**9
 
 
 def chosen(paths=("a", "b"), each=1, told=(), established=True):
-    made = Chosen(paths, each, told)
+    made = ConnectionScheduler(paths, each, told)
     made.begin(TOKEN, "a", A, FIRST, 8480, 0)
     if established:
         made.take(PmEvent("established", TOKEN), 0)
@@ -82,7 +82,7 @@ def test_a_refused_handshake_is_tried_again_at_once_then_later():
         times.append(now / S)
         assert len(made.due(now, OURS)) == 1
     assert times == [0, 6, 18, 42]
-    assert made.ways[1].why_not == "connection refused"
+    assert made.subflows[1].why_not == "connection refused"
 
 
 def test_a_path_without_an_address_waits_for_one():
@@ -97,7 +97,7 @@ def test_what_the_kernel_refuses(code, again):
     (order,) = made.due(0, OURS)
     made.refused(order, code)
     assert (made.next_ns(OURS) is not None) == again
-    assert made.ways[1].why_not
+    assert made.subflows[1].why_not
 
 
 KINDS = st.sampled_from(["established", "closed", "announced", "subflow_established", "subflow_closed"])
@@ -123,4 +123,4 @@ def test_whatever_happens_no_way_is_ordered_twice_while_it_is_open(happening, ea
                 open_ways.discard((owners.get(one.local), one.remote))
             if one.kind == "subflow_established" and one.token == TOKEN and one.local in owners:
                 open_ways.add((owners[one.local], one.remote))
-    assert all(w.attempts <= 1 + len(happening) for w in made.ways)
+    assert all(w.attempts <= 1 + len(happening) for w in made.subflows)

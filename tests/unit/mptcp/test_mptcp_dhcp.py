@@ -8,8 +8,7 @@ from hostile import said
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.mptcp.dhcp import Answer, DhcpError, ask, discover, parse
-from tandem.mptcp.lease import LONGEST_S, Given, Lease
+from tandem.mptcp.dhcp import LONGEST_S, Answer, DhcpError, Given, Lease, discover, parse, request
 
 MAC = bytes.fromhex("0c5b8f279a64")
 
@@ -77,11 +76,11 @@ def options(question: bytes) -> dict[int, bytes]:
 
 def test_questions_have_what_servers_want():
     assert len(discover(7, MAC)) >= 300
-    asked = ask(0x01020304, MAC, "192.168.8.100", "192.168.8.1")
+    asked = request(0x01020304, MAC, "192.168.8.100", "192.168.8.1")
     assert (asked[:4], asked[4:8], asked[10:12], asked[28:34]) == (b"\1\1\6\0", b"\1\2\3\4", b"\x80\0", MAC)
     told = options(asked)
     assert (told[53], told[50], told[54]) == (b"\3", bytes([192, 168, 8, 100]), bytes([192, 168, 8, 1]))
-    assert 54 not in options(ask(1, MAC, "192.168.8.100", None))
+    assert 54 not in options(request(1, MAC, "192.168.8.100", None))
 
 
 def lease(address: str | None = "192.168.8.100") -> Lease:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from v094_tree import NOMULTIPATH, Tree
 
-from tandem.mptcp import link_flags, routing, sysctls
+from tandem.mptcp import netlink, sysctls
 from tandem.mptcp import paths as paths_module
 from tandem.mptcp.iproute import Interface, IpError
 from tandem.mptcp.kernel_v094 import FullMesh
@@ -86,7 +86,7 @@ def test_the_full_mesh_is_chosen_and_put_back_and_a_kernel_without_it_refused_wi
         "net.mptcp.mptcp_path_manager", "fullmesh", "default", "default", "No such file or directory"
     )
     monkeypatch.setattr(sysctls, "apply", lambda wanted: dict.fromkeys(wanted, setting))
-    with pytest.raises(IpError, match="stays default: No such file or directory; mend: modprobe mptcp_fullmesh"):
+    with pytest.raises(IpError, match="stays default: No such file or directory; hint: modprobe mptcp_fullmesh"):
         manager.only_endpoints([])
 
 
@@ -96,7 +96,7 @@ def test_an_endpoint_made_anew_is_a_new_one_to_a_kernel_that_merges_what_happens
     # Without waiting for the kernel's list nothing would happen.
     tree.change("wwan0", NOMULTIPATH, NOMULTIPATH)
     tree.change("wwan0", 0, NOMULTIPATH)
-    routing.renew(A, manager)
+    paths_module.renew(A, manager)
     assert (tree.taken[A.address], manager.endpoints()) == (had + 1, {101: A})
 
 
@@ -106,7 +106,7 @@ def test_a_path_that_the_kernel_does_not_take_up_is_refused_and_so_is_a_kernel_w
         manager.add(Endpoint(103, "10.99.1.2", "wwan1"))
     assert manager.endpoints() == {}
     (tree.root / "proc/thread-self/net/mptcp_fullmesh").unlink()
-    with pytest.raises(IpError, match="mend: modprobe mptcp_fullmesh"):
+    with pytest.raises(IpError, match="hint: modprobe mptcp_fullmesh"):
         manager.add(A)
 
 
@@ -120,7 +120,7 @@ def test_a_kernel_that_does_not_know_the_mark_is_found_out(tree):
 @given(st.binary(max_size=120))
 def test_any_answer_gives_flags_or_is_refused(data):
     with contextlib.suppress(NetlinkError):
-        assert (link_flags.flags_of(data) or 0) >= 0
+        assert (netlink.flags_of(data) or 0) >= 0
 
 
 def test_the_paths_of_a_probe_are_the_interfaces_that_it_uses(tree, manager, monkeypatch):
@@ -133,8 +133,8 @@ def test_the_paths_of_a_probe_are_the_interfaces_that_it_uses(tree, manager, mon
     whole = {"lo": "127.0.0.1", "wwan0": A.address, "wwan1": B.address, "eth0": "192.168.1.7"}
     now, calls = [here(**whole)], []
     monkeypatch.setattr(paths_module, "interfaces", lambda: now[0])
-    monkeypatch.setattr(routing, "ip", lambda *words: calls.append(words) or "")
-    monkeypatch.setattr(routing, "ip_json", lambda *_: [])
+    monkeypatch.setattr(paths_module, "ip", lambda *words: calls.append(words) or "")
+    monkeypatch.setattr(paths_module, "ip_json", lambda *_: [])
     monkeypatch.setattr(paths_module.Nat, "remove", lambda _: None)
     paths = Paths([Path("a", "wwan0"), Path("b", "wwan1")], manager)
     paths.apply()
@@ -155,8 +155,8 @@ def test_the_paths_of_a_probe_are_the_interfaces_that_it_uses(tree, manager, mon
 def test_what_was_made_before_the_refusal_is_undone(monkeypatch: pytest.MonkeyPatch) -> None:
     there = {f"wwan{n}": Interface(f"wwan{n}", True, (f"10.6{n}.0.2",), point_to_point=True) for n in (0, 1)}
     monkeypatch.setattr(paths_module, "interfaces", lambda: there)
-    monkeypatch.setattr(routing, "ip", lambda *_: "")
-    monkeypatch.setattr(routing, "ip_json", lambda *_: [])
+    monkeypatch.setattr(paths_module, "ip", lambda *_: "")
+    monkeypatch.setattr(paths_module, "ip_json", lambda *_: [])
     monkeypatch.setattr(paths_module.Nat, "remove", lambda _: None)
     made: dict[int, Endpoint] = {}
 

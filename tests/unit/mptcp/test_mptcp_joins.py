@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.mptcp.joins import Joins, Order
-from tandem.mptcp.pm_events import PmEvent
+from tandem.mptcp.path_manager import PmEvent
+from tandem.mptcp.subflow_scheduler import NamespaceScheduler, Order
 
 TOKEN, FOUR, SIX, S4, S6 = 7, "10.71.1.1", "fd00:2::1", "203.0.113.10", "fd00:5::10"
 UP = {"a": FOUR, "b": SIX}
@@ -26,8 +26,8 @@ TOLD = PmEvent("announced", TOKEN, None, S6, None, 8480, remote_id=9)
 ON_B = Order(TOKEN, "b", SIX, S6, 8480, 9)
 
 
-def told(*events: PmEvent, ours: bool = True) -> Joins:
-    made = Joins(path_of)
+def told(*events: PmEvent, ours: bool = True) -> NamespaceScheduler:
+    made = NamespaceScheduler(path_of)
     for one in events:
         made.take(one, 0, ours=ours)
     return made
@@ -38,7 +38,7 @@ BEGUN = (event("created"), event("established"))
 
 
 @pytest.fixture
-def joins() -> Joins:
+def joins() -> NamespaceScheduler:
     return told(*BEGUN, TOLD)
 
 
@@ -94,10 +94,10 @@ _EVENTS = st.builds(PmEvent, _KINDS, st.integers(1, 3), _HOSTS, _HOSTS, st.sampl
 
 @given(st.lists(_EVENTS, max_size=40), st.sampled_from((UP, {"a": FOUR}, {"b": SIX}, {})))
 def test_whatever_is_told_an_order_joins_ends_of_one_family_of_a_path_that_is_up(events, up):
-    joins = Joins(path_of)
+    joins = NamespaceScheduler(path_of)
     for now, one in enumerate(events):
         joins.take(one, now, ours=True)
-        joins.farewells(up)
+        joins.removals(up)
         for order in joins.due(now, up):
             assert order.local == up[order.path]
             assert (":" in order.local) == (":" in order.remote)

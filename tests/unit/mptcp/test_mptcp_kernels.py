@@ -14,12 +14,11 @@ from tandem.app.campaign.files import load
 from tandem.app.campaign.requires import settings, settled
 from tandem.cli.view.campaign_text import kernel_lines
 from tandem.mptcp import kernels, sockets, sysctls
-from tandem.mptcp.kernel_upstream import Upstream
 from tandem.mptcp.kernel_v094 import V094, FullMesh, Reader
-from tandem.mptcp.kernels import here
-from tandem.mptcp.samples import StatisticsError
-from tandem.mptcp_abi import Address, v094_sockets
-from tandem.mptcp_abi.v094_sockets import MultipathSocket
+from tandem.mptcp.kernels import Upstream, here
+from tandem.mptcp.statistics import StatisticsError
+from tandem.mptcp_abi import Address, v094
+from tandem.mptcp_abi.v094 import MultipathSocket
 from tandem.schema.campaign import CampaignError
 
 
@@ -51,10 +50,10 @@ def test_plain_and_other_kernels_are_named_with_what_they_lack(tmp_path):
     none = here(tmp_path / "elsewhere")
     assert (none.name, none.scheduler(), none.schedulers(), none.counters()) == ("upstream", None, {}, {})
     assert none.notes()[0].startswith("this kernel has no Multipath TCP")
-    lack = Upstream().lack
-    assert "net.mptcp.enabled=1" in lack(OSError(errno.ENOPROTOOPT, ""), socket.AF_INET)
-    assert "CONFIG_MPTCP_IPV6" in lack(OSError(errno.EINVAL, ""), socket.AF_INET6)
-    assert lack(OSError(errno.EMFILE, ""), socket.AF_INET) is None
+    missing = Upstream().missing_requirement
+    assert "net.mptcp.enabled=1" in missing(OSError(errno.ENOPROTOOPT, ""), socket.AF_INET)
+    assert "CONFIG_MPTCP_IPV6" in missing(OSError(errno.EINVAL, ""), socket.AF_INET6)
+    assert missing(OSError(errno.EMFILE, ""), socket.AF_INET) is None
 
 
 @pytest.mark.parametrize("kernel", ["upstream", "v0.94"])
@@ -68,7 +67,7 @@ def test_both_tell_of_themselves_alike(kernel, tmp_path, monkeypatch):
     assert sysctls.read([one.scheduler_sysctl])[one.scheduler_sysctl] == one.schedulers()[now]
     assert one.scheduler_sysctl in one.sysctls
     assert all(name.startswith("net.mptcp.") for name in one.sysctls)
-    assert {"scheduler", "path_manager"} <= one.told().keys()
+    assert {"scheduler", "path_manager"} <= one.settings().keys()
     assert all("\n" not in note for note in one.notes())
     assert isinstance(one.path_manager(), FullMesh) == (kernel == "v0.94")
 
@@ -100,11 +99,11 @@ def test_where_it_is_off_that_is_said_and_tcp_goes_on(tmp_path, monkeypatch):
     kernel = V094(Tree(tmp_path, mptcp_enabled="0").root)
     with pytest.raises(PermissionError) as caught:
         kernel.open_socket(socket.AF_INET, multipath=True)
-    assert "sysctl net.mptcp.mptcp_enabled=1" in kernel.lack(caught.value, socket.AF_INET)
+    assert "sysctl net.mptcp.mptcp_enabled=1" in kernel.missing_requirement(caught.value, socket.AF_INET)
     kernel.open_socket(socket.AF_INET, multipath=False).close()
     with pytest.raises(PermissionError):
         V094(Tree(tmp_path / "on").root).open_socket(socket.AF_INET, multipath=False)
-    assert kernel.lack(OSError(errno.EMFILE, ""), socket.AF_INET) is None
+    assert kernel.missing_requirement(OSError(errno.EMFILE, ""), socket.AF_INET) is None
 
 
 def test_schedulers_and_counters_are_what_its_files_have(tree, tmp_path):
@@ -154,8 +153,8 @@ def test_a_connections_own_scheduler_is_told(tree, monkeypatch):
         socket.socket, "getsockopt", lambda _, _level, option, size: names[option][:size], raising=False
     )
     with socket.socket() as connection:
-        assert V094(tree.root).told(connection) == {"scheduler": "redundant", "path_manager": "fullmesh"}
-    assert V094(tree.root).told() == {"scheduler": "default", "path_manager": "fullmesh"}
+        assert V094(tree.root).settings(connection) == {"scheduler": "redundant", "path_manager": "fullmesh"}
+    assert V094(tree.root).settings() == {"scheduler": "default", "path_manager": "fullmesh"}
 
 
 ONE = (("10.64.1.2", 40_000), ("203.0.113.10", 8080), 7000)
@@ -219,7 +218,7 @@ def test_the_failure_is_told_by_the_connect_of_an_experiment(tree, monkeypatch):
 def test_where_the_sysctls_are_hidden_a_connection_over_loopback_tells_the_scheduler(tree, monkeypatch):
     for file in (tree.root / "proc/sys/net/mptcp").iterdir():
         file.unlink()
-    monkeypatch.setattr(v094_sockets, "open_socket", lambda family, **_: Answering(family, socket.SOCK_STREAM))
+    monkeypatch.setattr(v094, "open_socket", lambda family, **_: Answering(family, socket.SOCK_STREAM))
     monkeypatch.setattr(Answering, "manager", "fullmesh", raising=False)
     monkeypatch.setattr(Answering, "multipath", 1, raising=False)
     kernel = here(tree.root)

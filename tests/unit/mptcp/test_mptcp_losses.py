@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.mptcp.losses import REMEMBERED, Losses, Restored
-from tandem.mptcp.pm_events import Kind, PmEvent
+from tandem.mptcp.path_manager import Kind, PmEvent
 
 PATHS = {"10.0.0.1": "a", "10.1.0.1": "b"}
 UP = ("a", "b")

@@ -6,7 +6,7 @@ import pytest
 
 from tandem.mptcp import iproute
 from tandem.mptcp.iproute import Interface, interfaces
-from tandem.mptcp.path_state import DefaultRoute, Path, judge
+from tandem.mptcp.paths import DefaultRoute, Path, judge
 
 ETH = Interface("eth1", True, ("192.168.8.100",), (), ("192.168.8.100/24",))
 SIX = Interface("eth1", True, (), ("2001:db8::5",), ("2001:db8::5/64",))

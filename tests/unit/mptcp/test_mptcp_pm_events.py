@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.mptcp import netlink, pm_commands
+from tandem.mptcp import netlink, path_manager
 from tandem.mptcp.netlink import (
-    Heard,
     NetlinkError,
+    Subscription,
     attributes,
     error_of,
     family_request,
@@ -23,8 +23,7 @@ from tandem.mptcp.netlink import (
     only_watched,
     request,
 )
-from tandem.mptcp.pm_commands import End, PmCommands, packed
-from tandem.mptcp.pm_events import PmEvent, parse
+from tandem.mptcp.path_manager import End, PmCommands, PmEvent, packed, parse
 
 FAMILY = 28
 CREATED = bytes.fromhex(
@@ -158,7 +157,7 @@ def test_what_does_not_fit_into_the_sockets_buffer_is_told_as_missed() -> None:
                 raise answer
             return answer
 
-    heard = Heard(Full())  # type: ignore[arg-type]  a double of the socket
+    heard = Subscription(Full())  # type: ignore[arg-type]  a double of the socket
     assert heard.read() == ([b"one", b"two"], True)
 
 
@@ -182,7 +181,7 @@ def test_an_end_has_what_it_is_given_and_an_acknowledgement_is_an_errno(monkeypa
     assert (error_of(answer(0)), error_of(answer(22))) == (0, 22)
     with pytest.raises(NetlinkError):
         error_of(struct.pack("=IHHII", 16, 28, 0, 1, 0))
-    monkeypatch.setattr(pm_commands, "FAMILY", "no_such_family")
+    monkeypatch.setattr(path_manager, "FAMILY", "no_such_family")
     with pytest.raises(LookupError, match="no such family"):
         PmCommands()
 

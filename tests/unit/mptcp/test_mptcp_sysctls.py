@@ -5,9 +5,9 @@ import json
 import pytest
 from hostile import said
 
-from tandem.mptcp import ordering, sysctls
-from tandem.mptcp.ordering import Ordering
+from tandem.mptcp import sysctls, watch
 from tandem.mptcp.paths import Path, Paths
+from tandem.mptcp.watch import NamespaceOrders
 from tandem.mptcp_abi.controllers import described
 
 
@@ -52,13 +52,13 @@ class Kernel:
 
 @pytest.fixture
 def chosen(monkeypatch):
-    monkeypatch.setattr(ordering, "PmCommands", lambda: type("Silent", (), {"close": lambda _: None})())
+    monkeypatch.setattr(watch, "PmCommands", lambda: type("Silent", (), {"close": lambda _: None})())
 
-    def choose(kernel: Kernel, addresses: dict[str, str]) -> Ordering:
+    def choose(kernel: Kernel, addresses: dict[str, str]) -> NamespaceOrders:
         monkeypatch.setattr(sysctls, "read", kernel.read)
         monkeypatch.setattr(sysctls, "apply", kernel.apply)
         monkeypatch.setattr(Paths, "addresses", addresses)
-        made = Ordering(Paths(PATHS))
+        made = NamespaceOrders(Paths(PATHS))
         made.choose()
         return made
 

@@ -13,10 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.export.gateway import GatewayAddress, Link, LinkError
-from tandem.mptcp import dns_message, names
-from tandem.mptcp import dns_message as dns
-from tandem.mptcp.names import Names
-from tandem.mptcp.resolvers import Resolvers
+from tandem.mptcp import dns, names
+from tandem.mptcp.names import Names, Resolvers
 
 
 class Server:
@@ -33,10 +31,10 @@ class Server:
     def _serve(self) -> None:
         while (got := self.socket.recvfrom(2000))[0] != b"end":
             self.questions += 1
-            told = dns_message.decode(got[0])
+            told = dns.decode(got[0])
             if self.known is None:
                 continue
-            address = self.known.get(told.name) if told.type == dns_message.A else None
+            address = self.known.get(told.name) if told.type == dns.A else None
             answer = b"" if address is None else b"\xc0\x0c" + struct.pack(">HHIH", 1, 1, 60, 4) + address
             question = got[0][12 : got[0].index(b"\0", 12) + 5]
             self.socket.sendto(struct.pack(">6H", told.id, 0x8180, 1, bool(answer), 0, 0) + question + answer, got[1])

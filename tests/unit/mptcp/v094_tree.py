@@ -115,11 +115,11 @@ class Tree:
         self.write("proc/thread-self/net/mptcp_fullmesh", "\n".join([*heads, *rows, "IPv6, next v6-index: 0"]))
 
     def flags(self, name: str) -> int | None:
-        """As ``link_flags.read``."""
+        """As ``netlink.read_link_flags``."""
         return self._flags.get(name)
 
     def change(self, name: str, flags: int, mask: int) -> None:
-        """As ``link_flags.change``, of this kernel."""
+        """As ``netlink.change_link_flags``, of this kernel."""
         before = self._flags.get(name)
         if before is None:
             raise OSError(errno.ENODEV, "No such device")

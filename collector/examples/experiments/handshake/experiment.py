@@ -8,8 +8,8 @@ import statistics
 import time
 from typing import Any
 
-from tandem.experiment.asked import COMMON, Asked, ProbePath, read_common
 from tandem.experiment.base import STOPPED, Outcome, Output, Stop, StoppedError, phase
+from tandem.experiment.common_parameters import COMMON, CommonParameters, ProbePath, read_common
 from tandem.experiment.parameters import Parameter
 from tandem.experiment.results import BYTES_BY_PATH
 from tandem.mptcp import sockets
@@ -70,7 +70,7 @@ class Handshake:
         return Outcome(result, failure, {"kernel": os.uname().release, "ended_monotonic_ns": time.monotonic_ns()})
 
 
-def _connect(asked: Asked, path: ProbePath, timeout_s: float) -> tuple[float | None, str | None]:
+def _connect(asked: CommonParameters, path: ProbePath, timeout_s: float) -> tuple[float | None, str | None]:
     """Milliseconds, or why not."""
     server = asked.measurement
     try:

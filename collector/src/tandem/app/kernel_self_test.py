@@ -24,13 +24,12 @@ from functools import partial
 from pathlib import Path as File
 from typing import TypeVar
 
-from tandem.mptcp import kernel_files, kernels, sockets
+from tandem.mptcp import kernels, sockets
 from tandem.mptcp.iproute import IpError, ip
 from tandem.mptcp.paths import Path, Paths
-from tandem.mptcp.samples import ConnectionSample
-from tandem.mptcp.statistics import Reader
+from tandem.mptcp.statistics import ConnectionSample, Reader
 from tandem.mptcp_abi import v094
-from tandem.mptcp_abi.v094_sockets import in_force
+from tandem.mptcp_abi.v094 import in_force
 
 T = TypeVar("T")
 SERVER = "10.98.0.1"
@@ -174,7 +173,7 @@ class SelfTest:
     # --- what is tried ------------------------------------------------------------------------------------------------
 
     def _which(self) -> tuple[bool, str]:
-        release = kernel_files.release(File("/"))
+        release = kernels.release(File("/"))
         with closing(self._client.inside(lambda: self._kernel.open_socket(socket.AF_INET, multipath=True))):
             return True, f"Linux {release}, {self._kernel.name}, version {self._kernel.protocol}"
 
@@ -259,7 +258,7 @@ class SelfTest:
 
     def _options(self) -> tuple[bool, str]:
         with self._joined() as pair:
-            told = self._kernel.told(pair.client)
+            told = self._kernel.settings(pair.client)
             return told["path_manager"] == "fullmesh" and bool(told["scheduler"]), str(told)
 
     def _counters(self) -> tuple[bool, str]:
@@ -295,7 +294,7 @@ class SelfTest:
             return now is not None, f"port {had} became {now}"
 
     def _one_path(self) -> tuple[bool, str]:
-        self._paths.resting.tell({"b"})
+        self._paths.suspended.request({"b"})
         self._client.inside(self._paths.check)
         try:
             with self._connected("mptcp") as pair:
@@ -303,7 +302,7 @@ class SelfTest:
                 ends = _ends(pair.reader.read())
                 return set(ends) == {ADDRESSES[0]}, ", ".join(ends)
         finally:
-            self._paths.resting.tell(set())
+            self._paths.suspended.request(set())
             self._client.inside(self._paths.check)
 
     def _orders(self) -> tuple[bool, str]:

@@ -122,9 +122,9 @@ class _Paths:
             self._watch.wake()
 
     def rest(self, names: Collection[str], timeout_s: float) -> bool:
-        self._paths.resting.tell(names)
+        self._paths.suspended.request(names)
         self.wake()
-        return self._paths.resting.wait(timeout_s)
+        return self._paths.suspended.wait(timeout_s)
 
     def set_backup(self, name: str, backup: bool, *, again: bool = False) -> None:
         try:
@@ -159,7 +159,7 @@ class _Paths:
 
 def _lack(error: IpError) -> EnvironmentLackError:
     text = str(error)
-    if "; mend: " in text:
+    if "; mend: " in text or "; hint: " in text:
         return EnvironmentLackError(text)
     if "not permitted" in text:
         return EnvironmentLackError(f"{text}; mend: run as root, or with the capability NET_ADMIN")

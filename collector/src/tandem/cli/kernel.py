@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from tandem.cli.main import ExitCode
-from tandem.mptcp import kernel_files, kernels
+from tandem.mptcp import kernels
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -37,7 +37,7 @@ def _kernel(args: argparse.Namespace) -> int:
     kernel = kernels.here()
     now = kernel.scheduler()
     told = {
-        "linux": kernel_files.release(Path("/")),
+        "linux": kernels.release(Path("/")),
         "kernel": kernel.name,
         "protocol": kernel.protocol,
         "scheduler": now,
@@ -72,7 +72,7 @@ def _self_test(told: dict[str, object], *, as_json: bool) -> int:
     try:
         kernel.open_socket(socket.AF_INET, multipath=True).close()
     except OSError as error:
-        print(f"tandem kernel: {kernel.lack(error, socket.AF_INET) or error}", file=sys.stderr)
+        print(f"tandem kernel: {kernel.missing_requirement(error, socket.AF_INET) or error}", file=sys.stderr)
         return ExitCode.ENVIRONMENT
     rows = []
     try:

@@ -56,7 +56,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 def _simulate(args: argparse.Namespace) -> int:
     from tandem.app.steering import load_history
     from tandem.mptcp.recovery import History, HistoryError
-    from tandem.mptcp.steering_simulation import RecordingError, Simulated, as_rows, recording, simulate
+    from tandem.mptcp.steering import RecordingError, Simulated, as_rows, recording, simulate
 
     try:
         if args.history is not None and not args.history.is_file():

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tandem.experiment import base, server_captures
-from tandem.experiment.asked import Asked, Origin, ProbePath
+from tandem.experiment.common_parameters import CommonParameters, Origin, ProbePath
 from tandem.mptcp import sockets
 from tandem.schema.manifest import Failure
 
@@ -121,14 +121,14 @@ def _refuse(constant: str) -> Any:  # noqa: ANN401  never returns
     raise ValueError(constant)
 
 
-def _tls(request: Asked, origin: Origin) -> ssl.SSLContext | None:
+def _tls(request: CommonParameters, origin: Origin) -> ssl.SSLContext | None:
     return ssl.create_default_context(cafile=request.ca_file) if origin.scheme == "https" else None
 
 
 class Control:
     """The control channel of one run."""
 
-    def __init__(self, request: Asked) -> None:
+    def __init__(self, request: CommonParameters) -> None:
         self._request = request
         self._captured: set[str] = set()
         try:
@@ -244,7 +244,7 @@ def describe(error: Exception) -> str:
     return " ".join(str(getattr(error, "strerror", None) or error or type(error).__name__).split()).lower()
 
 
-def whoami(asked: Asked, paths: Sequence[ProbePath], timeout_s: float) -> dict[str, str]:
+def whoami(asked: CommonParameters, paths: Sequence[ProbePath], timeout_s: float) -> dict[str, str]:
     """The address under which the endpoint sees each path, all asked at once over TCP; silent paths are left out."""
     found: dict[str, str] = {}
     origin = asked.measurement

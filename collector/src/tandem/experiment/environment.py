@@ -7,19 +7,19 @@ import socket
 import sys
 from typing import Any
 
-from tandem.experiment.asked import Asked
+from tandem.experiment.common_parameters import CommonParameters
 from tandem.mptcp import kernels, sockets, sysctls
 from tandem.mptcp_abi.controllers import described
 
 
-def environment(asked: Asked, connection: socket.socket | None = None) -> dict[str, Any]:
+def environment(asked: CommonParameters, connection: socket.socket | None = None) -> dict[str, Any]:
     """The machine as it is now and, of an open ``connection``, its buffers and this end's congestion control."""
     kernel, machine = kernels.here(), os.uname()
     found: dict[str, Any] = {
         "kernel": machine.release,
         "machine": machine.machine,
         "python": sys.version.split()[0],
-        **kernel.told(connection),
+        **kernel.settings(connection),
         "multipath": {"kernel": kernel.name, "protocol": kernel.protocol, "untried": kernel.untried},
         "sysctls": sysctls.read((*kernel.sysctls, *sysctls.RECORDED)),
         "primary": asked.primary.name,

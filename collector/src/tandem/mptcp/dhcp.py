@@ -1,12 +1,15 @@
-"""DHCP messages (RFC 2131, options of RFC 2132), as much as it takes to keep an address. Pure.
+"""A modem's address kept by DHCP, where its own client lost sight of the interface. Pure: times and answers in, messages out.
 
-Everything asks for a broadcast answer: who asks has perhaps no address that could be answered to.
+Messages of RFC 2131 with options of RFC 2132, as much as it takes to keep an address. Everything asks for a broadcast answer: the
+client perhaps has no address that could be answered to. The address that there is (another client got it) is requested at once, since
+how long it holds is not known. Until a server says something else it stays: where nobody answers, it may have been set by hand.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -28,7 +31,7 @@ class DhcpError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """``refused``: the address that was asked for does not fit (any more). ``lease_s`` and ``renew_s``: seconds from now."""
+    """``refused``: the requested address does not fit (any more). ``lease_s`` and ``renew_s``: seconds from now."""
 
     kind: Literal["offer", "given", "refused"]
     transaction: int
@@ -46,7 +49,7 @@ def discover(transaction: int, hardware: bytes) -> bytes:
     return _message(_DISCOVER, transaction, hardware, b"")
 
 
-def ask(transaction: int, hardware: bytes, address: str, server: str | None) -> bytes:
+def request(transaction: int, hardware: bytes, address: str, server: str | None) -> bytes:
     """May I have, or keep, ``address``? ``server``: whose offer that is; None to keep one of before (RFC 2131, 4.3.2: INIT-REBOOT)."""
     wanted = _option(_WANTED, ipaddress.IPv4Address(address).packed)
     if server is not None:
@@ -75,8 +78,8 @@ def parse(data: bytes) -> Answer:
     operation, _, length, _, transaction, _, _, _, given, _, _, hardware, _, _ = _FIXED.unpack_from(data)
     if operation != _REPLY or data[_FIXED.size : _FIXED.size + 4] != _COOKIE or length > 16:
         raise DhcpError("no answer of a server")
-    told = _options(data[_FIXED.size + 4 :])
-    kind = _ANSWERS.get(int.from_bytes(told.get(_KIND, b""), "big"))
+    options = _options(data[_FIXED.size + 4 :])
+    kind = _ANSWERS.get(int.from_bytes(options.get(_KIND, b""), "big"))
     if kind is None:
         raise DhcpError("an answer of another kind")
     address = ipaddress.IPv4Address(given)
@@ -87,11 +90,11 @@ def parse(data: bytes) -> Answer:
         transaction,
         hardware[:length],
         str(address),
-        _prefix(told.get(_MASK)),
-        _host(told.get(_ROUTER)),
-        _host(told.get(_SERVER)),
-        _seconds(told.get(_LEASE)),
-        _seconds(told.get(_RENEWAL)),
+        _prefix(options.get(_MASK)),
+        _host(options.get(_ROUTER)),
+        _host(options.get(_SERVER)),
+        _seconds(options.get(_LEASE)),
+        _seconds(options.get(_RENEWAL)),
     )
 
 
@@ -128,3 +131,68 @@ def _host(content: bytes | None) -> str | None:
 
 def _seconds(content: bytes | None) -> int | None:
     return None if content is None or len(content) != 4 else int.from_bytes(content, "big")
+
+
+PAUSES_S = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+"""From one question to the next without an answer; the last repeats."""
+KEEPING = 2
+"""After so many requests for the same address, any address is requested: a server that does not know it may keep silent."""
+LONGEST_S = 300.0
+"""An address is requested again after half of its time, at the latest after this: a modem that gives another one does not say so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a server gave."""
+
+    address: str
+    prefix: int
+    router: str | None
+
+
+class Lease:
+    """For one interface. ``hardware``: its MAC, 6 bytes; ``address``: what it has; ``number``: makes transaction numbers."""
+
+    def __init__(self, hardware: bytes, address: str | None, now_s: float, number: Callable[[], int]) -> None:
+        self._hardware, self._number = hardware, number
+        self._address = address
+        self._offer: Answer | None = None
+        self._transaction = number()
+        self._asked = 0
+        self.due_s = now_s
+        """When ``question`` is to be sent next; CLOCK_MONOTONIC seconds."""
+
+    def again(self, now_s: float) -> None:
+        """The link was away: whoever is there now gets a request at once."""
+        self._begin(now_s)
+
+    def _begin(self, due_s: float) -> None:
+        self._transaction, self._asked, self._offer, self.due_s = self._number(), 0, None, due_s
+
+    def question(self, now_s: float) -> bytes:
+        """What to send now; sets when to ask again."""
+        self.due_s = now_s + PAUSES_S[min(self._asked, len(PAUSES_S) - 1)]
+        self._asked += 1
+        if self._offer is not None:
+            offer, self._offer = self._offer, None  # one question for it; without an answer from the beginning
+            return request(self._transaction, self._hardware, offer.address, offer.server)
+        if self._address is not None and self._asked <= KEEPING:
+            return request(self._transaction, self._hardware, self._address, None)
+        return discover(self._transaction, self._hardware)
+
+    def take(self, answer: Answer, now_s: float) -> Given | None:
+        """What is given from now on; None while nothing is, or by an answer to somebody else."""
+        if (answer.transaction, answer.hardware) != (self._transaction, self._hardware):
+            return None
+        if answer.kind == "offer":
+            if answer.server is not None:
+                self._offer, self.due_s = answer, now_s
+            return None
+        if answer.kind == "refused":
+            self._address = None
+            self._begin(now_s)
+            return None
+        half_s = answer.renew_s or (answer.lease_s or 2 * LONGEST_S) / 2
+        self._address = answer.address
+        self._begin(now_s + min(LONGEST_S, max(PAUSES_S[0], half_s)))
+        return Given(answer.address, answer.prefix, answer.router)

@@ -6,9 +6,13 @@ import json
 import os
 import shutil
 import subprocess
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+
+PROTOCOL = "71"
+"""The mark on our routes (a route's ``protocol``); 71 has no name in rt_protos of any distribution met."""
 
 
 class IpError(RuntimeError):
@@ -21,7 +25,7 @@ def program() -> str:
     # An ordinary user's PATH on Debian has no sbin, where ip lives.
     found = shutil.which("ip", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
     if found is None:
-        raise IpError("the program ip is missing; mend: install the package iproute2")
+        raise IpError("the program ip is missing; hint: install the package iproute2")
     return found
 
 
@@ -47,6 +51,15 @@ def ip_json(*arguments: str) -> list[dict[str, Any]]:
         raise IpError(f"ip -j {' '.join(arguments)}: an answer that is no JSON: {text[:60]!r}") from error
     rows = answer if isinstance(answer, list) else [answer]
     return [row for row in rows if isinstance(row, dict) and row]
+
+
+def quietly(action: Callable[[], object]) -> None:
+    """Run a deletion whose object may just have vanished with its interface; any other refusal is raised."""
+    try:
+        action()
+    except IpError as error:
+        if not any(word in str(error) for word in ("No such", "not found", "Cannot find", "FIB table does not exist")):
+            raise
 
 
 @dataclass(frozen=True, slots=True)

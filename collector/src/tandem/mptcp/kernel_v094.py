@@ -18,13 +18,12 @@ from types import MappingProxyType
 from typing import Any
 
 from tandem import mptcp_abi as abi
-from tandem.mptcp import kernel_files, link_flags, sysctls
+from tandem.mptcp import netlink, sysctls
 from tandem.mptcp.iproute import IpError
+from tandem.mptcp.kernels import Kernel, available_controllers, binding_note, read_text, release
 from tandem.mptcp.path_manager import Endpoint, Limits, PathManager
-from tandem.mptcp.samples import ROOM, ConnectionSample, StatisticsError, SubflowSample, plain
-from tandem.mptcp_abi import AbiError, v094, v094_sockets
-from tandem.mptcp_abi.calling import GetSockOpt, Memory, Numbers
-from tandem.mptcp_abi.v094_sockets import InfoReader, MultipathSocket
+from tandem.mptcp.statistics import ROOM, ConnectionSample, StatisticsError, SubflowSample, plain
+from tandem.mptcp_abi import AbiError, v094
 
 PATH_MANAGER = "net.mptcp.mptcp_path_manager"
 _FOLDER = Path("proc/sys/net/mptcp")
@@ -53,8 +52,8 @@ def name_of(release: str) -> str:
     return _RELEASES.get(".".join(release.split(".")[:2]), "v0.9x")
 
 
-class V094:
-    """See ``kernels.Kernel``. ``root``: where /proc and /sys are."""
+class V094(Kernel):
+    """``root``: where /proc and /sys are."""
 
     protocol = 0
     sysctls: tuple[str, ...] = (
@@ -66,7 +65,7 @@ class V094:
 
     def __init__(self, root: Path = Path("/")) -> None:
         self._root = root
-        self.name = name_of(kernel_files.release(root))
+        self.name = name_of(release(root))
         self.untried: str | None = (
             "tried in an emulated machine, not in the field"
             if self.name == "v0.94"
@@ -74,20 +73,19 @@ class V094:
         )
 
     def open_socket(self, family: socket.AddressFamily, *, multipath: bool) -> socket.socket:
-        """See ``Kernel``."""
-        return v094_sockets.open_socket(family, multipath=multipath, root=self._root)
+        return v094.open_socket(family, multipath=multipath, root=self._root)
 
-    def lack(self, error: OSError, family: socket.AddressFamily) -> str | None:
-        """See ``Kernel``. EPERM: mptcp_enabled is 0, or Multipath TCP could not start when the machine did."""
+    def missing_requirement(self, error: OSError, family: socket.AddressFamily) -> str | None:
+        """EPERM: mptcp_enabled is 0, or Multipath TCP could not start when the machine did."""
         if error.errno in (errno.EPERM, errno.ENOPROTOOPT):
-            return f"no Multipath TCP here; mend: sysctl net.mptcp.mptcp_enabled=1 on the {self.name} kernel"
+            return f"no Multipath TCP here; hint: sysctl net.mptcp.mptcp_enabled=1 on the {self.name} kernel"
         if family == socket.AF_INET6 and error.errno == errno.EAFNOSUPPORT:
-            return "no IPv6 in this kernel; mend: an IPv4 bearer"
+            return "no IPv6 in this kernel; hint: an IPv4 bearer"
         return None
 
     def fault(self, connection: socket.socket) -> str | None:
-        """See ``Kernel``. A connection that begins before the kernel knows any of our addresses leaves ``fullmesh`` for good."""
-        if v094_sockets.is_multipath(connection) and _default(v094_sockets.named(connection, v094.MPTCP_PATH_MANAGER)):
+        """A connection that begins before the kernel knows any of our addresses leaves ``fullmesh`` for good."""
+        if v094.is_multipath(connection) and _default(v094.named(connection, v094.MPTCP_PATH_MANAGER)):
             return (
                 "the connection has the path manager default and opens no second subflow: the kernel knew none of our addresses, or "
                 f"{PATH_MANAGER} is not fullmesh; hint: try again"
@@ -95,16 +93,14 @@ class V094:
         return None
 
     def path_manager(self) -> PathManager:
-        """See ``Kernel``."""
         return FullMesh(root=self._root)
 
     def scheduler(self) -> str | None:
-        """See ``Kernel``."""
         now = self._in_force("scheduler")
         return None if now is None else _word(now)
 
     def schedulers(self) -> dict[str, str]:
-        """See ``Kernel``: the built-in one, that in force, and those whose modules are there. Where the sysctl is hidden, that in
+        """The built-in one, that in force, and those whose modules are there. Where the sysctl is hidden, that in
         force alone: no other can be chosen."""
         now = self._in_force("scheduler")
         if now is None:
@@ -115,39 +111,35 @@ class V094:
         return {_word(name): name for name in ("default", now, *there)}
 
     def controllers(self) -> frozenset[str] | None:
-        """See ``Kernel``."""
-        return kernel_files.controllers(self._root)
+        return available_controllers(self._root)
 
     def counters(self) -> dict[str, int]:
-        """See ``Kernel``."""
         try:
             return v094.parse_counters((self._root / v094.FOLDER / "snmp").read_text())
         except (OSError, AbiError):
             return {}
 
-    def told(self, connection: socket.socket | None = None) -> dict[str, Any]:
-        """See ``Kernel``."""
-        told = {"scheduler": self._sysctl("mptcp_scheduler"), "path_manager": self._sysctl("mptcp_path_manager")}
+    def settings(self, connection: socket.socket | None = None) -> dict[str, Any]:
+        found = {"scheduler": self._sysctl("mptcp_scheduler"), "path_manager": self._sysctl("mptcp_path_manager")}
         if connection is not None:
             own = {"scheduler": v094.MPTCP_SCHEDULER, "path_manager": v094.MPTCP_PATH_MANAGER}
-            told |= {what: name for what, option in own.items() if (name := v094_sockets.named(connection, option))}
-        return told
+            found |= {what: name for what, option in own.items() if (name := v094.named(connection, option))}
+        return found
 
     def notes(self) -> tuple[str, ...]:
-        """See ``Kernel``."""
         notes = [f"Multipath TCP {self.name} kernel: {self.untried}"]
         if self._sysctl("mptcp_enabled") == "0":
-            notes.append("Multipath TCP is off; mend: sysctl net.mptcp.mptcp_enabled=1")
+            notes.append("Multipath TCP is off; hint: sysctl net.mptcp.mptcp_enabled=1")
         if self._sysctl("mptcp_enabled") is None:
             notes.append(
                 "its sysctls are hidden here: they exist in the first network namespace only, and hold for all"
             )
         if self._sysctl("mptcp_version") == "1":
             notes.append(
-                "net.mptcp.mptcp_version is 1, an experiment of that kernel's; mend: sysctl net.mptcp.mptcp_version=0"
+                "net.mptcp.mptcp_version is 1, an experiment of that kernel's; hint: sysctl net.mptcp.mptcp_version=0"
             )
         if not self._module("mptcp_fullmesh") and not (self._root / v094.FULLMESH).exists():
-            notes.append("the path manager fullmesh is not there; mend: modprobe mptcp_fullmesh")
+            notes.append("the path manager fullmesh is not there; hint: modprobe mptcp_fullmesh")
         elif self._parameter("mptcp_fullmesh", "create_on_err") in ("0", None):
             notes.append(
                 "a subflow that ended by an error comes back only with: echo 1 > /sys/module/mptcp_fullmesh/parameters/create_on_err "
@@ -157,23 +149,23 @@ class V094:
             "the server must run such a kernel too: version 0 and version 1 of the protocol do not speak to each other"
         )
         notes.append("a connection that leaves Multipath TCP after its handshake is not seen to do so")
-        return (*notes, *kernel_files.binding_note(self._root))
+        return (*notes, *binding_note(self._root))
 
     def _in_force(self, what: str) -> str | None:
-        return self._sysctl(f"mptcp_{what}") or v094_sockets.in_force().get(what)
+        return self._sysctl(f"mptcp_{what}") or v094.in_force().get(what)
 
     def _sysctl(self, name: str) -> str | None:
-        return kernel_files.text(self._root / _FOLDER / name)
+        return read_text(self._root / _FOLDER / name)
 
     def _module(self, name: str) -> bool:
         """Loaded, or built in (then it is shown only when it has parameters, but listed with the modules)."""
         if (self._root / "sys/module" / name).exists():
             return True
-        builtin = self._root / "lib/modules" / kernel_files.release(self._root) / "modules.builtin"
-        return f"/{name}.ko" in (kernel_files.text(builtin) or "")
+        builtin = self._root / "lib/modules" / release(self._root) / "modules.builtin"
+        return f"/{name}.ko" in (read_text(builtin) or "")
 
     def _parameter(self, module: str, name: str) -> str | None:
-        return kernel_files.text(self._root / "sys/module" / module / "parameters" / name)
+        return read_text(self._root / "sys/module" / module / "parameters" / name)
 
 
 def _word(name: str) -> str:
@@ -197,9 +189,9 @@ ReadFlags = Callable[[str], int | None]
 ChangeFlags = Callable[[str, int, int], None]
 
 
-class FullMesh:
-    """See ``PathManager``: ``fullmesh`` opens a subflow of each connection from every address of every interface that is not marked
-    ``multipath off``, so an endpoint is an interface without that mark. ``read``, ``change``: as in ``link_flags``.
+class FullMesh(PathManager):
+    """``fullmesh`` opens a subflow of each connection from every address of every interface that is not marked
+    ``multipath off``, so an endpoint is an interface without that mark. ``read``, ``change``: of an interface's flags, as in ``netlink``.
 
     Routing tables and rules are the same as on the stock kernel. A mark stays when the collector is killed: ``ip link set dev X
     multipath on`` of that project's iproute2 takes it off, as does the end of the next collector whose path the interface is."""
@@ -208,8 +200,8 @@ class FullMesh:
 
     def __init__(
         self,
-        read: ReadFlags = link_flags.read,
-        change: ChangeFlags = link_flags.change,
+        read: ReadFlags = netlink.read_link_flags,
+        change: ChangeFlags = netlink.change_link_flags,
         root: Path = Path("/"),
         known_s: float = _KNOWN_S,
     ) -> None:
@@ -223,7 +215,7 @@ class FullMesh:
         return {n: e for n, e in self._made.items() if self._marked(e.interface or "") is False}
 
     def add(self, endpoint: Endpoint) -> None:
-        """See ``PathManager``. Returns when the kernel knows the address: a connection that begins before has no second subflow."""
+        """Returns when the kernel knows the address: a connection that begins before has no second subflow."""
         if endpoint.interface is None:
             raise IpError(f"endpoint {endpoint.address}: {_FULLMESH} knows interfaces, and none is named")
         self._mark(endpoint.interface, off=False)
@@ -231,7 +223,7 @@ class FullMesh:
         self._made[endpoint.id] = endpoint
 
     def remove(self, number: int) -> None:
-        """See ``PathManager``. Returns when the kernel has let go of the address: marked and unmarked at once, nothing happens."""
+        """Returns when the kernel has let go of the address: marked and unmarked at once, nothing happens."""
         had = self._made.pop(number, None)
         if had is None or had.interface is None:
             raise IpError(f"endpoint {number}: No such endpoint")
@@ -280,7 +272,7 @@ class FullMesh:
             return
         setting = sysctls.apply({PATH_MANAGER: _FULLMESH})[PATH_MANAGER]
         if setting.error is not None:
-            raise IpError(f"{PATH_MANAGER} stays {now}: {setting.error}; mend: modprobe mptcp_fullmesh")
+            raise IpError(f"{PATH_MANAGER} stays {now}: {setting.error}; hint: modprobe mptcp_fullmesh")
         self._before = self._before or setting
 
     def _await(self, address: str, *, known: bool) -> None:
@@ -290,7 +282,7 @@ class FullMesh:
             try:
                 there = wanted in v094.parse_fullmesh((self._root / v094.FULLMESH).read_text())
             except (OSError, AbiError) as error:
-                raise IpError(f"/{v094.FULLMESH}: {error}; mend: modprobe mptcp_fullmesh") from error
+                raise IpError(f"/{v094.FULLMESH}: {error}; hint: modprobe mptcp_fullmesh") from error
             if there is known:
                 return
             if time.monotonic() >= until:
@@ -323,16 +315,16 @@ class FullMesh:
 
 class Reader:
     """Reads one socket again and again with the same buffers: MPTCP_INFO, or TCP_INFO where the connection is plain TCP.
-    ``getsockopt``, ``root``: the kernel's call and its files.
+    ``call``, ``root``: the kernel's getsockopt and its files.
 
     The kernel does not show a connection that left Multipath TCP after its handshake (an infinite mapping): ``fallback`` is true only
     where the handshake already was plain TCP."""
 
-    def __init__(self, connection: socket.socket, getsockopt: GetSockOpt | None = None, root: Path = Path("/")) -> None:
+    def __init__(self, connection: socket.socket, call: abi.GetSockOpt | None = None, root: Path = Path("/")) -> None:
         self._socket, self._root = connection, root
-        self._asked = isinstance(connection, MultipathSocket)
-        self._info, self._plain = InfoReader(connection, ROOM, getsockopt), Memory(abi.TCP_INFO_BYTES)
-        self._numbers = Numbers()
+        self._asked = isinstance(connection, v094.MultipathSocket)
+        self._info, self._plain = v094.InfoReader(connection, ROOM, call), abi.Memory(abi.TCP_INFO_BYTES)
+        self._numbers = abi.Numbers()
         self._token: int | None = None
 
     def read(self, now_ns: int) -> ConnectionSample:
@@ -373,7 +365,7 @@ class Reader:
 def _token(connection: socket.socket, root: Path) -> int | None:
     """The connection's token, by its socket's inode; None for who has no CAP_NET_ADMIN."""
     try:
-        told = v094.parse_connections((root / v094.FOLDER / "mptcp").read_text())
+        found = v094.parse_connections((root / v094.FOLDER / "mptcp").read_text())
     except (OSError, abi.AbiError):
         return None
-    return v094.token_of(told, os.fstat(connection.fileno()).st_ino)
+    return v094.token_of(found, os.fstat(connection.fileno()).st_ino)

@@ -2,8 +2,8 @@
 
 A subflow that a reset took away (by a middlebox, a NAT that forgot it, the peer) is not opened again by the kernel. Making its
 endpoint anew opens it. That also closes and opens other connections' subflows from that endpoint, so it waits while any other
-connection has a living one there. Connections whose subflows are made by orders (``joins``) need none of that; what they lost is
-kept here all the same.
+connection has a living one there. Connections whose subflows are ordered (``subflow_scheduler``) need none of that; what they lost is kept
+here all the same.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
-from tandem.mptcp.pm_events import PmEvent
+from tandem.mptcp.path_manager import PmEvent
 from tandem.schema.manifest import SubflowLoss
 
 BACKOFF_S = (0.0, 3.0, 6.0, 12.0, 24.0)

@@ -11,22 +11,31 @@ interface's addresses and routes, which an interface loses when it leaves a name
 everything back. (A namespace without a name would end with the collector, and the kernel would give the interface back bare, to the
 machine's first namespace.) INODE is the namespace that the collector itself is in: two collectors on one machine do not meet.
 
-Needs CAP_SYS_ADMIN beside CAP_NET_ADMIN, and the program nft. The interface's DHCP client loses it by this; ``nat_lease`` takes over.
+Needs CAP_SYS_ADMIN beside CAP_NET_ADMIN, and the program nft. The interface's DHCP client loses it by this; ``Leases`` take over.
 """
 
 from __future__ import annotations
 
+import contextlib
+import logging
+import math
 import os
+import random
 import shutil
+import socket
 import subprocess
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tandem.mptcp.iproute import Interface, IpError, interfaces, ip, ip_json
-from tandem.mptcp.routing import PROTOCOL, quietly
+from tandem.mptcp.dhcp import DhcpError, Given, Lease, parse
+from tandem.mptcp.iproute import PROTOCOL, Interface, IpError, interfaces, ip, ip_json, quietly
+from tandem.mptcp.netlink import socket_in
+
+log = logging.getLogger(__name__)
 
 FOLDER = Path("/run/netns")
 _NETWORK = "198.18.71"
@@ -162,7 +171,7 @@ class Nat:
             shutil.which(p, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin") for p in ("nsenter", program)
         ]
         if None in found:
-            raise IpError(f"the program {program} is missing; mend: install the package nftables")
+            raise IpError(f"the program {program} is missing; hint: install the package nftables")
         command = [str(found[0]), f"--net={self.file}", "--", str(found[1]), *arguments]
         done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=10, check=False)
         if done.returncode != 0:
@@ -223,3 +232,156 @@ class _Held:
             metric = ("metric", str(route["metric"])) if "metric" in route else ()
             protocol = ("protocol", str(route.get("protocol", "static")))
             ip(*where, "route", "replace", "default", *via, "dev", interface, *metric, *protocol)
+
+
+_CLIENT, _SERVER = 68, 67
+
+
+class NatLease:
+    """For one NAT that is up, and one thread. OSError, IpError: the namespace or its modem has gone, or has no MAC to ask with."""
+
+    def __init__(self, nat: Nat) -> None:
+        self._there = ("-n", nat.namespace)
+        self.name = next(iter(nat.inside()), "")
+        row = next(iter(ip_json(*self._there, "address", "show", "dev", self.name)), {}) if self.name else {}
+        hardware = (
+            bytes.fromhex(str(row.get("address", "")).replace(":", "")) if row.get("link_type") == "ether" else b""
+        )
+        if len(hardware) != 6:
+            raise IpError(f"{self.name or 'no interface'} in {nat.namespace} speaks no DHCP")
+        self._held = [f"{a['local']}/{a['prefixlen']}" for a in row.get("addr_info", []) if a.get("family") == "inet"]
+        address = self._held[0].split("/")[0] if self._held else None
+        self._router = nat.modem_gateway()
+        self._up: bool | None = None
+        self._lease = Lease(hardware, address, time.monotonic(), lambda: random.getrandbits(32))
+        self._nat = nat
+        self._socket = socket_in(nat.file, self._open)
+
+    def _open(self) -> socket.socket:
+        made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        try:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, self.name.encode() + b"\0")
+            made.bind(("", _CLIENT))
+            made.setblocking(False)
+        except BaseException:
+            made.close()
+            raise
+        return made
+
+    def fileno(self) -> int:
+        """For a selector."""
+        return self._socket.fileno()
+
+    @property
+    def due_s(self) -> float:
+        """When ``turn`` is to be called, CLOCK_MONOTONIC seconds."""
+        return self._lease.due_s
+
+    def seen(self) -> None:
+        """Something changed behind the NAT: a link that came back is asked at once. IpError when the namespace has gone."""
+        modem = self._nat.inside().get(self.name)
+        up = modem is not None and modem.usable
+        if up and self._up is False:
+            self._lease.again(time.monotonic())
+        self._up = up
+
+    def turn(self) -> Given | None:
+        """Take the answers, ask what is due; what was given and differs from what there was, already set. IpError as ``ip``."""
+        changed = None
+        while True:
+            try:
+                data = self._socket.recv(4096)
+            except OSError:  # nothing more, or the link went down, which netlink tells
+                break
+            try:
+                given = self._lease.take(parse(data), time.monotonic())
+            except DhcpError:
+                continue  # anybody may send anything to this port
+            if given is not None and self._set(given):
+                changed = given
+        now = time.monotonic()
+        if now >= self._lease.due_s:
+            question = self._lease.question(now)
+            try:
+                self._socket.sendto(question, ("255.255.255.255", _SERVER))
+            except OSError:
+                return changed  # the link is down just now: the next question is due already
+        return changed
+
+    def _set(self, given: Given) -> bool:
+        address = f"{given.address}/{given.prefix}"
+        router = given.router or self._router
+        if self._held == [address] and router == self._router:
+            return False
+        ip(*self._there, "address", "replace", address, "broadcast", "+", "dev", self.name)
+        hop = ("via", router) if router else ()
+        # Before the old address goes, which takes the routes through its network along.
+        ip(*self._there, "route", "replace", "default", *hop, "dev", self.name, "protocol", PROTOCOL)
+        for old in self._held:
+            if old != address:
+                ip(*self._there, "address", "delete", old, "dev", self.name)
+        # An address that was the first of its network takes the others along, unless they are promoted.
+        ip(*self._there, "address", "replace", address, "broadcast", "+", "dev", self.name)
+        ip(*self._there, "route", "replace", "default", *hop, "dev", self.name, "protocol", PROTOCOL)
+        self._held, self._router = [address], router
+        return True
+
+    def close(self) -> None:
+        """Keep it no more."""
+        self._socket.close()
+
+
+class Leases:
+    """One ``NatLease`` a NAT. A NAT whose modem has gone is left to the next check, which takes it down."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[Nat, int | None], NatLease | None] = {}
+        """By NAT and its namespace, which may be another one of the same name. None: the modem speaks no DHCP."""
+
+    def keep(self, nats: Sequence[Nat]) -> None:
+        """Those NATs are up now."""
+        wanted = {(nat, nat.inode) for nat in nats}
+        for gone in self._kept.keys() - wanted:
+            lease = self._kept.pop(gone)
+            if lease is not None:
+                lease.close()
+        for fresh in wanted - self._kept.keys():
+            self._kept[fresh] = None
+            try:
+                self._kept[fresh] = NatLease(fresh[0])
+            except (IpError, OSError) as error:
+                log.warning("%s: its address is not kept by DHCP: %s", fresh[0].interface, error)
+
+    def _open(self) -> list[tuple[Nat, NatLease]]:
+        return [(nat, lease) for (nat, _), lease in self._kept.items() if lease is not None]
+
+    def filenos(self) -> list[int]:
+        """For a selector."""
+        return [lease.fileno() for _, lease in self._open()]
+
+    def due_s(self) -> float:
+        """When ``turn`` is to be called, CLOCK_MONOTONIC seconds; infinite while nothing is kept."""
+        return min((lease.due_s for _, lease in self._open()), default=math.inf)
+
+    def seen(self) -> None:
+        """Something changed, here or behind a NAT."""
+        for _, lease in self._open():
+            with contextlib.suppress(IpError):
+                lease.seen()
+
+    def turn(self) -> list[tuple[Nat, str | None, str]]:
+        """Request and take what is due; the NAT of each modem whose address or next hop changed, the next hop now, and what changed."""
+        changed = []
+        for nat, lease in self._open():
+            with contextlib.suppress(IpError):
+                given = lease.turn()
+                if given is not None:
+                    now = f"now {given.address}, gateway {given.router or 'none'}"
+                    changed.append((nat, nat.modem_gateway(), f"{lease.name} behind {nat.interface}: {now}"))
+        return changed
+
+    def close(self) -> None:
+        """Keep nothing more."""
+        self.keep(())

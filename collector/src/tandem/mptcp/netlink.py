@@ -1,4 +1,4 @@
-"""Netlink, as much of it as the probe needs: messages and attributes taken apart, sockets that hear what changes.
+"""Netlink, as much of it as the probe needs: messages and attributes taken apart, sockets that receive what changes, an interface's flags.
 
 Layouts: ``linux/netlink.h``, ``linux/genetlink.h``, ``linux/rtnetlink.h``; numbers in the machine's own byte order, everything
 aligned to 4 bytes. Parsers are pure, take what comes from a kernel, and raise NetlinkError only.
@@ -11,6 +11,7 @@ import errno
 import os
 import socket
 import struct
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -80,7 +81,7 @@ def number(content: bytes | None) -> int | None:
         return None
     if len(content) not in (1, 2, 4, 8):
         raise NetlinkError(f"a number of {len(content)} bytes")
-    return int.from_bytes(content, "little" if struct.pack("=H", 1) == b"\1\0" else "big")
+    return int.from_bytes(content, sys.byteorder)
 
 
 def group_of(answer: bytes, group: str) -> tuple[int, int]:
@@ -89,11 +90,11 @@ def group_of(answer: bytes, group: str) -> tuple[int, int]:
     for kind, content in messages(answer):
         if kind == _ERROR:
             raise LookupError(f"no such family (errno {-struct.unpack_from('=i', content + bytes(4))[0]})")
-        _, told = generic(content)
-        for _, entry in _each_attribute(told.get(_GROUPS, b"")):
-            described = attributes(entry)
-            if described.get(_GROUP_NAME, b"").rstrip(b"\0") == group.encode():
-                family, found = number(told.get(_FAMILY_ID)), number(described.get(_GROUP_ID))
+        _, described = generic(content)
+        for _, entry in _each_attribute(described.get(_GROUPS, b"")):
+            entry_attributes = attributes(entry)
+            if entry_attributes.get(_GROUP_NAME, b"").rstrip(b"\0") == group.encode():
+                family, found = number(described.get(_FAMILY_ID)), number(entry_attributes.get(_GROUP_ID))
                 if family is not None and found is not None:
                     return family, found
     raise LookupError(f"no group {group}")
@@ -130,8 +131,9 @@ def error_of(answer: bytes) -> int:
     raise NetlinkError("an answer without an acknowledgement")
 
 
-_LINK = struct.Struct("=BxHiII")  # family, type, index, flags, which of the flags changed
-_NEW_LINK, _PROMISCUOUS = 16, 0x100
+_LINK = struct.Struct("=BxHiII")  # family, type, index, flags, which of the flags changed, or are to change
+_NEW_LINK, _GET_LINK, _SET_LINK = 16, 18, 19
+_PROMISCUOUS = 0x100
 
 
 def only_watched(data: bytes) -> bool:
@@ -142,12 +144,57 @@ def only_watched(data: bytes) -> bool:
     )
 
 
+def link_request(index: int, flags: int = 0, mask: int = 0) -> bytes:
+    """RTM_SETLINK: the bits of ``mask`` as in ``flags``, of the interface with this index; RTM_GETLINK with an empty ``mask``."""
+    body = _LINK.pack(socket.AF_UNSPEC, 0, index, flags, mask)
+    kind, how = (_SET_LINK, _REQUEST | _ACKNOWLEDGE) if mask else (_GET_LINK, _REQUEST)
+    return _HEADER.pack(_HEADER.size + len(body), kind, how, 1, 0) + body
+
+
+def flags_of(answer: bytes) -> int | None:
+    """The flags in the answer to a ``link_request``; None when the interface has gone. NetlinkError when it is no such answer."""
+    for kind, content in messages(answer):
+        if kind == _NEW_LINK and len(content) >= _LINK.size:
+            return int(_LINK.unpack_from(content)[3])
+    if error_of(answer):
+        return None
+    raise NetlinkError("an answer without an interface")
+
+
+def read_link_flags(interface: str) -> int | None:
+    """All 32 flags of an interface, of which ioctl shows sixteen and /sys perhaps another network namespace's; None when there is no
+    such interface."""
+    try:
+        return flags_of(_answer(link_request(socket.if_nametoindex(interface))))
+    except OSError:
+        return None
+
+
+def change_link_flags(interface: str, flags: int, mask: int) -> None:
+    """Set the bits of ``mask`` as in ``flags``. Takes CAP_NET_ADMIN; OSError without it, or when there is no such interface. A kernel that
+    does not know a bit leaves it as it is, without a word."""
+    try:
+        index = socket.if_nametoindex(interface)
+    except OSError as error:
+        raise OSError(errno.ENODEV, os.strerror(errno.ENODEV)) from error
+    code = error_of(_answer(link_request(index, flags, mask)))
+    if code:
+        raise OSError(code, os.strerror(code))
+
+
+def _answer(request: bytes) -> bytes:
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as asking:
+        asking.bind((0, 0))
+        asking.send(request)
+        return asking.recv(1 << 16)
+
+
 def _aligned(length: int) -> int:
     return (length + 3) & ~3
 
 
-class Heard:
-    """A socket that hears of changes. Not for two threads at once."""
+class Subscription:
+    """A socket that receives what changes. Not for two threads at once."""
 
     def __init__(self, listening: socket.socket, family: int = 0) -> None:
         self.socket, self.family = listening, family
@@ -158,24 +205,24 @@ class Heard:
         return self.socket.fileno()
 
     def read(self) -> tuple[list[bytes], bool]:
-        """What was heard, and whether something was missed, because the socket's buffer was full."""
-        heard, missed = [], False
+        """What was received, and whether something was missed, because the socket's buffer was full."""
+        received, missed = [], False
         while True:
             try:
-                heard.append(self.socket.recv(1 << 16))
+                received.append(self.socket.recv(1 << 16))
             except BlockingIOError:
-                return heard, missed
+                return received, missed
             except OSError as error:
                 if error.errno != errno.ENOBUFS:
                     raise
                 missed = True
 
     def close(self) -> None:
-        """Hear no more."""
+        """Receive no more."""
         self.socket.close()
 
 
-def hear_routes(namespace: Path | None = None) -> Heard:
+def subscribe_routes(namespace: Path | None = None) -> Subscription:
     """Links, addresses, routes and rules that change, here or in another network namespace (which takes CAP_SYS_ADMIN)."""
     listening = socket_in(namespace, lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE))
     try:
@@ -183,10 +230,10 @@ def hear_routes(namespace: Path | None = None) -> Heard:
     except OSError:
         listening.close()
         raise
-    return Heard(listening)
+    return Subscription(listening)
 
 
-def hear_generic(family: str, group: str) -> Heard:
+def subscribe_generic(family: str, group: str) -> Subscription:
     """A generic family's multicast group. LookupError when the kernel has none, OSError when it refuses."""
     listening, answer = _generic_socket(family)
     try:
@@ -195,7 +242,7 @@ def hear_generic(family: str, group: str) -> Heard:
     except BaseException:
         listening.close()
         raise
-    return Heard(listening, kind)
+    return Subscription(listening, kind)
 
 
 def _generic_socket(family: str) -> tuple[socket.socket, bytes]:
@@ -210,7 +257,7 @@ def _generic_socket(family: str) -> tuple[socket.socket, bytes]:
         raise
 
 
-class Asked:
+class GenericCommands:
     """Requests to a generic family, one after another. LookupError when the kernel has no such family (known by its ``group``)."""
 
     def __init__(self, family: str, group: str) -> None:
@@ -221,7 +268,7 @@ class Asked:
             self._socket.close()
             raise
 
-    def ask(self, command: int, content: bytes) -> None:
+    def send(self, command: int, content: bytes) -> None:
         """Have it done; OSError with the kernel's errno when it refuses."""
         self._socket.send(request(self._family, command, content, acknowledge=True))
         code = error_of(self._socket.recv(1 << 16))
@@ -229,7 +276,7 @@ class Asked:
             raise OSError(code, os.strerror(code))
 
     def close(self) -> None:
-        """Ask no more."""
+        """Send no more."""
         self._socket.close()
 
 

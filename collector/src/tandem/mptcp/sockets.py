@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from tandem.mptcp import kernels, names, pm_choice
+from tandem.mptcp import kernels, names, path_manager
 from tandem.stream import Stream, TlsStream
 
 Kind = Literal["mptcp", "tcp"]
@@ -46,7 +46,7 @@ class Options:
     both_families: bool = False
     """An IPv4 address is connected to from an IPv6 socket (as ::ffff:a.b.c.d), whose connection can have subflows of both."""
     by_orders: bool = False
-    """The kernel opens no subflow of its own: all but the first are ordered (``subflow_orders``). Takes CAP_NET_ADMIN."""
+    """The kernel opens no subflow of its own: all but the first are ordered (``subflow_scheduler``). Takes CAP_NET_ADMIN."""
 
 
 DEFAULT_OPTIONS = Options()
@@ -93,16 +93,16 @@ def make(
     interface or address does not exist (any more), which for a modem is a result."""
     kernel = kernels.here()
     try:
-        with pm_choice.ours() if options.by_orders else contextlib.nullcontext():
+        with path_manager.userspace_sockets() if options.by_orders else contextlib.nullcontext():
             made = kernel.open_socket(family, multipath=kind == "mptcp")
-    except pm_choice.ChoiceError as error:
+    except path_manager.ChoiceError as error:
         raise UnsupportedError(
-            f"a number of subflows cannot be ordered here: {error}; mend: CAP_NET_ADMIN, and Linux 5.19 or later"
+            f"a number of subflows cannot be ordered here: {error}; hint: CAP_NET_ADMIN, and Linux 5.19 or later"
         ) from error
     except OSError as error:
-        lack = kernel.lack(error, family) if kind == "mptcp" else None
-        if lack is not None:
-            raise UnsupportedError(lack) from error
+        missing = kernel.missing_requirement(error, family) if kind == "mptcp" else None
+        if missing is not None:
+            raise UnsupportedError(missing) from error
         raise
     try:
         _set_options(made, options)
@@ -121,7 +121,7 @@ def _bind_to_interface(made: socket.socket, interface: str) -> None:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, interface.encode() + b"\0")
     except PermissionError as error:
         raise UnsupportedError(
-            f"a socket cannot be bound to {interface}; mend: before Linux 5.7 that takes the capability NET_RAW"
+            f"a socket cannot be bound to {interface}; hint: before Linux 5.7 that takes the capability NET_RAW"
         ) from error
 
 

@@ -9,14 +9,82 @@ from __future__ import annotations
 import errno
 import socket
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from tandem import mptcp_abi as abi
-from tandem.mptcp import kernel_v094
-from tandem.mptcp.samples import ROOM, ConnectionSample, StatisticsError, SubflowSample, plain
 from tandem.mptcp_abi import v094
-from tandem.mptcp_abi.calling import Memory, Numbers, ask
 
-__all__ = ["ROOM", "ConnectionSample", "Reader", "StatisticsError", "SubflowSample", "read"]
+if TYPE_CHECKING:
+    from tandem.mptcp import kernel_v094
+
+ROOM = 16
+"""Subflows that one sample can hold. Eight endpoints on each end are the kernels' own limit; further ones are counted only."""
+
+
+@dataclass(frozen=True, slots=True)
+class SubflowSample:
+    """One subflow. ``id`` as the kernel counts them from 1; "0" for a connection that is plain TCP."""
+
+    id: str
+    local: abi.Address | None
+    remote: abi.Address | None
+    tcp: abi.TcpInfo
+
+    @property
+    def established(self) -> bool:
+        """The subflow's handshake is done and it is not closed, though it may be closing."""
+        return self.tcp.state not in (abi.SYN_SENT, abi.SYN_RECV, abi.CLOSE)
+
+    @property
+    def alive(self) -> bool:
+        """It can still carry data to us."""
+        return self.tcp.state in (abi.ESTABLISHED, abi.CLOSE_WAIT)
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionSample:
+    """One connection at ``monotonic_ns`` (CLOCK_MONOTONIC). ``mptcp`` is None for plain TCP and after a fallback.
+
+    ``fallback``: it was asked for as MPTCP and is TCP. ``total`` subflows existed, of which ``subflows`` could be read.
+    """
+
+    monotonic_ns: int
+    fallback: bool
+    mptcp: abi.MptcpInfo | None
+    subflows: tuple[SubflowSample, ...]
+    total: int
+
+    @property
+    def alive(self) -> int:
+        """How many subflows are alive."""
+        return sum(s.alive for s in self.subflows)
+
+
+class StatisticsError(OSError):
+    """The kernel refused every way of reading: the socket is closed, or not a TCP connection."""
+
+
+def plain(connection: socket.socket, memory: abi.Memory, now: int, *, fallback: bool) -> ConnectionSample:
+    """A sample of a connection that is plain TCP, by TCP_INFO; StatisticsError when it can no longer be read."""
+    try:
+        size = abi.getsockopt(connection, socket.IPPROTO_TCP, abi.TCP_INFO, memory, abi.TCP_INFO_BYTES)
+        tcp = abi.decode_tcp_info(memory.bytes[:size])
+        ends = (_end(connection.getsockname), _end(connection.getpeername))
+    except OSError as error:
+        raise StatisticsError(error.errno, error.strerror) from error
+    return ConnectionSample(now, fallback, None, (SubflowSample("0", *ends, tcp),), 1)
+
+
+def _end(name: Callable[[], Any]) -> abi.Address | None:
+    """Our or the peer's address; None once the connection is gone, whose counters may still be read."""
+    try:
+        host, port = name()[:2]
+    except OSError:
+        return None
+    return abi.Address(host.removeprefix("::ffff:"), port)
+
 
 _NO_SUCH_OPTION = (errno.EOPNOTSUPP, errno.ENOPROTOOPT)
 
@@ -26,14 +94,18 @@ class Reader:
 
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
-        self._v094 = kernel_v094.Reader(connection) if v094.present() else None
+        self._v094: kernel_v094.Reader | None = None
+        if v094.present():
+            from tandem.mptcp.kernel_v094 import Reader as ReaderV094
+
+            self._v094 = ReaderV094(connection)
         self._multipath = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PROTOCOL) == abi.IPPROTO_MPTCP
         self._full = self._multipath
-        self._header = Memory(abi.FULL_INFO_BYTES)
-        self._subflows = Memory(abi.SUBFLOW_INFO_BYTES * ROOM)
-        self._tcp = Memory(abi.ARRAY_HEADER_BYTES + abi.TCP_INFO_BYTES * ROOM)
-        self._addresses = Memory(abi.ARRAY_HEADER_BYTES + abi.ADDRESSES_BYTES * ROOM)
-        self._numbers = Numbers()
+        self._header = abi.Memory(abi.FULL_INFO_BYTES)
+        self._subflows = abi.Memory(abi.SUBFLOW_INFO_BYTES * ROOM)
+        self._tcp = abi.Memory(abi.ARRAY_HEADER_BYTES + abi.TCP_INFO_BYTES * ROOM)
+        self._addresses = abi.Memory(abi.ARRAY_HEADER_BYTES + abi.ADDRESSES_BYTES * ROOM)
+        self._numbers = abi.Numbers()
 
     def read(self) -> ConnectionSample:
         """One sample now; StatisticsError when the connection can no longer be read."""
@@ -82,8 +154,8 @@ class Reader:
                 return ConnectionSample(now, mptcp.fallback, mptcp, rows, len(rows))
         raise StatisticsError(errno.EAGAIN, "the connection's subflows changed during four readings")
 
-    def _call(self, level: int, option: int, memory: Memory, size: int) -> int:
-        return ask(self._socket, level, option, memory, size)
+    def _call(self, level: int, option: int, memory: abi.Memory, size: int) -> int:
+        return abi.getsockopt(self._socket, level, option, memory, size)
 
 
 def read(connection: socket.socket) -> ConnectionSample:

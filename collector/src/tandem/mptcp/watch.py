@@ -7,26 +7,138 @@ another program deletes an endpoint: therefore a check every half minute anyway.
 from __future__ import annotations
 
 import contextlib
+import errno
+import logging
 import os
 import select
+import socket
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from tandem.mptcp.leases import Leases
+from tandem.mptcp import path_manager
 from tandem.mptcp.losses import REMEMBERED, Losses, Restored
-from tandem.mptcp.netlink import Heard, hear_routes, only_watched
-from tandem.mptcp.ordering import Ordering
+from tandem.mptcp.nat import Leases
+from tandem.mptcp.netlink import Subscription, only_watched, subscribe_routes
+from tandem.mptcp.path_manager import End, PmCommands, PmEvent, PmListener
 from tandem.mptcp.paths import PathEvent, Paths
-from tandem.mptcp.pm_events import PmEvent, PmListener
+from tandem.mptcp.subflow_scheduler import NamespaceScheduler, Order, Removal
 from tandem.schema.manifest import SubflowLoss
+
+log = logging.getLogger(__name__)
 
 CHECK_S = 30.0
 QUIET_S, LONGEST_S = 0.1, 1.0
 """Changes come in bursts: a check begins when it was quiet for so long, or after the longer at the latest."""
 APART_S = 8.0
 """The most between two checks while changes go on: the pause doubles from QUIET_S, so that a flapping link does not cost a core."""
+
+
+class NamespaceOrders:
+    """Orders subflows where the kernel's own path manager would not do: while the paths that are up have different families.
+
+    Then new connections of this network namespace leave their subflows to us; with one family, and at the end, the kernel has them
+    again. For the thread that watches; ``why_not``: None, or why nothing can be ordered here. Receives nothing by itself: whether an
+    order came about is known by the events that ``take`` is given."""
+
+    def __init__(self, paths: Paths, why_not: str | None = None) -> None:
+        self._paths = paths
+        self.scheduler = NamespaceScheduler(paths.path_of)
+        self.ours = False
+        """New connections leave their subflows to us."""
+        self.why_not = why_not
+        self._commands: PmCommands | None = None
+        try:
+            self._commands = PmCommands() if why_not is None else None
+        except (LookupError, OSError) as error:
+            self.why_not = f"the kernel takes no orders for subflows: {error}"
+
+    def choose(self) -> None:
+        """Leave new connections' subflows to whom it fits now; what the kernel has otherwise (left by a collector that was killed) is
+        put right."""
+        if self._commands is None:
+            return
+        wanted = len({":" in address for address in self._paths.joining.values()}) > 1
+        try:
+            path_manager.choose(wanted)
+        except path_manager.ChoiceError as error:
+            self.ours = False
+            self._report(str(error) if wanted else None)
+        else:
+            self.ours = wanted
+            self._report(None)
+
+    def _report(self, why_not: str | None) -> None:
+        if why_not is not None and why_not != self.why_not:
+            log.warning(
+                "a subflow of another family than its connection's first will not come back after a reset: %s", why_not
+            )
+        self.why_not = why_not
+
+    def take(self, event: PmEvent, now_ns: int) -> None:
+        """An event, at CLOCK_MONOTONIC ``now_ns``."""
+        self.scheduler.take(event, now_ns, ours=self.ours)
+
+    def next_ns(self) -> int | None:
+        """When there is something to order; None while there is not."""
+        return self.scheduler.next_ns(self._paths.joining)
+
+    def carry_out(self, now_ns: int) -> list[Order]:
+        """End what has lost its address, order what is due; the orders that the kernel took."""
+        if self._commands is None:
+            return []
+        addresses = self._paths.joining
+        for removal in self.scheduler.removals(addresses):
+            self._end(self._commands, removal)
+        taken = []
+        for order in self.scheduler.due(now_ns, addresses):
+            try:
+                self._open(self._commands, order)
+            except OSError as error:
+                # Unreachable just now: its turn comes again.
+                self.scheduler.refused(order, error.errno or 0)
+            else:
+                taken.append(order)
+        return taken
+
+    def _open(self, commands: PmCommands, order: Order) -> None:
+        interface = self._paths.interfaces[order.path]
+        if interface is None:
+            raise OSError(errno.ENODEV, "the path has no interface")
+        local = End(order.local, id=self._paths.number(order.path), interface=socket.if_nametoindex(interface))
+        commands.create(order.token, local, End(order.remote, order.port, order.remote_id))
+
+    def _end(self, commands: PmCommands, removal: Removal) -> None:
+        """Tell the peer, and end our side; whichever of the two has happened already is no error."""
+        local, local_port, remote, remote_port = removal.ends
+        number = 0 if removal.first else self._paths.number(removal.path)
+        _unless_gone(partial(commands.forget, removal.token, number))
+        if local is None or remote is None:
+            return
+        # The first subflow of a socket of both families has IPv4 as mapped addresses, a further one as it is.
+        for prefix in ("",) if ":" in local else ("", "::ffff:"):
+            ends = End(prefix + local, local_port or 0), End(prefix + remote, remote_port or 0)
+            _unless_gone(partial(commands.destroy, removal.token, *ends))
+
+    def close(self) -> None:
+        """Give new connections back to the kernel's path manager."""
+        if self.ours:
+            with contextlib.suppress(path_manager.ChoiceError):  # said when it was tried
+                path_manager.choose(False)
+            self.ours = False
+        if self._commands is not None:
+            self._commands.close()
+
+
+def _unless_gone(order: Callable[[], None]) -> None:
+    try:
+        order()
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ESRCH, errno.ENOENT):
+            raise
 
 
 class Watch:
@@ -36,29 +148,27 @@ class Watch:
     def __init__(self, paths: Paths) -> None:
         self._paths = paths
         self._wake_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        self._routes = hear_routes()
-        self._inside: dict[tuple[Path, int | None], Heard] = {}
-        self._leases = Leases(paths)
+        self._routes = subscribe_routes()
+        self._inside: dict[tuple[Path, int | None], Subscription] = {}
+        self._leases = Leases()
         self._lock = threading.Lock()
         self._left: OrderedDict[int, None] = OrderedDict()
-        self._ordering: Ordering | None = None
-        self._losses = Losses(paths.path_of, self._ordered)
+        self._losses = Losses(paths.path_of, self._is_ordered)
         self._events: PmListener | None = None
         self.restoring: str | None = None
         try:
             self._events = PmListener()
         except (LookupError, OSError) as error:
-            self.restoring = f"the kernel's events of subflows cannot be heard: {error}"
-        else:
-            self._ordering = Ordering(paths)
-            self._ordering.choose()
+            self.restoring = f"the kernel's events of subflows cannot be received: {error}"
+        self._orders = NamespaceOrders(paths, self.restoring)
+        self._orders.choose()
         self._checked_s = time.monotonic()
         self._pause_s = QUIET_S
         self._changed_s: float | None = None
-        self._heard_s = 0.0
+        self._last_change_s = 0.0
 
-    def _ordered(self, token: int) -> bool:
-        return token in self._left or (self._ordering is not None and token in self._ordering.joins)
+    def _is_ordered(self, token: int) -> bool:
+        return token in self._left or token in self._orders.scheduler
 
     def wake(self) -> None:
         """End the ``turn`` that waits; nothing once closed."""
@@ -81,28 +191,29 @@ class Watch:
     def turn(self, timeout_s: float | None = None) -> list[PathEvent]:
         """Wait for what needs something to be done, at most ``timeout_s``, and do it. IpError as ``Paths.check``."""
         self._listen_inside()
-        heard: list[Heard] = [self._routes, *self._inside.values()]
-        waiting: list[int] = [self._wake_fd, *(h.fileno() for h in heard), *self._leases.filenos()]
+        subscriptions: list[Subscription] = [self._routes, *self._inside.values()]
+        waiting: list[int] = [self._wake_fd, *(s.fileno() for s in subscriptions), *self._leases.filenos()]
         if self._events is not None:
             waiting.append(self._events.fileno())
         patience_s = self._patience_s(time.monotonic())
         ready, _, _ = select.select(waiting, [], [], patience_s if timeout_s is None else min(timeout_s, patience_s))
         if self._wake_fd in ready:
             os.eventfd_read(self._wake_fd)
-        events = self._take_subflows() + self._leases.turn()
+        events = self._take_subflows()
+        for nat, gateway, detail in self._leases.turn():
+            events.append(PathEvent("endpoint_restored", self._paths.follow(nat, gateway), detail))
         now = time.monotonic()
         # Not for our own captures: a check starts several programs.
-        told = [one.read() for one in heard]
-        if any(missed or not all(map(only_watched, words)) for words, missed in told):
-            if any(missed or words for words, missed in told[1:]):
+        received = [one.read() for one in subscriptions]
+        if any(missed or not all(map(only_watched, words)) for words, missed in received):
+            if any(missed or words for words, missed in received[1:]):
                 self._leases.seen()
-            self._changed_s, self._heard_s = self._changed_s or now, now
-        if now >= self._check_s() or self._paths.resting.due:
+            self._changed_s, self._last_change_s = self._changed_s or now, now
+        if now >= self._check_s() or self._paths.suspended.due:
             self._changed_s, checked_s, self._checked_s = None, self._checked_s, now
             self._pause_s = min(APART_S, self._pause_s * 2) if now - checked_s < 2 * APART_S else QUIET_S
             seen = self._paths.check()
-            if self._ordering is not None:
-                self._ordering.choose()
+            self._orders.choose()
             with self._lock:
                 for path in {event.path for event in seen if event.kind in ("path_up", "endpoint_restored")}:
                     self._losses.tried(path, time.monotonic_ns())
@@ -114,14 +225,12 @@ class Watch:
         """When the next check is due."""
         if self._changed_s is None:
             return self._checked_s + CHECK_S
-        settled = min(self._heard_s + QUIET_S, self._changed_s + LONGEST_S)
+        settled = min(self._last_change_s + QUIET_S, self._changed_s + LONGEST_S)
         return max(settled, self._checked_s + self._pause_s)
 
     def _patience_s(self, now: float) -> float:
         with self._lock:
-            due = [self._losses.next_ns(self._paths.joining)]
-        if self._ordering is not None:
-            due.append(self._ordering.next_ns())
+            due = [self._losses.next_ns(self._paths.joining), self._orders.next_ns()]
         until = min([self._check_s(), self._leases.due_s(), *(due_ns / 1e9 for due_ns in due if due_ns is not None)])
         return max(0.0, until - now)
 
@@ -133,7 +242,7 @@ class Watch:
             self._inside.pop(gone).close()
         for fresh in wanted - self._inside.keys():
             with contextlib.suppress(OSError):  # deleted meanwhile: the next check sees it
-                self._inside[fresh] = hear_routes(fresh[0])
+                self._inside[fresh] = subscribe_routes(fresh[0])
 
     def _take_subflows(self) -> list[PathEvent]:
         if self._events is None:
@@ -141,20 +250,19 @@ class Watch:
         with self._lock:
             now = time.monotonic_ns()
             back = [self._take(event, now) for event in self._events.read()]
-        return [_told(restored) for restored in back if restored is not None]
+        return [_restored_event(restored) for restored in back if restored is not None]
 
     def _take(self, event: PmEvent, now_ns: int) -> Restored | None:
-        if self._ordering is not None and event.token not in self._left:
-            self._ordering.take(event, now_ns)
+        if event.token not in self._left:
+            self._orders.take(event, now_ns)
         return self._losses.take(event, now_ns)
 
     def _restore(self) -> None:
         now = time.monotonic_ns()
-        if self._ordering is not None:
-            with self._lock:
-                for token in self._left:
-                    self._ordering.joins.leave(token)
-        orders = [] if self._ordering is None else self._ordering.carry_out(now)
+        with self._lock:
+            for token in self._left:
+                self._orders.scheduler.leave(token)
+        orders = self._orders.carry_out(now)
         with self._lock:
             for order in orders:
                 self._losses.ordered(order.token, order.path, now)
@@ -163,9 +271,8 @@ class Watch:
             self._paths.renew(path)
 
     def close(self) -> None:
-        """Hear no more."""
-        if self._ordering is not None:
-            self._ordering.close()
+        """Receive no more."""
+        self._orders.close()
         self._leases.close()
         for one in (self._routes, *self._inside.values(), *(() if self._events is None else (self._events,))):
             one.close()
@@ -174,7 +281,7 @@ class Watch:
             os.close(fd)
 
 
-def _told(restored: Restored) -> PathEvent:
+def _restored_event(restored: Restored) -> PathEvent:
     cause = "" if restored.error is None else f", lost by {os.strerror(restored.error).lower()}"
     tries = "" if restored.attempts < 2 else f", {restored.attempts} attempts"
     detail = f"after {restored.took_ms:.0f} ms{cause}{tries}"

@@ -5,17 +5,20 @@ which has no ``MPTCP_FULL_INFO``, to 6.18. The kernel appends fields and never m
 the bytes it was given hold; those of a later kernel are None. Strides are the sizes that the kernel returned, never our own.
 
 Decoders take bytes and raise ``AbiError`` only. To call the kernel: make a buffer with ``full_info_request`` or
-``array_request``, pass it to getsockopt, and give what came back to ``decode_full_info``, ``decode_tcp_array``,
+``array_request``, pass it to ``getsockopt``, and give what came back to ``decode_full_info``, ``decode_tcp_array``,
 ``decode_address_array``.
 """
 
 from __future__ import annotations
 
+import ctypes
+import os
 import socket
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 IPPROTO_MPTCP = 262
 SOL_MPTCP = 284
@@ -193,8 +196,8 @@ def _read(fields: str, shortest: int, what: str, buffer: Buffer) -> dict[str, An
     if len(buffer) < shortest:
         raise AbiError(f"{what}: {len(buffer)} bytes, at least {shortest} expected")
     layout, found, absent = _layout(fields, min(len(buffer), TCP_INFO_BYTES))
-    told = layout.unpack_from(buffer)
-    return {**{name: None if told[at] == unset else told[at] for name, at, unset in found}, **absent}
+    values = layout.unpack_from(buffer)
+    return {**{name: None if values[at] == unset else values[at] for name, at, unset in found}, **absent}
 
 
 def decode_tcp_info(buffer: Buffer) -> TcpInfo:
@@ -287,3 +290,49 @@ def _elements(buffer: Buffer, stride: int, count: int, shortest: int, what: str)
         raise AbiError(f"{what}: {count} elements of {stride} bytes in {len(buffer)} bytes")
     view = memoryview(buffer)
     return [view[i * stride : (i + 1) * stride] for i in range(count)]
+
+
+GetSockOpt = Callable[..., int]
+"""getsockopt(2) of libc: descriptor, level, option, memory, length by reference; 0, or -1 with errno set."""
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+class HasDescriptor(Protocol):
+    """A socket, or what carries one."""
+
+    def fileno(self) -> int:
+        """Its descriptor."""
+        ...
+
+
+class Memory:
+    """A buffer that Python sees as a bytearray and the kernel by its address."""
+
+    def __init__(self, size: int) -> None:
+        self.bytes = bytearray(size)
+        self.pointer = (ctypes.c_char * size).from_buffer(self.bytes)
+        self.address = ctypes.addressof(self.pointer)
+
+
+def getsockopt(
+    connection: HasDescriptor, level: int, option: int, memory: Memory, size: int, call: GetSockOpt | None = None
+) -> int:
+    """getsockopt(2) with a buffer that the kernel also reads (Python's own gives it an empty one): have it write an option into
+    ``memory``, whose first ``size`` bytes it may read and write; how many it wrote. OSError."""
+    length = ctypes.c_uint32(size)
+    call = call or _LIBC.getsockopt
+    if call(connection.fileno(), level, option, memory.pointer, ctypes.byref(length)) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return length.value
+
+
+class Numbers:
+    """Numbers for subflows of kernels that give none: from 1 by first appearance, told apart by both ends."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[object, object], str] = {}
+
+    def of(self, local: object, remote: object) -> str:
+        """The subflow's."""
+        return self._known.setdefault((local, remote), str(len(self._known) + 1))

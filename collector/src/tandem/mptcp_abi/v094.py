@@ -1,4 +1,5 @@
-"""What the out-of-tree Multipath TCP kernel says (multipath-tcp.org, v0.9x; protocol version 0): options, layouts, files under /proc.
+"""What the out-of-tree Multipath TCP kernel says (multipath-tcp.org, v0.9x; protocol version 0): options, layouts, files under /proc; its
+sockets, for both ends: made, and read.
 
 Sources, public: ``include/uapi/linux/tcp.h``, ``net/ipv4/tcp.c`` (do_tcp_getsockopt, do_tcp_setsockopt) and ``net/mptcp/mptcp_ctrl.c``
 (mptcp_get_info, mptcp_pm_seq_show, mptcp_snmp_seq_show) of v0.94.1, which is Linux 4.14, and the page "Configure MPTCP" of
@@ -17,9 +18,20 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, overload
 
-from tandem.mptcp_abi import AbiError, Address, Buffer, TcpInfo, decode_address, decode_tcp_info
+from tandem.mptcp_abi import (
+    AbiError,
+    Address,
+    Buffer,
+    GetSockOpt,
+    HasDescriptor,
+    Memory,
+    TcpInfo,
+    decode_address,
+    decode_tcp_info,
+    getsockopt,
+)
 
 MPTCP_ENABLED, MPTCP_SCHEDULER, MPTCP_PATH_MANAGER, MPTCP_INFO = 42, 43, 44, 45
 """Socket options of level IPPROTO_TCP. MPTCP_ENABLED may be set before connect or listen only; read after the handshake it is 1 where
@@ -110,8 +122,8 @@ def decode_info(header: Buffer, meta: Buffer, tcp: Buffer, ends: Buffer) -> Info
 
 
 def _tcp_info(info: memoryview) -> TcpInfo:
-    told = decode_tcp_info(info)
-    return told if told.bytes_received else told._replace(last_data_recv_ms=None)
+    decoded = decode_tcp_info(info)
+    return decoded if decoded.bytes_received else decoded._replace(last_data_recv_ms=None)
 
 
 def _rows(buffer: Buffer, stride: int, size: int, what: str) -> list[memoryview]:
@@ -228,3 +240,90 @@ def parse_counters(text: str) -> dict[str, int]:
 def token_of(connections: Sequence[Connection], inode: int) -> int | None:
     """The local token of the connection whose socket has this inode; None where there is none, or it is hidden."""
     return next((c.local_token for c in connections if c.inode == inode), None)
+
+
+_LOOPBACK_S = 2.0
+
+
+class HasOptions(Protocol):
+    """A socket, or what carries one."""
+
+    @overload
+    def getsockopt(self, level: int, option: int, /) -> int: ...
+
+    @overload
+    def getsockopt(self, level: int, option: int, size: int, /) -> bytes: ...
+
+
+class MultipathSocket(socket.socket):
+    """A socket that was requested as one of Multipath TCP. That kernel's sockets are all of TCP, and one whose handshake fell back
+    looks as if it had not been."""
+
+    __slots__ = ()
+
+
+def open_socket(family: socket.AddressFamily, *, multipath: bool, root: Path = Path("/")) -> socket.socket:
+    """A stream socket of Multipath TCP, or of TCP alone. With mptcp_enabled=1 every TCP socket is one of Multipath TCP, so plain TCP
+    has to be requested too. OSError when the kernel refuses; not for plain TCP where Multipath TCP is off, or its sysctls are hidden."""
+    made = MultipathSocket(family, socket.SOCK_STREAM) if multipath else socket.socket(family, socket.SOCK_STREAM)
+    try:
+        made.setsockopt(socket.IPPROTO_TCP, MPTCP_ENABLED, int(multipath))
+    except OSError:
+        if multipath or _enabled(root) not in ("0", None):
+            made.close()
+            raise
+    return made
+
+
+def _enabled(root: Path) -> str | None:
+    try:
+        return (root / ENABLED).read_text().strip()
+    except OSError:
+        return None
+
+
+class InfoReader:
+    """Reads MPTCP_INFO of one connection again and again; at most ``room`` subflows. ``call``: as libc's getsockopt."""
+
+    def __init__(self, connection: HasDescriptor, room: int, call: GetSockOpt | None = None) -> None:
+        self._connection, self._room, self._call = connection, room, call
+        self._header, self._meta = Memory(INFO_BYTES), Memory(META_BYTES)
+        self._tcp, self._ends = Memory(room * TCP_INFO_BYTES), Memory(room * ENDS_BYTES)
+
+    def read(self) -> Info:
+        """Connection and subflows now; OSError with EINVAL when the connection is plain TCP, AbiError when the answer is none."""
+        header = self._header
+        info_request(header.bytes, self._meta.address, self._tcp.address, self._ends.address, self._room)
+        getsockopt(self._connection, socket.IPPROTO_TCP, MPTCP_INFO, header, INFO_BYTES, self._call)
+        return decode_info(header.bytes, self._meta.bytes, self._tcp.bytes, self._ends.bytes)
+
+
+def named(connection: HasOptions, option: int) -> str | None:
+    """What MPTCP_SCHEDULER or MPTCP_PATH_MANAGER says of an open connection; None when it says nothing."""
+    try:
+        raw = connection.getsockopt(socket.IPPROTO_TCP, option, NAME_BYTES)
+    except OSError:
+        return None  # closed meanwhile
+    return raw.split(b"\0")[0].decode("ascii", "replace") or None
+
+
+def is_multipath(connection: HasOptions) -> bool:
+    """Whether an open connection is one of Multipath TCP; OSError when it is closed."""
+    return bool(connection.getsockopt(socket.IPPROTO_TCP, MPTCP_ENABLED))
+
+
+def in_force() -> dict[str, str]:
+    """``scheduler`` and ``path_manager`` of connections that begin now, by a connection over loopback: the way that is left in a network
+    namespace, where the sysctls are hidden. Empty where there is no such connection."""
+    with contextlib.suppress(OSError), contextlib.ExitStack() as held:
+        listener = held.enter_context(open_socket(socket.AF_INET, multipath=True))
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(1)
+        connection = held.enter_context(open_socket(socket.AF_INET, multipath=True))
+        connection.settimeout(_LOOPBACK_S)
+        connection.connect(listener.getsockname())
+        held.enter_context(listener.accept()[0])
+        if is_multipath(connection):
+            options = {"scheduler": MPTCP_SCHEDULER, "path_manager": MPTCP_PATH_MANAGER}
+            return {what: name for what, option in options.items() if (name := named(connection, option))}
+    return {}

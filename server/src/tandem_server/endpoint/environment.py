@@ -6,7 +6,7 @@ import platform
 import uuid
 from pathlib import Path
 
-from tandem.mptcp_abi import v094, v094_sockets
+from tandem.mptcp_abi import v094
 
 _SYSCTLS = {
     "congestion_control": "net/ipv4/tcp_congestion_control",
@@ -36,7 +36,7 @@ def read_environment(root: Path = Path("/")) -> dict[str, str | None]:
         except OSError:
             told[name] = None
     if protocol == "0" and told["scheduler"] is None:
-        told["scheduler"] = v094_sockets.in_force().get("scheduler")
+        told["scheduler"] = v094.in_force().get("scheduler")
     return told
 
 

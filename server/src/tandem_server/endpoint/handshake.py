@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tandem import mptcp_abi as abi
 from tandem.mptcp_abi import v094
-from tandem.mptcp_abi.v094_sockets import InfoReader, is_multipath
+from tandem.mptcp_abi.v094 import InfoReader, is_multipath
 from tandem.stream import Stream
 
 _NETSTAT = Path("/proc/thread-self/net/netstat")

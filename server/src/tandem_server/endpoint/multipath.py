@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import socket
 
-from tandem.mptcp_abi import IPPROTO_MPTCP, v094, v094_sockets
+from tandem.mptcp_abi import IPPROTO_MPTCP, v094
 
 MEND = "sysctl net.mptcp.enabled=1 on Linux 5.6 or later (net.mptcp.mptcp_enabled=1 on the v0.94 kernel)"
 
@@ -16,5 +16,5 @@ MEND = "sysctl net.mptcp.enabled=1 on Linux 5.6 or later (net.mptcp.mptcp_enable
 def open_socket(family: socket.AddressFamily, *, multipath: bool) -> socket.socket:
     """A stream socket of Multipath TCP, or of TCP alone; OSError when the kernel has none."""
     if v094.present():
-        return v094_sockets.open_socket(family, multipath=multipath)
+        return v094.open_socket(family, multipath=multipath)
     return socket.socket(family, socket.SOCK_STREAM, IPPROTO_MPTCP if multipath else socket.IPPROTO_TCP)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tandem.mptcp_abi import v094
 from tandem.mptcp_abi.controllers import COUPLED, described
-from tandem.mptcp_abi.v094_sockets import is_multipath
+from tandem.mptcp_abi.v094 import is_multipath
 from tandem.stream import Stream
 from tandem_server.endpoint.multipath import open_socket
 

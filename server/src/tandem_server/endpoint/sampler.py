@@ -8,9 +8,8 @@ import time
 from dataclasses import dataclass, replace
 
 from tandem import mptcp_abi as abi
-from tandem.mptcp_abi import v094
-from tandem.mptcp_abi.calling import Memory, Numbers, ask
-from tandem.mptcp_abi.v094_sockets import InfoReader
+from tandem.mptcp_abi import Memory, Numbers, getsockopt, v094
+from tandem.mptcp_abi.v094 import InfoReader
 from tandem.stream import Stream, TlsStream
 
 _ROOM = 8
@@ -125,7 +124,7 @@ class Sampler:
         return Snapshot(monotonic_ns, utc_ns, not info.fallback, flows, info.bytes_acked)
 
     def _call(self, option: int, memory: Memory) -> int:
-        return ask(self._socket, abi.SOL_MPTCP, option, memory, len(memory.bytes))
+        return getsockopt(self._socket, abi.SOL_MPTCP, option, memory, len(memory.bytes))
 
 
 def _flow(number: str, local: abi.Address | None, remote: abi.Address | None, tcp: abi.TcpInfo) -> Flow:

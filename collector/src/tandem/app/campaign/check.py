@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from tandem.app.config_schema import TABLES
 from tandem.app.plan import OF_MPTCP
 from tandem.app.registry import Described, RegistryError
-from tandem.experiment.asked import COMMON
+from tandem.experiment.common_parameters import COMMON
 from tandem.experiment.parameters import Parameter, ParameterError, check
 from tandem.mptcp.steering import POLICIES
 from tandem.schema import zones

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from tandem.app.config import Config
-from tandem.experiment.asked import read_common
+from tandem.experiment.common_parameters import read_common
 from tandem.experiment.control import Control, ControlError
 from tandem.experiment.parameters import ParameterError
 from tandem.mptcp import kernels

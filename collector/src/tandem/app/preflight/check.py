@@ -36,7 +36,7 @@ from tandem.app.preflight.server import ask_server
 from tandem.app.preflight.tunnel import tunnel
 from tandem.app.status_socket import NAME, NoCollectorError, ask
 from tandem.experiment.base import EnvironmentLackError as NoVlcError
-from tandem.experiment.dash import vlc_process
+from tandem.experiment.dash import vlc
 from tandem.modem.usb import network_interface
 from tandem.mptcp import sysctls
 
@@ -199,7 +199,7 @@ def _disk(folder: Path) -> Disk:
 
 def _vlc() -> Vlc | None:
     try:
-        return Vlc(vlc_process.trouble())
+        return Vlc(vlc.trouble())
     except NoVlcError:
         return None
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from tandem.app.config import Config
 from tandem.app.preflight.facts import Server
-from tandem.experiment.asked import read_common
+from tandem.experiment.common_parameters import read_common
 from tandem.experiment.control import Control, ControlError
 from tandem.experiment.parameters import ParameterError
 from tandem.export import GatewayAddress, SetupError

@@ -17,7 +17,7 @@ from tandem.app.plan import Plan
 from tandem.app.round_trip.asking import Asking, Way
 from tandem.app.round_trip.questions import Outcome, Questions
 from tandem.app.round_trip.serving import Leaving, Served, Serving
-from tandem.experiment.asked import Asked, read_common
+from tandem.experiment.common_parameters import CommonParameters, read_common
 from tandem.experiment.latency import datagram
 from tandem.schema.manifest import ROUND_TRIPS_RUN
 from tandem.schema.metrics import ROUND_TRIP_MEASURED
@@ -204,7 +204,7 @@ class RoundTrips:
             self._emit([_record(line.path, outcome) for line, outcome in self._closed])
             self._closed = []
 
-    def _asked_with(self, leaving: Leaving) -> Asked:
+    def _asked_with(self, leaving: Leaving) -> CommonParameters:
         server, operators = self._config.server, {path.name: path.operator for path in self._config.paths}
         paths = [
             {"name": name, "operator": operators[name], "interface": interface, "address": address}

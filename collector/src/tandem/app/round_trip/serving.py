@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from tandem.experiment.asked import Asked
+from tandem.experiment.common_parameters import CommonParameters
 from tandem.experiment.control import Control, ControlError, Session, describe
 from tandem.experiment.latency.reflector import Reflector, reflector_of
 from tandem.experiment.parameters import ParameterError
@@ -48,7 +48,7 @@ class Serving:
     """``asked`` makes what a session is asked with, of the paths as they are now: ParameterError where it cannot; ``budget_bytes``: of one
     session. All but ``_renew`` by one thread."""
 
-    def __init__(self, asked: Callable[[Leaving], Asked], budget_bytes: int) -> None:
+    def __init__(self, asked: Callable[[Leaving], CommonParameters], budget_bytes: int) -> None:
         self._make, self._budget_bytes = asked, budget_bytes
         self.served: Served | None = None
         self.earlier: Served | None = None

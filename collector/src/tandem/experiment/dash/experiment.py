@@ -8,14 +8,14 @@ from typing import Any
 
 from tandem.experiment.base import STOPPED, EnvironmentLackError, Outcome, Output, Stop, StoppedError, phase, record
 from tandem.experiment.control import Control, ControlError, Session, whoami
-from tandem.experiment.dash import outcome, vlc_process
+from tandem.experiment.dash import outcome, vlc
 from tandem.experiment.dash.fetch import FetchError
 from tandem.experiment.dash.link import Link, linked
+from tandem.experiment.dash.mpd import MpdError
 from tandem.experiment.dash.player import Player
 from tandem.experiment.dash.request import PARAMETERS, Request, read
 from tandem.experiment.dash.telling import Telling, play_fields
-from tandem.experiment.dash.vlc_player import VlcPlayer
-from tandem.experiment.dash.xml_reading import MpdError
+from tandem.experiment.dash.vlc import VlcPlayer
 from tandem.experiment.environment import environment
 from tandem.experiment.parameters import Parameter
 from tandem.mptcp import sockets
@@ -40,9 +40,9 @@ class Dash:
         request = read(parameters)
         asked = request.player
         if asked == "auto":
-            request = replace(request, player="vlc" if vlc_process.there() else "own")
+            request = replace(request, player="vlc" if vlc.there() else "own")
         if request.player == "vlc":
-            vlc_process.command()  # before a session is opened for nothing
+            vlc.command()  # before a session is opened for nothing
         deadline_ns = time.monotonic_ns() + int(request.deadline_s * 1e9)
         further: dict[str, Any] = {
             "public_addresses": {},

@@ -14,9 +14,8 @@ from tandem.experiment.dash.fetch import Fetched, Fetcher, FetchError, Taker, re
 from tandem.experiment.dash.model import Resource
 from tandem.experiment.dash.request import Request
 from tandem.experiment.environment import environment
-from tandem.experiment.measured import connect
-from tandem.experiment.path_names import PathNames
-from tandem.experiment.sampler import Sampler
+from tandem.experiment.measured_connection import connect
+from tandem.experiment.sampler import PathNames, Sampler
 from tandem.mptcp import sockets
 from tandem.mptcp.series import Series
 from tandem.mptcp.statistics import Reader, StatisticsError

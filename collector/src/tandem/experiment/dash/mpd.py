@@ -1,17 +1,543 @@
-"""An MPD (ISO/IEC 23009-1) into a ``Presentation``: periods, BaseURLs, inheritance. Pure: bytes in, values out, MpdError otherwise.
+"""An MPD (ISO/IEC 23009-1) into a ``Presentation``: periods, BaseURLs, inheritance, segments (5.3.9) and the segment index box of
+SegmentBase (ISO/IEC 14496-12, 8.16.3). Pure: bytes in, values out, MpdError otherwise.
 
-Stored presentations only: type="dynamic" (live) is refused, and so are remote elements (xlink).
+Stored presentations only: type="dynamic" (live) is refused, and so are remote elements (xlink). It comes over a network from a server
+that may be hostile: a document type declaration is refused, and with it every entity but the five of XML itself: no entity bomb, no
+external file. Size, depth, elements and attributes are bounded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import re
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from urllib.parse import urljoin
+from xml.parsers import expat
 
-from tandem.experiment.dash.attributes import duration_s, frame_rate, refuse, whole
-from tandem.experiment.dash.model import Adaptation, Period, Presentation, Representation
-from tandem.experiment.dash.segments import MOST_SEGMENTS, Place, inherited, locate
-from tandem.experiment.dash.xml_reading import Element, MpdError, read
+from tandem.experiment.dash.model import Adaptation, ByteRange, Period, Presentation, Representation, Resource, Segment
+
+LONGEST_BYTES = 4 << 20
+DEEPEST = 32
+MOST_ELEMENTS = 200_000
+MOST_ATTRIBUTES = 64
+LONGEST_TEXT = 65_536
+"""Characters of one element's text, and of one attribute's value."""
+
+_DASH = "urn:mpeg:dash:schema:mpd:2011"
+"""Some packagers write it, as drafts of the standard did, in other cases of its letters."""
+
+
+class MpdError(ValueError):
+    """An MPD that cannot be played; one line that says where and why."""
+
+
+@dataclass(slots=True)
+class Element:
+    """One element: local name, attributes by local name, children of the DASH namespace (or of none), its text, its line."""
+
+    name: str
+    line: int
+    attributes: dict[str, str]
+    children: list[Element] = field(default_factory=list)
+    text: str = ""
+
+    def all(self, name: str) -> list[Element]:
+        """The children called ``name``, in order."""
+        return [child for child in self.children if child.name == name]
+
+    def first(self, name: str) -> Element | None:
+        """The first child called ``name``."""
+        return next((child for child in self.children if child.name == name), None)
+
+
+def read(document: bytes) -> Element:
+    """The root element; MpdError when it is no XML or breaks a bound."""
+    if len(document) > LONGEST_BYTES:
+        raise MpdError(f"{len(document)} bytes, more than {LONGEST_BYTES}")
+    return _Reader().read(document)
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self._parser = expat.ParserCreate(namespace_separator=" ")
+        self._parser.buffer_text = True
+        self._parser.StartDoctypeDeclHandler = self._doctype
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._end
+        self._parser.CharacterDataHandler = self._text
+        self._open: list[tuple[Element, list[str]]] = []
+        self._foreign = 0
+        self._seen = 0
+        self._root: Element | None = None
+
+    def read(self, document: bytes) -> Element:
+        try:
+            self._parser.Parse(document, True)
+        except expat.ExpatError as error:
+            raise MpdError(f"line {error.lineno}: no XML: {expat.ErrorString(error.code)}") from error
+        except (ValueError, LookupError) as error:  # an encoding that it declares and Python does not have, or not so
+            if isinstance(error, MpdError):
+                raise
+            raise MpdError(f"no XML: {' '.join(str(error).split())[:100]}") from error
+        assert self._root is not None  # noqa: S101  (expat takes no document without one)
+        return self._root
+
+    @property
+    def _line(self) -> int:
+        return int(self._parser.CurrentLineNumber)
+
+    def _doctype(self, *_: object) -> None:
+        raise MpdError(f"line {self._line}: a document type declaration is not read")
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        self._seen += 1
+        if self._seen > MOST_ELEMENTS:
+            raise MpdError(f"line {self._line}: more than {MOST_ELEMENTS} elements")
+        if len(self._open) + self._foreign >= DEEPEST:
+            raise MpdError(f"line {self._line}: deeper than {DEEPEST} elements")
+        if len(attributes) > MOST_ATTRIBUTES:
+            raise MpdError(f"line {self._line}: more than {MOST_ATTRIBUTES} attributes")
+        if any(len(value) > LONGEST_TEXT for value in attributes.values()):
+            raise MpdError(f"line {self._line}: an attribute longer than {LONGEST_TEXT} characters")
+        namespace, _, local = name.rpartition(" ")
+        ours = namespace == "" or namespace.lower() == _DASH
+        if self._root is None and not ours:
+            raise MpdError(
+                f"line {self._line}: {local[:40]!r} is of the namespace {namespace[:80]!r}; read is {_DASH!r}"
+            )
+        if self._foreign or not ours:
+            self._foreign += 1  # extensions of others, with all that is in them
+            return
+        element = Element(local, self._line, {key.rpartition(" ")[2]: value for key, value in attributes.items()})
+        if self._open:
+            self._open[-1][0].children.append(element)
+        else:
+            self._root = element
+        self._open.append((element, []))
+
+    def _end(self, _name: str) -> None:
+        if self._foreign:
+            self._foreign -= 1
+            return
+        element, pieces = self._open.pop()
+        element.text = "".join(pieces).strip()
+        if len(element.text) > LONGEST_TEXT:
+            raise MpdError(f"line {element.line}: more than {LONGEST_TEXT} characters of text")
+
+    def _text(self, text: str) -> None:
+        if self._foreign or not self._open:
+            return
+        self._open[-1][1].append(text)  # all of it is no longer than the document
+
+
+_WHOLE = re.compile(r"\s*\+?([0-9]{1,18})\s*\Z")
+_SIGNED = re.compile(r"\s*([+-]?[0-9]{1,18})\s*\Z")
+_RANGE = re.compile(r"\s*([0-9]{1,18})-([0-9]{1,18})\s*\Z")
+_RATE = re.compile(r"\s*([0-9]{1,9})(?:/([0-9]{1,9}))?\s*\Z")
+_NUMBER = r"([0-9]{1,9})"
+_DURATION = re.compile(
+    rf"\s*P(?:{_NUMBER}Y)?(?:{_NUMBER}M)?(?:{_NUMBER}D)?(?:T(?:{_NUMBER}H)?(?:{_NUMBER}M)?(?:([0-9]{{1,9}}(?:\.[0-9]+)?)S)?)?\s*\Z"
+)
+
+
+def refuse(element: Element, what: str) -> MpdError:
+    """The error to raise for ``element``."""
+    return MpdError(f"line {element.line}: {element.name}: {what}")
+
+
+def whole(element: Element, name: str, default: int | None = None, least: int = 0) -> int | None:
+    """A whole number from ``least`` to 10^18; ``default`` when absent."""
+    text = element.attributes.get(name)
+    if text is None:
+        return default
+    match = _WHOLE.match(text)
+    if match is None or int(match[1]) < least:
+        raise refuse(element, f"{name}={text[:40]!r} is no whole number from {least}")
+    return int(match[1])
+
+
+def signed(element: Element, name: str, default: int) -> int:
+    """A whole number that may be negative."""
+    text = element.attributes.get(name)
+    if text is None:
+        return default
+    match = _SIGNED.match(text)
+    if match is None:
+        raise refuse(element, f"{name}={text[:40]!r} is no whole number")
+    return int(match[1])
+
+
+def duration_s(element: Element, name: str) -> float | None:
+    """An xs:duration in seconds. Years and months have no fixed length: only 0 of them is taken."""
+    text = element.attributes.get(name)
+    if text is None:
+        return None
+    match = _DURATION.match(text)
+    if match is None or not any(match.groups()):
+        raise refuse(element, f"{name}={text[:40]!r} is no duration as PT1M30.5S")
+    years, months, days, hours, minutes, seconds = match.groups()
+    if int(years or 0) or int(months or 0):
+        raise refuse(element, f"{name}={text[:40]!r}: years and months have no length")
+    return int(days or 0) * 86400 + int(hours or 0) * 3600 + int(minutes or 0) * 60 + float(seconds or 0)
+
+
+def byte_range(element: Element, name: str) -> ByteRange | None:
+    """``FIRST-LAST``, both included."""
+    text = element.attributes.get(name)
+    if text is None:
+        return None
+    match = _RANGE.match(text)
+    if match is None or int(match[1]) > int(match[2]):
+        raise refuse(element, f"{name}={text[:40]!r} is no range FIRST-LAST")
+    return ByteRange(int(match[1]), int(match[2]))
+
+
+def frame_rate(text: str | None) -> float | None:
+    """``30`` or ``30000/1001``; None when absent or something else: nothing depends on it."""
+    match = _RATE.match(text) if text is not None else None
+    if match is None or int(match[2] or 1) == 0:
+        return None
+    return int(match[1]) / int(match[2] or 1)
+
+
+_IDENTIFIER = re.compile(r"\$([A-Za-z]*)(%[^$]{0,16})?\$")
+_WIDTH = re.compile(r"%0([0-9]{1,2})d\Z")
+_WIDEST = 32
+_FIRST_MARK, _MARKS = 0xE000, 16
+_MARK = re.compile(f"([{chr(_FIRST_MARK)}-{chr(_FIRST_MARK + _MARKS - 1)}])")
+"""Stand in for numbers and times while the rest is resolved: characters of the private use area, which no URL has."""
+
+Filled = Callable[[int | None, int | None], str]
+"""From number and time (None: it has none) to the text; MpdError when the one that is needed is None."""
+
+
+def prepare(template: str, representation: str, bandwidth: int, resolve: Callable[[str], str]) -> Filled:
+    """``template`` with ``$RepresentationID$``, ``$Bandwidth$`` and ``$$`` filled in and ``resolve`` applied, once; ``$Number$`` and
+    ``$Time$`` are left for each segment (they and the bandwidth also as ``$Number%05d$``). Digits cannot change how a URL is taken apart;
+    an id can. MpdError for any other identifier and for a lone ``$``."""
+    if _MARK.search(template + representation):
+        raise MpdError(f"template {template[:80]!r}: characters that no URL has")
+    pieces: list[str] = []
+    widths: list[tuple[str, int]] = []
+    end = 0
+    for match in _IDENTIFIER.finditer(template):
+        _literal(template, pieces, end, match.start())
+        end = match.end()
+        name, form = match[1], match[2]
+        if name in ("", "RepresentationID"):
+            if form is not None:
+                raise MpdError(f"template {template[:80]!r}: {match[0]} takes no format")
+            pieces.append(representation if name else "$")
+        elif name == "Bandwidth":
+            pieces.append(f"{bandwidth:0{_width(template, form)}d}")
+        elif name in ("Number", "Time") and len(widths) < _MARKS:
+            pieces.append(chr(_FIRST_MARK + len(widths)))
+            widths.append((name, _width(template, form)))
+        else:
+            raise MpdError(f"template {template[:80]!r}: {match[0]} has no value here")
+    _literal(template, pieces, end, len(template))
+    parts = _MARK.split(resolve("".join(pieces)))
+
+    def filled(number: int | None, time: int | None) -> str:
+        told = list(parts)
+        for place in range(1, len(parts), 2):
+            name, width = widths[ord(parts[place]) - _FIRST_MARK]
+            value = number if name == "Number" else time
+            if value is None:
+                raise MpdError(f"template {template[:80]!r}: ${name}$ has no value here")
+            told[place] = f"{value:0{width}d}"
+        return "".join(told)
+
+    return filled
+
+
+def fill(
+    template: str, *, representation: str, bandwidth: int, number: int | None = None, time: int | None = None
+) -> str:
+    """``prepare`` for one text that is not resolved."""
+    return prepare(template, representation, bandwidth, lambda text: text)(number, time)
+
+
+def _literal(template: str, pieces: list[str], start: int, end: int) -> None:
+    text = template[start:end]
+    if "$" in text:
+        raise MpdError(f"template {template[:80]!r}: a $ without its partner")
+    pieces.append(text)
+
+
+def _width(template: str, form: str | None) -> int:
+    if form is None:
+        return 1
+    width = _WIDTH.match(form)
+    if width is None or not 1 <= int(width[1]) <= _WIDEST:
+        raise MpdError(f"template {template[:80]!r}: the format {form!r} is not %0[1 to {_WIDEST}]d")
+    return int(width[1])
+
+
+MOST_SEGMENTS = 20_000
+"""Of one representation: five hours of 1 s. A timeline of one line can ask for 10^18."""
+
+_KINDS = ("SegmentTemplate", "SegmentList", "SegmentBase")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a representation's segments depend on. ``base``: its absolute BaseURL. ``duration_s`` None: the period's is not known."""
+
+    base: str
+    representation: str
+    bandwidth: int
+    start_s: float
+    duration_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """``index`` is set instead of ``segments`` where a sidx must be read."""
+
+    initialization: Resource | None
+    segments: tuple[Segment, ...]
+    index: Resource | None = None
+
+
+def inherited(levels: Sequence[Element]) -> Element | None:
+    """The segment information that holds for the last of ``levels`` (Period, AdaptationSet, Representation): of the kind that the
+    lowest level has, attributes and children of the levels above where the lower ones say nothing."""
+    merged: Element | None = None
+    for level in levels:
+        own = next((found for kind in _KINDS if (found := level.first(kind)) is not None), None)
+        if own is None:
+            continue
+        beside = level.first("SegmentBase")
+        if beside is not None and own.first("Initialization") is None:
+            # Manifests of 2011 have the initialization in a SegmentBase beside the SegmentList.
+            own = Element(own.name, own.line, own.attributes, [*beside.all("Initialization"), *own.children])
+        if merged is None or merged.name != own.name:
+            merged = own
+            continue
+        names = {child.name for child in own.children}
+        kept = [child for child in merged.children if child.name not in names]
+        merged = Element(own.name, own.line, {**merged.attributes, **own.attributes}, [*kept, *own.children])
+    return merged
+
+
+def locate(information: Element | None, place: Place) -> Located:
+    """The segments; MpdError when the information contradicts itself or breaks a bound."""
+    if information is None:
+        return Located(None, (_whole_file(place, None),))
+    if information.name == "SegmentTemplate":
+        return _template(information, place)
+    if information.name == "SegmentList":
+        return _list(information, place)
+    index = byte_range(information, "indexRange")
+    initialization = _initialization(information, place)
+    if index is None:
+        return Located(initialization, (_whole_file(place, information),))
+    return Located(initialization, (), Resource(place.base, index))
+
+
+def _whole_file(place: Place, information: Element | None) -> Segment:
+    if place.duration_s is None:
+        where = f"line {information.line}: " if information else ""
+        raise MpdError(
+            f"{where}representation {place.representation[:40]!r}: one segment, and its duration is not said"
+        )
+    return Segment(place.start_s, place.duration_s, Resource(place.base))
+
+
+def _initialization(information: Element, place: Place) -> Resource | None:
+    element = information.first("Initialization")
+    if element is None:
+        return None
+    return Resource(_url(place, element.attributes.get("sourceURL")), byte_range(element, "range"))
+
+
+def _url(place: Place, reference: str | None) -> str:
+    try:
+        return urljoin(place.base, reference or "")
+    except ValueError as error:
+        raise MpdError(f"{str(reference)[:80]!r} is no URL: {error}") from error
+
+
+def _template(information: Element, place: Place) -> Located:
+    media = information.attributes.get("media")
+    if not media:
+        raise refuse(information, "no media")
+    first = whole(information, "startNumber", 1) or 0
+    last = whole(information, "endNumber")
+
+    name_of = _prepared(media, place)
+
+    def url(index: int, time: int | None) -> Resource:
+        return Resource(name_of(first + index, time))
+
+    start = information.attributes.get("initialization")
+    initialization = (
+        _initialization(information, place) if start is None else Resource(_prepared(start, place)(None, None))
+    )
+    most = None if last is None else max(0, last - first + 1)
+    return Located(initialization, _timed(information, place, url, most))
+
+
+def _prepared(template: str, place: Place) -> Filled:
+    return prepare(template, place.representation, place.bandwidth, lambda text: _url(place, text))
+
+
+def _list(information: Element, place: Place) -> Located:
+    listed = information.all("SegmentURL")
+    if not listed:
+        raise refuse(information, "no SegmentURL")
+
+    def url(index: int, _time: int | None) -> Resource:
+        element = listed[index]
+        return Resource(_url(place, element.attributes.get("media")), byte_range(element, "mediaRange"))
+
+    return Located(_initialization(information, place), _timed(information, place, url, len(listed)))
+
+
+def _timed(
+    information: Element, place: Place, url: Callable[[int, int | None], Resource], most: int | None
+) -> tuple[Segment, ...]:
+    """Segments with their times, by SegmentTimeline or by @duration; ``most``: so many there are at most."""
+    scale = whole(information, "timescale", 1, least=1) or 1
+    offset = whole(information, "presentationTimeOffset", 0) or 0
+    timeline = information.first("SegmentTimeline")
+    each = whole(information, "duration", least=1)
+    if timeline is not None:
+        times = _timeline(timeline, place, scale, offset)
+    elif each is not None:
+        times = _equal(information, place, scale, offset, each, most)
+    elif place.duration_s is not None:
+        # neither a timeline nor a duration: one segment, as long as the period
+        times = [(offset, max(1, round(place.duration_s * scale)))]
+    else:
+        raise refuse(information, "neither duration nor SegmentTimeline")
+    if most is not None:
+        times = times[:most]
+    return tuple(
+        Segment(place.start_s + (time - offset) / scale, length / scale, url(index, time))
+        for index, (time, length) in enumerate(times)
+    )
+
+
+def _equal(
+    information: Element, place: Place, scale: int, offset: int, each: int, most: int | None
+) -> list[tuple[int, int]]:
+    whole_period = None if place.duration_s is None else place.duration_s * scale
+    if whole_period is not None:
+        # a hair less than a whole segment more is none: durations are told with few digits
+        count = max(1, math.ceil(whole_period / each - 1e-6))
+    elif most is not None:
+        count = most
+    else:
+        raise refuse(information, "the period's duration is not said")
+    if most is not None:
+        count = min(count, most)
+    if count > MOST_SEGMENTS:
+        raise refuse(information, f"{count} segments, more than {MOST_SEGMENTS}")
+    times = [(offset + index * each, each) for index in range(count)]
+    if whole_period is not None and times:
+        start, length = times[-1]
+        times[-1] = (start, max(1, min(length, round(whole_period) - (start - offset))))
+    return times
+
+
+def _timeline(timeline: Element, place: Place, scale: int, offset: int) -> list[tuple[int, int]]:
+    rows = timeline.all("S")
+    if not rows:
+        raise refuse(timeline, "no S")
+    times: list[tuple[int, int]] = []
+    end = None if place.duration_s is None else offset + place.duration_s * scale
+    now = 0
+    for position, row in enumerate(rows):
+        if whole(row, "k", 1) != 1:
+            raise refuse(row, "k: segment sequences are not read")
+        length = whole(row, "d", least=1)
+        if length is None:
+            raise refuse(row, "no d")
+        start = whole(row, "t", now) or 0
+        if start < now:
+            raise refuse(row, f"t={start} is before the end of the one before ({now})")
+        repeats = signed(row, "r", 0)
+        until = end if repeats >= 0 else _until(rows, position, end)
+        count = repeats + 1
+        if until is not None:
+            fit = max(0, math.ceil((until - start) / length - 1e-6))
+            count = fit if repeats < 0 else min(count, fit)
+        if len(times) + count > MOST_SEGMENTS:
+            raise refuse(row, f"more than {MOST_SEGMENTS} segments")
+        times += [(start + index * length, length) for index in range(count)]
+        now = start + count * length
+        if until is not None and now > until and count:
+            # what does not fit any more is cut
+            now = math.ceil(until)
+            times[-1] = (times[-1][0], max(1, now - times[-1][0]))
+    return times
+
+
+def _until(rows: list[Element], position: int, end: float | None) -> float:
+    """Where an S with a negative r ends: at the next one's t, or at the period's ``end``."""
+    row = rows[position]
+    if position + 1 < len(rows):
+        following = whole(rows[position + 1], "t")
+        if following is None:
+            raise refuse(row, "r is negative, and the S after it has no t")
+        return following if end is None else min(following, end)
+    if end is None:
+        raise refuse(row, "r is negative, and the period's duration is not said")
+    return end
+
+
+def with_index(representation: Representation, found: bytes, period_start_s: float) -> Representation:
+    """``representation`` with the segments that ``found``, the bytes of its index range, lists. MpdError when they hold no sidx,
+    or one that refers to further indexes."""
+    index = representation.index
+    if index is None or index.range is None:
+        raise MpdError(f"representation {representation.id[:40]!r} has no index range")
+    position = 0
+    while True:
+        if position + 8 > len(found):
+            raise MpdError("index range: no sidx in it")
+        size, kind = struct.unpack_from(">I4s", found, position)
+        if size < 8 or position + size > len(found):
+            raise MpdError(f"index range: a box {kind!r} of {size} bytes in {len(found) - position}")
+        if kind == b"sidx":
+            break
+        position += size
+    end = position + size
+    segments = _segments(found[position + 8 : end], index.url, index.range.first + end, period_start_s)
+    return replace(representation, segments=segments, index=None)
+
+
+def _segments(body: bytes, url: str, anchor: int, start_s: float) -> tuple[Segment, ...]:
+    """``anchor``: the first byte after the box, which offsets count from."""
+    try:
+        version, _id, scale = struct.unpack_from(">B3xII", body)
+        earliest, first = struct.unpack_from(">QQ" if version else ">II", body, 12)
+        at = 28 if version else 20
+        (count,) = struct.unpack_from(">2xH", body, at)
+        rows = [struct.unpack_from(">III", body, at + 4 + 12 * row) for row in range(count)]
+    except struct.error as error:
+        raise MpdError(f"sidx: cut short: {error}") from error
+    if scale == 0:
+        raise MpdError("sidx: a timescale of 0")
+    if not 0 < count <= MOST_SEGMENTS:
+        raise MpdError(f"sidx: {count} segments")
+    segments, offset, time = [], anchor + first, 0
+    for reference, duration, _access in rows:
+        if reference >> 31:
+            raise MpdError("sidx: an index of indexes is not read")
+        size = reference & 0x7FFFFFFF
+        if size == 0 or duration == 0:
+            raise MpdError("sidx: a segment of no bytes or no duration")
+        media = Resource(url, ByteRange(offset, offset + size - 1))
+        segments.append(Segment(start_s + time / scale, duration / scale, media))
+        offset, time = offset + size, time + duration
+    del earliest  # the presentation begins with its first segment, whatever the media's clock says
+    return tuple(segments)
+
 
 MOST_PERIODS = 100
 MOST_REPRESENTATIONS = 500

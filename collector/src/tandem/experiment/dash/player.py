@@ -7,18 +7,15 @@ from collections.abc import Callable
 from typing import Any
 
 from tandem.experiment.base import Output, Stop, StoppedError
-from tandem.experiment.dash import mpd, sidx
-from tandem.experiment.dash.abr import Context, FixedRule, Loaded, Rule, ThroughputRule
-from tandem.experiment.dash.abr_bba import BbaRule
-from tandem.experiment.dash.abr_bola import BolaRule
-from tandem.experiment.dash.abr_dynamic import DynamicRule
+from tandem.experiment.dash import mpd
+from tandem.experiment.dash.abr import BbaRule, BolaRule, Context, DynamicRule, FixedRule, Loaded, Rule, ThroughputRule
 from tandem.experiment.dash.fetch import past_deadline
 from tandem.experiment.dash.link import Link
 from tandem.experiment.dash.model import Period, Representation, Resource, Segment
+from tandem.experiment.dash.mpd import LONGEST_BYTES
 from tandem.experiment.dash.play import Play, difference
 from tandem.experiment.dash.playback import Glimpse, Playback
 from tandem.experiment.dash.request import Request
-from tandem.experiment.dash.xml_reading import LONGEST_BYTES
 
 _INDEX_BYTES = 4 << 20
 _INIT_BYTES = 16 << 20
@@ -147,7 +144,7 @@ class Player:
         key = (period.start_s, representation.id)
         if key not in self._indexed:
             found = self._link.get(representation.index, keep=_INDEX_BYTES)
-            self._indexed[key] = sidx.with_index(representation, found.content, period.start_s)
+            self._indexed[key] = mpd.with_index(representation, found.content, period.start_s)
         return self._indexed[key]
 
     @staticmethod

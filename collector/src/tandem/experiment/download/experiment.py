@@ -13,10 +13,9 @@ from tandem.experiment.base import STOPPED, EnvironmentLackError, Outcome, Outpu
 from tandem.experiment.control import Control, ControlError, Session, describe, whoami
 from tandem.experiment.download import ordered, outcome
 from tandem.experiment.download.request import PARAMETERS, Request, read
-from tandem.experiment.measured import connect
+from tandem.experiment.measured_connection import connect
 from tandem.experiment.parameters import Parameter
-from tandem.experiment.path_names import PathNames
-from tandem.experiment.sampler import Sampler
+from tandem.experiment.sampler import PathNames, Sampler
 from tandem.experiment.transfer import Transfer
 from tandem.mptcp import sockets
 from tandem.mptcp.series import Series

@@ -12,7 +12,7 @@ from tandem.experiment.download.request import Request
 from tandem.experiment.server_addresses import further_addresses
 from tandem.mptcp import sockets
 from tandem.mptcp.series import Series
-from tandem.mptcp.subflow_orders import SubflowOrders
+from tandem.mptcp.subflow_scheduler import SubflowOrders
 
 HELD_S = 5.0
 """For a request that waits for subflows. The endpoint waits for the rest of a head for longer."""
@@ -24,8 +24,8 @@ def orders_of(request: Request, session: Session) -> SubflowOrders | None:
     """To be made before the socket; None where the kernel's own path manager has the connection. sockets.UnsupportedError."""
     if request.subflows is None:
         return None
-    told = further_addresses(session.answer)
-    return SubflowOrders({p.name: p.interface for p in request.carrying}, request.addresses_each, told)
+    further = further_addresses(session.answer)
+    return SubflowOrders({p.name: p.interface for p in request.carrying}, request.addresses_each, further)
 
 
 def options_of(request: Request, session: Session) -> sockets.Options:
@@ -60,31 +60,31 @@ def held(
 
 def came(orders: SubflowOrders | None) -> dict[tuple[str | None, str | None], int]:
     """When each ordered subflow was there, as the kernel told; by path and the server's address."""
-    ways = [] if orders is None else orders.ways
-    return {(w.path, w.remote): w.came_ns for w in ways if w.attempts and w.came_ns is not None}
+    subflows = [] if orders is None else orders.subflows
+    return {(s.path, s.remote): s.came_ns for s in subflows if s.attempts and s.came_ns is not None}
 
 
 def told(
     request: Request, orders: SubflowOrders | None, series: Series, connected: sockets.Connected
 ) -> dict[str, Any]:
-    """The result's part: how many were asked for and how many there were, and each order."""
+    """The result's part: how many were requested and how many there were, and each order."""
     seen = sum(total.established_ns is not None for total in series.totals.values())
     return {
         "subflows_asked": request.subflows,
-        "subflows_reached": sum(w.came_ns is not None for w in orders.ways) if orders and orders.ways else seen,
+        "subflows_reached": sum(s.came_ns is not None for s in orders.subflows) if orders and orders.subflows else seen,
         "subflow_orders": None
         if orders is None
         else [
             {
-                "path": way.path,
-                "server_address": way.remote,
-                "ordered_ms": _since(connected, way.ordered_ns),
-                "established_ms": _since(connected, way.came_ns),
-                "attempts": way.attempts,
-                "why_not": way.why_not,
+                "path": subflow.path,
+                "server_address": subflow.remote,
+                "ordered_ms": _since(connected, subflow.ordered_ns),
+                "established_ms": _since(connected, subflow.came_ns),
+                "attempts": subflow.attempts,
+                "why_not": subflow.why_not,
             }
-            for way in orders.ways
-            if way.attempts or way.came_ns is None
+            for subflow in orders.subflows
+            if subflow.attempts or subflow.came_ns is None
         ],
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-from tandem.experiment.asked import COMMON, Asked, ProbePath, read_common
+from tandem.experiment.common_parameters import COMMON, CommonParameters, ProbePath, read_common
 from tandem.experiment.parameters import Parameter, ParameterError
 from tandem.experiment.socket_options import SOCKET_OPTIONS, SocketOptions, read_socket_options
 from tandem.mptcp.sockets import Kind
@@ -32,7 +32,7 @@ PARAMETERS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Request(Asked):
+class Request(CommonParameters):
     """A download, checked. Exactly one of ``bytes`` and ``seconds`` is set. ``paths`` has the primary first. ``subflows`` None: the
     kernel opens one from each of its endpoints. ``join_before_request``: the request is held until they are there."""
 

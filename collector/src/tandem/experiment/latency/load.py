@@ -7,9 +7,9 @@ import time
 from dataclasses import dataclass, field
 
 from tandem.experiment import http_head
-from tandem.experiment.asked import Asked, ProbePath
+from tandem.experiment.common_parameters import CommonParameters, ProbePath
 from tandem.experiment.control import Session, describe
-from tandem.experiment.measured import connect
+from tandem.experiment.measured_connection import connect
 from tandem.stream import Stream
 
 
@@ -17,7 +17,7 @@ from tandem.stream import Stream
 class Load:
     """``with Load(…) as load``: a TCP download over ``path`` until the end of the block. ``error``: why it ended before, or never began."""
 
-    asked: Asked
+    asked: CommonParameters
     path: ProbePath
     session: Session
     seconds: float

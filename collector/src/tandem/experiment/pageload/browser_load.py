@@ -8,8 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tandem.devtools.browser import Browser, DevTools, DevToolsError, Event, RefusedError, TooLateError
-from tandem.experiment.pageload.carrier import now_s
-from tandem.experiment.pageload.load import Load
+from tandem.experiment.pageload.carrier import Load, now_s
 from tandem.experiment.pageload.page import StoredPage
 
 _READ_S = 5.0

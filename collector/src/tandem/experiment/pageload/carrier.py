@@ -1,5 +1,6 @@
-"""The measured connections of one load: opened over the primary path, each with the session and the page told at its beginning, watched
-while they live."""
+"""The measured connections of one load: opened over the primary path, each with the session and the page named at its beginning, watched
+while they live; and what one load came to.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +13,29 @@ from typing import Any
 
 from tandem.experiment.control import Session, describe
 from tandem.experiment.environment import environment
-from tandem.experiment.measured import same_version
+from tandem.experiment.measured_connection import same_version
 from tandem.experiment.pageload.request import Request
-from tandem.experiment.path_names import PathNames
+from tandem.experiment.sampler import PathNames
 from tandem.mptcp import sockets
 from tandem.mptcp.series import Series
 from tandem.mptcp.statistics import Reader, StatisticsError
+
+
+@dataclass(slots=True)
+class Load:
+    """Times in ms since the load began, None for what was not reached. ``failure``: None when the page was loaded whole as far as it can
+    be; objects that failed are no failure of the load, as a browser sees it."""
+
+    page: str
+    by: str
+    load_ms: float | None = None
+    content_loaded_ms: float | None = None
+    first_paint_ms: float | None = None
+    objects: int = 0
+    failed: int = 0
+    missed: int = 0
+    failure: str | None = None
+    retry: bool = True
 
 
 @dataclass(slots=True)

@@ -15,8 +15,7 @@ from collections.abc import Callable
 
 from tandem.experiment import http_head
 from tandem.experiment.control import describe
-from tandem.experiment.pageload.carrier import now_s
-from tandem.experiment.pageload.load import Load
+from tandem.experiment.pageload.carrier import Load, now_s
 from tandem.experiment.pageload.page import Origin, StoredPage
 from tandem.experiment.pageload.relay import SocksError, asking, connected
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from tandem.experiment.asked import COMMON, Asked, extended, read_common
+from tandem.experiment.common_parameters import COMMON, CommonParameters, extended, read_common
 from tandem.experiment.parameters import Parameter, ParameterError
 from tandem.experiment.socket_options import SOCKET_OPTIONS, SocketOptions, read_socket_options
 from tandem.mptcp.sockets import Kind
@@ -38,7 +38,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class Request(Asked):
+class Request(CommonParameters):
     """Page loads, checked. ``paths`` has the primary first. ``names`` empty: all of the server's."""
 
     kind: Kind

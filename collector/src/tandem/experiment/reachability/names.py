@@ -7,7 +7,7 @@ import ipaddress
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tandem.mptcp.dns_message import DnsError, normal_name
+from tandem.mptcp.dns import DnsError, normal_name
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 

@@ -11,9 +11,9 @@ from typing import Any
 
 from tandem import mptcp_abi as abi
 from tandem.experiment import http_head
-from tandem.experiment.asked import Asked, ProbePath
+from tandem.experiment.common_parameters import CommonParameters, ProbePath
 from tandem.experiment.control import Session, describe
-from tandem.experiment.measured import connect
+from tandem.experiment.measured_connection import connect
 from tandem.mptcp import kernels, sockets
 from tandem.mptcp.statistics import ConnectionSample, Reader, StatisticsError, SubflowSample
 from tandem.stream import Stream
@@ -50,7 +50,7 @@ class Exchange:
         return told if isinstance(told, int) and not isinstance(told, bool) else None
 
 
-def ask(asked: Asked, path: ProbePath, kind: sockets.Kind, timeout_s: float, session: Session) -> Exchange:
+def ask(asked: CommonParameters, path: ProbePath, kind: sockets.Kind, timeout_s: float, session: Session) -> Exchange:
     """Connect, ask whoami, read; LookError. ``sample``: the connection before the request (Multipath TCP only)."""
     with connected(asked, path, kind, timeout_s) as made:
         connection = made.socket
@@ -71,7 +71,7 @@ def ask(asked: Asked, path: ProbePath, kind: sockets.Kind, timeout_s: float, ses
 class connected:  # noqa: N801  (used as a function)
     """``with connected(…) as made``: a connection over ``path`` to the measurement listener; LookError."""
 
-    def __init__(self, asked: Asked, path: ProbePath, kind: sockets.Kind, timeout_s: float) -> None:
+    def __init__(self, asked: CommonParameters, path: ProbePath, kind: sockets.Kind, timeout_s: float) -> None:
         try:
             self._made = connect(asked, kind, path, timeout_s)
         except OSError as error:
@@ -84,7 +84,7 @@ class connected:  # noqa: N801  (used as a function)
         self._made.socket.close()
 
 
-def request(asked: Asked, target: str, session: Session) -> bytes:
+def request(asked: CommonParameters, target: str, session: Session) -> bytes:
     """A GET of ``target`` at the measurement listener."""
     return http_head.request(target, asked.measurement.authority, {"X-Tandem-Session": session.claim(target)})
 

@@ -4,8 +4,8 @@ import sys
 import time
 from typing import Any
 
-from tandem.experiment.asked import COMMON
 from tandem.experiment.base import STOPPED, Outcome, Output, Stop, main, phase, record
+from tandem.experiment.common_parameters import COMMON
 from tandem.experiment.parameters import Parameter
 from tandem.experiment.results import BYTES_BY_PATH
 

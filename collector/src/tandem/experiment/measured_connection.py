@@ -1,32 +1,80 @@
-"""One measured connection: its session, its transfer in one direction, and both ends' figures of it.
+"""One measured connection: its session, its transfer in one direction, both ends' figures of it, and its part of a result. With TLS where
+the listener's URL says https (``connect``, the same for every experiment).
 
-An experiment of several phases measures many; each has a session of its own, so that what the server tells at its end belongs to
+An experiment of several phases measures many; each has a session of its own, so that what the server says at its end belongs to
 this connection without doubt, and carries this connection's kind and path.
 """
 
 from __future__ import annotations
 
+import functools
 import socket
+import ssl
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 from urllib.parse import urlencode
 
-from tandem.experiment import http_head
-from tandem.experiment.asked import Asked, ProbePath
+from tandem.experiment import base, http_head
 from tandem.experiment.base import STOPPED, Output, Stop, StoppedError
+from tandem.experiment.common_parameters import CommonParameters, ProbePath
 from tandem.experiment.control import Control, ControlError, Session, describe
-from tandem.experiment.measured import connect
-from tandem.experiment.path_names import PathNames
-from tandem.experiment.sampler import Sampler, as_json
+from tandem.experiment.sampler import PathNames, Sampler, as_json
 from tandem.experiment.socket_options import SocketOptions
 from tandem.experiment.transfer import Transfer
 from tandem.experiment.upload import Upload, seconds
-from tandem.mptcp import sockets
-from tandem.mptcp.series import Series
+from tandem.mptcp import kernels, sockets
+from tandem.mptcp.series import Series, shares
 from tandem.mptcp.statistics import Reader, StatisticsError
+from tandem.mptcp_abi.controllers import described
 from tandem.schema.manifest import Failure
+from tandem.stream import TlsStream
+from tandem.stream.tls import strict
+
+
+def connect(
+    asked: CommonParameters,
+    kind: sockets.Kind,
+    path: ProbePath,
+    timeout_s: float,
+    options: sockets.Options = sockets.DEFAULT_OPTIONS,
+) -> sockets.Connected:
+    """Resolve, connect over ``path`` within ``timeout_s``, and within as long again shake hands by TLS. OSError as connect(2) and the TLS
+    library raise it (ssl.SSLCertVerificationError: another server than ``ca_file`` knows); see ``sockets.connect``.
+    UnsupportedError also where the two ends speak different versions of Multipath TCP."""
+    server = asked.measurement
+    if kind == "mptcp":
+        same_version()
+    address = sockets.resolve(server.host, server.port, path.interface)
+    connected = sockets.connect(kind, address, path.source, timeout_s, options)
+    if server.scheme != "https":
+        return connected
+    try:
+        stream = TlsStream(connected.socket, _context(asked.ca_file), server_hostname=server.host)
+        return replace(connected, tls=stream, tls_ms=stream.handshake(timeout_s))
+    except BaseException:
+        connected.socket.close()
+        raise
+
+
+def same_version() -> None:
+    """UnsupportedError when the server said that it speaks another version of Multipath TCP: every connection would fall back, and the
+    figures would be plain TCP's."""
+    kernel, there = kernels.here(), base.server_environment.get("mptcp_protocol")
+    if there is not None and there != str(kernel.protocol):
+        raise sockets.UnsupportedError(
+            f"the server speaks version {there} of Multipath TCP, this probe version {kernel.protocol} ({kernel.name} kernel); hint: the "
+            "same kind of kernel for both (role mptcp), or TCP"
+        )
+
+
+@functools.cache
+def _context(ca_file: str | None) -> ssl.SSLContext:
+    """TLS 1.3 alone is spoken at the other end. An older one is offered too: the hello is longer by that, and the other end wants no
+    short ones."""
+    return strict(ssl.create_default_context(cafile=ca_file))
+
 
 Direction = Literal["download", "upload"]
 _FAREWELL_TIMEOUT_S = 2.0
@@ -38,7 +86,7 @@ class Terms:
     """What is the same for all connections of a run. ``sample_hz`` None: one sample, at the end: a thread that reads the kernel's
     statistics meanwhile would disturb the timing of a short transfer. ``read_pause_s``: see ``transfer``."""
 
-    asked: Asked
+    asked: CommonParameters
     direction: Direction
     connect_timeout_s: float
     stall_s: float
@@ -48,7 +96,7 @@ class Terms:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ConnectionRequest:
     """One connection to be measured: ``path`` is MPTCP's primary, TCP's only one; exactly one of ``bytes`` and ``seconds``."""
 
     kind: sockets.Kind
@@ -57,10 +105,10 @@ class Wanted:
     seconds: float | None = None
 
 
-class Leg:
+class MeasuredConnection:
     """One measured connection: ``open``, ``connect``, ``transfer``, ``close``, in this order; each does nothing once it failed."""
 
-    def __init__(self, terms: Terms, wanted: Wanted) -> None:
+    def __init__(self, terms: Terms, wanted: ConnectionRequest) -> None:
         paths = terms.asked.paths
         self.terms, self.wanted = terms, wanted
         self._asked = replace(terms.asked, paths=(wanted.path, *(p for p in paths if p != wanted.path)))
@@ -255,3 +303,62 @@ def deadline_after(seconds: float, whole_ns: int) -> int:
 
 def _between(begun_ns: int | None, ended_ns: int | None) -> float | None:
     return None if begun_ns is None or ended_ns is None else (ended_ns - begun_ns) / 1e9
+
+
+def report(connection: MeasuredConnection) -> dict[str, Any]:
+    """For the result, once the connection is closed."""
+    totals = connection.series.ordered()
+    return {
+        "kind": connection.wanted.kind,
+        "path": connection.wanted.path.name,
+        "connect_ms": connection.connect_ms,
+        "tls_ms": None if connection.connected is None else connection.connected.tls_ms,
+        "bytes": connection.payload_bytes,
+        "fallback": connection.wanted.kind == "mptcp" and connection.series.fallback,
+        "congestion_control": _congestion_control(connection),
+        "controller": _controller(connection),
+        **_buffer_bytes(connection),
+        "subflows": [
+            {
+                "subflow": t.subflow,
+                "path": t.name.path,
+                "bytes": t.bytes,
+                "share": share,
+                "rtt_ms_median": t.rtt_ms_median,
+                "join_delay_ms": _join_ms(connection, t.established_ns) if index else None,
+            }
+            for index, (t, share) in enumerate(zip(totals, shares(totals), strict=True))
+        ],
+        "failure": connection.failure,
+    }
+
+
+def _congestion_control(connection: MeasuredConnection) -> str | None:
+    """The sender's, at whichever end that is."""
+    if connection.terms.direction == "upload":
+        return connection.own_control
+    found = None if connection.sender is None else connection.sender.get("congestion_control")
+    return found if isinstance(found, str) else None
+
+
+def _controller(connection: MeasuredConnection) -> dict[str, Any] | None:
+    """What the sender's is: name, kind, object (``mptcp_abi.controllers``)."""
+    if connection.terms.direction == "upload":
+        return described(connection.own_control)
+    found = None if connection.sender is None else connection.sender.get("controller")
+    return found if isinstance(found, dict) else None
+
+
+def _buffer_bytes(connection: MeasuredConnection) -> dict[str, int | None]:
+    """As the kernels count (twice what was requested): this end's when it had connected, the endpoint's when the session ended."""
+    near, far = "receive_buffer_bytes", "send_buffer_bytes"
+    if connection.terms.direction == "upload":
+        near, far = far, near
+    found = None if connection.sender is None else connection.sender.get(far)
+    return {near: connection.own_buffer_bytes, far: found if isinstance(found, int) else None}
+
+
+def _join_ms(connection: MeasuredConnection, established_ns: int | None) -> float | None:
+    if established_ns is None or connection.connected is None or connection.terms.sample_hz is None:
+        return None  # seen once, at the end: when it joined was not watched
+    return max(0.0, (established_ns - connection.connected.connected_monotonic_ns) / 1e6)

@@ -50,7 +50,7 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CommonParameters:
     """The common part, checked. ``paths`` as given, the primary first where the experiment has one. ``capture``: the server is asked to
     capture each session, too."""
 
@@ -69,7 +69,7 @@ class Asked:
         return self.paths[0]
 
 
-def read_common(parameters: dict[str, Any], primary: str | None = None) -> Asked:
+def read_common(parameters: dict[str, Any], primary: str | None = None) -> CommonParameters:
     """From parameters that are checked one by one; ``primary``: the path that comes first. ParameterError when they contradict each
     other or the token cannot be read."""
     p = parameters
@@ -84,7 +84,7 @@ def read_common(parameters: dict[str, Any], primary: str | None = None) -> Asked
             raise ParameterError(f"parameter 'path': {primary!r} is none of the paths {', '.join(names)}")
         paths.sort(key=lambda path: path.name != primary)
     server = p["server"]
-    return Asked(
+    return CommonParameters(
         run=p["run"],
         paths=tuple(paths),
         control=origin(server["control"], ("https", "http")),
@@ -96,12 +96,12 @@ def read_common(parameters: dict[str, Any], primary: str | None = None) -> Asked
     )
 
 
-R = TypeVar("R", bound=Asked)
+R = TypeVar("R", bound=CommonParameters)
 
 
-def extended(request: type[R], common: Asked, values: Mapping[str, Any]) -> R:
+def extended(request: type[R], common: CommonParameters, values: Mapping[str, Any]) -> R:
     """A ``request`` of the fields that ``common`` has and, by their names, of its own from ``values``."""
-    shared = {f.name: getattr(common, f.name) for f in fields(Asked)}
+    shared = {f.name: getattr(common, f.name) for f in fields(CommonParameters)}
     return request(**shared, **{f.name: values[f.name] for f in fields(request) if f.name not in shared})
 
 

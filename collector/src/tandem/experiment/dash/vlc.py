@@ -1,0 +1,500 @@
+"""VLC 3 without a window as the player: it chooses, buffers, decodes and plays; what it requests goes over the measured connection, and its
+log says how it went. The same ``Play`` comes of it as of our own player.
+
+Its log (``-vv --no-color``), as far as a play needs it: lines to events, and events with their times to startup and stalls (``Account``;
+pure). A line that is none of these says nothing; VLC's words are no contract, so a log without them measures nothing rather than wrong.
+VLC logs once a second how far it has read for the decoder (``cached.i_time``), which is ahead of the picture by its caching. It does not
+log when the picture stops, only when it fills up again; so the picture's clock is kept here: it runs from the moment playback begins or
+goes on, and stops where what had been read ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, Literal
+
+from tandem.experiment.base import EnvironmentLackError, Output, Stop, StoppedError
+from tandem.experiment.dash import mpd
+from tandem.experiment.dash.fetch import Fetched, FetchError, past_deadline
+from tandem.experiment.dash.link import Link
+from tandem.experiment.dash.model import Presentation, Representation, Segment
+from tandem.experiment.dash.mpd import LONGEST_BYTES, MpdError
+from tandem.experiment.dash.play import Play, difference
+from tandem.experiment.dash.playback import Glimpse, Playback, Stall, State
+from tandem.experiment.dash.relay import Asked, Relay, RequestError
+from tandem.experiment.dash.request import Request
+
+Kind = Literal["version", "request", "position", "buffering", "ready", "end", "draining", "error"]
+
+LONGEST = 4096
+"""Characters of a line that are looked at."""
+_MOST_REQUESTS = 100_000
+
+_PATTERNS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
+    ("position", re.compile(r"adaptive demux debug: cached\.i_time \(([0-9]{1,18})\)")),
+    ("request", re.compile(r"adaptive demux debug: Retrieving (\S+)")),
+    ("buffering", re.compile(r"main input debug: Buffering [0-9]{1,3}%")),
+    ("ready", re.compile(r"main input debug: Decoder wait done")),
+    ("end", re.compile(r"main input debug: EOF reached")),
+    ("draining", re.compile(r"main input debug: waiting decoder fifos to empty")),
+    ("version", re.compile(r"main libvlc debug: VLC media player - (\S.{0,80})")),
+    ("error", re.compile(r"error: (.{1,300})")),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """``value``: what the line says beside its kind; a position is whole microseconds of the video."""
+
+    kind: Kind
+    value: str = ""
+
+
+def read(line: str) -> Event | None:
+    """The event in a line; None when it has none."""
+    text = line[:LONGEST]
+    for kind, pattern in _PATTERNS:
+        found = pattern.search(text)
+        if found is not None:
+            return Event(kind, found[1].strip() if pattern.groups else "")
+    return None
+
+
+@dataclass(slots=True)
+class Account:
+    """A play by its events. Times in seconds of the caller's clock, which must not go back; ``None``: not (yet) heard.
+
+    ``started_s``: the picture began; ``ended_s``: it stood at its end. ``requests``: URLs with their times.
+    """
+
+    version: str | None = None
+    error: str | None = None
+    started_s: float | None = None
+    ended_s: float | None = None
+    stalls: list[Stall] = field(default_factory=list)
+    requests: list[tuple[float, str]] = field(default_factory=list)
+    _filling: bool = True
+    _since_s: float = 0.0
+    """When the picture began or went on,"""
+    _from_s: float = 0.0
+    """and with which second of the video."""
+    _read_s: float = 0.0
+    _still: bool = False
+    """The position was the same twice: nothing more to read."""
+    _over: bool = False
+
+    def hear(self, now_s: float, event: Event) -> None:
+        """Take the next event."""
+        kind = event.kind
+        if kind == "version":
+            self.version = self.version or event.value
+        elif kind == "error":
+            self.error = event.value
+        elif kind == "request":
+            if len(self.requests) < _MOST_REQUESTS:
+                self.requests.append((now_s, event.value))
+        elif self._over:
+            if kind == "draining":
+                self.ended_s = now_s
+        elif kind == "position":
+            self._reach(now_s, int(event.value) / 1e6)
+        elif kind == "buffering":
+            if self.started_s is not None and not self._filling:
+                self._filling = True
+                self._since_s = min(self._empty_s, now_s)
+                self._from_s = self._read_s
+        elif kind == "ready":
+            self._ready(now_s)
+        elif kind == "end" and self.started_s is not None:
+            self._over, self.ended_s = True, now_s
+
+    def _reach(self, now_s: float, reached_s: float) -> None:
+        """VLC has read on, or has not. It may go on after a pause without filling up again ("jitter ignored"): the picture stood still."""
+        if reached_s <= self._read_s:
+            self._still = True
+            return
+        if self.started_s is not None and not self._filling and self._still and now_s > self._empty_s:
+            empty_s = self._empty_s
+            self.stalls.append(Stall(empty_s, now_s - empty_s, self._read_s))
+            self._since_s, self._from_s = now_s, self._read_s
+        self._read_s, self._still = reached_s, False
+
+    def _ready(self, now_s: float) -> None:
+        if self.started_s is None:
+            self.started_s = now_s
+        elif self._filling:
+            self.stalls.append(Stall(self._since_s, now_s - self._since_s, self._from_s))
+        else:
+            return
+        self._filling, self._still = False, False
+        self._since_s = now_s
+
+    @property
+    def _empty_s(self) -> float:
+        """When the picture stands at the end of what has been read."""
+        return self._since_s + max(0.0, self._read_s - self._from_s)
+
+    def shown_s(self, now_s: float) -> float:
+        """The picture's second of the video."""
+        if self.started_s is None or self._filling:
+            return self._from_s
+        return min(self._from_s + max(0.0, now_s - self._since_s), max(self._read_s, self._from_s))
+
+    def still_s(self, now_s: float) -> float:
+        """For how long the picture has stood still by now; 0 while it runs, before it began and after its end."""
+        open_s = 0.0
+        if self.started_s is not None and not self._over:
+            if self._filling:
+                open_s = now_s - self._since_s
+            elif self._still:
+                open_s = now_s - self._empty_s
+        return max(0.0, open_s)
+
+    def stalled_s(self, now_s: float) -> float:
+        """All stalls so far, one that goes on until now."""
+        return sum(stall.duration_s for stall in self.stalls) + self.still_s(now_s)
+
+    def give_up(self, now_s: float) -> None:
+        """The play was ended from outside: a stall that goes on ends here."""
+        if self.started_s is None or self._over:
+            return
+        if self._filling:
+            self.stalls.append(Stall(self._since_s, max(0.0, now_s - self._since_s), self._from_s))
+        elif self._still and now_s > self._empty_s:
+            self.stalls.append(Stall(self._empty_s, now_s - self._empty_s, self._read_s))
+
+
+_NOBODY = 65534
+_CAP_SETUID = 1 << 7
+_LINE_BYTES = 65536
+_TERM_S = 3.0
+_VERSION_S = 30.0
+"""On a Pi the first start reads every plugin."""
+_QUIET = ("--no-lua", "--no-metadata-network-access", "--no-media-library", "--no-osd", "--no-spu", "--no-audio")
+
+
+def command() -> list[str]:
+    """How VLC is started here, ``$TANDEM_VLC`` before the one that is installed; EnvironmentLackError without one."""
+    program, setpriv = os.environ.get("TANDEM_VLC") or shutil.which("vlc"), shutil.which("setpriv")
+    if program is None or not os.access(program, os.X_OK):
+        raise EnvironmentLackError("no VLC here; mend: apt-get install vlc-bin vlc-plugin-base, or player = own")
+    if setpriv is None:
+        raise EnvironmentLackError("no setpriv here; mend: apt-get install util-linux")
+    # It must not outlive us, has no use for the collector's capabilities, and refuses to run as root.
+    rights = ["--pdeathsig", "KILL", "--inh-caps=-all", "--ambient-caps=-all", "--no-new-privs"]
+    if os.geteuid() == 0:
+        if not _may_become_another():
+            raise EnvironmentLackError(
+                "VLC refuses to run as root, and this process may not become another user; "
+                "mend: start the collector as a user of its own, or player = own"
+            )
+        user = _user(program)
+        rights += [f"--reuid={user}", f"--regid={user}", "--clear-groups", "--bounding-set=-all"]
+    return [setpriv, *rights, "--", program]
+
+
+def there() -> bool:
+    """Whether a VLC can be started here."""
+    try:
+        command()
+    except EnvironmentLackError:
+        return False
+    return True
+
+
+def trouble() -> str | None:
+    """Why the VLC that is installed does not start as the experiment starts it; None where it does. EnvironmentLackError without one."""
+    start = command()
+    with tempfile.TemporaryDirectory(prefix="tandem-vlc-") as home:
+        environment = {"HOME": home, "LANG": "C", "PATH": os.environ.get("PATH", os.defpath)}
+        try:
+            done = subprocess.run(
+                [*start, "--version"], capture_output=True, text=True, timeout=_VERSION_S, check=False, env=environment
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return str(error)
+    if done.returncode != 0 or not done.stdout.strip():
+        return " ".join((done.stderr.strip().splitlines() or [f"it ended with status {done.returncode}"])[-1].split())
+    return None
+
+
+def _may_become_another() -> bool:
+    """Whether this thread has CAP_SETUID; root on the bench keeps the unit's capabilities alone (collector/system/tandem.service)."""
+    for line in Path("/proc/thread-self/status").read_text().splitlines():
+        if line.startswith("CapEff:"):
+            return bool(int(line.split()[1], 16) & _CAP_SETUID)
+    return True
+
+
+def _user(program: str) -> int:
+    """Who VLC is when we are root: whoever owns the program, who can read it; nobody where that is root."""
+    return Path(program).stat().st_uid or _NOBODY
+
+
+def arguments(url: str, logic: str, caching_s: float, buffer_s: float, seconds: float | None) -> list[str]:
+    """VLC's own: play ``url`` once, without showing it. ``caching_s``: video that it wants before the picture (goes on)."""
+    return [
+        "-I", "dummy", "--vout", "dummy", "--aout", "dummy", "-vv", "--no-color", *_QUIET, "--avcodec-hw", "none", "--play-and-exit",
+        "--adaptive-logic", logic, "--adaptive-maxbuffer", f"{buffer_s * 1000:.0f}", "--network-caching", f"{caching_s * 1000:.0f}",
+        *([] if seconds is None else ["--stop-time", f"{seconds:g}"]), url, "vlc://quit",
+    ]  # fmt: skip
+
+
+class Vlc:
+    """One VLC, started by ``start`` (``command`` and ``arguments``). ``home``: a folder of its own, which it can write to."""
+
+    def __init__(self, start: Sequence[str], home: str) -> None:
+        if os.geteuid() == 0:
+            user = _user(start[list(start).index("--") + 1])
+            os.chown(home, user, user)
+        environment = {"HOME": home, "XDG_RUNTIME_DIR": home, "LANG": "C", "PATH": os.environ.get("PATH", os.defpath)}
+        self.events: queue.SimpleQueue[tuple[int, Event]] = queue.SimpleQueue()
+        self.heard_ns = time.monotonic_ns()
+        """When it last wrote a line, CLOCK_MONOTONIC."""
+        self.words = ""
+        try:
+            self._process = subprocess.Popen(
+                list(start),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                env=environment,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise EnvironmentLackError(f"VLC cannot be started: {error.strerror}") from error
+        self._thread = threading.Thread(target=self._listen, args=(self._process.stderr,), name="vlc", daemon=True)
+        self._thread.start()
+
+    @property
+    def status(self) -> int | None:
+        """Its exit status; None while it runs."""
+        return self._process.poll()
+
+    def end(self) -> int:
+        """End it and whatever it started; its exit status. Its last lines have been heard then."""
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+            try:
+                self._process.wait(_TERM_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+        status = self._process.wait()
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # it left nothing behind
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._thread.join()
+        return status
+
+    def _listen(self, log: IO[bytes] | None) -> None:
+        if log is None:
+            return
+        with log:
+            while line := log.readline(_LINE_BYTES):
+                self.heard_ns = time.monotonic_ns()
+                text = line.decode("utf-8", "replace").rstrip()
+                event = read(text)
+                if event is not None:
+                    self.events.put((self.heard_ns, event))
+                elif text:
+                    self.words = text[:300]
+
+
+_SILENT_S = 30.0
+"""VLC logs its position once a second while a presentation is open; with nothing to wait for, one that is silent so long hangs."""
+
+_MOST_ASKED = 3
+"""Times of one segment. VLC 3 takes a SegmentList with a SegmentTimeline for the first segment, without end."""
+
+
+def by_target(presentation: Presentation, root: str) -> dict[str, tuple[Representation, Segment]]:
+    """Which segment a request for a path means. MpdError when the manifest does not give each a URL of its own under ``root``: then a
+    request would not tell which, or would go round the measured connection."""
+    found: dict[str, tuple[Representation, Segment]] = {}
+    for period in presentation.periods:
+        for r in period.video.representations:
+            if r.index is not None or any(s.media.range is not None for s in r.segments):
+                raise MpdError(
+                    "segments by byte range: VLC is followed only where each has a URL of its own (number, time, list)"
+                )
+            places = [
+                *(() if r.initialization is None else (r.initialization.url,)),
+                *(s.media.url for s in r.segments),
+            ]
+            for url in places:
+                if not url.startswith(root + "/"):
+                    raise MpdError(f"{url[:120]!r} is not on this server")
+            found.update({s.media.url.removeprefix(root): (r, s) for s in r.segments})
+    return found
+
+
+class VlcPlayer:
+    """Plays over ``link``. After ``run``, also when it raised, ``play`` has what was measured, and VLC has ended. EnvironmentLackError at
+    once where there is no VLC."""
+
+    def __init__(self, request: Request, link: Link, output: Output, stop: Stop) -> None:
+        self._request, self._link, self._output, self._stop = request, link, output, stop
+        self._start = command()
+        self.play = Play(
+            Playback(request.startup_buffer_s, request.resume_buffer_s),
+            time.monotonic_ns(),
+            request.kind,
+            request.primary.name,
+        )
+        self._mpd_target = f"/v1/content/{request.content}/{request.mpd}"
+        self._segments: dict[str, tuple[Representation, Segment]] | None = None
+        self._relay: Relay | None = None
+        self._vlc: Vlc | None = None
+        self._account = Account()
+        self._hearing = threading.Lock()
+        self._asked: Counter[str] = Counter()
+        self._came_s = self._loaded_s = 0.0
+        self._served_ns = 0
+        self._stalled_before_s = 0.0
+        self._paths_before: dict[str, int] | None = None
+        self._connects_before = 0
+        self._buffer_before_s = 0.0
+
+    @property
+    def player(self) -> dict[str, Any]:
+        """Who played, for the result."""
+        return {"name": "vlc", "version": self._account.version, "logic": self._request.vlc_logic}
+
+    def glimpse(self, now_s: float) -> Glimpse:
+        """How the play stands at ``now_s`` of its clock, by VLC's log so far. From any thread."""
+        if self._segments is not None:  # from the manifest's request on the play's clock is what it stays
+            self._hear()
+        with self._hearing:
+            return self._seen(now_s)
+
+    def _seen(self, now_s: float) -> Glimpse:
+        account, playback = self._account, self.play.playback
+        if playback.state == "ended":  # settled
+            return Glimpse("ended", 0.0, account.shown_s(now_s), playback.stalled_s)
+        shown_s = account.shown_s(now_s)
+        state: State = "starting" if account.started_s is None else "playing"
+        if account.still_s(now_s) > 0:
+            state = "stalled"
+        return Glimpse(state, max(0.0, self._came_s - shown_s), shown_s, account.stalled_s(now_s))
+
+    def run(self) -> None:
+        """Play to the end. MpdError, FetchError, StoppedError, EnvironmentLackError."""
+        request = self._request
+        self._relay = relay = Relay(self._link, self._stop, self._keep, self._before, self._after)
+        try:
+            with tempfile.TemporaryDirectory(prefix="tandem-vlc-") as home:
+                own = arguments(
+                    relay.url + self._mpd_target,
+                    request.vlc_logic,
+                    request.startup_buffer_s,
+                    request.buffer_max_s,
+                    request.seconds,
+                )
+                self._vlc = Vlc([*self._start, *own], home)
+                try:
+                    self._watch(relay, self._vlc)
+                finally:
+                    status = self._vlc.end()
+                    self._hear()
+                    self._settle()
+            self._judge(status)
+        except RequestError as error:
+            raise FetchError(f"VLC: {error}", again=False) from error
+        finally:
+            relay.close()
+
+    def _watch(self, relay: Relay, vlc: Vlc) -> None:
+        while vlc.status is None:
+            if self._stop.requested:
+                raise StoppedError
+            if time.monotonic_ns() > self._link.deadline_ns:
+                raise past_deadline()
+            relay.step()
+            self._hear()
+            if time.monotonic_ns() - max(vlc.heard_ns, self._served_ns) > _SILENT_S * 1e9:
+                raise FetchError(f"VLC hangs: it has said nothing for {_SILENT_S:g} s", again=False, retry=True)
+
+    def _judge(self, status: int) -> None:
+        """VLC has ended by itself: at the end of the video, or not."""
+        account = self._account
+        if account.ended_s is None or not self.play.shown:
+            said = account.error or (self._vlc.words if self._vlc is not None else "") or "it said nothing"
+            before = "before it showed anything" if account.started_s is None else "before the end"
+            raise FetchError(f"VLC ended {before} (status {status}): {' '.join(said.split())[:200]}", again=False)
+
+    def _hear(self) -> None:
+        """Take what VLC has said. By the thread that relays, and while that waits for a segment by the one that tells of the play."""
+        if self._vlc is None:
+            return
+        with self._hearing:
+            while not self._vlc.events.empty():
+                heard_ns, event = self._vlc.events.get()
+                # What it said before it asked for the manifest (its version) is at 0.
+                self._account.hear(max(0.0, (heard_ns - self.play.begun_ns) / 1e9), event)
+
+    def _settle(self) -> None:
+        """The account's figures into the play's, whose emulated buffer was not used."""
+        account, playback, now_s = self._account, self.play.playback, self.play.now()
+        account.give_up(now_s)
+        playback.now_s = now_s if account.ended_s is None else account.ended_s
+        playback.started_s, playback.ended_s = account.started_s, account.ended_s
+        playback.stalls, playback.state = account.stalls, "ended"
+        self.play.loaded_s = self._loaded_s if self.play.shown else None
+
+    def _keep(self, asked: Asked) -> int | None:
+        return LONGEST_BYTES if asked.target == self._mpd_target else None
+
+    def _before(self, asked: Asked) -> None:
+        self._hear()
+        if self._segments is None and asked.target == self._mpd_target:
+            self.play.begun_ns = time.monotonic_ns()
+        now_s = self.play.now()
+        self._buffer_before_s = max(0.0, self._came_s - self._account.shown_s(now_s))
+        self._stalled_before_s = self._account.stalled_s(now_s)
+        self._paths_before, self._connects_before = self._link.by_path(), self._link.connects
+
+    def _after(self, asked: Asked, fetched: Fetched) -> None:
+        self._served_ns = fetched.last_byte_ns
+        if asked.target == self._mpd_target and self._relay is not None:
+            presentation = mpd.parse(fetched.content, self._relay.url + self._mpd_target)
+            self._segments = by_target(presentation, self._relay.url)
+            self.play.duration_s = presentation.duration_s
+            return
+        known = (self._segments or {}).get(asked.target)
+        if known is None:
+            return  # an initialization: not in the segments' figures
+        self._asked[asked.target] += 1
+        if self._asked[asked.target] > _MOST_ASKED:
+            raise FetchError(
+                f"VLC asks for {asked.target[-80:]} again and again: it cannot follow this manifest", again=False
+            )
+        representation, segment = known
+        self._hear()
+        end_s = (fetched.last_byte_ns - self.play.begun_ns) / 1e9
+        self._came_s = max(self._came_s, segment.start_s + segment.duration_s)
+        self._loaded_s = end_s
+        kept = self._connects_before == self._link.connects
+        self.play.tell(
+            self._output,
+            segment,
+            fetched,
+            representation,
+            carried=difference(self._paths_before, self._link.by_path()) if kept else None,
+            level_s=max(0.0, self._came_s - self._account.shown_s(end_s)),
+            index=None,
+            rule=f"vlc-{self._request.vlc_logic}",
+            buffer_before_ms=self._buffer_before_s * 1000,
+            stall_ms=max(0.0, self._account.stalled_s(end_s) - self._stalled_before_s) * 1000,
+        )
