@@ -13,7 +13,7 @@ import sqlite3
 import zlib
 from collections.abc import Collection, Generator, Iterable, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tandem.spool.blob import BlobError, Item, unpack
@@ -147,7 +147,7 @@ class Database:
             if counts.pending < 0:
                 raise DamagedError(f"{-counts.pending} records more were settled than were there")
             free = self._pragma("freelist_count") * PAGE_BYTES
-            if free > max(_FREE_BYTES, self.used_bytes()):
+            if free > _FREE_BYTES and free > self.used_bytes():
                 for _ in range(_GIVEN_BACK):  # Python steps such a statement once, which is a page
                     self._db.execute("PRAGMA incremental_vacuum(1)")
             self._db.execute("UPDATE state SET content=?", (_state(self.identity, counts),))
@@ -243,7 +243,9 @@ def make(path: Path, identity: Identity, counts: Counts, bodies: Iterable[tuple[
 
 
 def _state(identity: Identity, counts: Counts) -> str:
-    text = json.dumps([identity.id, identity.first, asdict(counts)], separators=(",", ":"))
+    numbers = {"made": counts.made, "sent": counts.sent, "rejected": counts.rejected, "dropped": counts.dropped}
+    state = [identity.id, identity.first, {**numbers, "by_measurement": counts.by_measurement}]
+    text = json.dumps(state, separators=(",", ":"))
     return f"{zlib.crc32(text.encode()):08x} {text}"
 
 
