@@ -4,13 +4,13 @@
 
 Damage: flipped bits, cut and lengthened files, zeroed and random blocks,
 pages of one file put into another or elsewhere in the same, older copies of a file, files exchanged or gone; in SQLite files, their
-write-ahead logs (a spool whose process was killed has one), the account and its copy, rejected.jsonl.
+write-ahead logs (a spool whose process was killed has one), rejected.jsonl.
 
 What must hold, whatever was damaged: the constructor gives a spool or a SpoolError; nothing else is raised by anything afterwards, and
 nothing takes two minutes; ``made`` = ``sent`` + ``pending`` + ``rejected`` + ``dropped``, none negative, and as many records come out
 as were pending; none twice; each with the content that its number was given; no number that was given out before is given out
-again (when the newest file and the note of the last number are both damaged nobody can know: such rounds are counted apart). Exit
-status 1 when not.
+again under the same id of the spool (when the end of the write-ahead log is damaged nobody can know: such rounds are counted apart).
+Exit status 1 when not.
 """
 
 import random
@@ -31,7 +31,6 @@ BOOT = "b1c0ffee-0000-4000-8000-000000000001"
 LONGEST_S = 120
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108  its folder is made by mkdtemp
 """Where folders are made: in memory, where there is such a place."""
-DAY_NS = 86_400 * 10**9
 
 
 def radio(mark):
@@ -48,12 +47,11 @@ class Fuzz:
         self.seen = Counter()
 
     def models(self):
-        """A few spools as they are left by a killed process: some drained, several days, with and without a log."""
+        """A few spools as they are left by a killed process: some drained, all with a log."""
         made = []
         for number in range(6):
-            now = [1_790_000_000 * 10**9]
             live = self.root / f"live-{number}"
-            spool = Spool(live, BOOT, utc_ns=lambda now=now: now[0])
+            spool = Spool(live, BOOT)
             marks = {}
             mark = 0
             for step in range(150):
@@ -70,12 +68,10 @@ class Fuzz:
                     if self.chance.random() < 0.3:
                         spool.reject(batch, batch.items[0].seq, "no")
                     spool.acknowledge(batch)
-                if step % 50 == 49 and number > 1:
-                    now[0] += DAY_NS
             folder = self.root / f"model-{number}"
             shutil.copytree(live, folder)  # as it is on disk now: nothing closed
             spool.close()
-            made.append((folder, marks))
+            made.append((folder, marks, spool.identity))
         return made
 
     def damage(self, folder, others):
@@ -125,25 +121,23 @@ class Fuzz:
             done.append(f"{kind} {file.name}")
         return done
 
-    def round(self, model, marks, others):
+    def round(self, model, marks, identity, others):
         """One damaged spool; a complaint, or None."""
         folder = self.root / "now"
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(model, folder)
-        newest = max(p.name for p in folder.glob("*.sqlite"))
         done = self.damage(folder, others)
         self.seen.update(word.split()[0] for word in done)
         hurt = {word.split()[1] for word in done}
-        blind = "lock" in hurt and any(name.startswith(newest) for name in hurt)
         try:
-            complaint = self.read(folder, marks, blind)
+            complaint = self.read(folder, marks, identity, blind="queue.sqlite-wal" in hurt)
         except SpoolError as error:
             self.seen["refused"] += 1
             complaint = None if "mend:" in str(error) and "\n" not in str(error) else f"no mend: {error}"
         return f"{complaint}; damage: {done}" if complaint else None
 
-    def read(self, folder, marks, blind):
-        spool = Spool(folder, BOOT, utc_ns=lambda: 1_790_000_000 * 10**9 + 9 * DAY_NS)
+    def read(self, folder, marks, identity, *, blind):
+        spool = Spool(folder, BOOT)
         try:
             spool.oldest()
             batches, out = [], {}
@@ -165,7 +159,8 @@ class Fuzz:
                 (spool.acknowledge if number % 3 else spool.release)(batch)
             spool.append([radio(7)])
             fresh = spool.counts().made
-            if fresh <= max(marks):
+            self.seen["another spool"] += spool.identity != identity
+            if fresh <= max(marks) and spool.identity == identity:
                 self.seen["blind reuse"] += blind
                 if not blind:
                     return f"number {fresh} is used again, the last was {max(marks)}"
@@ -199,11 +194,11 @@ def main():
 
         signal.signal(signal.SIGALRM, slow)
         for number in range(args.rounds) if args.rounds else fuzzing.rounds(args.seconds):
-            model, marks = fuzz.chance.choice(models)
-            others, _ = fuzz.chance.choice(models)
+            model, marks, identity = fuzz.chance.choice(models)
+            others, _, _ = fuzz.chance.choice(models)
             signal.alarm(LONGEST_S)
             try:
-                complaint = fuzz.round(model, marks, others)
+                complaint = fuzz.round(model, marks, identity, others)
             except Exception:  # noqa: BLE001  whatever comes out is what is looked for
                 complaint = traceback.format_exc()
             signal.alarm(0)

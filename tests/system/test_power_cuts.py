@@ -9,7 +9,7 @@ itself is torn, e2fsck runs first, as at boot) and opened by the real code. What
 
 What it cannot show: a disk that lies about flushes, one that damages what it was not writing, file systems other than ext4.
 
-While recording: appends of 1 to 120 records, an exporter that acknowledges, rejects and releases, changes of day, a cap that is reached,
+While recording: appends of 1 to 120 records, an exporter that acknowledges, rejects and releases, a cap that is reached,
 restarts, the kernel's own write-back, manifests, pending runs, captures, small files. Chains: what is left after a cut is recorded on
 and cut again, also during the recovery itself.
 """

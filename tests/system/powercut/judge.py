@@ -42,7 +42,7 @@ def judge(folder: Path, known: Known, under_way: Deed | None, limit_bytes: int, 
         faults[f"  {error}"] += 1
         return world
     notices = [notice.detail for notice in spool.notices()]
-    damaged = [told for told in notices if "damaged" in told or "gone" in told or "not there" in told]
+    damaged = [told for told in notices if "damaged" in told or "cannot be read" in told or "in no page" in told]
     faults["unreadable spools"] += bool(damaged)
     faults.update(f"  {detail}" for detail in damaged)
     counts = spool.counts()

@@ -23,7 +23,7 @@ from judge import FAULTS, NO_CAP, judge, known_at
 from recording_disk import MountError, make_ext4, mend, mounted, mounted_plainly, read_log
 from story import Known, Story
 
-from tandem.spool.dayfile import DayFile
+from tandem.spool.database import Database
 
 SMALL_CAP = 200_000
 
@@ -32,7 +32,13 @@ def sabotage(what: str) -> None:
     """Take one of the guarantees away, to see that the cuts find it out."""
     if what.startswith("synchronous="):
         mode = what.partition("=")[2]
-        DayFile.sync_each = lambda self, **_: self._db.execute(f"PRAGMA synchronous={mode}")  # type: ignore[method-assign,assignment]
+        begin = Database.__init__
+
+        def without(self: Database, path: Path) -> None:
+            begin(self, path)
+            self._db.execute(f"PRAGMA synchronous={mode}")
+
+        Database.__init__ = without  # type: ignore[method-assign]
     fsync = os.fsync
     if what == "no-folder-sync":
         os.fsync = lambda fd: None if stat.S_ISDIR(os.fstat(fd).st_mode) else fsync(fd)  # type: ignore[assignment]
@@ -79,7 +85,7 @@ def life(
                 world = judge(place, promised, under_way, limit, tally)
         file.unlink()
         tally["records owed"] += len(promised.appended)
-        world.now_ns, world.mark = story.left
+        world.mark = story.left
         ends.append((state, world))
         tally["cuts"] += 1
     return chance.choice(ends)

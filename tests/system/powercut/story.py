@@ -23,7 +23,6 @@ from tandem.spool.blob import KEPT_LONGEST
 from tandem.spool.durable import write_durably
 
 BOOT = "b1c0ffee-0000-4000-8000-000000000001"
-DAY_NS = 86_400 * 10**9
 
 
 @dataclass
@@ -43,13 +42,12 @@ class Deed:
 @dataclass
 class Known:
     """What is true of the world at a moment. ``appended``: mark by number; ``server``: mark by number that the gateway confirmed;
-    ``rejected``: numbers in quarantine; ``versions``: content by file; ``now_ns``: the clock; ``mark``: the last one used."""
+    ``rejected``: numbers in quarantine; ``versions``: content by file; ``mark``: the last one used."""
 
     appended: dict[int, int] = field(default_factory=dict)
     server: dict[int, int] = field(default_factory=dict)
     rejected: set[int] = field(default_factory=set)
     versions: dict[str, str] = field(default_factory=dict)
-    now_ns: int = 1_790_000_000 * 10**9
     mark: int = 0
 
 
@@ -73,7 +71,7 @@ class Story:
         self, folder: Path, position: Callable[[], int], known: Known, chance: random.Random, limit_bytes: int
     ) -> None:
         self._folder, self._position, self._chance, self._limit = folder, position, chance, limit_bytes
-        self._now_ns, self._mark, self._version = known.now_ns, known.mark, known.mark
+        self._mark, self._version = known.mark, known.mark
         self._batches: list[Any] = []
         self.deeds: list[Deed] = []
         self._do("open", self._open)
@@ -85,14 +83,14 @@ class Story:
         deed.done = self._position()
 
     def _open(self, _deed: Deed) -> None:
-        self._spool = Spool(self._folder / "spool", BOOT, self._limit, lambda: self._now_ns)
+        self._spool = Spool(self._folder / "spool", BOOT, self._limit)
         (self._folder / "runs").mkdir(exist_ok=True)
         self._pending = PendingManifests(self._folder / "pending-runs", self._folder / "runs")
 
     def tell(self, deeds: int) -> None:
         """Do that many things."""
         whats: dict[Callable[[Deed], None], int] = {
-            self._append: 50, self._send: 25, self._release: 3, self._flush: 3, self._next_day: 3, self._reopen: 2,
+            self._append: 50, self._send: 25, self._release: 3, self._flush: 3, self._reopen: 2,
             self._write_back: 8, self._rewrite: 4, self._manifest: 4, self._manifest_sent: 3, self._capture: 3,
         }  # fmt: skip
         for _ in range(deeds):
@@ -135,9 +133,6 @@ class Story:
 
     def _flush(self, _deed: Deed) -> None:
         self._spool.flush()
-
-    def _next_day(self, _deed: Deed) -> None:
-        self._now_ns += DAY_NS
 
     def _reopen(self, deed: Deed) -> None:
         self._release(deed)
@@ -192,9 +187,9 @@ class Story:
         file.close()
 
     @property
-    def left(self) -> tuple[int, int]:
-        """The clock and the last mark, for what comes after."""
-        return self._now_ns, max(self._mark, self._version)
+    def left(self) -> int:
+        """The last mark, for what comes after."""
+        return max(self._mark, self._version)
 
     def close(self) -> None:
         """After the last cut: so that the disk can be taken away."""

@@ -39,7 +39,7 @@ class World:
         self._system_ns = system_error_ns + self.now_ns
         boot = f"boot-{self.boots}"
         self.clock = Clock(self.folder / "boots.json", boot, lambda: self._system_ns, self.monotonic_ns)
-        self.spool = Spool(self.folder / "spool", boot, utc_ns=self.clock.shown_ns)
+        self.spool = Spool(self.folder / "spool", boot)
         self.clock.began(self.spool.counts().made + 1)
         self.clock.save()
         pending = PendingManifests(self.folder / "pending", self.folder / "runs")

@@ -29,7 +29,6 @@ class SpoolMachine(RuleBasedStateMachine):
         super().__init__()
         self.root = Path(tempfile.mkdtemp(prefix="spool-test-"))
         self.lives = 0
-        self.now = 1_790_000_000 * 10**9
         self.marks = 0
         self.appended: list[int] = []  # marks in the order of appending
         self.settled: set[int] = set()  # acknowledged or rejected in this life, perhaps not yet durable
@@ -39,7 +38,7 @@ class SpoolMachine(RuleBasedStateMachine):
         self.spool = self.opened()
 
     def opened(self) -> Spool:
-        return Spool(self.root / f"life-{self.lives}", BOOT, utc_ns=lambda: self.now)
+        return Spool(self.root / f"life-{self.lives}", BOOT)
 
     def mark(self, item_record: Record) -> int:
         return item_record.monotonic_ns
@@ -74,10 +73,6 @@ class SpoolMachine(RuleBasedStateMachine):
     @rule()
     def release(self) -> None:
         self.spool.release(self.batches.pop())
-
-    @rule()
-    def next_day(self) -> None:
-        self.now += 86_400 * 10**9
 
     @rule()
     def flush(self) -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tandem.schema.record import Record
 from tandem.spool import Spool, SpoolFullError
 from tandem.spool.blob import BlobError, Item, pack, unpack
-from tandem.spool.dayfile import PAGE_BYTES, UNFINISHED
+from tandem.spool.database import NAME, PAGE_BYTES, UNFINISHED
 
 
 def radio(n: int) -> Record:
@@ -28,8 +28,7 @@ def filled(folder: Path, appends: int) -> Path:
     for n in range(appends):
         spool.append([radio(n * 20 + k) for k in range(20)])
     spool.close()
-    (file,) = folder.glob("*.sqlite")
-    return file
+    return folder / NAME
 
 
 def changed(file: Path, statement: str) -> None:
@@ -46,116 +45,129 @@ def drain(spool: Spool) -> set[int]:
     return seen
 
 
-def test_without_its_counts_a_file_gives_back_every_record_and_no_number_twice(tmp_path: Path) -> None:
-    file = filled(tmp_path, 200)
-    content = bytearray(file.read_bytes())
-    db = sqlite3.connect(file)
-    (page,) = db.execute("SELECT rootpage FROM sqlite_master WHERE name='count'").fetchone()
-    db.close()
-    content[(page - 1) * PAGE_BYTES : page * PAGE_BYTES] = bytes(PAGE_BYTES)
-    file.write_bytes(content)
-    spool = Spool(tmp_path, "boot")
+def assert_begun_anew(spool: Spool, folder: Path, lost: int, made: int) -> None:
+    """The damaged file is in quarantine, what waited in it is counted, and another spool goes on behind its last number."""
     counts = spool.counts()
-    assert counts.pending == 4000
-    assert counts.made == counts.pending + counts.dropped
+    assert (counts.made, counts.dropped, counts.pending) == (made, lost, 0)
+    assert spool.identity.first == made + 1
+    (notice,) = spool.notices()
+    assert notice.kind == "spool_dropped"
+    assert f"{lost} records that waited are lost" in notice.detail
+    assert any(file.stat().st_size for file in (folder / "quarantine").glob(f"{NAME}.damaged-*"))
     spool.append([radio(1)])
-    assert drain(spool) == {*range(1, 4001), counts.made + 1}
+    assert drain(spool) == {made + 1}
+    assert spool.counts().pending == 0
+
+
+def pages_zeroed(file: Path, first: int) -> None:
+    content = bytearray(file.read_bytes())
+    content[first * PAGE_BYTES :] = bytes(len(content) - first * PAGE_BYTES)
+    file.write_bytes(content)
+
+
+def test_a_file_whose_counts_cannot_be_read_is_set_aside_and_another_spool_begins(tmp_path: Path) -> None:
+    file = filled(tmp_path, 200)
+    before = Spool(tmp_path, "boot")
+    before.close()
+    changed(file, "UPDATE state SET content='no counts'")
+    spool = Spool(tmp_path, "boot")
+    assert spool.identity.id != before.identity.id
+    assert_begun_anew(spool, tmp_path, 4000, 4000)
     spool.close()
 
 
 def test_a_changed_digit_in_the_counts_is_noticed(tmp_path: Path) -> None:
     file = filled(tmp_path, 3)
-    changed(file, "UPDATE count SET value=7 WHERE name='sent'")
+    changed(file, """UPDATE state SET content=replace(content, '"sent":0', '"sent":7')""")
     spool = Spool(tmp_path, "boot")
-    assert spool.counts().pending == 60
-    assert any("not as they were written" in n.detail for n in spool.notices())
+    assert_begun_anew(spool, tmp_path, 60, 60)
     spool.close()
 
 
-def test_a_newest_file_that_is_not_there_leaves_its_numbers_unused(tmp_path: Path) -> None:
-    now = [1_790_000_000 * 10**9]
-    spool = Spool(tmp_path, "boot", utc_ns=lambda: now[0])
+def test_a_damaged_tree_found_while_it_is_read_costs_what_waited_and_no_more(tmp_path: Path) -> None:
+    file = filled(tmp_path, 200)
+    spool = Spool(tmp_path, "boot")
+    batch = spool.take(400)
+    assert batch is not None
+    spool.acknowledge(batch)
+    spool.close()
+    pages_zeroed(file, 8)
+    spool = Spool(tmp_path, "boot")
+    sent = len(batch.items)
+    assert spool.take(100_000) is None
+    assert_begun_anew(spool, tmp_path, 4000 - sent, 4000)
+    counts, identity = spool.counts(), spool.identity
+    spool.close()
+    spool = Spool(tmp_path, "boot")
+    assert (spool.counts(), spool.identity, spool.notices()) == (counts, identity, [])
+    spool.close()
+
+
+@pytest.mark.parametrize("content", [b"", b"no database " * 1000])
+def test_a_file_that_is_no_database_is_set_aside(tmp_path: Path, content: bytes) -> None:
+    filled(tmp_path, 3).write_bytes(content)
+    spool = Spool(tmp_path, "boot")
+    (notice,) = spool.notices()
+    assert "all records that waited are lost" in notice.detail
+    assert (spool.counts().made, spool.identity.first) == (0, 1)
     spool.append([radio(1)])
-    now[0] += 86_400 * 10**9
-    spool.append([radio(2), radio(3)])
-    spool.close()
-    max(tmp_path.glob("*.sqlite")).unlink()
-    spool = Spool(tmp_path, "boot", utc_ns=lambda: now[0])
-    spool.append([radio(4)])
-    counts = spool.counts()
-    assert counts.made > 3
-    assert counts.pending == 2
-    assert drain(spool) == {1, counts.made}
+    assert drain(spool) == {1}
     spool.close()
 
 
-@pytest.mark.parametrize(("boot", "made"), [("boot", 60), ("another", 10_020)])
-def test_a_log_that_lost_its_end_lets_no_number_be_used_twice(tmp_path: Path, boot: str, made: int) -> None:
+def test_a_log_without_its_file_is_never_played_into_another(tmp_path: Path) -> None:
     spool = Spool(tmp_path / "live", "boot")
-    for n in range(3):
-        spool.append([radio(n * 20 + k) for k in range(20)])
+    spool.append([radio(n) for n in range(20)])
     shutil.copytree(tmp_path / "live", tmp_path / "killed")
     spool.close()
-    (log,) = (tmp_path / "killed").glob("*-wal")
-    log.write_bytes(log.read_bytes()[: log.stat().st_size * 2 // 3])  # to SQLite commits that never finished
-    spool = Spool(tmp_path / "killed", boot)
-    counts = spool.counts()
-    assert counts.made == made  # exact in the same boot, by the reservation in another
-    assert 0 < counts.dropped == counts.made - counts.pending
-    assert any("the end of" in n.detail for n in spool.notices())
+    (tmp_path / "killed" / NAME).unlink()
+    spool = Spool(tmp_path / "killed", "boot")
+    assert spool.counts().made == 0
+    assert "not there" in spool.notices()[0].detail
+    assert (tmp_path / "killed" / NAME).exists()
     spool.append([radio(1)])
-    assert max(drain(spool)) == made + 1
+    assert drain(spool) == {1}
     spool.close()
 
 
-def test_a_file_written_anew_is_the_one_that_counts_when_the_power_went_before_the_old_one_was_put_away(
-    tmp_path: Path,
-) -> None:
+def test_one_blob_that_cannot_be_read_costs_that_blob(tmp_path: Path) -> None:
     file = filled(tmp_path, 10)
-    old = file.read_bytes()
     changed(file, "UPDATE blob SET body=x'00' WHERE id=21")
     spool = Spool(tmp_path, "boot")
-    drain(spool)
+    assert drain(spool) == set(range(1, 201)) - set(range(21, 41))
     counts = spool.counts()
-    assert (counts.sent, counts.dropped) == (180, 20)
+    assert (counts.sent, counts.dropped, counts.pending) == (180, 20, 0)
+    assert [n.detail for n in spool.notices()] == ["20 records cannot be read any more"]
+    assert not (tmp_path / "quarantine").exists()
     spool.close()
-    file.write_bytes(old)
+
+
+def test_records_that_nobody_can_find_any_more_are_counted(tmp_path: Path) -> None:
+    file = filled(tmp_path, 10)
+    changed(file, "DELETE FROM blob WHERE id=41")
     spool = Spool(tmp_path, "boot")
-    assert spool.counts() == counts
-    assert spool.take(10) is None
+    assert len(drain(spool)) == 180
+    assert (spool.counts().dropped, spool.counts().pending) == (20, 0)
     spool.close()
 
 
-def test_the_quarantine_stays_within_its_bounds_and_what_leaves_it_is_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_quarantine_stays_within_its_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tandem.spool.quarantine.REJECTED_BYTES", 2000)
-    monkeypatch.setattr("tandem.spool.quarantine.DAMAGED_BYTES", 20_000)
-    spool = Spool(tmp_path, "boot")
+    monkeypatch.setattr("tandem.spool.spool.DAMAGED_BYTES", 0)
+    spool = Spool(tmp_path, "boot", limit_bytes=20_000)
     for n in range(40):
         spool.append([radio(n)])
         batch = spool.take(10)
         spool.reject(batch, batch.items[0].seq, "no")
         spool.acknowledge(batch)
-    counts = spool.counts()
+    assert spool.counts().rejected == 40
     quarantine = tmp_path / "quarantine"
-    kept = sum(len(p.read_text().splitlines()) for p in quarantine.glob("rejected*.jsonl"))
-    assert counts.rejected == 40 == kept + counts.forgotten
-    assert counts.forgotten > 0
     assert sum(p.stat().st_size for p in quarantine.iterdir()) < 6000
     spool.close()
-    for life in range(5):
-        newest = max(tmp_path.glob("*.sqlite"))
-        newest.write_bytes(bytes(9000))
-        spool = Spool(tmp_path, "boot")
-        spool.append([radio(life)])
-        spool.close()
-    damaged = list(quarantine.glob("*.damaged-*"))
-    spool = Spool(tmp_path, "boot")
-    assert sum(p.stat().st_size for p in damaged) <= 20_000
-    assert spool.counts().forgotten_files + len(damaged) >= 5
-    assert spool.counts().forgotten == counts.forgotten
-    spool.close()
+    for _ in range(5):
+        (tmp_path / NAME).write_bytes(bytes(9000))
+        Spool(tmp_path, "boot", limit_bytes=20_000).close()
+    assert 9000 < sum(p.stat().st_size for p in quarantine.glob("*.damaged-*")) <= 20_000
 
 
 def test_a_line_cut_off_in_the_quarantine_does_not_spoil_the_next(tmp_path: Path) -> None:
@@ -178,21 +190,31 @@ def test_damage_while_a_batch_is_out_keeps_the_counts_exact(tmp_path: Path) -> N
     first, second = spool.take(200), spool.take(200)
     assert first is not None
     assert second is not None
-    content = bytearray(file.read_bytes())
-    for block in range(2, len(content) // 4096):
-        content[block * 4096 : (block + 1) * 4096] = bytes(4096)
-    file.write_bytes(content)
-    spool._store.files.days[1]._db.execute("PRAGMA cache_size=0")  # SQLite must look at the disk, as after a restart
+    pages_zeroed(file, 8)
+    spool._db._db.execute("PRAGMA cache_size=0")  # SQLite must look at the disk, as after a restart
     spool.acknowledge(first)
-    seen = drain(spool)
-    spool.release(second)
-    seen |= drain(spool)
+    assert drain(spool) == set()
+    assert spool.counts().pending == len(second.items), "they are in memory"
     spool.append([radio(1)])
-    counts = spool.counts()
-    assert counts.made == 4001
-    assert counts.pending == 1
-    assert counts.sent == len(seen | {i.seq for i in first.items})
-    assert counts.sent + counts.dropped == 4000
+    spool.acknowledge(second)
+    sent = {i.seq for i in (*first.items, *second.items)}
+    assert (spool.counts().sent, spool.counts().dropped) == (len(sent), 4000 - len(sent))
+    assert spool.counts().pending == 1
+    assert drain(spool) == {4001}
+    spool.close()
+
+
+def test_a_batch_that_comes_back_to_another_file_is_counted(tmp_path: Path) -> None:
+    file = filled(tmp_path, 200)
+    spool = Spool(tmp_path, "boot")
+    batch = spool.take(200)
+    assert batch is not None
+    pages_zeroed(file, 8)
+    spool._db._db.execute("PRAGMA cache_size=0")
+    assert drain(spool) == set()
+    spool.release(batch)
+    assert drain(spool) == set()
+    assert (spool.counts().dropped, spool.counts().pending) == (4000, 0)
     spool.close()
 
 
@@ -200,14 +222,14 @@ def test_a_full_disk_takes_nothing_and_loses_nothing(tmp_path: Path, monkeypatch
     spool = Spool(tmp_path, "boot")
     spool.append([radio(1)])
     page_limit = "PRAGMA max_page_count=8"
-    spool._store.files.days[1]._db.execute(page_limit)
+    spool._db._db.execute(page_limit)
     big = [
         Record.make("radio", {"path": "a", "operator": str(n) * 40}, {"eci": n * 7919 % 100003}, n) for n in range(5000)
     ]
     with pytest.raises(SpoolFullError, match="free disk space"):
         spool.append(big)
     assert spool.counts().made == 1
-    spool._store.files.days[1]._db.execute("PRAGMA max_page_count=1000000")
+    spool._db._db.execute("PRAGMA max_page_count=1000000")
     spool.append(big)
     assert spool.counts().made == 5001
     assert len(drain(spool)) == 5001
@@ -226,47 +248,31 @@ def test_a_full_disk_takes_nothing_and_loses_nothing(tmp_path: Path, monkeypatch
     spool.close()
 
 
-def test_a_disk_that_takes_no_new_days_file_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [1_790_000_000 * 10**9]
-    spool = Spool(tmp_path, "boot", utc_ns=lambda: now[0])
-    spool.append([radio(1)])
-    now[0] += 86_400 * 10**9
-
-    def refuse(*_args: object) -> None:
-        raise sqlite3.OperationalError("unable to open database file")
-
-    monkeypatch.setattr("tandem.spool.files.DayFile", refuse)
-    with pytest.raises(SpoolFullError, match="free disk space"):
-        spool.append([radio(2)])
-    monkeypatch.undo()
-    spool.append([radio(2)])
-    assert spool.counts().made == 2
-    assert drain(spool) == {1, 2}
-    spool.close()
-
-
-def test_a_disk_too_full_to_make_room_does_not_have_records_stored_twice(
+def test_a_disk_that_takes_no_new_file_in_place_of_a_damaged_one_loses_nothing_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spool = Spool(tmp_path, "boot", limit_bytes=1)
+    file = filled(tmp_path, 200)
+    spool = Spool(tmp_path, "boot")
+    pages_zeroed(file, 8)
+    spool._db._db.execute("PRAGMA cache_size=0")
 
     def refuse(*_args: object) -> None:
-        raise SpoolFullError("the disk takes nothing")
+        raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(spool._store, "drop", refuse)
-    spool.append([radio(1)])  # stored: raising would have the caller append it again
-    assert spool.counts().made == 1
+    monkeypatch.setattr("tandem.spool.spool.make", refuse)
+    for _ in range(2):
+        with pytest.raises(SpoolFullError, match="free disk space"):
+            spool.take(10)
     monkeypatch.undo()
-    spool.append([radio(2)])
-    assert spool.counts().made == 2
+    assert_begun_anew(spool, tmp_path, 4000, 4000)
     spool.close()
 
 
-def test_a_days_file_whose_making_was_cut_off_is_no_damage(tmp_path: Path) -> None:
+def test_a_file_whose_making_was_cut_off_is_no_damage(tmp_path: Path) -> None:
     spool = Spool(tmp_path, "boot")
     spool.append([radio(1)])
     spool.close()
-    cut = tmp_path / f"000000000002-20261122.sqlite{UNFINISHED}"
+    cut = tmp_path / f"{NAME}{UNFINISHED}"
     cut.touch()  # as a kill -9 leaves it before its tables are committed
     spool = Spool(tmp_path, "boot")
     assert not cut.exists()
@@ -278,11 +284,10 @@ def test_a_days_file_whose_making_was_cut_off_is_no_damage(tmp_path: Path) -> No
 
 
 def test_a_file_of_another_version_is_kept_aside(tmp_path: Path) -> None:
-    file = filled(tmp_path, 2)
-    changed(file, "PRAGMA user_version=99")
+    changed(filled(tmp_path, 2), "PRAGMA user_version=99")
     spool = Spool(tmp_path, "boot")
-    assert spool.counts().made == 40
-    assert len(drain(spool)) == 40
+    assert "version" in spool.notices()[0].detail
+    assert len(list((tmp_path / "quarantine").glob(f"{NAME}.damaged-*"))) >= 1
     spool.close()
 
 

@@ -1,6 +1,7 @@
 """The spool as a queue: order, counts, quarantine, the cap; which spool it is; and records of boots without a time."""
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,7 @@ import pytest
 from tandem.app.spool_account import spool_records
 from tandem.schema.record import Record
 from tandem.spool import Spool, SpoolBusyError
-from tandem.spool.dayfile import DayFile
-from tandem.spool.identity import Identity, identity
+from tandem.spool.database import Database
 
 BOOT = "b1c0ffee-0000-4000-8000-000000000001"
 
@@ -49,41 +49,27 @@ def test_freshest_first_and_the_oldest_in_every_batch(tmp_path: Path) -> None:
     spool.close()
 
 
-def test_numbers_go_on_after_a_restart_and_days_without_gaps(tmp_path: Path) -> None:
-    now = [1_790_000_000 * 10**9]
-    for day in range(3):
-        spool = Spool(tmp_path, BOOT, utc_ns=lambda: now[0])
-        spool.append([radio(day)])
-        spool.append([radio(day)])
-        now[0] += 86_400 * 10**9
+def test_numbers_go_on_after_a_restart_without_gaps(tmp_path: Path) -> None:
+    for life in range(3):
+        spool = Spool(tmp_path, BOOT)
+        spool.append([radio(life)])
+        spool.append([radio(life)])
         spool.close()
-    spool = Spool(tmp_path, BOOT, utc_ns=lambda: now[0])
+    spool = Spool(tmp_path, BOOT)
     assert sorted(numbers(spool)) == [1, 2, 3, 4, 5, 6]
-    assert len(list(tmp_path.glob("*.sqlite"))) == 3
+    assert spool.oldest() == (BOOT, 0)
     while (batch := spool.take(3)) is not None:
         spool.acknowledge(batch)
     spool.flush()
-    assert len(list(tmp_path.glob("*.sqlite"))) == 1  # emptied days are gone
     counts = spool.counts()
     assert (counts.made, counts.sent, counts.pending) == (6, 6, 0)
     assert counts.by_measurement == {"radio": 6}
     spool.close()
-    again = Spool(tmp_path, BOOT, utc_ns=lambda: now[0])
+    again = Spool(tmp_path, BOOT)
     again.append([event(7)])
     assert numbers(again) == [7]
     assert again.counts().by_measurement == {"radio": 6, "event": 1}
     again.close()
-
-
-def test_a_clock_that_goes_back_a_day_keeps_the_order(tmp_path: Path) -> None:
-    now = [1_790_000_000 * 10**9]
-    spool = Spool(tmp_path, BOOT, utc_ns=lambda: now[0])
-    spool.append([radio(1)])
-    now[0] -= 5 * 86_400 * 10**9
-    spool.append([radio(2)])
-    assert numbers(spool, 2) == [2, 1]
-    assert spool.oldest() == (BOOT, 1)  # whose age is the clock's to tell, by CLOCK_MONOTONIC
-    spool.close()
 
 
 def test_rejected_records_go_to_quarantine_with_the_reason(tmp_path: Path) -> None:
@@ -138,32 +124,46 @@ def test_summaries_of_runs_are_kept_as_long_as_events(tmp_path: Path) -> None:
     spool.close()
 
 
-def test_one_synced_commit_an_append_also_while_a_backlog_of_days_is_acknowledged(
+def test_one_synced_commit_an_append_also_while_a_backlog_is_acknowledged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now = [1_790_000_000 * 10**9]
-    spool = Spool(tmp_path, BOOT, utc_ns=lambda: now[0])
-    for _ in range(2):
-        for n in range(300):
-            spool.append([radio(n), event(n)])
-        now[0] += 86_400 * 10**9
-    spool.append([radio(1)])  # the third day's file is made
+    spool = Spool(tmp_path, BOOT)
+    for n in range(600):
+        spool.append([radio(n), event(n)])
     synced: list[int | str] = []
-    commit = DayFile.commit
+    commit = Database.commit
 
-    def counted(file: DayFile, *args: Any, **more: Any) -> None:
+    def counted(file: Database, *args: Any, **more: Any) -> int:
         (mode,) = file._db.execute("PRAGMA synchronous").fetchone()
-        synced.extend([file.first] * (mode == 2))
-        commit(file, *args, **more)
+        synced.append(mode)
+        return commit(file, *args, **more)
 
-    monkeypatch.setattr(DayFile, "commit", counted)
+    monkeypatch.setattr(Database, "commit", counted)
     monkeypatch.setattr("tandem.spool.durable.os.fsync", lambda _fd: synced.append("file"))
     for n in range(100):
         spool.append([radio(n)])
         batch = spool.take(8)
         assert batch is not None
         spool.acknowledge(batch)
-    assert synced == [1201] * 100
+    assert synced == [2] * 100
+    spool.close()
+
+
+def test_what_a_drained_backlog_took_is_given_back_to_the_disk(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, BOOT)
+    noise = random.Random(1)
+    for n in range(60):
+        texts = [noise.randbytes(200).hex() for _ in range(500)]
+        spool.append([Record.make("radio", {"path": "a", "operator": text}, {"eci": n}, n) for text in texts])
+    assert spool.used_bytes() > 5 << 20
+    while (batch := spool.take(10_000)) is not None:
+        spool.acknowledge(batch)
+    for n in range(50):
+        spool.append([radio(n)])
+    spool.close()
+    assert (tmp_path / "queue.sqlite").stat().st_size < 5 << 20
+    spool = Spool(tmp_path, BOOT)
+    assert len(numbers(spool, 100_000)) == 50
     spool.close()
 
 
@@ -171,7 +171,7 @@ def test_what_is_dropped_second_after_second_is_told_once_a_minute(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seconds = [1000.0]
-    monkeypatch.setattr("tandem.spool.notices.time.monotonic", lambda: seconds[0])
+    monkeypatch.setattr("tandem.spool.spool.time.monotonic", lambda: seconds[0])
     spool = Spool(tmp_path, BOOT, limit_bytes=64 * 1024)
     told = []
     for second in range(240):
@@ -204,26 +204,6 @@ def test_a_spool_keeps_its_id_and_an_emptied_folder_gets_another(tmp_path: Path)
     assert seen[0] == seen[1]
     assert seen[0].first == seen[2].first == 1
     assert seen[0].id != seen[2].id
-
-
-@pytest.mark.parametrize(
-    "damage", [b"", b"{", b"3", b'{"id": 3, "first": 1}', b'{"id": "x", "first": 1}', b'{"id": "%s"}' % (b"a" * 12)]
-)
-def test_an_id_that_cannot_be_read_is_another_from_the_next_number_on(tmp_path: Path, damage: bytes) -> None:
-    spool = Spool(tmp_path, BOOT)
-    spool.append([radio(1), radio(2)])
-    before = spool.identity
-    spool.close()
-    (tmp_path / "identity.json").write_bytes(damage)
-    spool = Spool(tmp_path, BOOT)
-    assert (spool.identity.first, spool.identity.id != before.id) == (3, True)
-    assert identity(tmp_path, 2) == spool.identity
-    spool.close()
-
-
-def test_an_id_of_more_numbers_than_there_are_is_not_believed(tmp_path: Path) -> None:
-    (tmp_path / "identity.json").write_text('{"id": "0123456789ab", "first": 9}')
-    assert identity(tmp_path, 7) != Identity("0123456789ab", 9)
 
 
 def test_settled_is_the_number_up_to_which_nothing_waits(tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ class Supervisor:
             listening = self._listen()
             self.clock = Clock(config.folder / "spool" / "boots.json")
             spool = self._spool = Spool(
-                config.folder / "spool", self.clock.boot, config.spool_limit_bytes, self.clock.shown_ns
+                config.folder / "spool", self.clock.boot, config.spool_limit_bytes
             )
             self._undo.append(("spool", spool.close))
             self.clock.began(spool.counts().made + 1)

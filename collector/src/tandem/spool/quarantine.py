@@ -1,6 +1,6 @@
 """What cannot be used is put aside for people, within bounds: rejected records as JSON lines with the reason, damaged files.
 
-A record may stand in ``rejected.jsonl`` twice after a crash; its ``seq`` tells. What has to leave for want of room is counted.
+A record may stand in ``rejected.jsonl`` twice after a crash; its ``seq`` tells.
 """
 
 from __future__ import annotations
@@ -18,26 +18,25 @@ from tandem.spool.durable import sync_folder
 REJECTED = "rejected.jsonl"
 REJECTED_BEFORE = "rejected.1.jsonl"
 REJECTED_BYTES = 4 << 20
-"""Over this ``rejected.jsonl`` becomes ``rejected.1.jsonl``, whose lines of before are forgotten: 10,000 to 20,000 records are kept."""
-
-DAMAGED_BYTES = 64 << 20
-"""All damaged files together; the oldest go first. What could be read of them is in the spool."""
+"""Over this ``rejected.jsonl`` becomes ``rejected.1.jsonl``, which replaces that of before: 10,000 to 20,000 records are kept."""
 
 
 class Quarantine:
-    """In ``folder``, made when something is put in."""
+    """In ``folder``, made when something is put in. ``damaged_bytes``: of all damaged files together; the oldest go first."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, damaged_bytes: int) -> None:
+        self.folder, self._damaged_bytes = folder, damaged_bytes
 
-    def reject(self, rejected: Iterable[tuple[Item, str]]) -> int:
-        """Append to ``rejected.jsonl``, durable on return; how many earlier ones were forgotten. OSError when the disk takes nothing."""
+    def reject(self, rejected: Iterable[tuple[Item, str]]) -> None:
+        """Append to ``rejected.jsonl``, durable on return. OSError when the disk takes nothing."""
         text = "".join(_line(item, reason) for item, reason in rejected)
         if not text:
-            return 0
-        self._made()
+            return
+        self._make()
         file = self.folder / REJECTED
-        forgotten = self._turn_over(file) if file.exists() and file.stat().st_size > REJECTED_BYTES else 0
+        if file.exists() and file.stat().st_size > REJECTED_BYTES:
+            file.replace(self.folder / REJECTED_BEFORE)
+            sync_folder(self.folder)
         fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o640)
         try:
             size = os.fstat(fd).st_size
@@ -51,41 +50,30 @@ class Quarantine:
             os.close(fd)
         if not size:
             sync_folder(self.folder)
-        return forgotten
 
-    def _turn_over(self, file: Path) -> int:
-        before = self.folder / REJECTED_BEFORE
-        forgotten = 0
-        with contextlib.suppress(FileNotFoundError), before.open("rb") as lines:
-            forgotten = sum(1 for _ in lines)
-        file.replace(before)
-        sync_folder(self.folder)
-        return forgotten
-
-    def put(self, files: Iterable[Path]) -> int:
-        """Move damaged files here; how many were deleted for it."""
-        self._made()
+    def put(self, files: Iterable[Path]) -> None:
+        """Move damaged files here, those that are there. OSError."""
+        self._make()
         for source in files:
             with contextlib.suppress(FileNotFoundError):
                 source.replace(self.folder / f"{source.name}.damaged-{time.time_ns()}")
         sync_folder(self.folder)
+        sync_folder(self.folder.parent)
         kept = sorted((p for p in self.folder.glob("*.damaged-*")), key=lambda p: int(p.name.rpartition("-")[2]))
-        size, deleted = sum(p.stat().st_size for p in kept), 0
-        while size > DAMAGED_BYTES:
+        size = sum(p.stat().st_size for p in kept)
+        while size > self._damaged_bytes:
             oldest = kept.pop(0)
             size -= oldest.stat().st_size
             oldest.unlink()
-            deleted += 1
-        return deleted
 
-    def _made(self) -> None:
+    def _make(self) -> None:
         if not self.folder.is_dir():
             self.folder.mkdir()
             sync_folder(self.folder.parent)
 
 
 def _line(item: Item, reason: str) -> str:
-    told = {
+    row = {
         "seq": item.seq,
         "reason": reason,
         "measurement": item.record.measurement,
@@ -96,4 +84,4 @@ def _line(item: Item, reason: str) -> str:
         "utc_ns": item.record.utc_ns,
         "rejected_utc_ns": time.time_ns(),
     }
-    return json.dumps(told) + "\n"
+    return json.dumps(row) + "\n"

@@ -4,30 +4,69 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import logging
 import os
 import sqlite3
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeVar
 
 from tandem.schema.record import Record
-from tandem.spool.account import RESERVE
 from tandem.spool.blob import BLOB_RECORDS, KEPT_LONGEST, Item, beginning, pack
-from tandem.spool.counts import Counts
-from tandem.spool.dayfile import DayFile, Row
-from tandem.spool.errors import SpoolBusyError, SpoolError, SpoolFullError, disk_refused
-from tandem.spool.identity import identity
-from tandem.spool.notices import Notice
-from tandem.spool.outstanding import Batch
-from tandem.spool.passing import Range, places
-from tandem.spool.room import make_room
-from tandem.spool.store import Store
-from tandem.spool.witness import note, noted
+from tandem.spool.database import (
+    ERRORS,
+    NAME,
+    SUFFIXES,
+    UNFINISHED,
+    Counts,
+    DamagedError,
+    Database,
+    Identity,
+    Row,
+    SpoolBusyError,
+    SpoolError,
+    disk_refused,
+    is_damaged,
+    is_full,
+    last_counts,
+    make,
+)
+from tandem.spool.former import daily_files, former_files, take_over
+from tandem.spool.quarantine import Quarantine
+
+log = logging.getLogger(__name__)
 
 DEFAULT_LIMIT_BYTES = 1 << 29
-_READ_AT_ONCE = 32
+DAMAGED_BYTES = 64 << 20
+"""Of damaged files so much is kept beyond ``limit_bytes``, so that the newest one always is."""
+NOTICE_EVERY_S = 60.0
+"""What repeats is told as a sum once in so long: each notice becomes a record itself."""
+
+Range = tuple[int, int | None]
+"""First and last number; None: no end."""
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something people should know: ``kind`` is one of ``schema.metrics.EVENT_KINDS``."""
+
+    kind: str
+    detail: str
+
+
+@dataclass(slots=True)
+class Batch:
+    """What ``Spool.take`` gave out. It must come back by ``acknowledge`` or ``release``. ``rejected``: reason by number."""
+
+    items: tuple[Item, ...]
+    blobs: dict[int, int]
+    """Number of records by id."""
+    rejected: dict[int, str] = field(default_factory=dict)
 
 
 class Spool:
@@ -37,15 +76,22 @@ class Spool:
     are dropped and counted, those of ``KEPT_LONGEST`` last. ``notices`` tells what people should know of.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        boot: str,
-        limit_bytes: int = DEFAULT_LIMIT_BYTES,
-        utc_ns: Callable[[], int] = time.time_ns,
-    ) -> None:
-        self.folder, self.limit_bytes, self._boot, self._utc_ns = folder, limit_bytes, boot, utc_ns
+    def __init__(self, folder: Path, boot: str, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> None:
+        self.folder, self.limit_bytes, self._boot = folder, limit_bytes, boot
         self._lock = threading.RLock()
+        self._quarantine = Quarantine(folder / "quarantine", limit_bytes + DAMAGED_BYTES)
+        self._path = folder / NAME
+        self._db: Database | None = None
+        self._counts, self._identity = Counts(), Identity.new(1)
+        self._out: dict[int, int] = {}
+        """Blobs given out: records by id."""
+        self._settled: dict[int, int] = {}
+        """Blobs acknowledged and not yet removed."""
+        self._since = {"sent": 0, "rejected": 0, "dropped": 0}
+        """What is not yet in the counts on disk."""
+        self._notices: list[Notice] = []
+        self._sums: dict[str, tuple[int, str]] = {}
+        self._summed_s: dict[str, float] = {}
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._lock_fd = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
@@ -57,11 +103,83 @@ class Spool:
             os.close(self._lock_fd)
             raise SpoolBusyError(f"{folder}: another collector writes this spool; mend: stop it first") from error
         try:
-            self._store = Store(folder, noted(self._lock_fd, boot))
-            self.identity = identity(folder, self._store.files.last)
+            self._open()
         except (OSError, sqlite3.Error) as error:
             os.close(self._lock_fd)
             raise SpoolError(f"{folder}: {error}; mend: free disk space, or move the folder away") from error
+
+    # --- the file ---------------------------------------------------------------------------------------------------
+
+    def _open(self) -> None:
+        for draft in self.folder.glob(NAME + UNFINISHED + "*"):
+            draft.unlink()
+        if not self._path.exists() and daily_files(self.folder):
+            self._take_over()
+        files = [self._path.with_name(NAME + suffix) for suffix in SUFFIXES]
+        if not self._path.exists() and not any(file.exists() for file in files):
+            make(self._path, self._identity, self._counts)
+        try:
+            if not self._path.exists():
+                raise sqlite3.DatabaseError("malformed: it is not there, its log is")
+            self._db = Database(self._path)
+            self._identity, self._counts = self._db.identity, self._db.counts
+        except ERRORS as error:
+            if not is_damaged(error):
+                raise
+            known = last_counts(self._path) if self._path.exists() else None
+            self._counts = known or self._counts
+            self._renew(str(error), "all" if known is None else None)
+        for file in former_files(self.folder):  # taken over, before a power cut perhaps
+            file.unlink(missing_ok=True)
+
+    def _take_over(self) -> None:
+        """The former format's files become this one's; those that cannot be read go to quarantine."""
+        try:
+            counts = take_over(self.folder, self._path)
+            log.warning("spool: it has a new format, %d records that wait were taken over", counts.pending)
+        except (sqlite3.Error, ValueError, KeyError, TypeError, FileNotFoundError) as error:
+            if isinstance(error, sqlite3.Error) and is_full(error):
+                raise
+            self._quarantine.put(former_files(self.folder))
+            what = f"files of the former format cannot be read ({error}): they are in quarantine, a new spool begins"
+            self._notices.append(Notice("spool_dropped", what))
+
+    def _renew(self, why: str, words: str | None = None) -> None:
+        """The file is damaged: it goes to quarantine, what waited in it counts as dropped, another spool begins behind the last number."""
+        if self._db is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self._db.close()
+            self._db = None
+        # What is out is in memory, and what is settled is at the server.
+        counts = self.counts()
+        lost = max(0, counts.pending - sum(self._out.values()))
+        self._counts, self._identity = counts.plus(0, 0, lost), Identity.new(counts.made + 1)
+        self._settled.clear()
+        self._since = dict.fromkeys(self._since, 0)
+        what = f"{NAME} was damaged ({why}): {words or lost} records that waited are lost; it is in quarantine, a new spool begins"
+        self._notices.append(Notice("spool_dropped", what))
+        self._begin()
+
+    def _begin(self) -> Database:
+        self._quarantine.put(self._path.with_name(NAME + suffix) for suffix in SUFFIXES)
+        make(self._path, self._identity, self._counts)
+        self._db = Database(self._path)
+        return self._db
+
+    def _do(self, action: Callable[[Database], _T]) -> _T:
+        """``action`` on the file; on a new one when it proves damaged. SpoolFullError when the disk takes nothing."""
+        try:
+            try:
+                return action(self._db or self._begin())
+            except ERRORS as error:
+                if not is_damaged(error):
+                    raise
+                self._renew(str(error))
+            return action(self._db or self._begin())
+        except (OSError, sqlite3.Error) as error:
+            if isinstance(error, OSError) or is_full(error) or is_damaged(error):
+                raise disk_refused(self.folder, error) from error
+            raise
 
     # --- in ---------------------------------------------------------------------------------------------------------
 
@@ -72,39 +190,32 @@ class Spool:
         first of the numbers. SpoolFullError when the disk takes nothing; the records then have no numbers and stay with the caller.
         """
         with self._lock:
-            if not records and not dropped:
-                self._store.settle()
-                return
-            first = self._store.current(time.strftime("%Y%m%d", time.gmtime(self._utc_ns() / 1e9)))
-            last = self._store.files.last + dropped
-            rows: list[Row] = []
-            for kept in (True, False):
-                chosen = [r for r in records if (r.measurement in KEPT_LONGEST) == kept]
-                for start in range(0, len(chosen), BLOB_RECORDS):
-                    part = chosen[start : start + BLOB_RECORDS]
-                    items = [Item(last + 1 + n, self._boot, record) for n, record in enumerate(part)]
-                    last += len(items)
-                    rows.append(Row(items[0].seq, len(items), kept, self._utc_ns(), pack(items)))
-            self._reserve(last)
-            self._store.put(first, rows, Counter(record.measurement for record in records), last, dropped)
-            note(self._lock_fd, last, self._boot)
+            if records or dropped or self._settled or any(self._since.values()):
+                self._do(lambda db: self._commit(db, records, dropped))
             if dropped:
                 what = f"{dropped} records did not fit into memory while the disk was full"
-                self._store.notices.say("spool_dropped", what)
-            with contextlib.suppress(SpoolFullError):
-                # The records are stored: a disk too full for the rest must not have the caller append them again.
-                self._store.settle()
-                make_room(self._store, self.limit_bytes)
+                self._notices.append(Notice("spool_dropped", what))
 
-    def _reserve(self, last: int) -> None:
-        account = self._store.files.account
-        if last > account.reserved:
-            before, account.reserved = account.reserved, last + RESERVE
-            try:
-                account.write()
-            except OSError as error:
-                account.reserved = before
-                raise disk_refused(self.folder, error) from error
+    def _commit(self, db: Database, records: Sequence[Record] = (), dropped: int = 0) -> None:
+        last, made, rows = db.counts.made + dropped, Counter(db.counts.by_measurement), []
+        for kept in (True, False):
+            chosen = [r for r in records if (r.measurement in KEPT_LONGEST) == kept]
+            made.update(record.measurement for record in chosen)
+            for start in range(0, len(chosen), BLOB_RECORDS):
+                part = chosen[start : start + BLOB_RECORDS]
+                items = [Item(last + 1 + n, self._boot, record) for n, record in enumerate(part)]
+                last += len(items)
+                rows.append(Row(items[0].seq, len(items), kept, pack(items)))
+        counts = replace(db.counts.plus(**self._since), made=last, by_measurement=dict(made))
+        lost = db.commit(counts.plus(0, 0, dropped), rows, self._settled, self.limit_bytes, self._out)
+        self._counts = db.counts
+        self._settled.clear()
+        self._since = dict.fromkeys(self._since, 0)
+        self._sum("spool_dropped", lost, f"records dropped: the spool is larger than {self.limit_bytes} bytes")
+
+    def flush(self) -> None:
+        """Make durable what was acknowledged. SpoolFullError as ``append``."""
+        self.append(())
 
     # --- out --------------------------------------------------------------------------------------------------------
 
@@ -115,41 +226,45 @@ class Spool:
         Half of it from the newest end, newest first, so that a person sees now; the rest from the oldest, so that no backlog
         starves (``newest_only``: nothing from the oldest). What is out is not given out again until it is released.
         """
+        ranges = _between(passing)
+        ends = ((limit, True),) if newest_only else ((limit // 2, True), (limit, False))
         with self._lock:
-            parts: list[tuple[int, int, int]] = []
-            items: list[Item] = []
-            try:
-                for most, newest in ((limit, True),) if newest_only else ((limit // 2, True), (limit, False)):
-                    for place in places(self._store.files.days, passing, newest=newest):
-                        if self._choose(parts, items, most, newest, place):
-                            break
-            except BaseException:
-                for first, blob, records in parts:
-                    self._release(first, blob, records)
-                raise
-            return Batch(tuple(items), tuple(parts)) if parts else None
+            batch = self._do(lambda db: self._choose(db, ends, ranges))
+            self._out |= batch.blobs
+            return batch if batch.blobs else None
 
-    def _choose(
-        self,
-        parts: list[tuple[int, int, int]],
-        items: list[Item],
-        most: int,
-        newest: bool,
-        place: tuple[int, int, int | None],
-    ) -> bool:
-        """Add blobs of one file's range of numbers (``passing.places``); whether that is enough."""
-        out, first = self._store.out, place[0]
-        while len(items) < most or not parts:
-            found = self._store.read(place, _READ_AT_ONCE, out.of(first), newest=newest)
-            for row, its in found:
-                if parts and len(items) + row.records > most:
-                    return True
-                out.take(first, row.id, row.records)
-                parts.append((first, row.id, row.records))
-                items.extend(its)
-            if len(found) < _READ_AT_ONCE:
-                return False
-        return True
+    def _choose(self, db: Database, ends: Sequence[tuple[int, bool]], ranges: Sequence[Range]) -> Batch:
+        """``ends``: how many records there may be after this end was looked at, and whether it is the newest."""
+        batch, items = Batch((), {}), list[Item]()
+        left = self.counts().pending - sum(self._out.values())
+        for most, newest in ends:
+            for row in self._waiting(db, ranges, newest=newest):
+                if row.id in batch.blobs:
+                    continue
+                if batch.blobs and len(items) + row.records > most:
+                    break
+                left -= row.records
+                if left < 0:
+                    raise DamagedError("more records than were put in")
+                found = row.items()
+                if found is None:
+                    self._settled[row.id] = row.records
+                    self._lost(row.records, "records cannot be read any more")
+                else:
+                    batch.blobs[row.id] = row.records
+                    items.extend(found)
+            else:
+                if left and ranges == _between(()):
+                    self._lost(left, "records are in no page of the file any more")
+                break
+        batch.items = tuple(items)
+        return batch
+
+    def _waiting(self, db: Database, ranges: Sequence[Range], *, newest: bool) -> Iterator[Row]:
+        """Blobs that are neither out nor settled."""
+        for low, high in ranges[::-1] if newest else ranges:
+            with contextlib.closing(db.rows(low, high, newest=newest)) as rows:
+                yield from (row for row in rows if row.id not in self._out and row.id not in self._settled)
 
     def reject(self, batch: Batch, seq: int, reason: str) -> None:
         """Note that the record numbered ``seq`` of ``batch`` is not wanted; ``acknowledge`` puts it into quarantine."""
@@ -161,66 +276,101 @@ class Spool:
         rejected = [(item, batch.rejected[item.seq]) for item in batch.items if item.seq in batch.rejected]
         with self._lock:
             try:
-                self._store.files.forget(rejected=self._store.files.quarantine.reject(rejected))
+                self._quarantine.reject(rejected)
             except OSError as error:
                 self.release(batch)
                 raise disk_refused(self.folder, error) from error
-            for first, blob, records in batch.parts:
-                count = sum(1 for item, _ in rejected if blob <= item.seq < blob + records)
-                self._store.out.settle(first, blob, records - count, count)
+            for blob, records in batch.blobs.items():
+                del self._out[blob]
+                self._settled[blob] = records
+            self._since["sent"] += len(batch.items) - len(rejected)
+            self._since["rejected"] += len(rejected)
             if rejected:
-                self._store.notices.add("record_rejected", len(rejected), "records rejected", rejected[0][1])
+                self._sum("record_rejected", len(rejected), f"records rejected, the first: {rejected[0][1]}")
 
     def release(self, batch: Batch) -> None:
-        """``batch`` could not be sent: it waits again."""
+        """``batch`` could not be sent: it waits again, unless its file was damaged meanwhile (the next ``take`` misses it)."""
         with self._lock:
-            for first, blob, records in batch.parts:
-                self._release(first, blob, records)
+            for blob in batch.blobs:
+                del self._out[blob]
 
-    def _release(self, first: int, blob: int, records: int) -> None:
-        if not self._store.out.release(blob):
-            self._store.lose(first, records, "records were lost by damage while they were being sent")
-
-    def flush(self) -> None:
-        """Make durable what was acknowledged. SpoolFullError as ``append``."""
-        with self._lock:
-            self._store.settle(durably=True)
+    def _lost(self, records: int, why: str) -> None:
+        self._since["dropped"] += records
+        self._notices.append(Notice("spool_dropped", f"{records} {why}"))
 
     # --- state ------------------------------------------------------------------------------------------------------
+
+    @property
+    def identity(self) -> Identity:
+        """Which spool this is. A new card, an emptied folder, a damaged file: another one follows."""
+        return self._identity
 
     def counts(self) -> Counts:
         """What became of every record so far; what was acknowledged counts at once."""
         with self._lock:
-            return self._store.out.counted(self._store.files.counts())
+            return self._counts.plus(**self._since)
 
     def settled(self) -> int:
         """Every number up to this one is sent, rejected or dropped; 0 when not even the first is."""
         with self._lock:
-            lowest = (self._store.on(first, DayFile.lowest) for first in sorted(self._store.files.days))
-            return next((low - 1 for low in lowest if low is not None), self._store.files.last)
+            lowest = self._do(Database.lowest)
+            return self._counts.made if lowest is None else lowest - 1
 
     def used_bytes(self) -> int:
         """Bytes of the records on disk with their database, without its free pages."""
         with self._lock:
-            return self._store.used_bytes()
+            return self._do(Database.used_bytes)
 
     def oldest(self) -> tuple[str, int] | None:
         """The boot of the oldest records not yet acknowledged, and their least CLOCK_MONOTONIC ns; None when there are none, or they
         cannot be read (the next ``take`` sees to that)."""
+
+        def first(db: Database) -> bytes | None:
+            with contextlib.closing(db.rows(0, None, newest=False)) as rows:
+                return next((row.body for row in rows), None)
+
         with self._lock:
-            bodies = (self._store.on(first, DayFile.oldest) for first in sorted(self._store.files.days))
-            return next((beginning(body) for body in bodies if body is not None), None)
+            body = self._do(first)
+            return None if body is None else beginning(body)
+
+    # --- for people ---------------------------------------------------------------------------------------------------
+
+    def _sum(self, kind: str, count: int, what: str) -> None:
+        """Something that may happen every second: told once a minute, with how many there were and the first ``what``."""
+        if count:
+            before, first = self._sums.get(kind, (0, what))
+            self._sums[kind] = before + count, first
 
     def notices(self) -> list[Notice]:
-        """What happened since the last call, for event records and the log."""
+        """What happened since the last call, for event records and the log. A sum that is never told is in the counts all the same."""
         with self._lock:
-            return self._store.notices.collect()
+            now_s = time.monotonic()
+            for kind in [k for k in self._sums if now_s - self._summed_s.get(k, -NOTICE_EVERY_S) >= NOTICE_EVERY_S]:
+                self._summed_s[kind] = now_s
+                count, what = self._sums.pop(kind)
+                self._notices.append(Notice(kind, f"{count} {what}"))
+            found, self._notices = self._notices, []
+            return found
 
     def close(self) -> None:
         """Flush and close. What is given out waits again when the spool is opened the next time."""
         with self._lock:
             try:
-                self._store.settle()
+                self.flush()
             finally:
-                self._store.files.close()
+                if self._db is not None:
+                    self._db.close()
                 os.close(self._lock_fd)
+
+
+def _between(passing: Iterable[Range]) -> list[Range]:
+    """The numbers from 0 on that are not in ``passing``, which is in order."""
+    left: list[Range] = []
+    first = 0
+    for low, high in passing:
+        if low > first:
+            left.append((first, low - 1))
+        if high is None:
+            return left
+        first = max(first, high + 1)
+    return [*left, (first, None)]

@@ -314,11 +314,6 @@ class Clock:
         """UTC now, by the boot's map and not by the system's clock."""
         return self.utc_ns(self.monotonic_ns())
 
-    def shown_ns(self) -> int:
-        """UTC now as best known, the system's clock where nobody vouches: for names of files, and for people."""
-        now = self.now_ns()
-        return self.monotonic_ns() + self._system_offset() if now is None else now
-
     def age_s(self, boot: str, monotonic_ns: int) -> float | None:
         """How long ago an instant of any boot was; None while nobody can tell."""
         now = self.monotonic_ns()
