@@ -14,8 +14,9 @@ from typing import Any, Self
 from https_gateway import Gateway
 
 from tandem.app.config import Config, PathConfig, parse
-from tandem.app.parts import CaptureEnd, CaptureLike, EnvironmentLackError, Parts, PathChange, PollLike
+from tandem.app.parts import EnvironmentLackError, Parts, PathChange, PollLike
 from tandem.app.supervisor import Supervisor
+from tandem.capture import CaptureError, CaptureResult
 from tandem.schema.line_protocol import Point
 from tandem.schema.line_protocol import parse as parse_line
 from tandem.schema.manifest import Manifest, SubflowLoss
@@ -144,15 +145,15 @@ class FakeCapture:
 
     def start(self) -> None:
         if self._interface in self._made.broken:
-            raise EnvironmentLackError("tcpdump: no such device")
+            raise CaptureError("tcpdump: no such device")
         self._made.running.append(self._file.name)
 
-    def stop(self) -> CaptureEnd:
+    def stop(self) -> CaptureResult:
         self._made.running.remove(self._file.name)
         content = self._file.name.encode()
         self._file.write_bytes(content)
         reason = "capture budget of 5 bytes used up" if self._made.full else None
-        return CaptureEnd(
+        return CaptureResult(
             self._file, len(content), 3, reason is not None, hashlib.sha256(content).hexdigest(), reason, 0
         )
 
@@ -167,7 +168,7 @@ class FakeCaptures:
     def give_back(self, count: int) -> None:
         self.used_bytes -= count
 
-    def of(self, interface: str, file: Path) -> CaptureLike:
+    def of(self, interface: str, file: Path) -> FakeCapture:
         return FakeCapture(self, interface, file)
 
 
@@ -232,7 +233,7 @@ class Rehearsal:
             paths=lambda _config: self.paths,
             captures=lambda _config, _used: self.captures,
             set_sysctls=sysctls,
-            lack=lambda _wanted: None,
+            missing_requirement=lambda _wanted: None,
             undo_earlier=lambda _spool, _boot: [],
             environment=lambda: {"sysctls": {"net.mptcp.enabled": "1"}},
             experiment=lambda _name: [sys.executable, str(FAKE), self.how],

@@ -36,7 +36,7 @@ def parts(folder: Path) -> Parts:
         paths=lambda _config: HeldPaths(folder),
         captures=lambda _config, _used: FakeCaptures(),
         set_sysctls=lambda _wanted: {},
-        lack=lambda _wanted: None,
+        missing_requirement=lambda _wanted: None,
         undo_earlier=lambda _spool, _boot: [],
         environment=dict,
         experiment=lambda _name: [sys.executable, str(FAKE), "quick"],

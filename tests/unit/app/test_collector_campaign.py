@@ -171,13 +171,13 @@ def test_idle_while_nothing_is_measured_and_held_while_something_is(tmp_path, ga
     try:
         assert main(["campaign", "idle", *config]) == 0
         asked(tmp_path, action="begin", text=TRIGGERED + 'on = "always"', file="t.toml", steps=["s"])
-        collector.until(lambda: collector.supervisor.pairs.running)
+        collector.until(lambda: collector.supervisor.scheduler.running)
         capsys.readouterr()
         assert main(["campaign", "idle", *config, "--json"]) == 1
         assert json.loads(capsys.readouterr().out)["held"].startswith("campaign triggered: ")
         assert collector.supervisor.exporter.held()
-        collector.supervisor.pairs.stop()
-        collector.until(lambda: not collector.supervisor.pairs.running)
+        collector.supervisor.scheduler.stop()
+        collector.until(lambda: not collector.supervisor.scheduler.running)
         assert main(["campaign", "idle", *config, "--wait", "60"]) == 0
     finally:
         collector.stop()

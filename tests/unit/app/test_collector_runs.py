@@ -13,7 +13,7 @@ from doubles import Rehearsal, account, kinds, manifests, points
 from https_gateway import Gateway
 
 from tandem.app.config import Config
-from tandem.app.experiment_process import ExperimentProcess
+from tandem.app.runs.process import ExperimentProcess
 from tandem.app.status_socket import ask
 from tandem.cli.view.plain import summary
 from tandem_server.ingest.run_manifest import read_manifest
@@ -27,7 +27,7 @@ def test_movement_starts_one_sequential_pair_with_manifests_and_captures(tmp_pat
     collector.pollers["b"].poll(-95.0)  # still
     collector.pollers["b"].poll(-70.0)  # moving again, but within minimum_gap_s
     gateway.until(lambda: len(gateway.manifests) == 3)
-    collector.until(lambda: not collector.supervisor.pairs.running)
+    collector.until(lambda: not collector.supervisor.scheduler.running)
     assert collector.stop()
     assert kinds(gateway)["mobility_start"] == 2
     found = manifests(tmp_path)
@@ -56,7 +56,7 @@ def test_a_simultaneous_pair_shares_its_captures(tmp_path: Path, gateway: Gatewa
     collector.start()
     collector.pollers["a"].poll(-70.0)
     gateway.until(lambda: len(gateway.manifests) == 3)
-    collector.until(lambda: not collector.supervisor.pairs.running)
+    collector.until(lambda: not collector.supervisor.scheduler.running)
     assert collector.stop()
     found = manifests(tmp_path)
     pair = found[0]["pair"]
@@ -139,7 +139,7 @@ def test_failure_is_a_result(tmp_path: Path, gateway: Gateway, how: str, reason:
 def test_stopping_in_the_middle_of_a_run_keeps_what_was_measured(
     tmp_path: Path, gateway: Gateway, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tandem.app.experiment_process.STOP_S", 0.1 if how == "deaf" else 60.0)
+    monkeypatch.setattr("tandem.app.runs.process.STOP_S", 0.1 if how == "deaf" else 60.0)
     collector = Rehearsal(tmp_path, gateway, how).start()
     collector.pollers["a"].poll(-70.0)
     collector.until_sampled()
@@ -174,7 +174,7 @@ def test_what_a_sim_may_carry_a_day_ends_what_movement_starts_and_the_radio_goes
     assert status["day_limit_bytes"] == {"a": 10**12, "b": 322_580_645 if limit is None else 0}
     assert "only the radio is measured: " in summary(status)
     assert status["run"] is None
-    collector.supervisor.pairs.request("download", {})  # a person's word
+    collector.supervisor.scheduler.request("download", {})  # a person's word
     collector.until(lambda: bool(collector.supervisor.live.status()["finished"]))
     assert collector.stop()
     assert {m["trigger"] for m in manifests(tmp_path)} == {"request"}
@@ -222,7 +222,7 @@ def test_a_run_that_cannot_be_started_ends_the_others_of_its_pair(
             super().__init__(*args)
             begun.append(args[3])
 
-    monkeypatch.setattr("tandem.app.pair_run.ExperimentProcess", Scarce)
+    monkeypatch.setattr("tandem.app.runs.executor.ExperimentProcess", Scarce)
     collector = Rehearsal(tmp_path, gateway, "slow", on_mobility_start="simultaneous").start()
     pair = collector.supervisor.answers.request("download", {"pairing": "simultaneous"})
     collector.until(lambda: collector.supervisor.answers.done(pair) is not None)

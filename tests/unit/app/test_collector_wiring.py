@@ -16,10 +16,11 @@ from tandem.app.config import PathConfig, parse
 from tandem.app.config_modem import RecoveryConfig
 from tandem.app.config_round_trip import RoundTripConfig
 from tandem.app.live import Live
-from tandem.app.pairs import Pairs
 from tandem.app.parts import EnvironmentLackError, PathChange
-from tandem.app.plan import Plan, PlannedRun, Wish
 from tandem.app.real_modems import ModemActions, modem_poller
+from tandem.app.runs.plan import Plan, PlannedRun
+from tandem.app.runs.request import RunRequest
+from tandem.app.runs.scheduler import RunScheduler
 from tandem.app.status_socket import ask
 from tandem.app.supervisor import Supervisor
 from tandem.cli.view.plain import summary
@@ -216,9 +217,9 @@ def web(path: PathConfig) -> PathConfig:
     return replace(path, modem=replace(path.modem, port="http://192.168.8.1", usb=None))
 
 
-def began_again(pairs: Pairs) -> bool:
+def began_again(scheduler: RunScheduler) -> bool:
     try:
-        return bool(pairs.request("download", {}))
+        return bool(scheduler.request("download", {}))
     except ValueError:
         return False
 
@@ -229,23 +230,23 @@ def test_no_run_begins_while_a_modem_is_interrupted_and_no_modem_is_while_a_run_
     collector, refused = Rehearsal(tmp_path, gateway, "long"), []
 
     def measure() -> None:
-        if collector.supervisor.pairs.running:
+        if collector.supervisor.scheduler.running:
             return
         with pytest.raises(ValueError, match="a modem is being recovered; try again when it has ended"):
-            collector.supervisor.pairs.request("download", {})
+            collector.supervisor.scheduler.request("download", {})
         refused.append(len(actions["a"].done))
 
     actions = {"a": Actions("cfun", meanwhile=measure), "b": Actions()}
     settings = RecoveryConfig(True, 0.2, ("at", "cfun"), 600.0)
     collector.rewired(replace(collector.config, recovery=settings), actions=lambda path, _poller: actions[path.name])
     collector.start()
-    pair = collector.supervisor.pairs.request("download", {})
+    pair = collector.supervisor.scheduler.request("download", {})
     collector.pollers["a"].poll(None, failure="no_answer")
     collector.until(lambda: actions["a"].done == ["at"])
-    assert not collector.supervisor.pairs.hold()
-    collector.supervisor.pairs.cancel(pair)
+    assert not collector.supervisor.scheduler.hold()
+    collector.supervisor.scheduler.cancel(pair)
     collector.until(lambda: refused == [2])
-    collector.until(lambda: began_again(collector.supervisor.pairs))
+    collector.until(lambda: began_again(collector.supervisor.scheduler))
     assert collector.stop()
 
 
@@ -276,9 +277,9 @@ RUN = PlannedRun("run-1", "mptcp", ("a", "b"))
 
 
 def begin(live: Live, **more: Any) -> Plan:
-    wish = Wish("single", "campaign", 8.0, None, 0.0, "a", ("a", "b"), **more)
-    plan = Plan("pair-1", wish, 1, (RUN,))
-    live.pair_started(plan)
+    request = RunRequest("single", "campaign", 8.0, None, 0.0, "a", ("a", "b"), **more)
+    plan = Plan("pair-1", request, 1, (RUN,))
+    live.group_started(plan)
     live.run_started(plan, RUN)
     return plan
 

@@ -9,7 +9,7 @@ import pytest
 from doubles import FakePaths
 
 from tandem.app.parts import EnvironmentLackError
-from tandem.app.steering import FILE, STEP_S, SteeredRun, SteeringPart, load_history
+from tandem.app.runs.steering import FILE, STEP_S, SteeredRun, SteeringPart, load_history
 from tandem.cli.main import main
 from tandem.mptcp.recovery import History
 from tandem.schema.record import Record

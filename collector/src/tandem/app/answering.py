@@ -10,8 +10,7 @@ from tandem.app.account import Account
 from tandem.app.campaign.wiring import CampaignPart
 from tandem.app.health.reports import Reports, all_that_is_wrong
 from tandem.app.live import Live
-from tandem.app.pair_start import PairStart
-from tandem.app.pairs import Pairs
+from tandem.app.runs.scheduler import MobilityTrigger, RunScheduler
 from tandem.app.traces.wiring import TracesPart
 
 
@@ -22,20 +21,20 @@ class Answering:
     def __init__(
         self,
         live: Live,
-        pairs: Pairs,
+        scheduler: RunScheduler,
         campaigns: CampaignPart,
         traces: TracesPart,
         account: Account,
         reports: Reports,
-        pair_start: PairStart,
+        trigger: MobilityTrigger,
         path_states: Callable[[], Mapping[str, Any]],
         look_at_sims: Callable[[], list[str]] = list,
         round_trips: Callable[[], dict[str, Any] | None] = lambda: None,
     ) -> None:
-        self._live, self._pairs, self._campaigns = live, pairs, campaigns
+        self._live, self._scheduler, self._campaigns = live, scheduler, campaigns
         self._account, self._reports, self._path_states = account, reports, path_states
         self._round_trips = round_trips
-        self._traces, self._look_at_sims, self._pair_start = traces, look_at_sims, pair_start
+        self._traces, self._look_at_sims, self._trigger = traces, look_at_sims, trigger
         self.indicator: Callable[[], dict[str, Any] | None] = lambda: None
         """What the kit shows to whoever carries it; None: nothing."""
 
@@ -47,7 +46,7 @@ class Answering:
             "modem_health": reports["modem_health"],
             "health": reports["health"],
             "paths": self._path_states(),
-            "measuring": self._pairs.running,
+            "measuring": self._scheduler.running,
             "sent": self._live.spool["sent"],
             "utc_ns": self._live.utc_ns(time.monotonic_ns()),
         }
@@ -59,8 +58,8 @@ class Answering:
             **self._reports.status,
             "paths": self._path_states(),
             "spent_today_bytes": self._account.today(),
-            "day_limit_bytes": self._pair_start.limits,
-            "radio_only": self._pair_start.held(),
+            "day_limit_bytes": self._trigger.limits,
+            "radio_only": self._trigger.held(),
             "traces": self._traces.status(),
             "campaign": self._campaigns.brief(),
             "round_trips": self._round_trips(),
@@ -70,11 +69,11 @@ class Answering:
 
     def request(self, experiment: str, parameters: dict[str, Any]) -> str:
         """Begin to measure."""
-        return self._pairs.request(experiment, parameters)
+        return self._scheduler.request(experiment, parameters).plan.pair
 
     def cancel(self, pair: str | None) -> str:
         """End what is being measured."""
-        return self._pairs.cancel(pair)
+        return self._scheduler.cancel(pair)
 
     def campaign(self, request: dict[str, Any]) -> dict[str, Any]:
         """Do what it says of the campaign."""
@@ -89,5 +88,5 @@ class Answering:
         return {"asked": self._look_at_sims()}
 
     def done(self, pair: str) -> dict[str, Any] | None:
-        """How a pair ended."""
-        return self._live.done(pair)
+        """How a group of runs ended."""
+        return self._scheduler.outcome(pair)

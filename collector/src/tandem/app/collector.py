@@ -6,7 +6,7 @@ import logging
 import queue
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,23 +15,22 @@ from tandem.app.campaign.wiring import CampaignPart
 from tandem.app.clock import Clock
 from tandem.app.clock.watch import ClockRecords
 from tandem.app.config import Config
-from tandem.app.experiment_process import Ending
 from tandem.app.health.machine import Roots
 from tandem.app.health.reports import Reports
 from tandem.app.journal import Journal
 from tandem.app.live import Live
 from tandem.app.machine import UsageAccount
-from tandem.app.pair_captures import Captured
-from tandem.app.pair_start import PairStart
-from tandem.app.pairs import Pairs
-from tandem.app.parts import CapturesLike, DetectorsLike, PathChange, PollLike, Speed
-from tandem.app.plan import Plan, PlannedRun
+from tandem.app.parts import DetectorsLike, PathChange, PollLike, Speed
 from tandem.app.poll_account import PollAccount
 from tandem.app.round_trip.round_trips import RoundTrips
-from tandem.app.run_manifest import server_captures
-from tandem.app.salvaged_captures import SalvagedCapture
+from tandem.app.runs.captures import Captured, Captures, SalvagedCapture
+from tandem.app.runs.context import RunObserver
+from tandem.app.runs.manifest import server_captures
+from tandem.app.runs.plan import Plan, PlannedRun
+from tandem.app.runs.process import Ending
+from tandem.app.runs.scheduler import MobilityTrigger, RunScheduler
+from tandem.app.runs.steering import SteeringPart
 from tandem.app.spool_account import spool_records
-from tandem.app.steering import SteeringPart
 from tandem.app.traces.wiring import TracesPart
 from tandem.export import Exporter
 from tandem.schema.record import Record, RecordError, Value
@@ -42,7 +41,7 @@ log = logging.getLogger(__name__)
 TICK_NS = 1_000_000_000
 
 
-class Collector:
+class Collector(RunObserver):
     """Wires what others made. ``put`` from any thread; everything else by the thread that calls ``turn``."""
 
     def __init__(
@@ -53,8 +52,8 @@ class Collector:
         detectors: DetectorsLike,
         live: Live,
         exporter: Exporter,
-        captures: CapturesLike | None,
-        interfaces: Mapping[str, str | None],
+        captures: Captures | None,
+        usage: UsageAccount,
         account: Account,
         roots: Roots,
     ) -> None:
@@ -65,9 +64,9 @@ class Collector:
         self.journal = Journal(spool)
         self._clock_records = ClockRecords(clock)
         self.polls = PollAccount([p.name for p in config.paths if p.modem is not None])
-        self.usage = UsageAccount(interfaces)
+        self.usage = usage
         self.reports = Reports(config, clock, account, self.usage, roots, time.monotonic_ns())
-        self.pairs: Pairs | None = None
+        self.scheduler: RunScheduler | None = None
         """Set before the first turn; without it mobility starts nothing."""
         self.campaigns: CampaignPart | None = None
         """While one is under way, it alone says what is measured."""
@@ -76,7 +75,7 @@ class Collector:
         self.round_trips: RoundTrips | None = None
         self.captured: list[dict[str, Any]] = []
         self._due_ns = time.monotonic_ns() + TICK_NS
-        self.pair_start = PairStart(config, account)
+        self.trigger = MobilityTrigger(config, account)
 
     # --- from any thread -----------------------------------------------------------------------------------------------
 
@@ -172,8 +171,8 @@ class Collector:
                     self._on_the_move(record.tags["kind"])
 
     def _on_the_move(self, kind: str) -> None:
-        if self.pairs is not None and (self.campaigns is None or not self.campaigns.campaigns.under_way):
-            self.pair_start.noticed(kind, self.pairs)
+        if self.scheduler is not None and (self.campaigns is None or not self.campaigns.campaigns.under_way):
+            self.trigger.noticed(kind, self.scheduler)
 
     def tick(self, now_ns: int) -> None:
         """What is due once a second."""
@@ -257,30 +256,11 @@ class Collector:
             self.captured.append(capture.row)
         self.event("capture_salvaged", capture.detail, capture.path)
 
-    # --- runs: see surroundings.Audience; from the pair's threads -------------------------------------------------------------
-
-    def pair_started(self, plan: Plan) -> None:
-        """See ``surroundings.Audience``."""
-        if self.round_trips is not None:
-            self.round_trips.pair_started(plan)
-        self.pair_start.started(plan)
-        self._live.pair_started(plan)
-
-    def run_started(self, plan: Plan, run: PlannedRun) -> None:
-        """See ``surroundings.Audience``."""
-        self._live.run_started(plan, run)
-
-    def run_sampled(self, run: PlannedRun, sample: dict[str, Any]) -> None:
-        """See ``surroundings.Audience``."""
-        self._live.run_sampled(run, sample)
-
-    def run_phased(self, run: PlannedRun, phase: dict[str, Any]) -> None:
-        """See ``surroundings.Audience``."""
-        self._live.run_phased(run, phase)
+    # --- runs ---------------------------------------------------------------------------------------------------------------
 
     def run_ended(self, plan: Plan, run: PlannedRun, ending: Ending, captured: Sequence[Captured]) -> None:
-        """See ``surroundings.Audience``."""
-        shared = plan.wish.pairing == "simultaneous"
+        """See ``RunObserver``: what became of its captures."""
+        shared = plan.request.pairing == "simultaneous"
         for one in captured:
             name = str(Path(one.end.file).relative_to(self._config.folder))
             row = {
@@ -298,18 +278,10 @@ class Collector:
                 else:
                     log.warning("%s ends early: %s", name, one.end.reason)
         whys: Counter[str] = Counter()
-        for told in server_captures(ending) if plan.wish.capture == "both" else ():
+        for told in server_captures(ending) if plan.request.capture == "both" else ():
             why = told["why"] or ("its quota ended it early" if told["truncated"] else None)
             if why is not None and told["session"] is not None:  # without one the run's failure says what was wrong
                 whys[why] += 1
         for why, sessions in whys.items():  # a run of page loads has a session for each
             times = f" ({sessions} sessions)" if sessions > 1 else ""
             self.event("capture_missing", f"{run.id}: the server's capture: {why}{times}")
-        self._live.run_ended(plan, run, ending, captured)
-
-    def pair_ended(self, plan: Plan, ok: bool) -> None:
-        """See ``surroundings.Audience``."""
-        if self.round_trips is not None:
-            self.round_trips.pair_ended()
-        self.pair_start.ended(plan)
-        self._live.pair_ended(plan, ok)

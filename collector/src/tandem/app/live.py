@@ -11,9 +11,11 @@ from typing import Any
 
 from tandem.app.config import Config
 from tandem.app.event_text import describe
-from tandem.app.experiment_process import Ending
-from tandem.app.pair_captures import Captured
-from tandem.app.plan import Plan, PlannedRun
+from tandem.app.runs.captures import Captured
+from tandem.app.runs.context import RunObserver
+from tandem.app.runs.plan import Plan, PlannedRun
+from tandem.app.runs.process import Ending
+from tandem.app.runs.records import number, result_row
 from tandem.app.sim_look import SimLook
 from tandem.modem.sim import Card
 from tandem.schema.record import Record
@@ -48,7 +50,7 @@ class _Run:
     ended: bool = False
 
 
-class Live:
+class Live(RunObserver):
     """``changed`` is called, from any thread, when something happened that a watcher wants to see at once."""
 
     def __init__(self, config: Config, utc_ns: Callable[[int], int | None], changed: Callable[[], None]) -> None:
@@ -60,7 +62,6 @@ class Live:
         self._finished: deque[dict[str, Any]] = deque(maxlen=FINISHED)
         self._plan: Plan | None = None
         self._runs: dict[str, _Run] = {}
-        self._done: dict[str, dict[str, Any]] = {}
         self.mobile_since_ns: int | None = None
         self.speed_class: str | None = None
         self.spool: dict[str, Any] = {"made": 0, "sent": 0, "pending": 0, "rejected": 0}
@@ -112,22 +113,22 @@ class Live:
                 for path, m in self._modems.items()
             }
 
-    # --- runs: see surroundings.Audience -----------------------------------------------------------------------------------
+    # --- runs: see RunObserver -----------------------------------------------------------------------------------
 
-    def pair_started(self, plan: Plan) -> None:
-        """See ``surroundings.Audience``."""
+    def group_started(self, plan: Plan) -> None:
+        """See ``RunObserver``."""
         with self._lock:
             self._plan, self._runs = plan, {}
         self.changed()
 
-    def run_started(self, plan: Plan, run: PlannedRun) -> None:  # noqa: ARG002 the audience's signature
-        """See ``surroundings.Audience``."""
+    def run_started(self, plan: Plan, run: PlannedRun) -> None:  # noqa: ARG002 the observer's signature
+        """See ``RunObserver``."""
         with self._lock:
             self._runs[run.id] = _Run(run, time.monotonic_ns())
         self.changed()
 
     def run_sampled(self, run: PlannedRun, sample: dict[str, Any]) -> None:
-        """See ``surroundings.Audience``. Values come from another process: what is no number is passed over."""
+        """See ``RunObserver``. Values come from another process: what is no number is passed over."""
         connection = sample.get("connection")
         subflows = sample.get("subflows")
         with self._lock:
@@ -135,70 +136,43 @@ class Live:
             if shown is None:
                 return
             if isinstance(connection, dict):
-                shown.bytes = _number(connection.get("bytes"), int) or shown.bytes
-                shown.goodput = _number(connection.get("goodput_bit_per_s"), float)
+                shown.bytes = number(connection.get("bytes"), int) or shown.bytes
+                shown.goodput = number(connection.get("goodput_bit_per_s"), float)
             for subflow in subflows if isinstance(subflows, list) else []:
                 if not isinstance(subflow, dict):
                     continue
                 key = str(subflow.get("subflow"))
-                goodput = _number(subflow.get("goodput_bit_per_s"), float)
+                goodput = number(subflow.get("goodput_bit_per_s"), float)
                 history = shown.histories.setdefault(key, deque(maxlen=HISTORY))
                 history.append(goodput or 0.0)
                 shown.subflows[key] = {
                     "path": subflow.get("path"),
                     "operator": subflow.get("operator"),
                     "goodput_bit_per_s": goodput,
-                    "bytes": _number(subflow.get("bytes_received"), int),
+                    "bytes": number(subflow.get("bytes_received"), int),
                     "rtt_ms": _rtt_ms(subflow),
                 }
 
     def run_phased(self, run: PlannedRun, phase: dict[str, Any]) -> None:
-        """See ``surroundings.Audience``."""
+        """See ``RunObserver``."""
         with self._lock:
             if run.id in self._runs:
                 self._runs[run.id].phase = {name: phase.get(name) for name in ("name", "number", "of")}
         self.changed()
 
     def run_ended(self, plan: Plan, run: PlannedRun, ending: Ending, captured: Sequence[Captured]) -> None:  # noqa: ARG002 as above
-        """See ``surroundings.Audience``."""
-        result = ending.result or {}
-        row = {
-            "id": run.id,
-            "pair": plan.pair,
-            "experiment": plan.wish.experiment,
-            "kind": run.kind,
-            "path": run.path,
-            "pairing": plan.wish.pairing,
-            "goodput_bit_per_s": _number(result.get("goodput_bit_per_s"), float),
-            "bytes": _number(result.get("bytes"), int),
-            "duration_s": _number(result.get("duration_s"), float),
-            "fallback": bool(result.get("fallback")),
-            "ok": ending.failure is None,
-            "failure": None if ending.failure is None else ending.failure.get("reason"),
-        }
+        """See ``RunObserver``."""
         with self._lock:
-            self._finished.append(row)
-            self._done.setdefault(plan.pair, {"runs": [], "results": []})
-            self._done[plan.pair]["runs"].append(run.id)
-            self._done[plan.pair]["results"].append(row)
+            self._finished.append(result_row(plan, run, ending.result, ending.failure))
             if run.id in self._runs:
                 self._runs[run.id].ended = True
         self.changed()
 
-    def pair_ended(self, plan: Plan, ok: bool) -> None:
-        """See ``surroundings.Audience``."""
+    def group_ended(self, plan: Plan) -> None:  # noqa: ARG002 as above
+        """See ``RunObserver``."""
         with self._lock:
             self._plan, self._runs = None, {}
-            self._done.setdefault(plan.pair, {"runs": [], "results": []})["ok"] = ok
-            for old in list(self._done)[:-20]:
-                del self._done[old]
         self.changed()
-
-    def done(self, pair: str) -> dict[str, Any] | None:
-        """Runs, their figures and whether all succeeded, once the pair has ended; None before."""
-        with self._lock:
-            found = self._done.get(pair)
-            return dict(found) if found is not None and "ok" in found else None
 
     # --- the status object ---------------------------------------------------------------------------------------------
 
@@ -235,18 +209,18 @@ class Live:
         return {
             "id": running[0].run.id if running else None,
             "pair": plan.pair,
-            "experiment": plan.wish.experiment,
-            "campaign": None if plan.wish.campaign is None else plan.wish.campaign.get("name"),
-            "pairing": plan.wish.pairing,
-            "seconds": plan.wish.seconds,
-            "bytes": plan.wish.bytes,
+            "experiment": plan.request.experiment,
+            "campaign": None if plan.request.campaign is None else plan.request.campaign.get("name"),
+            "pairing": plan.request.pairing,
+            "seconds": plan.request.seconds,
+            "bytes": plan.request.bytes,
             "number": sum(r.ended for r in self._runs.values()) + 1,
             "of": len(plan.runs),
             "runs": [
                 {
                     "id": r.run.id,
                     "kind": r.run.kind,
-                    "experiment": plan.wish.experiment,
+                    "experiment": plan.request.experiment,
                     "path": r.run.path,
                     "phase": r.phase,
                     "elapsed_s": round((now - r.started_ns) / 1e9, 1),
@@ -288,12 +262,6 @@ def _share(histories: Mapping[str, Sequence[float]], key: str) -> float | None:
 
 def _rtt_ms(subflow: Mapping[str, Any]) -> float | None:
     """The receiver's estimate where more comes in than goes out: TCP's own is true at the sender of the data only."""
-    received, sent = (_number(subflow.get(name), int) or 0 for name in ("bytes_received", "bytes_sent"))
-    found: float | None = _number(subflow.get("rcv_rtt_ms" if received > sent else "rtt_ms"), float)
+    received, sent = (number(subflow.get(name), int) or 0 for name in ("bytes_received", "bytes_sent"))
+    found: float | None = number(subflow.get("rcv_rtt_ms" if received > sent else "rtt_ms"), float)
     return found
-
-
-def _number(value: object, kind: type[int] | type[float]) -> Any:  # noqa: ANN401 int or float as asked, or None
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return kind(value)

@@ -9,6 +9,7 @@ import resource
 import shutil
 import sqlite3
 import subprocess
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -30,10 +31,11 @@ def read_counters(text: str) -> dict[str, tuple[int, int]]:
 
 class UsageAccount:
     """Bytes over each path's interface since the start; ``interfaces`` may change. One that came back with its counters at 0 is gone
-    on with."""
+    on with. From any thread."""
 
     def __init__(self, interfaces: Mapping[str, str | None]) -> None:
         self._interfaces = interfaces
+        self._lock = threading.Lock()
         self._totals = {path: [0, 0] for path in interfaces}
         self._before = self._read()
 
@@ -43,16 +45,17 @@ class UsageAccount:
 
     def update(self) -> dict[str, tuple[int, int]]:
         """Received and sent bytes by path."""
-        now = self._read()
-        for path, interface in self._interfaces.items():
-            if interface is None or interface not in now:
-                continue
-            before = self._before.get(interface, (0, 0))
-            for side in (0, 1):
-                grown = now[interface][side] - before[side]
-                self._totals[path][side] += grown if grown >= 0 else now[interface][side]
-        self._before = {**self._before, **now}
-        return {path: (received, sent) for path, (received, sent) in self._totals.items()}
+        with self._lock:
+            now = self._read()
+            for path, interface in self._interfaces.items():
+                if interface is None or interface not in now:
+                    continue
+                before = self._before.get(interface, (0, 0))
+                for side in (0, 1):
+                    grown = now[interface][side] - before[side]
+                    self._totals[path][side] += grown if grown >= 0 else now[interface][side]
+            self._before = {**self._before, **now}
+            return {path: (received, sent) for path, (received, sent) in self._totals.items()}
 
 
 def cpu_seconds() -> float:

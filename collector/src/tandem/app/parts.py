@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from tandem.app.conditions import Conditions, ConditionsMade, lack, undo_earlier
-from tandem.app.config import Config, PathConfig
+from tandem.app.config import CaptureConfig, Config, PathConfig
 from tandem.app.health.machine import Roots
+from tandem.app.runs.captures import Captures
+from tandem.app.runs.conditions import Conditions, ConditionsMade, missing_requirement, undo_earlier
 from tandem.modem.sim import Card
 from tandem.position.reports import Report
-from tandem.schema.manifest import Conditions as ConditionsTold
 from tandem.schema.manifest import SubflowLoss
 from tandem.schema.record import Record
 
@@ -181,60 +181,6 @@ class PathsLike(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class CaptureEnd:
-    """A finished capture; ``reason``: why it was cut, None when it was not."""
-
-    file: Path
-    bytes: int
-    packets: int
-    cut: bool
-    sha256: str
-    reason: str | None
-    dropped_packets: int | None
-
-
-class CaptureLike(Protocol):
-    """Captures one interface into one file."""
-
-    def start(self) -> None:
-        """Begin; EnvironmentLackError when it cannot."""
-        ...
-
-    def stop(self) -> CaptureEnd:
-        """End."""
-        ...
-
-
-class CapturesLike(Protocol):
-    """Makes captures that share one disk budget."""
-
-    @property
-    def used_bytes(self) -> int: ...
-    @property
-    def limit_bytes(self) -> int: ...
-
-    def of(self, interface: str, file: Path) -> CaptureLike:
-        """A capture, not started."""
-        ...
-
-    def give_back(self, count: int) -> None:
-        """So many bytes of captures are no longer on this disk. From any thread."""
-        ...
-
-
-class ConditionsMadeLike(Protocol):
-    """Conditions of a run, made."""
-
-    def state(self) -> ConditionsTold:
-        """For the manifest."""
-        ...
-
-    def undo(self) -> list[str]:
-        """Put everything back; what could not be, one line each."""
-        ...
-
-
 @dataclass(frozen=True)
 class Parts:
     """Factories of everything that touches hardware, the kernel or other programs."""
@@ -243,8 +189,8 @@ class Parts:
     """``path_state`` changes, and ``registration`` records of what the modem says unasked, come by the same way as polls."""
     detectors: Callable[[Config], DetectorsLike]
     paths: Callable[[Config], PathsLike]
-    captures: Callable[[Config, int], CapturesLike]
-    """The configuration, and the bytes that captures take already."""
+    captures: Callable[[CaptureConfig, int], Captures]
+    """The table ``[capture]``, and the bytes that captures take already."""
     set_sysctls: Callable[[Mapping[str, str | int]], dict[str, dict[str, Any]]]
     environment: Callable[[], dict[str, Any]]
     """What shapes every measurement: sysctls, for the manifest."""
@@ -262,10 +208,10 @@ class Parts:
     """The receiver of position: UTC of an instant, where records and speeds go, where its state and each report for the clock go. Asked
     when position is on; when it is off and the clock is gpsd's, for the clock alone."""
 
-    conditions: Callable[[Conditions, Mapping[str, str | None], Path, str], ConditionsMadeLike] = ConditionsMade
+    conditions: Callable[[Conditions, Mapping[str, str | None], Path, str], ConditionsMade] = ConditionsMade
     """Makes conditions on these interfaces by path; the spool's folder and the boot's id. ConditionsError when it cannot."""
-    lack: Callable[[Conditions], str | None] = lack
-    """What the machine lacks for conditions; None when nothing."""
+    missing_requirement: Callable[[Conditions], str | None] = missing_requirement
+    """What conditions require and the machine has not; None when nothing."""
     undo_earlier: Callable[[Path, str], list[str]] = undo_earlier
     """Undoes what an earlier life left of them; the same folder and id."""
     roots: Roots = field(default_factory=Roots)

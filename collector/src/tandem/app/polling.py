@@ -8,9 +8,9 @@ import threading
 from collections.abc import Callable, Sequence
 
 from tandem.app.config import Config
-from tandem.app.pairs import Pairs
 from tandem.app.parts import Parts, PathChange, PollerLike, PollLike, TellsCard
 from tandem.app.recovering import Recovering
+from tandem.app.runs.scheduler import RunScheduler
 from tandem.at.errors import AtError
 from tandem.modem.recovery import RecoverySettings
 from tandem.modem.reset import WEB_STEPS
@@ -34,7 +34,7 @@ class Polling:
         parts: Parts,
         put: Callable[[PollLike | PathChange | list[Record] | None], None],
         beside: Sequence[PollerLike] = (),
-        measuring: Pairs | None = None,
+        measuring: RunScheduler | None = None,
     ) -> None:
         self._put = put
         self._recovering: Recovering | None = None

@@ -6,12 +6,10 @@ import dataclasses
 import logging
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from tandem.app.config import Config, PathConfig
 from tandem.app.parts import (
-    CaptureEnd,
     EnvironmentLackError,
     Parts,
     PathChange,
@@ -19,7 +17,7 @@ from tandem.app.parts import (
 )
 from tandem.app.position_part import position_receiver
 from tandem.app.real_modems import ModemActions, modem_poller
-from tandem.capture import Budget, Capture, CaptureError
+from tandem.app.runs.captures import Captures
 from tandem.mobility.detectors import Detectors
 from tandem.mobility.settings import Settings
 from tandem.modem.usb import network_interface
@@ -54,7 +52,7 @@ def real_parts(find: FindInterface = network_interface) -> Parts:
         poller=partial(modem_poller, interface_of=interface_of),
         detectors=_detectors,
         paths=paths,
-        captures=_Captures,
+        captures=Captures,
         set_sysctls=_set_sysctls,
         environment=lambda: {"sysctls": sysctls.read((*kernels.here().sysctls, *sysctls.RECORDED))},
         experiment=experiment_command,
@@ -168,38 +166,3 @@ def _lack(error: IpError) -> EnvironmentLackError:
             f"{text}; mend: a kernel from 5.6 with Multipath TCP, and sysctl net.mptcp.enabled=1"
         )
     return EnvironmentLackError(text)
-
-
-class _Capture:
-    def __init__(self, capture: Capture) -> None:
-        self._capture = capture
-
-    def start(self) -> None:
-        try:
-            self._capture.start()
-        except CaptureError as error:
-            raise EnvironmentLackError(str(error)) from error
-
-    def stop(self) -> CaptureEnd:
-        done = self._capture.stop()
-        return CaptureEnd(done.file, done.bytes, done.packets, done.cut, done.sha256, done.reason, done.dropped_packets)
-
-
-class _Captures:
-    def __init__(self, config: Config, used_bytes: int) -> None:
-        self._snaplen = config.capture.snaplen_bytes
-        self._budget = Budget(config.capture.budget_bytes, used_bytes)
-
-    @property
-    def used_bytes(self) -> int:
-        return self._budget.used_bytes
-
-    @property
-    def limit_bytes(self) -> int:
-        return self._budget.limit_bytes
-
-    def give_back(self, count: int) -> None:
-        self._budget.give_back(count)
-
-    def of(self, interface: str, file: Path) -> _Capture:
-        return _Capture(Capture(interface, file, self._snaplen, self._budget))

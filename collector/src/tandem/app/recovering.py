@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
-from tandem.app.pairs import Pairs
 from tandem.app.parts import ModemActionsLike, PollLike
+from tandem.app.runs.scheduler import RunScheduler
 from tandem.modem.recovery import INTERRUPTING, Due, Ladders, RecoverySettings, Sickness, Told
 from tandem.modem.reset import CannotStepError, SimLockedError, StepFailedError
 from tandem.modem.web import mended_by_restart
@@ -36,7 +36,7 @@ class Recovering:
         operators: Mapping[str, str | None],
         put: Callable[[list[Record]], None],
         kinds: Mapping[str, Sequence[str]] | None = None,
-        measuring: Pairs | None = None,
+        measuring: RunScheduler | None = None,
     ) -> None:
         self._measuring = measuring
         self._actions, self._operators, self._put = dict(actions), operators, put

@@ -12,25 +12,26 @@ from collections.abc import Callable
 from tandem.app import machine
 from tandem.app.account import Account
 from tandem.app.answering import Answering
-from tandem.app.campaign.wiring import campaign_part
+from tandem.app.campaign.wiring import CampaignPart
 from tandem.app.clock import Clock
 from tandem.app.clock.watch import ClockWatch
 from tandem.app.collector import Collector
 from tandem.app.config import Config
 from tandem.app.live import Live
-from tandem.app.pair_captures import captures_on_disk
-from tandem.app.pairs import Manifests, Pairs, pairs_so_far
+from tandem.app.machine import UsageAccount
 from tandem.app.parts import EnvironmentLackError, Parts, PathChange, PollerLike
 from tandem.app.path_watch import PathWatch
 from tandem.app.polling import Polling
-from tandem.app.registry import Registry
 from tandem.app.round_trip.round_trips import RoundTrips
-from tandem.app.run_manifest import write_json
-from tandem.app.salvaged_captures import earlier_captures, salvaged_captures
+from tandem.app.runs.captures import FOLDER as CAPTURES
+from tandem.app.runs.captures import captures_on_disk, earlier_captures, salvaged_captures
+from tandem.app.runs.context import RunContext
+from tandem.app.runs.manifest import Manifests, write_json
+from tandem.app.runs.registry import Registry
+from tandem.app.runs.scheduler import RunScheduler, groups_so_far
+from tandem.app.runs.steering import SteeringPart
 from tandem.app.status_server import StatusServer
 from tandem.app.status_socket import NAME, close, listen
-from tandem.app.steering import SteeringPart
-from tandem.app.surroundings import Surroundings
 from tandem.app.traces.wiring import TracesPart
 from tandem.export import Exporter, GatewayAddress, PendingManifests
 from tandem.spool import Spool, SpoolError, SpoolFullError
@@ -73,7 +74,7 @@ class Supervisor:
         self._cpu_at_start = machine.cpu_seconds()
         address = GatewayAddress.of(config.server.gateway, config.server.ca_file, config.server.token_file)
         try:
-            for name in ("runs", "captures", "spool"):
+            for name in ("runs", CAPTURES, "spool"):
                 (config.folder / name).mkdir(parents=True, exist_ok=True)
             listening = self._listen()
             self.clock = Clock(config.folder / "spool" / "boots.json")
@@ -103,7 +104,9 @@ class Supervisor:
         self._undo.append(("paths", paths.remove))
         salvaged = salvaged_captures(config.folder)
         captures = (
-            parts.captures(config, captures_on_disk(config.folder / "captures")) if config.capture.enabled else None
+            parts.captures(config.capture, captures_on_disk(config.folder / CAPTURES))
+            if config.capture.enabled
+            else None
         )
         self._paths = paths
         self.exporter = Exporter(spool, pending, address, paths.interfaces, config.probe, self.clock)
@@ -112,33 +115,36 @@ class Supervisor:
         account = self.account = Account(
             config.folder, paths.interfaces, self.clock.boot, lambda: self.clock.utc_ns(time.monotonic_ns())
         )
-        clock, live, interfaces = self.clock, self.live, paths.interfaces
+        clock, live, usage = self.clock, self.live, UsageAccount(paths.interfaces)
         self.collector = self._collector = Collector(
-            config, clock, spool, detectors, live, self.exporter, captures, interfaces, account, parts.roots
+            config, clock, spool, detectors, live, self.exporter, captures, usage, account, parts.roots
         )
         self.collector.reports.polling = self._modems
         self.environment = {**parts.environment(), "versions": machine.versions(), "settings": self.settings}
         self.environment |= {} if config.city is None else {"city": config.city}
         self._manifests = Manifests(config.folder / "runs", pending, lambda run: self.traces.made(run))
-        around = Surroundings(
+        context = RunContext(
             config=config,
             parts=parts,
             clock=self.clock,
             paths=paths,
+            usage=usage,
             captures=captures,
             emit=self.collector.put,
             save=self._manifests.save,
-            audience=self.collector,
             modems=self.live.modems,
             environment=self.environment,
             registry=Registry(config.experiments, parts.experiment),
             steering=SteeringPart(config, self.clock, paths, self.collector.put),
         )
-        self.collector.steering = around.steering
-        pairs = self.pairs = self.collector.pairs = Pairs(around, pairs_so_far(config.folder / "runs"))
-        self.campaigns = self.collector.campaigns = campaign_part(around, detectors, self.live, pairs, address, account)
+        context.observers.extend([self.collector.trigger, self.collector, self.live])
+        self.collector.steering = context.steering
+        scheduler = self.scheduler = self.collector.scheduler = RunScheduler(
+            context, groups_so_far(config.folder / "runs")
+        )
+        self.campaigns = self.collector.campaigns = CampaignPart(context, detectors, scheduler, address, account)
         self.exporter.held = lambda: self.campaigns.campaigns.holds_maintenance
-        traces = self.traces = self.collector.traces = TracesPart(around, detectors, self.campaigns, account, address)
+        traces = self.traces = self.collector.traces = TracesPart(context, detectors, self.campaigns, account, address)
         for one in salvaged:
             self.collector.salvaged(one)
         path_watch = PathWatch(paths, self._paths_changed)
@@ -150,12 +156,12 @@ class Supervisor:
         self._undo.append(("path watch", path_watch.stop))
         answers = self.answers = Answering(
             self.live,
-            pairs,
+            scheduler,
             self.campaigns,
             traces,
             account,
             self.collector.reports,
-            self.collector.pair_start,
+            self.collector.trigger,
             lambda: paths.states,
             lambda: [] if self._polling is None else self._polling.cards(self.live.card),
             lambda: None if self.collector.round_trips is None else self.collector.round_trips.status(),
@@ -169,11 +175,12 @@ class Supervisor:
             beside: list[PollerLike] = []
             if config.round_trip.enabled:
                 self.collector.round_trips = RoundTrips(config, paths, account, self.collector.put)
+                context.observers.insert(0, self.collector.round_trips)
                 beside.append(self.collector.round_trips)
             if (config.position is not None or config.clock == "gpsd") and parts.position is not None:
                 to = self.collector.put, self.live.position_is, self._clock_watch.heard
                 beside.append(parts.position(config, self.clock.utc_ns, *to))
-            self._polling = Polling(config, parts, self.collector.put, beside, pairs)
+            self._polling = Polling(config, parts, self.collector.put, beside, scheduler)
             self._polling.start()
             self._undo.append(("campaign queue", self.campaigns.stop))
             self.campaigns.start()
@@ -227,12 +234,12 @@ class Supervisor:
 
     def _close(self) -> bool:
         self.traces.stop()
-        self.pairs.stop()
+        self.scheduler.stop()
         deadline_s = time.monotonic() + _RUN_END_S
-        while self.pairs.running and time.monotonic() < deadline_s:
+        while self.scheduler.running and time.monotonic() < deadline_s:
             self.collector.take_all()
             self.collector.journal.commit()  # kill -9 must not lose more now than at any other time
-            self.pairs.join(0.5)
+            self.scheduler.join(0.5)
         if self._polling is not None:
             self._polling.stop()
         self.collector.take_all()

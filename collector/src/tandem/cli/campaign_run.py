@@ -46,7 +46,7 @@ def _request(args: argparse.Namespace, config: Config) -> dict[str, Any]:
     """What the collector is asked, checked against what is installed and what the kernels have."""
     from tandem.app.campaign.files import source
     from tandem.app.campaign.fitting import fit
-    from tandem.app.registry import Registry
+    from tandem.app.runs.registry import Registry
 
     text, file = source(args.campaign)
     found = fit(

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from tandem.app.config_schema import TABLES
-from tandem.app.plan import OF_MPTCP
-from tandem.app.registry import Described, RegistryError
+from tandem.app.runs.registry import Described, RegistryError
+from tandem.app.runs.request import OF_MPTCP
 from tandem.experiment.asked import COMMON
 from tandem.experiment.parameters import Parameter, ParameterError, check
 from tandem.mptcp.steering import POLICIES
@@ -104,7 +104,7 @@ def _values(campaign: Campaign, step: Step, own: Sequence[Parameter], given: Map
 
 
 def _pair(campaign: Campaign, step: Step, given: Mapping[str, Any]) -> None:
-    """What ``plan.wish_of_request`` would refuse at the time of the run."""
+    """What ``plan.parse_download`` would refuse at the time of the run."""
     kind, pairing = given.get("kind"), given.get("pairing")
     if pairing is not None and pairing not in PAIR_CHOICES:
         raise _wrong(campaign, step, "pairing", f"pairing: {pairing!r}", f"one of {', '.join(PAIR_CHOICES)}")

@@ -9,17 +9,18 @@ from tandem.app.campaign.progress import Begun, Progress
 from tandem.app.campaign.scheduler import Scheduler
 from tandem.app.campaign.state import Entry
 from tandem.app.campaign.told import scheduler_of
+from tandem.app.runs.executor import RunGroup
 
 
 @dataclass(slots=True)
 class Current:
-    """``scheduler``: of its runs; ``entry``: the run under way, ``running``: what its runner calls it."""
+    """``scheduler``: of its runs; ``entry``: the run under way, ``running``: its runs."""
 
     progress: Progress
     begun: Begun
     scheduler: Scheduler
     entry: Entry | None = None
-    running: str | None = None
+    running: RunGroup | None = None
     used_before: Mapping[str, int] | None = None
     said: str = ""
     stopping: str | None = None

@@ -18,7 +18,7 @@ from tandem.app.campaign.progress import Begun, Origin, Progress
 from tandem.app.campaign.request import request_of, used_instead
 from tandem.app.campaign.requires import settings
 from tandem.app.campaign.runner import Runner
-from tandem.app.campaign.state import Done, Entry, Happening, Moment, Outcome, Sight, Start, Wait
+from tandem.app.campaign.state import Done, Entry, Happening, Moment, Outcome, ProbeState, Start, Wait
 from tandem.app.campaign.told import describe, run_told
 from tandem.schema.campaign import CampaignError
 
@@ -43,10 +43,10 @@ class Campaigns:
         folder: Path,
         runner: Runner,
         now: Callable[[], Moment],
-        sight: Callable[[Mapping[str, str]], Sight],
+        probe_state: Callable[[Mapping[str, str]], ProbeState],
         usage: Callable[[], Mapping[str, int]],
     ) -> None:
-        self._folder, self._runner, self._now, self._sight, self._usage = folder, runner, now, sight, usage
+        self._folder, self._runner, self._now, self._probe_state, self._usage = folder, runner, now, probe_state, usage
         self._lock = threading.RLock()
         self._current: Current | None = None
         self._next: Current | None = None
@@ -179,7 +179,7 @@ class Campaigns:
         if current.stopping is not None:
             self._end(current, current.stopping)
             return
-        decision = current.scheduler.decide(self._now(), self._sight(current.begun.paths))
+        decision = current.scheduler.decide(self._now(), self._probe_state(current.begun.paths))
         if isinstance(decision, Done):
             log.info("campaign %s: all runs are made", current.begun.campaign.name)
             self._end(current, "done")
@@ -271,7 +271,7 @@ class Campaigns:
             current = self._current
             if current is None or current.entry is not None:
                 return current is None
-            decision = current.scheduler.decide(self._now(), self._sight(current.begun.paths))
+            decision = current.scheduler.decide(self._now(), self._probe_state(current.begun.paths))
             return isinstance(decision, Wait) and bool(decision.reasons) and set(decision.reasons.values()) == {BY_HAND}
 
     @property
@@ -281,7 +281,7 @@ class Campaigns:
             current = self._current
             if current is None:
                 return False
-            decision = current.scheduler.decide(self._now(), self._sight(current.begun.paths))
+            decision = current.scheduler.decide(self._now(), self._probe_state(current.begun.paths))
             return isinstance(decision, Start) or (isinstance(decision, Wait) and decision.hold)
 
     def status(self) -> dict[str, Any] | None:

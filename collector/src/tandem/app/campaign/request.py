@@ -1,4 +1,4 @@
-"""From a run of a campaign to what a collector is asked (``app.any_wish``), with the probe's paths for the roles. Pure."""
+"""From a run of a campaign to what a collector is asked (``app.parse_request``), with the probe's paths for the roles. Pure."""
 
 from __future__ import annotations
 

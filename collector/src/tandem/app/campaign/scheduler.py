@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, tzinfo
 
 from tandem.app.campaign.budget import Forecast, Spending
-from tandem.app.campaign.state import Cost, Decision, Done, Entry, Happening, Moment, Outcome, Sight, Start, Wait
+from tandem.app.campaign.state import Cost, Decision, Done, Entry, Happening, Moment, Outcome, ProbeState, Start, Wait
 from tandem.app.campaign.triggers import Life, Not, due, holds
 from tandem.schema.campaign import Campaign, Step
 from tandem.schema.campaign_sequence import Item, arms, item
@@ -134,14 +134,14 @@ class Scheduler:
 
     # --- what next -------------------------------------------------------------------------------------------------------
 
-    def decide(self, now: Moment, sight: Sight) -> Decision:
+    def decide(self, now: Moment, probe: ProbeState) -> Decision:
         """The next thing to do."""
         if self._running is not None:
             return Wait({"": "a run is under way"}, None, hold=self._campaign.hold_maintenance)
         open_steps = [s for s in self._campaign.steps if self._open(s) is not None]
         if not open_steps:
             return Done()
-        if sight.busy:
+        if probe.busy:
             return Wait({"": "something else is being measured"}, None, hold=False)
         pause = self._pause(now)
         if pause is not None:
@@ -149,7 +149,7 @@ class Scheduler:
         reasons: dict[str, str] = {}
         soonest: float | None = None
         for step in sorted(open_steps, key=lambda s: -s.priority):
-            ready = self._ready(step, now, sight)
+            ready = self._ready(step, now, probe)
             if isinstance(ready, Start):
                 return ready
             reasons[step.name] = ready.reason
@@ -158,18 +158,18 @@ class Scheduler:
         near = soonest is not None and soonest <= self._campaign.quiet_s
         return Wait(reasons, soonest, hold=near and self._campaign.hold_maintenance)
 
-    def _ready(self, step: Step, now: Moment, sight: Sight) -> Start | Not:
+    def _ready(self, step: Step, now: Moment, probe: ProbeState) -> Start | Not:
         life, campaign = self._lives[step.name], self._campaign
         chance = f"{campaign.seed}/{step.name}"
         number = self._open(step)
-        not_yet = due(step.trigger, life, now, sight, self._happened, self._begun, chance, self.local)
-        not_yet = not_yet or holds(step.conditions, campaign.roles, now, sight, self.local)
+        not_yet = due(step.trigger, life, now, probe, self._happened, self._begun, chance, self.local)
+        not_yet = not_yet or holds(step.conditions, campaign.roles, now, probe, self.local)
         if not_yet is not None or number is None:
             return not_yet or Not("all its runs are made")
         repetition, arm = self._sequences[step.name][number]
         chosen = item(campaign, step, self._arms[step.name][arm], number, repetition, arm)
         cost = self._estimate(chosen)
-        refused = self._spending.refuses(cost.bytes_by_role, now.utc_s, sight.left_bytes)
+        refused = self._spending.refuses(cost.bytes_by_role, now.utc_s, probe.left_bytes)
         if refused is not None:
             return Not(*refused)
         label = life.told[0] if life.told else None

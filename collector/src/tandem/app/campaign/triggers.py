@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import tzinfo
 
-from tandem.app.campaign.state import Happening, Moment, Sight
+from tandem.app.campaign.state import Happening, Moment, ProbeState
 from tandem.schema import zones
 from tandem.schema.campaign import Conditions, Trigger
 
@@ -37,7 +37,7 @@ def due(
     trigger: Trigger,
     life: Life,
     now: Moment,
-    sight: Sight,
+    probe: ProbeState,
     happened: Iterable[Happening],
     begun: Moment,
     chance: str,
@@ -57,26 +57,26 @@ def due(
         case "speed_class":
             return (
                 None
-                if sight.speed_class == trigger.speed_class
+                if probe.speed_class == trigger.speed_class
                 else Not(f"waits for speed class {trigger.speed_class}")
             )
         case "window":
             return _window(trigger.start, trigger.end, now, local)
         case "place":
-            return _place(trigger, sight)
+            return _place(trigger, probe)
         case _:
             return None if life.told else Not("by hand: waits to be told")
 
 
-def holds(conditions: Conditions, roles: tuple[str, ...], now: Moment, sight: Sight, local: tzinfo) -> Not | None:
+def holds(conditions: Conditions, roles: tuple[str, ...], now: Moment, probe: ProbeState, local: tzinfo) -> Not | None:
     """None when the conditions hold; ``local``: of ``between``."""
     needed = len(roles) if conditions.paths_up is None else conditions.paths_up
-    if len(sight.paths_up) < needed:
-        down = ", ".join(r for r in roles if r not in sight.paths_up)
-        return Not(f"{len(sight.paths_up)} of {needed} paths are up; down: {down}")
-    if conditions.mobile is not None and sight.mobile != conditions.mobile:
+    if len(probe.paths_up) < needed:
+        down = ", ".join(r for r in roles if r not in probe.paths_up)
+        return Not(f"{len(probe.paths_up)} of {needed} paths are up; down: {down}")
+    if conditions.mobile is not None and probe.mobile != conditions.mobile:
         return Not("waits for the probe to move" if conditions.mobile else "waits for the probe to stand still")
-    if conditions.speed_class is not None and sight.speed_class != conditions.speed_class:
+    if conditions.speed_class is not None and probe.speed_class != conditions.speed_class:
         return Not(f"waits for speed class {conditions.speed_class}")
     return _window(conditions.start, conditions.end, now, local)
 
@@ -115,12 +115,12 @@ def _window(start: int | None, end: int | None, now: Moment, local: tzinfo) -> N
     return Not(f"waits for {zones.shown(now.utc_s + wait_s, local)}", wait_s) if wait_s else None
 
 
-def _place(trigger: Trigger, sight: Sight) -> Not | None:
-    if sight.position is None:
+def _place(trigger: Trigger, probe: ProbeState) -> Not | None:
+    if probe.position is None:
         return Not("where the probe is is not known")
     if trigger.latitude_deg is None or trigger.longitude_deg is None or trigger.radius_m is None:
         raise ValueError("a place needs latitude_deg, longitude_deg and radius_m")
-    away = distance_m(sight.position, (trigger.latitude_deg, trigger.longitude_deg))
+    away = distance_m(probe.position, (trigger.latitude_deg, trigger.longitude_deg))
     return None if away <= trigger.radius_m else Not(f"is not at its place (radius {trigger.radius_m:g} m)")
 
 

@@ -15,8 +15,9 @@ from tandem.app.campaign.wiring import CampaignPart
 from tandem.app.clock import Clock
 from tandem.app.config import Config, PathConfig
 from tandem.app.config_traces import TracesConfig
-from tandem.app.parts import CapturesLike, DetectorsLike, PathsLike
-from tandem.app.surroundings import Surroundings
+from tandem.app.parts import DetectorsLike, PathsLike
+from tandem.app.runs.captures import Captures
+from tandem.app.runs.context import RunContext
 from tandem.app.traces.policy import PathSight, Sight, Spent, decide, intended, left_today
 from tandem.export import GatewayAddress, Kept, Permit, TracePaths, TraceQueue, TraceUploader
 from tandem.schema.record import Record, Value
@@ -35,7 +36,7 @@ class Keeping:
         self,
         rules: TracesConfig,
         queue: TraceQueue,
-        captures: CapturesLike | None,
+        captures: Captures | None,
         free: Callable[[], int] | None = None,
     ) -> None:
         self._rules, self._queue, self._captures = rules, queue, captures
@@ -170,25 +171,25 @@ class TracesPart:
 
     def __init__(
         self,
-        around: Surroundings,
+        context: RunContext,
         detectors: DetectorsLike,
         campaigns: CampaignPart,
         account: Account,
         address: GatewayAddress,
     ) -> None:
-        config, rules = around.config, around.config.traces
+        config, rules = context.config, context.config.traces
         self.queue = TraceQueue(config.folder)
-        self._emit, self._clock = around.emit, around.clock
+        self._emit, self._clock = context.emit, context.clock
         self._operators = {p.name: p.operator for p in config.paths}
         self._intended = intended(rules, config.paths)[1]
         self._policy = TracePolicy(
-            config, around.clock, around.paths, account, campaigns.held, lambda: detectors.mobile, self._is_asked
+            config, context.clock, context.paths, account, campaigns.held, lambda: detectors.mobile, self._is_asked
         )
-        self._gateway = TracePaths(address, around.paths.interfaces, rules.rate_bit_per_s)
+        self._gateway = TracePaths(address, context.paths.interfaces, rules.rate_bit_per_s)
         self._uploader = TraceUploader(
             self.queue, self._gateway, self._policy, self._event, config.probe, rules.encoding
         )
-        self._keeping = Keeping(rules, self.queue, around.captures)
+        self._keeping = Keeping(rules, self.queue, context.captures)
         self._uploader.on_received = self._keeping.wake
         self._asked: set[str] | None = set()
         self._lock = threading.Lock()

@@ -1,12 +1,14 @@
-"""From what an experiment's process says to records. What it says comes from another process: nothing in it is trusted. Pure."""
+"""What an experiment's process says, as records, counted for the manifest. It comes from another process: nothing in it is trusted."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from tandem.app.plan import Plan, PlannedRun
+from tandem.app.runs.context import RunContext
+from tandem.app.runs.plan import Plan, PlannedRun
 from tandem.schema.manifest import Usage
 from tandem.schema.metrics import CONNECTION, EXPERIMENT_MEASUREMENTS, MEASUREMENTS, PHASE, SUBFLOW
 from tandem.schema.record import Record, RecordError, Value
@@ -15,6 +17,7 @@ _CONNECTION = {f.name for f in CONNECTION.fields}
 _SUBFLOW = {f.name for f in SUBFLOW.fields}
 _PHASE = {f.name for f in PHASE.fields}
 _TAG = re.compile(r"[A-Za-z0-9 ._-]{1,64}\Z")
+_TOKEN = re.compile(r"[0-9a-f]{1,8}\Z")
 _LONGEST_TEXT = 500
 _OURS = ("run", "experiment", "campaign", "operator")
 """Tags that the collector adds to a record of an experiment's."""
@@ -90,9 +93,9 @@ def experiment_record(
     if path is not None and path not in run.paths:
         raise RecordError(f"{measurement}: {path!r} is no path of {run.id}")
     ours = {**_of_the_run(plan, run), "operator": None if path is None else operators.get(path)}
-    told = {k: v[:_LONGEST_TEXT] if isinstance(v, str) else v for k, v in fields.items()}
+    short = {k: v[:_LONGEST_TEXT] if isinstance(v, str) else v for k, v in fields.items()}
     return Record.make(
-        measurement, {**tags, **{k: ours[k] for k in _OURS if k in kind.tags}}, told, monotonic_ns, utc_ns
+        measurement, {**tags, **{k: ours[k] for k in _OURS if k in kind.tags}}, short, monotonic_ns, utc_ns
     )
 
 
@@ -118,14 +121,14 @@ def usage_records(
 
 def begun_record(plan: Plan, run: PlannedRun, monotonic_ns: int, utc_ns: int | None) -> Record:
     """The record of a run that begins."""
-    wish, campaign = plan.wish, plan.wish.campaign or {}
+    request, campaign = plan.request, plan.request.campaign or {}
     fields: dict[str, Value | None] = {
         "number": plan.runs.index(run) + 1,
         "of": len(plan.runs),
         "paths": ",".join(run.paths),
-        "trigger": wish.trigger,
-        "seconds": wish.seconds,
-        "bytes": wish.bytes,
+        "trigger": request.trigger,
+        "seconds": request.seconds,
+        "bytes": request.bytes,
         "step_number": campaign.get("number"),
         **{name: campaign.get(name) for name in ("step", "repetition", "arm", "attempt", "label")},
     }
@@ -151,17 +154,45 @@ def run_record(
     return Record.make("run", _of_the_run(plan, run), fields, monotonic_ns, utc_ns)
 
 
+def result_row(
+    plan: Plan, run: PlannedRun, result: Mapping[str, Any] | None, failure: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """How a run ended, in one row for people and for who requested it."""
+    figures = result or {}
+    return {
+        "id": run.id,
+        "pair": plan.pair,
+        "experiment": plan.request.experiment,
+        "kind": run.kind,
+        "path": run.path,
+        "pairing": plan.request.pairing,
+        "goodput_bit_per_s": number(figures.get("goodput_bit_per_s"), float),
+        "bytes": number(figures.get("bytes"), int),
+        "duration_s": number(figures.get("duration_s"), float),
+        "fallback": bool(figures.get("fallback")),
+        "ok": failure is None,
+        "failure": None if failure is None else failure.get("reason"),
+    }
+
+
+def number(value: object, kind: type[int] | type[float]) -> Any:  # noqa: ANN401 int or float as requested, or None
+    """What another process told, as a number; None when it is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return kind(value)
+
+
 def _of_the_run(plan: Plan, run: PlannedRun) -> dict[str, str | None]:
     """Its tags."""
-    wish = plan.wish
+    request = plan.request
     return {
         "run": run.id,
         "kind": run.kind,
         "path": run.path,
         "pair": plan.pair,
-        "pairing": wish.pairing,
-        "experiment": wish.experiment,
-        "campaign": None if wish.campaign is None else wish.campaign.get("name"),
+        "pairing": request.pairing,
+        "experiment": request.experiment,
+        "campaign": None if request.campaign is None else request.campaign.get("name"),
     }
 
 
@@ -171,3 +202,67 @@ def _fits(name: str, value: Any, monotonic_ns: int) -> bool:  # noqa: ANN401 any
     except RecordError:
         return False
     return True
+
+
+class RunLines:
+    """Called with every line of one run but the last. ``counts``: records by measurement, and the ``broken`` ones, which were left out;
+    ``version``: what the process says of its experiment."""
+
+    def __init__(
+        self,
+        context: RunContext,
+        plan: Plan,
+        run: PlannedRun,
+        sampled: Callable[[Mapping[str, Any]], None] | None = None,
+    ) -> None:
+        """``sampled``: who else takes the lines of type ``sample``."""
+        self._sampled = sampled
+        self._context, self._plan, self._run = context, plan, run
+        self._operators = {path.name: path.operator for path in context.config.paths}
+        self.counts: Counter[str] = Counter()
+        self.version: dict[str, Any] = {}
+
+    def __call__(self, said: dict[str, Any]) -> None:
+        """One line."""
+        kind = said.get("type")
+        if kind == "started":
+            self.version.update({k: said[k] for k in ("experiment", "version", "units") if k in said})
+        elif kind == "sample":
+            records, broken = sample_records(self._run, said, self._utc_ns(said))
+            self.counts["broken"] += broken
+            self.emit(records)
+            for observer in self._context.observers:
+                observer.run_sampled(self._run, said)
+            if self._sampled is not None:
+                self._sampled(said)
+        elif kind == "phase":
+            if self._checked(lambda: phase_record(self._run, self._plan.request.experiment, said, self._utc_ns(said))):
+                for observer in self._context.observers:
+                    observer.run_phased(self._run, said)
+        elif kind == "record":
+            self._checked(lambda: experiment_record(self._plan, self._run, said, self._operators, self._utc_ns(said)))
+        elif kind == "ordering" and (token := token_of(said.get("connection"))) is not None:
+            self._context.paths.leave(token)
+
+    def emit(self, records: list[Record]) -> None:
+        """Records of this run: the manifest promises them."""
+        self.counts.update(record.measurement for record in records)
+        self._context.emit(records)
+
+    def _checked(self, make: Callable[[], Record]) -> bool:
+        try:
+            record = make()
+        except RecordError:
+            self.counts["broken"] += 1
+            return False
+        self.emit([record])
+        return True
+
+    def _utc_ns(self, said: Mapping[str, Any]) -> int | None:
+        monotonic_ns = said.get("monotonic_ns")
+        return self._context.clock.utc_ns(monotonic_ns) if type(monotonic_ns) is int else None
+
+
+def token_of(said: object) -> int | None:
+    """The kernel's number of a connection, as experiments tell it: eight hexadecimal digits."""
+    return int(said, 16) if isinstance(said, str) and _TOKEN.match(said) else None

@@ -139,7 +139,7 @@ def _stamp(folder: Path | None) -> _Stamp | None:
     """What changes with a person's own experiment, None while it cannot be told; of the package's nothing does while this program runs."""
     try:
         files = [] if folder is None else sorted(folder.rglob("*.py"))
-        return tuple((str(file), (told := file.stat()).st_mtime_ns, told.st_size) for file in files)
+        return tuple((str(file), (found := file.stat()).st_mtime_ns, found.st_size) for file in files)
     except OSError:
         return None  # a file is being exchanged
 
@@ -147,16 +147,16 @@ def _stamp(folder: Path | None) -> _Stamp | None:
 def parse(name: str, text: str, folder: Path | None = None) -> Described:
     """From what ``--describe`` printed; RegistryError when that is no description of ``name``."""
     try:
-        told = json.loads(text)
+        raw = json.loads(text)
         described = Described(
-            name=str(told["name"]),
-            version=int(told["version"]),
-            parameters=tuple(_parameter(p) for p in told["parameters"]),
-            results=tuple(_parameter(p) for p in told.get("results", [])),
-            phases=tuple((str(p["name"]), str(p["purpose"])) for p in told.get("phases", [])),
-            raw=told,
+            name=str(raw["name"]),
+            version=int(raw["version"]),
+            parameters=tuple(_parameter(p) for p in raw["parameters"]),
+            results=tuple(_parameter(p) for p in raw.get("results", [])),
+            phases=tuple((str(p["name"]), str(p["purpose"])) for p in raw.get("phases", [])),
+            raw=raw,
             folder=folder,
-            quiet=told.get("quiet") is True,
+            quiet=raw.get("quiet") is True,
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise RegistryError(f"experiment {name}: --describe says no description: {error!r}") from error
@@ -165,7 +165,7 @@ def parse(name: str, text: str, folder: Path | None = None) -> Described:
     return described
 
 
-def _parameter(told: dict[str, Any]) -> Parameter:
+def _parameter(raw: dict[str, Any]) -> Parameter:
     """As ``Parameter.describe`` wrote it."""
-    values: dict[str, Any] = {k: tuple(v) if k in ("choices", "keys") else v for k, v in told.items()}
+    values: dict[str, Any] = {k: tuple(v) if k in ("choices", "keys") else v for k, v in raw.items()}
     return Parameter(**values)

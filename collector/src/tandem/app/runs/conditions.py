@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tandem.app.config_schema import SYSCTL_NAME
 from tandem.mptcp import sysctls
-from tandem.schema.manifest import Conditions as Told
+from tandem.schema.manifest import Conditions as ConditionsState
 from tandem.shaping import kernel
 from tandem.shaping.kernel import Shape, ShapeError, shape_of
 from tandem.spool.durable import write_durably
@@ -24,7 +24,7 @@ FILE = "run-sysctls.json"
 
 
 class ConditionsError(RuntimeError):
-    """They cannot be made on this machine; one line with the lack. Nothing is left of them. ``retry``: they may be in a while."""
+    """They cannot be made on this machine; one line with what is missing. Nothing is left of them. ``retry``: they may be in a while."""
 
     def __init__(self, reason: str, *, retry: bool = False) -> None:
         super().__init__(reason)
@@ -61,8 +61,8 @@ def conditions_of(sysctl: object, shape: object, paths: tuple[str, ...]) -> Cond
     return Conditions(dict(sysctl or {}), shapes)
 
 
-def lack(wanted: Conditions) -> str | None:
-    """What this machine lacks for them, found beforehand without touching a path; None when nothing is known to be missing."""
+def missing_requirement(wanted: Conditions) -> str | None:
+    """What they require and this machine has not, found beforehand without touching a path; None when nothing is known to be missing."""
     absent = [name for name, value in sysctls.read(wanted.sysctl).items() if value is None]
     if absent:
         return f"sysctl {absent[0]}: this kernel has none, or hides it"
@@ -101,11 +101,11 @@ class ConditionsMade:
             self.undo()  # a fault of ours, or the collector's end: nothing is left behind either
             raise
 
-    def state(self) -> Told:
+    def state(self) -> ConditionsState:
         """For the manifest; ``at_end`` is as found now."""
         at_end = sysctls.read(self._settings)
-        told = {name: dataclasses.asdict(s) | {"at_end": at_end[name]} for name, s in self._settings.items()}
-        return Told(sysctl=told, shape=self._shaping.state())
+        settings = {name: dataclasses.asdict(s) | {"at_end": at_end[name]} for name, s in self._settings.items()}
+        return ConditionsState(sysctl=settings, shape=self._shaping.state())
 
     def undo(self) -> list[str]:
         """Put everything back; what could not be, one line each."""
@@ -137,8 +137,8 @@ def undo_earlier(spool: Path, boot: str) -> list[str]:
         log.error("what sysctls an earlier run changed is not known, they stay: %s: %s", file, error)
         return done  # the file stays too: the next start may read it
     try:
-        told = json.loads(text)
-        before = {str(k): str(v) for k, v in told["before"].items()} if told["boot"] == boot else {}
+        left = json.loads(text)
+        before = {str(k): str(v) for k, v in left["before"].items()} if left["boot"] == boot else {}
         settings = sysctls.apply(before)  # ValueError for a name that none of ours has
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         aside = file.with_name(f"{FILE}.broken")
