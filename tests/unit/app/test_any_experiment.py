@@ -14,11 +14,11 @@ from good_config import GOOD, good
 from https_gateway import Gateway
 
 from tandem.app.config import parse
+from tandem.app.daemon.status_socket import ask
 from tandem.app.runs.conditions import Conditions, ConditionsError
 from tandem.app.runs.plan import SETUP_S, deadline_of, plan
 from tandem.app.runs.registry import Registry
 from tandem.app.runs.request import RunRequest, configured_request, parse_download, parse_request
-from tandem.app.status_socket import ask
 from tandem.schema.manifest import Conditions as ConditionsTold
 from tandem_server.ingest.run_manifest import read_manifest
 
@@ -48,7 +48,7 @@ class Made:
 
 
 def rehearsal(folder: Path, gateway: Gateway, made: Made | None = None) -> Rehearsal:
-    return Rehearsal(folder, gateway, own=OWN, parts={} if made is None else {"conditions": made})
+    return Rehearsal(folder, gateway, own=OWN, hardware={} if made is None else {"conditions": made})
 
 
 def measured(collector: Rehearsal, **given: Any) -> list[dict[str, Any]]:
@@ -101,7 +101,7 @@ def test_the_phase_under_way_is_in_the_status_what_is_cancelled_is_kept_and_the_
     tmp_path: Path, gateway: Gateway
 ) -> None:
     collector = rehearsal(tmp_path, gateway).start()
-    answers = collector.supervisor.answers
+    answers = collector.supervisor.service
     with pytest.raises(ValueError, match="nothing is being measured"):
         answers.cancel(None)
     pair = answers.request("steps", {"parameters": {"how": "hang"}})
@@ -114,7 +114,7 @@ def test_the_phase_under_way_is_in_the_status_what_is_cancelled_is_kept_and_the_
         answers.cancel("pair-of-yesterday")
     assert answers.cancel(pair) == pair
     collector.until(lambda: not collector.supervisor.scheduler.running)
-    done = answers.done(pair)
+    done = answers.outcome(pair)
     assert [r["failure"] for r in done["results"]] == ["stopped"]
     assert measured(collector, parameters={"how": "well"})[-1]["ok"] is True
     collector.stop()
@@ -190,7 +190,7 @@ def test_a_request_that_cannot_be_is_refused_with_the_reason(tmp_path: Path, gat
     try:
         for experiment, given, what in REFUSED:
             try:
-                wrong.append((given, collector.supervisor.answers.request(experiment, given)))
+                wrong.append((given, collector.supervisor.service.request(experiment, given)))
             except ValueError as error:
                 if not re.search(what, str(error)):
                     wrong.append((given, str(error)))
@@ -228,8 +228,8 @@ def test_conditions_are_made_once_for_a_pair_told_of_each_run_and_undone(tmp_pat
     collector = rehearsal(tmp_path, gateway, made).start()
     conditions = {"sysctl": {"net.ipv4.tcp_sack": 0}, "shape": {"a": {"down_bit_per_s": 1e6}}}
     request = {"pairing": "simultaneous", **conditions, "parameters": {"stall_s": 3}}
-    pair = collector.supervisor.answers.request("download", request)
-    collector.until(lambda: collector.supervisor.answers.done(pair) is not None)
+    pair = collector.supervisor.service.request("download", request)
+    collector.until(lambda: collector.supervisor.service.outcome(pair) is not None)
     collector.stop()
     found = manifests(tmp_path)
     assert len(found) == 3

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tandem.app.status_server import StatusServer
-from tandem.app.status_socket import listen
+from tandem.app.daemon.status_server import StatusServer
+from tandem.app.daemon.status_socket import listen
 from tandem.cli.main import main
 from tandem.mptcp import kernels
 from tandem.mptcp.kernel_v094 import V094
@@ -33,7 +33,7 @@ class Answers:
             raise ValueError("another pair is running")
         return "pair-1"
 
-    def done(self, _pair: str) -> dict[str, Any] | None:
+    def outcome(self, _pair: str) -> dict[str, Any] | None:
         return self.outcome
 
 

@@ -133,10 +133,10 @@ def _describe(args: argparse.Namespace) -> int:
 
 def _run(args: argparse.Namespace) -> int:
     from tandem.app.config import ConfigError, load
-    from tandem.app.parts import EnvironmentLackError
+    from tandem.app.daemon.status_socket import NAME, NoCollectorError, ask
+    from tandem.app.errors import MissingRequirementError
     from tandem.app.runs.registry import Registry
     from tandem.app.runs.request import parse_request
-    from tandem.app.status_socket import NAME, NoCollectorError, ask
     from tandem.export import SetupError
 
     try:
@@ -166,14 +166,14 @@ def _run(args: argparse.Namespace) -> int:
     except SetupError as error:
         print(f"tandem: {error}", file=sys.stderr)
         return 2
-    except EnvironmentLackError as error:
+    except MissingRequirementError as error:
         print(f"tandem: {error}", file=sys.stderr)
         return 3
 
 
 def _stop(args: argparse.Namespace) -> int:
     from tandem.app.config import ConfigError, load
-    from tandem.app.status_socket import NAME, NoCollectorError, ask
+    from tandem.app.daemon.status_socket import NAME, NoCollectorError, ask
 
     try:
         config = load(args.config)
@@ -259,17 +259,16 @@ def _result(runs: Path, row: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _measure_here(config: Config, experiment: str, parameters: dict[str, Any]) -> dict[str, Any]:
-    from tandem.app.real_parts import real_parts
-    from tandem.app.supervisor import Supervisor
+    from tandem.app.daemon.supervisor import Supervisor
 
     log_to_stderr()
-    supervisor = Supervisor(config, real_parts(), modems=False)
+    supervisor = Supervisor(config, modems=False)
     ends_on_signals(supervisor)
     supervisor.start()
     pair = None
     try:
-        pair = supervisor.answers.request(experiment, parameters)
+        pair = supervisor.service.request(experiment, parameters)
         supervisor.run(until=lambda: not supervisor.scheduler.running)
     finally:
         supervisor.close()
-    return supervisor.answers.done(pair) or {"runs": [], "results": [], "ok": False}
+    return supervisor.service.outcome(pair) or {"runs": [], "results": [], "ok": False}

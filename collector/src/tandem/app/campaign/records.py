@@ -8,7 +8,7 @@ from datetime import date
 from typing import Any
 
 from tandem.app.campaign.state import Moment
-from tandem.app.plan_period import midnight_s
+from tandem.app.daemon.sim_plan import midnight_s
 from tandem.schema.metrics import CAMPAIGN_STATES
 from tandem.schema.record import Record, Value
 

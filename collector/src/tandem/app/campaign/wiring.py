@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tandem.app.account import Account
 from tandem.app.campaign.admission import admitted
 from tandem.app.campaign.driver import Campaigns
 from tandem.app.campaign.fitting import placed
@@ -21,10 +20,11 @@ from tandem.app.campaign.runner import Runner
 from tandem.app.campaign.state import Moment, ProbeState
 from tandem.app.clock import Clock
 from tandem.app.config import Config
-from tandem.app.parts import DetectorsLike
+from tandem.app.daemon.accounts import Account
 from tandem.app.runs.context import RunContext
 from tandem.app.runs.scheduler import RunScheduler
 from tandem.export import AnyPath, CampaignQueueClient, GatewayAddress
+from tandem.mobility.detectors import Detectors
 from tandem.schema.campaign import PAPER, CampaignError
 from tandem.schema.campaign_queue import Pushed
 from tandem.schema.campaign_reader import parse
@@ -39,9 +39,7 @@ _STALE_S = 30.0
 class ProbeWatch:
     """What a campaign sees of the probe."""
 
-    def __init__(
-        self, context: RunContext, detectors: DetectorsLike, scheduler: RunScheduler, account: Account
-    ) -> None:
+    def __init__(self, context: RunContext, detectors: Detectors, scheduler: RunScheduler, account: Account) -> None:
         self._detectors, self._paths, self._scheduler = detectors, context.paths, scheduler
         self._usage, self._account = context.usage, account
         # A limit that nobody set holds back what the collector begins by itself: a campaign has its budget.
@@ -88,7 +86,7 @@ class CampaignPart:
     def __init__(
         self,
         context: RunContext,
-        detectors: DetectorsLike,
+        detectors: Detectors,
         scheduler: RunScheduler,
         address: GatewayAddress,
         account: Account,
@@ -114,7 +112,7 @@ class CampaignPart:
                 text,
                 config=self._config,
                 installed=context.registry,
-                missing_requirement=context.parts.missing_requirement,
+                missing_requirement=context.missing_requirement,
                 now=self.now(),
             )
 
@@ -174,7 +172,7 @@ class CampaignPart:
         elif record.measurement == "position":
             self._probe.at(record)
 
-    def asked(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    def requested(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """A request of the status socket: ``action`` begin, tell, stop, idle or status; CampaignError (a ValueError) with the reason."""
         action = request.get("action")
         label = request.get("label")

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import tandem
-from tandem.app.account import Account
 from tandem.app.clock.clock import boot_id
 from tandem.app.config import Config
+from tandem.app.daemon.accounts import Account
+from tandem.app.daemon.status_socket import NAME, NoCollectorError, ask
+from tandem.app.errors import MissingRequirementError
 from tandem.app.health.machine import room_of
 from tandem.app.health.sims import sims
-from tandem.app.parts import EnvironmentLackError, Parts
 from tandem.app.preflight.facts import Disk, Measured, Vlc
 from tandem.app.preflight.lines import Line, ready, settled
 from tandem.app.preflight.machine import collector_line, machine_lines, player_line
@@ -34,7 +35,6 @@ from tandem.app.preflight.network import (
 from tandem.app.preflight.own_collector import OwnCollector, token_file
 from tandem.app.preflight.server import ask_server
 from tandem.app.preflight.tunnel import tunnel
-from tandem.app.status_socket import NAME, NoCollectorError, ask
 from tandem.experiment.base import EnvironmentLackError as NoVlcError
 from tandem.experiment.dash import vlc_process
 from tandem.modem.usb import network_interface
@@ -84,11 +84,11 @@ class Report:
         }
 
 
-def check(config: Config, asked: Asked, parts: Callable[[], Parts]) -> Report:
-    """All of it. EnvironmentLackError when this machine lacks what it takes."""
+def check(config: Config, asked: Asked) -> Report:
+    """All of it. MissingRequirementError when this machine has not what it requires."""
     began_s = time.monotonic()
     config = replace(config, server=replace(config.server, token_file=token_file(config)))
-    with _source(config, asked, parts) as (folder, trouble):
+    with _source(config, asked) as (folder, trouble):
         lines, software = _looked(config, asked, folder, trouble)
     operators = {path.name: path.operator for path in config.paths}
     found = tuple(settled(lines, asked.accepted))
@@ -96,7 +96,7 @@ def check(config: Config, asked: Asked, parts: Callable[[], Parts]) -> Report:
 
 
 @contextmanager
-def _source(config: Config, asked: Asked, parts: Callable[[], Parts]) -> Iterator[tuple[Path | None, str | None]]:
+def _source(config: Config, asked: Asked) -> Iterator[tuple[Path | None, str | None]]:
     """The folder of a collector that answers, None when it hangs; and what is wrong with the probe's own."""
     try:
         if _status(config.folder) is not None:
@@ -108,12 +108,12 @@ def _source(config: Config, asked: Asked, parts: Callable[[], Parts]) -> Iterato
         return
     except NoCollectorError as error:
         if not isinstance(error.__cause__, ConnectionRefusedError | FileNotFoundError):
-            raise EnvironmentLackError(
+            raise MissingRequirementError(
                 f"the collector cannot be asked: {error}; mend: as root, or as user tandem"
             ) from error
         trouble = "none runs; what follows was looked at without it"
     asked.tell("no collector runs: one of our own for the check …")
-    with OwnCollector(config, parts) as folder:
+    with OwnCollector(config) as folder:
         yield folder, trouble
 
 

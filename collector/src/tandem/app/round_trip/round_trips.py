@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tandem.app.account import Account
 from tandem.app.config import Config, PathConfig
-from tandem.app.parts import PathsLike
+from tandem.app.daemon.accounts import Account
+from tandem.app.daemon.paths import NetworkPaths
 from tandem.app.round_trip.asking import Asking, Way
 from tandem.app.round_trip.questions import Outcome, Questions
 from tandem.app.round_trip.serving import Leaving, Served, Serving
@@ -44,7 +44,7 @@ class RoundTrips(RunObserver):
     """``emit`` takes records, from the thread. ``group_started`` and ``group_ended``, ``status``: from any thread."""
 
     def __init__(
-        self, config: Config, paths: PathsLike, account: Account, emit: Callable[[list[Record]], None]
+        self, config: Config, paths: NetworkPaths, account: Account, emit: Callable[[list[Record]], None]
     ) -> None:
         self._config, self._paths, self._account, self._emit = config, paths, account, emit
         self._period_ns = round(config.round_trip.period_s * 1e9)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from tandem.app.clock import Clock
 from tandem.app.config import Config
-from tandem.app.machine import UsageAccount
-from tandem.app.parts import Parts, PathsLike
+from tandem.app.daemon.accounts import UsageAccount
+from tandem.app.daemon.paths import NetworkPaths
 from tandem.app.runs.captures import Captured, Captures
+from tandem.app.runs.conditions import Conditions, ConditionsMade
 from tandem.app.runs.plan import Plan, PlannedRun
 from tandem.app.runs.process import Ending
 from tandem.app.runs.registry import Registry
@@ -47,9 +49,8 @@ class RunContext:
     from any thread; ``modems``: who they are and what they said last."""
 
     config: Config
-    parts: Parts
     clock: Clock
-    paths: PathsLike
+    paths: NetworkPaths
     usage: UsageAccount
     captures: Captures | None
     emit: Callable[[list[Record]], None]
@@ -57,5 +58,9 @@ class RunContext:
     modems: Callable[[], dict[str, dict[str, Any]]]
     environment: dict[str, Any]
     registry: Registry
+    conditions: Callable[[Conditions, Mapping[str, str | None], Path, str], ConditionsMade]
+    """Makes conditions on these interfaces by path; the spool's folder and the boot's id. ConditionsError when it cannot."""
+    missing_requirement: Callable[[Conditions], str | None]
+    """What conditions require and this machine has not; None when nothing is known to be missing."""
     steering: SteeringPart
     observers: list[RunObserver] = field(default_factory=list)

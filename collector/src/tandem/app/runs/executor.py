@@ -109,7 +109,7 @@ class RunGroup:
             return carry_out()
         try:
             spool = context.config.folder / "spool"
-            self._conditions = context.parts.conditions(wanted, context.paths.interfaces, spool, context.clock.boot)
+            self._conditions = context.conditions(wanted, context.paths.interfaces, spool, context.clock.boot)
         except ConditionsError as error:
             self._refused(self.plan.runs, f"conditions: {error}", retry=error.retry)
             return False

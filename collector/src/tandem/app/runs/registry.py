@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import tandem.experiment
-from tandem.app.parts import experiment_command
 from tandem.experiment.parameters import Parameter
 
 DESCRIBE_S = 15.0
@@ -49,6 +48,11 @@ class Described:
     def has(self, parameter: str) -> bool:
         """Whether it takes this parameter."""
         return any(p.name == parameter for p in self.parameters)
+
+
+def experiment_command(name: str) -> Sequence[str]:
+    """Start ``tandem.experiment.NAME`` with this very interpreter."""
+    return [sys.executable, "-m", f"tandem.experiment.{name}"]
 
 
 class Registry:

@@ -10,9 +10,9 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
-from tandem.app.account import Account
 from tandem.app.campaign.estimate import ASSUMED_BIT_PER_S, ASSUMED_RTT_MS, RULES
 from tandem.app.config import Config
+from tandem.app.daemon.accounts import Account
 from tandem.app.runs.context import RunContext, RunObserver
 from tandem.app.runs.executor import RunGroup
 from tandem.app.runs.plan import Plan, plan
@@ -60,7 +60,7 @@ class RunScheduler:
         """As requested through the status socket; ValueError with the reason when it cannot be."""
         context = self._context
         request = parse_request(context.config, context.registry, experiment, parameters, "request")
-        missing = context.parts.missing_requirement(request.conditions)
+        missing = context.missing_requirement(request.conditions)
         if missing is not None:
             raise ValueError(missing)
         group = self.begin(request)

@@ -18,7 +18,8 @@ from typing import Any
 
 from tandem.app.clock import Clock
 from tandem.app.config import Config
-from tandem.app.parts import EnvironmentLackError, PathsLike
+from tandem.app.daemon.paths import NetworkPaths
+from tandem.app.errors import MissingRequirementError
 from tandem.mptcp.backup import MOST_TOGGLES, Confirmation
 from tandem.mptcp.recovery import History, HistoryError, RadioEvent, recoveries
 from tandem.mptcp.steering import NOTED, Decision, Policy, Steering
@@ -39,7 +40,7 @@ LEARNING_FROM = "download"
 class SteeringPart:
     """Begins the steering of runs, one at a time. ``noted`` from the thread that writes the spool, the rest from a run's."""
 
-    def __init__(self, config: Config, clock: Clock, paths: PathsLike, emit: Callable[[list[Record]], None]) -> None:
+    def __init__(self, config: Config, clock: Clock, paths: NetworkPaths, emit: Callable[[list[Record]], None]) -> None:
         self._file, self._clock, self._paths, self._emit = config.folder / FILE, clock, paths, emit
         self._operators = {path.name: path.operator for path in config.paths}
         self._current: SteeredRun | None = None
@@ -115,7 +116,7 @@ class SteeredRun:
         policy: Policy,
         paths: Sequence[str],
         history: History,
-        orders: PathsLike,
+        orders: NetworkPaths,
         decided: Callable[[Policy, Decision], None],
     ) -> None:
         self._policy, self._history = Steering(policy, paths, history), history.as_json()["classes"]
@@ -210,7 +211,7 @@ class SteeredRun:
     def _order(self, decision: Decision, *, backup: bool) -> None:
         try:
             self._orders.set_backup(decision.path, backup, again=decision.action == "toggled")
-        except EnvironmentLackError as error:
+        except MissingRequirementError as error:
             log.warning("steering: %s", error)
             self._open.pop(decision.path, None)
             self._ended(decision.path)

@@ -10,16 +10,17 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from tandem.app.account import Account, day_of
 from tandem.app.campaign.wiring import CampaignPart
 from tandem.app.clock import Clock
 from tandem.app.config import Config, PathConfig
 from tandem.app.config_traces import TracesConfig
-from tandem.app.parts import DetectorsLike, PathsLike
+from tandem.app.daemon.accounts import Account, day_of
+from tandem.app.daemon.paths import NetworkPaths
 from tandem.app.runs.captures import Captures
 from tandem.app.runs.context import RunContext
 from tandem.app.traces.policy import PathSight, Sight, Spent, decide, intended, left_today
 from tandem.export import GatewayAddress, Kept, Permit, TracePaths, TraceQueue, TraceUploader
+from tandem.mobility.detectors import Detectors
 from tandem.schema.record import Record, Value
 
 log = logging.getLogger(__name__)
@@ -109,7 +110,7 @@ class TracePolicy:
         self,
         config: Config,
         clock: Clock,
-        paths: PathsLike,
+        paths: NetworkPaths,
         account: Account,
         held: Callable[[], str | None],
         mobile: Callable[[], bool],
@@ -172,7 +173,7 @@ class TracesPart:
     def __init__(
         self,
         context: RunContext,
-        detectors: DetectorsLike,
+        detectors: Detectors,
         campaigns: CampaignPart,
         account: Account,
         address: GatewayAddress,
@@ -245,7 +246,7 @@ class TracesPart:
             "sent_bytes": sent,
         }
 
-    def asked(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    def requested(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """A request of the status socket: ``action`` status, list or upload (``names``, ``now``); ValueError with the reason."""
         action = request.get("action")
         if action == "status":

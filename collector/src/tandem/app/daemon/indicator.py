@@ -35,7 +35,7 @@ class Since:
 
 
 class Summary:
-    """From ``answering.Answering.brief`` to a situation, with what needs a memory. Pure but for that."""
+    """From ``StatusService.brief`` to a situation, with what needs a memory. Pure but for that."""
 
     def __init__(self) -> None:
         self._gone: dict[str, Since] = {}
@@ -60,7 +60,7 @@ class Summary:
         )
 
 
-class Indicating:
+class IndicatorControl:
     """``beat`` comes from the collector's own thread; what it has not told for too long is shown as frozen. Without ``[status_led]``
     nothing is lit, and the status tells the state all the same."""
 

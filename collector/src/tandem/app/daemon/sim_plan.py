@@ -1,4 +1,5 @@
-"""What a SIM's plan has left, and what it will have carried when it begins anew. Pure: days of an account in, a forecast out.
+"""A SIM's plan from one reset to the next (days, in UTC), what it has left, and what it will have carried when it begins anew. Pure:
+days of an account in, a forecast out.
 
 The forecast is what was used since the reset, and for the time that is left the mean of the days before: of the last four, three, two
 weeks or one, whole weeks so that working days and weekends weigh as they do, and of all days while there is not a week. A day
@@ -9,17 +10,45 @@ follows a heavy day as far as one day in many should count; of fewer than ``SURE
 
 from __future__ import annotations
 
+import calendar
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
 from tandem.app.config_plan import PlanConfig
-from tandem.app.plan_period import DAY_S, midnight_s, reset_after, reset_before
+
+DAY_S = 86400.0
 
 SURE_DAYS = 3
 """A forecast from fewer whole days warns of nothing."""
 
 _WEEK, _WEEKS = 7, 4
+
+
+def reset_before(today: date, reset_day: int) -> date:
+    """The last day, ``today`` included, on which the plan began anew; in a month without that day it is the month's last."""
+    for year, month in _months_back(today):
+        reset = date(year, month, min(reset_day, calendar.monthrange(year, month)[1]))
+        if reset <= today:
+            return reset
+    raise AssertionError("the month before always has one")
+
+
+def reset_after(today: date, reset_day: int) -> date:
+    """The next day on which the plan begins anew."""
+    last = reset_before(today, reset_day)
+    year, month = (last.year, last.month + 1) if last.month < 12 else (last.year + 1, 1)
+    return date(year, month, min(reset_day, calendar.monthrange(year, month)[1]))
+
+
+def _months_back(today: date) -> list[tuple[int, int]]:
+    before = (today.year, today.month - 1) if today.month > 1 else (today.year - 1, 12)
+    return [(today.year, today.month), before]
+
+
+def midnight_s(day: date) -> float:
+    """When that day begins: seconds since 1970, UTC."""
+    return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()
 
 
 @dataclass(frozen=True, slots=True)

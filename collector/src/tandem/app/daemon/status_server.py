@@ -14,9 +14,10 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
-from tandem.app.status_socket import LONGEST_REQUEST, encode
+from tandem.app.daemon.status import StatusService
+from tandem.app.daemon.status_socket import LONGEST_REQUEST, encode
 
 log = logging.getLogger(__name__)
 
@@ -24,39 +25,6 @@ _IDLE_S, _RUNNING_S, _SOONEST_S = 1.0, 0.5, 0.1
 _OUTGOING = 512 * 1024
 """A watcher that lets more than this pile up is dropped: about two minutes of status objects."""
 _MOST_CLIENTS = 16
-
-
-class Answers(Protocol):
-    """What the server asks the collector. ``status`` and ``done`` from the thread that talks to the clients: they may not block. The
-    others may, and may raise OSError (a disk that takes nothing): one at a time, from a thread of their own."""
-
-    def status(self) -> dict[str, Any]:
-        """The status object."""
-        ...
-
-    def request(self, experiment: str, parameters: dict[str, Any]) -> str:
-        """Begin to measure; the pair's id. ValueError with the reason when it cannot."""
-        ...
-
-    def cancel(self, pair: str | None) -> str:
-        """End the pair that is being measured (None: whichever); its id. ValueError when there is none."""
-        ...
-
-    def campaign(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Do what ``request`` says of the campaign; ValueError with the reason when it cannot be."""
-        ...
-
-    def traces(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Do what ``request`` says of traces; ValueError with the reason when it cannot be."""
-        ...
-
-    def sims(self) -> dict[str, Any]:
-        """Have the modems' SIMs looked at; which paths were asked. What is found is in the status, as ``sim`` of the modem."""
-        ...
-
-    def done(self, pair: str) -> dict[str, Any] | None:
-        """``runs``, ``results`` and ``ok`` once the pair has ended."""
-        ...
 
 
 @dataclass(slots=True, eq=False)
@@ -72,8 +40,8 @@ class _Client:
 class StatusServer:
     """``listening``: from ``status_socket.listen``. ``wake`` may be called from any thread."""
 
-    def __init__(self, listening: socket.socket, answers: Answers) -> None:
-        self._listening, self._answers = listening, answers
+    def __init__(self, listening: socket.socket, service: StatusService) -> None:
+        self._listening, self._service = listening, service
         self._selector = selectors.DefaultSelector()
         self._wake_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._lock = threading.Lock()
@@ -102,7 +70,7 @@ class StatusServer:
                 os.eventfd_write(self._wake_fd, 1)
 
     def stop(self, timeout_s: float = 2.0) -> None:
-        """Tell those who wait how their pairs ended, and close."""
+        """Tell those who wait how their runs ended, and close."""
         if self._stopping:
             return
         self._stopping = True
@@ -162,17 +130,17 @@ class StatusServer:
             experiment, parameters = request.get("experiment"), request.get("parameters", {})
             if not isinstance(experiment, str) or not isinstance(parameters, dict):
                 raise ValueError("experiment is no text, or parameters are no object")
-            return {"type": "accepted", "pair": self._answers.request(experiment, parameters)}
+            return {"type": "accepted", "pair": self._service.request(experiment, parameters)}
         if operation == "cancel":
             pair = request.get("pair")
             if pair is not None and not isinstance(pair, str):
                 raise ValueError("pair is no text")
-            return {"type": "accepted", "pair": self._answers.cancel(pair)}
+            return {"type": "accepted", "pair": self._service.cancel(pair)}
         if operation == "campaign":
-            return {"type": "campaign", **self._answers.campaign(request)}
+            return {"type": "campaign", **self._service.campaign(request)}
         if operation == "traces":
-            return {"type": "traces", **self._answers.traces(request)}
-        return {"type": "sims", **self._answers.sims()}
+            return {"type": "traces", **self._service.traces(request)}
+        return {"type": "sims", **self._service.sims()}
 
     def _period_s(self) -> float:
         return _RUNNING_S if any(c.pair for c in self._clients) else _IDLE_S
@@ -242,10 +210,10 @@ class StatusServer:
             return
         operation = request.get("op") if isinstance(request, dict) else None
         if operation == "status":
-            self._say(client, self._answers.status(), last=True)
+            self._say(client, self._service.status(), last=True)
         elif operation == "watch":
             client.watching = True
-            self._say(client, self._answers.status())
+            self._say(client, self._service.status())
         elif operation in ("start", "cancel", "campaign", "traces", "sims"):
             self._wanted.put((client, operation, request))
         else:
@@ -253,16 +221,16 @@ class StatusServer:
             self._say(client, {"type": "error", "reason": f"expected op: {known}"})
 
     def _tell(self) -> None:
-        """A status to all watchers, progress to those whose pair runs, the end to those whose pair has ended."""
-        status = self._answers.status() if any(c.watching or c.pair for c in self._clients) else None
+        """A status to all watchers, progress to those whose runs go on, the end to those whose runs have ended."""
+        status = self._service.status() if any(c.watching or c.pair for c in self._clients) else None
         for client in list(self._clients):
             if status is not None and client.watching:
                 self._say(client, status)
             if status is not None and client.pair is not None:
-                done = self._answers.done(client.pair)
-                if done is not None:
+                outcome = self._service.outcome(client.pair)
+                if outcome is not None:
                     client.pair = None
-                    self._say(client, {"type": "done", **done}, last=not client.watching)
+                    self._say(client, {"type": "done", **outcome}, last=not client.watching)
                 elif self._stopping:
                     self._say(client, {"type": "done", "runs": [], "results": [], "ok": False}, last=True)
                 else:

@@ -1,7 +1,7 @@
-"""What every path's network carried, by day, kept across restarts: the account of a SIM. A pure core, and its file.
+"""What is counted: bytes of each path since the start, bytes of each SIM by day, and how punctual the polls were.
 
-Counted are bytes on the interface as the kernel counts them, headers included, ours and everybody's: what the operator bills. Also
-those that went while no collector ran are counted, as far as the kernel's counters live.
+The account of a SIM is kept across restarts. Counted are bytes on the interface as the kernel counts them, headers included, ours and
+everybody's: what the operator bills. Also those that went while no collector ran are counted, as far as the kernel's counters live.
 """
 
 from __future__ import annotations
@@ -10,15 +10,16 @@ import json
 import logging
 import socket
 import threading
+from array import array
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tandem.app.config_modem import PathConfig
-from tandem.app.machine import NET_DEV, read_counters
-from tandem.app.plan_period import reset_before
+from tandem.app.config import PathConfig
+from tandem.app.daemon.sim_plan import reset_before
+from tandem.schema.grades import SCALES
 from tandem.spool.durable import write_durably
 
 log = logging.getLogger(__name__)
@@ -29,6 +30,52 @@ NAME = "account.json"
 
 UNDATED = "undated"
 """Bytes seen before the clock was set; they go to the first day that is known."""
+
+NET_DEV = Path("/proc/net/dev")  # not /sys, which shows the network namespace in which it was mounted
+
+LATE_MS = SCALES["radio.poll_late_ms"].good
+_KEPT = 200_000
+"""Lateness values kept for the percentiles: two days at one poll a second, under 1 MB."""
+
+
+def read_counters(text: str) -> dict[str, tuple[int, int]]:
+    """Received and sent bytes by interface from the text of /proc/net/dev."""
+    found: dict[str, tuple[int, int]] = {}
+    for line in text.splitlines()[2:]:
+        name, colon, rest = line.partition(":")
+        words = rest.split()
+        if colon and len(words) >= 9 and words[0].isdigit() and words[8].isdigit():
+            found[name.strip()] = (int(words[0]), int(words[8]))
+    return found
+
+
+class UsageAccount:
+    """Bytes over each path's interface since the start; ``interfaces`` may change. One that came back with its counters at 0 is gone
+    on with. From any thread."""
+
+    def __init__(self, interfaces: Mapping[str, str | None]) -> None:
+        self._interfaces = interfaces
+        self._lock = threading.Lock()
+        self._totals = {path: [0, 0] for path in interfaces}
+        self._before = self._read()
+
+    @staticmethod
+    def _read() -> dict[str, tuple[int, int]]:
+        return read_counters(NET_DEV.read_text())
+
+    def update(self) -> dict[str, tuple[int, int]]:
+        """Received and sent bytes by path."""
+        with self._lock:
+            now = self._read()
+            for path, interface in self._interfaces.items():
+                if interface is None or interface not in now:
+                    continue
+                before = self._before.get(interface, (0, 0))
+                for side in (0, 1):
+                    grown = now[interface][side] - before[side]
+                    self._totals[path][side] += grown if grown >= 0 else now[interface][side]
+            self._before = {**self._before, **now}
+            return {path: (received, sent) for path, (received, sent) in self._totals.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +225,7 @@ def _text(ledger: Ledger) -> str:
 
 
 def _read(file: Path) -> Ledger:
-    """The ledger in ``file``; a new one when there is none. One that cannot be read is put aside and told, not overwritten."""
+    """The ledger in ``file``; a new one when there is none. One that cannot be read is put aside with a line in the log."""
     try:
         return parse(file.read_text())
     except FileNotFoundError:
@@ -192,19 +239,19 @@ def _read(file: Path) -> Ledger:
 
 def parse(text: str) -> Ledger:
     """The ledger in the file's text; ValueError when it is none."""
-    told = json.loads(text)
-    if not isinstance(told, dict) or told.get("format") != FORMAT:
+    content = json.loads(text)
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ValueError(f"no {FORMAT}")
     try:
         days = {
             str(path): {str(day): [_count(row["received"]), _count(row["sent"])] for day, row in rows.items()}
-            for path, rows in told["paths"].items()
+            for path, rows in content["paths"].items()
         }
         last = {
             str(path): Counter(
                 str(c["interface"]), _count(c["index"]), str(c["boot"]), _count(c["received"]), _count(c["sent"])
             )
-            for path, c in told["counters"].items()
+            for path, c in content["counters"].items()
         }
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"not as it was written: {error}") from error
@@ -215,3 +262,61 @@ def _count(value: Any) -> int:  # noqa: ANN401 any JSON value
     if type(value) is not int or value < 0:
         raise ValueError(f"{value!r} is no count")
     return value
+
+
+@dataclass(slots=True)
+class _Polls:
+    made: int = 0
+    late: int = 0
+    failed: int = 0
+    skipped: int = 0
+    worst_ms: float = 0.0
+    values: array[float] = field(default_factory=lambda: array("f"))
+
+
+class PollAccount:
+    """Used by one thread; ``totals`` may be read by any."""
+
+    def __init__(self, paths: list[str]) -> None:
+        self._paths = {path: _Polls() for path in paths}
+
+    def add(self, path: str, late_ms: float, *, failed: bool, skipped: int) -> None:
+        """A poll that began ``late_ms`` after it was due; ``skipped``: due times passed over before it, late as well."""
+        kept = self._paths.setdefault(path, _Polls())
+        kept.made += 1
+        kept.late += (late_ms > LATE_MS) + skipped
+        kept.failed += failed
+        kept.skipped += skipped
+        kept.worst_ms = max(kept.worst_ms, late_ms)
+        if len(kept.values) < _KEPT:
+            kept.values.append(late_ms)
+        else:
+            kept.values[kept.made % _KEPT] = late_ms
+
+    def totals(self) -> dict[str, int]:
+        """Over all modems."""
+        return {name: sum(getattr(p, name) for p in self._paths.values()) for name in ("made", "late", "failed")}
+
+    def as_json(self) -> dict[str, dict[str, Any]]:
+        """For collector.json."""
+        return {path: _row(kept) for path, kept in self._paths.items()}
+
+
+def _row(kept: _Polls) -> dict[str, Any]:
+    ordered = sorted(kept.values)
+    return {
+        "made": kept.made,
+        "late": kept.late,
+        "late_ms_p50": _quantile(ordered, 0.5),
+        "late_ms_p99": _quantile(ordered, 0.99),
+        "late_ms_max": round(kept.worst_ms, 3) if kept.made else None,
+        "failed": kept.failed,
+        "skipped": kept.skipped,
+    }
+
+
+def _quantile(ordered: list[float], share: float) -> float | None:
+    """The value that ``share`` of all do not exceed; None without values."""
+    if not ordered:
+        return None
+    return round(ordered[min(len(ordered) - 1, int(share * len(ordered)))], 3)

@@ -1,4 +1,4 @@
-"""What is going on, for people: gathered from all threads, given out as the status object."""
+"""The status of a running collector: what is going on, gathered from all threads, given out as one object; and what people request."""
 
 from __future__ import annotations
 
@@ -9,14 +9,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tandem.app.campaign.wiring import CampaignPart
 from tandem.app.config import Config
-from tandem.app.event_text import describe
+from tandem.app.daemon.accounts import Account
+from tandem.app.daemon.modems import Polling
+from tandem.app.daemon.paths import NetworkPaths
+from tandem.app.health.reports import Reports, all_that_is_wrong
+from tandem.app.round_trip.round_trips import RoundTrips
 from tandem.app.runs.captures import Captured
 from tandem.app.runs.context import RunObserver
 from tandem.app.runs.plan import Plan, PlannedRun
 from tandem.app.runs.process import Ending
 from tandem.app.runs.records import number, result_row
-from tandem.app.sim_look import SimLook
+from tandem.app.runs.scheduler import MobilityTrigger, RunScheduler
+from tandem.app.traces.wiring import TracesPart
 from tandem.modem.sim import Card
 from tandem.schema.record import Record
 
@@ -24,6 +30,25 @@ HISTORY, EVENTS, FINISHED = 60, 60, 6
 SECOND = 10
 """Samples of a run in a second."""
 _RADIO = ("state", "failure", "rsrp_dbm", "rsrq_db", "sinr_db", "rssi_dbm", "eci", "enb_id", "sector_id", "pci")
+
+
+@dataclass(frozen=True, slots=True)
+class _Sim:
+    """A SIM that was looked at. ``card`` None without ``failure``: this modem tells nothing of its SIM. ``at_ns``: CLOCK_MONOTONIC."""
+
+    card: Card | None
+    failure: str | None
+    at_ns: int
+
+    def to_dict(self, now_ns: int) -> dict[str, str | bool | float | None]:
+        """As collector/README.md has it."""
+        state, named = (None, None) if self.card is None else (self.card.state, self.card.named)
+        return {
+            "state": state,
+            "named": named,
+            "failure": self.failure,
+            "age_s": round((now_ns - self.at_ns) / 1e9, 1),
+        }
 
 
 @dataclass(slots=True)
@@ -35,7 +60,7 @@ class _Modem:
     fields: dict[str, Any] = field(default_factory=dict)
     history: deque[float | None] = field(default_factory=lambda: deque(maxlen=HISTORY))
     read_ns: int | None = None
-    sim: SimLook | None = None
+    sim: _Sim | None = None
 
 
 @dataclass(slots=True)
@@ -50,7 +75,7 @@ class _Run:
     ended: bool = False
 
 
-class Live(RunObserver):
+class StatusModel(RunObserver):
     """``changed`` is called, from any thread, when something happened that a watcher wants to see at once."""
 
     def __init__(self, config: Config, utc_ns: Callable[[int], int | None], changed: Callable[[], None]) -> None:
@@ -85,12 +110,12 @@ class Live(RunObserver):
     def card(self, path: str, card: Card | None, failure: str | None) -> None:
         """A SIM was looked at."""
         with self._lock:
-            self._modems[path].sim = SimLook(card, failure, time.monotonic_ns())
+            self._modems[path].sim = _Sim(card, failure, time.monotonic_ns())
 
     def happened(self, event: Record) -> None:
         """An event record."""
         shown = {
-            "utc_ns": event.utc_ns,
+            "utc_ns": self.utc_ns(event.monotonic_ns),
             "kind": event.tags.get("kind"),
             "path": event.tags.get("path"),
             "operator": event.tags.get("operator"),
@@ -240,6 +265,84 @@ class Live(RunObserver):
         }
 
 
+class StatusService:
+    """What people request of a running collector through its status socket, and who of it answers. ``status``, ``brief`` and ``outcome`` do
+    not block; the others may, and may raise OSError (a disk that takes nothing): one at a time."""
+
+    def __init__(
+        self,
+        model: StatusModel,
+        scheduler: RunScheduler,
+        trigger: MobilityTrigger,
+        campaigns: CampaignPart,
+        traces: TracesPart,
+        account: Account,
+        reports: Reports,
+        paths: NetworkPaths,
+    ) -> None:
+        self._model, self._scheduler, self._trigger = model, scheduler, trigger
+        self._campaigns, self._traces = campaigns, traces
+        self._account, self._reports, self._paths = account, reports, paths
+        self.polling: Polling | None = None
+        self.round_trips: RoundTrips | None = None
+        """None: off."""
+        self.indicator: Callable[[], dict[str, Any]] | None = None
+        """What the kit shows to whoever carries it; None: nothing."""
+
+    def brief(self) -> dict[str, Any]:
+        """What the indicator chooses by, at little cost, once a second."""
+        reports = self._reports.status
+        return {
+            "alarms": reports.get("alarms", []),
+            "modem_health": reports["modem_health"],
+            "health": reports["health"],
+            "paths": self._paths.states,
+            "measuring": self._scheduler.running,
+            "sent": self._model.spool["sent"],
+            "utc_ns": self._model.utc_ns(time.monotonic_ns()),
+        }
+
+    def status(self) -> dict[str, Any]:
+        """The status object."""
+        status = {
+            **self._model.status(),
+            **self._reports.status,
+            "paths": self._paths.states,
+            "spent_today_bytes": self._account.today(),
+            "day_limit_bytes": self._trigger.limits,
+            "radio_only": self._trigger.held(),
+            "traces": self._traces.status(),
+            "campaign": self._campaigns.brief(),
+            "round_trips": None if self.round_trips is None else self.round_trips.status(),
+            "indicator": None if self.indicator is None else self.indicator(),
+        }
+        return {**status, "wrong": all_that_is_wrong(status)}
+
+    def request(self, experiment: str, parameters: dict[str, Any]) -> str:
+        """Begin to measure; the id of the group of runs. ValueError with the reason when it cannot."""
+        return self._scheduler.request(experiment, parameters).plan.pair
+
+    def cancel(self, pair: str | None) -> str:
+        """End the group of runs that is being measured (None: whichever); its id. ValueError when there is none."""
+        return self._scheduler.cancel(pair)
+
+    def campaign(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Do what ``request`` says of the campaign; ValueError with the reason when it cannot be."""
+        return self._campaigns.requested(request)
+
+    def traces(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Do what ``request`` says of traces; ValueError with the reason when it cannot be."""
+        return self._traces.requested(request)
+
+    def sims(self) -> dict[str, Any]:
+        """Have the modems' SIMs looked at; which paths were asked. What is found is in the status, as ``sim`` of the modem."""
+        return {"asked": [] if self.polling is None else self.polling.cards(self._model.card)}
+
+    def outcome(self, pair: str) -> dict[str, Any] | None:
+        """``runs``, ``results`` and ``ok`` once the group of runs has ended."""
+        return self._scheduler.outcome(pair)
+
+
 def _modem(modem: _Modem, now: int) -> dict[str, Any]:
     return {
         "operator": modem.operator,
@@ -249,7 +352,7 @@ def _modem(modem: _Modem, now: int) -> dict[str, Any]:
         **{name: modem.fields.get(name) for name in _RADIO},
         "history_rsrp_dbm": list(modem.history),
         "age_s": None if modem.read_ns is None else round((now - modem.read_ns) / 1e9, 1),
-        "sim": None if modem.sim is None else modem.sim.told(now),
+        "sim": None if modem.sim is None else modem.sim.to_dict(now),
     }
 
 
@@ -265,3 +368,25 @@ def _rtt_ms(subflow: Mapping[str, Any]) -> float | None:
     received, sent = (number(subflow.get(name), int) or 0 for name in ("bytes_received", "bytes_sent"))
     found: float | None = number(subflow.get("rcv_rtt_ms" if received > sent else "rtt_ms"), float)
     return found
+
+
+def describe(event: Record) -> str:
+    """What the record's fields say; empty when the kind says it all."""
+    fields = event.fields
+    parts: list[str] = []
+    change = fields.get("change_db")
+    if isinstance(change, int | float):
+        parts.append(f"{change:+.1f} dB {str(fields.get('quantity', '')).removesuffix('_dbm').upper()}".rstrip())
+    before, after = fields.get("from_eci"), fields.get("to_eci")
+    if isinstance(before, int) and isinstance(after, int):
+        if fields.get("handover_kind") == "sector":
+            parts.append(f"sector {before & 255} → {after & 255} of eNB {after >> 8}")
+        else:
+            parts.append(f"eNB {before >> 8}/{before & 255} → {after >> 8}/{after & 255}")
+    if fields.get("state"):
+        parts.append(str(fields["state"]).replace("_", " "))
+    if fields.get("speed_class") and event.tags.get("kind") == "mobility_stop":
+        parts.append(f"{fields['speed_class']} speed by {fields.get('speed_class_by')}")
+    if fields.get("detail") and fields["detail"] != event.tags.get("kind", "").replace("_", " "):
+        parts.append(str(fields["detail"]))
+    return ", ".join(parts)
