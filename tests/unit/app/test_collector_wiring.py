@@ -11,9 +11,7 @@ from doubles import Rehearsal, account, kinds, points
 from good_config import GOOD, good
 from https_gateway import Gateway
 
-from tandem.app.config import PathConfig, parse
-from tandem.app.config_modem import RecoveryConfig
-from tandem.app.config_round_trip import RoundTripConfig
+from tandem.app.config import PathConfig, RecoveryConfig, RoundTripConfig, parse
 from tandem.app.daemon import modems
 from tandem.app.daemon.modems import ModemActions, modem_poller
 from tandem.app.daemon.paths import PathChange

@@ -9,8 +9,7 @@ import pytest
 from good_config import GOOD
 
 from tandem.app.clock import Clock, Reading
-from tandem.app.config import parse
-from tandem.app.config_plan import PlanConfig
+from tandem.app.config import PlanConfig, parse
 from tandem.app.daemon.accounts import Account, UsageAccount
 from tandem.app.health.machine import Roots
 from tandem.app.health.reports import Reports

@@ -15,9 +15,7 @@ from https_gateway import Gateway
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.app.config import Config, ConfigError, parse
-from tandem.app.config_plan import PlanConfig
-from tandem.app.config_traces import TracesConfig
+from tandem.app.config import Config, ConfigError, PlanConfig, TracesConfig, parse
 from tandem.app.traces.policy import PathSight, Sight, Spent, begins_in, decide, intended, left_today
 from tandem.app.traces.policy import parse as parse_spent
 from tandem.app.traces.wiring import Keeping

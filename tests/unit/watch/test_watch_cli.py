@@ -19,7 +19,7 @@ GOOD = (Path(__file__).parents[1] / "app" / "good.toml").read_text()
 class Answers:
     def __init__(self) -> None:
         self.asked: list[dict[str, Any]] = []
-        self.outcome: dict[str, Any] = {"runs": ["run-1"], "results": [], "ok": True}
+        self.ended: dict[str, Any] = {"runs": ["run-1"], "results": [], "ok": True}
         self.answered = threading.Event()
 
     def status(self) -> dict[str, Any]:
@@ -34,7 +34,7 @@ class Answers:
         return "pair-1"
 
     def outcome(self, _pair: str) -> dict[str, Any] | None:
-        return self.outcome
+        return self.ended
 
 
 @pytest.fixture
@@ -126,7 +126,7 @@ def test_a_running_collector_is_asked(config: Path, capsys: pytest.CaptureFixtur
         assert main([*command, "--pairing", "simultaneous", "--seconds", "4", "--json"]) == 0
         assert json.loads(capsys.readouterr().out) == {"runs": ["run-1"], "ok": True, "results": []}
         assert answers.asked == [{"experiment": "download", "pairing": "simultaneous", "seconds": 4.0}]
-        answers.outcome = {"runs": ["run-1"], "results": [], "ok": False}
+        answers.ended = {"runs": ["run-1"], "results": [], "ok": False}
         assert main([*command, "--kind", "tcp", "--path", "a"]) == 1
         assert main([*command, "--kind", "mptcp"]) == 3
         assert "another pair is running" in capsys.readouterr().err

@@ -170,8 +170,7 @@ def _check(args: argparse.Namespace) -> int:
     from tandem.app.campaign.estimate import estimate
     from tandem.app.campaign.files import source
     from tandem.app.campaign.plan_fit import plan_fit
-    from tandem.app.config import ConfigError
-    from tandem.app.config_modem import UNTOLD_PLAN_BYTES
+    from tandem.app.config import UNTOLD_PLAN_BYTES, ConfigError
     from tandem.app.runs.registry import Registry
     from tandem.cli.view.campaign_text import check_lines, kernel_lines, plan_lines
     from tandem.mptcp import kernels

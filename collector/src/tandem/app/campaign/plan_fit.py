@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tandem.app.campaign.estimate import Estimate
-from tandem.app.config_modem import LONGEST_MONTH, day_share
+from tandem.app.config import LONGEST_MONTH, day_share
 
 
 @dataclass(frozen=True, slots=True)

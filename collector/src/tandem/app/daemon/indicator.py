@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from tandem.app.config import Config
-from tandem.app.config_indicator import EPaperConfig
+from tandem.app.config import Config, EPaperConfig
 from tandem.indicator import e_paper as paper
 from tandem.indicator.e_paper import KernelBus, Showing, show
 from tandem.indicator.lamp import Lamp, Phase, Player, Situation, choose, holding

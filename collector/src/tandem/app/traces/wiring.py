@@ -12,8 +12,7 @@ from typing import Any
 
 from tandem.app.campaign.wiring import CampaignPart
 from tandem.app.clock import Clock
-from tandem.app.config import Config, PathConfig
-from tandem.app.config_traces import TracesConfig
+from tandem.app.config import Config, PathConfig, TracesConfig
 from tandem.app.daemon.accounts import Account, day_of
 from tandem.app.daemon.paths import NetworkPaths
 from tandem.app.runs.captures import Captures
