@@ -13,9 +13,8 @@ from road import campaign, step
 from tandem import campaigns
 from tandem.app.campaign.admission import admitted
 from tandem.app.campaign.check import fitted
-from tandem.app.campaign.estimate import estimate
+from tandem.app.campaign.estimate import estimate, plan_fit
 from tandem.app.campaign.files import load
-from tandem.app.campaign.plan_fit import plan_fit
 from tandem.app.campaign.progress import Origin
 from tandem.app.campaign.request import bound, request_of, shaped, used_instead
 from tandem.app.campaign.requires import settings, settled

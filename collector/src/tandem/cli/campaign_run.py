@@ -44,8 +44,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _request(args: argparse.Namespace, config: Config) -> dict[str, Any]:
     """What the collector is asked, checked against what is installed and what the kernels have."""
+    from tandem.app.campaign.check import fit
     from tandem.app.campaign.files import source
-    from tandem.app.campaign.fitting import fit
     from tandem.app.runs.registry import Registry
 
     text, file = source(args.campaign)
@@ -159,8 +159,8 @@ def status(args: argparse.Namespace) -> int:
     """``tandem campaign status``."""
     from tandem.app.campaign import progress
     from tandem.app.campaign.queue import read
+    from tandem.app.campaign.report import stored
     from tandem.app.campaign.state import Moment
-    from tandem.app.campaign.told import stored
     from tandem.app.campaign.wiring import folder
     from tandem.app.config import ConfigError, load
     from tandem.schema.campaign import CampaignError

@@ -64,7 +64,7 @@ def main(args: argparse.Namespace) -> int:
     """Check, and tell."""
     from tandem.app.config import ConfigError, load
     from tandem.app.errors import MissingRequirementError
-    from tandem.app.preflight.check import Asked, check
+    from tandem.app.preflight.check import CheckOptions, check
     from tandem.cli.view.preflight_page import page
     from tandem.cli.view.preflight_text import text
     from tandem.export import SetupError
@@ -78,7 +78,7 @@ def main(args: argparse.Namespace) -> int:
     try:
         config = load(args.config)
         _known(args.accept, [path.name for path in config.paths])
-        report = check(config, Asked(args.wait, args.accept, tell))
+        report = check(config, CheckOptions(args.wait, args.accept, tell))
     except (ConfigError, SetupError, ValueError) as error:
         print(f"tandem: {error}", file=sys.stderr)
         return 2

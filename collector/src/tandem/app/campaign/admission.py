@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from tandem import campaigns
-from tandem.app.campaign.check import Installed
-from tandem.app.campaign.fitting import fit
+from tandem.app.campaign.check import fit
 from tandem.app.campaign.progress import Begun, Origin
 from tandem.app.campaign.request import shaped
 from tandem.app.campaign.state import Moment
 from tandem.app.config import Config
 from tandem.app.runs.conditions import Conditions
-from tandem.app.runs.registry import RegistryError
+from tandem.app.runs.registry import Registry, RegistryError
 from tandem.schema.campaign import Campaign, CampaignError, Draw, Step
 from tandem.schema.campaign_queue import Pushed
 from tandem.schema.campaign_sequence import arms
@@ -39,7 +38,7 @@ def admitted(
     text: str | None,
     *,
     config: Config,
-    installed: Installed,
+    installed: Registry,
     missing_requirement: MissingRequirement,
     now: Moment,
 ) -> Begun:
@@ -73,7 +72,7 @@ def admitted(
     return Begun(text, campaign, found.paths, one.label, found.substitutes, now, {}, origin)
 
 
-def _files(campaign: Campaign, step: Step, installed: Installed, folder: Path) -> None:
+def _files(campaign: Campaign, step: Step, installed: Registry, folder: Path) -> None:
     """Refuse a parameter that names a file outside of ``folder``; one that is not declared as a file's name is still refused
     when it looks like one."""
     named = {p.name for p in installed.describe(step.experiment).parameters if p.file}

@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from tandem.app.campaign.admission import admitted
-from tandem.app.campaign.driver import Campaigns
-from tandem.app.campaign.fitting import placed
+from tandem.app.campaign.check import placed
+from tandem.app.campaign.driver import Campaigns, Runner
 from tandem.app.campaign.progress import Begun
 from tandem.app.campaign.queue import ProbeQueue
 from tandem.app.campaign.queue_watch import QueueWatch
-from tandem.app.campaign.records import CampaignRecords
+from tandem.app.campaign.report import CampaignRecords
 from tandem.app.campaign.request import bound
-from tandem.app.campaign.runner import Runner
 from tandem.app.campaign.state import Moment, ProbeState
 from tandem.app.clock import Clock
 from tandem.app.config import Config
