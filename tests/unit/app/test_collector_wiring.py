@@ -239,7 +239,7 @@ def test_no_run_begins_while_a_modem_is_interrupted_and_no_modem_is_while_a_run_
     settings = RecoveryConfig(True, 0.2, ("at", "cfun"), 600.0)
     collector.rewired(replace(collector.config, recovery=settings), actions=lambda path, _poller: actions[path.name])
     collector.start()
-    pair = collector.supervisor.scheduler.request("download", {})
+    pair = collector.supervisor.service.request("download", {})
     collector.pollers["a"].poll(None, failure="no_answer")
     collector.until(lambda: actions["a"].done == ["at"])
     assert not collector.supervisor.scheduler.hold()
