@@ -579,11 +579,8 @@ class _Reader:
                 what = f'sysctl: {name!r} is no name of net.* (a name with dots needs quotes: "net.ipv4.tcp_rmem" = …)'
                 raise self._fail(("sysctl", name), what, "only network settings are taken")
             if isinstance(value, bool) or not isinstance(value, str | int):
-                raise self._fail(
-                    ("sysctl", name),
-                    f"sysctl.{name}: {value!r} is neither text nor a whole number",
-                    "write it as in sysctl",
-                )
+                what = f"sysctl.{name}: {value!r} is neither text nor a whole number"
+                raise self._fail(("sysctl", name), what, "write it as in sysctl")
         return dict(content)
 
 
