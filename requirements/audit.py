@@ -145,7 +145,7 @@ def licences(told: metadata.PackageMetadata) -> list[str]:
     classifiers = [
         str(c).rpartition(" :: ")[2] for c in told.get_all("Classifier") or () if str(c).startswith("License")
     ]
-    return classifiers or ([told["License"]] if "License" in told and told["License"] else [])
+    return classifiers or ([told["License"]] if told.get("License") else [])
 
 
 def known_holes() -> tuple[list[str], list[str]]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tandem.app.bearer_addresses import LOOK_AGAIN_S, BearerAddresses
+from tandem.app.daemon.modems import LOOK_AGAIN_S, BearerAddresses
 from tandem.modem.mm_poller import BearerGiven, given
 from tandem.mptcp import netlink
 from tandem.mptcp.iproute import interfaces

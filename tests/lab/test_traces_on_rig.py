@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from kit_on_rig import REPOSITORY, KitOnRig, awaited, kit_on_rig
 
-from tandem.app.status_socket import NoCollectorError, ask
+from tandem.app.daemon.status_socket import NoCollectorError, ask
 from tandem_bench.rig.programs import READY_S
 from tandem_bench.rig.rights import Owner
 from tandem_bench.topology.spec import SERVER_NAME

@@ -26,7 +26,7 @@ def _descriptions():
 @pytest.fixture
 def described_once(_descriptions, monkeypatch):
     """Each experiment is asked what it is once, not once a test: every answer is a process."""
-    from tandem.app.registry import Registry
+    from tandem.app.runs.registry import Registry
 
     describe = Registry.describe
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tandem.app.run_manifest import write_json
+from tandem.app.runs.manifest import write_json
 from tandem.capture.capture import Budget, CaptureFile
 from tandem.export import PendingManifests
 from tandem.schema.record import Record

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tandem.app.status_socket import NoCollectorError, ask
+from tandem.app.daemon.status_socket import NoCollectorError, ask
 
 HERE = Path("/run/vm")
 PROBE = Path("/run/probe")

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from vm.guest import SLOWNESS, Guest, awaited, carrier, evidence, exported, lease, mmcli, told
 
-from tandem.app.status_socket import NoCollectorError, ask
+from tandem.app.daemon.status_socket import NoCollectorError, ask
 from tandem.modem.usb import known_devices, network_interface, rules
 from tandem_bench.demo import configuration
 from tandem_bench.gadget.rig import GadgetRig

@@ -17,8 +17,8 @@ def gateway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, described_once: Non
 
     from tandem.export import Exporter
 
-    monkeypatch.setattr("tandem.app.collector.TICK_NS", 50_000_000)
-    monkeypatch.setattr("tandem.app.supervisor.Exporter", partial(Exporter, period_s=0.05))
+    monkeypatch.setattr("tandem.app.daemon.main_loop.TICK_NS", 50_000_000)
+    monkeypatch.setattr("tandem.app.daemon.supervisor.Exporter", partial(Exporter, period_s=0.05))
     made = Gateway(tmp_path / "gateway")
     yield made
     made.close()

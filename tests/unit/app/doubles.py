@@ -14,8 +14,13 @@ from typing import Any, Self
 from https_gateway import Gateway
 
 from tandem.app.config import Config, PathConfig, parse
-from tandem.app.parts import CaptureEnd, CaptureLike, EnvironmentLackError, Parts, PathChange, PollLike
-from tandem.app.supervisor import Supervisor
+from tandem.app.daemon.hardware import Hardware
+from tandem.app.daemon.paths import PathChange
+from tandem.app.daemon.supervisor import Supervisor
+from tandem.app.errors import MissingRequirementError
+from tandem.capture import CaptureError, CaptureResult
+from tandem.modem.poll import Poll
+from tandem.modem.reset import CannotStepError
 from tandem.schema.line_protocol import Point
 from tandem.schema.line_protocol import parse as parse_line
 from tandem.schema.manifest import Manifest, SubflowLoss
@@ -52,7 +57,7 @@ class FakePoll:
 
 
 class FakePoller:
-    def __init__(self, path: PathConfig, _period_s: float, on_poll: Callable[[PollLike], None]) -> None:
+    def __init__(self, path: PathConfig, _period_s: float, on_poll: Callable[[Poll], None]) -> None:
         self.path, self.on_poll = path.name, on_poll
         self.stopped = False
 
@@ -61,6 +66,9 @@ class FakePoller:
 
     def stop(self, timeout: float = 5.0) -> None:  # noqa: ARG002 the part's signature
         self.stopped = True
+
+    def card(self, timeout: float) -> None:
+        """It tells nothing of its SIM."""
 
     def poll(self, rsrp_dbm: float | None, **more: Any) -> None:
         self.on_poll(FakePoll(self.path, rsrp_dbm, **more))
@@ -110,7 +118,7 @@ class FakePaths:
 
     def apply(self) -> list[PathChange]:
         if self.refusal:
-            raise EnvironmentLackError(self.refusal)
+            raise MissingRequirementError(self.refusal)
         return [PathChange("path_up", "a", "wwan0 has 10.64.0.2"), PathChange("path_down", "b", "wwan1 has no address")]
 
     def watch(self) -> list[PathChange]:
@@ -144,15 +152,15 @@ class FakeCapture:
 
     def start(self) -> None:
         if self._interface in self._made.broken:
-            raise EnvironmentLackError("tcpdump: no such device")
+            raise CaptureError("tcpdump: no such device")
         self._made.running.append(self._file.name)
 
-    def stop(self) -> CaptureEnd:
+    def stop(self) -> CaptureResult:
         self._made.running.remove(self._file.name)
         content = self._file.name.encode()
         self._file.write_bytes(content)
         reason = "capture budget of 5 bytes used up" if self._made.full else None
-        return CaptureEnd(
+        return CaptureResult(
             self._file, len(content), 3, reason is not None, hashlib.sha256(content).hexdigest(), reason, 0
         )
 
@@ -167,8 +175,43 @@ class FakeCaptures:
     def give_back(self, count: int) -> None:
         self.used_bytes -= count
 
-    def of(self, interface: str, file: Path) -> CaptureLike:
+    def of(self, interface: str, file: Path) -> FakeCapture:
         return FakeCapture(self, interface, file)
+
+
+class FakeActions:
+    """Nothing can be done."""
+
+    def seen(self) -> None:
+        pass
+
+    def do(self, step: str) -> str:
+        raise CannotStepError(f"{step}: a double")
+
+
+class FakeHardware(Hardware):
+    """No modem, no radio, no kernel. ``how``: see ``fake_experiment.py``."""
+
+    def __init__(self, paths: Any, captures: Any, detectors: Any, how: str = "quick") -> None:
+        super().__init__()
+        self.pollers: dict[str, FakePoller] = {}
+        self.paths = lambda _config: paths
+        self.captures = lambda _config, _used: captures
+        self.detectors = lambda _config: detectors
+        self.experiment = lambda _name: [sys.executable, str(FAKE), how]
+        self.actions = lambda _path, _poller: FakeActions()
+        self.missing_requirement = lambda _wanted: None
+        self.undo_earlier = lambda _spool, _boot: []
+
+    def poller(self, path: PathConfig, period_s: float, put: Callable[[Any], None]) -> Any:
+        self.pollers[path.name] = FakePoller(path, period_s, put)
+        return self.pollers[path.name]
+
+    def set_sysctls(self, wanted: Mapping[str, str | int]) -> dict[str, dict[str, Any]]:
+        return {name: {"now": str(value), "error": None} for name, value in wanted.items()}
+
+    def environment(self) -> dict[str, Any]:
+        return {"sysctls": {"net.mptcp.enabled": "1"}}
 
 
 def until(what: Callable[[], object], told: Callable[[], object] = lambda: None) -> None:
@@ -189,19 +232,23 @@ class Rehearsal:
         how: str = "quick",
         *,
         own: Path | None = None,
-        parts: Mapping[str, Any] | None = None,
+        hardware: Mapping[str, Any] | None = None,
         **runs: Any,
     ) -> None:
-        """``own``: a folder of experiments; ``parts``: instead of the doubles."""
+        """``own``: a folder of experiments; ``hardware``: by name, instead of the doubles."""
         self.how, self.gateway, self.folder = how, gateway, folder
         self.paths, self.captures, self.detectors = FakePaths(), FakeCaptures(), FakeDetectors()
-        self.pollers: dict[str, FakePoller] = {}
-        self.rewired(replace(self._config(runs), experiments=own), **(parts or {}))
+        self.hardware = FakeHardware(self.paths, self.captures, self.detectors, how)
+        self.pollers = self.hardware.pollers
+        self.rewired(replace(self._config(runs), experiments=own), **(hardware or {}))
 
-    def rewired(self, config: Config, **parts: Any) -> Self:
-        """By this configuration, with these parts instead of the doubles. Before the start."""
+    def rewired(self, config: Config, **hardware: Any) -> Self:
+        """By this configuration, with this hardware instead of the doubles. Before the start."""
         self.config = config
-        self.supervisor = Supervisor(config, replace(self._parts(), **parts))
+        for name, one in hardware.items():
+            assert hasattr(self.hardware, name)
+            setattr(self.hardware, name, one)
+        self.supervisor = Supervisor(config, self.hardware)
         self._thread = threading.Thread(target=self.supervisor.run)
         return self
 
@@ -218,37 +265,17 @@ class Rehearsal:
         settings = {"seconds": 1.0, "pause_s": 0.05, "minimum_gap_s": 3600.0, **runs}
         return replace(config, server=server, paths=paths, runs=replace(config.runs, **settings), drain_s=60.0)
 
-    def _parts(self) -> Parts:
-        def poller(path: PathConfig, period_s: float, on_poll: Callable[[PollLike], None]) -> FakePoller:
-            self.pollers[path.name] = FakePoller(path, period_s, on_poll)
-            return self.pollers[path.name]
-
-        def sysctls(wanted: Mapping[str, str | int]) -> dict[str, dict[str, Any]]:
-            return {name: {"now": str(value), "error": None} for name, value in wanted.items()}
-
-        return Parts(
-            poller=poller,
-            detectors=lambda _config: self.detectors,
-            paths=lambda _config: self.paths,
-            captures=lambda _config, _used: self.captures,
-            set_sysctls=sysctls,
-            lack=lambda _wanted: None,
-            undo_earlier=lambda _spool, _boot: [],
-            environment=lambda: {"sysctls": {"net.mptcp.enabled": "1"}},
-            experiment=lambda _name: [sys.executable, str(FAKE), self.how],
-        )
-
     def start(self) -> Self:
         self.supervisor.start()
         self._thread.start()
         return self
 
     def until(self, what: Callable[[], object]) -> None:
-        until(what, self.supervisor.live.status)
+        until(what, self.supervisor.model.status)
 
     def until_sampled(self) -> None:
         """All that ``fake_experiment.py`` says before its end was heard: the last sample alone names a subflow 3."""
-        runs = lambda: (self.supervisor.answers.status()["run"] or {}).get("runs", [])  # noqa: E731
+        runs = lambda: (self.supervisor.service.status()["run"] or {}).get("runs", [])  # noqa: E731
         self.until(lambda: any(len(run["subflows"]) == 3 for run in runs()))
 
     def stop(self) -> bool:

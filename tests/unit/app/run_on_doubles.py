@@ -7,11 +7,11 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "export")]
 
-from doubles import FAKE, FakeCaptures, FakeDetectors, FakePaths, FakePoller  # noqa: E402 found by the line above
+from doubles import FakeCaptures, FakeDetectors, FakeHardware, FakePaths  # noqa: E402 found by the line above
 
-from tandem.app import real_parts  # noqa: E402
+from tandem.app.daemon import supervisor  # noqa: E402
+from tandem.app.daemon.paths import PathChange  # noqa: E402
 from tandem.app.health.machine import Roots  # noqa: E402
-from tandem.app.parts import Parts, PathChange  # noqa: E402
 from tandem.cli.main import main  # noqa: E402
 
 
@@ -28,23 +28,14 @@ class HeldPaths(FakePaths):
         return super().apply()
 
 
-def parts(folder: Path) -> Parts:
+def hardware(folder: Path) -> FakeHardware:
     """A machine whose /sys lies in ``folder``."""
-    return Parts(
-        poller=FakePoller,
-        detectors=lambda _config: FakeDetectors(),
-        paths=lambda _config: HeldPaths(folder),
-        captures=lambda _config, _used: FakeCaptures(),
-        set_sysctls=lambda _wanted: {},
-        lack=lambda _wanted: None,
-        undo_earlier=lambda _spool, _boot: [],
-        environment=dict,
-        experiment=lambda _name: [sys.executable, str(FAKE), "quick"],
-        roots=replace(Roots(), sys=folder / "sys", vcio=folder / "vcio"),
-    )
+    made = FakeHardware(HeldPaths(folder), FakeCaptures(), FakeDetectors())
+    made.roots = replace(Roots(), sys=folder / "sys", vcio=folder / "vcio")
+    return made
 
 
 if __name__ == "__main__":
     file = Path(sys.argv[1])
-    real_parts.real_parts = lambda: parts(file.parent)
+    supervisor.Hardware = lambda: hardware(file.parent)
     sys.exit(main(["run", "--config", str(file)]))

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.app import account
-from tandem.app.account import NAME, UNDATED, Account, Counter, Ledger, day_of, parse
-from tandem.app.config_plan import PlanConfig
-from tandem.app.sim_plan import forecast
+from tandem.app.config import PlanConfig
+from tandem.app.daemon import accounts
+from tandem.app.daemon.accounts import NAME, UNDATED, Account, Counter, Ledger, day_of, parse
+from tandem.app.daemon.sim_plan import forecast
 
 DAY, NEXT = "2026-11-21", "2026-11-22"
 
@@ -80,7 +80,7 @@ def reading(monkeypatch: pytest.MonkeyPatch, folder: Path, received: int, sent: 
     file = folder / "net_dev"
     row = f"{received} 1 0 0 0 0 0 0 {sent} 1 0 0 0 0 0 0"
     file.write_text(f"Inter-|\n face |\n    lo: {row}\n")
-    monkeypatch.setattr(account, "NET_DEV", file)
+    monkeypatch.setattr(accounts, "NET_DEV", file)
 
 
 def test_it_outlives_the_collector_and_counts_what_went_meanwhile(

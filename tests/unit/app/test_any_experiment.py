@@ -13,13 +13,12 @@ from doubles import Rehearsal, manifests, points
 from good_config import GOOD, good
 from https_gateway import Gateway
 
-from tandem.app.any_wish import any_wish
-from tandem.app.conditions import Conditions, ConditionsError
 from tandem.app.config import parse
-from tandem.app.plan import Wish, plan, wish_of, wish_of_request
-from tandem.app.registry import Registry
-from tandem.app.run_parameters import SETUP_S, deadline_of
-from tandem.app.status_socket import ask
+from tandem.app.daemon.status_socket import ask
+from tandem.app.runs.conditions import Conditions, ConditionsError
+from tandem.app.runs.plan import SETUP_S, deadline_of, plan
+from tandem.app.runs.registry import Registry
+from tandem.app.runs.request import RunRequest, configured_request, parse_download, parse_request
 from tandem.schema.manifest import Conditions as ConditionsTold
 from tandem_server.ingest.run_manifest import read_manifest
 
@@ -49,7 +48,7 @@ class Made:
 
 
 def rehearsal(folder: Path, gateway: Gateway, made: Made | None = None) -> Rehearsal:
-    return Rehearsal(folder, gateway, own=OWN, parts={} if made is None else {"conditions": made})
+    return Rehearsal(folder, gateway, own=OWN, hardware={} if made is None else {"conditions": made})
 
 
 def measured(collector: Rehearsal, **given: Any) -> list[dict[str, Any]]:
@@ -102,7 +101,7 @@ def test_the_phase_under_way_is_in_the_status_what_is_cancelled_is_kept_and_the_
     tmp_path: Path, gateway: Gateway
 ) -> None:
     collector = rehearsal(tmp_path, gateway).start()
-    answers = collector.supervisor.answers
+    answers = collector.supervisor.service
     with pytest.raises(ValueError, match="nothing is being measured"):
         answers.cancel(None)
     pair = answers.request("steps", {"parameters": {"how": "hang"}})
@@ -114,8 +113,8 @@ def test_the_phase_under_way_is_in_the_status_what_is_cancelled_is_kept_and_the_
     with pytest.raises(ValueError, match=f"{pair} is"):
         answers.cancel("pair-of-yesterday")
     assert answers.cancel(pair) == pair
-    collector.until(lambda: not collector.supervisor.pairs.running)
-    done = answers.done(pair)
+    collector.until(lambda: not collector.supervisor.scheduler.running)
+    done = answers.outcome(pair)
     assert [r["failure"] for r in done["results"]] == ["stopped"]
     assert measured(collector, parameters={"how": "well"})[-1]["ok"] is True
     collector.stop()
@@ -130,14 +129,14 @@ def test_the_experiment_is_told_its_deadline_and_without_one_its_own_counts(tmp_
     config = parse(GOOD, tmp_path / "config.toml")
     registry = Registry(tmp_path)
 
-    def wish(**given: Any) -> Wish:
-        return any_wish(config, registry, "patient", given, "request")
+    def request(**given: Any) -> RunRequest:
+        return parse_request(config, registry, "patient", given, "request")
 
-    assert (wish().deadline_s, wish().parameters) == (9000.0, {})
-    asked = wish(deadline_s=60)
+    assert (request().deadline_s, request().parameters) == (9000.0, {})
+    asked = request(deadline_s=60)
     assert (asked.deadline_s, asked.parameters) == (60.0, {"deadline_s": 60})
     assert deadline_of(plan(config, asked, 0)) == 60 + SETUP_S
-    assert wish(parameters={"deadline_s": 70}).deadline_s == 70.0
+    assert request(parameters={"deadline_s": 70}).deadline_s == 70.0
 
 
 REFUSED = [
@@ -191,7 +190,7 @@ def test_a_request_that_cannot_be_is_refused_with_the_reason(tmp_path: Path, gat
     try:
         for experiment, given, what in REFUSED:
             try:
-                wrong.append((given, collector.supervisor.answers.request(experiment, given)))
+                wrong.append((given, collector.supervisor.service.request(experiment, given)))
             except ValueError as error:
                 if not re.search(what, str(error)):
                     wrong.append((given, str(error)))
@@ -228,9 +227,9 @@ def test_conditions_are_made_once_for_a_pair_told_of_each_run_and_undone(tmp_pat
     made = Made()
     collector = rehearsal(tmp_path, gateway, made).start()
     conditions = {"sysctl": {"net.ipv4.tcp_sack": 0}, "shape": {"a": {"down_bit_per_s": 1e6}}}
-    wish = {"pairing": "simultaneous", **conditions, "parameters": {"stall_s": 3}}
-    pair = collector.supervisor.answers.request("download", wish)
-    collector.until(lambda: collector.supervisor.answers.done(pair) is not None)
+    request = {"pairing": "simultaneous", **conditions, "parameters": {"stall_s": 3}}
+    pair = collector.supervisor.service.request("download", request)
+    collector.until(lambda: collector.supervisor.service.outcome(pair) is not None)
     collector.stop()
     found = manifests(tmp_path)
     assert len(found) == 3
@@ -248,19 +247,19 @@ CONFIG = good()
 
 
 def test_the_same_seed_and_number_give_the_same_order_and_primary() -> None:
-    wish = wish_of(CONFIG, "sequential", "request")
+    request = configured_request(CONFIG, "sequential", "request")
     for number in range(5):
-        first, second = plan(CONFIG, wish, number), plan(CONFIG, wish, number)
+        first, second = plan(CONFIG, request, number), plan(CONFIG, request, number)
         assert [(r.kind, r.paths) for r in first.runs] == [(r.kind, r.paths) for r in second.runs]
         assert first.seed == second.seed
 
 
 def test_order_and_primary_are_spread_over_many_pairs() -> None:
-    wish = wish_of(CONFIG, "sequential", "request")
+    request = configured_request(CONFIG, "sequential", "request")
     orders: Counter[tuple[tuple[str, str], ...]] = Counter()
     primaries: Counter[str] = Counter()
     for number in range(600):
-        runs = plan(CONFIG, wish, number).runs
+        runs = plan(CONFIG, request, number).runs
         orders[tuple((r.kind, "-" if r.kind == "mptcp" else r.path) for r in runs)] += 1
         primaries[next(r.path for r in runs if r.kind == "mptcp")] += 1
     assert len(orders) == 6
@@ -269,26 +268,34 @@ def test_order_and_primary_are_spread_over_many_pairs() -> None:
 
 
 def test_requests_become_wishes() -> None:
-    wish = wish_of_request(CONFIG, {"kind": "tcp", "path": "b", "bytes": 1000})
-    assert (wish.pairing, wish.kind, wish.path, wish.bytes, wish.seconds) == ("single", "tcp", "b", 1000, None)
-    planned = plan(CONFIG, wish, 3)
+    request = parse_download(CONFIG, {"kind": "tcp", "path": "b", "bytes": 1000})
+    assert (request.pairing, request.kind, request.path, request.bytes, request.seconds) == (
+        "single",
+        "tcp",
+        "b",
+        1000,
+        None,
+    )
+    planned = plan(CONFIG, request, 3)
     assert [(r.kind, r.paths) for r in planned.runs] == [("tcp", ("b",))]
-    wish = wish_of_request(CONFIG, {"kind": "mptcp", "path": "b", "seconds": 3})
-    assert plan(CONFIG, wish, 3).runs[0].paths == ("b", "a")
-    assert wish_of_request(CONFIG, {}).pairing == "sequential"
-    assert wish_of_request(CONFIG, {"pairing": "simultaneous"}).seconds == 8.0
+    request = parse_download(CONFIG, {"kind": "mptcp", "path": "b", "seconds": 3})
+    assert plan(CONFIG, request, 3).runs[0].paths == ("b", "a")
+    assert parse_download(CONFIG, {}).pairing == "sequential"
+    assert parse_download(CONFIG, {"pairing": "simultaneous"}).seconds == 8.0
 
 
 def test_a_pair_over_fewer_paths_than_there_are_has_no_run_over_the_others() -> None:
-    wish = wish_of_request(CONFIG, {"paths": ["b"]})
-    runs = plan(CONFIG, wish, 0).runs
+    request = parse_download(CONFIG, {"paths": ["b"]})
+    runs = plan(CONFIG, request, 0).runs
     assert sorted((r.kind, r.paths) for r in runs) == [("mptcp", ("b",)), ("tcp", ("b",))]
     usual = replace(CONFIG, runs=replace(CONFIG.runs, primary="a"))
-    assert wish_of_request(usual, {"paths": ["b"]}).primary == "b"
-    assert wish_of_request(usual, {"paths": ["b", "a"]}).primary == "a"
+    assert parse_download(usual, {"paths": ["b"]}).primary == "b"
+    assert parse_download(usual, {"paths": ["b", "a"]}).primary == "a"
 
 
 def test_who_wants_quiet_is_said_by_the_experiment_itself() -> None:
     config, registry = parse(GOOD, Path("/etc/tandem/config.toml")), Registry(OWN)
-    quiet = {name: any_wish(config, registry, name, {}, "request").quiet for name in ("latency", "steps", "download")}
+    quiet = {
+        name: parse_request(config, registry, name, {}, "request").quiet for name in ("latency", "steps", "download")
+    }
     assert quiet == {"latency": True, "steps": False, "download": False}

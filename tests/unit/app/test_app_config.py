@@ -10,13 +10,12 @@ from good_config import FILE, GOOD, good, wrongly_told
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.app.config import Config, ConfigError, PathConfig, load, parse
-from tandem.app.config_modem import RecoveryConfig
-from tandem.app.config_plan import PlanConfig
-from tandem.app.modem_asked import holder
-from tandem.app.parts import EnvironmentLackError, PathChange
-from tandem.app.real_modems import ModemActions, OnceUntilChanged, modem_poller
-from tandem.app.real_parts import real_parts
+from tandem.app.config import Config, ConfigError, PathConfig, PlanConfig, RecoveryConfig, load, parse
+from tandem.app.daemon.hardware import Hardware
+from tandem.app.daemon.modems import ModemActions, OnceUntilChanged, modem_poller
+from tandem.app.daemon.paths import NetworkPaths, PathChange
+from tandem.app.errors import MissingRequirementError
+from tandem.app.modem_list import holder
 from tandem.modem.mm_poller import ConnectedPoller
 from tandem.modem.poll import NO_ANSWER, PORT_LOST, Poll
 from tandem.modem.poller import Poller
@@ -106,7 +105,7 @@ def test_the_parts_make_a_poller_of_each_and_say_what_is_lacking(tmp_path: Path)
     events: list[object] = []
     file = tmp_path / "config.toml"
     for first in (FIRST, USB, f'port = "http://192.168.8.1"\nsim = "{SIM}"'):
-        poller = real_parts().poller(paths(first, file=file)[0], 1.0, events.append)
+        poller = Hardware().poller(paths(first, file=file)[0], 1.0, events.append)
         assert isinstance(poller, Poller)
         poller.stop()
     assert (tmp_path / "sim.secret").stat().st_size == 32
@@ -114,19 +113,19 @@ def test_the_parts_make_a_poller_of_each_and_say_what_is_lacking(tmp_path: Path)
     assert isinstance(events[0], PathChange)
     assert (events[0].kind, events[0].path) == ("sim_mismatch", "a")
     (tmp_path / "sim.secret").write_bytes(b"x")
-    with pytest.raises(EnvironmentLackError, match=r"no secret.*mend"):
-        real_parts().poller(paths(f'{FIRST}\nsim = "{SIM}"', file=file)[0], 1.0, events.append)
+    with pytest.raises(MissingRequirementError, match=r"no secret.*mend"):
+        Hardware().poller(paths(f'{FIRST}\nsim = "{SIM}"', file=file)[0], 1.0, events.append)
     web = paths(FIRST, 'port = "http://192.168.8.1"\ndriver = "quectel"', file=file)
-    with pytest.raises(EnvironmentLackError, match="path b: the driver 'quectel' asks an AT port"):
-        real_parts().poller(web[1], 1.0, events.append)
-    with pytest.raises(EnvironmentLackError, match="path b: the driver 'hilink' asks a web server"):
-        real_parts().poller(paths(FIRST, f'{SECOND}\ndriver = "hilink"', file=file)[1], 1.0, events.append)
+    with pytest.raises(MissingRequirementError, match="path b: the driver 'quectel' asks an AT port"):
+        Hardware().poller(web[1], 1.0, events.append)
+    with pytest.raises(MissingRequirementError, match="path b: the driver 'hilink' asks a web server"):
+        Hardware().poller(paths(FIRST, f'{SECOND}\ndriver = "hilink"', file=file)[1], 1.0, events.append)
 
 
 def test_the_wired_paths_ask_for_the_place_again_and_again() -> None:
     names = {"1-1.2": ["wwan7", None, "eth3"]}
     config = parse(by_usb("1-1.2"), FILE)
-    wired = real_parts(lambda place: names[place].pop(0)).paths(replace(config, paths=config.paths[1:]))
+    wired = NetworkPaths(replace(config, paths=config.paths[1:]), lambda place: names[place].pop(0))
     (path,) = wired._paths.paths
     assert wired.interfaces == {"b": None}
     assert [path.find() for _ in range(3)] == ["wwan7", None, "eth3"]

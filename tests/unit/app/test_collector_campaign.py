@@ -10,7 +10,7 @@ from doubles import Rehearsal, manifests, points
 from good_config import GOOD
 from https_gateway import Gateway
 
-from tandem.app.status_socket import ask
+from tandem.app.daemon.status_socket import ask
 from tandem.cli.main import main
 from tandem.schema.record import Record
 
@@ -71,7 +71,7 @@ def test_movement_begins_the_campaigns_run_and_none_of_the_collectors_own(collec
     campaigns = collector.supervisor.campaigns.campaigns
     collector.until(lambda: campaigns.status()["runs"] == {"ok": 1})
     found = manifests(tmp_path)
-    brief = collector.supervisor.answers.status()["campaign"]
+    brief = collector.supervisor.service.status()["campaign"]
     assert [brief[key] for key in ("name", "state", "made", "of")] == ["own", "waiting", 1, 3]
     assert {(m["trigger"], m["campaign"]["step"]) for m in found} == {("campaign", "moved")}
     assert all(m["campaign"]["substituted"] == INSTEAD and gateway.manifests[m["id"]] == m for m in found)
@@ -155,7 +155,7 @@ def test_each_trigger_begins_a_run_of_the_running_collector(collector, tmp_path,
         elif "speed" in trigger:
             told, collector.detectors.speed_class = moved("mobility_start"), "low"
             collector.detectors.mobile_since_ns = time.monotonic_ns()
-        collector.supervisor.collector.put([told])
+        collector.supervisor.main_loop.put([told])
     collector.until(lambda: campaigns.status()["runs"] == {"ok": 1})
     assert {m["campaign"]["name"] for m in manifests(tmp_path)} >= {"triggered"}
 
@@ -171,13 +171,13 @@ def test_idle_while_nothing_is_measured_and_held_while_something_is(tmp_path, ga
     try:
         assert main(["campaign", "idle", *config]) == 0
         asked(tmp_path, action="begin", text=TRIGGERED + 'on = "always"', file="t.toml", steps=["s"])
-        collector.until(lambda: collector.supervisor.pairs.running)
+        collector.until(lambda: collector.supervisor.scheduler.running)
         capsys.readouterr()
         assert main(["campaign", "idle", *config, "--json"]) == 1
         assert json.loads(capsys.readouterr().out)["held"].startswith("campaign triggered: ")
         assert collector.supervisor.exporter.held()
-        collector.supervisor.pairs.stop()
-        collector.until(lambda: not collector.supervisor.pairs.running)
+        collector.supervisor.scheduler.stop()
+        collector.until(lambda: not collector.supervisor.scheduler.running)
         assert main(["campaign", "idle", *config, "--wait", "60"]) == 0
     finally:
         collector.stop()

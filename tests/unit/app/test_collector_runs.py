@@ -13,8 +13,8 @@ from doubles import Rehearsal, account, kinds, manifests, points
 from https_gateway import Gateway
 
 from tandem.app.config import Config
-from tandem.app.experiment_process import ExperimentProcess
-from tandem.app.status_socket import ask
+from tandem.app.daemon.status_socket import ask
+from tandem.app.runs.process import ExperimentProcess
 from tandem.cli.view.plain import summary
 from tandem_server.ingest.run_manifest import read_manifest
 
@@ -27,7 +27,7 @@ def test_movement_starts_one_sequential_pair_with_manifests_and_captures(tmp_pat
     collector.pollers["b"].poll(-95.0)  # still
     collector.pollers["b"].poll(-70.0)  # moving again, but within minimum_gap_s
     gateway.until(lambda: len(gateway.manifests) == 3)
-    collector.until(lambda: not collector.supervisor.pairs.running)
+    collector.until(lambda: not collector.supervisor.scheduler.running)
     assert collector.stop()
     assert kinds(gateway)["mobility_start"] == 2
     found = manifests(tmp_path)
@@ -56,7 +56,7 @@ def test_a_simultaneous_pair_shares_its_captures(tmp_path: Path, gateway: Gatewa
     collector.start()
     collector.pollers["a"].poll(-70.0)
     gateway.until(lambda: len(gateway.manifests) == 3)
-    collector.until(lambda: not collector.supervisor.pairs.running)
+    collector.until(lambda: not collector.supervisor.scheduler.running)
     assert collector.stop()
     found = manifests(tmp_path)
     pair = found[0]["pair"]
@@ -139,7 +139,7 @@ def test_failure_is_a_result(tmp_path: Path, gateway: Gateway, how: str, reason:
 def test_stopping_in_the_middle_of_a_run_keeps_what_was_measured(
     tmp_path: Path, gateway: Gateway, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tandem.app.experiment_process.STOP_S", 0.1 if how == "deaf" else 60.0)
+    monkeypatch.setattr("tandem.app.runs.process.STOP_S", 0.1 if how == "deaf" else 60.0)
     collector = Rehearsal(tmp_path, gateway, how).start()
     collector.pollers["a"].poll(-70.0)
     collector.until_sampled()
@@ -168,14 +168,14 @@ def test_what_a_sim_may_carry_a_day_ends_what_movement_starts_and_the_radio_goes
     paths = tuple(replace(p, day_bytes=limit) if p.name == "b" else p for p in collector.config.paths)
     collector.rewired(replace(collector.config, paths=paths, runs=replace(collector.config.runs, seconds=8.0))).start()
     collector.pollers["a"].poll(-70.0)
-    collector.until(lambda: any(e["kind"] == "mobility_start" for e in collector.supervisor.live.status()["events"]))
-    status = collector.supervisor.answers.status()
+    collector.until(lambda: any(e["kind"] == "mobility_start" for e in collector.supervisor.model.status()["events"]))
+    status = collector.supervisor.service.status()
     assert words in status["radio_only"]
     assert status["day_limit_bytes"] == {"a": 10**12, "b": 322_580_645 if limit is None else 0}
     assert "only the radio is measured: " in summary(status)
     assert status["run"] is None
-    collector.supervisor.pairs.request("download", {})  # a person's word
-    collector.until(lambda: bool(collector.supervisor.live.status()["finished"]))
+    collector.supervisor.scheduler.request("download", {})  # a person's word
+    collector.until(lambda: bool(collector.supervisor.model.status()["finished"]))
     assert collector.stop()
     assert {m["trigger"] for m in manifests(tmp_path)} == {"request"}
 
@@ -185,7 +185,7 @@ def test_a_run_that_could_not_start_is_a_record_and_a_manifest_with_its_reason(
     tmp_path: Path, gateway: Gateway, pairing: str
 ) -> None:
     missing = {"experiment": lambda _name: [str(tmp_path / "no such program")]}
-    collector = Rehearsal(tmp_path, gateway, parts=missing, on_mobility_start=pairing).start()
+    collector = Rehearsal(tmp_path, gateway, hardware=missing, on_mobility_start=pairing).start()
     collector.pollers["a"].poll(-70.0)
     gateway.until(lambda: len(gateway.manifests) == 3)
     assert collector.stop()
@@ -222,11 +222,11 @@ def test_a_run_that_cannot_be_started_ends_the_others_of_its_pair(
             super().__init__(*args)
             begun.append(args[3])
 
-    monkeypatch.setattr("tandem.app.pair_run.ExperimentProcess", Scarce)
+    monkeypatch.setattr("tandem.app.runs.executor.ExperimentProcess", Scarce)
     collector = Rehearsal(tmp_path, gateway, "slow", on_mobility_start="simultaneous").start()
-    pair = collector.supervisor.answers.request("download", {"pairing": "simultaneous"})
-    collector.until(lambda: collector.supervisor.answers.done(pair) is not None)
-    done = collector.supervisor.answers.done(pair)
+    pair = collector.supervisor.service.request("download", {"pairing": "simultaneous"})
+    collector.until(lambda: collector.supervisor.service.outcome(pair) is not None)
+    done = collector.supervisor.service.outcome(pair)
     assert (done["runs"][0], done["ok"]) == (begun[0], False)
     reasons = {m["id"]: m["failure"]["reason"] for m in manifests(tmp_path)}
     assert [reasons[run] for run in done["runs"]] == [
@@ -254,7 +254,7 @@ def test_the_next_start_salvages_counts_and_tells(tmp_path: Path, gateway: Gatew
         counted.append(used_bytes)
         return collector.captures
 
-    collector = Rehearsal(tmp_path, gateway, parts={"captures": captures}).start()
+    collector = Rehearsal(tmp_path, gateway, hardware={"captures": captures}).start()
     assert collector.stop()
     whole = HEAD + PACKET * 3
     assert [file.name for file in folder.iterdir()] == ["pair-0123456789ab-b.pcap"]

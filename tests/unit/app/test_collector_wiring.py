@@ -11,17 +11,17 @@ from doubles import Rehearsal, account, kinds, points
 from good_config import GOOD, good
 from https_gateway import Gateway
 
-from tandem.app import real_modems
-from tandem.app.config import PathConfig, parse
-from tandem.app.config_modem import RecoveryConfig
-from tandem.app.config_round_trip import RoundTripConfig
-from tandem.app.live import Live
-from tandem.app.pairs import Pairs
-from tandem.app.parts import EnvironmentLackError, PathChange
-from tandem.app.plan import Plan, PlannedRun, Wish
-from tandem.app.real_modems import ModemActions, modem_poller
-from tandem.app.status_socket import ask
-from tandem.app.supervisor import Supervisor
+from tandem.app.config import PathConfig, RecoveryConfig, RoundTripConfig, parse
+from tandem.app.daemon import modems
+from tandem.app.daemon.modems import ModemActions, modem_poller
+from tandem.app.daemon.paths import PathChange
+from tandem.app.daemon.status import StatusModel
+from tandem.app.daemon.status_socket import ask
+from tandem.app.daemon.supervisor import Supervisor
+from tandem.app.errors import MissingRequirementError
+from tandem.app.runs.plan import Plan, PlannedRun
+from tandem.app.runs.request import RunRequest
+from tandem.app.runs.scheduler import RunScheduler
 from tandem.cli.view.plain import summary
 from tandem.modem.reset import ALL_STEPS, CannotStepError, UsbPlace
 from tandem.schema.record import Record
@@ -63,7 +63,7 @@ def test_round_trips_are_off_and_where_they_are_on_their_records_go_the_way_of_a
     assert off.config.round_trip.enabled is False
     collector = Rehearsal(tmp_path / "on", gateway)
     collector.rewired(replace(collector.config, round_trip=RoundTripConfig(enabled=True, period_s=0.2))).start()
-    answers = collector.supervisor.answers
+    answers = collector.supervisor.service
     collector.until(lambda: answers.status()["round_trips"]["b"]["outcome"] == "unserved")  # no endpoint here
     collector.pollers["a"].poll(-70.0)  # a run begins
     assert collector.stop()
@@ -90,9 +90,9 @@ def test_a_full_disk_stops_no_poll_and_loses_nothing_while_memory_lasts(
     monkeypatch.setattr(Spool, "append", refusing)
     for n in range(50):
         collector.pollers["a"].poll(-95.0 - n % 5)
-    collector.until(lambda: collector.supervisor.answers.status()["trouble"] is not None)
-    assert "disk is full" in collector.supervisor.answers.status()["trouble"]
-    collector.until(lambda: collector.supervisor.answers.status()["polls"]["made"] == 50)
+    collector.until(lambda: collector.supervisor.service.status()["trouble"] is not None)
+    assert "disk is full" in collector.supervisor.service.status()["trouble"]
+    collector.until(lambda: collector.supervisor.service.status()["polls"]["made"] == 50)
     before = len(refused)
     collector.until(lambda: len(refused) > before + 1)  # one more commit that fails must not be one more line
     full[0] = False
@@ -121,7 +121,7 @@ def test_a_disk_that_cannot_be_read_ends_no_measuring(
 def test_what_the_machine_lacks_stops_the_start_and_leaves_nothing_behind(tmp_path: Path, gateway: Gateway) -> None:
     collector = Rehearsal(tmp_path, gateway)
     collector.paths.refusal = "ip rule add: Operation not permitted; mend: run as root"
-    with pytest.raises(EnvironmentLackError, match="mend: run as root"):
+    with pytest.raises(MissingRequirementError, match="mend: run as root"):
         collector.supervisor.start()
     assert not (tmp_path / "status.sock").exists()
     Spool(tmp_path / "spool", "boot").close()  # its lock is free again
@@ -129,8 +129,8 @@ def test_what_the_machine_lacks_stops_the_start_and_leaves_nothing_behind(tmp_pa
 
 def test_two_collectors_in_one_folder_are_one_too_many(tmp_path: Path, gateway: Gateway) -> None:
     collector = Rehearsal(tmp_path, gateway).start()
-    second = Supervisor(collector.config, collector._parts())
-    with pytest.raises(EnvironmentLackError, match="another collector"):
+    second = Supervisor(collector.config, collector.hardware)
+    with pytest.raises(MissingRequirementError, match="another collector"):
         second.start()
     (status,) = ask(tmp_path / "status.sock", {"op": "status"})  # the first still answers
     assert status["probe"] == "probe-1"
@@ -144,7 +144,7 @@ def test_the_class_of_the_movement_is_in_the_status_and_in_health_while_it_is_kn
     (before,) = ask(tmp_path / "status.sock", {"op": "status"})
     collector.detectors.speed_class = "high"
     collector.pollers["a"].poll(-70.0)  # moving
-    collector.until(lambda: collector.supervisor.live.status()["mobile"])
+    collector.until(lambda: collector.supervisor.model.status()["mobile"])
     (status,) = ask(tmp_path / "status.sock", {"op": "status"})
     assert (before["speed_class"], status["speed_class"], status["mobile"]) == (None, "high", True)
     assert "at high speed" in summary(status)
@@ -158,7 +158,7 @@ def test_the_status_tells_what_people_want_to_know(tmp_path: Path, gateway: Gate
     collector.pollers["b"].poll(None, failure="port_lost")
     collector.until_sampled()
     # The run comes of the first poll alone.
-    collector.until(lambda: collector.supervisor.answers.status()["modems"]["b"]["state"] is not None)
+    collector.until(lambda: collector.supervisor.service.status()["modems"]["b"]["state"] is not None)
     (status,) = ask(tmp_path / "status.sock", {"op": "status"})
     assert status["mobile"] is True
     assert status["mobile_since_s"] >= 0
@@ -216,9 +216,9 @@ def web(path: PathConfig) -> PathConfig:
     return replace(path, modem=replace(path.modem, port="http://192.168.8.1", usb=None))
 
 
-def began_again(pairs: Pairs) -> bool:
+def began_again(scheduler: RunScheduler) -> bool:
     try:
-        return bool(pairs.request("download", {}))
+        return bool(scheduler.request("download", {}))
     except ValueError:
         return False
 
@@ -229,23 +229,23 @@ def test_no_run_begins_while_a_modem_is_interrupted_and_no_modem_is_while_a_run_
     collector, refused = Rehearsal(tmp_path, gateway, "long"), []
 
     def measure() -> None:
-        if collector.supervisor.pairs.running:
+        if collector.supervisor.scheduler.running:
             return
         with pytest.raises(ValueError, match="a modem is being recovered; try again when it has ended"):
-            collector.supervisor.pairs.request("download", {})
+            collector.supervisor.scheduler.request("download", {})
         refused.append(len(actions["a"].done))
 
     actions = {"a": Actions("cfun", meanwhile=measure), "b": Actions()}
     settings = RecoveryConfig(True, 0.2, ("at", "cfun"), 600.0)
     collector.rewired(replace(collector.config, recovery=settings), actions=lambda path, _poller: actions[path.name])
     collector.start()
-    pair = collector.supervisor.pairs.request("download", {})
+    pair = collector.supervisor.service.request("download", {})
     collector.pollers["a"].poll(None, failure="no_answer")
     collector.until(lambda: actions["a"].done == ["at"])
-    assert not collector.supervisor.pairs.hold()
-    collector.supervisor.pairs.cancel(pair)
+    assert not collector.supervisor.scheduler.hold()
+    collector.supervisor.scheduler.cancel(pair)
     collector.until(lambda: refused == [2])
-    collector.until(lambda: began_again(collector.supervisor.pairs))
+    collector.until(lambda: began_again(collector.supervisor.scheduler))
     assert collector.stop()
 
 
@@ -268,29 +268,29 @@ CONFIG = GOOD
 
 
 @pytest.fixture
-def live(tmp_path: Path) -> Live:
-    return Live(parse(CONFIG, tmp_path / "config.toml"), lambda ns: ns, lambda: None)
+def live(tmp_path: Path) -> StatusModel:
+    return StatusModel(parse(CONFIG, tmp_path / "config.toml"), lambda ns: ns, lambda: None)
 
 
 RUN = PlannedRun("run-1", "mptcp", ("a", "b"))
 
 
-def begin(live: Live, **more: Any) -> Plan:
-    wish = Wish("single", "campaign", 8.0, None, 0.0, "a", ("a", "b"), **more)
-    plan = Plan("pair-1", wish, 1, (RUN,))
-    live.pair_started(plan)
+def begin(live: StatusModel, **more: Any) -> Plan:
+    request = RunRequest("single", "campaign", 8.0, None, 0.0, "a", ("a", "b"), **more)
+    plan = Plan("pair-1", request, 1, (RUN,))
+    live.group_started(plan)
     live.run_started(plan, RUN)
     return plan
 
 
-def sampled(live: Live, *subflows: dict[str, Any]) -> list[dict[str, Any]]:
+def sampled(live: StatusModel, *subflows: dict[str, Any]) -> list[dict[str, Any]]:
     told = [{"subflow": str(n), "path": p, **s} for n, (p, s) in enumerate(zip("ab", subflows, strict=False))]
     live.run_sampled(RUN, {"connection": {"bytes": 1}, "subflows": told})
     shown: list[dict[str, Any]] = live.status()["run"]["runs"][0]["subflows"]
     return shown
 
 
-def test_shares_are_of_the_last_second_and_absent_while_nothing_comes(live: Live) -> None:
+def test_shares_are_of_the_last_second_and_absent_while_nothing_comes(live: StatusModel) -> None:
     begin(live)
     assert [s["share"] for s in sampled(live, {"goodput_bit_per_s": 0.0}, {"goodput_bit_per_s": 0.0})] == [None, None]
     assert [s["share"] for s in sampled(live, {"goodput_bit_per_s": 3e6}, {"goodput_bit_per_s": 1e6})] == [0.75, 0.25]
@@ -308,20 +308,22 @@ def test_shares_are_of_the_last_second_and_absent_while_nothing_comes(live: Live
         ({"bytes_received": 9000, "rcv_rtt_ms": "hostile"}, None),
     ],
 )
-def test_the_rtt_is_that_of_the_end_which_knows_it(live: Live, fields: dict[str, Any], rtt_ms: float | None) -> None:
+def test_the_rtt_is_that_of_the_end_which_knows_it(
+    live: StatusModel, fields: dict[str, Any], rtt_ms: float | None
+) -> None:
     begin(live)
     (shown,) = sampled(live, fields)
     assert shown["rtt_ms"] == rtt_ms
 
 
-def test_a_campaigns_run_names_it(live: Live) -> None:
+def test_a_campaigns_run_names_it(live: StatusModel) -> None:
     begin(live)
     assert live.status()["run"]["campaign"] is None
     begin(live, campaign={"name": "cordero-2022", "step": "one"})
     assert live.status()["run"]["campaign"] == "cordero-2022"
 
 
-def test_an_event_keeps_its_state(live: Live) -> None:
+def test_an_event_keeps_its_state(live: StatusModel) -> None:
     live.happened(Record.make("event", {"kind": "undervoltage"}, {"state": "ends", "detail": "was: low"}, 5))
     (event,) = live.status()["events"]
     assert (event["kind"], event["state"], event["detail"]) == ("undervoltage", "ends", "ends, was: low")
@@ -334,8 +336,8 @@ def test_a_web_server_is_reset_where_its_network_interface_is(tmp_path: Path, mo
         asked.append(port)
         return UsbPlace("1-1.4")
 
-    monkeypatch.setattr(real_modems, "usb_place", place)
-    monkeypatch.setattr(real_modems, "usb_reset", lambda found: f"{found.path} reset")
+    monkeypatch.setattr(modems, "usb_place", place)
+    monkeypatch.setattr(modems, "usb_reset", lambda found: f"{found.path} reset")
     path = web(good(file=tmp_path / "c.toml").paths[1])
     poller = modem_poller(path, 1.0, lambda _thing: None, lambda _path: None)
     try:

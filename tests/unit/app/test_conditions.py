@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tandem.app import conditions
-from tandem.app.conditions import FILE, Conditions, ConditionsError, ConditionsMade, undo_earlier
+from tandem.app.runs import conditions
+from tandem.app.runs.conditions import FILE, Conditions, ConditionsError, ConditionsMade, undo_earlier
 from tandem.mptcp import sysctls
 from tandem.shaping.kernel import Shape, ShapingError
 

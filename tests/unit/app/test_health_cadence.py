@@ -8,30 +8,15 @@ from pathlib import Path
 import pytest
 from good_config import GOOD
 
-from tandem.app.account import Account
 from tandem.app.clock import Clock, Reading
-from tandem.app.config import parse
-from tandem.app.config_plan import PlanConfig
+from tandem.app.config import PlanConfig, parse
+from tandem.app.daemon.accounts import Account, UsageAccount
 from tandem.app.health.machine import Roots
 from tandem.app.health.reports import Reports
-from tandem.app.machine import UsageAccount
-from tandem.schema.record import Record, Value
+from tandem.schema.record import Record
 
 NOON_NS = int(datetime(2026, 11, 21, 12, tzinfo=UTC).timestamp()) * 10**9
 S = 10**9
-
-
-class Nothing:
-    """A collector that has nothing of its own to tell."""
-
-    def own_fields(self) -> dict[str, Value | None]:
-        return {"spool_records": 0}
-
-    def control_bytes(self) -> dict[str, int]:
-        return {}
-
-    def upload_bytes(self) -> dict[str, int]:
-        return {}
 
 
 def reports(folder: Path, used_gb: int, *, known: bool = True) -> Reports:
@@ -59,7 +44,7 @@ def made(one: Reports, seconds: int) -> list[Record]:
     records: list[Record] = []
     for second in range(seconds + 1):
         if one.tick(second * S):
-            records += one.report(Nothing(), second * S)
+            records += one.report({}, {}, {}, second * S)
     return records
 
 

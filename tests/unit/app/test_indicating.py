@@ -6,7 +6,7 @@ import pytest
 from good_config import FILE, GOOD, wrongly_told
 
 from tandem.app.config import parse
-from tandem.app.indicating import Indicating, Summary
+from tandem.app.daemon.indicator import IndicatorControl, Summary
 from tandem.indicator.e_paper import Page
 from tandem.indicator.lamp import FROZEN_AFTER_S, NO_NETWORK_AFTER_S, choose
 from tandem.schema.status_led import CHARGE, OFF
@@ -68,7 +68,7 @@ def test_no_network_is_none_on_any_path_for_long() -> None:
 
 def test_a_thread_that_is_heard_no_more_is_shown_as_not_running() -> None:
     now = [0]
-    indicating = Indicating(parse(GOOD, FILE), lambda: now[0])
+    indicating = IndicatorControl(parse(GOOD, FILE), lambda: now[0])
     assert indicating.state().name == "starting"
     indicating.beat(brief)
     assert indicating.state().name == "well"
@@ -86,7 +86,7 @@ def test_a_thread_that_is_heard_no_more_is_shown_as_not_running() -> None:
 def test_the_paper_says_what_the_light_says_and_off_at_the_end() -> None:
     pages: list[Page] = []
     text = GOOD + '\n[e_paper]\nenabled = true\ncall = "Ana, 555 0100"\n'
-    indicating = Indicating(parse(text, FILE), lambda: 0, pages.append)
+    indicating = IndicatorControl(parse(text, FILE), lambda: 0, pages.append)
     indicating.beat(lambda: brief(utc_ns=10 * 3600 * S, sent=4, alarms=["undervoltage"]))
     indicating.start()
     indicating.close()
@@ -116,7 +116,7 @@ def test_what_cannot_be_is_named_with_its_line(text: str, line: int, words: str)
 
 def test_the_parts_are_asked_once_a_second_at_most() -> None:
     now, asked = [0], []
-    indicating = Indicating(parse(GOOD, FILE), lambda: now[0])
+    indicating = IndicatorControl(parse(GOOD, FILE), lambda: now[0])
     for now[0] in range(0, 3 * S, S // 10):
         indicating.beat(lambda: asked.append(now[0]) or brief())
     assert asked == [0, S, 2 * S]

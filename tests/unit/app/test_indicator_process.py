@@ -11,7 +11,7 @@ import pytest
 from doubles import until
 from https_gateway import Gateway
 
-from tandem.app.status_socket import NoCollectorError, ask
+from tandem.app.daemon.status_socket import NoCollectorError, ask
 from tandem.indicator.lamp import NAMES
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "services"))

@@ -12,15 +12,17 @@ from doubles import Rehearsal
 from good_config import GOOD
 from https_gateway import Gateway
 
-from tandem.app import position_part
 from tandem.app.config import Config, ConfigError, parse
-from tandem.app.parts import EnvironmentLackError
-from tandem.app.position_part import gnss_commands, position_receiver
-from tandem.app.status_socket import ask
+from tandem.app.daemon import hardware
+from tandem.app.daemon.hardware import Hardware
+from tandem.app.daemon.modems import gnss_commands
+from tandem.app.daemon.status_socket import ask
+from tandem.app.errors import MissingRequirementError
 from tandem.mobility.detectors import Detectors
 from tandem.mobility.fused_settings import FusedSettings
 from tandem.mobility.settings import Settings
 from tandem.modem.base import Identity
+from tandem.position.receiver import Receiver
 from tandem.schema.line_protocol import parse as parse_line
 
 HOME = """
@@ -78,10 +80,16 @@ def test_a_bad_line_is_named_and_a_home_never_shown(more: str, line: int, what: 
     assert "8.47" not in str(error.value)
 
 
+def receiver(wanted: Config) -> Receiver:
+    def nowhere(*_: object) -> None: ...
+
+    return Hardware().position(wanted, nowhere, nowhere, nowhere, nowhere, nowhere)
+
+
 def test_the_key_lies_in_the_spool_and_only_with_zones(tmp_path: Path) -> None:
     for zones in ("", HOME):
         wanted = config('[position]\nmode = "full"\n' + zones, tmp_path)
-        position_receiver(wanted, lambda _ns: None, lambda _records: None, lambda _state: None).stop()
+        receiver(wanted).stop()
         assert (tmp_path / "spool" / "zones.key").exists() == bool(zones)
 
 
@@ -91,9 +99,9 @@ def test_a_modems_port_is_looked_up_again_and_again(tmp_path: Path, monkeypatch:
     program.chmod(0o755)
     monkeypatch.setenv("TANDEM_GPSD", str(program))
     asked: list[tuple[str, str]] = []
-    monkeypatch.setattr(position_part, "beside", lambda at, role: asked.append((at, role)))
+    monkeypatch.setattr(hardware, "beside", lambda at, role: asked.append((at, role)))
     wanted = config('[position]\nmode = "full"\nsource = "modem"\nmodem = "a"', tmp_path)
-    made = position_receiver(wanted, lambda _ns: None, lambda _records: None, lambda _state: None)
+    made = receiver(wanted)
     made._source.look()
     made._source.look()
     made.stop()
@@ -135,7 +143,7 @@ def test_gpsds_speed_decides_in_the_fused_detector_unless_it_is_too_old(
     position = config(f'[position]\nmode = "coarse"\nhost = "127.0.0.1"\nport = {gpsd.port}').position
     fused = Detectors(Settings(detector="fused"), FusedSettings(speed_start_s=1.0))
     located = replace(collector.config, position=position)
-    collector.rewired(located, position=position_receiver, detectors=lambda _config: fused).start()
+    collector.rewired(located, position=Hardware().position, detectors=lambda _config: fused).start()
     try:
         wanted, enough = ("kind=mobility_start", 1) if moving else ("position,", 4)
         gateway.until(lambda: gpsd.say(8.0, age_s) or sum(wanted in line for line in gateway.lines.values()) >= enough)
@@ -161,5 +169,5 @@ def test_a_modems_gnss_is_marked_on_its_path() -> None:
 def test_a_gpsd_of_our_own_that_is_missing_is_a_lack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TANDEM_GPSD", "no-such-gpsd")
     wanted = config('[position]\nmode = "full"\nsource = "device"\ndevice = "/dev/x"', tmp_path)
-    with pytest.raises(EnvironmentLackError, match="install the package gpsd"):
-        position_receiver(wanted, lambda _ns: None, lambda _records: None, lambda _state: None)
+    with pytest.raises(MissingRequirementError, match="install the package gpsd"):
+        receiver(wanted)

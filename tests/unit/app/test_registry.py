@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tandem.experiment
-from tandem.app import registry
-from tandem.app.experiment_process import ExperimentProcess
-from tandem.app.registry import Registry, RegistryError, parse
+from tandem.app.runs import registry
+from tandem.app.runs.process import ExperimentProcess
+from tandem.app.runs.registry import Registry, RegistryError, parse
 
 OWN = Path(__file__).parent / "own_experiments"
 
@@ -119,7 +119,7 @@ def test_any_answer_is_a_description_or_refused(change: dict[str, Any], text: st
 
 @pytest.fixture(autouse=True)
 def _time_to_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tandem.app.experiment_process.STOP_S", 60.0)
+    monkeypatch.setattr("tandem.app.runs.process.STOP_S", 60.0)
 
 
 HANGING = """
@@ -168,7 +168,7 @@ def test_a_process_that_hangs_as_a_whole_is_noticed_and_what_it_measured_kept(tm
 def test_a_main_thread_that_waits_for_ever_beats_and_is_the_deadlines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tandem.app.experiment_process.STOP_S", 0.1)
+    monkeypatch.setattr("tandem.app.runs.process.STOP_S", 0.1)
     process, stop, kinds = hanging(tmp_path, WAITS_FOR_EVER)
     until(lambda: "sample" in kinds)
     heard = process._heard

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tandem.app.experiment_process import ExperimentProcess
-from tandem.app.pairs import Manifests
-from tandem.app.result_files import VALUE_BYTES, relieved
+from tandem.app.runs.manifest import VALUE_BYTES, Manifests, relieved
+from tandem.app.runs.process import ExperimentProcess
 from tandem.experiment.dash.model import Representation
 from tandem.experiment.dash.qoe import Shown, p1203
 from tandem.export import PendingManifests

@@ -12,10 +12,10 @@ import pytest
 from doubles import FakePaths
 from good_config import good
 
-from tandem.app.config_modem import PathConfig
-from tandem.app.plan import wish_of
+from tandem.app.config import PathConfig
 from tandem.app.round_trip import round_trips as module
 from tandem.app.round_trip.round_trips import RoundTrips
+from tandem.app.runs.request import configured_request
 from tandem.experiment.control import Session
 from tandem.experiment.latency.reflector import Reflector
 from tandem.schema.record import Record
@@ -190,9 +190,9 @@ def test_a_path_that_is_down_is_no_loss_and_comes_back(rig):
 
 def test_a_run_that_wants_quiet_has_it_and_one_that_does_not_is_told_of(rig):
     config = good()
-    rig.round_trips.pair_started(SimpleNamespace(wish=wish_of(config, "sequential", "request")))
+    rig.round_trips.group_started(SimpleNamespace(request=configured_request(config, "sequential", "request")))
     assert rig.until("a", lambda record: record.fields["beside_run"]).fields["outcome"] == "answered"
-    rig.round_trips.pair_started(SimpleNamespace(wish=SimpleNamespace(quiet=True)))
+    rig.round_trips.group_started(SimpleNamespace(request=SimpleNamespace(quiet=True)))
     for path in "ab":
         paused = rig.outcome(path, "paused").fields
         assert paused["beside_run"] is True
@@ -201,7 +201,7 @@ def test_a_run_that_wants_quiet_has_it_and_one_that_does_not_is_told_of(rig):
     rig.await_instants(4)
     assert rig.records.empty()  # nothing more is said, asked or opened
     assert (len(rig.reflecting.asked), FakeServing.made.looked) == (asked, looked)
-    rig.round_trips.pair_ended()
+    rig.round_trips.group_ended(SimpleNamespace())
     assert rig.outcome("a", "answered").fields["beside_run"] is False
 
 

@@ -9,8 +9,9 @@ from good_config import good
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.app.plan import plan, wish_of
-from tandem.app.run_records import begun_record, experiment_record
+from tandem.app.runs.plan import plan
+from tandem.app.runs.records import begun_record, experiment_record
+from tandem.app.runs.request import configured_request
 from tandem.schema.metrics import EXPERIMENT_MEASUREMENTS, MEASUREMENTS
 from tandem.schema.record import Record, RecordError
 
@@ -18,7 +19,7 @@ CONFIG = good()
 OF_A_CAMPAIGN = {
     "name": "commute", "step": "both", "number": 4, "repetition": 2, "arm": 1, "attempt": 1, "label": None, "roles": {}
 }  # fmt: skip
-PLAN = plan(CONFIG, replace(wish_of(CONFIG, "sequential", "campaign"), campaign=OF_A_CAMPAIGN), 0)
+PLAN = plan(CONFIG, replace(configured_request(CONFIG, "sequential", "campaign"), campaign=OF_A_CAMPAIGN), 0)
 RUN = next(run for run in PLAN.runs if run.kind == "mptcp")
 OPERATORS = {"a": "Alpha", "b": "Beta"}
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tandem.app.status_server import StatusServer
-from tandem.app.status_socket import LONGEST_REQUEST, NoCollectorError, ask, connect, listen
+from tandem.app.daemon.status_server import StatusServer
+from tandem.app.daemon.status_socket import LONGEST_REQUEST, NoCollectorError, ask, connect, listen
 
 
 class FakeAnswers:
@@ -53,7 +53,7 @@ class FakeAnswers:
             raise OSError(errno.EROFS, os.strerror(errno.EROFS), "campaigns/active.json")
         raise RuntimeError(f"no campaign is {request['action']}")
 
-    def done(self, pair: str) -> dict[str, Any] | None:
+    def outcome(self, pair: str) -> dict[str, Any] | None:
         return self.ended.get(pair)
 
 
@@ -231,7 +231,7 @@ def test_a_living_collector_that_cannot_be_asked_keeps_its_socket(
     def busy(_path: Path, _timeout_s: float | None) -> socket.socket:
         raise NoCollectorError("timed out") from TimeoutError()
 
-    monkeypatch.setattr("tandem.app.status_socket.connect", busy)
+    monkeypatch.setattr("tandem.app.daemon.status_socket.connect", busy)
     with pytest.raises(OSError, match="in use"):
         listen(path)
     assert path.is_socket()

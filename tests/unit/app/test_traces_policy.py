@@ -15,10 +15,8 @@ from https_gateway import Gateway
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.app.config import Config, ConfigError, parse
-from tandem.app.config_plan import PlanConfig
-from tandem.app.config_traces import TracesConfig
-from tandem.app.traces.policy import PathSight, Sight, Spent, begins_in, decide, intended, left_today
+from tandem.app.config import Config, ConfigError, PlanConfig, TracesConfig, parse
+from tandem.app.traces.policy import Spent, UploadPath, UploadState, begins_in, decide, intended, left_today
 from tandem.app.traces.policy import parse as parse_spent
 from tandem.app.traces.wiring import Keeping
 from tandem.cli.main import main
@@ -26,18 +24,18 @@ from tandem.export import LEAST_LEFT_BYTES, TraceQueue
 from tandem.schema.trace import Receipt
 
 RULES = TracesConfig()
-WIFI, SIM = PathSight("wlan", False, True), PathSight("a", True, True, 10**8)
+WIFI, SIM = UploadPath("wlan", False, True), UploadPath("a", True, True, 10**8)
 
 
-def sight(**more: Any) -> Sight:
-    told: dict[str, Any] = {"held": None, "local_minute": 120.0, "mobile": False, "still_s": 7200.0, "asked": False}
-    return Sight(**{**told, "paths": [SIM, WIFI], **more})
+def state(**more: Any) -> UploadState:
+    told: dict[str, Any] = {"held": None, "local_minute": 120.0, "mobile": False, "still_s": 7200.0, "requested": False}
+    return UploadState(**{**told, "paths": [SIM, WIFI], **more})
 
 
-BY_DAY = {"asked": True, "local_minute": 720.0, "mobile": True, "still_s": 0.0}
+BY_DAY = {"requested": True, "local_minute": 720.0, "mobile": True, "still_s": 0.0}
 """A person's wish, at noon, on the move."""
 ANY, OFF = TracesConfig(over="any"), TracesConfig(enabled=False)
-POOR, RICH = PathSight("a", True, True, LEAST_LEFT_BYTES - 1), PathSight("b", True, True, 2 * 10**8)
+POOR, RICH = UploadPath("a", True, True, LEAST_LEFT_BYTES - 1), UploadPath("b", True, True, 2 * 10**8)
 DECIDED: list[tuple[TracesConfig, dict[str, Any], tuple[str, ...], str]] = [
     (RULES, {}, ("wlan",), "over wlan"),
     (RULES, {"held": "a run is under way"}, (), "waits: a run is under way"),
@@ -46,7 +44,7 @@ DECIDED: list[tuple[TracesConfig, dict[str, Any], tuple[str, ...], str]] = [
     (RULES, {"mobile": True}, (), "waits: the probe moves"),
     (RULES, {"still_s": 3600.0}, (), "waits: the radio changed 60 min ago; in 60 min if it stays as it is"),
     (RULES, {"paths": [SIM]}, (), "waits: no path without a SIM is up"),
-    (RULES, {"paths": [SIM, PathSight("wlan", False, False)]}, (), "waits: no path without a SIM is up"),
+    (RULES, {"paths": [SIM, UploadPath("wlan", False, False)]}, (), "waits: no path without a SIM is up"),
     # a person's wish overrules night and quiet, but no measurement and no budget
     (RULES, BY_DAY, ("wlan",), "over wlan"),
     (OFF, BY_DAY, ("wlan",), "over wlan"),
@@ -61,7 +59,7 @@ DECIDED: list[tuple[TracesConfig, dict[str, Any], tuple[str, ...], str]] = [
 
 
 def test_it_says_over_what_it_goes_or_what_it_waits_for() -> None:
-    permits = [decide(rules, sight(**more)) for rules, more, _, _ in DECIDED]
+    permits = [decide(rules, state(**more)) for rules, more, _, _ in DECIDED]
     told = [(*case[:2], permit.paths, permit.reason) for case, permit in zip(DECIDED, permits, strict=True)]
     assert [
         (one, case) for one, case in zip(told, DECIDED, strict=True) if one[2] != case[2] or case[3] not in one[3]
@@ -100,14 +98,14 @@ def test_it_says_what_goes_up_when_and_at_what_cost(rules: TracesConfig, wifi: b
 
 
 sights = st.builds(
-    Sight,
+    UploadState,
     held=st.none() | st.just("a run is under way"),
     local_minute=st.none() | st.floats(0, 1440, exclude_max=True),
     mobile=st.booleans(),
     still_s=st.floats(0, 20000),
-    asked=st.booleans(),
+    requested=st.booleans(),
     paths=st.lists(
-        st.builds(PathSight, st.sampled_from("abcd"), st.booleans(), st.booleans(), st.integers(0, 10**9)),
+        st.builds(UploadPath, st.sampled_from("abcd"), st.booleans(), st.booleans(), st.integers(0, 10**9)),
         max_size=4,
         unique_by=lambda path: path.name,
     ),
@@ -122,7 +120,7 @@ rules_of_any_kind = st.builds(
 
 
 @given(rules_of_any_kind, sights)
-def test_whatever_it_sees_it_never_goes_where_it_must_not(rules: TracesConfig, seen: Sight) -> None:
+def test_whatever_it_sees_it_never_goes_where_it_must_not(rules: TracesConfig, seen: UploadState) -> None:
     permit = decide(rules, seen)
     by_name = {path.name: path for path in seen.paths}
     assert bool(permit.paths) or (permit.reason.startswith("waits: ") and permit.again_s > 0)
@@ -135,7 +133,7 @@ def test_whatever_it_sees_it_never_goes_where_it_must_not(rules: TracesConfig, s
             assert permit.left_bytes[name] == by_name[name].left_bytes >= LEAST_LEFT_BYTES
         else:
             assert name not in permit.left_bytes
-        if not seen.asked:
+        if not seen.requested:
             assert rules.enabled
             assert rules.still_for_s == 0 or (not seen.mobile and seen.still_s >= rules.still_for_s)
             if rules.night is not None:

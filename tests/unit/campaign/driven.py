@@ -6,7 +6,7 @@ from road import step
 
 from tandem.app.campaign.driver import Campaigns
 from tandem.app.campaign.progress import Begun
-from tandem.app.campaign.state import Moment, Outcome, Sight
+from tandem.app.campaign.state import Moment, Outcome, ProbeState
 from tandem.schema.campaign_reader import parse
 
 
@@ -16,13 +16,13 @@ class Kit:
     def __init__(self, folder: Path, boot: str = "boot-1", t: float = 0.0):
         self.folder, self.boot, self.t = folder, boot, t
         self.asked, self.ended, self.busy, self.refusal, self.used = [], {}, False, None, {"wlan": 0, "lte": 0}
-        self.campaigns = Campaigns(folder, self, self.now, self.sight, lambda: dict(self.used))
+        self.campaigns = Campaigns(folder, self, self.now, self.probe, lambda: dict(self.used))
 
     def now(self):
         return Moment(self.boot, self.t, 1.8e9 + self.t)
 
-    def sight(self, paths):
-        return Sight(paths_up=frozenset(paths), speed_class="still")
+    def probe(self, paths):
+        return ProbeState(paths_up=frozenset(paths), speed_class="still")
 
     def begin(self, experiment, request, campaign):
         if self.refusal:

@@ -1,7 +1,7 @@
 """A campaign played on a made-up road: time passes, things happen, runs take as long as they take."""
 
 from tandem.app.campaign.scheduler import Scheduler
-from tandem.app.campaign.state import Cost, Happening, Moment, Outcome, Sight, Start
+from tandem.app.campaign.state import Cost, Happening, Moment, Outcome, ProbeState, Start
 from tandem.schema.campaign_reader import parse
 from tandem.schema.campaign_sequence import order
 
@@ -24,7 +24,7 @@ class Road:
     def __init__(self, made, *, takes_s=5.0, bytes_=1000, measured=None, utc=True, ok=lambda _entry: True, entries=()):
         self.made, self.takes_s, self.bytes, self.measured, self.utc, self.ok = made, takes_s, bytes_, measured, utc, ok
         self.boot, self.t = "boot-1", 0.0
-        self.sight = Sight(paths_up=frozenset(made.roles), speed_class="still")
+        self.probe = ProbeState(paths_up=frozenset(made.roles), speed_class="still")
         self.entries = list(entries)
         self.log = []
         self.begun = self.now()
@@ -53,7 +53,7 @@ class Road:
             good = self.ok(entry)
             self.scheduler.ended(entry, Outcome(good, None if good else "down", ("run",), used), self.now())
             self.running = None
-        said = self.scheduler.decide(self.now(), self.sight)
+        said = self.scheduler.decide(self.now(), self.probe)
         if isinstance(said, Start):
             entry = self.scheduler.started(said, self.now())
             self.entries.append(entry)

@@ -11,21 +11,19 @@ from hypothesis import strategies as st
 from road import campaign, step
 
 from tandem import campaigns
-from tandem.app.any_wish import any_wish
 from tandem.app.campaign.admission import admitted
 from tandem.app.campaign.check import fitted
-from tandem.app.campaign.estimate import estimate
+from tandem.app.campaign.estimate import estimate, plan_fit
 from tandem.app.campaign.files import load
-from tandem.app.campaign.plan_fit import plan_fit
 from tandem.app.campaign.progress import Origin
 from tandem.app.campaign.request import bound, request_of, shaped, used_instead
 from tandem.app.campaign.requires import settings, settled
 from tandem.app.campaign.state import Moment
 from tandem.app.config import parse
 from tandem.app.config import parse as parse_config
-from tandem.app.plan import plan
-from tandem.app.registry import Registry
-from tandem.app.run_parameters import parameters_of
+from tandem.app.runs.plan import parameters_of, plan
+from tandem.app.runs.registry import Registry
+from tandem.app.runs.request import parse_request
 from tandem.experiment import names
 from tandem.schema.campaign import CampaignError
 from tandem.schema.campaign_queue import Pushed
@@ -84,7 +82,7 @@ def test_the_papers_campaigns_fit_what_is_installed_and_can_be_asked_for(name, f
                 continue
             seen.add(one.arm)
             request = request_of(each, one, paths, {})
-            assert any_wish(config, registry, each.experiment, request, "campaign").seed == one.seed
+            assert parse_request(config, registry, each.experiment, request, "campaign").seed == one.seed
         assert len(seen) == each.arm_count
 
 
@@ -157,12 +155,12 @@ def test_steering_is_an_arm_of_any_experiment(registry):
         made, _ = fitted(campaign(text), registry)
         roles = bound(made.roles, ["one", "two"], {})
         requests = [request_of(made.steps[0], one, roles, {}) for one in items(made, made.steps[0])]
-        wishes = [any_wish(config, registry, experiment, request, "campaign") for request in requests]
-        assert {wish.steering for wish in wishes} == {"off", "learned"}
-        assert not any("steering" in wish.parameters for wish in wishes)
+        requests_made = [parse_request(config, registry, experiment, request, "campaign") for request in requests]
+        assert {wanted.steering for wanted in requests_made} == {"off", "learned"}
+        assert not any("steering" in wanted.parameters for wanted in requests_made)
     tcp = {"parameters": {"kind": "tcp"}}
     with pytest.raises(ValueError, match="steering is of MPTCP"):
-        any_wish(config, registry, "dash", {**tcp, "steering": "drop"}, "request")
+        parse_request(config, registry, "dash", {**tcp, "steering": "drop"}, "request")
 
 
 def test_captures_at_both_ends_are_asked_of_any_experiment(registry):
@@ -172,8 +170,8 @@ def test_captures_at_both_ends_are_asked_of_any_experiment(registry):
         made, _ = fitted(campaign(text), registry)
         (one, *_) = items(made, made.steps[0])
         request = request_of(made.steps[0], one, bound(made.roles, ["one", "two"], {}), {})
-        wish = any_wish(config, registry, experiment, request, "campaign")
-        assert (wish.capture, "capture" in wish.parameters) == ("both", False)
+        wanted = parse_request(config, registry, experiment, request, "campaign")
+        assert (wanted.capture, "capture" in wanted.parameters) == ("both", False)
     assert "capture: 'server'; hint: one of probe, both" in refused(
         registry, step(more='[step.parameters]\nseconds = 5\ncapture = "server"')
     )
@@ -200,9 +198,9 @@ def test_a_pair_takes_the_paths_of_its_roles_and_no_others(registry):
     roles = bound(made.roles, ["one", "two", "three"], {made.roles[0]: "three"})
     asked = set()
     for one in items(made, made.steps[0]):
-        wish = any_wish(config, registry, "download", request_of(made.steps[0], one, roles, {}), "campaign")
-        planned = plan(config, wish, 0)
-        assert wish.paths == ("three", "one")
+        wanted = parse_request(config, registry, "download", request_of(made.steps[0], one, roles, {}), "campaign")
+        planned = plan(config, wanted, 0)
+        assert wanted.paths == ("three", "one")
         assert {path for run in planned.runs for path in run.paths} == {"three", "one"}
         interfaces = {"one": "eth0", "two": "eth1", "three": "eth2"}
         for run in planned.runs:
@@ -329,10 +327,10 @@ def installed():
 def admit(installed, tmp_path):
     config = parse(CONFIG, tmp_path / "config.toml")
 
-    def admit(text, name="own", lack=lambda _wanted: None, **more):
+    def admit(text, name="own", missing=lambda _wanted: None, **more):
         how = {"form": "paper", "label": None, "paths": {}, "allow_substitutes": False, **more}
         one = Pushed("push-0123456789ab", name, f"{name}.toml", priority=70, pushed_utc_ns=1, **how)
-        return admitted(one, text, config=config, installed=installed, lack=lack, now=NOW)
+        return admitted(one, text, config=config, installed=installed, missing_requirement=missing, now=NOW)
 
     return admit
 
@@ -393,10 +391,10 @@ def test_whatever_the_name_is_nothing_outside_is_named(admit, tmp_path, monkeypa
 def test_links_that_cannot_be_made_here(admit):
     shape = 'experiment = "download"\n[step.parameters]\nbytes = 5\n[step.shape.a]\nrate_bit_per_s = [1e6, 2e6]\n'
     seen = []
-    admit(HEAD + shape, lack=lambda wanted: seen.append(len(wanted.shape)))
+    admit(HEAD + shape, missing=lambda wanted: seen.append(len(wanted.shape)))
     assert seen == [2]
     with pytest.raises(CampaignError, match=r"own\.toml:\d+: step s: no HTB"):
-        admit(HEAD + shape, lack=lambda _wanted: "no HTB")
+        admit(HEAD + shape, missing=lambda _wanted: "no HTB")
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,9 @@ from driven import Kit, begun
 from road import step
 
 from tandem.app.campaign import progress
-from tandem.app.campaign.fitting import placed
+from tandem.app.campaign.check import placed
 from tandem.app.campaign.progress import Progress
-from tandem.app.campaign.records import campaign_records
-from tandem.app.campaign.told import stored
+from tandem.app.campaign.report import campaign_records, stored
 from tandem.cli.view.campaign_text import status_lines
 from tandem.schema.campaign import CampaignError
 from tandem.schema.metrics import CAMPAIGN_STATES

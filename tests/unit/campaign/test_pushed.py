@@ -13,8 +13,8 @@ from road import step
 
 from tandem.app.campaign import progress
 from tandem.app.campaign.queue import FILE, read
+from tandem.app.campaign.report import stored
 from tandem.app.campaign.scheduler import MOST_ATTEMPTS
-from tandem.app.campaign.told import stored
 from tandem.schema.campaign import CampaignError
 from tandem.schema.campaign_queue import FORMAT, pushed_told
 

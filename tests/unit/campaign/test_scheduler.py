@@ -12,8 +12,8 @@ from road import Road, campaign, step
 
 from tandem.app.campaign.budget import Spending
 from tandem.app.campaign.scheduler import MOST_ATTEMPTS
-from tandem.app.campaign.state import Done, Sight, Start, Wait
-from tandem.app.plan_period import reset_after, reset_before
+from tandem.app.campaign.state import Done, ProbeState, Start, Wait
+from tandem.app.daemon.sim_plan import reset_after, reset_before
 from tandem.schema.campaign import Budget
 from tandem.schema.zones import zone
 
@@ -52,11 +52,11 @@ def test_a_start_of_mobility_begins_one_run_and_a_stale_one_none():
     assert road.starts == [6.0]  # one event, one run, though it is remembered
     road.happens("signal_drop")
     road.seconds(2)
-    road.sight = Sight(paths_up=frozenset({"a"}))
+    road.probe = ProbeState(paths_up=frozenset({"a"}))
     road.happens("mobility_start")
     assert "1 of 2 paths are up; down: b" in reasons(road.second())
     road.seconds(4)
-    road.sight = Sight(paths_up=frozenset({"a", "b"}))
+    road.probe = ProbeState(paths_up=frozenset({"a", "b"}))
     road.seconds(5)
     assert road.starts == [6.0]  # too late
 
@@ -70,16 +70,16 @@ def test_any_of_several_events_and_something_else_that_measures_is_waited_for():
     road.seconds(2)
     assert road.starts == [2.0, 10.0]
     road = Road(campaign(step()))
-    road.sight = Sight(paths_up=frozenset("ab"), busy=True)
+    road.probe = ProbeState(paths_up=frozenset("ab"), busy=True)
     assert "something else" in reasons(road.second())
 
 
 def test_periodic_is_from_start_to_start_and_missed_slots_are_not_made_up_for():
     road = Road(campaign(step(repetitions=5, more='[step.trigger]\non = "periodic"\nevery_s = 10')))
     road.seconds(25)
-    road.sight = Sight(paths_up=frozenset())
+    road.probe = ProbeState(paths_up=frozenset())
     road.seconds(40)
-    road.sight = Sight(paths_up=frozenset({"a", "b"}))
+    road.probe = ProbeState(paths_up=frozenset({"a", "b"}))
     road.seconds(20)
     assert road.starts == [1.0, 11.0, 21.0, 66.0, 76.0]
 
@@ -116,14 +116,14 @@ def test_a_window_over_midnight():
 def test_a_speed_class_and_a_place():
     road = Road(campaign(step(more='[step.trigger]\non = "speed_class"\nspeed_class = "high"')))
     assert "speed class high" in reasons(road.second())
-    road.sight = Sight(mobile=True, speed_class="high", paths_up=frozenset("ab"))
+    road.probe = ProbeState(mobile=True, speed_class="high", paths_up=frozenset("ab"))
     assert isinstance(road.second(), Start)
     there = 'on = "place"\nlatitude_deg = 60.17\nlongitude_deg = 24.94\nradius_m = 500'
     road = Road(campaign(step(more=f"[step.trigger]\n{there}")))
     assert "is not known" in reasons(road.second())
-    road.sight = Sight(position=(60.18, 24.94), paths_up=frozenset("ab"))  # 1.1 km north
+    road.probe = ProbeState(position=(60.18, 24.94), paths_up=frozenset("ab"))  # 1.1 km north
     assert "not at its place" in reasons(road.second())
-    road.sight = Sight(position=(60.173, 24.945), paths_up=frozenset("ab"))
+    road.probe = ProbeState(position=(60.173, 24.945), paths_up=frozenset("ab"))
     assert isinstance(road.second(), Start)
 
 
@@ -149,7 +149,7 @@ def test_the_highest_priority_first_and_conditions_of_each_step():
     )
     road = Road(made)
     road.seconds(1)
-    road.sight = Sight(mobile=True, paths_up=frozenset("ab"))
+    road.probe = ProbeState(mobile=True, paths_up=frozenset("ab"))
     road.seconds(30)
     assert [s.item.step for _, s in road.log] == ["low", "high", "high", "low"]
 

@@ -7,7 +7,7 @@ import pytest
 from tandem import campaigns
 from tandem.app.campaign.check import fitted
 from tandem.app.campaign.files import load
-from tandem.app.registry import Registry
+from tandem.app.runs.registry import Registry
 from tandem.schema.campaign_reader import parse
 from tandem.schema.campaign_sequence import arms
 from tandem_bench.example.acts import in_place, on_the_way

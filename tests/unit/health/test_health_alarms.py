@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.app.config_modem import ModemConfig, PathConfig
-from tandem.app.config_plan import PlanConfig
+from tandem.app.config import ModemConfig, PathConfig, PlanConfig
+from tandem.app.daemon.sim_plan import forecast
 from tandem.app.health.machine import Room
 from tandem.app.health.reports import Alarm, ModemStates, Wrong, all_that_is_wrong
 from tandem.app.health.sims import Sim
-from tandem.app.sim_plan import forecast
 from tandem.schema.metrics import EVENT_KINDS, MODEM_STATES
 from tandem.schema.record import Record
 
@@ -153,7 +152,7 @@ def step(kind: str, at_s: float, name: str | None = None) -> Record:
 
 
 def state(modems: ModemStates, at_s: float = 100) -> tuple[Any, Any]:
-    told = modems.told(int(at_s * S))["a"]
+    told = modems.to_dict(int(at_s * S))["a"]
     return told["state"], told["state_since_s"]
 
 
@@ -191,7 +190,7 @@ def test_an_error_is_an_answer_and_so_is_a_repeated_one() -> None:
     assert state(modems)[0] == "usable"
     for second in range(20, 40):
         modems.polled(Poll(second * S, stale=True))
-    assert modems.told(40 * S)["a"]["sickness"] is None
+    assert modems.to_dict(40 * S)["a"]["sickness"] is None
     assert state(modems)[0] == "usable"
 
 

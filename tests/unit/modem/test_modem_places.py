@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scripted_modem import LINES, POLL, Collected, ScriptedModem, good
 
 from tandem.app.config import parse
-from tandem.app.real_modems import modem_poller
+from tandem.app.daemon.modems import modem_poller
 from tandem.at.channel import Channel, open_port
 from tandem.at.dialogue import Response
 from tandem.at.errors import PortLost

@@ -6,7 +6,7 @@ import pytest
 from scripted_modem import Collected, be_patient, good
 from web_stick import WebStick, page
 
-from tandem.app.recovering import sickness
+from tandem.app.daemon.modems import sickness
 from tandem.modem.poll import Poll
 from tandem.modem.poller import Poller
 from tandem.modem.reset import CannotStepError, StepFailedError

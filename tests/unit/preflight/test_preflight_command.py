@@ -13,11 +13,10 @@ from pathlib import Path
 import pytest
 
 from tandem.app.config import load
-from tandem.app.preflight.check import Asked, Report, check
+from tandem.app.daemon.status_socket import NAME, short_path
+from tandem.app.preflight.check import CheckOptions, Report, check
 from tandem.app.preflight.lines import fails, passes, settled
 from tandem.app.preflight.own_collector import token_file
-from tandem.app.real_parts import real_parts
-from tandem.app.status_socket import NAME, short_path
 from tandem.cli.main import main
 from tandem.cli.view.preflight_page import page
 from tandem.cli.view.preflight_text import text
@@ -88,7 +87,7 @@ def test_a_collector_that_says_nothing_is_the_one_line_to_mend(config: Path, mon
         hung.listen()
         thread = threading.Thread(target=lambda: held.append(hung.accept()[0]), daemon=True)
         thread.start()
-        report = check(loaded, Asked(0.0, (), lambda _: None), real_parts)
+        report = check(loaded, CheckOptions(0.0, (), lambda _: None))
         thread.join(60)
         held[0].close()
     states = {line.label: line.state for line in report.lines}

@@ -14,7 +14,6 @@ import pytest
 from tandem.app.config import load
 from tandem.app.preflight.own_collector import OwnCollector
 from tandem.app.preflight.own_folder import OwnFolder, sweep
-from tandem.app.real_parts import real_parts
 
 HOLD = """
 import pathlib, sys
@@ -107,7 +106,7 @@ def test_the_token_is_not_copied(tmp_path: Path, token: str | None) -> None:
     else:
         (tmp_path / "token").write_text(token)
     (tmp_path / "own").mkdir()
-    alone = OwnCollector(config, real_parts)._alone(tmp_path / "own")
+    alone = OwnCollector(config)._alone(tmp_path / "own")
     if token:
         assert alone.server.token_file == tmp_path / "token"
         assert not (tmp_path / "own/token").exists()

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from tandem.app.daemon.status_socket import NAME, encode, listen
 from tandem.app.preflight.measuring import Measuring
-from tandem.app.status_socket import NAME, encode, listen
 
 IDLE = [{"type": "campaign"}]
 DONE = [{"type": "accepted", "pair": "p1"}, {"type": "done", "results": [{"id": "r1", "ok": True}]}]

@@ -19,8 +19,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "benchmodem"))
 
 from modem_desk import TICK, write_timeline
 
+from tandem.app.daemon.modems import Recovery
 from tandem.app.health.reports import ModemStates, all_that_is_wrong
-from tandem.app.recovering import Recovering
 from tandem.modem.poll import Poll
 from tandem.modem.poller import Poller
 from tandem.modem.recovery import RecoverySettings
@@ -53,7 +53,7 @@ class Rescue:
         )
         assert self.process.stdout.readline().startswith("ready")
         self.poller = Poller("a", "A", str(self.folder / "tty"), "auto", self.period_s, self._polled)
-        self.recovering = Recovering(self.settings, {"a": self}, {"a": "A"}, self._happened)
+        self.recovering = Recovery(self.settings, {"a": self}, {"a": "A"}, self._happened)
         self.recovering.start()
         self.poller.start()
 
@@ -167,7 +167,7 @@ def test_a_modem_whose_answers_do_not_change_for_an_hour_is_left_alone(
     )
     monkeypatch.setattr("tandem.modem.poller.DEADLINE_SHARE", 1000.0)
     monkeypatch.setattr("tandem.modem.poller.time", clock)
-    monkeypatch.setattr("tandem.app.recovering.time", clock)
+    monkeypatch.setattr("tandem.app.daemon.modems.time", clock)
     kit = Rescue(tmp_path, RecoverySettings(), tick, 0.05)
     try:
         health, seen = ModemStates(["a"], clock.monotonic_ns()), 0
@@ -176,7 +176,7 @@ def test_a_modem_whose_answers_do_not_change_for_an_hour_is_left_alone(
             leapt_ns += 40_000_000_000
             for poll in kit.polls[seen:]:
                 health.polled(poll)
-                assert not all_that_is_wrong({"modem_health": health.told(clock.monotonic_ns())})
+                assert not all_that_is_wrong({"modem_health": health.to_dict(clock.monotonic_ns())})
             seen = len(kit.polls)
         last = kit.polls[-1]
         assert last.began_monotonic_ns - kit.polls[0].began_monotonic_ns > 3500e9

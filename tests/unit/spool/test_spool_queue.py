@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tandem.app.spool_account import spool_records
+from tandem.app.daemon.main_loop import spool_records
 from tandem.schema.record import Record
 from tandem.spool import Spool, SpoolBusyError
 from tandem.spool.database import Database

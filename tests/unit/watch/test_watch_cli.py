@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tandem.app.status_server import StatusServer
-from tandem.app.status_socket import listen
+from tandem.app.daemon.status_server import StatusServer
+from tandem.app.daemon.status_socket import listen
 from tandem.cli.main import main
 from tandem.mptcp import kernels
 from tandem.mptcp.kernel_v094 import V094
@@ -19,7 +19,7 @@ GOOD = (Path(__file__).parents[1] / "app" / "good.toml").read_text()
 class Answers:
     def __init__(self) -> None:
         self.asked: list[dict[str, Any]] = []
-        self.outcome: dict[str, Any] = {"runs": ["run-1"], "results": [], "ok": True}
+        self.ended: dict[str, Any] = {"runs": ["run-1"], "results": [], "ok": True}
         self.answered = threading.Event()
 
     def status(self) -> dict[str, Any]:
@@ -33,8 +33,8 @@ class Answers:
             raise ValueError("another pair is running")
         return "pair-1"
 
-    def done(self, _pair: str) -> dict[str, Any] | None:
-        return self.outcome
+    def outcome(self, _pair: str) -> dict[str, Any] | None:
+        return self.ended
 
 
 @pytest.fixture
@@ -126,7 +126,7 @@ def test_a_running_collector_is_asked(config: Path, capsys: pytest.CaptureFixtur
         assert main([*command, "--pairing", "simultaneous", "--seconds", "4", "--json"]) == 0
         assert json.loads(capsys.readouterr().out) == {"runs": ["run-1"], "ok": True, "results": []}
         assert answers.asked == [{"experiment": "download", "pairing": "simultaneous", "seconds": 4.0}]
-        answers.outcome = {"runs": ["run-1"], "results": [], "ok": False}
+        answers.ended = {"runs": ["run-1"], "results": [], "ok": False}
         assert main([*command, "--kind", "tcp", "--path", "a"]) == 1
         assert main([*command, "--kind", "mptcp"]) == 3
         assert "another pair is running" in capsys.readouterr().err

@@ -10,12 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tandem.experiment import http_head
 from tandem.experiment.asked import COMMON, Asked, ProbePath, read_common
+from tandem.experiment.measured import connect
+
+from tandem.experiment import http_head
 from tandem.experiment.base import STOPPED, Outcome, Output, Stop, StoppedError, phase
 from tandem.experiment.control import Control, ControlError, Session, describe
 from tandem.experiment.environment import environment
-from tandem.experiment.measured import connect
 from tandem.experiment.parameters import Parameter, ParameterError
 from tandem.experiment.results import BYTES_BY_PATH, FIGURES
 from tandem.schema.manifest import Failure

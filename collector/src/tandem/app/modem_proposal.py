@@ -7,11 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 from tandem.app.config import Config
-from tandem.app.modem_asked import asked_web
-from tandem.app.modem_list import Listed
-from tandem.app.providers import Published
+from tandem.app.modem_list import Listed, ask_web
 from tandem.at.errors import NoAnswer, PortLost
 from tandem.modem.families import AUTO
 from tandem.modem.mm_modem import ManagedSim
@@ -20,7 +19,78 @@ from tandem.modem.web import WebChannel
 
 FORMAT = "tandem-paths/1"
 ROUTES = Path("/proc/net/route")
+FILE = Path("/usr/share/mobile-broadband-provider-info/serviceproviders.xml")
+"""Access points as Debian's mobile-broadband-provider-info publishes them: MCC and MNC → the one APN for the internet, where it is one."""
 _SECRETS = ("pin", "password")
+
+
+class ProvidersError(OSError):
+    """The list cannot be read: one line with its hint."""
+
+
+@dataclass(frozen=True, slots=True)
+class AccessPoint:
+    """``user`` and ``password``: as published; None where there is none, or more than one."""
+
+    apn: str
+    user: str | None = None
+    password: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """Of one network: who sells it, and all that its SIMs may connect to the internet with."""
+
+    names: tuple[str, ...] = ()
+    access_points: tuple[AccessPoint, ...] = ()
+
+    @property
+    def name(self) -> str | None:
+        """Where one provider alone sells it."""
+        return self.names[0] if len(self.names) == 1 else None
+
+    @property
+    def apns(self) -> tuple[str, ...]:
+        """Each once."""
+        return tuple(dict.fromkeys(one.apn for one in self.access_points))
+
+    @property
+    def access_point(self) -> AccessPoint | None:
+        """Where there is one APN."""
+        if len(self.apns) != 1:
+            return None
+        keys = set(self.access_points)
+        return keys.pop() if len(keys) == 1 else AccessPoint(self.apns[0])
+
+
+class Providers:
+    """The list, read once."""
+
+    def __init__(self, file: Path = FILE) -> None:
+        try:
+            self._root = ElementTree.parse(file).getroot()  # noqa: S314 - a file of the distribution
+        except FileNotFoundError:
+            raise ProvidersError(f"{file}: not there; hint: apt install mobile-broadband-provider-info") from None
+        except (OSError, ElementTree.ParseError) as error:
+            raise ProvidersError(
+                f"{file}: {error}; hint: apt install --reinstall mobile-broadband-provider-info"
+            ) from error
+
+    def of(self, plmn: str) -> Published:
+        """Of a home network, as ``24405``."""
+        names: list[str] = []
+        points: list[AccessPoint] = []
+        for provider in self._root.iter("provider"):
+            gsm = provider.find("gsm")
+            if gsm is None or plmn not in (f"{n.get('mcc')}{n.get('mnc')}" for n in gsm.findall("network-id")):
+                continue
+            names.append((provider.findtext("name") or "").strip())
+            points.extend(
+                AccessPoint(apn.get("value", ""), apn.findtext("username") or None, apn.findtext("password") or None)
+                for apn in gsm.findall("apn")
+                if any(usage.get("type") == "internet" for usage in apn.findall("usage"))
+            )
+        return Published(tuple(dict.fromkeys(name for name in names if name)), tuple(p for p in points if p.apn))
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,18 +262,18 @@ class _One:
         if not self._ask:
             return UNTOLD
         try:
-            asked = listed.asked or asked_web(WebChannel(url, next(iter(found.networks), None)), AUTO)
+            answer = listed.answer or ask_web(WebChannel(url, next(iter(found.networks), None)), AUTO)
         except (NoAnswer, PortLost) as error:
             message = f"path {path['name']} (USB {found.path}): no web server at {url}: {error}"
             hint = f"open {url} in a browser beside the stick; or plug it in again"
             self.problems.append(Problem(found.path, path["name"], "modem", message, hint, True))
             return UNTOLD
-        path["driver"] = asked.driver
-        if asked.state != READY:
-            message = f"path {path['name']} (USB {found.path}): the stick {asked.state}"
+        path["driver"] = answer.driver
+        if answer.state != READY:
+            message = f"path {path['name']} (USB {found.path}): the stick {answer.state}"
             hint = f"see to its SIM at {url}"
             self.problems.append(Problem(found.path, path["name"], "sim", message, hint))
-        return HomeNetwork(asked.reading.plmn, None)
+        return HomeNetwork(answer.reading.plmn, None)
 
     def _connected(self, listed: Listed, path: dict[str, Any]) -> HomeNetwork:
         """ModemManager connects it; with a second AT port the collector asks there, else it is ModemManager's altogether."""
@@ -211,14 +281,14 @@ class _One:
         if found.collector_role != "at-second" or found.collector_port is None:
             path["port"] = f"modemmanager:{found.path}"
         managed = self._sims.get(found.path)
-        if listed.asked is not None:
-            state, home = listed.state, listed.asked.home
+        if listed.answer is not None:
+            state, home = listed.state, listed.answer.home
         elif managed is not None:
             state, home = managed.state, managed.home
         else:
             state, home = listed.state, UNTOLD
         # Held by a collector that runs with it: the configuration tells.
-        mine = listed.slot is not None and listed.asked is None and managed is None
+        mine = listed.slot is not None and listed.answer is None and managed is None
         if state == READY or mine or not self._ask:
             return home
         where = f"path {path['name']} (USB {found.path})"
@@ -228,7 +298,7 @@ class _One:
                 hint = f"./kit fleet secret KIT secret_pin_{name} -i DIR, and apn and operator in tandem_path_settings: {{{name}: {{…}}}}"
                 self.problems.append(Problem(found.path, name, "pin", f"{where}: {state}", hint))
             return home
-        silent = listed.asked is None and managed is None
+        silent = listed.answer is None and managed is None
         hint = "wait, or plug it in again; mmcli -L" if silent else "put a working SIM in; tandem modem list"
         message = f"{where}: {state}"
         self.problems.append(Problem(found.path, path["name"], "modem" if silent else "sim", message, hint, silent))

@@ -13,8 +13,7 @@ from tandem.cli.run import CONFIG
 from tandem.schema.campaign import PAPER
 
 if TYPE_CHECKING:
-    from tandem.app.campaign.estimate import Estimate
-    from tandem.app.campaign.plan_fit import PlanFit
+    from tandem.app.campaign.estimate import Estimate, PlanFit
     from tandem.app.config import Config
     from tandem.schema.campaign import Campaign
 
@@ -167,12 +166,10 @@ def _show(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace) -> int:
     from tandem.app.campaign.check import fitted
-    from tandem.app.campaign.estimate import estimate
+    from tandem.app.campaign.estimate import estimate, plan_fit
     from tandem.app.campaign.files import source
-    from tandem.app.campaign.plan_fit import plan_fit
-    from tandem.app.config import ConfigError
-    from tandem.app.config_modem import UNTOLD_PLAN_BYTES
-    from tandem.app.registry import Registry
+    from tandem.app.config import UNTOLD_PLAN_BYTES, ConfigError
+    from tandem.app.runs.registry import Registry
     from tandem.cli.view.campaign_text import check_lines, kernel_lines, plan_lines
     from tandem.mptcp import kernels
     from tandem.schema.campaign import CampaignError

@@ -25,7 +25,7 @@ def refused(error: Exception, status: int = 2) -> int:
 def run(args: argparse.Namespace) -> int:
     """``tandem campaign run``."""
     from tandem.app.config import ConfigError, load
-    from tandem.app.parts import EnvironmentLackError
+    from tandem.app.errors import MissingRequirementError
     from tandem.export import SetupError
     from tandem.schema.campaign import CampaignError
 
@@ -38,15 +38,15 @@ def run(args: argparse.Namespace) -> int:
         return _run_here(args, config, request)
     except (ConfigError, CampaignError, SetupError) as error:
         return refused(error)
-    except EnvironmentLackError as error:
+    except MissingRequirementError as error:
         return refused(error, 3)
 
 
 def _request(args: argparse.Namespace, config: Config) -> dict[str, Any]:
     """What the collector is asked, checked against what is installed and what the kernels have."""
+    from tandem.app.campaign.check import fit
     from tandem.app.campaign.files import source
-    from tandem.app.campaign.fitting import fit
-    from tandem.app.registry import Registry
+    from tandem.app.runs.registry import Registry
 
     text, file = source(args.campaign)
     found = fit(
@@ -90,7 +90,7 @@ def _roles(pairs: list[str], config: Config) -> dict[str, str]:
 
 def _ask(config: Config, request: dict[str, Any]) -> dict[str, Any] | None:
     """The running collector's answer, None when none runs; CampaignError with the reason when it refuses."""
-    from tandem.app.status_socket import NAME, NoCollectorError, ask
+    from tandem.app.daemon.status_socket import NAME, NoCollectorError, ask
     from tandem.schema.campaign import CampaignError
 
     try:
@@ -120,8 +120,7 @@ def _run_here(args: argparse.Namespace, config: Config, request: dict[str, Any])
     from dataclasses import replace
 
     from tandem.app.campaign.files import load
-    from tandem.app.real_parts import real_parts
-    from tandem.app.supervisor import Supervisor
+    from tandem.app.daemon.supervisor import Supervisor
 
     log_to_stderr()
     # A person's one campaign: what the server has for this probe waits for the collector.
@@ -132,11 +131,11 @@ def _run_here(args: argparse.Namespace, config: Config, request: dict[str, Any])
         or (s.conditions.mobile, s.conditions.speed_class) != (None, None)
         for s in campaign.steps
     )
-    supervisor = Supervisor(config, real_parts(), modems=needs_modems)
+    supervisor = Supervisor(config, modems=needs_modems)
     ends_on_signals(supervisor)
     supervisor.start()
     try:
-        supervisor.answers.campaign(request)
+        supervisor.service.campaign(request)
         part = supervisor.campaigns.campaigns
         supervisor.run(until=lambda: not part.under_way or part.waits_for_a_hand)
         state = part.status()
@@ -160,8 +159,8 @@ def status(args: argparse.Namespace) -> int:
     """``tandem campaign status``."""
     from tandem.app.campaign import progress
     from tandem.app.campaign.queue import read
+    from tandem.app.campaign.report import stored
     from tandem.app.campaign.state import Moment
-    from tandem.app.campaign.told import stored
     from tandem.app.campaign.wiring import folder
     from tandem.app.config import ConfigError, load
     from tandem.schema.campaign import CampaignError

@@ -15,7 +15,7 @@ from tandem.cli.run import CONFIG, ends_on_signals, log_to_stderr
 
 if TYPE_CHECKING:
     from tandem.app.config import Config
-    from tandem.app.registry import Registry
+    from tandem.app.runs.registry import Registry
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -84,7 +84,7 @@ def _add_saying(actions: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def _registry(args: argparse.Namespace) -> Registry:
     """For ``list`` and ``describe``, which need no configuration; ConfigError when the one named is bad."""
     from tandem.app.config import load
-    from tandem.app.registry import Registry
+    from tandem.app.runs.registry import Registry
 
     file = args.config if args.config is not None else CONFIG if CONFIG.exists() else None
     return Registry(None if file is None else load(file).experiments)
@@ -92,7 +92,7 @@ def _registry(args: argparse.Namespace) -> Registry:
 
 def _list(args: argparse.Namespace) -> int:
     from tandem.app.config import ConfigError
-    from tandem.app.registry import RegistryError
+    from tandem.app.runs.registry import RegistryError
 
     try:
         registry = _registry(args)
@@ -118,7 +118,7 @@ def _list(args: argparse.Namespace) -> int:
 
 def _describe(args: argparse.Namespace) -> int:
     from tandem.app.config import ConfigError
-    from tandem.app.registry import RegistryError
+    from tandem.app.runs.registry import RegistryError
     from tandem.cli.view.described import described
 
     try:
@@ -132,11 +132,11 @@ def _describe(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from tandem.app.any_wish import any_wish
     from tandem.app.config import ConfigError, load
-    from tandem.app.parts import EnvironmentLackError
-    from tandem.app.registry import Registry
-    from tandem.app.status_socket import NAME, NoCollectorError, ask
+    from tandem.app.daemon.status_socket import NAME, NoCollectorError, ask
+    from tandem.app.errors import MissingRequirementError
+    from tandem.app.runs.registry import Registry
+    from tandem.app.runs.request import parse_request
     from tandem.export import SetupError
 
     try:
@@ -145,7 +145,7 @@ def _run(args: argparse.Namespace) -> int:
         # A plain download is as ever: nobody has to be asked what it takes.
         own = args.name != "download" or args.set or args.parameters or args.subflows
         parameters = experiment_asked.request_of(args, registry.describe(args.name).parameters if own else ())
-        any_wish(config, registry, args.name, parameters, "request")
+        parse_request(config, registry, args.name, parameters, "request")
     except (ConfigError, ValueError) as error:
         print(f"tandem: {error}", file=sys.stderr)
         return 2
@@ -166,14 +166,14 @@ def _run(args: argparse.Namespace) -> int:
     except SetupError as error:
         print(f"tandem: {error}", file=sys.stderr)
         return 2
-    except EnvironmentLackError as error:
+    except MissingRequirementError as error:
         print(f"tandem: {error}", file=sys.stderr)
         return 3
 
 
 def _stop(args: argparse.Namespace) -> int:
     from tandem.app.config import ConfigError, load
-    from tandem.app.status_socket import NAME, NoCollectorError, ask
+    from tandem.app.daemon.status_socket import NAME, NoCollectorError, ask
 
     try:
         config = load(args.config)
@@ -259,17 +259,16 @@ def _result(runs: Path, row: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _measure_here(config: Config, experiment: str, parameters: dict[str, Any]) -> dict[str, Any]:
-    from tandem.app.real_parts import real_parts
-    from tandem.app.supervisor import Supervisor
+    from tandem.app.daemon.supervisor import Supervisor
 
     log_to_stderr()
-    supervisor = Supervisor(config, real_parts(), modems=False)
+    supervisor = Supervisor(config, modems=False)
     ends_on_signals(supervisor)
     supervisor.start()
     pair = None
     try:
-        pair = supervisor.answers.request(experiment, parameters)
-        supervisor.run(until=lambda: not supervisor.pairs.running)
+        pair = supervisor.service.request(experiment, parameters)
+        supervisor.run(until=lambda: not supervisor.scheduler.running)
     finally:
         supervisor.close()
-    return supervisor.answers.done(pair) or {"runs": [], "results": [], "ok": False}
+    return supervisor.service.outcome(pair) or {"runs": [], "results": [], "ok": False}

@@ -166,8 +166,7 @@ def _say(text: str, code: int) -> int:
 def _inventory(args: argparse.Namespace) -> int:
     from tandem.app.config import ConfigError
     from tandem.app.modem_list import plugged
-    from tandem.app.modem_proposal import gateways, proposal
-    from tandem.app.providers import FILE, Providers, ProvidersError
+    from tandem.app.modem_proposal import FILE, Providers, ProvidersError, gateways, proposal
     from tandem.modem.mm_modem import managed_sims
     from tandem.modem.usb import PortsError
 
@@ -194,8 +193,7 @@ def _inventory(args: argparse.Namespace) -> int:
 def _list(args: argparse.Namespace) -> int:
     if args.inventory:
         return _inventory(args)
-    from tandem.app.config import ConfigError
-    from tandem.app.config_modem import SIM_SECRET
+    from tandem.app.config import SIM_SECRET, ConfigError
     from tandem.app.modem_list import listed, table
     from tandem.modem.sim import SecretError, secret_of
     from tandem.modem.usb import PortsError
@@ -282,7 +280,7 @@ def _decode(args: argparse.Namespace) -> int:
 
 
 def _record(args: argparse.Namespace) -> int:
-    from tandem.app.modem_record import record
+    from tandem.app.modem_watch import record
     from tandem.at.errors import AtError
 
     try:

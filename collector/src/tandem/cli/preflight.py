@@ -63,9 +63,8 @@ def _seconds(text: str) -> float:
 def main(args: argparse.Namespace) -> int:
     """Check, and tell."""
     from tandem.app.config import ConfigError, load
-    from tandem.app.parts import EnvironmentLackError
-    from tandem.app.preflight.check import Asked, check
-    from tandem.app.real_parts import real_parts
+    from tandem.app.errors import MissingRequirementError
+    from tandem.app.preflight.check import CheckOptions, check
     from tandem.cli.view.preflight_page import page
     from tandem.cli.view.preflight_text import text
     from tandem.export import SetupError
@@ -79,11 +78,11 @@ def main(args: argparse.Namespace) -> int:
     try:
         config = load(args.config)
         _known(args.accept, [path.name for path in config.paths])
-        report = check(config, Asked(args.wait, args.accept, tell), real_parts)
+        report = check(config, CheckOptions(args.wait, args.accept, tell))
     except (ConfigError, SetupError, ValueError) as error:
         print(f"tandem: {error}", file=sys.stderr)
         return 2
-    except EnvironmentLackError as error:
+    except MissingRequirementError as error:
         print(f"tandem: {error}", file=sys.stderr)
         return 3
     print(json.dumps(report.as_json(), indent=1, ensure_ascii=False) if args.json else text(report))

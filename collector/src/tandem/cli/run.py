@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tandem.app.config import Config
-    from tandem.app.indicating import Indicating
-    from tandem.app.supervisor import Supervisor
+    from tandem.app.daemon.indicator import IndicatorControl
+    from tandem.app.daemon.supervisor import Supervisor
     from tandem.notify import Notify
 
 CONFIG = Path("/etc/tandem/config.toml")
@@ -73,10 +73,9 @@ def ends_on_signals(supervisor: Supervisor) -> None:
 
 
 def _run(config: Config, *, verbose: bool) -> int:
-    from tandem.app.indicating import Indicating
+    from tandem.app.daemon.indicator import IndicatorControl
+    from tandem.app.daemon.supervisor import Supervisor
     from tandem.app.preflight.own_folder import sweep
-    from tandem.app.real_parts import real_parts
-    from tandem.app.supervisor import Supervisor
     from tandem.notify import Notify
 
     told = Notify.of_environment()
@@ -85,7 +84,7 @@ def _run(config: Config, *, verbose: bool) -> int:
         sweep()  # of this account; routes, rules and endpoints are removed below, whoever left them
     except OSError as error:
         logging.getLogger(__name__).warning("what a check of before left stays: %s", error)
-    supervisor, indicating = Supervisor(config, real_parts()), Indicating(config)
+    supervisor, indicating = Supervisor(config), IndicatorControl(config)
     ends_on_signals(supervisor)
     indicating.start()
     try:
@@ -94,16 +93,16 @@ def _run(config: Config, *, verbose: bool) -> int:
         indicating.close()
 
 
-def _measure(supervisor: Supervisor, indicating: Indicating, told: Notify) -> int:
-    from tandem.app.parts import EnvironmentLackError
+def _measure(supervisor: Supervisor, indicating: IndicatorControl, told: Notify) -> int:
+    from tandem.app.errors import MissingRequirementError
 
     try:
         supervisor.start()
-    except EnvironmentLackError as error:
+    except MissingRequirementError as error:
         print(f"tandem: {error}", file=sys.stderr)
         return 3
-    answers = supervisor.answers
-    answers.indicator = indicating.status
+    service = supervisor.service
+    service.indicator = indicating.status
     try:
         print("ready", flush=True)
         told.ready()
@@ -111,7 +110,7 @@ def _measure(supervisor: Supervisor, indicating: Indicating, told: Notify) -> in
         def never() -> bool:
             # Asked by the thread that writes the spool: when it hangs, the light says so, and systemd starts anew.
             told.alive()
-            indicating.beat(answers.brief)
+            indicating.beat(service.brief)
             return False
 
         supervisor.run(never)

@@ -34,7 +34,7 @@ def add_where(parser: argparse.ArgumentParser) -> None:
 def socket_of(args: argparse.Namespace) -> Path:
     """The status socket; ConfigError when the configuration is bad."""
     from tandem.app.config import load
-    from tandem.app.status_socket import NAME
+    from tandem.app.daemon.status_socket import NAME
 
     given: Path | None = args.socket
     return given if given is not None else load(args.config).folder / NAME
@@ -43,7 +43,7 @@ def socket_of(args: argparse.Namespace) -> Path:
 def main(args: argparse.Namespace) -> int:
     """Print it."""
     from tandem.app.config import ConfigError
-    from tandem.app.status_socket import NoCollectorError, ask
+    from tandem.app.daemon.status_socket import NoCollectorError, ask
     from tandem.cli.view.plain import summary
 
     try:

@@ -54,7 +54,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 
 def _simulate(args: argparse.Namespace) -> int:
-    from tandem.app.steering import load_history
+    from tandem.app.runs.steering import load_history
     from tandem.mptcp.recovery import History, HistoryError
     from tandem.mptcp.steering import RecordingError, Simulated, as_rows, recording, simulate
 
@@ -120,7 +120,7 @@ def _table(found: dict[str, Any]) -> str:
 
 def _history(args: argparse.Namespace) -> int:
     from tandem.app.config import ConfigError, load
-    from tandem.app.steering import FILE, load_history
+    from tandem.app.runs.steering import FILE, load_history
     from tandem.mptcp.recovery import HistoryError
 
     try:

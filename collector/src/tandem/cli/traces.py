@@ -60,7 +60,7 @@ def _list(args: argparse.Namespace) -> int:
 
 def _show(args: argparse.Namespace, action: str, lines: Callable[[dict[str, Any]], list[str]]) -> int:
     from tandem.app.config import ConfigError
-    from tandem.app.status_socket import NoCollectorError
+    from tandem.app.daemon.status_socket import NoCollectorError
 
     try:
         try:
@@ -76,7 +76,7 @@ def _show(args: argparse.Namespace, action: str, lines: Callable[[dict[str, Any]
 
 def _upload(args: argparse.Namespace) -> int:
     from tandem.app.config import ConfigError
-    from tandem.app.status_socket import NoCollectorError
+    from tandem.app.daemon.status_socket import NoCollectorError
     from tandem.cli.view.plain import traces_line
 
     if not args.names and not args.now:
@@ -99,7 +99,7 @@ def _upload(args: argparse.Namespace) -> int:
 
 def _asked(args: argparse.Namespace, request: dict[str, Any]) -> dict[str, Any]:
     """The running collector's answer; ValueError with its reason when it refuses."""
-    from tandem.app.status_socket import NoCollectorError, ask
+    from tandem.app.daemon.status_socket import NoCollectorError, ask
 
     try:
         answer = next(iter(ask(socket_of(args), {"op": "traces", **request}, 10.0)), None)

@@ -35,7 +35,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 def main(args: argparse.Namespace) -> int:
     """Watch until the collector ends."""
     from tandem.app.config import ConfigError
-    from tandem.app.status_socket import NoCollectorError, ask
+    from tandem.app.daemon.status_socket import NoCollectorError, ask
 
     try:
         statuses = _statuses(ask(socket_of(args), {"op": "watch"}))

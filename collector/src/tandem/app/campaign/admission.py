@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from tandem import campaigns
-from tandem.app.campaign.check import Installed
-from tandem.app.campaign.fitting import fit
+from tandem.app.campaign.check import fit
 from tandem.app.campaign.progress import Begun, Origin
 from tandem.app.campaign.request import shaped
 from tandem.app.campaign.state import Moment
-from tandem.app.conditions import Conditions
 from tandem.app.config import Config
-from tandem.app.registry import RegistryError
+from tandem.app.runs.conditions import Conditions
+from tandem.app.runs.registry import Registry, RegistryError
 from tandem.schema.campaign import Campaign, CampaignError, Draw, Step
 from tandem.schema.campaign_queue import Pushed
 from tandem.schema.campaign_sequence import arms
@@ -30,11 +29,19 @@ from tandem.shaping.kernel import ShapeError, shape_of
 FILES = "files"
 """In the probe's folder: what pushed campaigns may read and write."""
 
-Lack = Callable[[Conditions], str | None]
-"""What this machine lacks for the conditions of a run, None when nothing is known to be missing."""
+MissingRequirement = Callable[[Conditions], str | None]
+"""What the conditions of a run require and this machine has not, None when nothing is known to be missing."""
 
 
-def admitted(one: Pushed, text: str | None, *, config: Config, installed: Installed, lack: Lack, now: Moment) -> Begun:
+def admitted(
+    one: Pushed,
+    text: str | None,
+    *,
+    config: Config,
+    installed: Registry,
+    missing_requirement: MissingRequirement,
+    now: Moment,
+) -> Begun:
     """What is to be begun; CampaignError with the reason why not. May take seconds (``fitting``)."""
     if text is None:
         try:
@@ -60,12 +67,12 @@ def admitted(one: Pushed, text: str | None, *, config: Config, installed: Instal
         raise CampaignError(f"{one.file}: calls itself {campaign.name!r}, pushed as {one.name!r}")
     for step in campaign.steps:
         _files(campaign, step, installed, (config.folder / FILES).resolve())
-    _shapes(campaign, lack)
+    _shapes(campaign, missing_requirement)
     origin = Origin(one.id, one.priority)
     return Begun(text, campaign, found.paths, one.label, found.substitutes, now, {}, origin)
 
 
-def _files(campaign: Campaign, step: Step, installed: Installed, folder: Path) -> None:
+def _files(campaign: Campaign, step: Step, installed: Registry, folder: Path) -> None:
     """Refuse a parameter that names a file outside of ``folder``; one that is not declared as a file's name is still refused
     when it looks like one."""
     named = {p.name for p in installed.describe(step.experiment).parameters if p.file}
@@ -93,10 +100,10 @@ def _texts(value: Any) -> Iterator[str]:  # noqa: ANN401 any JSON value, or what
             yield from _texts(inner)
 
 
-def _shapes(campaign: Campaign, lack: Lack) -> None:
+def _shapes(campaign: Campaign, missing_requirement: MissingRequirement) -> None:
     """Refuse links and sysctls that cannot be made here: each run would fail."""
     for step in campaign.steps:
-        missing = lack(Conditions(sysctl=step.sysctl)) if step.sysctl else None
+        missing = missing_requirement(Conditions(sysctl=step.sysctl)) if step.sysctl else None
         if missing is not None:
             raise CampaignError(f"{campaign.where('step', step.name, 'sysctl')}: step {step.name}: {missing}")
         wanted = {}
@@ -107,6 +114,6 @@ def _shapes(campaign: Campaign, lack: Lack) -> None:
                         wanted[str(sorted(made.items()))] = shape_of(made, f"step {step.name}: shape")
                     except ShapeError as error:
                         raise CampaignError(f"{campaign.where('step', step.name, 'shape')}: {error}") from error
-        missing = lack(Conditions(shape=wanted)) if wanted else None
+        missing = missing_requirement(Conditions(shape=wanted)) if wanted else None
         if missing is not None:
             raise CampaignError(f"{campaign.where('step', step.name, 'shape')}: step {step.name}: {missing}")

@@ -1,48 +1,36 @@
-"""Checks a campaign against what is installed: experiments and their parameters. Starts nothing."""
+"""Checks a campaign against what is installed, and makes it ready for this probe: experiments and their parameters, paths, kernels."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
+from tandem.app.campaign import requires
+from tandem.app.campaign.request import CAPTURE, OF_EVERY, PAIRED, STEERING, bound
+from tandem.app.campaign.requires import Substitutes
+from tandem.app.config import Config
 from tandem.app.config_schema import TABLES
-from tandem.app.plan import OF_MPTCP
-from tandem.app.registry import Described, RegistryError
+from tandem.app.runs.registry import Registry, RegistryError
+from tandem.app.runs.request import OF_MPTCP
 from tandem.experiment.common_parameters import COMMON
 from tandem.experiment.parameters import Parameter, ParameterError, check
+from tandem.mptcp import kernels
 from tandem.mptcp.steering import POLICIES
 from tandem.schema import zones
 from tandem.schema.campaign import Campaign, CampaignError, Draw, Step
+from tandem.schema.campaign_reader import parse
 from tandem.schema.campaign_sequence import arms
 from tandem.schema.manifest import CAPTURE_ENDS
 
 OURS = tuple(p.name for p in COMMON if p.name != "control_timeout_s")
 """The collector's to give."""
 
-PAIRED = "download"
-"""Asked for as pairs: MPTCP over all paths and TCP on each."""
-STEERING = "steering"
-"""A parameter of every experiment: how its paths are steered (``tandem.mptcp.steering``)."""
-CAPTURE = "capture"
-"""A parameter of every experiment: at which ends its packets are captured (``tandem.schema.manifest.CAPTURE_ENDS``)."""
-OF_EVERY = (STEERING, CAPTURE)
 PAIR_CHOICES = ("sequential", "simultaneous", "single")
 
 
-class Installed(Protocol):
-    """What is installed, as ``app.registry.Registry`` knows it."""
-
-    def names(self) -> list[str]:
-        """All experiments."""
-        ...
-
-    def describe(self, name: str) -> Described:
-        """One of them; RegistryError when it cannot say what it is."""
-        ...
-
-
-def fitted(campaign: Campaign, installed: Installed) -> tuple[Campaign, list[str]]:
+def fitted(campaign: Campaign, installed: Registry) -> tuple[Campaign, list[str]]:
     """The campaign without optional steps whose experiment is not installed, and one line for each of these; CampaignError with
     the line for a step that cannot be run, or a time zone that is not there."""
     zones.of(campaign)
@@ -71,11 +59,11 @@ def fitted(campaign: Campaign, installed: Installed) -> tuple[Campaign, list[str
 
 def _parameters(campaign: Campaign, step: Step, declared: Sequence[Parameter]) -> None:
     own = [replace(p, required=False) if step.experiment == PAIRED else p for p in declared if p.name not in OURS]
-    wish = (
+    of_download = (
         tuple(k.name for k in TABLES["runs"] if k.name in ("pause_s", "primary")) if step.experiment == PAIRED else ()
     )
     known = [p.name for p in own]
-    paired = ("pairing", *wish, *OF_EVERY) if step.experiment == PAIRED else OF_EVERY
+    paired = ("pairing", *of_download, *OF_EVERY) if step.experiment == PAIRED else OF_EVERY
     for arm in arms(campaign, step):
         given = dict(arm.parameters)
         for name in given:
@@ -104,7 +92,7 @@ def _values(campaign: Campaign, step: Step, own: Sequence[Parameter], given: Map
 
 
 def _pair(campaign: Campaign, step: Step, given: Mapping[str, Any]) -> None:
-    """What ``plan.wish_of_request`` would refuse at the time of the run."""
+    """What ``plan.parse_download`` would refuse at the time of the run."""
     kind, pairing = given.get("kind"), given.get("pairing")
     if pairing is not None and pairing not in PAIR_CHOICES:
         raise _wrong(campaign, step, "pairing", f"pairing: {pairing!r}", f"one of {', '.join(PAIR_CHOICES)}")
@@ -154,3 +142,51 @@ def _range(parameter: Parameter) -> str:
 def _wrong(campaign: Campaign, step: Step, name: str, what: str, hint: str) -> CampaignError:
     key = "arms" if any(name in arm for arm in step.arms) else "parameters"
     return CampaignError(f"{campaign.where('step', step.name, key, name)}: step {step.name}: {what}; hint: {hint}")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# A campaign's file made ready for this probe: its steps, the paths for its roles, what stands in for what a kernel lacks.
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """``left_out``: one line for each optional step whose experiment is not installed; ``paths``: by role."""
+
+    campaign: Campaign
+    left_out: list[str]
+    paths: dict[str, str]
+    substitutes: Substitutes
+
+
+def fit(
+    text: str,
+    file: str,
+    *,
+    form: str,
+    paths: Mapping[str, str],
+    allow: bool,
+    config: Config,
+    installed: Registry,
+    timezone: str | None = None,
+) -> Fitted:
+    """Checked against experiments, paths and the kernels at both ends; CampaignError with the line. Starts processes that describe
+    experiments, and asks the server when the campaign requires controllers of it: it may take seconds.
+    ``timezone``: instead of the file's."""
+    campaign, left_out = fitted(placed(parse(text, file, form=form), timezone), installed)
+    by_role = bound(campaign.roles, [p.name for p in config.paths], paths)
+    substitutes = requires.settled(
+        campaign,
+        allow=allow,
+        kernel=kernels.here(),
+        there=partial(requires.controllers_there, config),
+        sends=partial(requires.scheduler_there, config),
+    )
+    return Fitted(campaign, left_out, by_role, substitutes)
+
+
+def placed(campaign: Campaign, timezone: str | None) -> Campaign:
+    """The campaign in another zone's local time, where one is named; CampaignError when there is none of that name."""
+    if timezone is None:
+        return campaign
+    zones.zone(timezone)
+    return replace(campaign, timezone=timezone)

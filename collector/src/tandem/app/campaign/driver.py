@@ -8,18 +8,22 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from tandem.app.campaign import progress
-from tandem.app.campaign.current import Current, current_of, made_of
 from tandem.app.campaign.progress import Begun, Origin, Progress
+from tandem.app.campaign.report import describe, run_told, scheduler_of
 from tandem.app.campaign.request import request_of, used_instead
 from tandem.app.campaign.requires import settings
-from tandem.app.campaign.runner import Runner
-from tandem.app.campaign.state import Done, Entry, Happening, Moment, Outcome, Sight, Start, Wait
-from tandem.app.campaign.told import describe, run_told
+from tandem.app.campaign.scheduler import Scheduler
+from tandem.app.campaign.state import Done, Entry, Happening, Moment, Outcome, ProbeState, Start, Wait
+from tandem.app.config import Config
+from tandem.app.runs.executor import RunGroup
+from tandem.app.runs.registry import Registry
+from tandem.app.runs.request import parse_request
+from tandem.app.runs.scheduler import RunScheduler
 from tandem.schema.campaign import CampaignError
 
 log = logging.getLogger(__name__)
@@ -29,6 +33,75 @@ BY_HAND = "by hand: waits to be told"
 Ended = Callable[[Origin | None, str, dict[str, Any]], None]
 """A campaign ended (origin None: a person's): ``done``, ``stopped`` (by a person), ``paused`` or ``withdrawn``, and how far it was. Must
 not block."""
+
+
+class Runner:
+    """A campaign's runs are groups of the collector's own runs. No call blocks."""
+
+    def __init__(self, config: Config, registry: Registry, scheduler: RunScheduler) -> None:
+        self._config, self._registry, self._scheduler = config, registry, scheduler
+
+    def begin(self, experiment: str, request: Mapping[str, Any], campaign: Mapping[str, Any]) -> RunGroup | None:
+        """Begin; None when something else is being measured, or the experiment is still being asked what it takes. ValueError: it can
+        never be begun so. ``campaign``: which run of which campaign it is, for its manifest."""
+        if not self._registry.ready(experiment):
+            return None
+        parsed = parse_request(self._config, self._registry, experiment, request, "campaign")
+        return self._scheduler.begin(replace(parsed, campaign=campaign))
+
+    def done(self, begun: RunGroup) -> Outcome | None:
+        """How it ended; None before."""
+        outcome = begun.outcome
+        if outcome is None:
+            return None
+        failures = [f"{r['kind']} over {r['path']}: {r['failure']}" for r in outcome["results"] if r.get("failure")]
+        reason = "; ".join(failures) or (None if outcome["ok"] else "the runs did not come to an end")
+        return Outcome(bool(outcome["ok"]), reason, tuple(outcome["runs"]))
+
+    def end(self, begun: RunGroup) -> None:
+        """End it now; what it measured counts."""
+        begun.stop()
+
+
+@dataclass(slots=True)
+class Current:
+    """``scheduler``: of its runs; ``entry``: the run under way, ``running``: its runs."""
+
+    progress: Progress
+    begun: Begun
+    scheduler: Scheduler
+    entry: Entry | None = None
+    running: RunGroup | None = None
+    used_before: Mapping[str, int] | None = None
+    said: str = ""
+    stopping: str | None = None
+    """As what it ends when its run has ended."""
+
+
+def made_of(stored: Progress, begun: Begun, *, anew: bool) -> Current:
+    """Begun now and stored, or gone on with where it was left, unless ``anew``. CampaignError, OSError."""
+    if stored.exists and not anew:
+        earlier, entries = stored.load()
+        same = earlier.text == begun.text and all(
+            getattr(earlier.campaign, name) == getattr(begun.campaign, name) for name in ("form", "timezone")
+        )
+        # One that was pushed is the same as long as its id is: what is made is made.
+        if begun.origin or (same and any(m < n for m, n in scheduler_of(earlier, entries).made().values())):
+            return current_of(stored, earlier, entries)
+    return current_of(stored, stored.begin(begun), [])
+
+
+def current_of(stored: Progress, begun: Begun, entries: list[Entry]) -> Current:
+    """As it was left."""
+    made = Current(stored, begun, scheduler_of(begun, entries))
+    label = begun.label
+    if begun.origin is not None and label is not None:
+        # Nobody is there to tell it: the label begins one run of each step that waits for a hand, and none again after a restart.
+        for step in begun.campaign.steps:
+            taken = any(e.step == step.name and e.label == label for e in entries)
+            if step.trigger.on == "hand" and not taken and (not step.trigger.labels or label in step.trigger.labels):
+                made.scheduler.tell(label, step.name)
+    return made
 
 
 class BusyError(CampaignError):
@@ -43,10 +116,10 @@ class Campaigns:
         folder: Path,
         runner: Runner,
         now: Callable[[], Moment],
-        sight: Callable[[Mapping[str, str]], Sight],
+        probe_state: Callable[[Mapping[str, str]], ProbeState],
         usage: Callable[[], Mapping[str, int]],
     ) -> None:
-        self._folder, self._runner, self._now, self._sight, self._usage = folder, runner, now, sight, usage
+        self._folder, self._runner, self._now, self._probe_state, self._usage = folder, runner, now, probe_state, usage
         self._lock = threading.RLock()
         self._current: Current | None = None
         self._next: Current | None = None
@@ -179,7 +252,7 @@ class Campaigns:
         if current.stopping is not None:
             self._end(current, current.stopping)
             return
-        decision = current.scheduler.decide(self._now(), self._sight(current.begun.paths))
+        decision = current.scheduler.decide(self._now(), self._probe_state(current.begun.paths))
         if isinstance(decision, Done):
             log.info("campaign %s: all runs are made", current.begun.campaign.name)
             self._end(current, "done")
@@ -271,7 +344,7 @@ class Campaigns:
             current = self._current
             if current is None or current.entry is not None:
                 return current is None
-            decision = current.scheduler.decide(self._now(), self._sight(current.begun.paths))
+            decision = current.scheduler.decide(self._now(), self._probe_state(current.begun.paths))
             return isinstance(decision, Wait) and bool(decision.reasons) and set(decision.reasons.values()) == {BY_HAND}
 
     @property
@@ -281,7 +354,7 @@ class Campaigns:
             current = self._current
             if current is None:
                 return False
-            decision = current.scheduler.decide(self._now(), self._sight(current.begun.paths))
+            decision = current.scheduler.decide(self._now(), self._probe_state(current.begun.paths))
             return isinstance(decision, Start) or (isinstance(decision, Wait) and decision.hold)
 
     def status(self) -> dict[str, Any] | None:

@@ -10,12 +10,12 @@ import queue
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from tandem.app.campaign.driver import BusyError, Campaigns
 from tandem.app.campaign.progress import Begun, Origin
 from tandem.app.campaign.queue import ProbeQueue, Queued
-from tandem.export import CampaignQueueClient, Later
+from tandem.export import AnyPath, CampaignQueueClient, Later
 from tandem.schema.campaign import CampaignError
 from tandem.schema.campaign_queue import Pushed, QueueError, report_told
 
@@ -27,18 +27,6 @@ _END_S = 10.0
 """It may be asking an experiment or the server's kernel what there is; it changes nothing that a collector's end would need."""
 
 
-class Gateway(Protocol):
-    """What is needed of ``AnyPath``."""
-
-    def abort(self) -> None:
-        """See there."""
-        ...
-
-    def close(self) -> None:
-        """See there."""
-        ...
-
-
 class QueueWatch:
     """``admit``: what is to be begun, or CampaignError; ``ask_every_s``: how often the server is asked. ``start`` asks at once."""
 
@@ -47,7 +35,7 @@ class QueueWatch:
         own: ProbeQueue,
         campaigns: Campaigns,
         client: CampaignQueueClient,
-        gateway: Gateway,
+        gateway: AnyPath,
         admit: Callable[[Pushed, str | None], Begun],
         ask_every_s: float,
     ) -> None:

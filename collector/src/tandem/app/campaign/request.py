@@ -1,4 +1,4 @@
-"""From a run of a campaign to what a collector is asked (``app.any_wish``), with the probe's paths for the roles. Pure."""
+"""From a run of a campaign to what a collector is asked (``app.parse_request``), with the probe's paths for the roles. Pure."""
 
 from __future__ import annotations
 
@@ -6,12 +6,19 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
-from tandem.app.campaign.check import OF_EVERY, PAIRED
 from tandem.app.campaign.requires import CONTROLLER, Substitutes
 from tandem.schema.campaign import CampaignError, Step
 from tandem.schema.campaign_sequence import Item
 
-_WISH = ("pairing", "kind", "path", "seconds", "bytes", "pause_s", "primary")
+PAIRED = "download"
+"""Asked for as pairs: MPTCP over all paths and TCP on each."""
+STEERING = "steering"
+"""A parameter of every experiment: how its paths are steered (``tandem.mptcp.steering``)."""
+CAPTURE = "capture"
+"""A parameter of every experiment: at which ends its packets are captured (``tandem.schema.manifest.CAPTURE_ENDS``)."""
+OF_EVERY = (STEERING, CAPTURE)
+
+_DOWNLOAD = ("pairing", "kind", "path", "seconds", "bytes", "pause_s", "primary")
 """Of a download: the collector's own words for it."""
 _ROLES = ("path", "primary")
 
@@ -55,9 +62,9 @@ def request_of(
                 given[name] = substitutes[value]["used"]
         else:
             given[name] = value
-    wish = _WISH if step.experiment == PAIRED else ()
-    request: dict[str, Any] = {name: value for name, value in given.items() if name in wish}
-    own = {name: value for name, value in given.items() if name not in (*wish, *OF_EVERY)}
+    own_words = _DOWNLOAD if step.experiment == PAIRED else ()
+    request: dict[str, Any] = {name: value for name, value in given.items() if name in own_words}
+    own = {name: value for name, value in given.items() if name not in (*own_words, *OF_EVERY)}
     if own:
         request["parameters"] = own
     request["paths"] = list(paths.values())

@@ -7,20 +7,147 @@ most ``MOST_ATTEMPTS`` times in all, or counts, as the campaign says. After thre
 
 from __future__ import annotations
 
+import math
+import random
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 
 from tandem.app.campaign.budget import Forecast, Spending
-from tandem.app.campaign.state import Cost, Decision, Done, Entry, Happening, Moment, Outcome, Sight, Start, Wait
-from tandem.app.campaign.triggers import Life, Not, due, holds
-from tandem.schema.campaign import Campaign, Step
+from tandem.app.campaign.state import Cost, Decision, Done, Entry, Happening, Moment, Outcome, ProbeState, Start, Wait
+from tandem.schema import zones
+from tandem.schema.campaign import Campaign, Conditions, Step, Trigger
 from tandem.schema.campaign_sequence import Item, arms, item
 
 MOST_ATTEMPTS = 3
 _REMEMBERED = 64
 _PATIENCE = 3
 _PAUSE_S, _LONGEST_PAUSE_S = 30.0, 600.0
+_EARTH_M = 6_371_000.0
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Whether a step's trigger and conditions let a run begin now.
+
+
+@dataclass(slots=True)
+class Life:
+    """What happened to one step so far. ``starts``: how many runs began; ``told``: labels by hand that wait."""
+
+    starts: int = 0
+    last_start: Moment | None = None
+    told: deque[str | None] = field(default_factory=deque)
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """Why not; ``in_s``: when it is worth asking again, None: when something happens."""
+
+    reason: str
+    in_s: float | None = None
+
+
+def due(
+    trigger: Trigger,
+    life: Life,
+    now: Moment,
+    probe: ProbeState,
+    happened: Iterable[Happening],
+    begun: Moment,
+    chance: str,
+    local: tzinfo,
+) -> Not | None:
+    """None when a run is due. ``begun``: when the campaign began; ``chance``: seeds the gaps of this step; ``local``: of windows."""
+    since = None if life.last_start is None else now.since(life.last_start)
+    if since is not None and since < trigger.gap_s:
+        return Not(f"{trigger.gap_s - since:.0f} s until the step may start again", trigger.gap_s - since)
+    match trigger.on:
+        case "always":
+            return None
+        case "mobility_start" | "event":
+            return _event(trigger, life, now, happened)
+        case "periodic" | "poisson":
+            return _timed(trigger, life, now, since, begun, chance)
+        case "speed_class":
+            return (
+                None
+                if probe.speed_class == trigger.speed_class
+                else Not(f"waits for speed class {trigger.speed_class}")
+            )
+        case "window":
+            return _window(trigger.start, trigger.end, now, local)
+        case "place":
+            return _place(trigger, probe)
+        case _:
+            return None if life.told else Not("by hand: waits to be told")
+
+
+def holds(conditions: Conditions, roles: tuple[str, ...], now: Moment, probe: ProbeState, local: tzinfo) -> Not | None:
+    """None when the conditions hold; ``local``: of ``between``."""
+    needed = len(roles) if conditions.paths_up is None else conditions.paths_up
+    if len(probe.paths_up) < needed:
+        down = ", ".join(r for r in roles if r not in probe.paths_up)
+        return Not(f"{len(probe.paths_up)} of {needed} paths are up; down: {down}")
+    if conditions.mobile is not None and probe.mobile != conditions.mobile:
+        return Not("waits for the probe to move" if conditions.mobile else "waits for the probe to stand still")
+    if conditions.speed_class is not None and probe.speed_class != conditions.speed_class:
+        return Not(f"waits for speed class {conditions.speed_class}")
+    return _window(conditions.start, conditions.end, now, local)
+
+
+def _event(trigger: Trigger, life: Life, now: Moment, happened: Iterable[Happening]) -> Not | None:
+    kinds = trigger.event or (trigger.on,)
+    for happening in happened:
+        age = now.since(happening.at)
+        used = life.last_start is not None and (happening.at.since(life.last_start) or 0.0) <= 0.0
+        if happening.kind in kinds and age is not None and age <= trigger.within_s and not used:
+            return None
+    return Not(f"waits for {' or '.join(kinds)}")
+
+
+def _timed(trigger: Trigger, life: Life, now: Moment, since: float | None, begun: Moment, chance: str) -> Not | None:
+    if trigger.on == "periodic":
+        if life.last_start is None:
+            return None
+        gap = trigger.every_s or 0.0
+    else:
+        gap = random.Random(f"{chance}/gap/{life.starts}").expovariate(1.0 / (trigger.mean_s or 1.0))
+        if life.last_start is None:
+            since = now.since(begun)
+    # Not to be compared (another boot, no UTC yet): long enough ago, or the campaign would stand still until the clock is set.
+    if since is None or since >= gap:
+        return None
+    return Not(f"next start in {gap - since:.0f} s", gap - since)
+
+
+def _window(start: int | None, end: int | None, now: Moment, local: tzinfo) -> Not | None:
+    if start is None or end is None:
+        return None
+    if now.utc_s is None:
+        return Not("the time of day is not known: the clock is not synchronised")
+    wait_s = zones.until(start, end, now.utc_s, local)
+    return Not(f"waits for {zones.shown(now.utc_s + wait_s, local)}", wait_s) if wait_s else None
+
+
+def _place(trigger: Trigger, probe: ProbeState) -> Not | None:
+    if probe.position is None:
+        return Not("where the probe is is not known")
+    if trigger.latitude_deg is None or trigger.longitude_deg is None or trigger.radius_m is None:
+        raise ValueError("a place needs latitude_deg, longitude_deg and radius_m")
+    away = distance_m(probe.position, (trigger.latitude_deg, trigger.longitude_deg))
+    return None if away <= trigger.radius_m else Not(f"is not at its place (radius {trigger.radius_m:g} m)")
+
+
+def distance_m(a: tuple[float, float], b: tuple[float, float]) -> float:
+    """Great-circle distance of two positions (latitude, longitude in degrees), on a sphere."""
+    (lat_a, lon_a), (lat_b, lon_b) = ((math.radians(x), math.radians(y)) for x, y in (a, b))
+    half = math.sin((lat_b - lat_a) / 2) ** 2 + math.cos(lat_a) * math.cos(lat_b) * math.sin((lon_b - lon_a) / 2) ** 2
+    return 2 * _EARTH_M * math.asin(math.sqrt(min(1.0, half)))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The scheduler.
 
 
 class Scheduler:
@@ -134,14 +261,14 @@ class Scheduler:
 
     # --- what next -------------------------------------------------------------------------------------------------------
 
-    def decide(self, now: Moment, sight: Sight) -> Decision:
+    def decide(self, now: Moment, probe: ProbeState) -> Decision:
         """The next thing to do."""
         if self._running is not None:
             return Wait({"": "a run is under way"}, None, hold=self._campaign.hold_maintenance)
         open_steps = [s for s in self._campaign.steps if self._open(s) is not None]
         if not open_steps:
             return Done()
-        if sight.busy:
+        if probe.busy:
             return Wait({"": "something else is being measured"}, None, hold=False)
         pause = self._pause(now)
         if pause is not None:
@@ -149,7 +276,7 @@ class Scheduler:
         reasons: dict[str, str] = {}
         soonest: float | None = None
         for step in sorted(open_steps, key=lambda s: -s.priority):
-            ready = self._ready(step, now, sight)
+            ready = self._ready(step, now, probe)
             if isinstance(ready, Start):
                 return ready
             reasons[step.name] = ready.reason
@@ -158,18 +285,18 @@ class Scheduler:
         near = soonest is not None and soonest <= self._campaign.quiet_s
         return Wait(reasons, soonest, hold=near and self._campaign.hold_maintenance)
 
-    def _ready(self, step: Step, now: Moment, sight: Sight) -> Start | Not:
+    def _ready(self, step: Step, now: Moment, probe: ProbeState) -> Start | Not:
         life, campaign = self._lives[step.name], self._campaign
         chance = f"{campaign.seed}/{step.name}"
         number = self._open(step)
-        not_yet = due(step.trigger, life, now, sight, self._happened, self._begun, chance, self.local)
-        not_yet = not_yet or holds(step.conditions, campaign.roles, now, sight, self.local)
+        not_yet = due(step.trigger, life, now, probe, self._happened, self._begun, chance, self.local)
+        not_yet = not_yet or holds(step.conditions, campaign.roles, now, probe, self.local)
         if not_yet is not None or number is None:
             return not_yet or Not("all its runs are made")
         repetition, arm = self._sequences[step.name][number]
         chosen = item(campaign, step, self._arms[step.name][arm], number, repetition, arm)
         cost = self._estimate(chosen)
-        refused = self._spending.refuses(cost.bytes_by_role, now.utc_s, sight.left_bytes)
+        refused = self._spending.refuses(cost.bytes_by_role, now.utc_s, probe.left_bytes)
         if refused is not None:
             return Not(*refused)
         label = life.told[0] if life.told else None

@@ -27,7 +27,7 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class ProbeState:
     """The probe now. ``speed_class``: still, low, high, None while it is not known; ``position``: latitude and longitude in degrees;
     ``paths_up``: roles whose path can carry data; ``busy``: something else is being measured;
     ``left_bytes``: by role what the SIM may still carry today, where its owner set a limit (``day_bytes``)."""

@@ -1,33 +1,29 @@
-"""The campaign of a running collector: its runs are the collector's own pairs, what it sees is what the collector sees."""
+"""The campaign of a running collector: it sees what the collector sees."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tandem.app.account import Account
-from tandem.app.any_wish import any_wish
 from tandem.app.campaign.admission import admitted
-from tandem.app.campaign.driver import Campaigns
-from tandem.app.campaign.fitting import placed
+from tandem.app.campaign.check import placed
+from tandem.app.campaign.driver import Campaigns, Runner
 from tandem.app.campaign.progress import Begun
 from tandem.app.campaign.queue import ProbeQueue
 from tandem.app.campaign.queue_watch import QueueWatch
-from tandem.app.campaign.records import CampaignRecords
+from tandem.app.campaign.report import CampaignRecords
 from tandem.app.campaign.request import bound
-from tandem.app.campaign.state import Moment, Outcome, Sight
+from tandem.app.campaign.state import Moment, ProbeState
 from tandem.app.clock import Clock
 from tandem.app.config import Config
-from tandem.app.live import Live
-from tandem.app.machine import UsageAccount
-from tandem.app.pairs import Pairs
-from tandem.app.parts import DetectorsLike, PathsLike
-from tandem.app.registry import Registry
-from tandem.app.surroundings import Surroundings
+from tandem.app.daemon.accounts import Account
+from tandem.app.runs.context import RunContext
+from tandem.app.runs.scheduler import RunScheduler
 from tandem.export import AnyPath, CampaignQueueClient, GatewayAddress
+from tandem.mobility.detectors import Detectors
 from tandem.schema.campaign import PAPER, CampaignError
 from tandem.schema.campaign_queue import Pushed
 from tandem.schema.campaign_reader import parse
@@ -39,60 +35,27 @@ FOLDER = "campaigns"
 _STALE_S = 30.0
 
 
-class PairsRunner:
-    """See ``driver.Runner``."""
-
-    def __init__(
-        self, config: Config, registry: Registry, pairs: Pairs, done: Callable[[str], dict[str, Any] | None]
-    ) -> None:
-        self._config, self._registry, self._pairs, self._done = config, registry, pairs, done
-
-    def begin(self, experiment: str, request: Mapping[str, Any], campaign: Mapping[str, Any]) -> str | None:
-        """See ``driver.Runner``: the thread that writes the spool may not wait for an experiment that is asked what it takes."""
-        if not self._registry.ready(experiment):
-            return None
-        wish = any_wish(self._config, self._registry, experiment, request, "campaign")
-        return self._pairs.begin(replace(wish, campaign=campaign))
-
-    def done(self, begun: str) -> Outcome | None:
-        """See ``driver.Runner``."""
-        told = self._done(begun)
-        if told is None:
-            return None
-        failures = [
-            f"{row['kind']} over {row['path']}: {row['failure']}" for row in told["results"] if row.get("failure")
-        ]
-        reason = "; ".join(failures) or (None if told["ok"] else "the runs did not come to an end")
-        return Outcome(bool(told["ok"]), reason, tuple(told["runs"]))
-
-    def end(self, begun: str) -> None:
-        """See ``driver.Runner``."""
-        self._pairs.end(begun)
-
-
-class Eyes:
+class ProbeWatch:
     """What a campaign sees of the probe."""
 
-    def __init__(
-        self, detectors: DetectorsLike, live: Live, paths: PathsLike, pairs: Pairs, config: Config, account: Account
-    ) -> None:
-        self._detectors, self._live, self._paths, self._pairs = detectors, live, paths, pairs
-        self._usage, self._account = UsageAccount(paths.interfaces), account
+    def __init__(self, context: RunContext, detectors: Detectors, scheduler: RunScheduler, account: Account) -> None:
+        self._detectors, self._paths, self._scheduler = detectors, context.paths, scheduler
+        self._usage, self._account = context.usage, account
         # A limit that nobody set holds back what the collector begins by itself: a campaign has its budget.
-        self._limited = {p.name: p for p in config.paths if p.day_bytes is not None}
+        self._limited = {p.name: p for p in context.config.paths if p.day_bytes is not None}
         self._position: tuple[float, tuple[float, float]] | None = None
 
-    def sight(self, roles: Mapping[str, str]) -> Sight:
-        """See ``state.Sight``; ``roles``: the path of each."""
+    def state(self, roles: Mapping[str, str]) -> ProbeState:
+        """See ``ProbeState``; ``roles``: the path of each."""
         states = self._paths.states
         position = self._position
         fresh = position is not None and time.monotonic() - position[0] < _STALE_S
-        return Sight(
+        return ProbeState(
             mobile=self._detectors.mobile,
-            speed_class=self._live.speed_class if self._detectors.mobile else "still",
+            speed_class=self._detectors.speed_class if self._detectors.mobile else "still",
             position=position[1] if fresh and position is not None else None,
             paths_up=frozenset(role for role, path in roles.items() if states.get(path, {}).get("state") == "up"),
-            busy=self._pairs.running,
+            busy=self._scheduler.running,
             left_bytes={
                 role: self._account.left_of_day(self._limited[path]) or 0
                 for role, path in roles.items()
@@ -103,7 +66,7 @@ class Eyes:
     @property
     def busy(self) -> bool:
         """Whether anything is being measured."""
-        return self._pairs.running
+        return self._scheduler.running
 
     def usage(self) -> dict[str, int]:
         """Bytes by path since the start, both ways."""
@@ -120,21 +83,36 @@ class CampaignPart:
     """A collector's campaigns."""
 
     def __init__(
-        self, config: Config, clock: Clock, runner: PairsRunner, eyes: Eyes, emit: Callable[[list[Record]], None]
+        self,
+        context: RunContext,
+        detectors: Detectors,
+        scheduler: RunScheduler,
+        address: GatewayAddress,
+        account: Account,
     ) -> None:
-        self._config, self._clock, self._eyes = config, clock, eyes
-        self.campaigns = Campaigns(config.folder / FOLDER, runner, self.now, eyes.sight, eyes.usage)
-        self._records = CampaignRecords({p.name: p.operator for p in config.paths}, self.now, emit)
+        config = context.config
+        self._config, self._clock = config, context.clock
+        self._probe = ProbeWatch(context, detectors, scheduler, account)
+        runner = Runner(config, context.registry, scheduler)
+        self.campaigns = Campaigns(config.folder / FOLDER, runner, self.now, self._probe.state, self._probe.usage)
+        self._records = CampaignRecords({p.name: p.operator for p in config.paths}, self.now, context.emit)
         self.campaigns.on_change = self._records.changed
         self._gateway: AnyPath | None = None
         self._queue: QueueWatch | None = None
+        if config.campaigns.from_server:
+            self._listen_to(AnyPath(address, context.paths.interfaces), context)
 
-    def listen_to(self, gateway: AnyPath, around: Surroundings) -> None:
+    def _listen_to(self, gateway: AnyPath, context: RunContext) -> None:
         """From ``start`` on, run what the server behind ``gateway`` pushes."""
 
         def admit(one: Pushed, text: str | None) -> Begun:
             return admitted(
-                one, text, config=self._config, installed=around.registry, lack=around.parts.lack, now=self.now()
+                one,
+                text,
+                config=self._config,
+                installed=context.registry,
+                missing_requirement=context.missing_requirement,
+                now=self.now(),
             )
 
         own, every_s = ProbeQueue(self._config.folder / FOLDER), self._config.campaigns.ask_every_s
@@ -175,7 +153,7 @@ class CampaignPart:
         if self.campaigns.holds_maintenance:
             told = self.campaigns.status() or {}
             return f"campaign {told.get('name')}: {told.get('said') or 'a run is due'}"
-        if self._eyes.busy and not self.campaigns.measuring:
+        if self._probe.busy and not self.campaigns.measuring:
             return "a run is under way"
         return None
 
@@ -191,9 +169,9 @@ class CampaignPart:
             if kind == "path_up" and self._queue is not None and self._queue.told()["trouble"] is not None:
                 self._queue.soon()
         elif record.measurement == "position":
-            self._eyes.at(record)
+            self._probe.at(record)
 
-    def asked(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    def requested(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """A request of the status socket: ``action`` begin, tell, stop, idle or status; CampaignError (a ValueError) with the reason."""
         action = request.get("action")
         label = request.get("label")
@@ -247,15 +225,3 @@ def moment(clock: Clock) -> Moment:
 def folder(config: Config) -> Path:
     """Where campaigns are stored."""
     return config.folder / FOLDER
-
-
-def campaign_part(
-    around: Surroundings, detectors: DetectorsLike, live: Live, pairs: Pairs, address: GatewayAddress, account: Account
-) -> CampaignPart:
-    """The campaigns of a collector made of these."""
-    config, paths = around.config, around.paths
-    eyes = Eyes(detectors, live, paths, pairs, config, account)
-    part = CampaignPart(config, around.clock, PairsRunner(config, around.registry, pairs, live.done), eyes, around.emit)
-    if config.campaigns.from_server:
-        part.listen_to(AnyPath(address, paths.interfaces), around)
-    return part

@@ -9,7 +9,11 @@ import logging
 import os
 import platform
 import re
+import resource
+import shutil
+import sqlite3
 import struct
+import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -550,3 +554,44 @@ class MachineState:
             return None
         self._failing.discard(what)
         return told
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# This process, and the versions of everything that shapes what is measured.
+
+
+def cpu_seconds() -> float:
+    """User and system time of this process and of its children that have ended."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
+def rss_bytes() -> int:
+    """Resident memory of this process."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def peak_rss_bytes() -> int:
+    """The most there ever was of it."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def versions() -> dict[str, str]:
+    """By name."""
+    found = {
+        "tandem": tandem.__version__,
+        "python": platform.python_version(),
+        "kernel": platform.release(),
+        "machine": platform.machine(),
+        "sqlite": sqlite3.sqlite_version,
+    }
+    for program in ("tcpdump",):
+        path = shutil.which(program, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
+        if path is not None:
+            try:
+                done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=5, check=False)
+            except (OSError, subprocess.TimeoutExpired):
+                continue
+            match = re.search(r"version (\S+)", done.stdout + done.stderr)
+            found[program] = match[1] if match else "unknown"
+    return found

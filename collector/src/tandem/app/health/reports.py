@@ -7,16 +7,15 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
-from tandem.app.account import Account
 from tandem.app.clock import Clock
 from tandem.app.config import Config
-from tandem.app.health.machine import MachineState, Room, Roots
+from tandem.app.daemon.accounts import Account, UsageAccount
+from tandem.app.daemon.modems import sickness
+from tandem.app.health.machine import MachineState, Room, Roots, cpu_seconds, rss_bytes
 from tandem.app.health.sims import Sim, sims
-from tandem.app.machine import UsageAccount, cpu_seconds, rss_bytes
-from tandem.app.parts import PollLike
-from tandem.app.recovering import sickness
+from tandem.modem.poll import Poll
 from tandem.schema.grades import SCALES, SHARES
 from tandem.schema.metrics import MODEM_STATES
 from tandem.schema.record import Record, Value
@@ -93,7 +92,7 @@ class ModemStates:
     def __init__(self, paths: Iterable[str], now_ns: int) -> None:
         self._modems = {path: _Modem(now_ns, period_ns=now_ns) for path in paths}
 
-    def polled(self, poll: PollLike) -> None:
+    def polled(self, poll: Poll) -> None:
         """One poll."""
         modem = self._modems.get(poll.path)
         if modem is None:
@@ -146,7 +145,7 @@ class ModemStates:
             modem.ok, modem.failed, modem.period_ns = 0, 0, now_ns
         return made
 
-    def told(self, now_ns: int) -> dict[str, dict[str, Value | None]]:
+    def to_dict(self, now_ns: int) -> dict[str, dict[str, Value | None]]:
         """By path, for the status."""
         return {
             path: {
@@ -417,22 +416,6 @@ _SHOWN = (
 )
 
 
-class Collected(Protocol):
-    """What the collector knows of itself."""
-
-    def own_fields(self) -> dict[str, Value | None]:
-        """Of a ``health`` record: spool, captures, movement."""
-        ...
-
-    def control_bytes(self) -> dict[str, int]:
-        """By path, what the exporter and the campaigns' queue moved since the start."""
-        ...
-
-    def upload_bytes(self) -> dict[str, int]:
-        """By path, what files of runs moved since the start."""
-        ...
-
-
 class Reports:
     """Used by the collector's thread; ``status`` by any."""
 
@@ -461,17 +444,27 @@ class Reports:
         self._machine.look()
         return self._is_due("round", REPORT_S, now_ns)
 
-    def report(self, collected: Collected, now_ns: int, *, last: bool = False) -> list[Record]:
-        """The records that are due. ``last``: those of a minute too, whenever they were made before."""
+    def report(
+        self,
+        own: Mapping[str, Value | None],
+        control: Mapping[str, int],
+        uploads: Mapping[str, int],
+        now_ns: int,
+        *,
+        last: bool = False,
+    ) -> list[Record]:
+        """The records that are due. ``own``: the collector's fields of a ``health`` record (spool, captures, movement); ``control``,
+        ``uploads``: bytes by path since the start that records and the queue, and that files of runs moved. ``last``: those of a minute
+        too, whenever they were made before."""
         self._count()
         minute = self._is_due("minute", MINUTE_S, now_ns) or last
-        records = [self._health(collected, now_ns, whole=minute), *self._usages(collected, now_ns)]
+        records = [self._health(own, now_ns, whole=minute), *self._usages(control, uploads, now_ns)]
         if minute:
             records += self._minute(now_ns)
         if self._is_due("hour", HOUR_S, now_ns):
             records += self._hour(now_ns)
         records += self._wrong.events()
-        modems = self._modems.told(now_ns) if self.polling else {}
+        modems = self._modems.to_dict(now_ns) if self.polling else {}
         self._show({"modem_health": modems, "wrong": self._wrong.texts(), "alarms": self._wrong.kinds()})
         return records
 
@@ -486,7 +479,7 @@ class Reports:
         self._due_ns[what] = now_ns + int(every_s * 1e9)
         return True
 
-    def _health(self, collected: Collected, now_ns: int, *, whole: bool) -> Record:
+    def _health(self, own: Mapping[str, Value | None], now_ns: int, *, whole: bool) -> Record:
         fields = self._machine.fields()
         low = fields.get("undervoltage")
         fields["undervoltage_seen"] = None if low is None else int(low)
@@ -495,12 +488,11 @@ class Reports:
         if self._machine.room is not None:
             self._wrong.disk(self._machine.room, now_ns)
         self._show({"health": {name: fields.get(name) for name in _SHOWN}})
-        own = {"cpu_seconds": cpu_seconds(), "rss_bytes": rss_bytes(), **collected.own_fields()}
+        process = {"cpu_seconds": cpu_seconds(), "rss_bytes": rss_bytes()}
         told = fields if whole else {name: fields.get(name) for name in _EACH_ROUND}
-        return Record.make("health", {}, {**own, **told}, now_ns)
+        return Record.make("health", {}, {**process, **own, **told}, now_ns)
 
-    def _usages(self, collected: Collected, now_ns: int) -> list[Record]:
-        control, uploads = collected.control_bytes(), collected.upload_bytes()
+    def _usages(self, control: Mapping[str, int], uploads: Mapping[str, int], now_ns: int) -> list[Record]:
         records = []
         for path, (received, sent) in self._usage.update().items():
             used: dict[str, Value | None] = {"received_bytes": received, "sent_bytes": sent}

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from tandem.app.account import Account, day_of
-from tandem.app.config import PathConfig
-from tandem.app.config_plan import PlanConfig
-from tandem.app.plan_period import midnight_s
-from tandem.app.sim_plan import PlanForecast, forecast
+from tandem.app.config import PathConfig, PlanConfig
+from tandem.app.daemon.accounts import Account, day_of
+from tandem.app.daemon.sim_plan import PlanForecast, forecast, midnight_s
 from tandem.schema.record import Record, Value
 
 UNTOLD = PlanConfig(bytes=10**15, reset_day=1, warn_share=1.0)

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import tandem
-from tandem.app.account import Account
 from tandem.app.clock.clock import boot_id
 from tandem.app.config import Config
+from tandem.app.daemon.accounts import Account
+from tandem.app.daemon.status_socket import NAME, NoCollectorError, ask
+from tandem.app.errors import MissingRequirementError
 from tandem.app.health.machine import room_of
 from tandem.app.health.sims import sims
-from tandem.app.parts import EnvironmentLackError, Parts
 from tandem.app.preflight.facts import Disk, Measured, Vlc
 from tandem.app.preflight.lines import Line, ready, settled
 from tandem.app.preflight.machine import collector_line, machine_lines, player_line
@@ -34,7 +35,6 @@ from tandem.app.preflight.network import (
 from tandem.app.preflight.own_collector import OwnCollector, token_file
 from tandem.app.preflight.server import ask_server
 from tandem.app.preflight.tunnel import tunnel
-from tandem.app.status_socket import NAME, NoCollectorError, ask
 from tandem.experiment.base import EnvironmentLackError as NoVlcError
 from tandem.experiment.dash import vlc
 from tandem.modem.usb import network_interface
@@ -46,7 +46,7 @@ _ANSWER_S, _LOOK_S, _SIMS_S = 5.0, 1.0, 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CheckOptions:
     """``wait_s``: for what takes its time (registration, a fix, the clock, another run); ``accepted``: labels of lines that may fail."""
 
     wait_s: float
@@ -84,19 +84,19 @@ class Report:
         }
 
 
-def check(config: Config, asked: Asked, parts: Callable[[], Parts]) -> Report:
-    """All of it. EnvironmentLackError when this machine lacks what it takes."""
+def check(config: Config, options: CheckOptions) -> Report:
+    """All of it. MissingRequirementError when this machine has not what it requires."""
     began_s = time.monotonic()
     config = replace(config, server=replace(config.server, token_file=token_file(config)))
-    with _source(config, asked, parts) as (folder, trouble):
-        lines, software = _looked(config, asked, folder, trouble)
+    with _source(config, options) as (folder, trouble):
+        lines, software = _looked(config, options, folder, trouble)
     operators = {path.name: path.operator for path in config.paths}
-    found = tuple(settled(lines, asked.accepted))
+    found = tuple(settled(lines, options.accepted))
     return Report(config.probe, datetime.now(UTC), found, software, operators, time.monotonic() - began_s)
 
 
 @contextmanager
-def _source(config: Config, asked: Asked, parts: Callable[[], Parts]) -> Iterator[tuple[Path | None, str | None]]:
+def _source(config: Config, options: CheckOptions) -> Iterator[tuple[Path | None, str | None]]:
     """The folder of a collector that answers, None when it hangs; and what is wrong with the probe's own."""
     try:
         if _status(config.folder) is not None:
@@ -108,12 +108,12 @@ def _source(config: Config, asked: Asked, parts: Callable[[], Parts]) -> Iterato
         return
     except NoCollectorError as error:
         if not isinstance(error.__cause__, ConnectionRefusedError | FileNotFoundError):
-            raise EnvironmentLackError(
+            raise MissingRequirementError(
                 f"the collector cannot be asked: {error}; mend: as root, or as user tandem"
             ) from error
         trouble = "none runs; what follows was looked at without it"
-    asked.tell("no collector runs: one of our own for the check …")
-    with OwnCollector(config, parts) as folder:
+    options.tell("no collector runs: one of our own for the check …")
+    with OwnCollector(config) as folder:
         yield folder, trouble
 
 
@@ -122,17 +122,17 @@ def _status(folder: Path) -> dict[str, Any] | None:
 
 
 def _looked(
-    config: Config, asked: Asked, folder: Path | None, trouble: str | None
+    config: Config, options: CheckOptions, folder: Path | None, trouble: str | None
 ) -> tuple[list[Line], Mapping[str, Any]]:
     disk = _disk(config.folder)
-    asked.tell("modems, paths, clock and position …")
-    status = {} if folder is None else _settling(config, asked, folder, disk)
+    options.tell("modems, paths, clock and position …")
+    status = {} if folder is None else _settling(config, options, folder, disk)
     up = _interfaces(config, status)
-    asked.tell("the server …")
+    options.tell("the server …")
     server = ask_server(config, up)
     measured = Measured(held="the collector does not answer", unanswered=True)
     if folder is not None:
-        measured = Measuring(folder, asked.wait_s, asked.tell).over(list(up))
+        measured = Measuring(folder, options.wait_s, options.tell).over(list(up))
     with contextlib.suppress(NoCollectorError, TimeoutError):  # what it said before still holds
         last = None if folder is None else _status(folder)
         status = status if last is None else {**status, "spool": last.get("spool"), "trouble": last.get("trouble")}
@@ -150,7 +150,7 @@ def _looked(
     ], {**(status.get("software") or {}), "server": server.version}
 
 
-def _settling(config: Config, asked: Asked, folder: Path, disk: Disk) -> Status:
+def _settling(config: Config, options: CheckOptions, folder: Path, disk: Disk) -> Status:
     """The status once all that it tells is well, or as it is when the time is over."""
     began_s = time.monotonic()
     looked_s = 0.0
@@ -165,7 +165,7 @@ def _settling(config: Config, asked: Asked, folder: Path, disk: Disk) -> Status:
         told = [*modem_lines(config, status), *path_lines(config, status), *machine_lines(config, status, disk, None)]
         if status.get("health") is not None and not any(line.state == "fail" for line in told):
             return status
-        if time.monotonic() - began_s > asked.wait_s:
+        if time.monotonic() - began_s > options.wait_s:
             return status
         time.sleep(_LOOK_S)
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
 from tandem.app.config import Config
-from tandem.app.parts import EnvironmentLackError, Parts
-from tandem.app.position_part import ZONES_KEY
+from tandem.app.daemon.hardware import ZONES_KEY
+from tandem.app.daemon.supervisor import Supervisor
+from tandem.app.errors import MissingRequirementError
 from tandem.app.preflight.own_folder import OwnFolder
-from tandem.app.supervisor import Supervisor
 
 _DRAIN_S = 10.0
 _END_S = 60.0
@@ -31,10 +30,10 @@ def token_file(config: Config, kept: Path = KEPT) -> Path:
 class OwnCollector:
     """``with OwnCollector(…) as folder``: it polls, its socket and its runs are below ``folder``. The probe's own folder
     (campaigns, spool, counts) is neither used nor touched, nothing is begun by movement or by the server, no captures are made. What
-    it polls and measures goes to the server as ever. EnvironmentLackError, or ``tandem.export.SetupError``, when it cannot be."""
+    it polls and measures goes to the server as ever. MissingRequirementError, or ``tandem.export.SetupError``, when it cannot be."""
 
-    def __init__(self, config: Config, parts: Callable[[], Parts]) -> None:
-        self._config, self._parts = config, parts
+    def __init__(self, config: Config) -> None:
+        self._config = config
         self._folder: OwnFolder | None = None
         self._supervisor: Supervisor | None = None
         self._up, self._failed = threading.Event(), list[BaseException]()
@@ -45,9 +44,11 @@ class OwnCollector:
             self._folder = OwnFolder()
         except OSError as error:
             what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-            raise EnvironmentLackError(f"no folder for the check: {what}; mend: as root, with room in /run") from error
+            raise MissingRequirementError(
+                f"no folder for the check: {what}; mend: as root, with room in /run"
+            ) from error
         try:
-            self._supervisor = Supervisor(self._alone(self._folder.path), self._parts())
+            self._supervisor = Supervisor(self._alone(self._folder.path))
             self._thread.start()
             self._up.wait()
             if self._failed:
@@ -117,7 +118,7 @@ class OwnCollector:
                 self._supervisor.stop()
             self._thread.join(_END_S)
         if self._thread.is_alive():
-            raise EnvironmentLackError(
+            raise MissingRequirementError(
                 f"the check's own collector did not end within {_END_S:g} s; mend: end this program"
             )
         if self._folder is not None:

@@ -10,13 +10,14 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tandem.app.account import Account
 from tandem.app.config import Config, PathConfig
-from tandem.app.parts import PathsLike
-from tandem.app.plan import Plan
+from tandem.app.daemon.accounts import Account
+from tandem.app.daemon.paths import NetworkPaths
 from tandem.app.round_trip.asking import Asking, Way
 from tandem.app.round_trip.questions import Outcome, Questions
 from tandem.app.round_trip.serving import Leaving, Served, Serving
+from tandem.app.runs.context import RunObserver
+from tandem.app.runs.plan import Plan
 from tandem.experiment.common_parameters import CommonParameters, read_common
 from tandem.experiment.latency import datagram
 from tandem.schema.manifest import ROUND_TRIPS_RUN
@@ -39,11 +40,11 @@ class _Line:
         self.last: Outcome | None = None
 
 
-class RoundTrips:
-    """``emit`` takes records, from the thread. ``pair_started`` and ``pair_ended``, ``status``: from any thread."""
+class RoundTrips(RunObserver):
+    """``emit`` takes records, from the thread. ``group_started`` and ``group_ended``, ``status``: from any thread."""
 
     def __init__(
-        self, config: Config, paths: PathsLike, account: Account, emit: Callable[[list[Record]], None]
+        self, config: Config, paths: NetworkPaths, account: Account, emit: Callable[[list[Record]], None]
     ) -> None:
         self._config, self._paths, self._account, self._emit = config, paths, account, emit
         self._period_ns = round(config.round_trip.period_s * 1e9)
@@ -71,11 +72,11 @@ class RoundTrips:
             raise TimeoutError("round trips: the thread has not ended")
         os.close(self._wake)
 
-    def pair_started(self, plan: Plan) -> None:
-        """A pair begins: from now on what is asked is beside it, or nothing is where it wants quiet."""
+    def group_started(self, plan: Plan) -> None:
+        """From now on what is asked is beside runs, or nothing is where they want quiet."""
         self._plan = plan
 
-    def pair_ended(self) -> None:
+    def group_ended(self, plan: Plan) -> None:  # noqa: ARG002 the observer's signature
         """It ended."""
         self._plan = None
 
@@ -139,7 +140,7 @@ class RoundTrips:
         """Ask over all paths, as nearly at once as one thread can; then what may take its time."""
         instant_ns, plan, leaving = sequence * self._period_ns, self._plan, self._leaving()
         served = self._serving.usable(time.monotonic_ns())
-        beside, quiet = plan is not None, plan is not None and plan.wish.quiet
+        beside, quiet = plan is not None, plan is not None and plan.request.quiet
         spent = {line.path.name for line in self._lines if self._spent(line.path)}
         for line in self._lines:
             name = line.path.name

@@ -10,10 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tandem.app.config_modem import PathConfig
-from tandem.app.config_plan import PlanConfig
-from tandem.app.config_traces import TracesConfig
-from tandem.app.sim_plan import forecast
+from tandem.app.config import PathConfig, PlanConfig, TracesConfig
+from tandem.app.daemon.sim_plan import forecast
 from tandem.export import LEAST_LEFT_BYTES, Permit
 from tandem.spool.durable import write_durably
 
@@ -38,7 +36,7 @@ _HELD_S, _PATH_S, _CLOCK_S = 0.5, 10.0, 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class PathSight:
+class UploadPath:
     """``left_bytes``: what uploads may still cost it today; only looked at where it is ``metered``."""
 
     name: str
@@ -48,32 +46,32 @@ class PathSight:
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class UploadState:
     """``held``: what is being measured or about to be, None when nothing is. ``local_minute``: of the day, None while the clock is not set.
-    ``still_s``: since the radio changed last, as far as the collector saw; ``asked``: a person wants it now."""
+    ``still_s``: since the radio changed last, as far as the collector saw; ``requested``: a person wants it now."""
 
     held: str | None
     local_minute: float | None
     mobile: bool
     still_s: float
-    asked: bool
-    paths: Sequence[PathSight]
+    requested: bool
+    paths: Sequence[UploadPath]
 
 
-def decide(rules: TracesConfig, sight: Sight) -> Permit:
-    """A person's wish overrules the time of day and the two quiet hours; never a measurement, nor a SIM's budget."""
-    if sight.held is not None:
-        return _no(sight.held, _HELD_S)
-    if not sight.asked:
-        no = _time(rules, sight)
+def decide(rules: TracesConfig, state: UploadState) -> Permit:
+    """A person's request overrules the time of day and the two quiet hours; never a measurement, nor a SIM's budget."""
+    if state.held is not None:
+        return _no(state.held, _HELD_S)
+    if not state.requested:
+        no = _time(rules, state)
         if no is not None:
             return no
-    free = [p for p in sight.paths if p.up and not p.metered]
+    free = [p for p in state.paths if p.up and not p.metered]
     if free:
         return Permit(tuple(p.name for p in free), f"over {', '.join(p.name for p in free)}", 0.0, {})
     if rules.over == "unmetered":
         return _no("no path without a SIM is up", _PATH_S)
-    metered = [p for p in sight.paths if p.up]
+    metered = [p for p in state.paths if p.up]
     if not metered:
         return _no("no path is up", _PATH_S)
     paid = sorted((p for p in metered if p.left_bytes >= LEAST_LEFT_BYTES), key=lambda p: -p.left_bytes)
@@ -106,21 +104,21 @@ def _clock_of(night: tuple[int, int]) -> tuple[int, int, int, int]:
     return *divmod(night[0], 60), *divmod(night[1], 60)
 
 
-def _time(rules: TracesConfig, sight: Sight) -> Permit | None:
+def _time(rules: TracesConfig, state: UploadState) -> Permit | None:
     if not rules.enabled:
         return _no("[traces] enabled is false", 3600.0)
     if rules.night is not None:
-        if sight.local_minute is None:
+        if state.local_minute is None:
             return _no("the clock is not set: nobody knows whether it is night", _CLOCK_S)
-        wait_s = begins_in(rules.night, sight.local_minute) * 60
+        wait_s = begins_in(rules.night, state.local_minute) * 60
         if wait_s > 0:
             return _no(f"night begins in {_span(wait_s)}", wait_s)
     if rules.still_for_s > 0:
-        if sight.mobile:
+        if state.mobile:
             return _no("the probe moves", _PATH_S)
-        left_s = rules.still_for_s - sight.still_s
+        left_s = rules.still_for_s - state.still_s
         if left_s > 0:
-            return _no(f"the radio changed {_span(sight.still_s)} ago; in {_span(left_s)} if it stays as it is", left_s)
+            return _no(f"the radio changed {_span(state.still_s)} ago; in {_span(left_s)} if it stays as it is", left_s)
     return None
 
 

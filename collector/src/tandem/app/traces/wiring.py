@@ -10,15 +10,16 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from tandem.app.account import Account, day_of
 from tandem.app.campaign.wiring import CampaignPart
 from tandem.app.clock import Clock
-from tandem.app.config import Config, PathConfig
-from tandem.app.config_traces import TracesConfig
-from tandem.app.parts import CapturesLike, DetectorsLike, PathsLike
-from tandem.app.surroundings import Surroundings
-from tandem.app.traces.policy import PathSight, Sight, Spent, decide, intended, left_today
+from tandem.app.config import Config, PathConfig, TracesConfig
+from tandem.app.daemon.accounts import Account, day_of
+from tandem.app.daemon.paths import NetworkPaths
+from tandem.app.runs.captures import Captures
+from tandem.app.runs.context import RunContext
+from tandem.app.traces.policy import Spent, UploadPath, UploadState, decide, intended, left_today
 from tandem.export import GatewayAddress, Kept, Permit, TracePaths, TraceQueue, TraceUploader
+from tandem.mobility.detectors import Detectors
 from tandem.schema.record import Record, Value
 
 log = logging.getLogger(__name__)
@@ -35,7 +36,7 @@ class Keeping:
         self,
         rules: TracesConfig,
         queue: TraceQueue,
-        captures: CapturesLike | None,
+        captures: Captures | None,
         free: Callable[[], int] | None = None,
     ) -> None:
         self._rules, self._queue, self._captures = rules, queue, captures
@@ -101,21 +102,21 @@ CHANGES = ("mobility_start", "mobility_stop", "signal_drop", "handover", "servic
 
 
 class TracePolicy:
-    """See ``tandem.export.Policy``. ``held``: what is being measured; ``mobile``: the mobility state; ``asked``: whether a person wants it
-    now."""
+    """See ``tandem.export.Policy``. ``held``: what is being measured; ``mobile``: the mobility state; ``requested``: whether a person wants
+    it now."""
 
     def __init__(
         self,
         config: Config,
         clock: Clock,
-        paths: PathsLike,
+        paths: NetworkPaths,
         account: Account,
         held: Callable[[], str | None],
         mobile: Callable[[], bool],
-        asked: Callable[[], bool],
+        requested: Callable[[], bool],
     ) -> None:
         self._config, self._clock, self._paths, self._account = config, clock, paths, account
-        self._held, self._mobile, self._asked = held, mobile, asked
+        self._held, self._mobile, self._requested = held, mobile, requested
         self._spent = Spent(config.folder / "traces" / "spent.json")
         self.changed_ns = time.monotonic_ns()
 
@@ -127,25 +128,25 @@ class TracePolicy:
         """See ``tandem.export.Policy``."""
         now_ns = time.monotonic_ns()
         utc_ns = self._clock.utc_ns(now_ns)
-        sight = Sight(
+        state = UploadState(
             held=self._held(),
             local_minute=None if utc_ns is None else _local_minute(utc_ns / 1e9),
             mobile=self._mobile(),
             still_s=(now_ns - self.changed_ns) / 1e9,
-            asked=self._asked(),
+            requested=self._requested(),
             paths=[self._path(path, utc_ns) for path in self._config.paths],
         )
-        return decide(self._config.traces, sight)
+        return decide(self._config.traces, state)
 
-    def _path(self, path: PathConfig, utc_ns: int | None) -> PathSight:
+    def _path(self, path: PathConfig, utc_ns: int | None) -> UploadPath:
         up = self._paths.states.get(path.name, {}).get("state") == "up"
         if not path.is_metered or self._config.traces.over != "any":
-            return PathSight(path.name, path.is_metered, up)
+            return UploadPath(path.name, path.is_metered, up)
         uploaded = self._spent.of(path.name, day_of(utc_ns) or "")
         days, utc_s = self._account.days(path.name), None if utc_ns is None else utc_ns / 1e9
         sim_left = self._account.left_today(path)
         left = left_today(self._config.traces, path.plan, days, uploaded, utc_s, sim_left)
-        return PathSight(path.name, True, up, left)
+        return UploadPath(path.name, True, up, left)
 
     def reserve(self, path: str, count: int) -> None:
         """See ``tandem.export.Policy``."""
@@ -170,27 +171,27 @@ class TracesPart:
 
     def __init__(
         self,
-        around: Surroundings,
-        detectors: DetectorsLike,
+        context: RunContext,
+        detectors: Detectors,
         campaigns: CampaignPart,
         account: Account,
         address: GatewayAddress,
     ) -> None:
-        config, rules = around.config, around.config.traces
+        config, rules = context.config, context.config.traces
         self.queue = TraceQueue(config.folder)
-        self._emit, self._clock = around.emit, around.clock
+        self._emit, self._clock = context.emit, context.clock
         self._operators = {p.name: p.operator for p in config.paths}
         self._intended = intended(rules, config.paths)[1]
         self._policy = TracePolicy(
-            config, around.clock, around.paths, account, campaigns.held, lambda: detectors.mobile, self._is_asked
+            config, context.clock, context.paths, account, campaigns.held, lambda: detectors.mobile, self._is_requested
         )
-        self._gateway = TracePaths(address, around.paths.interfaces, rules.rate_bit_per_s)
+        self._gateway = TracePaths(address, context.paths.interfaces, rules.rate_bit_per_s)
         self._uploader = TraceUploader(
             self.queue, self._gateway, self._policy, self._event, config.probe, rules.encoding
         )
-        self._keeping = Keeping(rules, self.queue, around.captures)
+        self._keeping = Keeping(rules, self.queue, context.captures)
         self._uploader.on_received = self._keeping.wake
-        self._asked: set[str] | None = set()
+        self._requested: set[str] | None = set()
         self._lock = threading.Lock()
 
     def start(self) -> None:
@@ -244,7 +245,7 @@ class TracesPart:
             "sent_bytes": sent,
         }
 
-    def asked(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    def requested(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """A request of the status socket: ``action`` status, list or upload (``names``, ``now``); ValueError with the reason."""
         action = request.get("action")
         if action == "status":
@@ -260,16 +261,16 @@ class TracesPart:
                 raise ValueError(f"{unknown[0]} does not wait here; mend: tandem traces list")
             if request.get("now") is True:
                 with self._lock:
-                    self._asked = None if not names or self._asked is None else {*self._asked, *names}
+                    self._requested = None if not names or self._requested is None else {*self._requested, *names}
             self._uploader.wake()
             return {"traces": self.status()}
         raise ValueError("action is none of status, list, upload")
 
-    def _is_asked(self) -> bool:
-        """Whether what is next was asked for by a person; a wish ends when nothing waits any more."""
+    def _is_requested(self) -> bool:
+        """Whether what is next was requested by a person; a request ends when nothing waits any more."""
         following = self.queue.next()
         with self._lock:
             if following is None:
-                self._asked = set() if self.queue.scanned else self._asked
+                self._requested = set() if self.queue.scanned else self._requested
                 return False
-            return self._asked is None or following.name in self._asked
+            return self._requested is None or following.name in self._requested

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tandem.app.campaign.estimate import Estimate
-from tandem.app.campaign.plan_fit import PlanFit
+from tandem.app.campaign.estimate import Estimate, PlanFit
 from tandem.mptcp.kernels import Installed
 from tandem.schema.campaign import PAPER, Campaign, Step
 

@@ -1,0 +1,322 @@
+"""What is counted: bytes of each path since the start, bytes of each SIM by day, and how punctual the polls were.
+
+The account of a SIM is kept across restarts. Counted are bytes on the interface as the kernel counts them, headers included, ours and
+everybody's: what the operator bills. Also those that went while no collector ran are counted, as far as the kernel's counters live.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+import threading
+from array import array
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tandem.app.config import PathConfig
+from tandem.app.daemon.sim_plan import reset_before
+from tandem.schema.grades import SCALES
+from tandem.spool.durable import write_durably
+
+log = logging.getLogger(__name__)
+
+FORMAT = "tandem-account/1"
+NAME = "account.json"
+"""In the probe's folder."""
+
+UNDATED = "undated"
+"""Bytes seen before the clock was set; they go to the first day that is known."""
+
+NET_DEV = Path("/proc/net/dev")  # not /sys, which shows the network namespace in which it was mounted
+
+LATE_MS = SCALES["radio.poll_late_ms"].good
+_KEPT = 200_000
+"""Lateness values kept for the percentiles: two days at one poll a second, under 1 MB."""
+
+
+def read_counters(text: str) -> dict[str, tuple[int, int]]:
+    """Received and sent bytes by interface from the text of /proc/net/dev."""
+    found: dict[str, tuple[int, int]] = {}
+    for line in text.splitlines()[2:]:
+        name, colon, rest = line.partition(":")
+        words = rest.split()
+        if colon and len(words) >= 9 and words[0].isdigit() and words[8].isdigit():
+            found[name.strip()] = (int(words[0]), int(words[8]))
+    return found
+
+
+class UsageAccount:
+    """Bytes over each path's interface since the start; ``interfaces`` may change. One that came back with its counters at 0 is gone
+    on with. From any thread."""
+
+    def __init__(self, interfaces: Mapping[str, str | None]) -> None:
+        self._interfaces = interfaces
+        self._lock = threading.Lock()
+        self._totals = {path: [0, 0] for path in interfaces}
+        self._before = self._read()
+
+    @staticmethod
+    def _read() -> dict[str, tuple[int, int]]:
+        return read_counters(NET_DEV.read_text())
+
+    def update(self) -> dict[str, tuple[int, int]]:
+        """Received and sent bytes by path."""
+        with self._lock:
+            now = self._read()
+            for path, interface in self._interfaces.items():
+                if interface is None or interface not in now:
+                    continue
+                before = self._before.get(interface, (0, 0))
+                for side in (0, 1):
+                    grown = now[interface][side] - before[side]
+                    self._totals[path][side] += grown if grown >= 0 else now[interface][side]
+            self._before = {**self._before, **now}
+            return {path: (received, sent) for path, (received, sent) in self._totals.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """An interface's counters, as read: ``index`` is the kernel's, which a new interface gets anew; ``boot`` the boot's id."""
+
+    interface: str
+    index: int
+    boot: str
+    received: int
+    sent: int
+
+
+@dataclass(slots=True)
+class Ledger:
+    """``days``: by path and day (UTC, ``2026-11-21``) received and sent bytes. ``last``: by path the counters that were counted."""
+
+    days: dict[str, dict[str, list[int]]] = field(default_factory=dict)
+    last: dict[str, Counter] = field(default_factory=dict)
+
+    def seen(self, path: str, now: Counter, day: str | None) -> tuple[int, int]:
+        """Count what grew since ``path``'s counters were seen last; received and sent bytes that were added. ``day`` None: the clock
+        is not set.
+
+        The first counters ever of a path are only noted: what went before is not known to be the path's. In a new boot they began at
+        0, and so they did with an interface that was made since in the same boot (its index is higher)."""
+        before = self.last.get(path)
+        self.last[path] = now
+        if before is None:
+            grown = (0, 0)
+        elif before.boot == now.boot and before.index == now.index and _not_less(now, before):
+            grown = (now.received - before.received, now.sent - before.sent)
+        elif before.boot == now.boot and now.index < before.index:
+            grown = (0, 0)  # an interface that was there all along and was another's
+        else:
+            grown = (now.received, now.sent)
+        days = self.days.setdefault(path, {})
+        if day is not None and UNDATED in days:
+            undated = days.pop(UNDATED)
+            self._add(path, day, undated[0], undated[1])
+        if any(grown):
+            self._add(path, day or UNDATED, *grown)
+        return grown
+
+    def _add(self, path: str, day: str, received: int, sent: int) -> None:
+        row = self.days.setdefault(path, {}).setdefault(day, [0, 0])
+        row[0] += received
+        row[1] += sent
+
+    def spent(self, path: str, day: str) -> int:
+        """Bytes of that day, both ways; with those that have no day yet."""
+        days = self.days.get(path, {})
+        return sum(sum(days.get(name, (0, 0))) for name in {day, UNDATED})
+
+    def spent_since(self, path: str, day: str) -> int:
+        """Bytes from that day on, both ways: of a plan that was reset on it."""
+        return sum(sum(row) for name, row in self.days.get(path, {}).items() if name >= day or name == UNDATED)
+
+
+def _not_less(now: Counter, before: Counter) -> bool:
+    return now.received >= before.received and now.sent >= before.sent
+
+
+def day_of(utc_ns: int | None) -> str | None:
+    """The day (UTC) of a time; None while there is none."""
+    return None if utc_ns is None else datetime.fromtimestamp(utc_ns / 1e9, UTC).date().isoformat()
+
+
+class Account:
+    """The ledger with its file in the probe's ``folder``. ``interfaces``: each path's now; ``boot``: the boot's id; ``utc_ns``: the
+    time now, None while the clock is not set. From any thread."""
+
+    def __init__(
+        self, folder: Path, interfaces: Mapping[str, str | None], boot: str, utc_ns: Callable[[], int | None]
+    ) -> None:
+        self._file, self._interfaces, self._boot, self._utc_ns = folder / NAME, interfaces, boot, utc_ns
+        self._lock = threading.Lock()
+        self._changed = False
+        self._ledger = _read(self._file)
+
+    def spent(self, path: str, day: str) -> int:
+        """Bytes of a day (UTC, ``2026-11-21``), both ways, as of the last ``update``; 0 when there was nothing."""
+        with self._lock:
+            return self._ledger.spent(path, day)
+
+    def spent_since(self, path: str, day: str) -> int:
+        """Bytes from a day on, both ways."""
+        with self._lock:
+            return self._ledger.spent_since(path, day)
+
+    def days(self, path: str) -> dict[str, int]:
+        """By day (UTC; ``UNDATED`` while the clock is not set) the bytes of a path, both ways: what ``sim_plan.forecast`` takes."""
+        with self._lock:
+            return {day: sum(row) for day, row in self._ledger.days.get(path, {}).items()}
+
+    def today(self) -> dict[str, int]:
+        """By path, the bytes of this day (UTC), both ways; before the clock is set those of this boot."""
+        day = day_of(self._utc_ns()) or UNDATED
+        return {path: self.spent(path, day) for path in self._interfaces}
+
+    def left_of_day(self, path: PathConfig) -> int | None:
+        """As ``left_today``, by its limit a day alone."""
+        limit = path.day_limit_bytes
+        spent = self.spent(path.name, day_of(self._utc_ns()) or UNDATED)
+        return None if limit is None else max(0, limit - spent)
+
+    def left_today(self, path: PathConfig) -> int | None:
+        """Bytes, both ways, that its SIM may still carry this day (UTC), by its limit a day and by its plan; None: no limit."""
+        left, utc_ns = self.left_of_day(path), self._utc_ns()
+        if left is None:
+            return None
+        if path.plan is not None and utc_ns is not None:
+            since = reset_before(datetime.fromtimestamp(utc_ns / 1e9, UTC).date(), path.plan.reset_day)
+            left = min(left, path.plan.bytes - self.spent_since(path.name, since.isoformat()))
+        return max(0, left)
+
+    def update(self) -> None:
+        """Count what the interfaces carried since the last time."""
+        day = day_of(self._utc_ns())
+        with self._lock:  # counters read by one thread must not be counted after those that another read later
+            counters = read_counters(NET_DEV.read_text())
+            indices = {name: index for index, name in socket.if_nameindex()}
+            for path, interface in self._interfaces.items():
+                if interface in counters and interface in indices:
+                    counter = Counter(interface, indices[interface], self._boot, *counters[interface])
+                    self._changed |= self._ledger.last.get(path) != counter
+                    self._ledger.seen(path, counter, day)
+
+    def save(self) -> None:
+        """Write it when anything changed; OSError when the disk takes nothing."""
+        with self._lock:
+            if self._changed:
+                write_durably(self._file, _text(self._ledger).encode())
+                self._changed = False
+
+
+def _text(ledger: Ledger) -> str:
+    days = {
+        path: {day: {"received": row[0], "sent": row[1]} for day, row in sorted(rows.items())}
+        for path, rows in ledger.days.items()
+    }
+    last = {
+        path: {"interface": c.interface, "index": c.index, "boot": c.boot, "received": c.received, "sent": c.sent}
+        for path, c in ledger.last.items()
+    }
+    return json.dumps({"format": FORMAT, "paths": days, "counters": last}, indent=1) + "\n"
+
+
+def _read(file: Path) -> Ledger:
+    """The ledger in ``file``; a new one when there is none. One that cannot be read is put aside with a line in the log."""
+    try:
+        return parse(file.read_text())
+    except FileNotFoundError:
+        return Ledger()
+    except (OSError, ValueError, RecursionError) as error:
+        aside = file.with_name(f"{file.name}.broken")
+        log.error("%s: %s; it is kept as %s and the account begins anew", file, error, aside.name)
+        file.replace(aside)
+        return Ledger()
+
+
+def parse(text: str) -> Ledger:
+    """The ledger in the file's text; ValueError when it is none."""
+    content = json.loads(text)
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise ValueError(f"no {FORMAT}")
+    try:
+        days = {
+            str(path): {str(day): [_count(row["received"]), _count(row["sent"])] for day, row in rows.items()}
+            for path, rows in content["paths"].items()
+        }
+        last = {
+            str(path): Counter(
+                str(c["interface"]), _count(c["index"]), str(c["boot"]), _count(c["received"]), _count(c["sent"])
+            )
+            for path, c in content["counters"].items()
+        }
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"not as it was written: {error}") from error
+    return Ledger(days, last)
+
+
+def _count(value: Any) -> int:  # noqa: ANN401 any JSON value
+    if type(value) is not int or value < 0:
+        raise ValueError(f"{value!r} is no count")
+    return value
+
+
+@dataclass(slots=True)
+class _Polls:
+    made: int = 0
+    late: int = 0
+    failed: int = 0
+    skipped: int = 0
+    worst_ms: float = 0.0
+    values: array[float] = field(default_factory=lambda: array("f"))
+
+
+class PollAccount:
+    """Used by one thread; ``totals`` may be read by any."""
+
+    def __init__(self, paths: list[str]) -> None:
+        self._paths = {path: _Polls() for path in paths}
+
+    def add(self, path: str, late_ms: float, *, failed: bool, skipped: int) -> None:
+        """A poll that began ``late_ms`` after it was due; ``skipped``: due times passed over before it, late as well."""
+        kept = self._paths.setdefault(path, _Polls())
+        kept.made += 1
+        kept.late += (late_ms > LATE_MS) + skipped
+        kept.failed += failed
+        kept.skipped += skipped
+        kept.worst_ms = max(kept.worst_ms, late_ms)
+        if len(kept.values) < _KEPT:
+            kept.values.append(late_ms)
+        else:
+            kept.values[kept.made % _KEPT] = late_ms
+
+    def totals(self) -> dict[str, int]:
+        """Over all modems."""
+        return {name: sum(getattr(p, name) for p in self._paths.values()) for name in ("made", "late", "failed")}
+
+    def as_json(self) -> dict[str, dict[str, Any]]:
+        """For collector.json."""
+        return {path: _row(kept) for path, kept in self._paths.items()}
+
+
+def _row(kept: _Polls) -> dict[str, Any]:
+    ordered = sorted(kept.values)
+    return {
+        "made": kept.made,
+        "late": kept.late,
+        "late_ms_p50": _quantile(ordered, 0.5),
+        "late_ms_p99": _quantile(ordered, 0.99),
+        "late_ms_max": round(kept.worst_ms, 3) if kept.made else None,
+        "failed": kept.failed,
+        "skipped": kept.skipped,
+    }
+
+
+def _quantile(ordered: list[float], share: float) -> float | None:
+    """The value that ``share`` of all do not exceed; None without values."""
+    if not ordered:
+        return None
+    return round(ordered[min(len(ordered) - 1, int(share * len(ordered)))], 3)

@@ -1,0 +1,178 @@
+"""The network paths of a running collector: routes, rules and endpoints as the configuration has them, kept so by a thread of their own."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import threading
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from tandem.app.config import Config
+from tandem.app.errors import MissingRequirementError
+from tandem.modem.usb import network_interface
+from tandem.mptcp import paths as kernel_paths
+from tandem.mptcp.backup import Backup
+from tandem.mptcp.iproute import IpError
+from tandem.mptcp.watch import Watch
+from tandem.schema.manifest import SubflowLoss
+
+log = logging.getLogger(__name__)
+
+_AGAIN_S = 1.0
+
+FindInterface = Callable[[str], str | None]
+"""USB place (``1-1.2``, or with one of its interfaces ``1-1.2:1.4``) → name of a network interface; None while there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class PathChange:
+    """``kind``: path_state, path_up, path_down, endpoint_restored, subflow_restored or sim_mismatch; ``state`` with the first,
+    ``took_ms`` with subflow_restored."""
+
+    kind: str
+    path: str
+    detail: str
+    state: str | None = None
+    took_ms: float | None = None
+
+
+class NetworkPaths:
+    """Routes, rules and endpoints of all paths. ``find``: which network interface is at a path's ``usb`` place; asked at every check."""
+
+    def __init__(self, config: Config, find: FindInterface = network_interface) -> None:
+        self._paths = kernel_paths.Paths(
+            [
+                kernel_paths.Path(p.name, p.interface or partial(find, p.usb or ""), p.gateway, p.address)
+                for p in config.paths
+            ],
+        )
+        self._watch: Watch | None = None
+        self._backup = Backup(self._paths.manager)
+
+    @property
+    def addresses(self) -> dict[str, str]:
+        """By path its own address, where it has one."""
+        return self._paths.addresses
+
+    @property
+    def interfaces(self) -> Mapping[str, str | None]:
+        """Where each path leaves now, None while that is not known; the same mapping all along."""
+        return self._paths.interfaces
+
+    @property
+    def states(self) -> dict[str, dict[str, str | None]]:
+        """By path: ``state``, ``interface``, ``address``, ``gateway``, ``detail``."""
+        return {name: dataclasses.asdict(status) for name, status in self._paths.statuses.items()}
+
+    def reach(self, name: str) -> kernel_paths.Reach | None:
+        """See ``mptcp.paths.Paths.reach``."""
+        return self._paths.reach(name)
+
+    def apply(self) -> list[PathChange]:
+        """Configure; MissingRequirementError when the kernel refuses."""
+        changes = _changes(self._paths.apply)
+        self._watch = Watch(self._paths)
+        if self._watch.restoring is not None:
+            log.warning("lost subflows are not brought back: %s", self._watch.restoring)
+        return changes
+
+    def watch(self) -> list[PathChange]:
+        """Wait until something changes or ``wake`` is called, and mend; as ``apply``. After ``apply``, by one thread."""
+        return [] if self._watch is None else _changes(self._watch.turn)
+
+    def wake(self) -> None:
+        """End the ``watch`` that waits, from any thread."""
+        if self._watch is not None:
+            self._watch.wake()
+
+    def rest(self, names: Collection[str], timeout_s: float) -> bool:
+        """Let these paths carry no further subflows, and all others again; whether that was done in time. From any thread."""
+        self._paths.suspended.request(names)
+        self.wake()
+        return self._paths.suspended.wait(timeout_s)
+
+    def set_backup(self, name: str, backup: bool, *, again: bool = False) -> None:
+        """Have running connections use this path only when no other works, or as the others again; ``again``: the order was lost.
+        MissingRequirementError when the kernel refuses. From any one thread."""
+        try:
+            self._backup.order(self._paths.number(name), backup=backup, again=again)
+        except IpError as error:
+            raise _refused(error) from error
+
+    def leave(self, token: int) -> None:
+        """The connection's subflows are its experiment's to order. From any thread."""
+        if self._watch is not None:
+            self._watch.leave(token)
+
+    def losses(self, token: int) -> list[SubflowLoss] | None:
+        """Subflows that an MPTCP connection lost, by the kernel's token; None when that was not watched."""
+        return None if self._watch is None else self._watch.losses(token)
+
+    def remove(self) -> None:
+        """Undo. No ``watch`` may wait."""
+        self._backup.close()
+        if self._watch is not None:
+            self._watch.close()
+            self._watch = None
+        try:
+            self._paths.remove()
+        except IpError as error:
+            raise _refused(error) from error
+
+
+def _changes(action: Callable[[], list[kernel_paths.PathEvent]]) -> list[PathChange]:
+    try:
+        return [PathChange(e.kind, e.path, e.detail, e.state, e.took_ms) for e in action()]
+    except IpError as error:
+        raise _refused(error) from error
+
+
+def _refused(error: IpError) -> MissingRequirementError:
+    text = str(error)
+    if "; mend: " in text:
+        return MissingRequirementError(text)
+    if "not permitted" in text:
+        return MissingRequirementError(f"{text}; mend: run as root, or with the capability NET_ADMIN")
+    if "mptcp" in text and ("not found" in text or "No such" in text or "Unknown" in text or "not supported" in text):
+        return MissingRequirementError(
+            f"{text}; mend: a kernel from 5.6 with Multipath TCP, and sysctl net.mptcp.enabled=1"
+        )
+    return MissingRequirementError(text)
+
+
+class PathWatch:
+    """A thread, since ``ip`` may take its time: sleeps until the kernel reports a change (no polling, no program started), has it mended
+    and calls ``changed`` with each."""
+
+    def __init__(self, paths: NetworkPaths, changed: Callable[[PathChange], None]) -> None:
+        self._paths, self._changed = paths, changed
+        self._stop = threading.Event()
+        self._trouble: str | None = None
+        self._thread = threading.Thread(target=self._run, name="paths", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End."""
+        self._stop.set()
+        if self._thread.ident is not None:
+            self._paths.wake()
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                changes = self._paths.watch()
+                self._trouble = None
+            except MissingRequirementError as error:
+                if str(error) != self._trouble:
+                    log.warning("paths: %s", error)
+                self._trouble = str(error)
+                self._stop.wait(_AGAIN_S)
+                continue
+            for change in changes:
+                self._changed(change)

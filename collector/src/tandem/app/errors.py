@@ -1,0 +1,5 @@
+"""What ends a start of the collector."""
+
+
+class MissingRequirementError(RuntimeError):
+    """This machine has not what is required (rights, Multipath TCP, a program, disk); one line with the mend. Exit status 3."""

@@ -1,0 +1,1 @@
+"""Runs: what is requested, planned, carried out by processes, and what they leave: records, captures, manifests."""
