@@ -48,7 +48,7 @@ class Box(NamedTuple):
 def layout(build: str, folder: Path = FOLDER) -> dict[str, Any]:
     """One build's: ``outer`` (with the lid, without the lugs), ``parts`` (``Box``), and the other names that layout.scad echoes."""
     found = dict(json.loads((folder / f"{build}.json").read_text(encoding="utf-8")))
-    return found | {"parts": [Box(*one[:2], tuple(one[2]), tuple(one[3])) for one in found["parts"]]}
+    return found | {"parts": [Box(one[0], one[1], tuple(one[2]), tuple(one[3])) for one in found["parts"]]}
 
 
 def parts_scad(parts: Mapping[str, Part]) -> str:

@@ -61,7 +61,10 @@ def pages(only: Sequence[str] = ()) -> Iterator[tuple[Path, bytes]]:
     """Each file that is written here, with its bytes as its sources make it; those with one of ``only`` in their path. SourceError."""
     parts = bom.load()
     known = builds.load(parts)
-    wanted = lambda path: not only or any(name in path.relative_to(HARDWARE).as_posix() for name in only)  # noqa: E731
+
+    def wanted(path: Path) -> bool:
+        return not only or any(name in path.relative_to(HARDWARE).as_posix() for name in only)
+
     if wanted(path := case.FOLDER / "parts.scad"):
         yield path, case.parts_scad(parts).encode()
     if only and not any(map(wanted, _written())):

@@ -46,7 +46,13 @@ def _currents(axes: Axes, budgets: Sequence[Budget]) -> None:
         if given:
             at, amps = zip(*given, strict=True)
             axes.hlines(
-                amps, [i - 0.42 for i in at], [i + 0.42 for i in at], "#d94801", line, f"{kind} gives", linewidth=1.6
+                amps,
+                [i - 0.42 for i in at],
+                [i + 0.42 for i in at],
+                colors="#d94801",
+                linestyles=line,
+                label=f"{kind} gives",
+                linewidth=1.6,
             )
     axes.set_xticks(range(len(budgets)), [one.build.name for one in budgets])
     axes.set_ylabel("A at 5 V")
