@@ -43,7 +43,7 @@ def table(budget: Budget, hours_on: float, campaign: str) -> str:
     """For a terminal."""
     build, hours = budget.build, budget.battery_hours
     lines = [f"{build.title} ({build.name}): {budget.share:.0%} of the time measuring ({campaign})"]
-    watts: dict[str, float] = {**budget.watts, "average": budget.average_w}
+    watts = dict[str, float](budget.watts.items()) | {"average": budget.average_w}
     lines += [f"  {name:<10} {one / budget.volts:5.2f} A  {one:6.2f} W" for name, one in watts.items()]
     lines.append("  no battery" if hours is None else f"  {budget.battery}: {hours:.1f} h of its {budget.battery_wh:.0f} Wh at 5 V, "
                  f"{hours / hours_on:.1f} days of {hours_on:g} h")  # fmt: skip
@@ -61,7 +61,7 @@ def table(budget: Budget, hours_on: float, campaign: str) -> str:
 def as_json(budget: Budget, hours_on: float, campaign: str) -> dict[str, Any]:
     """For ``--json``; hardware/README.md documents the keys."""
     hours = budget.battery_hours
-    watts: dict[str, float] = {**budget.watts, "average": budget.average_w}
+    watts = dict[str, float](budget.watts.items()) | {"average": budget.average_w}
     return {
         "build": budget.build.name,
         "campaign": campaign,
