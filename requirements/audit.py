@@ -125,11 +125,11 @@ def faults_of_installed() -> list[str]:
             continue
         if name not in listed:
             faults.append(
-                f"{name} {found.version} is installed and in no list; mend: requirements/*.in, or pip uninstall {name}"
+                f"{name} {found.version} is installed and in no list; hint: requirements/*.in, or pip uninstall {name}"
             )
         elif found.version not in listed[name]:
             faults.append(
-                f"{name} {found.version} is installed, the lists say {' or '.join(sorted(listed[name]))}; mend: ./kit setup"
+                f"{name} {found.version} is installed, the lists say {' or '.join(sorted(listed[name]))}; hint: ./kit setup"
             )
         known = LICENCES | GPL if name in PROGRAMS else LICENCES
         unknown = [one for one in licences(found.metadata) if one.lower() not in known]

@@ -87,7 +87,7 @@ def measure(source: Path, seconds: float, number: int, *, profile: Path | None) 
     """All phases of one collector."""
     influxd = find_influxd()
     if influxd is None:
-        raise SystemExit("bench_collector_cpu: no influxd; mend: ./kit test once, or TANDEM_INFLUXD")
+        raise SystemExit("bench_collector_cpu: no influxd; hint: ./kit test once, or TANDEM_INFLUXD")
     with tempfile.TemporaryDirectory() as temporary:
         file = (profile or Path(temporary)) / "account"
         file.unlink(missing_ok=True)

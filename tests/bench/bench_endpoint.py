@@ -193,7 +193,7 @@ def main() -> int:
     parser.add_argument("--sessions", type=int, default=200)
     args = parser.parse_args()
     if missing := [name for name in ("iperf3", "curl") if shutil.which(name) is None]:
-        parser.error(f"{', '.join(missing)}: not installed; mend: apt install {' '.join(missing)}")
+        parser.error(f"{', '.join(missing)}: not installed; hint: apt install {' '.join(missing)}")
     with ExitStack() as stack:
         probe, server = two_links(args.mbit, stack)
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))

@@ -133,7 +133,7 @@ class Fuzz:
             complaint = self.read(folder, marks, identity, blind="queue.sqlite-wal" in hurt)
         except SpoolError as error:
             self.seen["refused"] += 1
-            complaint = None if "mend:" in str(error) and "\n" not in str(error) else f"no mend: {error}"
+            complaint = None if "hint:" in str(error) and "\n" not in str(error) else f"no hint: {error}"
         return f"{complaint}; damage: {done}" if complaint else None
 
     def read(self, folder, marks, identity, *, blind):

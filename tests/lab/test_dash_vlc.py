@@ -267,4 +267,4 @@ def test_without_vlc_it_is_refused_plainly(token, tmp_path):
         _, said = process.communicate(timeout=240)
         assert endpoint.opened == []
     assert process.returncode == 3
-    assert said == "dash: no VLC here; mend: apt-get install vlc-bin vlc-plugin-base, or player = own\n"
+    assert said == "dash: no VLC here; hint: apt-get install vlc-bin vlc-plugin-base, or player = own\n"

@@ -175,11 +175,11 @@ def test_a_kernel_without_multipath_tcp_is_told_in_one_line_or_worked_without(tm
         without.run("sysctl -qw net.mptcp.enabled=0")
         told = within(without, *endpoint)
         assert (told.returncode, told.stderr.count("\n")) == (3, 1)
-        assert "no Multipath TCP here; mend: sysctl net.mptcp.enabled=1" in told.stderr
+        assert "no Multipath TCP here; hint: sysctl net.mptcp.enabled=1" in told.stderr
         # With "optional" it goes on, as far as the missing certificate.
         config.write_text(config.read_text().replace("[listen]", '[listen]\nmultipath = "optional"'))
         (tmp_path / "influxdb").mkdir()
         (tmp_path / "influxdb/tandem.password").write_text("x")
         told = within(without, *endpoint)
         assert "going on with plain TCP" in told.stderr
-        assert told.stderr.splitlines()[-1].endswith("mend: tandem-server tls")
+        assert told.stderr.splitlines()[-1].endswith("hint: tandem-server tls")

@@ -19,6 +19,6 @@ def test_it_shapes_as_it_is_told_or_says_why_it_cannot() -> None:
     if why is not None:
         assert done.returncode == 3
         assert done.stdout == f"cannot: {why}\n"
-        assert "; mend: " in why
+        assert "; hint: " in why
         pytest.skip(why)
     assert done.returncode == 0, done.stdout + done.stderr

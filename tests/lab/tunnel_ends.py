@@ -76,8 +76,8 @@ def why_not() -> str | None:
     if shutil.which("nft") is None:
         return "nft is not installed"
     if programs() is None:
-        return "wg, wg-quick and wireguard-go not found; mend: ./kit setup, or TANDEM_WIREGUARD=FOLDER of the unpacked packages"
-    return None if Path("/dev/net/tun").exists() else "/dev/net/tun is missing; mend: modprobe tun"
+        return "wg, wg-quick and wireguard-go not found; hint: ./kit setup, or TANDEM_WIREGUARD=FOLDER of the unpacked packages"
+    return None if Path("/dev/net/tun").exists() else "/dev/net/tun is missing; hint: modprobe tun"
 
 
 def awaited(met: Callable[[], bool], what: Callable[[], str], within_s: float) -> float:

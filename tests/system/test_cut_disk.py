@@ -13,7 +13,7 @@ pytestmark = [
     pytest.mark.system,
     pytest.mark.skipif(
         shutil.which("qemu-io") is None or shutil.which("qemu-img") is None,
-        reason="qemu-io or qemu-img not found; mend: apt-get install qemu-utils",
+        reason="qemu-io or qemu-img not found; hint: apt-get install qemu-utils",
     ),
 ]
 SIZE = 1 << 20

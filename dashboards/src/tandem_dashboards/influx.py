@@ -23,7 +23,7 @@ class Influx:
     def __init__(self, url: str, database: str, user: str, password: str, timeout_s: float = 60.0) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise AwayError(f"{url!r} is no address; mend: http://127.0.0.1:8086")
+            raise AwayError(f"{url!r} is no address; hint: http://127.0.0.1:8086")
         kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
         self.url, self.database, self._path = url, database, parts.path.rstrip("/")
         self._connection = kind(parts.hostname, parts.port or 8086, timeout=timeout_s)
@@ -80,7 +80,7 @@ def series_of(status: int, body: bytes) -> list[dict[str, Any]]:
     if not isinstance(series, list) or not all(_is_series(one) for one in series):
         raise AwayError("no InfluxDB answers there: its series are none")
     if any(one.get("partial") for one in [result, *series]):
-        raise AskError("the database cut the answer short (max-row-limit); mend: a coarser query")
+        raise AskError("the database cut the answer short (max-row-limit); hint: a coarser query")
     return series
 
 

@@ -181,7 +181,7 @@ def main(words: list[str]) -> int:
     lacking = [name for name in ("qemu-system-aarch64", "qemu-img", "dnsmasq", "ssh") if shutil.which(name) is None]
     try:
         if lacking:
-            raise GroundError(f"{lacking[0]} not found; mend: ./kit test, and apt-get install qemu-system-arm")
+            raise GroundError(f"{lacking[0]} not found; hint: ./kit test, and apt-get install qemu-system-arm")
         if INSIDE not in os.environ:
             arm64_root.made_in(chosen.made.absolute(), FOLDER)
             # Networks, mounts and processes end with it.

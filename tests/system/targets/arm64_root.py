@@ -100,7 +100,7 @@ def emulation() -> Iterator[None]:
     """While this lasts the kernel starts programs of the other architecture in the emulator, in any root."""
     emulator = shutil.which("qemu-aarch64-static")
     if emulator is None:
-        raise build.BuildError("qemu-aarch64-static not found; mend: apt-get install qemu-user-static")
+        raise build.BuildError("qemu-aarch64-static not found; hint: apt-get install qemu-user-static")
     mounted = (BINFMT / "register").exists()
     if not mounted:
         build._run(["mount", "-t", "binfmt_misc", "binfmt_misc", BINFMT], "this kernel has no binfmt_misc")
@@ -215,7 +215,7 @@ def made_in(folder: Path, targets: Path) -> Path:
         return wanted
     build.known()
     if os.geteuid() != 0:
-        raise build.BuildError("root's rights are needed to install a Debian into a folder; mend: sudo")
+        raise build.BuildError("root's rights are needed to install a Debian into a folder; hint: sudo")
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".make-", dir=folder) as name:
         work, made = Path(name), Path(name) / "made"

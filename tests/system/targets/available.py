@@ -20,11 +20,11 @@ def lacks() -> str | None:
     """Why there can be none here; None when there can."""
     for name in ("qemu-system-x86_64", "qemu-img", "systemd-nspawn", "ssh", "dnsmasq"):
         if shutil.which(name) is None:
-            return f"{name} not found; mend: {MEND}"
+            return f"{name} not found; hint: {MEND}"
     if program() is None:
-        return f"ansible-playbook not found; mend: {MEND}"
+        return f"ansible-playbook not found; hint: {MEND}"
     return (
-        None if any(FOLDER.glob("*/whole")) else f"the targets are not made; mend: {MEND} makes them, or says why not"
+        None if any(FOLDER.glob("*/whole")) else f"the targets are not made; hint: {MEND} makes them, or says why not"
     )
 
 

@@ -140,9 +140,9 @@ def _keygen(file: Path) -> None:
 def ground(folder: Path, sources: Path) -> Iterator[Ground]:
     """The networks and the sources, from entering to leaving; keys that ``folder`` has already are used."""
     if os.geteuid() != 0:
-        raise GroundError("targets need root; mend: ./kit test")
+        raise GroundError("targets need root; hint: ./kit test")
     if run("ip", "route", "show", "default"):
-        raise GroundError("this network namespace leads outside; mend: unshare --net, as ./kit test does")
+        raise GroundError("this network namespace leads outside; hint: unshare --net, as ./kit test does")
     made = Ground(folder, sources)
     if not made.key.exists():
         _keygen(made.key)

@@ -141,7 +141,7 @@ def make(folder: Path) -> Path:
         return wanted
     build.known()
     if os.geteuid() != 0:
-        raise build.BuildError("root's rights are needed to install a Debian into a folder; mend: sudo")
+        raise build.BuildError("root's rights are needed to install a Debian into a folder; hint: sudo")
     folder.mkdir(parents=True, exist_ok=True)
     suite = build.os_release()["VERSION_CODENAME"]
     with tempfile.TemporaryDirectory(prefix=".make-", dir=folder) as name:

@@ -45,7 +45,7 @@ def _wireguard(name: str) -> str:
     beside = Path(os.environ.get("TANDEM_WIREGUARD", "/nonexistent")) / "usr/bin" / name
     found = str(beside) if beside.exists() else shutil.which(name)
     if found is None:
-        raise GroundError(f"{name} not found; mend: apt-get install wireguard-go wireguard-tools, or TANDEM_WIREGUARD")
+        raise GroundError(f"{name} not found; hint: apt-get install wireguard-go wireguard-tools, or TANDEM_WIREGUARD")
     return found
 
 
@@ -77,7 +77,7 @@ def _hub(server: ServerHere) -> Iterator[None]:
         try:
             while subprocess.run([wg, "show", HUB], capture_output=True, check=False).returncode != 0:
                 if ended.wait(0.1) or process.poll() is not None:
-                    raise GroundError("wireguard-go ended at its start; mend: /dev/net/tun must be there")
+                    raise GroundError("wireguard-go ended at its start; hint: /dev/net/tun must be there")
             apply()
             grounds.run("ip", "-batch", "-", text=f"address add {HUB_ADDRESS} dev {HUB}\nlink set {HUB} up\n")
             thread = threading.Thread(target=bring_peers)

@@ -108,7 +108,7 @@ def image_package(meta: str) -> str:
     depends = _run(["apt-cache", "depends", meta], f"{meta} is not to be had")
     images = [line.split()[-1] for line in depends.splitlines() if "Depends: linux-image-" in line]
     if not images:
-        raise BuildError(f"{meta} names no kernel; mend: apt-get update")
+        raise BuildError(f"{meta} names no kernel; hint: apt-get update")
     return images[0]
 
 
@@ -151,7 +151,7 @@ def unpack(packages: list[Path], root: Path) -> None:
                 stdin=stream.stdout,
             )
         if stream.returncode != 0:
-            raise BuildError(f"cannot read {package.name}; mend: run it again")
+            raise BuildError(f"cannot read {package.name}; hint: run it again")
 
 
 def settle(root: Path) -> None:
@@ -251,7 +251,7 @@ def image(root: Path, file: Path) -> None:
         made.truncate(used * 5 // 4 + (600 << 20))
     program = shutil.which("mkfs.ext4", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
     if program is None:
-        raise BuildError("mkfs.ext4 not found; mend: apt-get install e2fsprogs")
+        raise BuildError("mkfs.ext4 not found; hint: apt-get install e2fsprogs")
     _run([program, "-q", "-F", "-m", "0", "-O", "^has_journal", "-d", root, file], "mkfs.ext4 failed")
 
 
@@ -264,7 +264,7 @@ def build(folder: Path) -> Path:
     if os.geteuid() != 0:
         # So that the image's files belong to root.
         if shutil.which("fakeroot") is None:
-            raise BuildError("fakeroot not found; mend: apt-get install fakeroot")
+            raise BuildError("fakeroot not found; hint: apt-get install fakeroot")
         _run(["fakeroot", "--", sys.executable, __file__, folder], "the build under fakeroot failed")
         return wanted
     folder.mkdir(parents=True, exist_ok=True)

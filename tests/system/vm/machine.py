@@ -19,7 +19,7 @@ def lacks() -> str | None:
     why = machine.lacks()
     if why is None and not FOLDER.is_dir():
         return (
-            "the virtual machine is not made; mend: ./kit test tests/system/test_vm_modems.py makes it, or says why not"
+            "the virtual machine is not made; hint: ./kit test tests/system/test_vm_modems.py makes it, or says why not"
         )
     return why
 

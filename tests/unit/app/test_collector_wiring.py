@@ -84,7 +84,7 @@ def test_a_full_disk_stops_no_poll_and_loses_nothing_while_memory_lasts(
     def refusing(self: Spool, records: list[Record], dropped: int = 0) -> None:
         if full[0]:
             refused.append(len(records))
-            raise SpoolFullError("/x: disk is full; mend: free disk space")
+            raise SpoolFullError("/x: disk is full; hint: free disk space")
         append(self, records, dropped)
 
     monkeypatch.setattr(Spool, "append", refusing)
@@ -106,7 +106,7 @@ def test_a_disk_that_cannot_be_read_ends_no_measuring(
     tmp_path: Path, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refusing(_self: Spool) -> int:
-        raise SpoolFullError("/x: disk I/O error; mend: free disk space")
+        raise SpoolFullError("/x: disk I/O error; hint: free disk space")
 
     monkeypatch.setattr(Spool, "used_bytes", refusing)
     collector = Rehearsal(tmp_path, gateway).start()
@@ -120,8 +120,8 @@ def test_a_disk_that_cannot_be_read_ends_no_measuring(
 
 def test_what_the_machine_lacks_stops_the_start_and_leaves_nothing_behind(tmp_path: Path, gateway: Gateway) -> None:
     collector = Rehearsal(tmp_path, gateway)
-    collector.paths.refusal = "ip rule add: Operation not permitted; mend: run as root"
-    with pytest.raises(MissingRequirementError, match="mend: run as root"):
+    collector.paths.refusal = "ip rule add: Operation not permitted; hint: run as root"
+    with pytest.raises(MissingRequirementError, match="hint: run as root"):
         collector.supervisor.start()
     assert not (tmp_path / "status.sock").exists()
     Spool(tmp_path / "spool", "boot").close()  # its lock is free again

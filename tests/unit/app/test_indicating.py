@@ -98,15 +98,15 @@ def test_the_paper_says_what_the_light_says_and_off_at_the_end() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
-        ("[status_led]\nenabled = true\nrot = 1", 3, "unknown key 'rot' in [status_led]; mend: known are enabled, red"),
+        ("[status_led]\nenabled = true\nrot = 1", 3, "unknown key 'rot' in [status_led]; hint: known are enabled, red"),
         ('[status_led]\nenabled = "yes"', 2, "status_led.enabled: 'yes' is not true or false"),
-        ('[status_led]\nred = "a/b"', 2, "status_led.red: 'a/b' is no name of an LED; mend: as ls /sys/class/leds"),
+        ('[status_led]\nred = "a/b"', 2, "status_led.red: 'a/b' is no name of an LED; hint: as ls /sys/class/leds"),
         ('[status_led]\nonly = ".."', 2, "status_led.only: '..' is no name of an LED"),
         ('[status_led]\nonly = "ACT"\nblue = "x"', 3, "status_led.blue and status_led.only are both given"),
         (f'[e_paper]\ncall = "{"9" * 41}"', 2, "e_paper.call: 41 letters are more than the paper has room for"),
-        ('[e_paper]\nspi = "spidev0.0"', 2, "e_paper.spi: 'spidev0.0' is no device; mend: as in /dev/spidev0.0"),
+        ('[e_paper]\nspi = "spidev0.0"', 2, "e_paper.spi: 'spidev0.0' is no device; hint: as in /dev/spidev0.0"),
         ("[e_paper]\nbusy = 64", 2, "e_paper.busy: 64 is above 63"),
-        ("[e_paper]\nbusy = 23", 2, "e_paper.reset and busy are both GPIO 23; mend: one GPIO each"),
+        ("[e_paper]\nbusy = 23", 2, "e_paper.reset and busy are both GPIO 23; hint: one GPIO each"),
         ("[e_paper]\nreset = 24", 2, "e_paper.reset and busy are both GPIO 24"),
     ],
 )

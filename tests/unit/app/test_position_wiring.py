@@ -56,7 +56,7 @@ def test_none_without_a_table_and_with_off_else_defaults_and_zones() -> None:
         (
             '[position]\nmode = "full"\nsource = "modem"\nmodem = "c"',
             3,
-            "'c' is no path with a modem; mend: known: a, b",
+            "'c' is no path with a modem; hint: known: a, b",
         ),
         ("position = 3", 0, "is no table"),
         ("[position]\nhome_zone = 3", 1, "is no list"),

@@ -91,7 +91,7 @@ def test_names_that_cannot_be_are_refused(tmp_path: Path, name: str, what: str) 
 
 
 def test_a_folder_that_is_none_and_a_name_that_is_none(tmp_path: Path) -> None:
-    with pytest.raises(RegistryError, match=r"nowhere: No such file.*mend: \[experiments\] folder"):
+    with pytest.raises(RegistryError, match=r"nowhere: No such file.*hint: \[experiments\] folder"):
         Registry(tmp_path / "nowhere").names()
     with pytest.raises(RegistryError, match=r"unknown experiment 'nix'; known: .*download"):
         Registry(None).command("nix")

@@ -56,7 +56,7 @@ def test_an_order_that_the_kernel_refuses_is_told_and_the_run_goes_on() -> None:
     bench = Bench()
 
     def refuse(name: str, backup: bool, *, again: bool = False) -> None:
-        raise MissingRequirementError(f"{name} {backup} {again}: not permitted; mend: NET_ADMIN")
+        raise MissingRequirementError(f"{name} {backup} {again}: not permitted; hint: NET_ADMIN")
 
     bench.paths.set_backup = refuse  # type: ignore[method-assign]
     bench.run.noted(event("signal_drop", change_db=-9.0))

@@ -236,7 +236,7 @@ def test_the_table_is_taken() -> None:
 
 @pytest.mark.parametrize("night", ["1:00-5:00", "25:00-05:00", "01:00", "05:00-05:00", "at night"])
 def test_no_night(night: str) -> None:
-    with pytest.raises(ConfigError, match=r"traces.night: .*; mend: as in 01:00-05:00"):
+    with pytest.raises(ConfigError, match=r"traces.night: .*; hint: as in 01:00-05:00"):
         config(f'[traces]\nnight = "{night}"')
 
 
@@ -304,7 +304,7 @@ def test_list_and_what_is_asked_for_goes_first(running: Rehearsal, capsys: pytes
 def test_what_does_not_wait_is_refused(running: Rehearsal, capsys: pytest.CaptureFixture[str]) -> None:
     assert asked(capsys, running.folder, "upload", "captures/c.pcap") == (
         1,
-        "tandem: captures/c.pcap does not wait here; mend: tandem traces list\n",
+        "tandem: captures/c.pcap does not wait here; hint: tandem traces list\n",
     )
     assert asked(capsys, running.folder, "upload")[0] == 2
 

@@ -46,7 +46,7 @@ def test_it_is_waited_for(sent, monkeypatch):
 
 
 def test_one_that_never_ends_is_told(sent):
-    with pytest.raises(EnvironmentLacks, match="mend: end what else uses it"):
+    with pytest.raises(EnvironmentLacks, match="hint: end what else uses it"):
         await_taken(f"127.0.0.1:{sent[0]}", within_s=0)
 
 

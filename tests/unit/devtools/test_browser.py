@@ -101,6 +101,6 @@ def test_the_profile_of_one_that_was_killed_is_removed_by_the_next_and_others_st
 
 def test_what_is_no_program_is_one_line(tmp_path):
     before = set(Path("/proc/self/fd").iterdir())
-    with pytest.raises(NoBrowserError, match="mend: TANDEM_CHROMIUM names another"):
+    with pytest.raises(NoBrowserError, match="hint: TANDEM_CHROMIUM names another"):
         Browser(str(tmp_path / "nothing"), [])
     assert len(set(Path("/proc/self/fd").iterdir())) <= len(before)

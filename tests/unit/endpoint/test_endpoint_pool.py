@@ -173,7 +173,7 @@ def test_a_connection_goes_to_another_process_when_one_takes_none_and_stopping_e
 
 
 def test_a_process_that_does_not_start_is_told():
-    with pytest.raises(PoolError, match="did not start; mend: see its log"):
+    with pytest.raises(PoolError, match="did not start; hint: see its log"):
         Pool([sys.executable, "-c", "pass"], 1, None)
     with pytest.raises(PoolError, match="No such file"):
         Pool(["/nonexistent"], 1, None)

@@ -96,7 +96,7 @@ def test_a_journal_goes_on_behind_its_last_whole_line(tmp_path):
 
 def test_another_survey_in_the_folder_is_refused(tmp_path):
     Journal(tmp_path, {"list": "x", "seed": 1}).close()
-    with pytest.raises(ParameterError, match="other seed; mend: another folder"):
+    with pytest.raises(ParameterError, match="other seed; hint: another folder"):
         Journal(tmp_path, {"list": "x", "seed": 2})
     (tmp_path / JOURNAL).write_text("{}\n")
     with pytest.raises(ParameterError, match="line 1"):

@@ -104,7 +104,7 @@ def test_a_third_port_does_not_and_the_line_says_what_to_leave_out() -> None:
     modem = gadget_of("tandem-a", UBLOX_TOBY_L200, 1, ports=3)
     with pytest.raises(
         GadgetError,
-        match=r"^gadget tandem-a needs 8 IN and 4 OUT endpoints, the controller dwc2 has 7 IN .*mend: fewer AT",
+        match=r"^gadget tandem-a needs 8 IN and 4 OUT endpoints, the controller dwc2 has 7 IN .*hint: fewer AT",
     ):
         fits(modem, "dwc2")
     fits(modem, "dummy_udc")

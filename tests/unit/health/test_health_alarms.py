@@ -47,7 +47,7 @@ def test_a_low_supply_is_one_event_until_it_was_in_order_for_a_minute() -> None:
         wrong.supply({"undervoltage": low, "throttled": False}, n * 10 * S)
     assert kinds(wrong.events()) == [("undervoltage", "begins")]
     assert wrong.texts() == [
-        "the supply's voltage is too low; mend: a stronger supply, a shorter cable, fewer loads on USB"
+        "the supply's voltage is too low; hint: a stronger supply, a shorter cable, fewer loads on USB"
     ]
     wrong.supply({"undervoltage": False, "throttled": False}, 90 * S)
     (over,) = wrong.events()
@@ -73,7 +73,7 @@ def test_a_disk_at_its_threshold_does_not_flap() -> None:
         wrong.disk(Room(free * 10**6, 10**11, None, None), n * S)
     events = wrong.events()
     assert kinds(events) == [("disk_low", "begins"), ("disk_low", "ends")]
-    assert events[0].fields["detail"] == "the disk has 900 MB left; mend: make room, or lower the budgets"
+    assert events[0].fields["detail"] == "the disk has 900 MB left; hint: make room, or lower the budgets"
 
 
 def test_a_small_disk_and_one_without_inodes_are_low_by_their_share() -> None:
@@ -90,7 +90,7 @@ def test_a_worn_card_is_told_and_one_that_tells_nothing_is_not() -> None:
     wrong.cards({"mmcblk0": {"kind": "sd", "life_used_a_percent": None}}, S)
     assert wrong.events() == []
     wrong.cards({"mmcblk0": {"life_used_a_percent": 20, "life_used_b_percent": 100, "pre_eol_code": 1}}, S)
-    assert wrong.texts() == ["mmcblk0 has used up 100 % of its life; mend: a new card"]
+    assert wrong.texts() == ["mmcblk0 has used up 100 % of its life; hint: a new card"]
     wrong.cards({"mmcblk0": {"life_used_a_percent": 10, "pre_eol_code": 1}}, 2 * S)
     assert kinds(wrong.events()) == [("card_worn", "begins"), ("card_worn", "ends")]
 
@@ -225,7 +225,7 @@ def test_all_that_is_wrong_is_named_in_one_list() -> None:
     assert all_that_is_wrong(status) == [
         "the disk is full: records wait in memory",
         "the supply's voltage is too low",
-        "the clock was never set in this boot: records wait for their time; mend: a network, or a receiver",
+        "the clock was never set in this boot: records wait for their time; hint: a network, or a receiver",
         "path b: its modem is silent, for 3 min, recovering: cfun was done",
         "path b is no address: wwan1 has no address",
         "3 records were dropped: the spool was full",

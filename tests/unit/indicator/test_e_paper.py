@@ -112,7 +112,7 @@ def test_words_about_time_change_seldom() -> None:
 
 
 def test_a_panel_that_stays_busy_is_given_up() -> None:
-    with pytest.raises(TimeoutError, match=r"busy for more than 0.05 s; mend: its BUSY wire"):
+    with pytest.raises(TimeoutError, match=r"busy for more than 0.05 s; hint: its BUSY wire"):
         panel.show(Ssd1680(looks=None), drawn(PAGE), 0.05)
 
 

@@ -73,7 +73,7 @@ def test_a_led_that_goes_is_told_once_and_taken_again_when_it_comes_back(
     assert lamp.trouble is not None
     assert "tandem:red:status: No such file" in lamp.trouble
     assert [r.levelname for r in caplog.records] == ["WARNING"]
-    assert "; mend: " in caplog.text
+    assert "; hint: " in caplog.text
     assert not led.exists()  # no file was made in its place
     shutil.move(leds.parent / "away", led)
     (led / "trigger").write_text("none [default-on]\n")
@@ -110,7 +110,7 @@ def test_what_lacks_is_told_with_its_mend(leds: Path) -> None:
     shutil.rmtree(leds / "tandem:green:status")
     (line,) = lacking(Leds(leds))
     assert "tandem:green:status" in line
-    assert "; mend: the overlay gpio-led" in line
+    assert "; hint: the overlay gpio-led" in line
 
 
 def test_the_commands_by_hand(leds: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

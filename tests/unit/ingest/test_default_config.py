@@ -23,7 +23,7 @@ def places(tmp_path):
 
 
 def test_the_nearest_file_is_taken_and_what_the_environment_names_is_not_passed_over(tmp_path, places):
-    with pytest.raises(ConfigError, match=r"neither .*here/server.toml nor .*etc.toml is there; mend: .*--config"):
+    with pytest.raises(ConfigError, match=r"neither .*here/server.toml nor .*etc.toml is there; hint: .*--config"):
         config_file(None, {}, places)
     for place, environment in ((places[1], {}), (places[0], {}), (tmp_path / "told.toml", "told.toml")):
         place.write_text("")

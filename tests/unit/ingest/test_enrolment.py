@@ -154,7 +154,7 @@ def test_who_was_invited_and_has_not_come_is_listed(hub):
     invite(hub, "probe-31")
     lines = {line.split()[0]: line for line in command("probe", "list", *config)[1].splitlines()}
     assert "invited, its code ended 20" in lines["probe-30"]
-    assert lines["probe-30"].endswith("; mend: tandem-server probe invite probe-30")
+    assert lines["probe-30"].endswith("; hint: tandem-server probe invite probe-30")
     assert "invited, has a code until 20" in lines["probe-31"]
     rows = {row["name"]: row for row in json.loads(command("probe", "list", "--json", *config)[1])}
     assert (rows["probe-31"]["state"], rows["probe-31"]["enrolled"]) == ("invited", None)

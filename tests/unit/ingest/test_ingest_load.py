@@ -110,4 +110,4 @@ def test_a_second_gateway_does_not_share_the_port_unnoticed(server):
     )
     status, _, err = command("serve", "gateway", "--config", config)
     assert status == 3
-    assert "mend: end what listens there" in err
+    assert "hint: end what listens there" in err

@@ -59,7 +59,7 @@ HALF_TOLD = [
     ('kind = "victoriametrics"\nurl = "http://127.0.0.1:1"\ntexts = "kept"', "one of labels, dropped"),
     ('kind = "victoriametrics"\nurl = "http://127.0.0.1:1"\ntexts = "labels"\nuser = "u"', "belong together"),
     ('kind = "influxdb2"\nurl = "http://127.0.0.1:1"\norg = "lab"', "needs token_file"),
-    ('kind = "influxdb2"\nurl = "127.0.0.1:1"\norg = "lab"\ntoken_file = "t"', "mend: http://HOST:PORT"),
+    ('kind = "influxdb2"\nurl = "127.0.0.1:1"\norg = "lab"\ntoken_file = "t"', "hint: http://HOST:PORT"),
     ('kind = "running"\nurl = "http://127.0.0.1:1"\nuser = "u"', "needs password_file"),
     (
         'kind = "running"\nurl = "http://127.0.0.1:1"\nuser = "u"\npassword_file = "p"\norg = "lab"',

@@ -53,7 +53,7 @@ def test_what_it_said_last_is_told_with_why_it_may_be_silent(server: Any) -> Non
 def test_a_probe_that_is_not_there_or_never_spoke(server: Any) -> None:
     config = server.folder / "server.toml"
     status, _, errors = command("probe", "last", "never-added", "--config", config)
-    assert (status, "no probe 'never-added'; mend:" in errors) == (2, True)
+    assert (status, "no probe 'never-added'; hint:" in errors) == (2, True)
     assert command("probe", "add", "mute", "--config", config)[0] == 0
     status, printed, _ = command("probe", "last", "mute", "--config", config)
     assert (status, printed) == (1, "mute: it never sent a record that is kept\n")

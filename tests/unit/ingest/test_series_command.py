@@ -93,7 +93,7 @@ def test_status_for_people(server):
     ("options", "words"),
     [
         (("recompute", "--from", "2026-05-02", "--to", "2026-05-01"), "--from is not before --to"),
-        (("recompute", "--probe", "nobody"), "no probe 'nobody'; mend: tandem-server probe list"),
+        (("recompute", "--probe", "nobody"), "no probe 'nobody'; hint: tandem-server probe list"),
         (("prepare", "--admin-password-file", "missing"), "missing: No such file or directory"),
     ],
 )
@@ -115,7 +115,7 @@ def test_preparing_an_influxdb_of_ones_own(private_influx, tmp_path):
     with private_influx.client("admin") as admin:
         try:
             status, _, err = command("series", "prepare", "--config", toml)
-            assert (status, "mend: --admin-password-file FILE" in err) == (2, True)
+            assert (status, "hint: --admin-password-file FILE" in err) == (2, True)
             admin_file, reader_file = private_influx.folder / "admin.password", tmp_path / "reader"
             options = ("--admin-password-file", admin_file, "--reader-password-file", reader_file, "--config", toml)
             for _ in range(2):
@@ -140,13 +140,13 @@ def test_preparing_an_influxdb_of_ones_own(private_influx, tmp_path):
     [
         (
             '[store]\nkind = "victoriametrics"\nurl = "http://localhost:1"\ntexts = "dropped"',
-            "has no roll-ups; mend: they need an InfluxDB 1.x",
+            "has no roll-ups; hint: they need an InfluxDB 1.x",
         ),
         (
             '[store]\nkind = "influxdb2"\nurl = "http://localhost:1"\norg = "o"\ntoken_file = "t"',
-            "has no roll-ups; mend: they need an InfluxDB 1.x",
+            "has no roll-ups; hint: they need an InfluxDB 1.x",
         ),
-        ("[series]\nsettle_s = 0", "[series] settle_s is 0; mend: 1 to 3600 seconds"),
+        ("[series]\nsettle_s = 0", "[series] settle_s is 0; hint: 1 to 3600 seconds"),
     ],
 )
 def test_stores_without_roll_ups_and_notes_that_never_stand_are_refused(tmp_path, text, words):

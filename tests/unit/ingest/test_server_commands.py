@@ -32,44 +32,44 @@ def test_the_defaults_are_a_whole_configuration_and_a_probe_may_have_a_share_of_
 
 
 BAD_FILES = [
-    ("[listen]\nport = 1", 2, "unknown key 'port' in [listen]; mend: one of host, gateway_port"),
+    ("[listen]\nport = 1", 2, "unknown key 'port' in [listen]; hint: one of host, gateway_port"),
     ("\n[lisen]\n", 2, "unknown section 'lisen'"),
-    ("[listen]\nhost = 7", 2, "mend: write a text"),
-    ("[listen]\n\ngateway_port = true", 3, "mend: write a whole number"),
-    ("[listen]\ngateway_port = 99999", 2, "mend: a port from 1 to 65535"),
+    ("[listen]\nhost = 7", 2, "hint: write a text"),
+    ("[listen]\n\ngateway_port = true", 3, "hint: write a whole number"),
+    ("[listen]\ngateway_port = 99999", 2, "hint: a port from 1 to 65535"),
     ("[listen]\ngateway_port = 5\ncontrol_port = 5", 1, "are the same"),
-    ("[listen]\nprocesses = -1", 2, "mend: 1 to 256, or 0 for one a core"),
-    ("[listen]\nfurther_addresses = 'x'", 2, 'mend: write texts in brackets, as in ["203.0.113.11"]'),
-    ("[listen]\nfurther_addresses = [3]", 2, "mend: write texts in brackets"),
-    ("[listen]\nfurther_addresses = ['server-2']", 2, "'server-2' is no address; mend: at most 4 addresses"),
+    ("[listen]\nprocesses = -1", 2, "hint: 1 to 256, or 0 for one a core"),
+    ("[listen]\nfurther_addresses = 'x'", 2, 'hint: write texts in brackets, as in ["203.0.113.11"]'),
+    ("[listen]\nfurther_addresses = [3]", 2, "hint: write texts in brackets"),
+    ("[listen]\nfurther_addresses = ['server-2']", 2, "'server-2' is no address; hint: at most 4 addresses"),
     ("[listen]\nfurther_addresses = ['127.0.0.2']", 2, "127.0.0.2 is reached by no probe"),
     ("[listen]\n\nfurther_addresses = ['203.0.113.1', '203.0.113.1']", 3, "each once"),
-    ("[listen]\nmultipath = 'no'", 2, "mend: one of required, optional"),
+    ("[listen]\nmultipath = 'no'", 2, "hint: one of required, optional"),
     ("[store]\nkind = 'running'", 1, "needs url"),
-    ("[store]\nkind='running'\nurl='localhost'\nuser='u'\npassword_file='p'", 3, "mend: http://HOST:PORT"),
-    ("[store]\ndatabase = 'a b'", 2, "mend: letters"),
+    ("[store]\nkind='running'\nurl='localhost'\nuser='u'\npassword_file='p'", 3, "hint: http://HOST:PORT"),
+    ("[store]\ndatabase = 'a b'", 2, "hint: letters"),
     ("[store]\nport = 8087\nbackup_port = 8087", 3, "[store] port and backup_port are the same"),
-    ("[store]\nbackup_port = 0", 2, "mend: a port from 1 to 65535"),
+    ("[store]\nbackup_port = 0", 2, "hint: a port from 1 to 65535"),
     ("[store]\nkind='running'\nurl='http://h:1'\nuser='u'\npassword_file='p'\nbackup_port=8088", 6, "not for kind"),
-    ("[store]\nretention_days = 1", 2, "mend: 7 or more"),
-    ("[limits]\nsession_bytes = 0", 2, "mend: a number above 0"),
-    ("[limits]\nstall_s = nan", 2, "mend: a number above 0"),
-    ("probes = 3", 1, "mend: write [probes.NAME]"),
+    ("[store]\nretention_days = 1", 2, "hint: 7 or more"),
+    ("[limits]\nsession_bytes = 0", 2, "hint: a number above 0"),
+    ("[limits]\nstall_s = nan", 2, "hint: a number above 0"),
+    ("probes = 3", 1, "hint: write [probes.NAME]"),
     ("[probes.X_Y]\nbytes_per_day = 3", 1, "is no probe's name"),
-    ("[probes]\nprobe-1 = 3", 2, "mend: write [probes.probe-1]"),
-    ("[probes.probe-1]\nbytes = 3", 2, "mend: one of bytes_per_day, sessions_at_once"),
-    ("[probes.probe-1]\n\nbytes_per_day = 1.5", 3, "mend: write a whole number"),
-    ("[probes.probe-1]\nsessions_at_once = 0", 2, "mend: a number above 0"),
+    ("[probes]\nprobe-1 = 3", 2, "hint: write [probes.probe-1]"),
+    ("[probes.probe-1]\nbytes = 3", 2, "hint: one of bytes_per_day, sessions_at_once"),
+    ("[probes.probe-1]\n\nbytes_per_day = 1.5", 3, "hint: write a whole number"),
+    ("[probes.probe-1]\nsessions_at_once = 0", 2, "hint: a number above 0"),
     ("[wireguard]\nendpoint = 'a:1'", 2, "endpoint without network"),
-    ("[wireguard]\nnetwork = '10.87.0.0/16'", 2, "network without endpoint; mend: add endpoint"),
-    ("[wireguard]\nnetwork = '10.87.0.1/16'", 2, "has host bits set; mend: as 10.87.0.0/16"),
+    ("[wireguard]\nnetwork = '10.87.0.0/16'", 2, "network without endpoint; hint: add endpoint"),
+    ("[wireguard]\nnetwork = '10.87.0.1/16'", 2, "has host bits set; hint: as 10.87.0.0/16"),
     ("[wireguard]\nnetwork = '10.87.0.0/28'\nendpoint = 'a:1'", 2, "has 16 addresses"),
-    ("[wireguard]\nnetwork = 'fd00::/64'\nendpoint = 'https://a'", 3, "mend: HOST:PORT"),
-    ("[wireguard]\nnetwork = 'fd00::/64'\nendpoint = '[::1]:65536'", 3, "mend: HOST:PORT"),
-    ("[series]\nevery_s = 1", 2, "mend: 2 to 600 seconds"),
-    ("[capture]\nallowed = 1", 2, "mend: write true or false"),
-    ("[capture]\nbudget_bytes = 0", 2, "mend: a number above 0"),
-    ("limits = 3", 1, "mend: write [limits]"),
+    ("[wireguard]\nnetwork = 'fd00::/64'\nendpoint = 'https://a'", 3, "hint: HOST:PORT"),
+    ("[wireguard]\nnetwork = 'fd00::/64'\nendpoint = '[::1]:65536'", 3, "hint: HOST:PORT"),
+    ("[series]\nevery_s = 1", 2, "hint: 2 to 600 seconds"),
+    ("[capture]\nallowed = 1", 2, "hint: write true or false"),
+    ("[capture]\nbudget_bytes = 0", 2, "hint: a number above 0"),
+    ("limits = 3", 1, "hint: write [limits]"),
     ("[listen\n", 1, "no TOML"),
     ("[listen]\nhost = 'a", 2, "no TOML"),
 ]
@@ -153,10 +153,10 @@ def test_what_the_environment_lacks_is_told_in_one_line_with_status_3(laid):
         taken.enter_context(socket.create_server(("127.0.0.1", ports[1])))
         told.append((serve_refused("endpoint", config), ports[1]))
     for (status, error), word in told:
-        assert (status, error.count("\n"), "; mend: " in error, str(word) in error) == (3, 1, True, True), error
+        assert (status, error.count("\n"), "; hint: " in error, str(word) in error) == (3, 1, True, True), error
     (folder / "tls/server.key").unlink()
     status, error = serve_refused("gateway", config)
-    assert (status, "mend: tandem-server tls" in error) == (3, True)
+    assert (status, "hint: tandem-server tls" in error) == (3, True)
 
 
 def serve_refused(role, config):

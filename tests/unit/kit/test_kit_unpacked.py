@@ -131,7 +131,7 @@ def debian_package(folder: Path, name: str, files: dict[str, str]) -> None:
     subprocess.run(["dpkg-deb", "--build", tree, folder / f"{name}_1_all.deb"], capture_output=True, check=True)
 
 
-@pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="dpkg-deb not found; mend: apt-get install dpkg")
+@pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="dpkg-deb not found; hint: apt-get install dpkg")
 def test_packages_come_with_the_libraries_that_lack_and_run_beside_them(tmp_path: Path) -> None:
     archive = tmp_path / "archive"
     debian_package(archive, "made-here", {"usr/sbin/made-here": '#!/bin/sh\necho "$1 $LD_LIBRARY_PATH"\n'})

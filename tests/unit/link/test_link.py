@@ -40,7 +40,7 @@ def test_a_missing_program_or_a_file_that_cannot_be_run_says_how_to_get_it(monke
     program(tmp_path / "text").chmod(0o644)
     for name in ("none", "text"):
         monkeypatch.setenv(build.VARIABLE, str(tmp_path / name))
-        with pytest.raises(build.LinkMissingError, match=r"TANDEM_LINK names it.*mend: \./kit setup"):
+        with pytest.raises(build.LinkMissingError, match=r"TANDEM_LINK names it.*hint: \./kit setup"):
             build.find_binary()
 
 
@@ -127,7 +127,7 @@ def test_what_cannot_be_is_refused(make, message):
         (
             "shutil.which",
             lambda program: None if program == "nft" else "/x",
-            "nft not found; mend: apt-get install nftables",
+            "nft not found; hint: apt-get install nftables",
         ),
         ("Path.exists", lambda self: "/net/mptcp" not in str(self), "no Multipath TCP"),
     ],
@@ -178,7 +178,7 @@ def written(path: Path, *lines: object) -> Path:
 def test_a_bad_timeline_is_named_with_its_line(tmp_path: Path, lines: list[object], what: str) -> None:
     with pytest.raises(LinkError, match=what) as error:
         of_timeline(written(tmp_path / "t.jsonl", *lines))
-    assert "; mend: " in str(error.value)
+    assert "; hint: " in str(error.value)
 
 
 def test_tun_comes_first_and_netem_where_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,7 +186,7 @@ def test_tun_comes_first_and_netem_where_there_is_none(monkeypatch: pytest.Monke
 
     def binary() -> Path:
         if not there["tun"]:
-            raise LinkMissingError("no tandem-link; mend: ./kit setup")
+            raise LinkMissingError("no tandem-link; hint: ./kit setup")
         return Path("/x")
 
     monkeypatch.setattr(backend, "find_binary", binary)
@@ -195,9 +195,9 @@ def test_tun_comes_first_and_netem_where_there_is_none(monkeypatch: pytest.Monke
     assert [choose(wish) for wish in ("auto", "tun", "netem")] == ["tun", "tun", "netem"]
     there["tun"] = False
     assert choose("auto") == "netem"
-    with pytest.raises(LinkMissingError, match=r"mend: \./kit setup"):
+    with pytest.raises(LinkMissingError, match=r"hint: \./kit setup"):
         choose("tun")
-    lacks["netem"] = "no sch_netem; mend: another kernel"  # type: ignore[assignment]  # a dict for two tests
+    lacks["netem"] = "no sch_netem; hint: another kernel"  # type: ignore[assignment]  # a dict for two tests
     with pytest.raises(LinkMissingError, match=r"no tandem-link.*nor netem: no sch_netem"):
         choose("auto")
     there["tun"] = True
@@ -212,5 +212,5 @@ def netem_spec(offer: Constant | Played) -> LinkSpec:
 
 def test_netem_plays_no_packet_delivery_traces(tmp_path: Path) -> None:
     offer = Played(written(tmp_path / "t", HEADER, TICK), down_trace=tmp_path / "x")
-    with pytest.raises(LinkError, match="mend: --link tun"):
+    with pytest.raises(LinkError, match="hint: --link tun"):
         NetemLink(netem_spec(offer)).start()

@@ -79,7 +79,7 @@ def test_what_is_no_log_is_refused_with_line_and_mend(raw: bytes, says: str) -> 
     with pytest.raises(LogError) as refused:
         read(raw)
     assert str(refused.value).startswith(says)
-    assert "; mend: " in str(refused.value)
+    assert "; hint: " in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
@@ -165,5 +165,5 @@ def test_logs_of_other_versions_and_hands(header: str, row: str) -> None:
 
 @pytest.mark.parametrize("unit", ["m/s", "mph"])
 def test_a_speed_in_another_unit_is_refused(unit: str) -> None:
-    with pytest.raises(LogError, match=rf"line 1: Speed is in '{unit}'; mend: give it in km/h"):
+    with pytest.raises(LogError, match=rf"line 1: Speed is in '{unit}'; hint: give it in km/h"):
         read(log("2019.12.16_07.22.43,12,-98", header=f"Timestamp,Speed ({unit}),RSRP"))

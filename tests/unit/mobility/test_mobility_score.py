@@ -186,7 +186,7 @@ def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     assert main(["mobility", "score", *arguments]) == 2
     printed = capsys.readouterr()
     assert (printed.out, printed.err.count("\n")) == ("", 1)
-    assert "mend: " in printed.err
+    assert "hint: " in printed.err
     return printed.err
 
 

@@ -187,7 +187,7 @@ def test_the_secret_is_made_once_for_its_owner_only(tmp_path: Path) -> None:
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert [f.name for f in tmp_path.iterdir()] == ["sim.secret"]
     file.write_bytes(b"short")
-    with pytest.raises(SecretError, match="no secret of 32 bytes; mend: remove it"):
+    with pytest.raises(SecretError, match="no secret of 32 bytes; hint: remove it"):
         secret_of(file)
     with pytest.raises(SecretError, match="mend"):
         secret_of(tmp_path / "none" / "sim.secret")

@@ -269,7 +269,7 @@ def test_a_pin_that_polkit_keeps_back_was_not_tried(tmp_path: Path) -> None:
     pin.table.bus.answers["SendPin"] = refused("Unauthorized")
     pin.table.poll(200)
     assert pin.tries == 1, "not at every poll"
-    assert pin.table.told[-1] == ("pin_unusable", "as it says; mend: install the polkit rule")
+    assert pin.table.told[-1] == ("pin_unusable", "as it says; hint: install the polkit rule")
     del pin.table.bus.answers["SendPin"]
     pin.table.poll(200)
     assert (pin.tries, pin.table.state) == (2, "pin_sent")

@@ -321,5 +321,5 @@ def test_a_scheduler_whose_module_is_not_there_is_refused_on_that_kernel_too(tre
 def test_orders_of_single_subflows_are_refused_there(tree, monkeypatch):
     monkeypatch.setattr(sysctls, "ROOT", tree.root / "proc/sys")
     monkeypatch.setattr(kernels, "here", lambda: V094(tree.root))
-    with pytest.raises(sockets.UnsupportedError, match=r"no path manager but its own; mend: .* Linux 5\.19"):
+    with pytest.raises(sockets.UnsupportedError, match=r"no path manager but its own; hint: .* Linux 5\.19"):
         sockets.make("mptcp", sockets.Source(), sockets.Options(by_orders=True))

@@ -272,8 +272,8 @@ def test_an_archive_is_imported_under_its_host(config, capsys, tmp_path):
 @pytest.mark.parametrize(
     ("args", "why"),
     [
-        (["build", "--name", "../x"], "mend: --name"),
-        (["build", "--objects", "0"], "--objects 0; mend: 1 to 1000"),
+        (["build", "--name", "../x"], "hint: --name"),
+        (["build", "--objects", "0"], "--objects 0; hint: 1 to 1000"),
         (["build", "--bytes", "1"], "--bytes 1; mend"),
         (["import", "nowhere.har"], "nowhere.har: no such file"),
         (["import", "server.toml"], "server.toml: no JSON"),

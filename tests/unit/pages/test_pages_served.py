@@ -216,7 +216,7 @@ def test_a_wrong_configuration_is_one_line(tmp_path, text, word):
     line = told.strip().splitlines()[-1]
     assert status in (2, 3)
     assert word in line
-    assert "mend: " in line
+    assert "hint: " in line
     assert "Traceback" not in told
 
 

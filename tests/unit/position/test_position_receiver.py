@@ -235,7 +235,7 @@ def test_our_own_gpsd_ends_with_the_thread_that_started_it(fake_gpsd: Path, tmp_
 
 def test_a_missing_gpsd_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TANDEM_GPSD", "no-such-gpsd")
-    with pytest.raises(GpsdMissingError, match="no-such-gpsd is missing; mend: install the package gpsd"):
+    with pytest.raises(GpsdMissingError, match="no-such-gpsd is missing; hint: install the package gpsd"):
         Gpsd(lambda: None)
 
 

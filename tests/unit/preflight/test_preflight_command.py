@@ -38,7 +38,7 @@ def test_bad_usage_and_configuration_are_one_line(config: Path, capsys: pytest.C
     assert main(["preflight", "--config", str(config), "--accept", "modem:z"]) == 2
     told = capsys.readouterr().err.splitlines()
     assert len(told) == 3, told
-    assert "mend:" in told[0]
+    assert "hint:" in told[0]
     assert "--accept gsp: no such line; known: collector, modem" in told[1]
     assert "--accept modem:z: no such line" in told[2]
     for wait in ("-1", "soon", "1e9"):
@@ -146,7 +146,7 @@ def test_the_page_asks_nothing_of_anybody_and_shows_what_was_said() -> None:
     for words in (
         "not ready: mend modem:a",
         "it does not answer <script>",
-        "mend: pull & plug",
+        "hint: pull & plug",
         "O<perator>",
         "follows from: modem:a",
     ):
@@ -156,5 +156,5 @@ def test_the_page_asks_nothing_of_anybody_and_shows_what_was_said() -> None:
 def test_what_is_printed_ends_with_what_to_mend_first() -> None:
     lines = text(report(fails("gps", "no fix", "sky"), passes("server", "answers"))).splitlines()
     assert lines[-1] == "probe-1 is not ready: mend gps"
-    assert "    mend: sky" in "\n".join(lines)
+    assert "    hint: sky" in "\n".join(lines)
     assert text(report(passes("server", "answers"))).splitlines()[-1] == "probe-1 is ready"

@@ -178,7 +178,7 @@ def test_a_good_kit_is_ready_and_every_line_says_something() -> None:
 
 NO_PIN = {"state": "the SIM wants its PIN", "named": None, "failure": None}
 SEARCHING = {"state": "searching", **SILENT, "rsrq_db": None, "sinr_db": None, "rssi_dbm": None}
-NOT_VOUCHED = {"vouched": False, "trouble": "no chronyd answers; mend: x"}
+NOT_VOUCHED = {"vouched": False, "trouble": "no chronyd answers; hint: x"}
 REVOKED = {"token": UNKNOWN, "probe": None, "expected": None}
 FAULTS: dict[str, tuple[Any, set[str]]] = {
     "the modem never spoke": (lambda k: k.modem("a", age_s=None), {"modem:a"}),
@@ -225,7 +225,7 @@ FAULTS: dict[str, tuple[Any, set[str]]] = {
         {"server"},
     ),
     "the token was revoked": (
-        lambda k: k.at_server("HTTP 401: no good token; mend: x", "control channel: HTTP 401", **REVOKED),
+        lambda k: k.at_server("HTTP 401: no good token; hint: x", "control channel: HTTP 401", **REVOKED),
         {"token"},
     ),
     "this kernel's transfers inherit": (lambda k: setattr(k, "no_metrics_save", "0"), {"metrics"}),

@@ -86,7 +86,7 @@ def test_threads_that_have_ended_leave_no_file_open(registry):
 def test_a_file_that_is_no_registry_is_refused_in_one_line(tmp_path):
     bad = tmp_path / "registry.sqlite"
     bad.write_text("this is no database, and long enough to be looked at as one" * 100)
-    with pytest.raises(RegistryError, match="mend: "):
+    with pytest.raises(RegistryError, match="hint: "):
         Registry(bad)
     other = tmp_path / "other.sqlite"
     with sqlite3.connect(other) as connection:
@@ -94,7 +94,7 @@ def test_a_file_that_is_no_registry_is_refused_in_one_line(tmp_path):
     connection.close()
     with pytest.raises(RegistryError, match="another, later version"):
         Registry(other)
-    with pytest.raises(RegistryError, match="mend: "):
+    with pytest.raises(RegistryError, match="hint: "):
         Registry(tmp_path / "registry.sqlite" / "below-a-file.sqlite")
 
 

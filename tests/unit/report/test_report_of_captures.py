@@ -65,7 +65,7 @@ def test_a_manifest_that_is_none_is_one_line_and_2(tmp_path, capsys):
     (folder / "traces" / "manifest").mkdir(parents=True)
     (folder / "traces" / "manifest" / "0.json").write_text("[]")
     assert main(["report", str(folder)]) == 2
-    assert "no manifest of a part; mend: remove it" in capsys.readouterr().err
+    assert "no manifest of a part; hint: remove it" in capsys.readouterr().err
 
 
 def test_of_several_kits_each_has_its_own_captures(tmp_path, capsys):

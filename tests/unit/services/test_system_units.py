@@ -162,4 +162,4 @@ def test_without_enough_descriptors_it_is_said():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "(628, 1000)"
-    assert "1000 file descriptors allowed, 4000 connections configured; mend: LimitNOFILE=4128" in done.stderr
+    assert "1000 file descriptors allowed, 4000 connections configured; hint: LimitNOFILE=4128" in done.stderr

@@ -59,7 +59,7 @@ def test_a_lack_is_named_with_the_mend() -> None:
     unknown = "Error: Specified qdisc kind is unknown."
     netem = ("tc", "qdisc", "add", "dev", "x", "root", "netem", "delay", "5us")
     assert lack(netem, unknown) == (
-        f"delay and loss need netem, which this kernel has not ({unknown}); mend: a kernel with CONFIG_NET_SCH_NETEM, "
+        f"delay and loss need netem, which this kernel has not ({unknown}); hint: a kernel with CONFIG_NET_SCH_NETEM, "
         "or shape without it"
     )
     assert "CONFIG_IFB" in lack(("ip", "link", "add", "x", "type", "ifb"), "Error: Unknown device type.")

@@ -216,7 +216,7 @@ def test_what_stops_the_start_is_told_in_one_line(influx_binary, tmp_path, monke
         with pytest.raises(StoreStartError, match=why):
             PrivateInflux(binary, tmp_path / "data", 0).start()
 
-    refused(program, "is no program; mend: ")
+    refused(program, "is no program; hint: ")
     monkeypatch.setenv("TANDEM_INFLUXD", str(program))
     with pytest.raises(StoreStartError, match="TANDEM_INFLUXD names"):
         find_influxd()
@@ -224,7 +224,7 @@ def test_what_stops_the_start_is_told_in_one_line(influx_binary, tmp_path, monke
     program.chmod(0o755)
     refused(program, r"ended at its start .*: port [0-9]+ on loopback is in use")
     monkeypatch.setattr("tandem_server.store.private.LEAST_FREE_BYTES", 2**62)
-    refused(influx_binary, r"disk full .* mend: free")
+    refused(influx_binary, r"disk full .* hint: free")
 
 
 def test_a_free_port_that_another_takes_first_is_given_up_for_another(influx_binary, tmp_path):
@@ -246,11 +246,11 @@ def test_a_free_port_that_another_takes_first_is_given_up_for_another(influx_bin
 def test_a_port_in_use_is_told_in_one_line_and_a_backup_port_is_kept(influx_binary, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(StoreStartError, match=f"port {port} on loopback is in use; mend: ") as told:
+        with pytest.raises(StoreStartError, match=f"port {port} on loopback is in use; hint: ") as told:
             PrivateInflux(influx_binary, tmp_path, port).start()
         assert "\n" not in str(told.value)
         database = PrivateInflux(influx_binary, tmp_path, 0, backup_port=port)
-        with pytest.raises(StoreStartError, match=rf"port {port} on loopback is in use; mend: .*\[store\] backup_port"):
+        with pytest.raises(StoreStartError, match=rf"port {port} on loopback is in use; hint: .*\[store\] backup_port"):
             database.start()
     for _ in range(2):
         with database, socket.create_connection(("127.0.0.1", port)):

@@ -132,7 +132,7 @@ def test_one_that_has_ended_is_refused(alone):
     await_other(alone, before)
     with link(alone) as probe, pytest.raises(CertificateTimeError, match="expired"):
         asked(probe)
-    assert "mend: tandem-server tls --renew" in (alone.folder / "serve.log").read_text()
+    assert "hint: tandem-server tls --renew" in (alone.folder / "serve.log").read_text()
     before = serial(alone)
     assert command("tls", "--renew", "--folder", folder, "--address", "127.0.0.1") == (0, "", "")
     hang_up(alone)
@@ -154,7 +154,7 @@ def test_what_cannot_be_renewed_is_told_in_one_line(tmp_path):
         else:
             file.write_bytes(content)
         status, _, told = command(*args)
-        assert (status, told.count("\n"), "; mend: " in told) == (2, 1, True)
+        assert (status, told.count("\n"), "; hint: " in told) == (2, 1, True)
         file.write_bytes(kept)
     other = tmp_path / "other"
     assert command("tls", "--folder", other, "--name", "a.example") == (0, "", "")

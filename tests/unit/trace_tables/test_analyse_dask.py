@@ -91,7 +91,7 @@ def test_workers_that_do_not_see_the_folder(made, cluster, tmp_path, monkeypatch
     assert main(["analyse", *map(str, words)]) == 3
     told = capsys.readouterr().err
     assert re.fullmatch(
-        rf"tandem-server: Dask worker tcp://127.0.0.1:\d+: {tmp_path}/out is not there; mend: captures and --out in folders"
+        rf"tandem-server: Dask worker tcp://127.0.0.1:\d+: {tmp_path}/out is not there; hint: captures and --out in folders"
         r" that all machines share\n",
         told,
     )
@@ -112,7 +112,7 @@ def test_workers_that_are_not_there_die_all_and_come_again_and_a_scheduler_that_
         words = ["analyse", str(folder), "--out", str(tmp_path / "out"), "--batch", "2", "--dask", cluster.address]
         assert main(words) == 3
         assert capsys.readouterr().err == (
-            f"tandem-server: --dask {cluster.address}: no worker is there; mend: on each machine `dask worker {cluster.address}`\n"
+            f"tandem-server: --dask {cluster.address}: no worker is there; hint: on each machine `dask worker {cluster.address}`\n"
         )
         for _ in range(2):
             cluster.worker()
@@ -121,7 +121,7 @@ def test_workers_that_are_not_there_die_all_and_come_again_and_a_scheduler_that_
         assert main(words) == 3
         assert capsys.readouterr().err.splitlines()[-2:] == [
             "tandem-server analyse: workers died of a batch: its 2 captures again, each by itself",
-            "tandem-server: no Dask worker was left for 0 s; mend: start workers, call it again: it goes on",
+            "tandem-server: no Dask worker was left for 0 s; hint: start workers, call it again: it goes on",
         ]
         dask_here.until(lambda: cluster.alive() == 0, cluster.scheduler)
         (kills / "always").unlink()
@@ -133,7 +133,7 @@ def test_workers_that_are_not_there_die_all_and_come_again_and_a_scheduler_that_
     done = run(folder, "--dask", cluster.address, "--out", tmp_path / "none", status=2)
     assert done.stderr == (
         f"tandem-server: --dask {cluster.address}: no Dask scheduler answers there: Connection refused;"
-        " mend: its address as `dask scheduler` tells it, tcp://HOST:8786\n"
+        " hint: its address as `dask scheduler` tells it, tcp://HOST:8786\n"
     )
     assert not (tmp_path / "none").exists()
 

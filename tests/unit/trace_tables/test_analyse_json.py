@@ -234,7 +234,7 @@ def test_a_cut_file_is_analysed_and_the_packet_named(tmp_path):
     [
         ([], "required: FILE"),
         (["FOLDER"], "no capture in it"),
-        (["FOLDER", "--packets"], "mend: --out DIR"),
+        (["FOLDER", "--packets"], "hint: --out DIR"),
         (["FOLDER", "--bins", "0"], "is not a width"),
         (["FOLDER", "--bins", "nan"], "is not a width"),
         (["FOLDER", "--workers", "0"], "not a whole number from 1"),
@@ -259,7 +259,7 @@ def test_without_distributed_one_line_names_the_mend(tmp_path):
         text=True,
         check=False,
     )
-    says = "tandem-server: --dask needs distributed; mend: pip install 'tandem-server[dask]'\n"
+    says = "tandem-server: --dask needs distributed; hint: pip install 'tandem-server[dask]'\n"
     assert (done.returncode, done.stdout, done.stderr) == (3, "", says)
     assert not (tmp_path / "out").exists()
 

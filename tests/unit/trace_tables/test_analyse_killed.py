@@ -39,7 +39,7 @@ def test_killed_once_the_result_is_the_same(tmp_path, kills, capsys):
     told = capsys.readouterr()
     assert [Path(c["file"]).name for c in json.loads(told.out)] == [f"{number:02}.pcap" for number in range(6)]
     assert told.err.count("a process was killed, by lack of memory perhaps: its 2 captures again, alone\n") == 2
-    assert told.err.count("at most 1 at once from here on; mend: --workers 1\n") == 1
+    assert told.err.count("at most 1 at once from here on; hint: --workers 1\n") == 1
     assert tree(tmp_path / "out") == tree(tmp_path / "whole")
 
 

@@ -192,7 +192,7 @@ def test_other_settings_are_refused(tmp_path):
     folder = fill(tmp_path / "caps", 1)
     run(folder, "--out", tmp_path / "out")
     done = run(folder, "--out", tmp_path / "out", "--bins", 50, status=2)
-    assert "was made with --bins 100; mend: the same here, or another folder" in done.stderr
+    assert "was made with --bins 100; hint: the same here, or another folder" in done.stderr
 
 
 def test_what_cannot_be_written_is_one_line_and_the_same_command_goes_on(tmp_path):
@@ -208,7 +208,7 @@ def test_what_cannot_be_written_is_one_line_and_the_same_command_goes_on(tmp_pat
     assert done.returncode == 3, done.stderr
     assert done.stderr.count("\n") == 1
     assert done.stderr.startswith(f"tandem-server: {out}")
-    assert "mend: make room" in done.stderr
+    assert "hint: make room" in done.stderr
     run(folder, "--out", out, "--batch", 1)
     run(folder, "--out", tmp_path / "whole", "--batch", 1)
     assert tree(out) == tree(tmp_path / "whole")

@@ -124,7 +124,7 @@ def test_a_configuration_that_cannot_be_is_refused_with_its_line(tmp_path):
         file.write_text(f"[listen]\n\n[traces]\n{text}\n")
         with pytest.raises(ConfigError, match=said) as refused:
             load(file)
-        assert "mend:" in str(refused.value)
+        assert "hint:" in str(refused.value)
         assert f"{file}:" in str(refused.value)
 
 

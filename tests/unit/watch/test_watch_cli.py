@@ -71,8 +71,8 @@ def test_check_says_what_the_indicator_lacks_and_goes_on(config: Path, capsys: p
     config.write_text(config.read_text() + tables)
     assert main(["run", "--config", str(config), "--check"]) == 0
     said = capsys.readouterr().out
-    assert f"status LED x: not below {config.parent / 'none'}; mend: the overlay gpio-led" in said
-    assert "e-paper: /dev/none is not there, or not for this user; mend: dtparam=spi=on" in said
+    assert f"status LED x: not below {config.parent / 'none'}; hint: the overlay gpio-led" in said
+    assert "e-paper: /dev/none is not there, or not for this user; hint: dtparam=spi=on" in said
     assert "the configuration is good" in said
 
 
@@ -100,13 +100,13 @@ def test_a_bad_configuration_is_one_line_and_status_2(config: Path, capsys: pyte
         assert main([*arguments, "--config", str(config)]) == 2
         said = capsys.readouterr().err
         assert said.count("\n") == 1
-        assert f"{config}:31: unknown key 'secs' in [runs]; mend: known are" in said
+        assert f"{config}:31: unknown key 'secs' in [runs]; hint: known are" in said
 
 
 def test_a_missing_token_names_its_mend(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (config.parent / "token").unlink()
     assert main(["run", "--config", str(config), "--check"]) == 2
-    assert "mend: tandem-server probe add" in capsys.readouterr().err
+    assert "hint: tandem-server probe add" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["watch", "status"])

@@ -39,7 +39,7 @@ RECORD_BYTES = 44
 
 
 class ConfigError(ValueError):
-    """The configuration cannot be used: one line, ``FILE:LINE: what is wrong; mend: how``."""
+    """The configuration cannot be used: one line, ``FILE:LINE: what is wrong; hint: how``."""
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -303,10 +303,10 @@ def load(file: Path) -> Config:
         text = file.read_bytes().decode("utf-8")
     except OSError as error:
         raise ConfigError(
-            f"{file}: {error.strerror}; mend: name the collector's configuration with --config"
+            f"{file}: {error.strerror}; hint: name the collector's configuration with --config"
         ) from error
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{file}: is not UTF-8 text (byte {error.start}); mend: save it as UTF-8") from error
+        raise ConfigError(f"{file}: is not UTF-8 text (byte {error.start}); hint: save it as UTF-8") from error
     return parse(text, file)
 
 
@@ -324,7 +324,7 @@ def _toml_error(file: Path, text: str, message: str) -> str:
     number = rest.partition("line ")[2].partition(",")[0]
     if not number.isdigit():
         number = str(max(1, len(text.splitlines())))
-    return f"{file}:{number}: no TOML: {what[:1].lower() + what[1:]}; mend that line"
+    return f"{file}:{number}: no TOML: {what[:1].lower() + what[1:]}; hint: correct that line"
 
 
 def drivers() -> list[str]:
@@ -340,7 +340,7 @@ class _Reader:
 
     def _fail(self, place: Place, what: str, mend: str) -> ConfigError:
         number = line_of(self._places, place)
-        return ConfigError(f"{self._file}:{number if number is not None else 1}: {what}; mend: {mend}")
+        return ConfigError(f"{self._file}:{number if number is not None else 1}: {what}; hint: {mend}")
 
     def _file_of(self, name: str | None) -> Path | None:
         """Relative names start from the configuration's folder."""
@@ -355,7 +355,7 @@ class _Reader:
         for name in REQUIRED_TABLES:
             if name not in self._content:
                 header = "[[path]]" if name == "path" else f"[{name}]"
-                raise ConfigError(f"{self._file}:1: there is no {header}; mend: add it (collector/README.md shows one)")
+                raise ConfigError(f"{self._file}:1: there is no {header}; hint: add it (collector/README.md shows one)")
         probe = self._table("probe")
         self._folder = self._here / probe["folder"]
         paths = self._paths(self._content["path"])

@@ -282,7 +282,7 @@ class Capture:
     def _command(self) -> list[str]:
         program = shutil.which("tcpdump", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
         if program is None:
-            raise CaptureError("the program tcpdump is missing; mend: install the package tcpdump")
+            raise CaptureError("the program tcpdump is missing; hint: install the package tcpdump")
         start, stay = [program], list[str]()
         if os.geteuid() == 0:
             stay = ["-Z", "root"]

@@ -63,6 +63,6 @@ if __name__ == "__main__":
         pretend()
     except (OSError, KeyError) as error:
         sys.exit(
-            f"uid 0 without CAP_SETGID on {platform.machine()}: {error}; mend: run as an ordinary user with ambient CAP_NET_RAW"
+            f"uid 0 without CAP_SETGID on {platform.machine()}: {error}; hint: run as an ordinary user with ambient CAP_NET_RAW"
         )
     os.execv(sys.argv[1], sys.argv[1:])  # noqa: S606  the point of this file: become tcpdump

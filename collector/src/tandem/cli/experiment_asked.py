@@ -68,7 +68,7 @@ def request_of(args: argparse.Namespace, declared: Sequence[Parameter]) -> dict[
     special = {n: getattr(args, n) for n in OWN_OF_DOWNLOAD if getattr(args, n) is not None}
     if (given or special) and args.name != "download":
         raise AskedError(
-            f"--{next(iter({**given, **special}))} belongs to download; mend: --set KEY=VALUE, as {args.name} names it"
+            f"--{next(iter({**given, **special}))} belongs to download; hint: --set KEY=VALUE, as {args.name} names it"
         )
     if args.paths is not None:
         given["paths"] = [name.strip() for name in args.paths.split(",")]

@@ -93,7 +93,7 @@ def _score(args: argparse.Namespace) -> int:
         print(f"tandem: {error}", file=sys.stderr)
         return 2
     if not wanted:
-        print("tandem: no log given; mend: tandem mobility score LOG.csv, or --pair A.csv B.csv", file=sys.stderr)
+        print("tandem: no log given; hint: tandem mobility score LOG.csv, or --pair A.csv B.csv", file=sys.stderr)
         return 2
     names = ["published", "fused"] if args.detector == "both" else [args.detector]
     totals = {name: Scores() for name in names}
@@ -121,10 +121,10 @@ def _files(path: Path) -> list[Path]:
     try:
         found = sorted(file for file in path.iterdir() if file.suffix.lower() in SUFFIXES and file.is_file())
     except OSError as error:
-        raise OSError(f"{path}: {error.strerror}; mend: name a log that can be read") from None
+        raise OSError(f"{path}: {error.strerror}; hint: name a log that can be read") from None
     if not found:
         raise ValueError(
-            f"{path}: no {', '.join(SUFFIXES)} file in this folder; mend: name a log, or a folder with logs"
+            f"{path}: no {', '.join(SUFFIXES)} file in this folder; hint: name a log, or a folder with logs"
         )
     return found
 
@@ -138,14 +138,14 @@ def _read(path: Path) -> list[Second]:
     except LogError as error:
         raise ValueError(f"{path}: {error}") from None
     except OSError as error:
-        raise OSError(f"{path}: {error.strerror}; mend: name a log that can be read") from None
+        raise OSError(f"{path}: {error.strerror}; hint: name a log that can be read") from None
     if all(second.speed_km_h is None for second in seconds):
         raise ValueError(
-            f"{path}: from line 2 on no row tells a speed, so there is no truth to score by; mend: log with GPS on"
+            f"{path}: from line 2 on no row tells a speed, so there is no truth to score by; hint: log with GPS on"
         )
     if not any(LEVELS & second.fields.keys() for second in seconds):
         raise ValueError(
-            f"{path}: from line 2 on no row tells a level, so there is nothing to judge by; mend: log with the radio on"
+            f"{path}: from line 2 on no row tells a level, so there is nothing to judge by; hint: log with the radio on"
         )
     return seconds
 

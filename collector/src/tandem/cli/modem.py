@@ -234,7 +234,7 @@ def _watch(args: argparse.Namespace) -> int:
             print(as_json(told) if args.json else as_text(told), flush=True)
     except (ConfigError, UnknownDriver, ValueError) as error:
         return _say(str(error), 2)
-    return 0 if answered else _say("no poll was answered; mend: tandem modem list says what holds the ports", 1)
+    return 0 if answered else _say("no poll was answered; hint: tandem modem list says what holds the ports", 1)
 
 
 def _watched(args: argparse.Namespace) -> list[Watched]:
@@ -251,7 +251,7 @@ def _watched(args: argparse.Namespace) -> list[Watched]:
         if modem is not None
     ]
     if not found:
-        raise ValueError(f"{args.config}: no path has a modem; mend: add [path.modem]")
+        raise ValueError(f"{args.config}: no path has a modem; hint: add [path.modem]")
     return found
 
 
@@ -269,7 +269,7 @@ def _decode(args: argparse.Namespace) -> int:
                 raw = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         return _say(
-            f"{args.file}: {getattr(error, 'strerror', None) or error}; mend: name a file, or - for standard input", 2
+            f"{args.file}: {getattr(error, 'strerror', None) or error}; hint: name a file, or - for standard input", 2
         )
     try:
         found = decode(args.asked, raw, args.driver, args.model)

@@ -92,7 +92,7 @@ def main(args: argparse.Namespace) -> int:
             write_durably(args.page, written.encode())
         except OSError as error:
             print(
-                f"tandem: {args.page}: {error.strerror}; mend: name a file in a folder that you may write",
+                f"tandem: {args.page}: {error.strerror}; hint: name a file in a folder that you may write",
                 file=sys.stderr,
             )
             return 3

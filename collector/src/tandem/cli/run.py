@@ -183,7 +183,7 @@ def _check(config: Config) -> int:
         for device in (config.e_paper.spi, config.e_paper.gpio):
             if not os.access(device, os.R_OK | os.W_OK):
                 print(
-                    f"  e-paper: {device} is not there, or not for this user; mend: dtparam=spi=on, or the role indicator"
+                    f"  e-paper: {device} is not there, or not for this user; hint: dtparam=spi=on, or the role indicator"
                 )
     print(round_trips(config))
     print(f"records to {config.server.gateway}")

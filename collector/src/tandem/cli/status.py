@@ -52,7 +52,7 @@ def main(args: argparse.Namespace) -> int:
         print(f"tandem: {error}", file=sys.stderr)
         return 2
     except (NoCollectorError, TimeoutError) as error:
-        print(f"tandem: no collector answers: {error}; mend: start it with tandem run", file=sys.stderr)
+        print(f"tandem: no collector answers: {error}; hint: start it with tandem run", file=sys.stderr)
         return 1
     if status is None:
         print("tandem: the collector ended while it was asked", file=sys.stderr)

@@ -80,7 +80,7 @@ def _upload(args: argparse.Namespace) -> int:
     from tandem.cli.view.plain import traces_line
 
     if not args.names and not args.now:
-        print("tandem: nothing to do; mend: name files, or give --now for all that wait", file=sys.stderr)
+        print("tandem: nothing to do; hint: name files, or give --now for all that wait", file=sys.stderr)
         return 2
     try:
         told = _asked(args, {"action": "upload", "names": args.names, "now": args.now})
@@ -88,7 +88,7 @@ def _upload(args: argparse.Namespace) -> int:
         print(f"tandem: {error}", file=sys.stderr)
         return 2
     except NoCollectorError as error:
-        print(f"tandem: no collector answers: {error}; mend: start it with tandem run", file=sys.stderr)
+        print(f"tandem: no collector answers: {error}; hint: start it with tandem run", file=sys.stderr)
         return 1
     except ValueError as refused:
         print(f"tandem: {refused}", file=sys.stderr)

@@ -333,7 +333,7 @@ class Browser:
             for end in (*ours, self._lock):
                 os.close(end)
             shutil.rmtree(self._folder, ignore_errors=True)
-            raise NoBrowserError(f"{program}: {error.strerror}; mend: TANDEM_CHROMIUM names another") from error
+            raise NoBrowserError(f"{program}: {error.strerror}; hint: TANDEM_CHROMIUM names another") from error
         finally:
             for end in theirs:
                 os.close(end)
@@ -364,7 +364,7 @@ class Browser:
         first = [line for line in lines if "FATAL" in line or "sandbox!" in line]
         telling = first + [line for line in lines if "ERROR" in line and "dbus" not in line]
         text = " ".join((telling[0] if telling else "").split())[:200]
-        return text + ("; mend: install chromium-sandbox, or sandbox = false" if "sandbox!" in text else "")
+        return text + ("; hint: install chromium-sandbox, or sandbox = false" if "sandbox!" in text else "")
 
     def close(self) -> None:
         """End it and all that it started, at once; the profile goes. Never raises for a browser that has gone already."""

@@ -130,7 +130,7 @@ def read_rounds(
     asked = read_common(p, p["primary"])
     names = [path.name for path in asked.paths]
     if len(names) < 2:
-        raise ParameterError("parameter 'paths': two or more are compared; mend: name another path")
+        raise ParameterError("parameter 'paths': two or more are compared; hint: name another path")
     primaries = names if p["primary"] is None else [p["primary"]]
     ways = steps(names, primaries, together=together)
     spacing = cast("Spacing", p["spacing"])

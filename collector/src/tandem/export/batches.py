@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 LINES = 1000
 HELD_LINES = 200
 """While what is not urgent is held off: a second's records at the busiest, so that people still see now."""
-NO_TIME = "the clock is not synchronised: records wait for their time; mend: see tandem status"
+NO_TIME = "the clock is not synchronised: records wait for their time; hint: see tandem status"
 
 
 class Source(Protocol):

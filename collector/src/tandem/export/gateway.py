@@ -73,7 +73,7 @@ class GatewayAddress:
         try:
             tls = ssl.create_default_context(cafile=None if ca_file is None else str(ca_file))
         except (OSError, ssl.SSLError) as error:
-            raise SetupError(f"ca_file {ca_file}: {error}; mend: copy the server's ca.pem there") from error
+            raise SetupError(f"ca_file {ca_file}: {error}; hint: copy the server's ca.pem there") from error
         return cls(parts.hostname, parts.port or 443, tls, _token(token_file), token_file)
 
     def token_now(self) -> str:
@@ -91,9 +91,9 @@ def _token(file: Path) -> str:
     try:
         token = file.read_text().strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise SetupError(f"token_file {file}: {error}; mend: tandem-server probe add NAME --token-file") from error
+        raise SetupError(f"token_file {file}: {error}; hint: tandem-server probe add NAME --token-file") from error
     if not token or not token.isascii() or not token.isprintable():
-        raise SetupError(f"token_file {file}: holds no token; mend: tandem-server probe rotate NAME")
+        raise SetupError(f"token_file {file}: holds no token; hint: tandem-server probe rotate NAME")
     return token
 
 
@@ -287,7 +287,7 @@ def _out_of_its_time(error: Exception) -> None:
     if isinstance(error, ssl.SSLCertVerificationError) and error.verify_code in _OUT_OF_ITS_TIME:
         shown = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
         raise CertificateTimeError(
-            f"the server's {error.verify_message} by this system's clock, which shows {shown} UTC; mend: set the clock (chronyc "
+            f"the server's {error.verify_message} by this system's clock, which shows {shown} UTC; hint: set the clock (chronyc "
             "tracking), or the server's certificate if the clock is right"
         ) from error
 

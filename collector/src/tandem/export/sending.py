@@ -57,7 +57,7 @@ def send(lines: Sequence[Line], ask: Ask, reject: Callable[[int, str], None]) ->
 def not_now(answer: Answer) -> Later:
     """What an answer that settles nothing means."""
     if answer.status in (401, 403):
-        return Later(f"{answer.error}; mend: give the probe a good token (tandem-server probe rotate)", TOKEN_WAIT_S)
+        return Later(f"{answer.error}; hint: give the probe a good token (tandem-server probe rotate)", TOKEN_WAIT_S)
     if answer.status in (408, 429) or answer.status >= 500:
         return Later(answer.error, answer.retry_after_s if answer.retry_after_s is not None else BUSY_WAIT_S)
     return Later(f"{answer.error}: that is no gateway of this version", UNKNOWN_WAIT_S)

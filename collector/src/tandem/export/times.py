@@ -84,7 +84,7 @@ class Comparison:
         if max(behind_s, ahead_s) > DOUBT_S:
             self.doubt = (
                 f"this probe's clock says {_words(answered_utc_ns / 1e9)}, the server's {_words(date_utc_s)}: one of them is wrong; "
-                "records wait until they agree; mend: see tandem status, chronyc tracking, and the server's clock"
+                "records wait until they agree; hint: see tandem status, chronyc tracking, and the server's clock"
             )
 
 

@@ -108,7 +108,7 @@ class TraceUploader:
             self._say(later.reason)
             return max(later.wait_s, 0.05)
         except OSError as error:
-            self._say(f"{error.filename or 'the disk'}: {error.strerror or error}; mend: free disk space")
+            self._say(f"{error.filename or 'the disk'}: {error.strerror or error}; hint: free disk space")
             return _DISK_WAIT_S
         except Exception:
             # Measuring does not depend on it: say what happened and go on.

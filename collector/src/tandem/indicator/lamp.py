@@ -60,10 +60,10 @@ def lacking(leds: Leds) -> list[str]:
     for name in leds.names:
         brightness = leds.folder / name / "brightness"
         if not brightness.exists():
-            lines.append(f"status LED {name}: not below {leds.folder}; mend: {_OVERLAY}, then a restart of the machine")
+            lines.append(f"status LED {name}: not below {leds.folder}; hint: {_OVERLAY}, then a restart of the machine")
         elif not os.access(brightness, os.W_OK):
             lines.append(
-                f"status LED {name}: {brightness} is not for this user; mend: the udev rule 60-tandem-indicator"
+                f"status LED {name}: {brightness} is not for this user; hint: the udev rule 60-tandem-indicator"
             )
     return lines
 
@@ -91,7 +91,7 @@ class Lamp:
                 self._mine.discard(name)
                 trouble = f"{folder}: {os.strerror(error.errno) if error.errno else error}"
         if trouble is not None and self.trouble is None:
-            log.warning("status LED: %s; mend: %s and its udev rule; measuring goes on", trouble, _OVERLAY)
+            log.warning("status LED: %s; hint: %s and its udev rule; measuring goes on", trouble, _OVERLAY)
         elif trouble is None and self.trouble is not None:
             log.warning("status LED: is written again")
         self.trouble = trouble

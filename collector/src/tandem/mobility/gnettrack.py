@@ -62,7 +62,7 @@ class LogError(ValueError):
     """A log that cannot be read; the message names its line (from 1), what is wrong, and the mend."""
 
     def __init__(self, line: int, wrong: str, mend: str) -> None:
-        super().__init__(f"line {line}: {wrong}; mend: {mend}")
+        super().__init__(f"line {line}: {wrong}; hint: {mend}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -438,7 +438,7 @@ class ManagedModem:
             if answer.never:
                 self._refused(what, answer)
             elif what not in self._not_before:
-                mend = "; mend: install the polkit rule" if answer.denied else ""
+                mend = "; hint: install the polkit rule" if answer.denied else ""
                 log.warning("%s: ModemManager refuses %s: %s%s", self._device, what, answer, mend)
             self._not_before[what] = self._clock() + AGAIN_S
         if what not in self._never and self._clock() >= self._not_before.get(what, 0.0):

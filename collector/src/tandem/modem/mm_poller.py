@@ -137,11 +137,11 @@ class Connection:
         """One try with one PIN, ever: three wrong ones lock the card. What was tried is remembered on disk before it is sent, by
         the PIN file's identity, so that a restart (also one in the middle) does not try the same again."""
         if told.modem.get("UnlockRequired") != _SIM_PIN:
-            self._is("puk_needed", "the SIM asks for another code than its PIN; mend: unlock it in a phone")
+            self._is("puk_needed", "the SIM asks for another code than its PIN; hint: unlock it in a phone")
             return
         file, answer = self._settings.pin_file, self._modem.outcome("SendPin")
         if file is None:
-            self._is("pin_needed", "the SIM asks for its PIN; mend: pin_file in [path.modem.connection]")
+            self._is("pin_needed", "the SIM asks for its PIN; hint: pin_file in [path.modem.connection]")
             return
         try:
             pin, marker = self._pin(file)
@@ -149,17 +149,17 @@ class Connection:
                 if answer.denied:
                     marker.unlink(missing_ok=True)  # it never reached the card
                     self._not_before = self._clock() + LONGEST_AGAIN_S
-                    raise ValueError(f"{answer.text}; mend: install the polkit rule")
-                self._is("pin_refused", f"{answer.text}; mend: write the right PIN into {file}")
+                    raise ValueError(f"{answer.text}; hint: install the polkit rule")
+                self._is("pin_refused", f"{answer.text}; hint: write the right PIN into {file}")
             if self._clock() < self._not_before or (self.state in ("pin_sent", "pin_refused") and marker.exists()):
                 return
             left = told.modem.get("UnlockRetries", {}).get(_SIM_PIN)
             if isinstance(left, int) and left <= 1:
-                self._is("pin_refused", "the card has one try left, which is for people; mend: unlock it in a phone")
+                self._is("pin_refused", "the card has one try left, which is for people; hint: unlock it in a phone")
             elif marker.exists():
                 self._is(
                     "pin_refused",
-                    f"this PIN was tried before and did not open it; mend: write the right one into {file}",
+                    f"this PIN was tried before and did not open it; hint: write the right one into {file}",
                 )
             elif told.modem.get("Sim", "/") != "/":
                 marker.parent.mkdir(parents=True, exist_ok=True)
@@ -410,7 +410,7 @@ def _system_bus(wake_fd: int) -> Bus:
     try:
         from tandem.modem.mm_bus import system_bus
     except ImportError as error:
-        raise BusLost(f"{error.name} is missing; mend: install python3-jeepney") from error
+        raise BusLost(f"{error.name} is missing; hint: install python3-jeepney") from error
     return system_bus(wake_fd)
 
 

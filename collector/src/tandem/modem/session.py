@@ -93,7 +93,7 @@ class UsbPlace(DevicePort):
         found = find(self._usb, "at-second", self._root)
         if found is None:
             raise PortLost(
-                f"{self.name}: there is no AT port of a known modem; mend: tandem modem list shows what is plugged in; of one"
+                f"{self.name}: there is no AT port of a known modem; hint: tandem modem list shows what is plugged in; of one"
                 " without an AT port to spare ModemManager can be asked: port = modemmanager: and its place"
             )
         return found

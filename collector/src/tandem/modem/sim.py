@@ -118,9 +118,9 @@ def secret_of(file: Path) -> bytes:
                 spare.unlink()
         found = file.read_bytes()
     except OSError as error:
-        raise SecretError(f"{file}: {error.strerror}; mend: let the collector write its folder") from error
+        raise SecretError(f"{file}: {error.strerror}; hint: let the collector write its folder") from error
     if len(found) != SECRET_BYTES:
-        raise SecretError(f"{file}: is no secret of {SECRET_BYTES} bytes; mend: remove it, then name the SIMs anew")
+        raise SecretError(f"{file}: is no secret of {SECRET_BYTES} bytes; hint: remove it, then name the SIMs anew")
     return found
 
 

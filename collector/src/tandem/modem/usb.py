@@ -25,7 +25,7 @@ _MEND = "see Add a family in tandem/modem/README.md"
 
 
 class PortsError(ValueError):
-    """A ``ports.toml`` cannot be used: one line, ``FILE:LINE: what is wrong; mend: how``."""
+    """A ``ports.toml`` cannot be used: one line, ``FILE:LINE: what is wrong; hint: how``."""
 
 
 @dataclass(frozen=True)
@@ -83,13 +83,15 @@ def read(file: Path) -> tuple[KnownDevice, ...]:
         text = file.read_bytes().decode("utf-8")
         content = tomllib.loads(text)
     except OSError as error:
-        raise PortsError(f"{file}:1: {error.strerror}; mend: {_MEND}") from error
+        raise PortsError(f"{file}:1: {error.strerror}; hint: {_MEND}") from error
     except UnicodeDecodeError as error:
-        raise PortsError(f"{file}:1: is not UTF-8 text (byte {error.start}); mend: save it as UTF-8") from error
+        raise PortsError(f"{file}:1: is not UTF-8 text (byte {error.start}); hint: save it as UTF-8") from error
     except tomllib.TOMLDecodeError as error:
         found = re.search(r"line (\d+)", str(error))
         number = found.group(1) if found else str(max(1, len(text.splitlines())))
-        raise PortsError(f"{file}:{number}: no TOML: {str(error).partition(' (at')[0]}; mend that line") from error
+        raise PortsError(
+            f"{file}:{number}: no TOML: {str(error).partition(' (at')[0]}; hint: correct that line"
+        ) from error
     return _Reader(file, text).devices(content)
 
 
@@ -109,7 +111,7 @@ class _Reader:
                 if key and re.match(rf"\s*{key}\s*=", self._lines[at - 1]):
                     number = at
                     break
-        return PortsError(f"{self._file}:{number}: {what}; mend: {mend}")
+        return PortsError(f"{self._file}:{number}: {what}; hint: {mend}")
 
     def devices(self, content: dict[str, Any]) -> tuple[KnownDevice, ...]:
         """All of them."""

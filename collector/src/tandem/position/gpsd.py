@@ -30,7 +30,7 @@ def program() -> str:
     named = os.environ.get("TANDEM_GPSD", "gpsd")
     found = shutil.which(named, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
     if found is None:
-        raise GpsdMissingError(f"the program {named} is missing; mend: install the package gpsd")
+        raise GpsdMissingError(f"the program {named} is missing; hint: install the package gpsd")
     return found
 
 
@@ -71,7 +71,7 @@ class Gpsd:
             self.stop()  # unplugged, or another device under the same name
         if device is None:
             if not self._missing:
-                log.warning("position: the receiver is not there; mend: plug it in")
+                log.warning("position: the receiver is not there; hint: plug it in")
             self._missing = True
             return None
         self._missing = False
@@ -122,7 +122,7 @@ class Gpsd:
         device = self._device[0] if self._device is not None else ""
         why = f"signal {signal.Signals(-status).name}" if status < 0 else f"status {status}"
         log.warning(
-            "position: gpsd for %s ended with %s; again in %.0f s; mend: see what it says: gpsd -N -n -D 2 %s",
+            "position: gpsd for %s ended with %s; again in %.0f s; hint: see what it says: gpsd -N -n -D 2 %s",
             device, why, self._back_off_s, device,
         )  # fmt: skip
         self._process = self._device = None

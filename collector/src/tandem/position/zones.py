@@ -44,7 +44,7 @@ def own_key(file: Path) -> bytes:
         unfinished.replace(file)
     except OSError as error:
         log.warning(
-            "%s: %s; home zones are hidden differently at each start; mend: free disk space", file, error.strerror
+            "%s: %s; home zones are hidden differently at each start; hint: free disk space", file, error.strerror
         )
     return key
 

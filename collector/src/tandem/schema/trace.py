@@ -176,7 +176,7 @@ def read_offer(told: object) -> Offer:
 def _chunks(told: object, total: int, encoding: str, size: int) -> tuple[Chunk, ...]:
     count = -(-total // size)
     if count > MOST_CHUNKS:
-        raise TraceError(f"more than {MOST_CHUNKS} chunks; mend: a larger chunk_bytes")
+        raise TraceError(f"more than {MOST_CHUNKS} chunks; hint: a larger chunk_bytes")
     if not isinstance(told, list) or len(told) != count:
         raise TraceError(f"'chunks' does not list {count} chunks, as 'bytes' and 'chunk_bytes' ask for")
     chunks = []

@@ -222,7 +222,7 @@ def run(command: Command) -> str:
     """Run it; its output. ShapingError with the lack that its refusal means."""
     program = shutil.which(command[0], path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
     if program is None:
-        raise ShapingError(f"the program {command[0]} is missing; mend: install the package iproute2")
+        raise ShapingError(f"the program {command[0]} is missing; hint: install the package iproute2")
     try:
         done = subprocess.run([program, *command[1:]], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
     except subprocess.TimeoutExpired as error:
@@ -236,7 +236,7 @@ def lack(command: Command, refusal: str) -> str:
     """In plain words, what the refusal of a command means."""
     lower = refusal.lower()
     if "not permitted" in lower:
-        return f"{' '.join(command)}: {refusal}; mend: run as root, or with the capability NET_ADMIN"
+        return f"{' '.join(command)}: {refusal}; hint: run as root, or with the capability NET_ADMIN"
     parts = (
         ("netem", "delay and loss need netem", "CONFIG_NET_SCH_NETEM"),
         ("htb", "a rate needs HTB", "CONFIG_NET_SCH_HTB"),
@@ -249,7 +249,7 @@ def lack(command: Command, refusal: str) -> str:
         for word, what, option in parts:
             if word in command:
                 return (
-                    f"{what}, which this kernel has not ({refusal}); mend: a kernel with {option}, or shape without it"
+                    f"{what}, which this kernel has not ({refusal}); hint: a kernel with {option}, or shape without it"
                 )
     return f"{' '.join(command)}: {refusal}"
 
@@ -291,7 +291,7 @@ class Shaping:
                 interface = interfaces.get(path)
                 if interface is None:
                     raise ShapingError(
-                        f"path {path}: it has no interface now; mend: try again when it is up", retry=True
+                        f"path {path}: it has no interface now; hint: try again when it is up", retry=True
                     )
                 self._one(path, interface, shape)
         except BaseException:
@@ -303,11 +303,11 @@ class Shaping:
             index = socket.if_nametoindex(interface)
         except OSError as error:
             raise ShapingError(
-                f"path {path}: there is no interface {interface}; mend: try again when it is up", retry=True
+                f"path {path}: there is no interface {interface}; hint: try again when it is up", retry=True
             ) from error
         other = foreign(_qdiscs(interface), up=shape.up.shaped, down=shape.down.shaped)
         if other is not None:
-            raise ShapingError(f"{interface} has another program's {other} already; mend: take that away first")
+            raise ShapingError(f"{interface} has another program's {other} already; hint: take that away first")
         self._applied[path] = (interface, index, shape)
         for command in apply_commands(shape, interface, index):
             run(command)

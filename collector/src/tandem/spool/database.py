@@ -307,4 +307,4 @@ def _name(error: Exception) -> str:
 
 def disk_refused(folder: Path, error: Exception) -> SpoolFullError:
     """The error for people."""
-    return SpoolFullError(f"{folder}: {error}; mend: free disk space; measuring goes on, records wait in memory")
+    return SpoolFullError(f"{folder}: {error}; hint: free disk space; measuring goes on, records wait in memory")

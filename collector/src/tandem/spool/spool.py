@@ -96,17 +96,17 @@ class Spool:
             folder.mkdir(parents=True, exist_ok=True)
             self._lock_fd = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
         except OSError as error:
-            raise SpoolError(f"{folder}: {error.strerror}; mend: make it a writable folder") from error
+            raise SpoolError(f"{folder}: {error.strerror}; hint: make it a writable folder") from error
         try:
             fcntl.flock(self._lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             os.close(self._lock_fd)
-            raise SpoolBusyError(f"{folder}: another collector writes this spool; mend: stop it first") from error
+            raise SpoolBusyError(f"{folder}: another collector writes this spool; hint: stop it first") from error
         try:
             self._open()
         except (OSError, sqlite3.Error) as error:
             os.close(self._lock_fd)
-            raise SpoolError(f"{folder}: {error}; mend: free disk space, or move the folder away") from error
+            raise SpoolError(f"{folder}: {error}; hint: free disk space, or move the folder away") from error
 
     # --- the file ---------------------------------------------------------------------------------------------------
 

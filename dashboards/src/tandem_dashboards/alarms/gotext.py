@@ -219,7 +219,7 @@ def _shown(value: Any) -> str:  # noqa: ANN401 any template's data
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        raise TemplateError(f"the number {value} has no format; mend: Go would write a million as 1e+06")
+        raise TemplateError(f"the number {value} has no format; hint: Go would write a million as 1e+06")
     if value is ABSENT or isinstance(value, str | int):
         return str(value)
     raise TemplateError(f"{value!r} is no text")

@@ -41,7 +41,7 @@ def duration_ms(text: str) -> int:
     """``90s`` → 90000; a bare number is seconds."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|[smhdwMy])?", text)
     if not found:
-        raise TimeError(f"{text!r} is no duration; mend: a number with {', '.join(_UNITS_MS)}")
+        raise TimeError(f"{text!r} is no duration; hint: a number with {', '.join(_UNITS_MS)}")
     return round(float(found[1]) * _UNITS_MS[found[2] or "s"])
 
 
@@ -59,7 +59,7 @@ def instant_ms(text: str, now_ms: int) -> int:
         when = None
     if when is None or when.tzinfo is None:
         raise TimeError(
-            f"{text!r} is no time; mend: now, now-6h, ms since 1970, or 2026-11-22T09:00:00+00:00 with its zone"
+            f"{text!r} is no time; hint: now, now-6h, ms since 1970, or 2026-11-22T09:00:00+00:00 with its zone"
         )
     return round(when.timestamp() * 1000)
 

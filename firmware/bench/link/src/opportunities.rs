@@ -18,12 +18,12 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Parse a trace. The error is `LINE: what is wrong; mend: how`; the caller puts the file's name before it.
+    /// Parse a trace. The error is `LINE: what is wrong; hint: how`; the caller puts the file's name before it.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut at_ms: Vec<u64> = Vec::new();
         for (index, line) in text.lines().enumerate() {
             let number = index + 1;
-            let wrong = |what: String, mend: &str| Err(format!("{number}: {what}; mend: {mend}"));
+            let wrong = |what: String, hint: &str| Err(format!("{number}: {what}; hint: {mend}"));
             let digits = !line.is_empty() && line.bytes().all(|b| b.is_ascii_digit());
             let Some(ms) = digits.then(|| line.parse::<u64>().ok()).flatten().filter(|&ms| ms <= MAX_MS) else {
                 let shown: String = line.chars().take(20).collect();
@@ -41,9 +41,9 @@ impl Trace {
             at_ms.push(ms);
         }
         match at_ms.last() {
-            None => Err("1: the trace is empty; mend: one whole number of milliseconds a line".into()),
+            None => Err("1: the trace is empty; hint: one whole number of milliseconds a line".into()),
             Some(0) => {
-                Err(format!("{}: the trace ends at 0 and could never begin again; mend: end it later", at_ms.len()))
+                Err(format!("{}: the trace ends at 0 and could never begin again; hint: end it later", at_ms.len()))
             }
             Some(_) => Ok(Trace { at_ms }),
         }
@@ -152,18 +152,18 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_with_line_and_mend() {
         for (text, message) in [
-            ("", "1: the trace is empty; mend: one"),
-            ("1\n\n2\n", "2: \"\" is no time; mend: one"),
+            ("", "1: the trace is empty; hint: one"),
+            ("1\n\n2\n", "2: \"\" is no time; hint: one"),
             ("1\n2.5\n", "2: \"2.5\" is no time"),
             ("-1\n", "1: \"-1\" is no time"),
             ("+1\n", "1: \"+1\" is no time"),
             (" 1\n", "1: \" 1\" is no time"),
             ("1000000001\n", "1: \"1000000001\" is no time"),
-            ("5\n4\n", "2: 4 comes after a later time; mend: sort"),
+            ("5\n4\n", "2: 4 comes after a later time; hint: sort"),
             ("0\n0\n", "2: the trace ends at 0"),
         ] {
             let error = Trace::parse(text).unwrap_err();
-            assert!(error.starts_with(message) && error.contains("; mend: "), "{error}");
+            assert!(error.starts_with(message) && error.contains("; hint: "), "{error}");
         }
         assert_eq!(Trace::parse("7").unwrap().size(), (1, 7)); // no line break at the end
         assert_eq!(Trace::parse("7\r\n").unwrap().size(), (1, 7));

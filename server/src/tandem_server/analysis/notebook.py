@@ -16,7 +16,7 @@ from typing import Any
 try:
     import pandas as pd
 except ImportError as error:  # named here: a person at a notebook sees what to do
-    raise ImportError("tables need pandas; mend: pip install 'tandem-server[notebook]'") from error
+    raise ImportError("tables need pandas; hint: pip install 'tandem-server[notebook]'") from error
 
 from tandem.schema.metrics import MEASUREMENTS
 from tandem.schema.metrics.table import COMMON_FIELDS, COMMON_TAGS

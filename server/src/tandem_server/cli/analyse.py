@@ -113,7 +113,7 @@ def need_native_pass() -> None:
 @with_plain_ends
 def _analyse(args: Namespace) -> int:
     if args.packets and args.out is None:
-        raise ConfigError("--packets are rows of a table; mend: --out DIR")
+        raise ConfigError("--packets are rows of a table; hint: --out DIR")
     need_native_pass()
     found_module = importlib.import_module("tandem_server.analysis.traces.batch")
     found = found_module.find(args.files)
@@ -122,7 +122,7 @@ def _analyse(args: Namespace) -> int:
     for place, why in found.unread:
         print(f"tandem-server analyse: {place}: not searched: {why}", file=sys.stderr)
     if not found.paths and not found.unread:
-        raise ConfigError("nothing to analyse; mend: name captures, or a folder with captures in it")
+        raise ConfigError("nothing to analyse; hint: name captures, or a folder with captures in it")
     if args.together:
         found.paths = [importlib.import_module("tandem_server.analysis.traces.manifest").TOGETHER.join(found.paths)]
     batches = found_module.batches(found.paths, args.batch or found_module.MOST_FILES)
@@ -205,7 +205,7 @@ def _whole(results: Iterator[Analysed], out: Path | None) -> Iterator[Analysed]:
         yield from results
     except OSError as error:  # of what is read, each file's own line has told
         raise EnvironmentLacks(
-            f"{error.filename or out}: {error.strerror or error}; mend: make room, or let this user write there; call it again"
+            f"{error.filename or out}: {error.strerror or error}; hint: make room, or let this user write there; call it again"
         ) from error
 
 

@@ -53,7 +53,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 @with_plain_ends
 def _backup(args: Namespace) -> int:
     if args.keep < 1:
-        raise ConfigError(f"--keep {args.keep}; mend: 1 or more")
+        raise ConfigError(f"--keep {args.keep}; hint: 1 or more")
     config = load(args.config)
     folder: Path = args.folder
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -109,14 +109,14 @@ def _beside(file: Path, to: Path) -> tuple[Path, Path]:
 def _registry(file: Path, to: Path) -> None:
     to.parent.mkdir(parents=True, exist_ok=True)
     if not file.is_file():
-        raise EnvironmentLacks(f"{file}: no such file; mend: start the gateway once, or correct server.toml")
+        raise EnvironmentLacks(f"{file}: no such file; hint: start the gateway once, or correct server.toml")
     try:
         uri = f"{file.resolve().as_uri()}?mode=ro"
         with closing(sqlite3.connect(uri, uri=True, timeout=60)) as source, closing(sqlite3.connect(to)) as copy:
             source.backup(copy, pages=4096)
             copy.execute("PRAGMA journal_mode = DELETE")  # one file, without -wal beside it
     except sqlite3.Error as error:
-        raise EnvironmentLacks(f"{file}: {error}; mend: run this as root, and make room") from error
+        raise EnvironmentLacks(f"{file}: {error}; hint: run this as root, and make room") from error
     to.chmod(0o600)
 
 

@@ -107,16 +107,16 @@ def read_kept(folder: Path) -> Kept:
         told = json.loads(file.read_bytes())
     except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(
-            f"{file}: {error}; mend: name a folder that `tandem-server backup` made, with its time as its name"
+            f"{file}: {error}; hint: name a folder that `tandem-server backup` made, with its time as its name"
         ) from None
     try:
         kept, files = _read(told)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ConfigError(f"{file}: not of the format {FORMAT} ({error!r}); mend: use another backup") from None
+        raise ConfigError(f"{file}: not of the format {FORMAT} ({error!r}); hint: use another backup") from None
     for name, (size, sha256) in files.items():
         path = folder / name
         if not path.is_file() or path.stat().st_size != size or _sha256(path) != sha256:
-            raise ConfigError(f"{path}: not as it was backed up; mend: copy the backup anew, or use another one")
+            raise ConfigError(f"{path}: not as it was backed up; hint: copy the backup anew, or use another one")
     return kept
 
 

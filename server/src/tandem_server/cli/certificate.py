@@ -39,7 +39,7 @@ class Certificate:
         try:
             self.context = make(*self._files)
         except (OSError, ValueError) as error:
-            raise EnvironmentLacks(f"{certificate}, {key}: {error}; mend: tandem-server tls") from error
+            raise EnvironmentLacks(f"{certificate}, {key}: {error}; hint: tandem-server tls") from error
         self._say_end()
 
     def refresh(self, *, only_if_changed: bool = False) -> None:
@@ -74,4 +74,4 @@ class Certificate:
             return  # what OpenSSL loaded and this cannot read is no reason not to serve
         days = (end - datetime.now(UTC)).days
         if days < _SOON_DAYS:
-            _LOG.warning("%s ends on %s; mend: tandem-server tls --renew", self._files[0], end.date())
+            _LOG.warning("%s ends on %s; hint: tandem-server tls --renew", self._files[0], end.date())

@@ -31,13 +31,13 @@ def config_file(
         return named
     if of_environment := environment.get(VARIABLE):
         if not _there(Path(of_environment)):
-            raise ConfigError(f"{of_environment}: no such file, says {VARIABLE}; mend: correct or unset it")
+            raise ConfigError(f"{of_environment}: no such file, says {VARIABLE}; hint: correct or unset it")
         return Path(of_environment)
     for place in places:
         if _there(place):
             return place
     looked = " nor ".join(str(place) for place in places)
-    raise ConfigError(f"no server.toml: neither {looked} is there; mend: name one with --config or in {VARIABLE}")
+    raise ConfigError(f"no server.toml: neither {looked} is there; hint: name one with --config or in {VARIABLE}")
 
 
 def found_config_file() -> Path | None:

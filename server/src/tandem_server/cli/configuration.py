@@ -139,18 +139,18 @@ def load(named: Path | None) -> ServerConfig:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise ConfigError(f"{file}: {reason}; mend: name a server.toml with --config") from error
+        raise ConfigError(f"{file}: {reason}; hint: name a server.toml with --config") from error
     try:
         content = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         line = re.search(r"at line ([0-9]+)", str(error))
         number = line[1] if line else str(text.count("\n") + 1)
-        raise ConfigError(f"{file}:{number}: no TOML: {error}; mend: correct the line") from error
+        raise ConfigError(f"{file}:{number}: no TOML: {error}; hint: correct the line") from error
     where = _Places(file, text)
     for section in content:
         if section not in (*_SECTIONS, "probes"):
             known = ", ".join((*_SECTIONS, "probes"))
-            raise ConfigError(f"{where(section)}: unknown section {section!r}; mend: one of {known}")
+            raise ConfigError(f"{where(section)}: unknown section {section!r}; hint: one of {known}")
     read: dict[str, Any] = {
         name: _section(name, kind, content.get(name, {}), where) for name, kind in _SECTIONS.items()
     }
@@ -179,13 +179,13 @@ class _Places:
 
 def _shares(content: object, where: _Places) -> dict[str, Share]:
     if not isinstance(content, dict):
-        raise ConfigError(f"{where('probes')}: probes is no section; mend: write [probes.NAME]")
+        raise ConfigError(f"{where('probes')}: probes is no section; hint: write [probes.NAME]")
     shares = {}
     for name, of_probe in content.items():
         section = f"probes.{name}"
         if not valid_name(name):
             raise ConfigError(
-                f"{where(section)}: {name!r} is no probe's name; mend: [probes.NAME], as `probe list` has it"
+                f"{where(section)}: {name!r} is no probe's name; hint: [probes.NAME], as `probe list` has it"
             )
         share = _section(section, Share, of_probe, where)
         assert isinstance(share, Share)  # noqa: S101  (for the type checker: it was made of it)
@@ -193,7 +193,7 @@ def _shares(content: object, where: _Places) -> dict[str, Share]:
             bound = getattr(share, field.name)
             if bound is not None and bound < 1:
                 raise ConfigError(
-                    f"{where(section, field.name)}: [{section}] {field.name} is {bound}; mend: a number above 0"
+                    f"{where(section, field.name)}: [{section}] {field.name} is {bound}; hint: a number above 0"
                 )
         shares[name] = share
     return shares
@@ -201,12 +201,12 @@ def _shares(content: object, where: _Places) -> dict[str, Share]:
 
 def _section(name: str, kind: type, content: object, where: _Places) -> object:
     if not isinstance(content, dict):
-        raise ConfigError(f"{where(name)}: {name} is no section; mend: write [{name}]")
+        raise ConfigError(f"{where(name)}: {name} is no section; hint: write [{name}]")
     known = {f.name: f.type for f in fields(kind)}
     values: dict[str, Any] = {}
     for key, value in content.items():
         if key not in known:
-            raise ConfigError(f"{where(name, key)}: unknown key {key!r} in [{name}]; mend: one of {', '.join(known)}")
+            raise ConfigError(f"{where(name, key)}: unknown key {key!r} in [{name}]; hint: one of {', '.join(known)}")
         if known[key] == "S3Bucket | None":
             values[key] = _section(f"{name}.{key}", S3Bucket, value, where)
             continue
@@ -222,7 +222,7 @@ def _value(what: str, kind: str, value: object, where: str) -> object:
     if choices := re.match(r"Literal\[(.*)\]", plain):
         allowed = [word.strip("\"' ") for word in choices[1].split(",")]
         if value not in allowed:
-            raise ConfigError(f"{where}: {what} is {value!r}; mend: one of {', '.join(allowed)}")
+            raise ConfigError(f"{where}: {what} is {value!r}; hint: one of {', '.join(allowed)}")
         return value
     right = {
         "int": type(value) is int,
@@ -241,7 +241,7 @@ def _value(what: str, kind: str, value: object, where: str) -> object:
             "Path": "a path",
             "tuple[str, ...]": 'texts in brackets, as in ["203.0.113.11"]',
         }[plain]
-        raise ConfigError(f"{where}: {what} is {value!r}; mend: write {name}")
+        raise ConfigError(f"{where}: {what} is {value!r}; hint: write {name}")
     if plain == "Path":
         return Path(str(value))
     if isinstance(value, list):
@@ -254,30 +254,30 @@ def _check(config: ServerConfig, where: _Places) -> None:
     for section, key in ports:
         port = getattr(getattr(config, section), key)
         if port is not None and not 1 <= port <= 65535:
-            raise ConfigError(f"{where(section, key)}: [{section}] {key} is {port}; mend: a port from 1 to 65535")
+            raise ConfigError(f"{where(section, key)}: [{section}] {key} is {port}; hint: a port from 1 to 65535")
     if config.capture.budget_bytes < 1:
         raise ConfigError(
-            f"{where('capture', 'budget_bytes')}: [capture] budget_bytes is {config.capture.budget_bytes}; mend: a number above 0"
+            f"{where('capture', 'budget_bytes')}: [capture] budget_bytes is {config.capture.budget_bytes}; hint: a number above 0"
         )
     if not 0 <= config.listen.processes <= 256:
         raise ConfigError(
-            f"{where('listen', 'processes')}: [listen] processes is {config.listen.processes}; mend: 1 to 256, or 0 for one a core"
+            f"{where('listen', 'processes')}: [listen] processes is {config.listen.processes}; hint: 1 to 256, or 0 for one a core"
         )
     if not 2 <= config.series.every_s <= 600:
         raise ConfigError(
-            f"{where('series', 'every_s')}: [series] every_s is {config.series.every_s}; mend: 2 to 600 seconds, 60 where alarms watch"
+            f"{where('series', 'every_s')}: [series] every_s is {config.series.every_s}; hint: 2 to 600 seconds, 60 where alarms watch"
         )
     if not 1 <= config.series.settle_s <= 3600:
         raise ConfigError(
-            f"{where('series', 'settle_s')}: [series] settle_s is {config.series.settle_s}; mend: 1 to 3600 seconds"
+            f"{where('series', 'settle_s')}: [series] settle_s is {config.series.settle_s}; hint: 1 to 3600 seconds"
         )
     if not 1 <= config.listen.gateway_processes <= 64:
         raise ConfigError(
-            f"{where('listen', 'gateway_processes')}: [listen] gateway_processes is {config.listen.gateway_processes}; mend: 1 to 64"
+            f"{where('listen', 'gateway_processes')}: [listen] gateway_processes is {config.listen.gateway_processes}; hint: 1 to 64"
         )
     if config.limits.bytes_in_flight < BYTES_IN_FLIGHT_LEAST * config.listen.gateway_processes:
         raise ConfigError(
-            f"{where('limits', 'bytes_in_flight')}: [limits] bytes_in_flight is {config.limits.bytes_in_flight}; mend:"
+            f"{where('limits', 'bytes_in_flight')}: [limits] bytes_in_flight is {config.limits.bytes_in_flight}; hint:"
             f" {BYTES_IN_FLIGHT_LEAST} or more for each gateway process: one largest request must have room"
         )
     if (fault := addresses_fault(config.listen.further_addresses)) is not None:
@@ -286,13 +286,13 @@ def _check(config: ServerConfig, where: _Places) -> None:
         raise ConfigError(f"{where('traces', trace_fault[0])}: [traces] {trace_fault[1]}")
     mine = [port for key in _port_keys(config.listen) if (port := getattr(config.listen, key)) is not None]
     if len(set(mine)) < len(mine):
-        raise ConfigError(f"{where('listen')}: two of the ports in [listen] are the same; mend: give each its own")
+        raise ConfigError(f"{where('listen')}: two of the ports in [listen] are the same; hint: give each its own")
     for section, kind in (("limits", Bounds), ("states", Tolerances)):
         for field in fields(kind):
             bound = getattr(getattr(config, section), field.name)
             if not 0 < bound < (1e18 if section == "limits" else 1e8):
                 mend = "a number above 0" if section == "limits" else "seconds above 0 and below 100000000"
-                raise ConfigError(f"{where(section, field.name)}: [{section}] {field.name} is {bound}; mend: {mend}")
+                raise ConfigError(f"{where(section, field.name)}: [{section}] {field.name} is {bound}; hint: {mend}")
     check_pages(config.pages, functools.partial(where, "pages"))
     check_wireguard(config.wireguard, functools.partial(where, "wireguard"))
     check_store(config.store, functools.partial(where, "store"))

@@ -48,16 +48,16 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 @with_plain_ends
 def _build(args: Namespace) -> int:
     if not 1 <= args.seconds <= _LONGEST_S:
-        raise ConfigError(f"--seconds {args.seconds}; mend: a whole number from 1 to {_LONGEST_S}")
+        raise ConfigError(f"--seconds {args.seconds}; hint: a whole number from 1 to {_LONGEST_S}")
     segments_s = _lengths(args.segments)
     name = args.name or (args.video.stem if args.video is not None else "synthetic")
     if not _NAME.match(name):
-        raise ConfigError(f"name {name!r}; mend: --name of letters, digits, '.', '_', '-', at most 64")
+        raise ConfigError(f"name {name!r}; hint: --name of letters, digits, '.', '_', '-', at most 64")
     ffmpeg = encode.find_ffmpeg()
     if args.video is not None and not args.video.is_file():
-        raise ConfigError(f"{args.video}: no such file; mend: name a video, or leave --video out")
+        raise ConfigError(f"{args.video}: no such file; hint: name a video, or leave --video out")
     if args.video is not None and ffmpeg is None:
-        raise EnvironmentLacks("no ffmpeg here; mend: install it, or leave --video out for a synthetic presentation")
+        raise EnvironmentLacks("no ffmpeg here; hint: install it, or leave --video out for a synthetic presentation")
     target = load(args.config).content.folder / name
     making = target.with_name(f".{name}.{os.getpid()}.tmp")
     making.mkdir(parents=True)
@@ -87,5 +87,5 @@ def _lengths(text: str) -> list[int]:
     except ValueError:
         lengths = []
     if not lengths or not all(1 <= length <= 60 for length in lengths) or len(set(lengths)) < len(lengths):
-        raise ConfigError(f"--segments {text!r}; mend: whole seconds from 1 to 60, each once, as 1,6,15")
+        raise ConfigError(f"--segments {text!r}; hint: whole seconds from 1 to 60, each once, as 1,6,15")
     return lengths

@@ -23,6 +23,6 @@ def enough_descriptors(connections: int) -> None:
         now = soft
     if now < wanted:
         _LOG.warning(
-            "%d file descriptors allowed, %d connections configured; mend: LimitNOFILE=%d, or lower [limits] https_connections",
+            "%d file descriptors allowed, %d connections configured; hint: LimitNOFILE=%d, or lower [limits] https_connections",
             now, connections, wanted,
         )  # fmt: skip

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 MOST = 4
 """Probes pass over more."""
-_MEND = f"mend: at most {MOST} addresses of this server as probes reach them, each once"
+_MEND = f"hint: at most {MOST} addresses of this server as probes reach them, each once"
 
 
 def addresses_fault(told: Sequence[str]) -> str | None:

@@ -42,7 +42,7 @@ def serve_by_processes(config: Path, host: str, port: int, processes: int) -> No
             members.append(_Member(config, listener, nth))
         for member in members:
             if not member.await_ready():
-                raise EnvironmentLacks("a gateway process did not start; mend: see its log above")
+                raise EnvironmentLacks("a gateway process did not start; hint: see its log above")
         announce("gateway", listeners[0])
         told.ready()
         while not stop.wait(0.2):

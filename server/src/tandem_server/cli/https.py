@@ -100,7 +100,7 @@ def bind(host: str, port: int, shared: bool = False) -> socket.socket:
     except OSError as error:
         listener.close()
         mend = "end what listens there, or set another port" if error.errno == errno.EADDRINUSE else "correct [listen]"
-        raise EnvironmentLacks(f"{host}:{port}: {error.strerror}; mend: {mend}") from error
+        raise EnvironmentLacks(f"{host}:{port}: {error.strerror}; hint: {mend}") from error
     return listener
 
 

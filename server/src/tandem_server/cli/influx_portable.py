@@ -21,10 +21,10 @@ def backup_address(folder: Path) -> str:
         found = re.search(r'^bind-address = "([^"]+)"', (folder / "influxd.conf").read_text(), re.MULTILINE)
     except OSError as error:
         raise EnvironmentLacks(
-            f"{error.filename}: {error.strerror}; mend: start tandem-database, and run this as root"
+            f"{error.filename}: {error.strerror}; hint: start tandem-database, and run this as root"
         ) from error
     if found is None:
-        raise EnvironmentLacks(f"{folder / 'influxd.conf'} names no bind-address; mend: start tandem-database anew")
+        raise EnvironmentLacks(f"{folder / 'influxd.conf'} names no bind-address; hint: start tandem-database anew")
     return found[1]
 
 
@@ -34,7 +34,7 @@ def run_influxd(command: list[str], what: str) -> None:
     if done.returncode != 0:
         words = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
         raise EnvironmentLacks(
-            f"influxd could not {what} ({words[-1] if words else 'it says nothing'}); mend: see that tandem-database runs"
+            f"influxd could not {what} ({words[-1] if words else 'it says nothing'}); hint: see that tandem-database runs"
         )
 
 
@@ -55,7 +55,7 @@ def await_taken(address: str, within_s: float = 3600.0) -> None:
     while open_connections(port) > 0:
         if time.monotonic() > deadline_s:
             raise EnvironmentLacks(
-                f"influxd still reads from {address} after {within_s:.0f} s; mend: end what else uses it"
+                f"influxd still reads from {address} after {within_s:.0f} s; hint: end what else uses it"
             )
         time.sleep(_LOOK_EVERY_S)
 

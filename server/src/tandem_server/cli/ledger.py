@@ -49,16 +49,16 @@ def _ledger(args: Namespace) -> int:
     config = load(args.config)
     with open_registry(config) as registry:
         if args.probe is not None and args.probe not in {probe.name for probe in registry.probes.all()}:
-            raise ConfigError(f"no probe {args.probe!r}; mend: tandem-server probe list")
+            raise ConfigError(f"no probe {args.probe!r}; hint: tandem-server probe list")
         with contextlib.closing(open_store(config)) as store:
             retention = config.store.retention_days
             book = Book(registry, RecordCounts(store), config.states, retention, with_files=not args.no_files)
             try:
                 ledger = book.read(args.probe, recount=args.recount)
             except StoreDown as error:
-                raise EnvironmentLacks(f"{error}; mend: start tandem-server serve database") from error
+                raise EnvironmentLacks(f"{error}; hint: start tandem-server serve database") from error
             except QueryError as error:
-                raise EnvironmentLacks(f"{error}; mend: a store that has InfluxQL") from error
+                raise EnvironmentLacks(f"{error}; hint: a store that has InfluxQL") from error
         manifests = {run.id: run.manifest for run in registry.runs.all(args.probe)} if args.manifests else {}
     if args.json:
         told = as_json(ledger, incomplete=args.incomplete)

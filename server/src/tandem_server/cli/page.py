@@ -82,14 +82,14 @@ def _record(args: Namespace) -> int:
     if (args.url is None) == (args.list is None):
         raise ConfigError("name a URL, or --list FILE")
     if not 1 <= args.timeout <= 3600:
-        raise ConfigError(f"--timeout {args.timeout:g}; mend: 1 to 3600 s")
+        raise ConfigError(f"--timeout {args.timeout:g}; hint: 1 to 3600 s")
     urls = [_url(args.url, "the URL")] if args.list is None else _listed(args.list, args.first)
     if args.name is not None and len(urls) != 1:
-        raise ConfigError("--name is for one page; mend: leave it out, names come from the hosts")
+        raise ConfigError("--name is for one page; hint: leave it out, names come from the hosts")
     program = find()
     if program is None:
         raise EnvironmentLacks(
-            "no Chromium here; mend: install chromium-headless-shell or chromium, or set TANDEM_CHROMIUM"
+            "no Chromium here; hint: install chromium-headless-shell or chromium, or set TANDEM_CHROMIUM"
         )
     worst = 0
     for url in urls:
@@ -134,7 +134,7 @@ def _build(args: Namespace) -> int:
         ("seed", args.seed, 0, 10**9),
     ):
         if not least <= value <= most:
-            raise ConfigError(f"--{option} {value}; mend: {least} to {most}")
+            raise ConfigError(f"--{option} {value}; hint: {least} to {most}")
     folder = load(args.config).content.folder
     objects = synthetic.make(args.seed, args.objects, args.bytes, args.origins, args.scheme)
     page, name = _put(folder, args.name or "synthetic-page", objects, {"by": "build", "seed": args.seed}, {})
@@ -157,7 +157,7 @@ def _list(args: Namespace) -> int:
         if not args.json:
             print(name if opened is None else _line(name, opened.page))
             for line in wrong:
-                print(f"  {line}; mend: make the page anew")
+                print(f"  {line}; hint: make the page anew")
     if args.json:
         print(json.dumps(rows, indent=1))
     elif not rows:
@@ -169,10 +169,10 @@ def _put(
     folder: Path, name: str, objects: Sequence[Captured], made: dict[str, Any], times_ms: dict[str, float]
 ) -> tuple[Page, str]:
     if not NAME.match(name):
-        raise ConfigError(f"name {name!r}; mend: --name of letters, digits, '.', '_', '-', at most 64")
+        raise ConfigError(f"name {name!r}; hint: --name of letters, digits, '.', '_', '-', at most 64")
     target = folder / name
     if target.exists() and not (target / "page.json").is_file():
-        raise ConfigError(f"{target} is there and is no page; mend: another --name")
+        raise ConfigError(f"{target} is there and is no page; hint: another --name")
     making = folder / f".{name}.{os.getpid()}.tmp"
     making.mkdir(parents=True)
     try:

@@ -24,7 +24,7 @@ def serve_pages(config: ServerConfig) -> None:
     """Until SIGTERM or SIGINT. ConfigError without a port, EnvironmentLacks."""
     port = config.listen.pages_port
     if port is None:
-        raise ConfigError(f"{config.file}: no [listen] pages_port; mend: give it a port, as pages_port = 8445")
+        raise ConfigError(f"{config.file}: no [listen] pages_port; hint: give it a port, as pages_port = 8445")
     bounds = door_bounds(config.limits)
     # Nobody shows a probe's token here: all are strangers, and a proxy brings them all from one address.
     bounds = replace(bounds, strangers_per_address=bounds.strangers, new_per_minute=_NEW_PER_MINUTE)

@@ -27,9 +27,9 @@ def check_pages(pages: PageServing, where: Callable[[str | None], str]) -> None:
         loopback = ipaddress.ip_address(pages.host).is_loopback
     except ValueError:
         mend = "an IP address, as 127.0.0.1"
-        raise ConfigError(f"{where('host')}: [pages] host is {pages.host!r}; mend: {mend}") from None
+        raise ConfigError(f"{where('host')}: [pages] host is {pages.host!r}; hint: {mend}") from None
     if not loopback and not pages.behind_proxy:
         raise ConfigError(
-            f"{where('host')}: [pages] host is {pages.host}, and whoever reaches it reads all traces; mend: 127.0.0.1, or"
+            f"{where('host')}: [pages] host is {pages.host}, and whoever reaches it reads all traces; hint: 127.0.0.1, or"
             " behind_proxy = true where a reverse proxy asks for a login before it"
         )

@@ -89,7 +89,7 @@ def _probe(args: Namespace) -> int:
                 with SecretPlace(args.token_file) as place:
                     place.deliver(registry.probes.rotate(args.name, args.keep_old_for))
         except KeyError:
-            raise ConfigError(f"no probe {args.name!r}; mend: tandem-server probe list") from None
+            raise ConfigError(f"no probe {args.name!r}; hint: tandem-server probe list") from None
         except ValueError as error:
             raise ConfigError(str(error)) from error
     return 0
@@ -100,7 +100,7 @@ def _take_peer_away(registry: Registry, config: ServerConfig, name: str) -> None
         keep_peers(config, registry)
     except (OSError, sqlite3.Error) as error:
         mend = f"run this as the registry's user: probe revoke {name}, once more"
-        raise EnvironmentLacks(f"the token is void, but the hub is not told: {error}; mend: {mend}") from error
+        raise EnvironmentLacks(f"the token is void, but the hub is not told: {error}; hint: {mend}") from error
 
 
 def _seconds(text: str) -> float:
@@ -170,7 +170,7 @@ def _enrolment(one: Enrolment | None) -> dict[str, Any]:
 def _code(name: str, until: int, now: int) -> str:
     if until > now:
         return f"has a code until {_time(until)}"
-    return f"its code ended {_time(until)}; mend: tandem-server probe invite {name}"
+    return f"its code ended {_time(until)}; hint: tandem-server probe invite {name}"
 
 
 def _plain(row: dict[str, Any], of_state: dict[str, Any]) -> str:

@@ -77,7 +77,7 @@ def _invite(args: Namespace) -> int:
         try:
             made = registry.enrolments.invite(args.name, args.hours * 3600, config.wireguard.addresses)
         except NetworkFullError as error:
-            raise EnvironmentLacks(f"{error}; mend: a larger [wireguard] network") from error
+            raise EnvironmentLacks(f"{error}; hint: a larger [wireguard] network") from error
         except ValueError as error:
             raise ConfigError(str(error)) from error
         expires = datetime.fromtimestamp(made.expires_utc_ns / 1e9, UTC).isoformat(timespec="seconds")
@@ -102,7 +102,7 @@ def _peers(args: Namespace) -> int:
         try:
             keep_peers(config, registry)
         except (OSError, sqlite3.Error) as error:
-            raise EnvironmentLacks(f"{error}; mend: run this as the registry's user") from error
+            raise EnvironmentLacks(f"{error}; hint: run this as the registry's user") from error
         sys.stdout.write(peers(registry.enrolments.all()))
     return 0
 

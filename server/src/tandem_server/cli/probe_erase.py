@@ -124,16 +124,16 @@ def _told() -> Iterator[None]:
     except NotErasableError as error:
         raise ConfigError(str(error)) from error
     except (StoreDown, QueryError) as error:
-        raise EnvironmentLacks(f"{error}; mend: systemctl status tandem-database; {again}") from error
+        raise EnvironmentLacks(f"{error}; hint: systemctl status tandem-database; {again}") from error
     except TraceStoreDown as error:
-        raise EnvironmentLacks(f"{error}; mend: let this user delete there; {again}") from error
+        raise EnvironmentLacks(f"{error}; hint: let this user delete there; {again}") from error
 
 
 def _scrubbed(registry: Registry) -> None:
     try:
         registry.scrub()
     except sqlite3.Error as error:
-        mend = "mend: make room for a copy of the registry, and do it once more"
+        mend = "hint: make room for a copy of the registry, and do it once more"
         raise EnvironmentLacks(
             f"its rows are deleted, but their bytes are still in the file: {error}; {mend}"
         ) from error

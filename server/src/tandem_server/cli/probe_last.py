@@ -37,15 +37,15 @@ def _last(args: Namespace) -> int:
     config = load(args.config)
     with open_registry_to_read(config) as registry:
         if args.name not in [probe.name for probe in registry.probes.all()]:
-            raise ConfigError(f"no probe {args.name!r}; mend: tandem-server probe list")
+            raise ConfigError(f"no probe {args.name!r}; hint: tandem-server probe list")
     reader = open_reader(config)
     if reader is None:
-        raise EnvironmentLacks("this database does not speak InfluxQL; mend: the board Probe live shows the same")
+        raise EnvironmentLacks("this database does not speak InfluxQL; hint: the board Probe live shows the same")
     with contextlib.closing(reader) as store:
         try:
             said = last_words(store, args.name)
         except (StoreDown, QueryError) as error:
-            raise EnvironmentLacks(f"{error}; mend: systemctl status tandem-database") from error
+            raise EnvironmentLacks(f"{error}; hint: systemctl status tandem-database") from error
     if args.json:
         print(json.dumps(None if said is None else said.as_json(), indent=1))
     elif said is None:

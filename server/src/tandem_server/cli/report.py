@@ -114,7 +114,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 @with_plain_ends
 def _report(args: Namespace) -> int:
     if (args.run is None) == (not args.folders):
-        raise ConfigError("a folder or a run; mend: tandem-server report DIR, or report --run ID")
+        raise ConfigError("a folder or a run; hint: tandem-server report DIR, or report --run ID")
     if args.run is not None:
         return report_run(configuration.load(args.config), args.run, args.out)
     given = _fit(args.mobility)
@@ -226,9 +226,9 @@ def _fit(file: Path | None) -> tuple[Fit, str] | None:
     try:
         found, on = from_json(json.loads(file.read_bytes()))
     except OSError as error:
-        raise ConfigError(f"{file}: {error.strerror}; mend: name a mobility.json") from error
+        raise ConfigError(f"{file}: {error.strerror}; hint: name a mobility.json") from error
     except ValueError as error:
-        raise ConfigError(f"{file}: {error}; mend: name the mobility.json of a report on labelled runs") from error
+        raise ConfigError(f"{file}: {error}; hint: name the mobility.json of a report on labelled runs") from error
     return found, on if on.startswith(GIVEN) else f"{GIVEN} {file.name}: {on}"
 
 
@@ -247,7 +247,7 @@ def _write_figures(folder: Path, drawn: list[Drawn], shown: list[Compared]) -> N
         for draft in folder.glob("*.tmp"):
             draft.unlink()
         raise EnvironmentLacks(
-            f"{folder}: {error.strerror}; mend: make room, or name another place with --out FILE"
+            f"{folder}: {error.strerror}; hint: make room, or name another place with --out FILE"
         ) from error
 
 
@@ -255,7 +255,7 @@ def _write_tables(folder: Path, contents: dict[str, str], joined: Joined | None)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise EnvironmentLacks(f"{folder}: {error.strerror}; mend: name another place with --tables FOLDER") from error
+        raise EnvironmentLacks(f"{folder}: {error.strerror}; hint: name another place with --tables FOLDER") from error
     for name, content in contents.items():
         write_whole(folder / name, content.encode())
     if joined is None:

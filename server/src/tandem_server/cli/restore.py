@@ -60,7 +60,7 @@ def _restore(args: Namespace) -> int:
     if kept.database is not None:
         if config.store.kind != "private":
             raise ConfigError(
-                'the backup has a private database and [store] kind is another; mend: kind = "private", or restore yours by itself'
+                'the backup has a private database and [store] kind is another; hint: kind = "private", or restore yours by itself'
             )
         _database(config, backup / "database", kept.database)
     for one in kept.also:
@@ -85,7 +85,7 @@ def _restore(args: Namespace) -> int:
 
 def _look_empty(config: ServerConfig, *, again: bool) -> None:
     """ConfigError where there is something already, unless an interrupted restoration of the same backup put it there."""
-    mend = "mend: restore into a fresh server; nothing was changed"
+    mend = "hint: restore into a fresh server; nothing was changed"
     if config.registry.file.is_file():
         try:
             with Registry(config.registry.file) as registry:
@@ -101,7 +101,7 @@ def _look_empty(config: ServerConfig, *, again: bool) -> None:
                 raise ConfigError(f"the database {config.store.database} has records of probes; {mend}")
     except (OSError, StoreDown, QueryError) as error:
         raise EnvironmentLacks(
-            f"the database does not answer ({error}); mend: systemctl start tandem-database"
+            f"the database does not answer ({error}); hint: systemctl start tandem-database"
         ) from error
 
 
@@ -114,7 +114,7 @@ def _whole_pool(backup: Path, kept: Kept) -> None:
     ]
     if len(rows) != kept.traces:
         raise ConfigError(
-            f"{backup}: {kept.traces} traces promised, {len(rows)} in its registry; mend: use another backup"
+            f"{backup}: {kept.traces} traces promised, {len(rows)} in its registry; hint: use another backup"
         )
     for row in lacking:
         print(f"{pool / row.place}: not there or not whole; the ledger will say that it is missing")
@@ -159,12 +159,12 @@ def _database(config: ServerConfig, source: Path, name: str) -> None:
             sent, taken = shards_sent(source), shards_taken(influx.folder, config.store.database)
             if taken < sent:  # it tells nobody when it could not keep one
                 raise EnvironmentLacks(
-                    f"influxd kept {taken} of {sent} shards; mend: make room, see {influx.folder / 'influxd.log'}, and restore again"
+                    f"influxd kept {taken} of {sent} shards; hint: make room, see {influx.folder / 'influxd.log'}, and restore again"
                 )
             # With the database went the accounts' rights on it.
             admin.query(f"GRANT ALL ON {database} TO {USER}")
             admin.query(f"GRANT READ ON {database} TO {READER}")
     except (OSError, tarfile.TarError, StoreDown, QueryError) as error:
         raise EnvironmentLacks(
-            f"the database cannot be restored ({error}); mend: start it, make room, and try again"
+            f"the database cannot be restored ({error}); hint: start it, make room, and try again"
         ) from error

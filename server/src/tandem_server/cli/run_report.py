@@ -24,7 +24,7 @@ def report_run(config: ServerConfig, run: str, out: Path | None) -> int:
             held.callback(store.close)
         account = account_of(registry, store, run, config.store.retention_days)
     if account is None:
-        raise ConfigError(f"no manifest of run {run!r} has arrived; mend: tandem-server ledger lists runs")
+        raise ConfigError(f"no manifest of run {run!r} has arrived; hint: tandem-server ledger lists runs")
     page = out or Path(f"{account.run.id}.html")
     write_whole(page, encoded(render(account, linked=False)))
     print(page)
@@ -45,5 +45,5 @@ def write_whole(path: Path, content: bytes) -> None:
     except OSError as error:
         draft.unlink(missing_ok=True)  # of a full disk it holds the last bytes
         raise EnvironmentLacks(
-            f"{path}: {error.strerror}; mend: free space, or give write permission on the folder"
+            f"{path}: {error.strerror}; hint: free space, or give write permission on the folder"
         ) from error

@@ -24,7 +24,7 @@ class SecretPlace:
                 self._descriptor = os.open(self._fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             except OSError as error:
                 raise EnvironmentLacks(
-                    f"{self._path}: {error.strerror}; mend: name a file that can be written"
+                    f"{self._path}: {error.strerror}; hint: name a file that can be written"
                 ) from error
         return self
 

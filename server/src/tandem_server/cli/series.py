@@ -24,7 +24,7 @@ from tandem_server.store import Influx, QueryError, StoreDown
 from tandem_server.store.preparing import READER, look, prepare, prepare_reader, runs_continuous_queries
 from tandem_server.store.private import account_password
 
-_NO_ROLLUPS = '[store] kind "{kind}" has no roll-ups; mend: they need an InfluxDB 1.x ("private" or "running")'
+_NO_ROLLUPS = '[store] kind "{kind}" has no roll-ups; hint: they need an InfluxDB 1.x ("private" or "running")'
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -111,10 +111,10 @@ def _status(args: Namespace) -> int:
 def _recompute(args: Namespace) -> int:
     config = load(args.config)
     if args.start is not None and args.start >= (args.end or time.time()):
-        raise ConfigError("--from is not before --to; mend: times in UTC, the earlier one first")
+        raise ConfigError("--from is not before --to; hint: times in UTC, the earlier one first")
     with _rolled(config) as store, open_registry(config) as registry, _plain(store):
         if args.probe is not None and args.probe not in {probe.name for probe in registry.probes.all()}:
-            raise ConfigError(f"no probe {args.probe!r}; mend: tandem-server probe list")
+            raise ConfigError(f"no probe {args.probe!r}; hint: tandem-server probe list")
         only = args.measurement or sorted(ROLLUPS)
         if args.probe is not None:
             only = [name for name in only if "probe" in ROLLUPS[name].tags]
@@ -132,7 +132,7 @@ def _prepare(args: Namespace) -> int:
             if runs_continuous_queries(admin):
                 raise EnvironmentLacks(
                     "this InfluxDB runs continuous queries, which an account that may only read can make, and which write;"
-                    " mend: [continuous_queries] enabled = false in its configuration"
+                    " hint: [continuous_queries] enabled = false in its configuration"
                 )
             prepare_reader(admin, _password(args.reader_password_file))
             print(f"account {READER}: password in {args.reader_password_file}")
@@ -151,7 +151,7 @@ def _rolled(config: ServerConfig, admin: Namespace | None = None) -> contextlib.
     elif config.store.kind == "private":
         password = account_password(config.store.folder, "admin")
     else:
-        raise ConfigError("an InfluxDB of your own is prepared by its administrator; mend: --admin-password-file FILE")
+        raise ConfigError("an InfluxDB of your own is prepared by its administrator; hint: --admin-password-file FILE")
     return contextlib.closing(Influx(store.url, store.database, admin.admin_user, password))
 
 
@@ -160,9 +160,9 @@ def _plain(store: Influx) -> Iterator[None]:
     try:
         yield
     except StoreDown as error:
-        raise EnvironmentLacks(f"{error}; mend: start the database at {store.url}, or correct the account") from error
+        raise EnvironmentLacks(f"{error}; hint: start the database at {store.url}, or correct the account") from error
     except QueryError as error:
-        raise EnvironmentLacks(f"{error}; mend: tandem-server series prepare") from error
+        raise EnvironmentLacks(f"{error}; hint: tandem-server series prepare") from error
 
 
 def _password(file: Path) -> str:
@@ -174,7 +174,7 @@ def _password(file: Path) -> str:
         pass
     password = file.read_text().strip()
     if not password:
-        raise ConfigError(f"{file}: no password in it; mend: write one, or remove the file")
+        raise ConfigError(f"{file}: no password in it; hint: write one, or remove the file")
     return password
 
 
@@ -183,5 +183,5 @@ def _utc(text: str) -> int:
     try:
         at = datetime.fromisoformat(text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time; mend: 2026-05-01 or 2026-05-01T12:00") from error
+        raise argparse.ArgumentTypeError(f"{text!r} is no time; hint: 2026-05-01 or 2026-05-01T12:00") from error
     return int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp())

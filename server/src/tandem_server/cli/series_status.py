@@ -41,7 +41,7 @@ def status_lines(store: Influx, found: Prepared, late: LateHours, now_s: float) 
     for policy, duration in found.policies.items():
         lines.append(f"policy    {policy}: {'for ever' if duration == '0s' else duration}")
     if found.lacks:
-        lines.append(f"LACKS     {', '.join(found.lacks)}; mend: tandem-server series prepare")
+        lines.append(f"LACKS     {', '.join(found.lacks)}; hint: tandem-server series prepare")
     fresh = told["fresh_utc_s"]
     lines.append(
         f"minutes   {'none made yet' if fresh is None else f'made up to {_time(fresh)}'}{_behind(fresh, now_s)}"

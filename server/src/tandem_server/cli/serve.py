@@ -82,7 +82,7 @@ def _serve(args: Namespace) -> int:
 def _database(config: ServerConfig) -> None:
     if config.store.kind != "private":
         raise ConfigError(
-            f'{config.file}: [store] kind is "{config.store.kind}"; mend: there is no database to serve, leave it out'
+            f'{config.file}: [store] kind is "{config.store.kind}"; hint: there is no database to serve, leave it out'
         )
     stop = StopFlag()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -187,7 +187,7 @@ def _say_limits(further: Sequence[str]) -> None:
     accepted = accepted_subflows() if further else None
     if accepted is not None and accepted < 3:
         _LOG.warning(
-            "the kernel accepts %d subflows beside a connection's first; four in all need 3; mend: ip mptcp limits set subflow 8",
+            "the kernel accepts %d subflows beside a connection's first; four in all need 3; hint: ip mptcp limits set subflow 8",
             accepted,
         )
 
@@ -227,5 +227,5 @@ def _check_certificate(config: ServerConfig) -> None:
     try:
         tls_context(config.tls.certificate, config.tls.key)
     except OSError as error:
-        mend = "mend: tandem-server tls"
+        mend = "hint: tandem-server tls"
         raise EnvironmentLacks(f"{config.tls.certificate}, {config.tls.key}: {error}; {mend}") from error

@@ -32,7 +32,7 @@ def with_plain_ends(command: Callable[[Namespace], int]) -> Callable[[Namespace]
             return 3
         except sqlite3.OperationalError as error:
             print(
-                f"tandem-server: the registry: {error}; mend: make room, or let this user write its folder",
+                f"tandem-server: the registry: {error}; hint: make room, or let this user write its folder",
                 file=sys.stderr,
             )
             return 3
@@ -40,7 +40,7 @@ def with_plain_ends(command: Callable[[Namespace], int]) -> Callable[[Namespace]
             if error.filename is None:
                 raise
             print(
-                f"tandem-server: {error.filename}: {error.strerror}; mend: let this user write there, or make room",
+                f"tandem-server: {error.filename}: {error.strerror}; hint: let this user write there, or make room",
                 file=sys.stderr,
             )
             return 3

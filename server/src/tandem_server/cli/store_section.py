@@ -63,20 +63,20 @@ class Store:
 def check_store(store: Store, where: Callable[[str | None], str]) -> None:
     """ConfigError unless the section is whole. ``where``: file and line of one of its keys."""
     if not _DATABASE.match(store.database):
-        raise ConfigError(f"{where('database')}: [store] database is {store.database!r}; mend: letters, digits, _")
+        raise ConfigError(f"{where('database')}: [store] database is {store.database!r}; hint: letters, digits, _")
     for key in ("retention_days", "minute_days", "hour_days"):
         days = getattr(store, key)
         if days is not None and not 7 <= days <= _MOST_DAYS:
-            raise ConfigError(f"{where(key)}: [store] {key} is {days}; mend: 7 or more, or leave it out for ever")
+            raise ConfigError(f"{where(key)}: [store] {key} is {days}; hint: 7 or more, or leave it out for ever")
     for key in _NEEDED[store.kind]:
         if getattr(store, key) is None:
-            raise ConfigError(f'{where(None)}: [store] kind "{store.kind}" needs {key}; mend: add it')
+            raise ConfigError(f'{where(None)}: [store] kind "{store.kind}" needs {key}; hint: add it')
     for key, kinds in _OF_KIND.items():
         if getattr(store, key) is not None and store.kind not in kinds:
-            raise ConfigError(f'{where(key)}: [store] {key} is not for kind "{store.kind}"; mend: leave it out')
+            raise ConfigError(f'{where(key)}: [store] {key} is not for kind "{store.kind}"; hint: leave it out')
     if store.backup_port == store.port:
-        raise ConfigError(f"{where('backup_port')}: [store] port and backup_port are the same; mend: give each its own")
+        raise ConfigError(f"{where('backup_port')}: [store] port and backup_port are the same; hint: give each its own")
     if (store.user is None) != (store.password_file is None):
-        raise ConfigError(f"{where(None)}: [store] user and password_file belong together; mend: add the other")
+        raise ConfigError(f"{where(None)}: [store] user and password_file belong together; hint: add the other")
     if store.url is not None and not re.match(r"https?://[^/\s]+\Z", store.url.rstrip("/")):
-        raise ConfigError(f"{where('url')}: [store] url is {store.url!r}; mend: http://HOST:PORT")
+        raise ConfigError(f"{where('url')}: [store] url is {store.url!r}; hint: http://HOST:PORT")

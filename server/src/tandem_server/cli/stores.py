@@ -55,7 +55,7 @@ def open_store(config: ServerConfig, wait_s: float = 0.0) -> SeriesStore:
                 continue
             key = "token_file" if store.kind == "influxdb2" else "password_file"
             mend = "start tandem-server serve database" if store.kind == "private" else f"correct [store] {key}"
-            raise EnvironmentLacks(f"{error.filename}: {error.strerror}; mend: {mend}") from error
+            raise EnvironmentLacks(f"{error.filename}: {error.strerror}; hint: {mend}") from error
 
 
 def _client(store: Store) -> SeriesStore:
@@ -91,7 +91,7 @@ def open_reader(config: ServerConfig) -> Influx | None:
         return Influx(f"http://127.0.0.1:{store.port}", store.database, READER, account_password(store.folder, READER))
     except OSError as error:
         key = "correct [pages] password_file" if store.kind == "running" else "start tandem-server serve database"
-        raise EnvironmentLacks(f"{error.filename}: {error.strerror}; mend: {key}") from error
+        raise EnvironmentLacks(f"{error.filename}: {error.strerror}; hint: {key}") from error
 
 
 def open_registry_to_read(config: ServerConfig) -> Registry:

@@ -85,7 +85,7 @@ def _await_ready(role: str, children: dict[str, subprocess.Popen[bytes]], wake: 
             if any(n in heard for n in (signal.SIGTERM, signal.SIGINT)) or _dead(children):
                 return False
             if time.monotonic() > deadline_s:
-                raise EnvironmentLacks(f"{role} was not ready within {_START_S:g} s; mend: see its log above")
+                raise EnvironmentLacks(f"{role} was not ready within {_START_S:g} s; hint: see its log above")
     return True
 
 

@@ -60,13 +60,13 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 @with_plain_ends
 def _tls(args: Namespace) -> int:
     if not 1 <= args.days <= _AUTHORITY_DAYS:
-        raise ConfigError(f"--days {args.days}; mend: 1 to {_AUTHORITY_DAYS}")
+        raise ConfigError(f"--days {args.days}; hint: 1 to {_AUTHORITY_DAYS}")
     try:
         addresses: list[Address] = [ipaddress.ip_address(address) for address in args.address]
     except ValueError as error:
-        raise ConfigError(f"--address: {error}; mend: an IPv4 or IPv6 address") from error
+        raise ConfigError(f"--address: {error}; hint: an IPv4 or IPv6 address") from error
     if args.name is not None and not _HOST.match(args.name):
-        raise ConfigError(f"--name {args.name!r} is no host name; mend: as server.example.org")
+        raise ConfigError(f"--name {args.name!r} is no host name; hint: as server.example.org")
     try:
         if args.renew:
             name, told = _names_of(args.folder / "server.pem")
@@ -74,19 +74,19 @@ def _tls(args: Namespace) -> int:
         else:
             if args.name is None:
                 raise ConfigError(
-                    "--name is missing; mend: --name HOST, or --renew for the names of the certificate that is there"
+                    "--name is missing; hint: --name HOST, or --renew for the names of the certificate that is there"
                 )
             there = [name for name in _FILES if (args.folder / name).exists()]
             if there and not args.force:
                 mend = "--renew keeps the authority; --force replaces it, and probes need the new ca.pem"
-                raise ConfigError(f"{args.folder / there[0]} is there already; mend: {mend}")
+                raise ConfigError(f"{args.folder / there[0]} is there already; hint: {mend}")
             args.folder.mkdir(parents=True, exist_ok=True)
             made = make(args.name, addresses, args.days)
         for name, (content, mode) in made.items():
             _write(args.folder / name, content, mode)
     except OSError as error:
         raise EnvironmentLacks(
-            f"{error.filename}: {error.strerror}; mend: name a folder that can be read and written"
+            f"{error.filename}: {error.strerror}; hint: name a folder that can be read and written"
         ) from error
     return 0
 
@@ -138,7 +138,7 @@ def renew(
 
 def authority_in(folder: Path) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
     """The one in ``folder``; ConfigError."""
-    mend = "mend: put the authority's ca.pem and ca.key there; without them, --force makes a new authority"
+    mend = "hint: put the authority's ca.pem and ca.key there; without them, --force makes a new authority"
     try:
         certificate = x509.load_pem_x509_certificate((folder / "ca.pem").read_bytes())
         key = serialization.load_pem_private_key((folder / "ca.key").read_bytes(), None)
@@ -150,14 +150,14 @@ def authority_in(folder: Path) -> tuple[x509.Certificate, ec.EllipticCurvePrivat
         raise ConfigError(f"{folder}: ca.key is not the key of ca.pem; {mend}")
     if certificate.not_valid_after_utc <= datetime.now(UTC):
         raise ConfigError(
-            f"{folder / 'ca.pem'} ended on {certificate.not_valid_after_utc.date()}; mend: --force makes a new authority"
+            f"{folder / 'ca.pem'} ended on {certificate.not_valid_after_utc.date()}; hint: --force makes a new authority"
         )
     return certificate, key
 
 
 def _names_of(file: Path) -> tuple[str, list[Address]]:
     """Host name and addresses of the certificate that is there; ConfigError."""
-    mend = "mend: give --name, and --force for a new authority"
+    mend = "hint: give --name, and --force for a new authority"
     try:
         told = x509.load_pem_x509_certificate(file.read_bytes()).extensions.get_extension_for_class(
             x509.SubjectAlternativeName

@@ -45,18 +45,18 @@ def traces_fault(traces: TraceFiles) -> tuple[str, str] | None:
     """The key and what is wrong with it, with the mend; None: all is right."""
     for key in ("trace_bytes", "probe_bytes_per_day", "unfinished_per_probe", "unfinished_days"):
         if not 0 < getattr(traces, key) < 1e18:
-            return key, f"{key} is {getattr(traces, key)}; mend: a number above 0"
+            return key, f"{key} is {getattr(traces, key)}; hint: a number above 0"
     if not 0 <= traces.reserve_bytes < 1e18:
-        return "reserve_bytes", f"reserve_bytes is {traces.reserve_bytes}; mend: 0 or more"
+        return "reserve_bytes", f"reserve_bytes is {traces.reserve_bytes}; hint: 0 or more"
     if not 1 <= traces.analyse_workers <= 1024:
-        return "analyse_workers", f"analyse_workers is {traces.analyse_workers}; mend: 1 to 1024"
+        return "analyse_workers", f"analyse_workers is {traces.analyse_workers}; hint: 1 to 1024"
     if traces.s3 is None:
         return None
     if not _BUCKET.match(traces.s3.bucket):
-        return "s3", f"s3 bucket is {traces.s3.bucket!r}; mend: the bucket's name, 3 to 63 of a-z, 0-9, '.', '-'"
+        return "s3", f"s3 bucket is {traces.s3.bucket!r}; hint: the bucket's name, 3 to 63 of a-z, 0-9, '.', '-'"
     if len(traces.s3.prefix) > 200 or not _PREFIX.match(traces.s3.prefix):
-        return "s3", f"s3 prefix is {traces.s3.prefix!r}; mend: parts of letters and digits with '/' between"
+        return "s3", f"s3 prefix is {traces.s3.prefix!r}; hint: parts of letters and digits with '/' between"
     url = traces.s3.endpoint_url
     if url is not None and not re.match(r"https?://[^/\s@]+/?\Z", url):
-        return "s3", f"s3 endpoint_url is {url!r}; mend: https://HOST[:PORT]"
+        return "s3", f"s3 endpoint_url is {url!r}; hint: https://HOST[:PORT]"
     return None

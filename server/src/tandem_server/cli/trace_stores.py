@@ -71,7 +71,7 @@ def trace_desk(config: ServerConfig, registry: Registry) -> TraceDesk:
     try:
         return TraceDesk(registry, trace_store(config), wanted.folder / UNFINISHED, limits)
     except OSError as error:
-        mend = "mend: let this user write there, or name another [traces] folder"
+        mend = "hint: let this user write there, or name another [traces] folder"
         raise EnvironmentLacks(f"{error.filename}: {error.strerror}; {mend}") from error
 
 

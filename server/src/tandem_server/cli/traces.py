@@ -72,7 +72,7 @@ def _traces(args: Namespace) -> int:
     config = load(args.config)
     with open_registry(config) as registry:
         if args.probe is not None and all(probe.name != args.probe for probe in registry.probes.all()):
-            raise ConfigError(f"no probe {args.probe!r}; mend: tandem-server probe list")
+            raise ConfigError(f"no probe {args.probe!r}; hint: tandem-server probe list")
         if args.action == "list" and args.unfinished:
             return _unfinished(registry, args)
         rows = registry.traces.received(args.probe, args.run)
@@ -85,7 +85,7 @@ def _traces(args: Namespace) -> int:
             return _get(stores, _the_one(rows, args.name), args.output)
         return _verify(stores, rows, args.json)
     except TraceStoreDown as error:
-        raise EnvironmentLacks(f"{error}; mend: see that the store answers") from error
+        raise EnvironmentLacks(f"{error}; hint: see that the store answers") from error
 
 
 def _list(rows: list[TraceRow], tables: dict[tuple[str, str], TablesOf], as_json: bool) -> int:
@@ -141,10 +141,10 @@ def _on_its_way(one: Unfinished) -> dict[str, Any]:
 def _the_one(rows: list[TraceRow], name: str) -> TraceRow:
     found = [row for row in rows if row.name == name] or [row for row in rows if row.sha256 == name]
     if not found:
-        raise ConfigError(f"no trace {name!r}; mend: tandem-server traces list")
+        raise ConfigError(f"no trace {name!r}; hint: tandem-server traces list")
     if len({(row.probe, row.sha256) for row in found}) > 1:
         probes = ", ".join(sorted({row.probe for row in found}))
-        raise ConfigError(f"{name!r} is of {probes}; mend: name one with --probe")
+        raise ConfigError(f"{name!r} is of {probes}; hint: name one with --probe")
     return found[0]
 
 
@@ -155,7 +155,7 @@ def _get(stores: Stores, row: TraceRow, output: Path | None) -> int:
     if target.is_dir():
         target = target / row.name.rsplit("/", 1)[-1]
     if target.exists():
-        raise ConfigError(f"{target} is there already; mend: name another file with -o, or move it away")
+        raise ConfigError(f"{target} is there already; hint: name another file with -o, or move it away")
     fresh = target.with_name(target.name + ".tmp")
     try:
         with fresh.open("wb") as file:

@@ -68,7 +68,7 @@ def _analyse(args: Namespace) -> int:
         try:
             done = own.turn(time.time_ns(), args.probe, everything=args.all)
         except (OSError, TraceStoreDown, StoreDown, QueryError, busy) as error:
-            helped = any(word in str(error) for word in ("hint: ", "mend: "))
+            helped = "hint: " in str(error)
             hint = "" if helped else "; hint: make room, or see that the store answers; call it again"
             raise EnvironmentLacks(f"{error}{hint}") from error
     _tell(done, args.json)

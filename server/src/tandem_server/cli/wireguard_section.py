@@ -34,24 +34,24 @@ def check_wireguard(section: WireGuard, where: Callable[[str | None], str]) -> N
     if section.network is None:
         if section.endpoint is not None:
             raise ConfigError(
-                f'{where("endpoint")}: [wireguard] endpoint without network; mend: add network = "10.87.0.0/16"'
+                f'{where("endpoint")}: [wireguard] endpoint without network; hint: add network = "10.87.0.0/16"'
             )
         return
     try:
         room = ipaddress.ip_network(section.network).num_addresses
     except ValueError as error:
-        raise ConfigError(f"{where('network')}: [wireguard] network: {error}; mend: as 10.87.0.0/16") from None
+        raise ConfigError(f"{where('network')}: [wireguard] network: {error}; hint: as 10.87.0.0/16") from None
     if room < 2 * (HUB_AND_PEOPLE + 1):
         raise ConfigError(
             f"{where('network')}: [wireguard] network {section.network} has {room} addresses, of which {HUB_AND_PEOPLE} are the"
-            " hub's and people's; mend: a larger one, as 10.87.0.0/16"
+            " hub's and people's; hint: a larger one, as 10.87.0.0/16"
         )
     if section.endpoint is None:
         raise ConfigError(
-            f'{where("network")}: [wireguard] network without endpoint; mend: add endpoint = "server.example.org:51820"'
+            f'{where("network")}: [wireguard] network without endpoint; hint: add endpoint = "server.example.org:51820"'
         )
     found = _ENDPOINT.match(section.endpoint)
     if found is None or not 1 <= int(found[1]) <= 65535:
         raise ConfigError(
-            f"{where('endpoint')}: [wireguard] endpoint is {section.endpoint!r}; mend: HOST:PORT, as server.example.org:51820"
+            f"{where('endpoint')}: [wireguard] endpoint is {section.endpoint!r}; hint: HOST:PORT, as server.example.org:51820"
         )

@@ -45,7 +45,7 @@ def build(
             tracks = [_cut(ffmpeg, file, into, segment_s, rung, Path(name)) for rung, file in encoded.items()]
             if len({(t.timescale, t.durations) for t in tracks}) > 1:
                 raise EncodeError(
-                    f"{video}: representations are not cut alike; mend: re-encode it with a constant frame rate"
+                    f"{video}: representations are not cut alike; hint: re-encode it with a constant frame rate"
                 )
             for kind in KINDS:
                 (into / manifest_name(segment_s, kind)).write_text(manifest(kind, segment_s, tracks), encoding="utf-8")
@@ -95,7 +95,7 @@ def _timeline(text: str, file: Path) -> tuple[int, tuple[int, ...]]:
     scale = _TIMESCALE.search(text)
     rows = _ROW.findall(text)
     if scale is None or not rows:
-        raise EncodeError(f"{file.name}: ffmpeg's manifest has no timeline; mend: ffmpeg 4 or newer")
+        raise EncodeError(f"{file.name}: ffmpeg's manifest has no timeline; hint: ffmpeg 4 or newer")
     return int(scale[1]), tuple(int(d) for _, d, r in rows for _ in range(int(r or 0) + 1))
 
 

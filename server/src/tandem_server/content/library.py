@@ -131,7 +131,7 @@ def _read(index: Path) -> dict[str, tuple[int, bytes]]:
             for path, row in told.items()
         }
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ContentError(f"{index}: {error!r}; mend: build it anew (tandem-server dash build)") from error
+        raise ContentError(f"{index}: {error!r}; hint: build it anew (tandem-server dash build)") from error
 
 
 def write_index(folder: Path, files: dict[str, tuple[int, bytes]]) -> None:

@@ -191,7 +191,7 @@ def _page(pages: Shelf | None, name: str) -> tuple[int, dict[str, Any]]:
     except (PageError, OSError) as error:
         return 503, {"error": f"page {name[:64]}: {error}"}
     if opened is None:
-        return 404, {"error": f"no page {name[:64]}; mend: tandem-server page build, record or import on the server"}
+        return 404, {"error": f"no page {name[:64]}; hint: tandem-server page build, record or import on the server"}
     return 200, {**public(opened.page), "tls": opened.public}
 
 

@@ -34,7 +34,7 @@ def listen(host: str, port: int, *, multipath: bool = True) -> socket.socket:
     except OSError as error:
         if multipath and error.errno in _NO_MULTIPATH:
             raise NoMultipathError(
-                f'the kernel has no Multipath TCP here; mend: {MEND}, or [listen] multipath = "optional"'
+                f'the kernel has no Multipath TCP here; hint: {MEND}, or [listen] multipath = "optional"'
             ) from error
         raise ListenError(f"no socket: {error.strerror}") from error
     try:
@@ -46,7 +46,7 @@ def listen(host: str, port: int, *, multipath: bool = True) -> socket.socket:
     except OSError as error:
         listener.close()
         mend = "end what listens there, or set another port" if error.errno == errno.EADDRINUSE else "correct [listen]"
-        raise ListenError(f"{host}:{port}: {error.strerror}; mend: {mend}") from error
+        raise ListenError(f"{host}:{port}: {error.strerror}; hint: {mend}") from error
     return listener
 
 

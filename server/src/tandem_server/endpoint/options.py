@@ -118,7 +118,7 @@ def choose_controller(connection: Stream, name: str) -> None:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
     except PermissionError:
         raise OptionsError(
-            f"congestion_control {name!r}: the server's account may not choose it; mend: add it to its"
+            f"congestion_control {name!r}: the server's account may not choose it; hint: add it to its"
             " net.ipv4.tcp_allowed_congestion_control"
         ) from None
     except FileNotFoundError:

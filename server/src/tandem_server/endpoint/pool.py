@@ -292,7 +292,7 @@ def _await_ready(member: _Member) -> None:
         member.process.kill()
         member.process.wait()
         member.channel.close()
-        raise PoolError(f"measurement process {member.process.pid} did not start; mend: see its log above")
+        raise PoolError(f"measurement process {member.process.pid} did not start; hint: see its log above")
     member.channel.settimeout(None)
 
 

@@ -47,7 +47,7 @@ def reflector_socket(host: str, port: int) -> socket.socket:
         made.bind((host, port))
     except OSError as error:
         made.close()
-        raise ReflectorError(f"UDP {host}:{port}: {error.strerror}; mend: set another measurement_port") from error
+        raise ReflectorError(f"UDP {host}:{port}: {error.strerror}; hint: set another measurement_port") from error
     return made
 
 

@@ -157,7 +157,7 @@ def read_public_key(file: Path) -> str:
     """The hub's key. OSError, also where there is none in the file."""
     text = file.read_text(encoding="utf-8", errors="replace").strip()
     if not is_key(text):
-        raise OSError(f"{file}: no WireGuard public key; mend: wg pubkey < PRIVATE > {file}")
+        raise OSError(f"{file}: no WireGuard public key; hint: wg pubkey < PRIVATE > {file}")
     return text
 
 

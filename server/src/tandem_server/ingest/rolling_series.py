@@ -62,7 +62,7 @@ class RollingSeries:
             except (StoreDown, sqlite3.Error) as error:
                 self._say(f"no roll-ups now: {error}")
             except QueryError as error:
-                self._say(f"no roll-ups: {error}; mend: tandem-server series prepare")
+                self._say(f"no roll-ups: {error}; hint: tandem-server series prepare")
             except Exception:  # noqa: BLE001  (a fault of this program; as in ``leased.py``: nobody else makes them)
                 _LOG.exception("no roll-ups now")
 

@@ -80,7 +80,7 @@ class TraceDesk:
         if isinstance(answer, TraceRow):
             return State(receipt=answer.receipt)
         if answer.failed >= MOST_FAILED:
-            raise Refused("these chunks came whole, again and again, and are not this file; mend: offer it anew")
+            raise Refused("these chunks came whole, again and again, and are not this file; hint: offer it anew")
         if before is None or (before[1].chunks, before[1].encoding) != (offer.chunks, offer.encoding):
             stream.begin_anew()
         size = found(stream, self._offers, probe, offer.sha256)[1]

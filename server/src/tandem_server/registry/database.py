@@ -150,18 +150,18 @@ class Registry:
             with self._read() as connection:
                 connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
         except (OSError, sqlite3.Error) as error:
-            raise RegistryError(f"{file}: {error}; mend: name a registry file that can be written") from error
+            raise RegistryError(f"{file}: {error}; hint: name a registry file that can be written") from error
 
     def _check(self) -> None:
         try:
             with self._read() as connection:
                 version = connection.execute("PRAGMA user_version").fetchone()[0]
         except (OSError, sqlite3.Error) as error:
-            mend = "mend: start the gateway first, as the same user"
+            mend = "hint: start the gateway first, as the same user"
             raise RegistryError(f"{self.file}: {error}; {mend}") from error
         if version != _VERSION:
             mend = "start the gateway of this version, which brings it up to date"
-            raise RegistryError(f"{self.file}: version {version}, this one reads {_VERSION}; mend: {mend}")
+            raise RegistryError(f"{self.file}: version {version}, this one reads {_VERSION}; hint: {mend}")
 
     def scrub(self) -> None:
         """What was deleted leaves the file, too. Waits for others' transactions; needs as much room as the file takes."""
@@ -183,7 +183,7 @@ class Registry:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version > _VERSION:
             raise RegistryError(
-                f"{self.file}: made by another, later version ({version}, this one reads {_VERSION}); mend: use that version"
+                f"{self.file}: made by another, later version ({version}, this one reads {_VERSION}); hint: use that version"
             )
         for step in _STEPS[version:]:
             for statement in _statements(step):

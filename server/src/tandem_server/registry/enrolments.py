@@ -156,7 +156,7 @@ def _check(connection: sqlite3.Connection, name: str, digest: bytes, wireguard_k
     if probe != name:
         raise BadCode(f"the code of {probe} came with another name")
     if expires <= now:
-        raise BadCode(f"the code of {probe} came after its end; mend: probe invite {probe}")
+        raise BadCode(f"the code of {probe} came after its end; hint: probe invite {probe}")
     if used is None:
         return
     if used_key == NO_KEY:

@@ -52,10 +52,10 @@ def scrub(connection: sqlite3.Connection) -> None:
 def _check(connection: sqlite3.Connection, probe: str) -> None:
     row = connection.execute("SELECT revoked_utc_ns FROM probes WHERE name = ?", (probe,)).fetchone()
     if row is None:
-        raise NotErasableError(f"no probe {probe!r}; mend: tandem-server probe list")
+        raise NotErasableError(f"no probe {probe!r}; hint: tandem-server probe list")
     if row[0] is None:
         raise NotErasableError(
-            f"{probe} may still send; mend: tandem-server probe revoke {probe}, then erase it once more"
+            f"{probe} may still send; hint: tandem-server probe revoke {probe}, then erase it once more"
         )
 
 

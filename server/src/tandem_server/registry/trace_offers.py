@@ -110,7 +110,7 @@ class TraceOffers:
                 "SELECT count(*) FROM trace_offers WHERE probe = ? AND sha256 <> ?", (probe, offer.sha256)
             ).fetchone()[0]
             if count >= most_unfinished:
-                raise TooManyUnfinished(f"{count} traces are unfinished; mend: finish those first")
+                raise TooManyUnfinished(f"{count} traces are unfinished; hint: finish those first")
             connection.execute(
                 "INSERT INTO trace_offers (probe, sha256, name, run, bytes, encoding, chunk_bytes, stream_bytes, checked_bytes,"
                 " failed, offered_utc_ns, touched_utc_ns, chunks) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, 0, ?9, ?9, ?10)"

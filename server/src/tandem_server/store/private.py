@@ -39,7 +39,7 @@ def find_influxd() -> Path:
     named = os.environ.get("TANDEM_INFLUXD")
     if named:
         if not Path(named).is_file():
-            raise StoreStartError(f"TANDEM_INFLUXD names {named}, which is no file; mend: correct or unset it")
+            raise StoreStartError(f"TANDEM_INFLUXD names {named}, which is no file; hint: correct or unset it")
         return Path(named)
     built = Path(__file__).resolve().parents[4] / "build/influxdb/usr/bin/influxd"
     if built.is_file():
@@ -48,7 +48,7 @@ def find_influxd() -> Path:
     if found:
         return Path(found)
     raise StoreStartError(
-        f"no influxd at {built} or on PATH; mend: run ./kit setup, or take the binary out of Debian's package influxdb"
+        f"no influxd at {built} or on PATH; hint: run ./kit setup, or take the binary out of Debian's package influxdb"
     )
 
 
@@ -174,17 +174,17 @@ class PrivateInflux:
 
     def _check_ground(self) -> None:
         if not (self.binary.is_file() and os.access(self.binary, os.X_OK)):
-            raise StoreStartError(f"{self.binary} is no program; mend: name the influxd binary in [store] binary")
+            raise StoreStartError(f"{self.binary} is no program; hint: name the influxd binary in [store] binary")
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             self.folder.chmod(0o700)
             free = shutil.disk_usage(self.folder).free
         except OSError as error:
             raise StoreStartError(
-                f"{self.folder}: {error.strerror}; mend: name a folder that can be written"
+                f"{self.folder}: {error.strerror}; hint: name a folder that can be written"
             ) from error
         if free < LEAST_FREE_BYTES:
-            raise StoreStartError(f"{self.folder}: disk full ({free // 2**20} MiB free); mend: free 64 MiB or more")
+            raise StoreStartError(f"{self.folder}: disk full ({free // 2**20} MiB free); hint: free 64 MiB or more")
         _check_port(self.port, "port")
         if self._backup_port is not None:
             _check_port(self._backup_port, "backup_port")
@@ -223,7 +223,7 @@ class PrivateInflux:
         except (StoreDown, QueryError) as error:
             raise StoreStartError(
                 f"{self.folder}: the database's accounts cannot be set up ({error}); "
-                "mend: put its password files back, or start with an empty folder"
+                "hint: put its password files back, or start with an empty folder"
             ) from error
 
     def _make_database(self, admin: Influx) -> None:
@@ -244,9 +244,9 @@ class PrivateInflux:
 
 _PORT_TAKEN = "address already in use"
 _KNOWN_ENDS = {
-    "no space left on device": "{folder}: disk full; mend: free 64 MiB or more",
-    _PORT_TAKEN: "port {port} on loopback is in use; mend: end what listens there, or set another [store] port",
-    "permission denied": "{folder}: no permission to write; mend: give the folder to the account that runs this",
+    "no space left on device": "{folder}: disk full; hint: free 64 MiB or more",
+    _PORT_TAKEN: "port {port} on loopback is in use; hint: end what listens there, or set another [store] port",
+    "permission denied": "{folder}: no permission to write; hint: give the folder to the account that runs this",
 }
 
 
@@ -274,9 +274,9 @@ def _check_port(port: int, key: str) -> None:
             probe.bind(("127.0.0.1", port))
         except OSError as error:
             if error.errno != errno.EADDRINUSE:
-                raise StoreStartError(f"port {port}: {error.strerror}; mend: choose another") from error
+                raise StoreStartError(f"port {port}: {error.strerror}; hint: choose another") from error
             raise StoreStartError(
-                f"port {port} on loopback is in use; mend: end what listens there, or set another [store] {key}"
+                f"port {port} on loopback is in use; hint: end what listens there, or set another [store] {key}"
             ) from error
 
 

@@ -33,7 +33,7 @@ class TraceFolder:
         except OSError as error:
             kind = TraceStoreFull if error.errno in _FULL else TraceStoreDown
             raise kind(f"{error.filename2 or error.filename}: {error.strerror}") from error
-        raise TraceStoreDown(f"{self.folder / place}: another file is there; mend: move it away")
+        raise TraceStoreDown(f"{self.folder / place}: another file is there; hint: move it away")
 
     def _linked(self, stream: Path, place: str, sha256: str, encoding: Encoding) -> bool:
         """Whether the trace is now there; False: something else is."""

@@ -44,7 +44,7 @@ class TraceBucket:
             boto3, config = importlib.import_module("boto3"), importlib.import_module("botocore.config")
             self._errors: Any = importlib.import_module("botocore.exceptions")
         except ImportError as error:
-            raise TraceStoreDown(f"[traces] s3 needs boto3: {error}; mend: pip install boto3") from error
+            raise TraceStoreDown(f"[traces] s3 needs boto3: {error}; hint: pip install boto3") from error
         self._bucket, self._prefix = bucket, prefix.strip("/")
         self._encryption = {} if encryption == "none" else {"ServerSideEncryption": encryption}
         settings = config.Config(
@@ -55,7 +55,7 @@ class TraceBucket:
         try:
             self._client: Any = boto3.client("s3", endpoint_url=endpoint_url, region_name=region, config=settings)
         except (self._errors.BotoCoreError, ValueError) as error:
-            raise TraceStoreDown(f"s3://{bucket}: {error}; mend: correct [traces] s3") from error
+            raise TraceStoreDown(f"s3://{bucket}: {error}; hint: correct [traces] s3") from error
 
     def put(self, stream: Path, probe: str, name: str, sha256: str, encoding: Encoding) -> Stored:
         """See TraceStore."""
@@ -75,7 +75,7 @@ class TraceBucket:
                     return Stored(where, sums.length)
             except (self._errors.BotoCoreError, self._errors.ClientError, OSError) as error:
                 raise TraceStoreDown(f"{where}: {error}") from error
-        raise TraceStoreDown(f"{where}: another object is there; mend: move it away")
+        raise TraceStoreDown(f"{where}: another object is there; hint: move it away")
 
     def _look(self, key: str) -> dict[str, Any] | None:
         """What the service tells of the object; None: there is none. Needs s3:ListBucket, else its absence reads as a refusal."""

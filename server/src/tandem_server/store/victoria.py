@@ -134,13 +134,13 @@ class Victoria:
             )
         if flags.get("dedup.minScrapeInterval") != "1ms":
             raise StoreDown(
-                f"{self.url}: would keep what is sent twice; mend: start it with -dedup.minScrapeInterval=1ms"
+                f"{self.url}: would keep what is sent twice; hint: start it with -dedup.minScrapeInterval=1ms"
             )
         needed = _FOR_EVER_DAYS if self._retention_days is None else self._retention_days
         kept = flags.get("retentionPeriod", "1")  # those that were not set are not told; a month is its default
         if _days(kept) < needed:
             mend = f"start it with -retentionPeriod={needed}d, or set [store] retention_days"
-            raise StoreDown(f"{self.url}: keeps less than {needed} days ({kept}); mend: {mend}")
+            raise StoreDown(f"{self.url}: keeps less than {needed} days ({kept}); hint: {mend}")
 
     def _send(self, lines: list[str]) -> None:
         body, headers = "\n".join(lines).encode(), {"Content-Type": "text/plain; charset=utf-8"}

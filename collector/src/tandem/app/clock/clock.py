@@ -397,7 +397,7 @@ class Clock:
         try:
             self.save()
         except OSError as error:
-            log.error("%s: %s; mend: free disk space", self._file, error.strerror or error)
+            log.error("%s: %s; hint: free disk space", self._file, error.strerror or error)
 
     def state(self, since_ns: int | None = None, until_ns: int | None = None) -> dict[str, Any]:
         """For a manifest and the status. ``since_ns``, ``until_ns``: the steps of this stretch only (CLOCK_MONOTONIC)."""

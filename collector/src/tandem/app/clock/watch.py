@@ -267,7 +267,7 @@ class ClockWatch:
             self._why.append("gpsd tells no time that can be believed")
         if self._source == "auto":
             self._why.append(
-                'mend: install chrony (collector/README.md); on a bench or laptop [clock] source = "system"'
+                'hint: install chrony (collector/README.md); on a bench or laptop [clock] source = "system"'
             )
         return None
 
@@ -307,7 +307,7 @@ class ClockWatch:
         except OSError as error:
             if not self._refused:
                 log.error(
-                    "what is known of the clock waits in memory: %s; mend: free disk space", error.strerror or error
+                    "what is known of the clock waits in memory: %s; hint: free disk space", error.strerror or error
                 )
             self._refused = True
 

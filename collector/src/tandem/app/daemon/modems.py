@@ -76,7 +76,7 @@ RESET_S = {AT: 12.0, SESSION: 12.0, CFUN: 45.0, REBOOT: 12.0}
 
 NOT_MANAGED = {
     NO_ANSWER: "ModemManager does not answer",
-    PORT_LOST: "ModemManager has no such modem; mend: mmcli -L, and whether it sees the modem's other AT port",
+    PORT_LOST: "ModemManager has no such modem; hint: mmcli -L, and whether it sees the modem's other AT port",
 }
 
 LOOK_AGAIN_S = 30.0

@@ -131,13 +131,13 @@ def _changes(action: Callable[[], list[kernel_paths.PathEvent]]) -> list[PathCha
 
 def _refused(error: IpError) -> MissingRequirementError:
     text = str(error)
-    if "; mend: " in text:
+    if "; hint: " in text:
         return MissingRequirementError(text)
     if "not permitted" in text:
-        return MissingRequirementError(f"{text}; mend: run as root, or with the capability NET_ADMIN")
+        return MissingRequirementError(f"{text}; hint: run as root, or with the capability NET_ADMIN")
     if "mptcp" in text and ("not found" in text or "No such" in text or "Unknown" in text or "not supported" in text):
         return MissingRequirementError(
-            f"{text}; mend: a kernel from 5.6 with Multipath TCP, and sysctl net.mptcp.enabled=1"
+            f"{text}; hint: a kernel from 5.6 with Multipath TCP, and sysctl net.mptcp.enabled=1"
         )
     return MissingRequirementError(text)
 

@@ -90,7 +90,7 @@ class Supervisor:
             raise MissingRequirementError(str(error)) from error
         except OSError as error:
             raise MissingRequirementError(
-                f"{config.folder}: {error.strerror or error}; mend: a writable folder with room"
+                f"{config.folder}: {error.strerror or error}; hint: a writable folder with room"
             ) from error
         for line in hardware.undo_earlier(config.folder / "spool", clock.boot):
             log.warning("undone of an earlier life's run: %s", line)
@@ -178,7 +178,7 @@ class Supervisor:
             listening = listen(file)
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
-                raise MissingRequirementError(f"{file}: another collector runs here; mend: stop it first") from error
+                raise MissingRequirementError(f"{file}: another collector runs here; hint: stop it first") from error
             raise
         self._undo.append(("status socket", lambda: close(listening, file)))
         return listening
@@ -288,7 +288,7 @@ class Supervisor:
         try:
             write_json(file, account)
         except OSError as error:
-            log.error("%s: %s; mend: free disk space", file, error.strerror)
+            log.error("%s: %s; hint: free disk space", file, error.strerror)
 
     def _take_down(self) -> None:
         while self._undo:

@@ -233,11 +233,11 @@ class Wrong:
         """The bits of a ``health`` record; nothing where there are none."""
         if told.get("undervoltage") is not None:
             how: Look = "bad" if told["undervoltage"] else "good"
-            text = "the supply's voltage is too low; mend: a stronger supply, a shorter cable, fewer loads on USB"
+            text = "the supply's voltage is too low; hint: a stronger supply, a shorter cable, fewer loads on USB"
             self._look("undervoltage", None, how, now_ns, text)
         if told.get("throttled") is not None:
             found = [_PROCESSOR[name] for name in _SLOWED if told.get(name)]
-            text = f"the processor is slowed down: {', '.join(found)}; mend: cool it, or see to the supply"
+            text = f"the processor is slowed down: {', '.join(found)}; hint: cool it, or see to the supply"
             self._look("throttled", None, "bad" if found else "good", now_ns, text)
 
     def disk(self, room: Room, now_ns: int) -> None:
@@ -250,7 +250,7 @@ class Wrong:
         if room.free_bytes < low or scarce:
             left = f"{room.free_bytes / 1e6:.0f} MB" if room.free_bytes < low else f"{room.free_inodes} inodes"
             self._look(
-                "disk_low", None, "bad", now_ns, f"the disk has {left} left; mend: make room, or lower the budgets"
+                "disk_low", None, "bad", now_ns, f"the disk has {left} left; hint: make room, or lower the budgets"
             )
         else:
             self._look("disk_low", None, "good" if room.free_bytes >= low * ENOUGH and plenty else "between", now_ns)
@@ -272,7 +272,7 @@ class Wrong:
             elif isinstance(eol, int) and eol >= WORN_EOL:
                 worn.append(f"{device} has used most of its reserved blocks")
         if telling:
-            self._look("card_worn", None, "bad" if worn else "good", now_ns, f"{', '.join(worn)}; mend: a new card")
+            self._look("card_worn", None, "bad" if worn else "good", now_ns, f"{', '.join(worn)}; hint: a new card")
 
     def plans(self, told: Sequence[Sim], now_ns: int) -> None:
         """The SIMs' plans."""
@@ -316,7 +316,7 @@ class Wrong:
 
 
 def _over(text: str) -> str:
-    return f"was: {text.partition('; mend:')[0]}"
+    return f"was: {text.partition('; hint:')[0]}"
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -342,7 +342,7 @@ def all_that_is_wrong(status: Mapping[str, Any]) -> list[str]:
 def _clock(health: Mapping[str, Any], clock: Mapping[str, Any]) -> list[str]:
     """Where the clock itself says why, that is the trouble already."""
     if health.get("clock_synchronised") is False and not clock.get("trouble"):
-        return ["the clock was never set in this boot: records wait for their time; mend: a network, or a receiver"]
+        return ["the clock was never set in this boot: records wait for their time; hint: a network, or a receiver"]
     return []
 
 
@@ -532,4 +532,4 @@ class Reports:
             self._account.update()
             self._account.save()
         except OSError as error:
-            log.error("the account of the paths waits in memory: %s; mend: free disk space", error)
+            log.error("the account of the paths waits in memory: %s; hint: free disk space", error)

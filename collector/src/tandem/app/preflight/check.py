@@ -109,7 +109,7 @@ def _source(config: Config, options: CheckOptions) -> Iterator[tuple[Path | None
     except NoCollectorError as error:
         if not isinstance(error.__cause__, ConnectionRefusedError | FileNotFoundError):
             raise MissingRequirementError(
-                f"the collector cannot be asked: {error}; mend: as root, or as user tandem"
+                f"the collector cannot be asked: {error}; hint: as root, or as user tandem"
             ) from error
         trouble = "none runs; what follows was looked at without it"
     options.tell("no collector runs: one of our own for the check …")

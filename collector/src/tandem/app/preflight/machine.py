@@ -54,7 +54,7 @@ def _clock(config: Config, status: Status, off_s: float | None) -> Line:
         mend = "chronyc makestep; chronyc sources; a time server must be reachable outside of the tunnel"
         return fails("clock", f"it is {off_s:+.0f} s off the server's", mend, None, unheard(status))
     if not told.get("vouched"):
-        why = str(told.get("trouble") or "nobody vouches for the time").partition("; mend: ")[0]
+        why = str(told.get("trouble") or "nobody vouches for the time").partition("; hint: ")[0]
         return fails(
             "clock",
             why,
@@ -147,7 +147,7 @@ def _spool(status: Status) -> Line:
     words += f" ({', '.join(lost)} since it was made)" if lost else ""
     oldest_s, trouble = health.get("spool_oldest_s"), status.get("trouble")
     if trouble:
-        return fails("spool", str(trouble).partition("; mend: ")[0], "see server, token, clock and disk", None, causes)
+        return fails("spool", str(trouble).partition("; hint: ")[0], "see server, token, clock and disk", None, causes)
     if isinstance(oldest_s, int | float) and oldest_s > _BEHIND_S:
         mend = "leave it on a good network until they are sent; tandem status says why they wait"
         return fails("spool", f"{words}, the oldest for {oldest_s / 60:.0f} min", mend, None, causes)

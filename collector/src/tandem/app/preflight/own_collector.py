@@ -45,7 +45,7 @@ class OwnCollector:
         except OSError as error:
             what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
             raise MissingRequirementError(
-                f"no folder for the check: {what}; mend: as root, with room in /run"
+                f"no folder for the check: {what}; hint: as root, with room in /run"
             ) from error
         try:
             self._supervisor = Supervisor(self._alone(self._folder.path))
@@ -119,7 +119,7 @@ class OwnCollector:
             self._thread.join(_END_S)
         if self._thread.is_alive():
             raise MissingRequirementError(
-                f"the check's own collector did not end within {_END_S:g} s; mend: end this program"
+                f"the check's own collector did not end within {_END_S:g} s; hint: end this program"
             )
         if self._folder is not None:
             self._folder.remove()

@@ -29,7 +29,7 @@ def ask_server(config: Config, interfaces: Mapping[str, str]) -> Server:
     try:
         address, wrong = _address(config)
     except SetupError as error:
-        return Server(gateway=str(error).partition("; mend: ")[0])
+        return Server(gateway=str(error).partition("; hint: ")[0])
     if not interfaces:
         return Server(gateway="no path is up", control="no path is up", token=wrong)
     told = _of_gateway(address, interfaces)
@@ -49,7 +49,7 @@ def _address(config: Config) -> tuple[GatewayAddress, str | None]:
         parts = urlsplit(server.gateway)
         tls = ssl.create_default_context(cafile=None if server.ca_file is None else str(server.ca_file))
         address = GatewayAddress(str(parts.hostname), parts.port or 443, tls, _NO_TOKEN)
-        return address, str(error).partition("; mend: ")[0]
+        return address, str(error).partition("; hint: ")[0]
 
 
 def _of_gateway(address: GatewayAddress, interfaces: Mapping[str, str]) -> Server:
@@ -59,7 +59,7 @@ def _of_gateway(address: GatewayAddress, interfaces: Mapping[str, str]) -> Serve
         try:
             return _told(link)
         except CertificateTimeError as error:
-            return Server(gateway=str(error).partition("; mend: ")[0], untimely=True)
+            return Server(gateway=str(error).partition("; hint: ")[0], untimely=True)
         except LinkError as error:
             reasons.append(f"over {path}: {error}")
         finally:

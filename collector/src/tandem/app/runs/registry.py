@@ -76,12 +76,12 @@ class Registry:
             found = {f.name: f for f in sorted(self._folder.iterdir()) if (f / "__main__.py").is_file()}
         except OSError as error:
             reason = error.strerror or error
-            raise RegistryError(f"{self._folder}: {reason}; mend: [experiments] folder names a folder") from error
+            raise RegistryError(f"{self._folder}: {reason}; hint: [experiments] folder names a folder") from error
         for name, folder in found.items():
             if not _NAME.match(name):
-                raise RegistryError(f"{folder}: {name!r} is no name; mend: small letters, digits and _, 41 at most")
+                raise RegistryError(f"{folder}: {name!r} is no name; hint: small letters, digits and _, 41 at most")
             if name in tandem.experiment.names():
-                raise RegistryError(f"{folder}: an experiment of Tandem has this name; mend: rename the folder")
+                raise RegistryError(f"{folder}: an experiment of Tandem has this name; hint: rename the folder")
         return found
 
     def command(self, name: str) -> Sequence[str]:
@@ -165,7 +165,7 @@ def parse(name: str, text: str, folder: Path | None = None) -> Described:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise RegistryError(f"experiment {name}: --describe says no description: {error!r}") from error
     if described.name != name:
-        raise RegistryError(f"experiment {name}: it calls itself {described.name!r}; mend: name it as its folder")
+        raise RegistryError(f"experiment {name}: it calls itself {described.name!r}; hint: name it as its folder")
     return described
 
 

@@ -200,7 +200,7 @@ class Spent:
             row[path] = row.get(path, 0) + used
         except OSError as error:
             row[path] = row.get(path, 0) + max(count, used)
-            log.error("%s: %s; mend: free disk space", self._file, error.strerror)
+            log.error("%s: %s; hint: free disk space", self._file, error.strerror)
 
     def _write(self, path: str, day: str, more: int) -> None:
         days = {name: dict(row) for name, row in sorted(self._days.items())[-_DAYS:]}

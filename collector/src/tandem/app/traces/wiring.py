@@ -258,7 +258,7 @@ class TracesPart:
                 raise ValueError("names is no list of texts")
             unknown = self.queue.ask_for(names)
             if unknown:
-                raise ValueError(f"{unknown[0]} does not wait here; mend: tandem traces list")
+                raise ValueError(f"{unknown[0]} does not wait here; hint: tandem traces list")
             if request.get("now") is True:
                 with self._lock:
                     self._requested = None if not names or self._requested is None else {*self._requested, *names}

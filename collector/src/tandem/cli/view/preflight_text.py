@@ -36,7 +36,7 @@ def below(line: Line) -> str | None:
     """What is to be done about it; None where nothing is."""
     if line.state == "follows":
         return f"follows from: {', '.join(label(name) for name in line.because)}"
-    return f"mend: {line.mend}" if line.state == "fail" else None
+    return f"hint: {line.mend}" if line.state == "fail" else None
 
 
 def verdict(report: Report) -> str:

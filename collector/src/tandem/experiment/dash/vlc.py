@@ -190,16 +190,16 @@ def command() -> list[str]:
     """How VLC is started here, ``$TANDEM_VLC`` before the one that is installed; EnvironmentLackError without one."""
     program, setpriv = os.environ.get("TANDEM_VLC") or shutil.which("vlc"), shutil.which("setpriv")
     if program is None or not os.access(program, os.X_OK):
-        raise EnvironmentLackError("no VLC here; mend: apt-get install vlc-bin vlc-plugin-base, or player = own")
+        raise EnvironmentLackError("no VLC here; hint: apt-get install vlc-bin vlc-plugin-base, or player = own")
     if setpriv is None:
-        raise EnvironmentLackError("no setpriv here; mend: apt-get install util-linux")
+        raise EnvironmentLackError("no setpriv here; hint: apt-get install util-linux")
     # It must not outlive us, has no use for the collector's capabilities, and refuses to run as root.
     rights = ["--pdeathsig", "KILL", "--inh-caps=-all", "--ambient-caps=-all", "--no-new-privs"]
     if os.geteuid() == 0:
         if not _may_become_another():
             raise EnvironmentLackError(
                 "VLC refuses to run as root, and this process may not become another user; "
-                "mend: start the collector as a user of its own, or player = own"
+                "hint: start the collector as a user of its own, or player = own"
             )
         user = _user(program)
         rights += [f"--reuid={user}", f"--regid={user}", "--clear-groups", "--bounding-set=-all"]

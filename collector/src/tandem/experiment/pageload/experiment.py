@@ -175,7 +175,7 @@ _FAREWELL_TIMEOUT_S = 2.0
 _GRACE_S = 20.0
 """What the collector gives a run beyond its deadline is more."""
 _NO_BROWSER = (
-    "no Chromium here; mend: install chromium-headless-shell or chromium, set TANDEM_CHROMIUM, or browser = none"
+    "no Chromium here; hint: install chromium-headless-shell or chromium, set TANDEM_CHROMIUM, or browser = none"
 )
 
 
@@ -261,7 +261,7 @@ class _Loads:
         if not isinstance(names, list) or not all(isinstance(n, str) and n.isascii() and "/" not in n for n in names):
             raise PageError("the server told no list of pages")
         if not names:
-            raise ControlError("the server has no page; mend: tandem-server page build, record or import", retry=False)
+            raise ControlError("the server has no page; hint: tandem-server page build, record or import", retry=False)
         return tuple(names[: self._request.first])
 
     def _one(self, control: Control, page: StoredPage, way: str) -> None:

@@ -77,6 +77,6 @@ def read(parameters: dict[str, Any]) -> Request:
     common = read_common(p, p["path"])
     if common.measurement.scheme != "http":
         raise ParameterError(
-            "parameter 'server': pages bring their own TLS; mend: measurement = http://HOST:PORT for page loads"
+            "parameter 'server': pages bring their own TLS; hint: measurement = http://HOST:PORT for page loads"
         )
     return extended(Request, common, p)

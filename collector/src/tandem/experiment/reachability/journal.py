@@ -57,15 +57,15 @@ def _rows(file: Path, whole: bytes, head: Row) -> list[Row]:
         try:
             row = json.loads(line)
         except ValueError as error:
-            raise ParameterError(f"{file}: line {number}: no JSON; mend: another folder") from error
+            raise ParameterError(f"{file}: line {number}: no JSON; hint: another folder") from error
         if number == 1:
             if not isinstance(row, dict) or not isinstance(row.get("head"), dict):
-                raise ParameterError(f"{file}: line 1: no journal of a survey; mend: another folder")
+                raise ParameterError(f"{file}: line 1: no journal of a survey; hint: another folder")
             differs = sorted(k for k in head.keys() | row["head"].keys() if head.get(k) != row["head"].get(k))
             if differs:
-                raise ParameterError(f"{file}: a survey with other {', '.join(differs)}; mend: another folder")
+                raise ParameterError(f"{file}: a survey with other {', '.join(differs)}; hint: another folder")
         elif not isinstance(row, dict) or not isinstance(row.get("name"), str):
-            raise ParameterError(f"{file}: line {number}: no name; mend: another folder")
+            raise ParameterError(f"{file}: line {number}: no name; hint: another folder")
         else:
             rows.append(row)
     return rows

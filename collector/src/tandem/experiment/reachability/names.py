@@ -46,10 +46,10 @@ def read_names(raw: bytes, first: int) -> NameList:
         try:
             name = _line(text.decode("ascii"))
         except (ValueError, DnsError) as error:
-            raise ListError(f"line {number}: {error}; mend: rank,domain as Tranco writes it") from error
+            raise ListError(f"line {number}: {error}; hint: rank,domain as Tranco writes it") from error
         names.setdefault(name.name, name)
     if not names:
-        raise ListError("line 1: no name; mend: rank,domain as Tranco writes it")
+        raise ListError("line 1: no name; hint: rank,domain as Tranco writes it")
     return NameList(tuple(names.values()), hashlib.sha256(raw).hexdigest())
 
 
@@ -102,7 +102,7 @@ def read_deny(text: str) -> DenyList:
             domains.add(normal_name(entry))
         except DnsError as error:
             raise ListError(
-                f"line {number}: {error}; mend: a domain, an address or a network such as 192.0.2.0/24"
+                f"line {number}: {error}; hint: a domain, an address or a network such as 192.0.2.0/24"
             ) from error
     return DenyList(frozenset(domains), tuple(networks))
 

@@ -47,9 +47,9 @@ def read(raw: bytes) -> AsTable:
             network = ipaddress.ip_network(parts[0], strict=False)
             system = int(parts[1].upper().removeprefix("AS"))
         except (ValueError, IndexError) as error:
-            raise TableError(f"line {number}: {text[:60]!r} is no prefix,AS; mend: as in 192.0.2.0/24,64500") from error
+            raise TableError(f"line {number}: {text[:60]!r} is no prefix,AS; hint: as in 192.0.2.0/24,64500") from error
         if not 0 < system <= _MOST:
-            raise TableError(f"line {number}: AS {system}; mend: 1 to {_MOST}")
+            raise TableError(f"line {number}: AS {system}; hint: 1 to {_MOST}")
         value = int(network.network_address) >> (network.max_prefixlen - network.prefixlen)
         by_length.setdefault((network.version, network.prefixlen), {})[value] = system
         prefixes += 1

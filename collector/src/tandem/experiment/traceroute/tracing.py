@@ -88,7 +88,7 @@ def trace(interface: str, address: tuple[str, int], plan: Plan, stopped: Callabl
     except OSError as error:
         if error.errno == errno.EPERM:
             raise EnvironmentLackError(
-                "SO_BINDTODEVICE is not permitted; mend: a kernel from 5.7, or the capability CAP_NET_RAW"
+                "SO_BINDTODEVICE is not permitted; hint: a kernel from 5.7, or the capability CAP_NET_RAW"
             ) from error
         found.ended = (error.strerror or str(error)).lower()
     finally:

@@ -118,7 +118,7 @@ def judge_join(j: Join) -> Verdict:
         return Verdict(
             "untested",
             None,
-            "this kernel began no subflow over it; mend: an endpoint for its address (ip mptcp endpoint)",
+            "this kernel began no subflow over it; hint: an endpoint for its address (ip mptcp endpoint)",
         )
     return Verdict("stripped", "syn or syn-ack", "the answer came without MP_JOIN, or as a reset")
 

@@ -352,7 +352,7 @@ def _wait(bus: Bus, seconds: float) -> None:
     until_s = time.monotonic() + seconds
     while bus.busy():
         if time.monotonic() >= until_s:
-            raise TimeoutError(f"the panel is busy for more than {seconds:g} s; mend: its BUSY wire, or the panel")
+            raise TimeoutError(f"the panel is busy for more than {seconds:g} s; hint: its BUSY wire, or the panel")
         time.sleep(_LOOK_S)
 
 

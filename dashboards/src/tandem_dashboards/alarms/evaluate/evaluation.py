@@ -109,7 +109,7 @@ def _result(value: Value, known: dict[str, Values]) -> Result:
     if isinstance(value, NoData):
         return Result((), "NoData")
     if isinstance(value, Series):
-        raise ExpressionError("the condition is a series; mend: reduce it")
+        raise ExpressionError("the condition is a series; hint: reduce it")
     captured = {name: cell for name, values in known.items() for cell in _captured(values, value.labels)}
     if value.value is None:
         return Result(value.labels, "NoData", captured)

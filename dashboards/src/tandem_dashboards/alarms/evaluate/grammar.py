@@ -168,7 +168,7 @@ def _tokens(text: str) -> list[tuple[str, str]]:
         sort = str(token.lastgroup)
         if sort == "symbol" and token["symbol"] not in _SYMBOLS:
             raise ExpressionError(
-                f"math expression {text!r}: no operator {token['symbol']!r}; mend: part symbols with spaces"
+                f"math expression {text!r}: no operator {token['symbol']!r}; hint: part symbols with spaces"
             )
         found.append((sort, token[sort]))
         at = token.end()

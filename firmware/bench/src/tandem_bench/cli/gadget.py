@@ -89,7 +89,7 @@ def _clear(_args: argparse.Namespace) -> int:
         for name in device.clear([f"tandem-{path}" for path in PATHS]):
             print(f"took away {name}")
     except OSError as error:
-        return _refuse(f"{error.filename}: {error.strerror}; mend: end the bench that uses it, be root")
+        return _refuse(f"{error.filename}: {error.strerror}; hint: end the bench that uses it, be root")
     return ExitCode.OK
 
 

@@ -111,9 +111,9 @@ def perform(actions: Iterable[Action], root: Path = ROOT, remove: Callable[[Path
 
 def _mend(action: Action, error: OSError) -> str:
     if action.verb == "mkdir" and isinstance(error, FileExistsError):
-        return "; mend: another bench has this gadget, or one was killed: tandem-bench gadget clear"
+        return "; hint: another bench has this gadget, or one was killed: tandem-bench gadget clear"
     if action.verb == "mkdir":
-        return "; mend: modprobe libcomposite, mount configfs, be root"
+        return "; hint: modprobe libcomposite, mount configfs, be root"
     if action.path.endswith("/UDC"):
-        return "; mend: a controller that is free, with endpoints enough (tandem-bench gadget list)"
+        return "; hint: a controller that is free, with endpoints enough (tandem-bench gadget list)"
     return ""

@@ -40,7 +40,7 @@ def choose(wanted: str | None, found: list[Controller]) -> Controller:
     """The one named ``wanted``, or the first that is free; GadgetError when there is none."""
     if not found:
         raise GadgetError(
-            "no USB device controller; mend: on a Raspberry Pi dtoverlay=dwc2,dr_mode=peripheral, in a VM modprobe dummy_hcd num=2"
+            "no USB device controller; hint: on a Raspberry Pi dtoverlay=dwc2,dr_mode=peripheral, in a VM modprobe dummy_hcd num=2"
         )
     if wanted is None:
         free = next((one for one in found if one.taken_by is None), None)
@@ -51,5 +51,5 @@ def choose(wanted: str | None, found: list[Controller]) -> Controller:
     if named is None:
         raise GadgetError(f"no controller {wanted!r}; there are: {', '.join(c.name for c in found)}")
     if named.taken_by is not None:
-        raise GadgetError(f"{wanted} is taken by the gadget {named.taken_by}; mend: tandem-bench gadget clear")
+        raise GadgetError(f"{wanted} is taken by the gadget {named.taken_by}; hint: tandem-bench gadget clear")
     return named

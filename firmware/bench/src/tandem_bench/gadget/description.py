@@ -134,5 +134,5 @@ def fits(gadget: Gadget, driver: str) -> None:
     has, needs = CONTROLLERS.get(driver), gadget.endpoints
     if has is not None and (needs.into_host > has.into_host or needs.out_of_host > has.out_of_host):
         raise GadgetError(
-            f"gadget {gadget.name} needs {needs} endpoints, the controller {driver} has {has}; mend: fewer AT ports or no network"
+            f"gadget {gadget.name} needs {needs} endpoints, the controller {driver} has {has}; hint: fewer AT ports or no network"
         )

@@ -52,7 +52,7 @@ class GadgetRig(Rig):
         super().__init__(played, folder, owner, families=(family,))
         if len(controllers) < len(self.operators):
             raise GadgetError(
-                f"{len(self.operators)} modems and {len(controllers)} USB device controllers; mend: name fewer operators"
+                f"{len(self.operators)} modems and {len(controllers)} USB device controllers; hint: name fewer operators"
             )
         spec = self.topology.spec
         accesses = tuple(replace(access, near=f"modem-{access.path}") for access in spec.accesses)

@@ -39,7 +39,7 @@ class Terminal:
             self._open()
         except OSError as error:
             raise GadgetError(
-                f"{self._path}: {error.strerror}; mend: modprobe usb_f_acm, and let udev make /dev/ttyGS*"
+                f"{self._path}: {error.strerror}; hint: modprobe usb_f_acm, and let udev make /dev/ttyGS*"
             ) from None
 
     def _open(self) -> None:

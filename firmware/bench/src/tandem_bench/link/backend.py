@@ -63,7 +63,7 @@ def choose(wish: str) -> Backend:
         else:
             if Path("/dev/net/tun").exists():
                 return "tun"
-            missing = "/dev/net/tun is missing; mend: modprobe tun"
+            missing = "/dev/net/tun is missing; hint: modprobe tun"
         if wish == "tun":
             raise LinkMissingError(missing)
     why = netem.lack()

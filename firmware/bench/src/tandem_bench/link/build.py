@@ -27,7 +27,7 @@ def find_binary() -> Path:
 def _executable(path: Path, why: str) -> Path:
     if path.is_file() and os.access(path, os.X_OK):
         return path.resolve()
-    raise LinkMissingError(f"{path}: no such program ({why}); mend: ./kit setup")
+    raise LinkMissingError(f"{path}: no such program ({why}); hint: ./kit setup")
 
 
 def _repository() -> Path | None:

@@ -26,14 +26,14 @@ _WAIT_S = 10.0
 def lack() -> str | None:
     """Why this machine cannot shape with netem, one line with the mend; None when it can. Tried in a namespace of its own: needs root."""
     if shutil.which("tc") is None:
-        return "tc not found; mend: apt-get install iproute2"
+        return "tc not found; hint: apt-get install iproute2"
     tried = subprocess.run(
         ["unshare", "--net", "sh", "-c", _TRY], capture_output=True, text=True, timeout=_WAIT_S, check=False
     )
     if tried.returncode == 0:
         return None
     words = tried.stderr.strip().splitlines()
-    return f"netem and tbf: {words[-1] if words else 'refused'}; mend: a kernel with sch_netem and sch_tbf (modprobe sch_netem), as root"
+    return f"netem and tbf: {words[-1] if words else 'refused'}; hint: a kernel with sch_netem and sch_tbf (modprobe sch_netem), as root"
 
 
 class NetemLink:
@@ -66,7 +66,7 @@ class NetemLink:
         """Make the pair and shape it. LinkError with the program's own line when that fails."""
         offer = self.spec.offer
         if isinstance(offer, Played) and (offer.down_trace or offer.up_trace):
-            raise LinkError("netem cannot play packet-delivery traces; mend: --link tun")
+            raise LinkError("netem cannot play packet-delivery traces; hint: --link tun")
         self._ticks = of_constant(offer) if isinstance(offer, Constant) else of_timeline(offer.timeline)
         epoch_ns = offer.epoch_ns if isinstance(offer, Played) and offer.epoch_ns is not None else time.monotonic_ns()
         try:

@@ -50,7 +50,7 @@ def of_timeline(path: Path) -> list[Tick]:
     """The ticks of a ``tandem-timeline/1``. LinkError with file, line and mend for one that is none."""
 
     def wrong(number: int, what: str) -> LinkError:
-        return LinkError(f"{path}:{number}: {what}; mend: give a timeline that tandem-bench wrote")
+        return LinkError(f"{path}:{number}: {what}; hint: give a timeline that tandem-bench wrote")
 
     try:
         lines = path.read_text(encoding="utf-8").splitlines()

@@ -49,7 +49,7 @@ class Namespace:
         """Make it; MachineError with the failing program's line."""
         for path in self._files:
             if not Path(path).exists():
-                raise MachineError(f"{path} does not exist, so no namespace can have its own; mend: touch {path}")
+                raise MachineError(f"{path} does not exist, so no namespace can have its own; hint: touch {path}")
         pairs = [text for pair in self._files.items() for text in pair]
         self._keeper = subprocess.Popen(
             [

@@ -47,7 +47,7 @@ def enter() -> None:
     except OSError as error:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         raise MachineError(
-            f"cannot make namespaces: {error.strerror}; mend: run as root, not in a confined container"
+            f"cannot make namespaces: {error.strerror}; hint: run as root, not in a confined container"
         ) from None
     init = os.fork()
     if init:
@@ -73,7 +73,7 @@ def _become_init(alive_read: int, alive_write: int) -> None:
         _call("mount", b"proc", b"/proc", b"proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, None)
     except OSError as error:
         print(
-            f"cannot mount in the new namespace: {error.strerror}; mend: run as root, not in a confined container, "
+            f"cannot mount in the new namespace: {error.strerror}; hint: run as root, not in a confined container, "
             "and in a chroot bind its folder onto itself first (mount --bind FOLDER FOLDER)",
             file=sys.stderr,
         )

@@ -29,11 +29,11 @@ def out_of_tree() -> bool:
 def require() -> None:
     """Raise MachineError for the first thing that is missing: root, Multipath TCP, a program. Links say themselves what they lack."""
     if os.geteuid() != 0:
-        raise MachineError("not root: the bench makes network namespaces; mend: run it with sudo")
+        raise MachineError("not root: the bench makes network namespaces; hint: run it with sudo")
     for program, package in PROGRAMS.items():
         if shutil.which(program) is None:
-            raise MachineError(f"{program} not found; mend: apt-get install {package.split()[0]}")
+            raise MachineError(f"{program} not found; hint: apt-get install {package.split()[0]}")
     if not Path("/proc/sys/net/mptcp/enabled").exists() and not out_of_tree():
         raise MachineError(
-            "the kernel has no Multipath TCP (CONFIG_MPTCP); mend: use Debian's or Ubuntu's kernel, 5.15 or later"
+            "the kernel has no Multipath TCP (CONFIG_MPTCP); hint: use Debian's or Ubuntu's kernel, 5.15 or later"
         )

@@ -177,7 +177,7 @@ class Topology:
         try:
             self.run(access.namespace, ["nft", "-f", "-"], _NAT)
         except MachineError as error:
-            raise MachineError(f"{error}; mend: a kernel with nftables and NAT (modprobe nft_masq)") from None
+            raise MachineError(f"{error}; hint: a kernel with nftables and NAT (modprobe nft_masq)") from None
         self._namespace(access.namespace).sysctl(_LIBERAL)
 
     def _link(self, access: Access, offer: Offer) -> None:

@@ -95,7 +95,7 @@ def go_on(out: Path, batches: Sequence[list[str]], bin_ns: int, packets: bool) -
     """
     parts = manifest.tidy(out)
     if other := manifest.other_settings(parts.values(), bin_ns, packets):
-        raise ManifestError(f"{out} was made with {other}; mend: the same here, or another folder")
+        raise ManifestError(f"{out} was made with {other}; hint: the same here, or another folder")
     where = {capture.file: name for name, part in parts.items() for capture in part.files}
     held = {capture.file: (capture, part.version) for part in parts.values() for capture in part.files}
     left: list[list[str]] = []

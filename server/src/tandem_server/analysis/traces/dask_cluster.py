@@ -25,7 +25,7 @@ from tandem_server.analysis.traces.processes import AHEAD, LostError, Task, by_i
 try:
     distributed: Any = importlib.import_module("distributed")
 except ImportError as error:
-    raise ImportError("--dask needs distributed; mend: pip install 'tandem-server[dask]'") from error
+    raise ImportError("--dask needs distributed; hint: pip install 'tandem-server[dask]'") from error
 
 ANSWERS_WITHIN_S = 10
 PATIENCE_S = 60.0
@@ -52,7 +52,7 @@ def cluster(address: str) -> Iterator[Any]:
     except (OSError, ValueError) as error:
         why = (getattr(error, "strerror", None) or str(error) or "it says nothing").splitlines()[0]
         raise AddressError(
-            f"--dask {address}: no Dask scheduler answers there: {why}; mend: its address as `dask scheduler` tells it, tcp://HOST:8786"
+            f"--dask {address}: no Dask scheduler answers there: {why}; hint: its address as `dask scheduler` tells it, tcp://HOST:8786"
         ) from error
     with client:
         yield client
@@ -72,11 +72,11 @@ def check(client: Any, address: str, out: Path | None) -> None:  # noqa: ANN401 
     except ImportError as error:
         raise _lacking(error) from error
     if not told:
-        raise ClusterError(f"--dask {address}: no worker is there; mend: on each machine `dask worker {address}`")
+        raise ClusterError(f"--dask {address}: no worker is there; hint: on each machine `dask worker {address}`")
     for worker, (version, lacks) in sorted(told.items()):
         if version != manifest.VERSION:
             lacks = (
-                f"analyses as version {version}, this is {manifest.VERSION}; mend: the same tandem-server everywhere"
+                f"analyses as version {version}, this is {manifest.VERSION}; hint: the same tandem-server everywhere"
             )
         if lacks:
             raise ClusterError(f"Dask worker {worker}: {lacks}")
@@ -89,7 +89,7 @@ def _fitness(out: str | None) -> tuple[int, str | None]:
     except ImportError as error:
         return manifest.VERSION, str(error)
     if out is not None and not (Path(out) / manifest.LOCK).exists():
-        return manifest.VERSION, f"{out} is not there; mend: captures and --out in folders that all machines share"
+        return manifest.VERSION, f"{out} is not there; hint: captures and --out in folders that all machines share"
     return manifest.VERSION, None
 
 
@@ -125,7 +125,7 @@ def analysed(
                 told = by_itself(batch, lambda path: result([path], submit([path])))
             yield told
     except (CancelledError, distributed.comm.CommClosedError) as error:
-        raise ClusterError("the Dask scheduler is gone; mend: start it, call it again: it goes on") from error
+        raise ClusterError("the Dask scheduler is gone; hint: start it, call it again: it goes on") from error
     finally:
         for _, future in waiting:
             future.cancel()
@@ -149,7 +149,7 @@ def _result(client: Any, batch: Sequence[str], future: Any) -> Analysed:  # noqa
                 alone_since = time.monotonic()
             elif time.monotonic() - alone_since > PATIENCE_S:
                 raise ClusterError(
-                    f"no Dask worker was left for {PATIENCE_S:g} s; mend: start workers, call it again: it goes on"
+                    f"no Dask worker was left for {PATIENCE_S:g} s; hint: start workers, call it again: it goes on"
                 ) from error
         except distributed.KilledWorker as error:
             raise LostError from error
@@ -171,7 +171,7 @@ def _as_named(told: Analysed, batch: Sequence[str]) -> Analysed:
 
 def _lacking(error: ImportError) -> ClusterError:
     return ClusterError(
-        f"a Dask worker: {error}; mend: pip install 'tandem-server[dask]' there, the same release everywhere"
+        f"a Dask worker: {error}; hint: pip install 'tandem-server[dask]' there, the same release everywhere"
     )
 
 

@@ -95,7 +95,7 @@ def read(out: Path) -> dict[str, Part]:
             made[path.stem] = Part(told["version"], told["bin_ns"], told["packets"], files, told["replaces"])
         except (ValueError, KeyError, TypeError) as error:
             raise ManifestError(
-                f"{path}: no manifest of a part; mend: remove it, its files are analysed anew"
+                f"{path}: no manifest of a part; hint: remove it, its files are analysed anew"
             ) from error
     return made
 
@@ -179,7 +179,7 @@ def alone(out: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise ManifestError(f"{out}: another run writes there; mend: let it end, or name another folder") from error
+            raise ManifestError(f"{out}: another run writes there; hint: let it end, or name another folder") from error
         yield
 
 

@@ -18,7 +18,7 @@ Task = Callable[[Sequence[str]], Analysed]
 """``batch.process_batch`` with its settings: something that can be pickled."""
 AHEAD = 2
 """Batches for each process that are begun before the first of them is told: so what waits for its turn is bounded."""
-KILLED = "the process that analysed it was killed, also with no other beside it; mend: more memory, or leave it out"
+KILLED = "the process that analysed it was killed, also with no other beside it; hint: more memory, or leave it out"
 
 
 class LostError(RuntimeError):
@@ -56,7 +56,7 @@ def analysed(
                 result, together = _again(batches[turn], task)
                 if together and pool.workers > 1:
                     pool.workers //= 2
-                    say(f"at most {pool.workers} at once from here on; mend: --workers {pool.workers}")
+                    say(f"at most {pool.workers} at once from here on; hint: --workers {pool.workers}")
                 yield result
             else:
                 yield pool.done.pop(turn)

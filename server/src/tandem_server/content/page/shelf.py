@@ -163,7 +163,7 @@ def _open(folder: Path) -> Opened:
         context.load_cert_chain(folder / TLS)
         public = certificate.public((folder / TLS).read_bytes())
     except (ssl.SSLError, ValueError) as error:
-        raise PageError(f"{folder.name}: {TLS}: {error}; mend: make the page anew") from error
+        raise PageError(f"{folder.name}: {TLS}: {error}; hint: make the page anew") from error
     return Opened(page, Matcher(page), folder, context, public)
 
 
