@@ -18,7 +18,7 @@ from tandem.app.config_traces import TracesConfig
 from tandem.app.parts import CapturesLike, DetectorsLike, PathsLike
 from tandem.app.surroundings import Surroundings
 from tandem.app.traces.policy import PathSight, Sight, Spent, decide, intended, left_today
-from tandem.export import GatewayAddress, Kept, Permit, TracePaths, TraceQueue, TraceUploader
+from tandem.export import AnyPath, GatewayAddress, Kept, Permit, TraceQueue, TraceUploader
 from tandem.schema.record import Record, Value
 
 log = logging.getLogger(__name__)
@@ -184,7 +184,7 @@ class TracesPart:
         self._policy = TracePolicy(
             config, around.clock, around.paths, account, campaigns.held, lambda: detectors.mobile, self._is_asked
         )
-        self._gateway = TracePaths(address, around.paths.interfaces, rules.rate_bit_per_s)
+        self._gateway = AnyPath(address, around.paths.interfaces, rate_bit_per_s=rules.rate_bit_per_s)
         self._uploader = TraceUploader(
             self.queue, self._gateway, self._policy, self._event, config.probe, rules.encoding
         )
