@@ -14,8 +14,7 @@ import pytest
 from trace_gateway import TraceGateway
 
 from tandem.export.gateway import Answer
-from tandem.export.lines import Line
-from tandem.export.sending import send
+from tandem.export.records import Line, send
 from tandem_server.cli.configuration import load
 from tandem_server.cli.log import FewOfAKind, LineFormatter, line_handler
 from tandem_server.cli.main import main

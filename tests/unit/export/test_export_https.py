@@ -174,7 +174,7 @@ def test_while_the_gateway_refuses_everything_is_kept(
     setup: Setup, gateway: Gateway, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("TOKEN_WAIT_S", "UNKNOWN_WAIT_S", "BUSY_WAIT_S"):
-        monkeypatch.setattr(f"tandem.export.sending.{name}", 0.02)
+        monkeypatch.setattr(f"tandem.export.gateway.{name}", 0.02)
     gateway.answer = lambda _m, _p, _l: (status, {"error": "not now"}, {"Retry-After": "0"})
     setup.spool.append([radio(1)])
     setup.exporter.start()
@@ -191,7 +191,7 @@ def test_while_the_gateway_refuses_everything_is_kept(
 def test_an_answer_that_does_not_settle_the_batch_settles_nothing(
     setup: Setup, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tandem.export.sending.UNKNOWN_WAIT_S", 0.02)
+    monkeypatch.setattr("tandem.export.records.UNKNOWN_WAIT_S", 0.02)
     odd: list[object] = [
         {"accepted": 1, "rejected": []},
         {"accepted": 3, "rejected": [{"line": 3, "reason": "x"}]},
@@ -217,7 +217,7 @@ def test_stop_does_not_wait_for_a_gateway_that_is_silent(
     tmp_path: Path, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not even in the handshake of TLS."""
-    monkeypatch.setattr("tandem.export.any_path.Link", partial(Link, connect_s=600.0, answer_s=600.0))
+    monkeypatch.setattr("tandem.export.paths.Link", partial(Link, connect_s=600.0, answer_s=600.0))
     with socket.create_server(("127.0.0.1", 0)) as silent:
         gateway.url = f"https://127.0.0.1:{silent.getsockname()[1]}"
         setup = Setup(gateway, tmp_path)

@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.export import Later, TraceQueue
-from tandem.export.gateway import Answer
-from tandem.export.tcp_counts import read_counts
-from tandem.export.trace_answers import Receiving, RefusedError, UnknownError, read_state
-from tandem.export.wanted import wanted_of
+from tandem.export.gateway import Answer, read_counts
+from tandem.export.trace_queue import wanted_of
+from tandem.export.trace_requests import Receiving, RefusedError, UnknownError, read_state
 from tandem.schema.trace import Chunk, Offer, Receipt, is_name
 
 

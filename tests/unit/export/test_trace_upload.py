@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from trace_server import BreakOff, TraceServer
 
-from tandem.export import GatewayAddress, Permit, TracePaths, TraceQueue, TraceUploader
+from tandem.export import AnyPath, GatewayAddress, Permit, TraceQueue, TraceUploader
 from tandem.schema.trace import CHUNK_BYTES, Encoding
 
 GO = Permit(("w",), "over w", 0.0, {})
@@ -60,7 +60,7 @@ class Probe:
     def begin(self) -> None:
         self.queue = TraceQueue(self.folder)
         address = GatewayAddress.of(self.server.url, self.server.ca, self.server.token_file)
-        self.gateway = TracePaths(address, {"w": None}, None, random.Random(1))
+        self.gateway = AnyPath(address, {"w": None}, random.Random(1))
         self.uploader = TraceUploader(self.queue, self.gateway, self.policy, self._tell, "probe-1", self.encoding)
 
     def _tell(self, kind: str, detail: str, path: str | None) -> None:
@@ -188,7 +188,7 @@ def test_what_a_server_forgot_it_gets_again(probe: Probe, server: TraceServer, w
                 del server.offers[sha]
 
     server.reply = forgets  # type: ignore[assignment]
-    content = noise(4 * CHUNK_BYTES)
+    content = noise(8 * CHUNK_BYTES)
     probe.send("a.pcap", content)
     assert server.received["captures/a.pcap"] == content
     assert ("PATCH", status) in server.requests
@@ -274,25 +274,22 @@ def test_over_a_metered_path_no_more_than_it_may_cost(probe: Probe, server: Trac
     probe.until("trace_received")
 
 
-def test_what_deflates_was_brought_up_to_date(probe: Probe, server: TraceServer) -> None:
-    """An offer whose chunks cannot be made any more is made anew."""
+def test_a_stream_damaged_on_the_card_is_made_anew(tmp_path: Path, server: TraceServer) -> None:
+    probe = Probe(tmp_path / "probe", server, "gzip")
     content = noise(2 * CHUNK_BYTES)
     probe.capture("a.pcap", content)
-    wanted = probe.queue
-    wanted.scan()
-    one = wanted.next()
-    assert one is not None
-    offer = probe.uploader._offers.of(one)
-    file = next((probe.folder / "traces/offers").glob("*.json"))
-    told = json.loads(file.read_text())
-    told["offer"]["chunks"][1][1] = hashlib.sha256(b"of another zlib").hexdigest()
-    file.write_text(json.dumps(told))
+    probe.queue.scan()
+    probe.uploader._streams.of(probe.queue.next())
+    (stream,) = (probe.folder / "traces/offers").glob("*.stream")
+    whole = stream.read_bytes()
+    stream.write_bytes(whole[:1000] + b"\0" * 1000 + whole[2000:])
     probe.uploader.start()
-    server.until(lambda: "read as it was" in str(probe.uploader.trouble))
-    assert not file.exists()
+    server.until(lambda: "5 times" in str(probe.uploader.trouble))
     probe.uploader.wake()
     probe.until("trace_received")
-    assert server.received[offer.name] == content
+    probe.uploader.stop()
+    assert server.received == {"captures/a.pcap": content}
+    assert list((probe.folder / "traces/offers").iterdir()) == []
 
 
 def test_a_capture_without_a_manifest_is_received_as_it_is(probe: Probe) -> None:

@@ -1,12 +1,10 @@
 """Records, manifests and traces to the gateway, over whichever path works. See server/spec/ingest-api.md."""
 
-from tandem.export.any_path import AnyPath
 from tandem.export.campaigns import CampaignQueueClient
 from tandem.export.exporter import Exporter, ExportState
-from tandem.export.gateway import GatewayAddress, SetupError
+from tandem.export.gateway import GatewayAddress, Later, SetupError
 from tandem.export.manifests import PendingManifests
-from tandem.export.sending import Later
-from tandem.export.trace_paths import TracePaths
+from tandem.export.paths import AnyPath
 from tandem.export.trace_queue import Kept, TraceQueue
 from tandem.export.trace_requests import LEAST_LEFT_BYTES, Permit
 from tandem.export.traces import TraceUploader
@@ -23,7 +21,6 @@ __all__ = [
     "PendingManifests",
     "Permit",
     "SetupError",
-    "TracePaths",
     "TraceQueue",
     "TraceUploader",
 ]

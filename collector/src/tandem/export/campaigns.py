@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from tandem.export.sending import Ask, not_now
+from tandem.export.gateway import Ask, not_now
 from tandem.schema.campaign_queue import Pushed, QueueError, Report, read_queue, read_text, report_told
 
 _JSON = {"Content-Type": "application/json"}

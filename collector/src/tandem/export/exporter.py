@@ -9,11 +9,10 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from tandem.export.any_path import AnyPath
-from tandem.export.batches import LINES, NO_TIME, Batches, Source
-from tandem.export.gateway import Answer, GatewayAddress
+from tandem.export.gateway import Answer, GatewayAddress, Later
 from tandem.export.manifests import PendingManifests
-from tandem.export.sending import Later
+from tandem.export.paths import AnyPath
+from tandem.export.records import LINES, NO_TIME, Batches, Source
 from tandem.export.times import Times
 from tandem.spool import SpoolFullError
 

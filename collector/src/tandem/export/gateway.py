@@ -1,4 +1,4 @@
-"""One HTTPS connection to the gateway over one path, kept open between requests, its bytes counted."""
+"""One HTTPS connection to the gateway over one path, kept open between requests, its bytes counted as the kernel tells them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,23 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-from tandem.export.tcp_counts import TcpCounts, counts_of
 from tandem.mptcp import names
 
 _ANSWER_BYTES = 4 * 1024 * 1024
+_BYTES_ACKED_AT, _SEGMENTS_AT, _BYTES_SENT_AT, _INFO_BYTES = 120, 136, 200, 216
+_HEADERS_BYTES = 72
+"""IPv6 and TCP with its time stamps; with IPv4 20 less. What is counted against a budget is not to be too little."""
+_SO_MAX_PACING_RATE = 47
+_UNSENT_BYTES, _LEAST_UNSENT_BYTES = 64 * 1024, 8 * 1024
 _OUT_OF_ITS_TIME = (9, 10)
 """X509_V_ERR_CERT_NOT_YET_VALID, X509_V_ERR_CERT_HAS_EXPIRED."""
+
+
+TOKEN_WAIT_S = 30.0
+UNKNOWN_WAIT_S = 15.0
+BUSY_WAIT_S = 5.0
+CLOCK_WAIT_S = 5.0
+"""While a clock is wrong: chronyd sets it within seconds of having the network."""
 
 
 class SetupError(ValueError):
@@ -30,6 +41,14 @@ class SetupError(ValueError):
 
 class LinkError(Exception):
     """This path did not bring an answer; another one may."""
+
+
+@dataclass
+class Later(Exception):  # noqa: N818  no error: everything is kept and tried again
+    """Not now: try again in ``wait_s`` seconds. ``reason`` for people."""
+
+    reason: str
+    wait_s: float
 
 
 class CertificateTimeError(Exception):
@@ -52,6 +71,47 @@ class Answer:
         told = self.content.get("error") if isinstance(self.content, dict) else None
         # Bounded and on one line: what a broken server says must not fill a log.
         return f"HTTP {self.status}" + (f": {' '.join(told[:1000].split())[:300]}" if isinstance(told, str) else "")
+
+
+def not_now(answer: Answer) -> Later:
+    """What an answer that settles nothing means."""
+    if answer.status in (401, 403):
+        return Later(f"{answer.error}; hint: give the probe a good token (tandem-server probe rotate)", TOKEN_WAIT_S)
+    if answer.status in (408, 429) or answer.status >= 500:
+        return Later(answer.error, answer.retry_after_s if answer.retry_after_s is not None else BUSY_WAIT_S)
+    return Later(f"{answer.error}: that is no gateway of this version", UNKNOWN_WAIT_S)
+
+
+@dataclass(frozen=True, slots=True)
+class TcpCounts:
+    """``payload_bytes``: what arrived of TCP's payload, both ways; ``carried_bytes``: what networks carried for it, both ways, headers and
+    everything sent twice included; ``sent_bytes``: of that, payload sent, all that went twice included."""
+
+    payload_bytes: int = 0
+    carried_bytes: int = 0
+    sent_bytes: int = 0
+
+    def __add__(self, other: TcpCounts) -> TcpCounts:
+        """Of both together."""
+        return TcpCounts(
+            self.payload_bytes + other.payload_bytes,
+            self.carried_bytes + other.carried_bytes,
+            self.sent_bytes + other.sent_bytes,
+        )
+
+
+def counts_of(connection: socket.socket) -> TcpCounts:
+    """Of a connected socket; OSError when it is gone."""
+    return read_counts(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO_BYTES))
+
+
+def read_counts(told: bytes) -> TcpCounts:
+    """From the bytes of ``tcp_info``; struct.error when there are too few. Kernels before 4.19 do not tell what was sent: then what was
+    acknowledged stands for it."""
+    acked, received = struct.unpack_from("=QQ", told, _BYTES_ACKED_AT)
+    segments = sum(struct.unpack_from("=II", told, _SEGMENTS_AT))
+    sent = struct.unpack_from("=Q", told, _BYTES_SENT_AT)[0] if len(told) >= _BYTES_SENT_AT + 8 else acked
+    return TcpCounts(acked + received, sent + received + segments * _HEADERS_BYTES, sent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +155,10 @@ def _token(file: Path) -> str:
     if not token or not token.isascii() or not token.isprintable():
         raise SetupError(f"token_file {file}: holds no token; hint: tandem-server probe rotate NAME")
     return token
+
+
+Ask = Callable[[str, str, bytes, dict[str, str]], Answer]
+"""Method, path, body, headers; raises ``Later`` when no path brings an answer."""
 
 
 class Bound(http.client.HTTPSConnection):
@@ -298,3 +362,19 @@ def _describe(error: Exception) -> str:
     if isinstance(error, TimeoutError):
         return "timeout"
     return " ".join(str(getattr(error, "strerror", None) or error or type(error).__name__).split())
+
+
+def paced(rate_bit_per_s: int | None) -> Callable[[socket.socket], None]:
+    """What makes a socket send at ``rate_bit_per_s`` at most (None: as fast as it can), evenly, as the kernel paces packets; and
+    hold back little that was not sent yet, so that a break finds little underway."""
+
+    def tune(sock: socket.socket) -> None:
+        unsent = _UNSENT_BYTES
+        if rate_bit_per_s is not None:
+            sock.setsockopt(
+                socket.SOL_SOCKET, _SO_MAX_PACING_RATE, struct.pack("@I", min(rate_bit_per_s // 8, 2**32 - 2))
+            )
+            unsent = max(_LEAST_UNSENT_BYTES, min(unsent, rate_bit_per_s // 8 // 4))
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, unsent)
+
+    return tune

@@ -1,10 +1,26 @@
-"""Which path to send over: the one that last worked, with the others waiting for their turn after a failure. Pure."""
+"""The gateway over whichever path works, or over those that the caller allows: the one that last worked first, the others wait for
+their turn after a failure."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Sequence
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+
+from tandem.export.gateway import (
+    CLOCK_WAIT_S,
+    Answer,
+    CertificateTimeError,
+    GatewayAddress,
+    Later,
+    Link,
+    LinkError,
+    Streamed,
+    TcpCounts,
+    paced,
+)
 
 FIRST_S, LONGEST_S = 1.0, 60.0
 
@@ -50,3 +66,93 @@ class PathChoice:
         state.failures += 1
         wait = min(LONGEST_S, FIRST_S * 2 ** min(state.failures - 1, 10))
         state.not_before_s = now_s + wait * self._chance.uniform(0.5, 1.0)
+
+
+class AnyPath:
+    """One for each thread that asks. ``interfaces``: interface by path, in the order of preference (None: as the routes have it), asked
+    anew for each connection; ``rate_bit_per_s``: at most, on each path, None: no limit."""
+
+    def __init__(
+        self,
+        address: GatewayAddress,
+        interfaces: Mapping[str, str | None],
+        chance: random.Random | None = None,
+        rate_bit_per_s: int | None = None,
+    ) -> None:
+        tune = paced(rate_bit_per_s)
+        self._links = {path: Link(path, partial(interfaces.get, path), address, tune=tune) for path in interfaces}
+        self._choice = PathChoice(list(interfaces), chance or random.Random())
+        self._reasons: dict[str, str] = {}
+        self.answered: str | None = None
+        """The path over which the last answer came."""
+
+    def ask(
+        self,
+        method: str,
+        url: str,
+        content: bytes,
+        headers: dict[str, str],
+        ended: Callable[[], bool] = lambda: False,
+    ) -> Answer:
+        """Over the path that last worked, then over the others; Later when none brings an answer, or when ``ended`` says so."""
+        while True:
+            path = self.choose(self._links)
+            if ended():
+                raise Later("stopped", 0.0)
+            try:
+                return self._ask(path, method, url, content, headers)
+            except LinkError:
+                continue
+
+    def choose(self, allowed: Collection[str]) -> str:
+        """The path to take now; Later while all that are allowed are held back after a failure."""
+        now_s = time.monotonic()
+        path = self._choice.next(now_s, allowed)
+        if path is None:
+            reasons = [f"{name}: {why}" for name, why in self._reasons.items() if name in allowed]
+            raise Later("; ".join(reasons) or "no path works", self._choice.wait_s(now_s, allowed))
+        return path
+
+    def ask_over(self, path: str, method: str, url: str, content: bytes | Streamed, headers: dict[str, str]) -> Answer:
+        """Over this path; Later (0 s) when no answer comes, after which the path is held back for a while."""
+        try:
+            return self._ask(path, method, url, content, headers)
+        except LinkError as error:
+            raise Later(f"{path}: {error}", 0.0) from error
+
+    def _ask(self, path: str, method: str, url: str, content: bytes | Streamed, headers: dict[str, str]) -> Answer:
+        try:
+            answer = self._links[path].ask(method, url, content, headers)
+        except CertificateTimeError as error:
+            raise Later(str(error), CLOCK_WAIT_S) from error  # the path is as good as before
+        except LinkError as error:
+            self._reasons[path] = str(error)
+            self._choice.failed(path, time.monotonic())
+            raise
+        self._reasons.pop(path, None)
+        self._choice.worked(path)
+        self.answered = path
+        return answer
+
+    def count(self, path: str) -> TcpCounts:
+        """What went over that path since the start, up to now. By the thread that asks."""
+        self._links[path].count()
+        return self._links[path].moved
+
+    def moved(self) -> dict[str, TcpCounts]:
+        """By path, as of the last request. From any thread."""
+        return {path: link.moved for path, link in self._links.items()}
+
+    def control_bytes(self) -> dict[str, int]:
+        """Bytes of TCP payload moved by path since the start."""
+        return {path: link.control_bytes for path, link in self._links.items()}
+
+    def abort(self) -> None:
+        """End a request that waits in another thread, and every later one."""
+        for link in self._links.values():
+            link.abort()
+
+    def close(self) -> None:
+        """Close the connections; the next request opens one again."""
+        for link in self._links.values():
+            link.close()

@@ -1,20 +1,114 @@
-"""What is to go up to the server, and what is there: made anew from manifests, receipts and files whenever the collector starts."""
+"""Which files of runs are to go up to the server, and which are there: made anew from manifests, receipts and files whenever the collector
+starts. The server's receipts are on disk beside the manifests: ``receipts/NAME.json``, one a file."""
 
 from __future__ import annotations
 
 import json
 import logging
+import os
+import re
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from tandem.export.receipts import Receipts
-from tandem.export.wanted import DAMAGED, Wanted, left_behind, wanted_of
-from tandem.schema.trace import Receipt
+from tandem.schema.trace import Receipt, TraceError, is_name, is_sha256, read_receipt
+from tandem.spool.durable import sync_folder, write_durably
 
 log = logging.getLogger(__name__)
+
+DAMAGED = "damaged/"
+"""Goes before the name of a file that is no longer what its manifest says: so the promised name stays free, and both can be seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A file of the probe's folder that is to go up. ``run``: None for one that several runs share; ``bytes`` and ``sha256`` as its
+    manifest promises, None where there is no manifest (the collector was killed): then it goes as it is; ``made_utc_ns``: when its run
+    ended, 0 when that is not known."""
+
+    name: str
+    run: str | None
+    bytes: int
+    sha256: str | None
+    made_utc_ns: int
+
+    @property
+    def turn(self) -> tuple[bool, int, str]:
+        """Small results before captures, since figures are made of them; then the oldest first, which has been at risk longest."""
+        return (self.name.startswith("captures/"), self.made_utc_ns, self.name)
+
+
+_RUN_OF = re.compile(r"captures/(run-[0-9a-f]{12})-[^/]+\Z")
+
+
+def left_behind(name: str, size: int, made_utc_ns: int) -> Wanted | None:
+    """A file without a manifest; None when its name is none of a trace. Captures bear the id of their run, or of a pair's."""
+    found = _RUN_OF.match(name)
+    return Wanted(name, found[1] if found else None, size, None, made_utc_ns) if is_name(name) else None
+
+
+def wanted_of(manifest: object) -> list[Wanted]:
+    """The files of a manifest (tandem.schema.manifest), also of one that is not as it was written: what cannot be sent is left out."""
+    if not isinstance(manifest, dict):
+        return []
+    run, files, ended = manifest.get("id"), manifest.get("files"), manifest.get("ended_utc_ns")
+    if not isinstance(run, str) or not isinstance(files, list):
+        return []
+    made = ended if type(ended) is int else 0
+    found = []
+    for file in files:
+        if not isinstance(file, dict):
+            continue
+        name, size, digest = file.get("name"), file.get("bytes"), file.get("sha256")
+        placed = is_name(name) and "/" in str(name) and not str(name).startswith(DAMAGED)
+        if placed and type(size) is int and size >= 0 and is_sha256(digest):
+            found.append(Wanted(str(name), run, size, str(digest), made))
+    return found
+
+
+class Receipts:
+    """``folder``: the probe's. For any number of threads."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / "receipts"
+
+    def keep(self, receipt: Receipt) -> None:
+        """Write it durably: when this returns, the probe's copy may go. OSError when the disk takes nothing."""
+        file = self._file(receipt.name)
+        new = [place for place in (file.parent, *file.parent.parents) if not place.exists()]
+        file.parent.mkdir(parents=True, exist_ok=True)
+        for place in new:
+            sync_folder(place.parent)
+        write_durably(file, (json.dumps(receipt.as_json(), indent=1) + "\n").encode())
+
+    def of(self, name: str) -> Receipt | None:
+        """The receipt of a file; None when there is none, or none that can be read (the server tells it again)."""
+        try:
+            receipt = read_receipt(json.loads(self._file(name).read_bytes()))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, RecursionError, TraceError) as error:
+            log.warning("%s is no receipt: %s; the server is asked for it again", self._file(name), error)
+            return None
+        return receipt if receipt.name == name else None
+
+    def names(self) -> set[str]:
+        """Of all files that have one."""
+        found = set()
+        for place, _, files in os.walk(self._folder):
+            for file in files:
+                name = str((Path(place) / file).relative_to(self._folder))
+                if name.endswith(".json") and is_name(name.removesuffix(".json")):
+                    found.add(name.removesuffix(".json"))
+        return found
+
+    def _file(self, name: str) -> Path:
+        if not is_name(name):
+            raise ValueError(f"{name!r} is no trace's name")
+        return self._folder / f"{name}.json"
+
 
 FOLDER = "traces"
 """In the probe's folder: offers made, runs that are settled; all of it can be made again."""
@@ -126,6 +220,11 @@ class TraceQueue:
         with self._lock:
             asked = next((self._waiting[name] for name in self._first if name in self._waiting), None)
             return asked or min(self._waiting.values(), key=lambda one: one.turn, default=None)
+
+    def waiting(self) -> set[str]:
+        """Names of all that are to go up."""
+        with self._lock:
+            return set(self._waiting)
 
     def ask_for(self, names: Iterable[str]) -> list[str]:
         """Let these go first, also what was refused before; those that are not known and waiting."""

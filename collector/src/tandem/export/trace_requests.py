@@ -1,21 +1,24 @@
-"""One request about a trace: within what its path may carry, and broken off at once when something is to be measured."""
+"""One request about a trace: within what its path may carry, broken off at once when something is to be measured, its answer read
+(server/spec/ingest-api.md, "Traces")."""
 
 from __future__ import annotations
 
 import gzip
-import hashlib
 import json
-from collections.abc import Callable, Iterator
+import select
+import socket
+import ssl
+import struct
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
-from tandem.export.encoding import Encoder
-from tandem.export.outgoing import Interrupted, Outgoing
-from tandem.export.sending import Later
-from tandem.export.trace_answers import Receiving, read_state
-from tandem.export.trace_paths import TracePaths
-from tandem.schema.trace import Offer, Receipt
+from tandem.export.gateway import UNKNOWN_WAIT_S, Answer, Bound, Later, not_now
+from tandem.export.paths import AnyPath
+from tandem.export.streams import Interrupted, Streams
+from tandem.export.trace_queue import Wanted
+from tandem.schema.trace import Offer, Receipt, TraceError, read_receipt
 
 LEAST_LEFT_BYTES = 256 * 1024
 """A path that may carry less carries nothing: a budget is never met to the byte."""
@@ -26,6 +29,11 @@ _MOST_OVERHEAD = 1.3
 _UNSEEN_BYTES = 96 * 1024
 """What may go out between two looks at the counters, at most: what the kernel holds unsent."""
 _LOOK_AGAIN_S = 60.0
+PART_BYTES = 1 << 20
+"""In one request at most: more gains little, and what a server holds when a connection breaks is sent in vain."""
+_PIECE_BYTES = 16 * 1024
+_LOOK_S = 0.2
+"""How often is asked whether a request is to be broken off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +75,134 @@ class Way:
     left_bytes: int | None
 
 
+class Outgoing:
+    """A body sent piece by piece: slowly if it has to be, and ended early when the answer comes before its end. ``stopped`` is asked
+    five times a second and says whether to break off: then the connection is reset, so that nothing of what the kernel still holds
+    goes out. ``silent_s``: how long a connection may take nothing, or leave the whole body without an answer."""
+
+    def __init__(self, content: bytes, stopped: Callable[[], bool], silent_s: float = 15.0) -> None:
+        self._content, self._stopped, self._silent_s = content, stopped, silent_s
+        self._looked_s = time.monotonic()
+
+    def send(self, connection: Bound, method: str, url: str, headers: dict[str, str]) -> bool:
+        """As ``gateway.Streamed``; Interrupted when ``stopped`` said so."""
+        # What comes before the first answer may be TLS's own (session tickets); afterwards it is an answer.
+        early = connection.answered
+        connection.putrequest(method, url, skip_accept_encoding=True)
+        for name, value in {**headers, "Content-Length": str(len(self._content))}.items():
+            connection.putheader(name, value)
+        connection.endheaders()
+        sock = connection.sock
+        waited_s = sock.gettimeout()
+        sock.settimeout(0)
+        try:
+            if not self._put(sock, early=early):
+                _reset_when_closed(sock)
+                return False
+            self._await(sock)
+            return True
+        except Interrupted:
+            _reset_when_closed(sock)
+            raise
+        finally:
+            sock.settimeout(waited_s)
+
+    def _put(self, sock: socket.socket, *, early: bool) -> bool:
+        """False when an answer came first."""
+        rest, since_s = memoryview(self._content), time.monotonic()
+        while rest:
+            try:
+                rest = rest[sock.send(rest[:_PIECE_BYTES]) :]
+                since_s = time.monotonic()
+                self._look()
+                continue
+            except (ssl.SSLWantWriteError, ssl.SSLWantReadError, BlockingIOError):
+                pass
+            readable, _, _ = select.select([sock] if early else [], [sock], [], _LOOK_S)
+            if readable:
+                return False
+            self._look()
+            if time.monotonic() - since_s > self._silent_s:
+                raise TimeoutError("the connection takes nothing")
+        return True
+
+    def _await(self, sock: socket.socket) -> None:
+        until_s = time.monotonic() + self._silent_s
+        while not select.select([sock], [], [], _LOOK_S)[0]:
+            self._look()
+            if time.monotonic() > until_s:
+                raise TimeoutError("no answer")
+
+    def _look(self) -> None:
+        now_s = time.monotonic()
+        if now_s - self._looked_s >= _LOOK_S:
+            self._looked_s = now_s
+            if self._stopped():
+                raise Interrupted
+
+
+def _reset_when_closed(sock: socket.socket) -> None:
+    """What the kernel still holds does not go out then."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+@dataclass(frozen=True, slots=True)
+class Receiving:
+    """Send from byte ``offset`` of the stream on. ``fault``: what was not as offered, None when nothing was."""
+
+    offset: int
+    fault: str | None = None
+
+
+class UnknownError(Exception):
+    """The server has no such offer: make it again."""
+
+
+class RefusedError(Exception):
+    """The server will not take this file, whenever it is sent; one line."""
+
+
+def read_state(answer: Answer, offer: Offer, probe: str) -> Receiving | Receipt:
+    """What an answer to an offer, to a part of the stream or to a question means. UnknownError, RefusedError, or Later when it settles
+    nothing. A receipt that comes back is one for this file of this probe: its name, bytes and hash are the offer's."""
+    told = answer.content if isinstance(answer.content, dict) else {}
+    if answer.status in (200, 409, 422) and told.get("state") == "receiving":
+        return Receiving(_offset(told.get("offset"), offer), None if answer.status == 200 else answer.error)
+    if answer.status == 200 and told.get("state") == "received":
+        return _receipt(told.get("receipt"), offer, probe)
+    if answer.status == 404:
+        raise UnknownError
+    if answer.status in (400, 409, 413):
+        raise RefusedError(answer.error)
+    if answer.status == 200:
+        raise Later("an answer that does not say how far a trace is", UNKNOWN_WAIT_S)
+    raise not_now(answer)
+
+
+def _offset(told: object, offer: Offer) -> int:
+    if type(told) is not int or not 0 <= told <= offer.stream_bytes:
+        raise Later(f"an offset that {offer.name} has not", UNKNOWN_WAIT_S)
+    return told
+
+
+def _receipt(told: object, offer: Offer, probe: str) -> Receipt:
+    try:
+        receipt = read_receipt(told)
+    except TraceError as error:
+        raise Later(f"a receipt that cannot be read: {error}", UNKNOWN_WAIT_S) from error
+    if (receipt.probe, receipt.name, receipt.bytes, receipt.sha256) != (probe, offer.name, offer.bytes, offer.sha256):
+        raise Later(f"a receipt that is not for {offer.name}", UNKNOWN_WAIT_S)
+    return receipt
+
+
 class TraceRequests:
-    """``folder``: the probe's; ``probe``: its name; ``ended``: whether all ends now. Every request raises Later, Interrupted, and what
+    """``probe``: its name; ``ended``: whether all ends now. Every request raises Later, Interrupted, and what
     ``read_state`` raises. For one thread."""
 
     def __init__(
-        self, gateway: TracePaths, policy: Policy, encoder: Encoder, folder: Path, probe: str, ended: Callable[[], bool]
+        self, gateway: AnyPath, policy: Policy, streams: Streams, probe: str, ended: Callable[[], bool]
     ) -> None:
-        self._gateway, self._policy, self._encoder, self._folder = gateway, policy, encoder, folder
+        self._gateway, self._policy, self._streams = gateway, policy, streams
         self._probe, self._ended = probe, ended
 
     def way(self) -> Way:
@@ -96,15 +224,14 @@ class TraceRequests:
         """Ask how far it is."""
         return self._ask(way, offer, "GET", f"/v1/traces/{offer.sha256}", b"", {})
 
-    def part(self, way: Way, offer: Offer, file: Path, offset: int, chunks: int) -> Receiving | Receipt:
-        """The stream of ``file`` from ``offset`` on to the end of at most ``chunks`` chunks, at most as much as the path may carry."""
-        first, begin = _chunk_at(offer, offset)
-        end = begin + sum(chunk.bytes for chunk in offer.chunks[first : first + chunks])
-        length, left = end - offset, way.left_bytes
+    def part(self, way: Way, wanted: Wanted, offer: Offer, offset: int) -> Receiving | Receipt:
+        """The stream from ``offset`` on, as much of it as goes into one request and the path may carry."""
+        length, left = min(PART_BYTES, offer.stream_bytes - offset), way.left_bytes
         if left is not None:
-            length = max(0, min(length, int((left - _ASKING_BYTES) / _MOST_OVERHEAD)))
-            if length == 0 and end > offset:
+            length = min(length, int((left - _ASKING_BYTES) / _MOST_OVERHEAD))
+            if length <= 0:
                 raise TooLittleError
+        content = self._streams.part(wanted, offer, offset, length)
         before = self._gateway.count(way.path).carried_bytes
 
         def stopped() -> bool:
@@ -113,32 +240,20 @@ class TraceRequests:
                 return True
             return self._ended() or self._policy.held() or way.path not in self._policy.permit().paths
 
-        pieces = self._pieces(file, offer, first, offset - begin, length)
         headers = {"Content-Type": "application/offset+octet-stream", "Upload-Offset": str(offset)}
 
         def send() -> Receiving | Receipt:
-            body = Outgoing(length, pieces, stopped)
-            answer = self._gateway.ask(way.path, "PATCH", f"/v1/traces/{offer.sha256}", body, headers)
+            body = Outgoing(content, stopped)
+            answer = self._gateway.ask_over(way.path, "PATCH", f"/v1/traces/{offer.sha256}", body, headers)
             return read_state(answer, offer, self._probe)
 
-        return self._counted(way, length, send)
-
-    def _pieces(self, file: Path, offer: Offer, number: int, skip: int, length: int) -> Iterator[bytes]:
-        """``length`` bytes of the stream; each chunk is compared with what was offered before any of it goes."""
-        while length > 0:
-            part = self._encoder.chunk(file, offer, number)
-            if hashlib.sha256(part).hexdigest() != offer.chunks[number].sha256:
-                raise ChangedError
-            piece = part[skip : skip + length]
-            yield piece
-            length -= len(piece)
-            number, skip = number + 1, 0
+        return self._counted(way, len(content), send)
 
     def _ask(
         self, way: Way, offer: Offer, method: str, url: str, body: bytes, headers: dict[str, str]
     ) -> Receiving | Receipt:
         def ask() -> Receiving | Receipt:
-            return read_state(self._gateway.ask(way.path, method, url, body, headers), offer, self._probe)
+            return read_state(self._gateway.ask_over(way.path, method, url, body, headers), offer, self._probe)
 
         return self._counted(way, len(body), ask)
 
@@ -157,25 +272,8 @@ class TraceRequests:
             self._policy.settle(way.path, self._gateway.count(way.path).carried_bytes - before)
 
 
-class ChangedError(Later):
-    """A chunk is not what it was when it was offered: the file changed, or what deflates was brought up to date."""
-
-    def __init__(self) -> None:
-        super().__init__("a file is not read as it was before", _LOOK_AGAIN_S)
-
-
 class TooLittleError(Later):
     """A path may carry less than the next request takes."""
 
     def __init__(self) -> None:
         super().__init__("what uploads may cost the SIM today is less than the next part takes", _LOOK_AGAIN_S)
-
-
-def _chunk_at(offer: Offer, offset: int) -> tuple[int, int]:
-    """The chunk in which byte ``offset`` of the stream lies, and where it begins."""
-    begin = 0
-    for number, chunk in enumerate(offer.chunks):
-        if offset < begin + chunk.bytes:
-            return number, begin
-        begin += chunk.bytes
-    return len(offer.chunks), begin

@@ -8,24 +8,15 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tandem.export.encoding import Encoder, UnreadableError
-from tandem.export.outgoing import Interrupted
-from tandem.export.prepared import DamagedError, Offers
-from tandem.export.sending import Later
-from tandem.export.trace_answers import Receiving, RefusedError, UnknownError
-from tandem.export.trace_paths import TracePaths
-from tandem.export.trace_queue import FOLDER, TraceQueue
-from tandem.export.trace_requests import ChangedError, Policy, TraceRequests
-from tandem.export.wanted import Wanted
+from tandem.export.gateway import Later
+from tandem.export.paths import AnyPath
+from tandem.export.streams import DamagedError, Interrupted, Streams, UnreadableError
+from tandem.export.trace_queue import FOLDER, TraceQueue, Wanted
+from tandem.export.trace_requests import Policy, Receiving, RefusedError, TraceRequests, UnknownError
 from tandem.schema.trace import Encoding, Offer, Receipt
 
 log = logging.getLogger(__name__)
 
-MOST_CHUNKS = 4
-"""In one request: more gains little, and what follows a chunk that was corrupted, or what a server holds when a connection breaks, is sent
-in vain."""
-_SINGLE_AFTER_FAULT, _SINGLE_AFTER_BREAK = 64, 16
-"""So many chunks go one by one after one that was corrupted, or after a connection that broke: what happened once happens again."""
 _FAULTS, _FAULTY_WAIT_S = 5, 600.0
 _END_S = 10.0
 """It may be asking a resolver; what it has is on the disk."""
@@ -39,15 +30,15 @@ class TraceUploader:
     """``policy`` says when and where; ``tell`` takes events; ``probe``: its name, which receipts must bear."""
 
     def __init__(
-        self, queue: TraceQueue, gateway: TracePaths, policy: Policy, tell: Tell, probe: str, encoding: Encoding
+        self, queue: TraceQueue, gateway: AnyPath, policy: Policy, tell: Tell, probe: str, encoding: Encoding
     ) -> None:
         self._queue, self._gateway, self._policy, self._tell = queue, gateway, policy, tell
         self._stopping = False
-        self._encoder = Encoder(policy.held, lambda: self._stopping)
-        self._offers = Offers(queue.folder, queue.folder / FOLDER / "offers", self._encoder, encoding)
-        self._requests = TraceRequests(gateway, policy, self._encoder, queue.folder, probe, lambda: self._stopping)
+        store = queue.folder / FOLDER / "offers"
+        self._streams = Streams(queue.folder, store, encoding, policy.held, lambda: self._stopping)
+        self._requests = TraceRequests(gateway, policy, self._streams, probe, lambda: self._stopping)
         self._wake = threading.Event()
-        self._single, self._faults = 1, 0
+        self._faults = 0
         self._offered: set[tuple[str, str]] = set()
         self._told: set[tuple[str, str]] = set()
         self.on_received: Callable[[], None] = lambda: None
@@ -79,6 +70,7 @@ class TraceUploader:
     def _run(self) -> None:
         try:
             self._queue.scan()
+            self._streams.keep_only(self._queue.waiting())
             self.on_received()
         except OSError as error:
             log.error("traces: %s: %s", error.filename, error.strerror)
@@ -88,7 +80,6 @@ class TraceUploader:
             self.now = None
             if wait_s > 0 and not self._stopping:
                 self._wake.wait(wait_s)
-        self._encoder.close()
         self._gateway.close()
 
     def _turn(self) -> float:
@@ -97,7 +88,6 @@ class TraceUploader:
         if wanted is None or not permit.paths:
             self.trouble = None
             self._gateway.close()  # the server closes what is idle long before it is used again
-            self._encoder.close()
             return _LONGEST_WAIT_S if wanted is None else min(permit.again_s, _LONGEST_WAIT_S)
         try:
             self._bring(wanted)
@@ -124,7 +114,7 @@ class TraceUploader:
 
     def _bring(self, wanted: Wanted) -> None:
         try:
-            self._upload(wanted, self._offers.of(wanted))
+            self._upload(wanted, self._streams.of(wanted))
         except DamagedError as damaged:
             self._tell_once("trace_damaged", wanted, str(damaged))
             if damaged.offer is None:
@@ -142,58 +132,53 @@ class TraceUploader:
             self._tell(kind, f"{wanted.name}: {what}", None)
 
     def _upload(self, wanted: Wanted, offer: Offer) -> None:
-        """Bring it up, whole. Interrupted when it must not go on, Later; UnreadableError when the file fails under way."""
-        began_s, known, mark = time.monotonic(), False, (offer.name, offer.sha256)
-        state: Receiving | Receipt = Receiving(0)
+        """Bring it up, whole. Interrupted when it must not go on, Later."""
+        began_s, mark = time.monotonic(), (offer.name, offer.sha256)
+        state: Receiving | Receipt | None = None
         try:
-            while isinstance(state, Receiving):
-                if state.fault is not None:
-                    self._faulty(state.fault)
+            while not isinstance(state, Receipt):
                 way = self._requests.way()
-                self.now = {"name": offer.name, "bytes": offer.stream_bytes, "offset": state.offset, "path": way.path}
+                offset = 0 if state is None else state.offset
+                self.now = {"name": offer.name, "bytes": offer.stream_bytes, "offset": offset, "path": way.path}
                 try:
-                    if not known:
-                        told = mark in self._offered
-                        state = self._requests.state(way, offer) if told else self._requests.offer(way, offer)
+                    if state is not None:
+                        state = self._requests.part(way, wanted, offer, offset)
+                        self._look_at(wanted, state)
+                    elif mark in self._offered:
+                        state = self._requests.state(way, offer)
                     else:
-                        file = self._queue.folder / wanted.name
-                        chunks = 1 if self._single > 0 else MOST_CHUNKS
-                        state = self._requests.part(way, offer, file, state.offset, chunks)
-                        if not isinstance(state, Receiving) or state.fault is None:
-                            self._single, self._faults = max(0, self._single - chunks), 0
-                            self.trouble = None
-                    known = True
+                        state = self._requests.offer(way, offer)
                     self._offered.add(mark)
                 except UnknownError:
                     if mark not in self._offered:
                         raise Later("the gateway takes no traces: it is of another version", _OTHER_WAIT_S) from None
                     self._offered.discard(mark)
-                    known = False
+                    state = None
                 except Later as later:
                     if later.wait_s > 0:
                         raise
-                    # How much arrived is not known: ask, over whichever path is next.
-                    known, self._single = False, max(self._single, _SINGLE_AFTER_BREAK)
+                    state = None  # how much arrived is not known: ask, over whichever path is next
         except RefusedError as refused:
             self._tell_once("trace_refused", wanted, str(refused))
             self._queue.put_aside(wanted, "refused", str(refused))
+            self._streams.forget(wanted)
             return
-        except ChangedError:
-            self._offers.forget(wanted)
-            self._offered.discard(mark)
-            raise
         self._queue.received(wanted, state)
-        self._offers.forget(wanted)
+        self._streams.forget(wanted)
         self._offered.discard(mark)
         took = f"{offer.bytes} bytes as {offer.stream_bytes} in {time.monotonic() - began_s:.0f} s"
         self._tell("trace_received", f"{offer.name}, {took}", way.path)
         self.on_received()
 
-    def _faulty(self, fault: str) -> None:
-        """A chunk came as another one. Now and then that happens on the way; always, it is no accident."""
-        self._single = _SINGLE_AFTER_FAULT
+    def _look_at(self, wanted: Wanted, state: Receiving | Receipt) -> None:
+        """A chunk may have come as another one. Now and then that happens on the way; always, the file or its stream changed here."""
+        if isinstance(state, Receipt) or state.fault is None:
+            self._faults = 0
+            self.trouble = None
+            return
         self._faults += 1
-        log.info("a chunk is sent once more: %s", fault)
+        log.info("a chunk is sent once more: %s", state.fault)
         if self._faults >= _FAULTS:
             self._faults = 0
-            raise Later(f"{fault}, {_FAULTS} times one after the other", _FAULTY_WAIT_S)
+            self._streams.forget(wanted)  # and looked at anew
+            raise Later(f"{state.fault}, {_FAULTS} times one after the other", _FAULTY_WAIT_S)

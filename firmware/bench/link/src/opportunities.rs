@@ -23,7 +23,7 @@ impl Trace {
         let mut at_ms: Vec<u64> = Vec::new();
         for (index, line) in text.lines().enumerate() {
             let number = index + 1;
-            let wrong = |what: String, hint: &str| Err(format!("{number}: {what}; hint: {mend}"));
+            let wrong = |what: String, hint: &str| Err(format!("{number}: {what}; hint: {hint}"));
             let digits = !line.is_empty() && line.bytes().all(|b| b.is_ascii_digit());
             let Some(ms) = digits.then(|| line.parse::<u64>().ok()).flatten().filter(|&ms| ms <= MAX_MS) else {
                 let shown: String = line.chars().take(20).collect();
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_line_and_mend() {
+    fn what_is_wrong_is_said_with_line_and_hint() {
         for (text, message) in [
             ("", "1: the trace is empty; hint: one"),
             ("1\n\n2\n", "2: \"\" is no time; hint: one"),

@@ -18,7 +18,7 @@ from tandem.app.daemon.paths import NetworkPaths
 from tandem.app.runs.captures import Captures
 from tandem.app.runs.context import RunContext
 from tandem.app.traces.policy import Spent, UploadPath, UploadState, decide, intended, left_today
-from tandem.export import GatewayAddress, Kept, Permit, TracePaths, TraceQueue, TraceUploader
+from tandem.export import AnyPath, GatewayAddress, Kept, Permit, TraceQueue, TraceUploader
 from tandem.mobility.detectors import Detectors
 from tandem.schema.record import Record, Value
 
@@ -185,7 +185,7 @@ class TracesPart:
         self._policy = TracePolicy(
             config, context.clock, context.paths, account, campaigns.held, lambda: detectors.mobile, self._is_requested
         )
-        self._gateway = TracePaths(address, context.paths.interfaces, rules.rate_bit_per_s)
+        self._gateway = AnyPath(address, context.paths.interfaces, rate_bit_per_s=rules.rate_bit_per_s)
         self._uploader = TraceUploader(
             self.queue, self._gateway, self._policy, self._event, config.probe, rules.encoding
         )
