@@ -159,7 +159,7 @@ def processors() -> int:
 
 def capacities() -> dict[Kind, int]:
     """How many side by side at most; what waits leaves the processors idle."""
-    return {"unit": 1, "check": 1, "wait": max(6, 3 * processors()), "machine": max(1, processors() // 2), "alone": 1}
+    return {"unit": 1, "check": 1, "wait": max(6, 3 * processors()), "machine": processors(), "alone": 1}
 
 
 def by_sudo(argv: Sequence[str]) -> NoReturn:
