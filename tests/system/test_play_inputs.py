@@ -170,7 +170,7 @@ def lines_of(lines, words):
     """What is wrong with ``lines``, which should each be one with ``words`` and a mend; empty when nothing."""
     return (
         []
-        if lines and all(words in one and re.search("; (mend|hint): ", one) and "\n" not in one for one in lines)
+        if lines and all(words in one and re.search("; hint: ", one) and "\n" not in one for one in lines)
         else [lines]
     )
 

@@ -24,7 +24,7 @@ def wrongly_told(cases: Iterable[tuple[str, str, str]]) -> list[tuple[str, str]]
             parse(text, FILE)
         except ConfigError as error:
             message = str(error)
-        found = re.match(rf"{FILE}:(\d+): .+; mend", message)
+        found = re.match(rf"{FILE}:(\d+): .+; hint", message)
         named = "" if found is None else text.splitlines()[int(found[1]) - 1]
         if "\n" in message or words not in message or where not in named or not named:
             wrong.append((words, message))

@@ -113,7 +113,7 @@ def test_the_parts_make_a_poller_of_each_and_say_what_is_lacking(tmp_path: Path)
     assert isinstance(events[0], PathChange)
     assert (events[0].kind, events[0].path) == ("sim_mismatch", "a")
     (tmp_path / "sim.secret").write_bytes(b"x")
-    with pytest.raises(MissingRequirementError, match=r"no secret.*mend"):
+    with pytest.raises(MissingRequirementError, match=r"no secret.*hint"):
         Hardware().poller(paths(f'{FIRST}\nsim = "{SIM}"', file=file)[0], 1.0, events.append)
     web = paths(FIRST, 'port = "http://192.168.8.1"\ndriver = "quectel"', file=file)
     with pytest.raises(MissingRequirementError, match="path b: the driver 'quectel' asks an AT port"):
@@ -298,7 +298,7 @@ def test_a_missing_table_is_named() -> None:
 
 
 def test_a_missing_file_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"No such file.*mend"):
+    with pytest.raises(ConfigError, match=r"No such file.*hint"):
         load(tmp_path / "nowhere.toml")
     (tmp_path / "latin").write_bytes(b"# \xe9\n")
     with pytest.raises(ConfigError, match="not UTF-8"):

@@ -216,7 +216,7 @@ def test_watch_prints_a_line_a_poll_and_what_is_said_unasked_and_ends_after_so_m
         (["watch", "--usb", "nowhere"], "no USB path"),
         (["watch", "--port", "http://stick", "--count", "1"], "is not of the form"),
         (["watch", "--port", "/dev/x", "--driver", "nokia"], "unknown driver 'nokia'"),
-        (["watch", "--config", "/none.toml"], "mend"),
+        (["watch", "--config", "/none.toml"], "hint"),
         (["record", "--usb", "nowhere"], "no USB path"),
         (["record", "--port", "http://stick"], "not of the form"),
     ],

@@ -163,7 +163,7 @@ def test_what_is_not_as_it_was_is_told_of_and_an_interrupted_restoration_begun_a
 def test_the_newest_are_kept_and_traces_once(measured, tmp_path, capsys):
     folder = tmp_path / "kept"
     assert measured.run("backup", str(folder), "--keep", "0") == 2
-    assert "--keep 0; mend" in capsys.readouterr().err
+    assert "--keep 0; hint" in capsys.readouterr().err
     for name in ("20250101T000000Z", "20250102T000000Z"):
         (folder / name).mkdir(parents=True)
         (folder / name / "backup.json").write_text("{}")

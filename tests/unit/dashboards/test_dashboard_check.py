@@ -124,7 +124,7 @@ def test_a_wrong_account_or_address_is_one_line(private_influx, tmp_path, capsys
     secret.write_text("wrong")
     assert main(["check", "--url", private_influx.url, "--password-file", str(secret)]) == 2
     assert "authorization failed" in capsys.readouterr().err
-    with pytest.raises(AwayError, match="no address; mend"):
+    with pytest.raises(AwayError, match="no address; hint"):
         Influx("ftp://x", "tandem", "", "")
     assert main(["check", "--url", private_influx.url, "--var", "probe"]) == 2
     assert "--var probe: not NAME=VALUE" in capsys.readouterr().err

@@ -65,7 +65,7 @@ def test_times_and_a_format_that_is_not_known():
     assert range_of("1000", "1970-01-01T00:00:02+00:00", 0) == Range(1000, 2000)
     assert duration_ms("1.5m") == 90_000
     for since, until, message in (
-        ("yesterday", "now", "is no time; mend"),
+        ("yesterday", "now", "is no time; hint"),
         ("2026-01-01T00:00:00", "now", "with its zone"),
         ("now-5q", "now", "is no duration"),
         ("now", "now-1h", "is no time at all"),

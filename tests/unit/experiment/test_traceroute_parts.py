@@ -37,7 +37,7 @@ def test_a_bad_line_of_the_table_is_named():
     assert [
         line
         for line in rows
-        if not re.match("line 2: .*mend", said(as_table.TableError, as_table.read, f"1.0.0.0/8,1\n{line}\n".encode()))
+        if not re.match("line 2: .*hint", said(as_table.TableError, as_table.read, f"1.0.0.0/8,1\n{line}\n".encode()))
     ] == []
 
 

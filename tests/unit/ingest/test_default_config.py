@@ -32,7 +32,7 @@ def test_the_nearest_file_is_taken_and_what_the_environment_names_is_not_passed_
     assert config_file(tmp_path / "named", {VARIABLE: str(tmp_path / "told.toml")}, places) == tmp_path / "named"
     assert config_file(None, {VARIABLE: ""}, places) == places[0]
     places[0].write_text("")
-    with pytest.raises(ConfigError, match=rf"gone.toml: no such file, says {VARIABLE}; mend"):
+    with pytest.raises(ConfigError, match=rf"gone.toml: no such file, says {VARIABLE}; hint"):
         config_file(None, {VARIABLE: str(tmp_path / "gone.toml")}, places)
 
 
@@ -49,7 +49,7 @@ def test_the_commands_work_as_they_are_written(tmp_path, monkeypatch):
     status, out, told = command("ledger", "--json")
     assert (status, out, told.count("\n")) == (2, "", 1)
     assert told.startswith(
-        "tandem-server: no server.toml: neither server.toml nor /etc/tandem/server.toml is there; mend"
+        "tandem-server: no server.toml: neither server.toml nor /etc/tandem/server.toml is there; hint"
     )
     assert found_config_file() is None
     (tmp_path / "here/server.toml").write_text("")

@@ -39,7 +39,7 @@ def wrong(tmp_path: Path, text: str | bytes) -> str:
     said = str(caught.value)
     assert "\n" not in said
     assert said.startswith(f"{file}:")
-    assert "; mend" in said or "mend that line" in said
+    assert "; hint: " in said
     return said.removeprefix(f"{file}:")
 
 

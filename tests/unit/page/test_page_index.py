@@ -274,7 +274,7 @@ def test_an_archive_is_imported_under_its_host(config, capsys, tmp_path):
     [
         (["build", "--name", "../x"], "hint: --name"),
         (["build", "--objects", "0"], "--objects 0; hint: 1 to 1000"),
-        (["build", "--bytes", "1"], "--bytes 1; mend"),
+        (["build", "--bytes", "1"], "--bytes 1; hint"),
         (["import", "nowhere.har"], "nowhere.har: no such file"),
         (["import", "server.toml"], "server.toml: no JSON"),
         (["record"], "name a URL, or --list FILE"),

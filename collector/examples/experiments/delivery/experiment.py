@@ -10,13 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tandem.experiment.asked import COMMON, Asked, ProbePath, read_common
-from tandem.experiment.measured import connect
-
 from tandem.experiment import http_head
 from tandem.experiment.base import STOPPED, Outcome, Output, Stop, StoppedError, phase
+from tandem.experiment.common_parameters import COMMON, CommonParameters, ProbePath, read_common
 from tandem.experiment.control import Control, ControlError, Session, describe
 from tandem.experiment.environment import environment
+from tandem.experiment.measured_connection import connect
 from tandem.experiment.parameters import Parameter, ParameterError
 from tandem.experiment.results import BYTES_BY_PATH, FIGURES
 from tandem.schema.manifest import Failure
@@ -42,7 +41,7 @@ class Fetched:
 
     def fetch(
         self,
-        asked: Asked,
+        asked: CommonParameters,
         path: ProbePath,
         session: Session,
         target: str,
@@ -134,7 +133,7 @@ class Delivery:
 class _Run:
     """One recording. ``began_ns`` and ``ended_ns``: between them arrivals are taken; None before."""
 
-    def __init__(self, asked: Asked, parameters: dict[str, Any], output: Output, stop: Stop) -> None:
+    def __init__(self, asked: CommonParameters, parameters: dict[str, Any], output: Output, stop: Stop) -> None:
         self._asked, self._p, self._output, self._stop = asked, parameters, output, stop
         self._light_path, self._load_path = asked.paths
         self._over = threading.Event()
