@@ -18,7 +18,7 @@ from tiers.changed import chosen, source
 from tiers.plan import Job, Table, TableError, check_jobs, shard
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-PROGRAMS = ("mypy", "ruff", "lint-imports", "cargo", "shellcheck", "yamllint", "ansible-lint", "python")
+PROGRAMS = ("make", "mypy", "ruff", "lint-imports", "cargo", "shellcheck", "yamllint", "ansible-lint", "python")
 TABLE = """
 [test]
 [all]
