@@ -165,7 +165,7 @@ def test_a_network_that_cannot_be_built_says_so(tmp_path, duration_s, change, sa
     text = (
         source("commute")
         .replace(*change)
-        .replace("speed_m_s = 21.0", "speed_m_s = 90")
+        .replace("speed_m_s = 12.5", "speed_m_s = 90")
         .replace("radius_m = 2500\n", "")
     )
     with pytest.raises(ScenarioError, match="commute: ") as error:

@@ -27,7 +27,8 @@ MESSAGE_BYTES = 1 << 17
 """The longest message on a wire or channel: a summary has less than 8 KiB."""
 
 _START_S = 180.0
-"""Until a process must have said that it is there: an emulated or busy processor takes over a minute for its imports. One that ends is noticed at once."""
+"""Until a process must have said that it is there: an emulated processor may take over a minute for its imports. One that ends is noticed
+at once."""
 _STOP_S = 12.0
 _SHORT_LIFE_S = 5.0
 _LONGEST_PAUSE_S = 30.0
