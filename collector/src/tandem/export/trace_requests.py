@@ -31,6 +31,9 @@ _UNSEEN_BYTES = 96 * 1024
 _LOOK_AGAIN_S = 60.0
 PART_BYTES = 1 << 20
 """In one request at most: more gains little, and what a server holds when a connection breaks is sent in vain."""
+_CAREFUL_BYTES = 256 * 1024
+_CAREFUL_AFTER_FAULT_BYTES, _CAREFUL_AFTER_BREAK_BYTES = 64 * _CAREFUL_BYTES, 16 * _CAREFUL_BYTES
+"""For so long no request is larger, after bytes that were corrupted or a connection that broke: what happened once happens again."""
 _PIECE_BYTES = 16 * 1024
 _LOOK_S = 0.2
 """How often is asked whether a request is to be broken off."""
@@ -204,6 +207,7 @@ class TraceRequests:
     ) -> None:
         self._gateway, self._policy, self._streams = gateway, policy, streams
         self._probe, self._ended = probe, ended
+        self._careful_bytes = _CAREFUL_BYTES
 
     def way(self) -> Way:
         """The path to take now. Interrupted when there is none."""
@@ -226,7 +230,8 @@ class TraceRequests:
 
     def part(self, way: Way, wanted: Wanted, offer: Offer, offset: int) -> Receiving | Receipt:
         """The stream from ``offset`` on, as much of it as goes into one request and the path may carry."""
-        length, left = min(PART_BYTES, offer.stream_bytes - offset), way.left_bytes
+        most = PART_BYTES if self._careful_bytes == 0 else _CAREFUL_BYTES
+        length, left = min(most, offer.stream_bytes - offset), way.left_bytes
         if left is not None:
             length = min(length, int((left - _ASKING_BYTES) / _MOST_OVERHEAD))
             if length <= 0:
@@ -247,7 +252,18 @@ class TraceRequests:
             answer = self._gateway.ask_over(way.path, "PATCH", f"/v1/traces/{offer.sha256}", body, headers)
             return read_state(answer, offer, self._probe)
 
-        return self._counted(way, len(content), send)
+        try:
+            answer = self._counted(way, len(content), send)
+        except TooLittleError:
+            raise
+        except Later:
+            self._careful_bytes = max(self._careful_bytes, _CAREFUL_AFTER_BREAK_BYTES)
+            raise
+        if isinstance(answer, Receiving) and answer.fault is not None:
+            self._careful_bytes = _CAREFUL_AFTER_FAULT_BYTES
+        else:
+            self._careful_bytes = max(0, self._careful_bytes - length)
+        return answer
 
     def _ask(
         self, way: Way, offer: Offer, method: str, url: str, body: bytes, headers: dict[str, str]

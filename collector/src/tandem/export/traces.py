@@ -39,6 +39,7 @@ class TraceUploader:
         self._requests = TraceRequests(gateway, policy, self._streams, probe, lambda: self._stopping)
         self._wake = threading.Event()
         self._faults = 0
+        self._faulty: tuple[str, int] | None = None
         self._offered: set[tuple[str, str]] = set()
         self._told: set[tuple[str, str]] = set()
         self.on_received: Callable[[], None] = lambda: None
@@ -173,10 +174,12 @@ class TraceUploader:
     def _look_at(self, wanted: Wanted, state: Receiving | Receipt) -> None:
         """A chunk may have come as another one. Now and then that happens on the way; always, the file or its stream changed here."""
         if isinstance(state, Receipt) or state.fault is None:
-            self._faults = 0
             self.trouble = None
             return
-        self._faults += 1
+        # A chunk may take several requests: those that bring its beginning say nothing of it.
+        place = (wanted.name, state.offset)
+        self._faults = self._faults + 1 if place == self._faulty else 1
+        self._faulty = place
         log.info("a chunk is sent once more: %s", state.fault)
         if self._faults >= _FAULTS:
             self._faults = 0
