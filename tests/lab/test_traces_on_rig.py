@@ -222,12 +222,12 @@ def test_killed_in_the_middle_and_kept_waiting_by_a_run(kit: KitOnRig, record_pr
         ended, now = told, traces(kit)["traces"]
         if told["type"] == "progress" and now["said"] == "waits: a run is under way":
             assert now["now"] is None
-            # Of files alone: records go on, also those that waited while the collector was cut.
-            waiting.append(int(now["sent_bytes"]["wifi"]))
+            waiting.append(sent_over_wifi(kit))
     assert (ended["type"], ended["ok"]) == ("done", True)
     assert len(waiting) >= 3
     # What is told at once is done within a quarter of a second; progress comes every half.
-    assert waiting[-1] - waiting[1] < 100_000, "nothing of the file goes"
+    # Records go on, also those that waited while the collector was cut; the file would be megabytes.
+    assert waiting[-1] - waiting[1] < 500_000, "nothing of the file goes"
     awaited("the file is received", lambda: all_received(kit), 220)
     assert digest in at_the_server(kit)
     sent = sent_over_wifi(kit) - before
