@@ -225,9 +225,8 @@ def test_killed_in_the_middle_and_kept_waiting_by_a_run(kit: KitOnRig, record_pr
             waiting.append(sent_over_wifi(kit))
     assert (ended["type"], ended["ok"]) == ("done", True)
     assert len(waiting) >= 3
-    # What is told at once is done within a quarter of a second; progress comes every half.
-    # Records go on, also those that waited while the collector was cut; the file would be megabytes.
-    assert waiting[-1] - waiting[1] < 500_000, "nothing of the file goes"
+    # Breaking off takes up to half a second, and the first progress messages come one behind the other.
+    assert waiting[-1] - waiting[max(1, len(waiting) // 4)] < 100_000, "nothing of the file goes"
     awaited("the file is received", lambda: all_received(kit), 220)
     assert digest in at_the_server(kit)
     sent = sent_over_wifi(kit) - before

@@ -129,7 +129,7 @@ class GatewayAddress:
         """From the configuration; SetupError names what is wrong. ``ca_file`` None: the system's authorities."""
         parts = urlsplit(url)
         if parts.scheme != "https" or not parts.hostname:
-            raise SetupError(f"gateway {url!r}: not of the form https://HOST:PORT; mend the URL")
+            raise SetupError(f"gateway {url!r}: not of the form https://HOST:PORT; hint: correct the URL")
         try:
             tls = ssl.create_default_context(cafile=None if ca_file is None else str(ca_file))
         except (OSError, ssl.SSLError) as error:
