@@ -9,7 +9,8 @@ write-ahead logs (a spool whose process was killed has one), rejected.jsonl.
 What must hold, whatever was damaged: the constructor gives a spool or a SpoolError; nothing else is raised by anything afterwards, and
 nothing takes two minutes; ``made`` = ``sent`` + ``pending`` + ``rejected`` + ``dropped``, none negative, and as many records come out
 as were pending; none twice; each with the content that its number was given; no number that was given out before is given out
-again under the same id of the spool (when the end of the write-ahead log is damaged nobody can know: such rounds are counted apart).
+again under the same id of the spool (when the log and the note of the last number are both damaged nobody can know: such rounds are
+counted apart).
 Exit status 1 when not.
 """
 
@@ -130,7 +131,7 @@ class Fuzz:
         self.seen.update(word.split()[0] for word in done)
         hurt = {word.split()[1] for word in done}
         try:
-            complaint = self.read(folder, marks, identity, blind="queue.sqlite-wal" in hurt)
+            complaint = self.read(folder, marks, identity, blind={"lock", "queue.sqlite-wal"} <= hurt)
         except SpoolError as error:
             self.seen["refused"] += 1
             complaint = None if "hint:" in str(error) and "\n" not in str(error) else f"no hint: {error}"

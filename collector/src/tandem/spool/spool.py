@@ -35,6 +35,7 @@ from tandem.spool.database import (
     last_counts,
     make,
 )
+from tandem.spool.durable import LastSequenceMarker
 from tandem.spool.former import daily_files, former_files, take_over
 from tandem.spool.quarantine import Quarantine
 
@@ -43,6 +44,8 @@ log = logging.getLogger(__name__)
 DEFAULT_LIMIT_BYTES = 1 << 29
 DAMAGED_BYTES = 64 << 20
 """Of damaged files so much is kept beyond ``limit_bytes``, so that the newest one always is."""
+PASSED_OVER = 10_000
+"""So many numbers stay unused where the log lost its end in another boot: the note of the last one may be a minute old."""
 NOTICE_EVERY_S = 60.0
 """What repeats is told as a sum once in so long: each notice becomes a record itself."""
 
@@ -102,6 +105,7 @@ class Spool:
         except BlockingIOError as error:
             os.close(self._lock_fd)
             raise SpoolBusyError(f"{folder}: another collector writes this spool; hint: stop it first") from error
+        self._marker = LastSequenceMarker(self._lock_fd, boot)
         try:
             self._open()
         except (OSError, sqlite3.Error) as error:
@@ -123,6 +127,7 @@ class Spool:
                 raise sqlite3.DatabaseError("malformed: it is not there, its log is")
             self._db = Database(self._path)
             self._identity, self._counts = self._db.identity, self._db.counts
+            self._pass_over(self._db)
         except ERRORS as error:
             if not is_damaged(error):
                 raise
@@ -131,6 +136,24 @@ class Spool:
             self._renew(str(error), "all" if known is None else None)
         for file in former_files(self.folder):  # taken over, before a power cut perhaps
             file.unlink(missing_ok=True)
+
+    def _pass_over(self, db: Database) -> None:
+        """No number twice: those that were given out and are not in the file count as dropped."""
+        noted, exact = self._marker.noted()
+        if noted <= db.counts.made:
+            return
+        last = noted if exact else max(noted, db.counts.made + PASSED_OVER)
+        lost = last - db.counts.made
+        db.commit(replace(db.counts, made=last).plus(0, 0, lost))
+        self._counts = db.counts
+        self._marker.note(last)
+        words = f"{lost}" if exact else f"some of {lost}"
+        self._notices.append(
+            Notice(
+                "spool_dropped",
+                f"{NAME} lost the end of its log: {words} records are lost, all of these numbers count as dropped",
+            )
+        )
 
     def _take_over(self) -> None:
         """The former format's files become this one's; those that cannot be read go to quarantine."""
@@ -163,6 +186,7 @@ class Spool:
     def _begin(self) -> Database:
         self._quarantine.put(self._path.with_name(NAME + suffix) for suffix in SUFFIXES)
         make(self._path, self._identity, self._counts)
+        self._marker.note(self._counts.made)
         self._db = Database(self._path)
         return self._db
 
@@ -209,6 +233,7 @@ class Spool:
         counts = replace(db.counts.plus(**self._since), made=last, by_measurement=dict(made))
         lost = db.commit(counts.plus(0, 0, dropped), rows, self._settled, self.limit_bytes, self._out)
         self._counts = db.counts
+        self._marker.note(self._counts.made)
         self._settled.clear()
         self._since = dict.fromkeys(self._since, 0)
         self._sum("spool_dropped", lost, f"records dropped: the spool is larger than {self.limit_bytes} bytes")
