@@ -41,7 +41,7 @@ class Fetched:
 
     def fetch(
         self,
-        asked: CommonParameters,
+        common: CommonParameters,
         path: ProbePath,
         session: Session,
         target: str,
@@ -50,13 +50,13 @@ class Fetched:
     ) -> None:
         """A download by a TCP connection of its own, to its end or until ``over``."""
         try:
-            made = connect(asked, "tcp", path, timeout_s)
+            made = connect(common, "tcp", path, timeout_s)
             with made.socket as socket:
                 self.connect_ms = made.connect_ms
                 stamp(socket)
                 socket.settimeout(timeout_s)
                 headers = {"X-Tandem-Session": session.claim(target)}
-                socket.sendall(http_head.request(target, asked.measurement.authority, headers))
+                socket.sendall(http_head.request(target, common.measurement.authority, headers))
                 start, head = b"", None
                 while not over():
                     raw, ancillary, _, _ = socket.recvmsg(PACKET_BYTES, 256)
@@ -112,14 +112,14 @@ class Delivery:
 
     def run(self, parameters: dict[str, Any], output: Output, stop: Stop) -> Outcome:
         """See ``tandem.experiment.base.Experiment``."""
-        asked = read_common(parameters, parameters["path"])
-        if len(asked.paths) != 2:
-            raise ParameterError(f"parameter 'paths': {len(asked.paths)} paths; one is hardly used and one loaded")
-        if asked.measurement.scheme != "http":
+        common = read_common(parameters, parameters["path"])
+        if len(common.paths) != 2:
+            raise ParameterError(f"parameter 'paths': {len(common.paths)} paths; one is hardly used and one loaded")
+        if common.measurement.scheme != "http":
             raise ParameterError(
                 "parameter 'server': arrivals are read in the clear; hint: a measurement URL with http"
             )
-        run = _Run(asked, parameters, output, stop)
+        run = _Run(common, parameters, output, stop)
         failure: Failure | None = None
         try:
             failure = run.record()
@@ -127,22 +127,22 @@ class Delivery:
             failure = error.failure
         except StoppedError:
             failure = STOPPED
-        return Outcome(run.result(), STOPPED if stop.requested else failure, environment(asked))
+        return Outcome(run.result(), STOPPED if stop.requested else failure, environment(common))
 
 
 class _Run:
     """One recording. ``began_ns`` and ``ended_ns``: between them arrivals are taken; None before."""
 
-    def __init__(self, asked: CommonParameters, parameters: dict[str, Any], output: Output, stop: Stop) -> None:
-        self._asked, self._p, self._output, self._stop = asked, parameters, output, stop
-        self._light_path, self._load_path = asked.paths
+    def __init__(self, common: CommonParameters, parameters: dict[str, Any], output: Output, stop: Stop) -> None:
+        self._common, self._p, self._output, self._stop = common, parameters, output, stop
+        self._light_path, self._load_path = common.paths
         self._over = threading.Event()
         self._load, self._trains = Fetched(), list[Fetched]()
         self._began_ns = self._ended_ns = time.monotonic_ns()
 
     def record(self) -> Failure | None:
         """Load one path, send trains over the other. ControlError, StoppedError."""
-        p, control = self._p, Control(self._asked)
+        p, control = self._p, Control(self._common)
         lasts_s = p["settle_s"] + p["seconds"]
         trains = int(p["seconds"] * 1000 / p["interval_ms"]) + 1
         budget = p["most_bytes"] + trains * p["train_bytes"]
@@ -153,12 +153,12 @@ class _Run:
             return self._between(session, f"/v1/download?seconds={lasts_s + p['timeout_s']:g}")
         finally:
             self._over.set()
-            control.close(session, 2.0 if self._stop.requested else self._asked.control_timeout_s)
+            control.close(session, 2.0 if self._stop.requested else self._common.control_timeout_s)
 
     def _between(self, session: Session, target: str) -> Failure | None:
         p = self._p
         timeout_s = p["timeout_s"]
-        arguments = (self._asked, self._load_path, session, target, timeout_s, self._loaded)
+        arguments = (self._common, self._load_path, session, target, timeout_s, self._loaded)
         load = threading.Thread(target=self._load.fetch, args=arguments, name="load", daemon=True)
         phase(self._output, "load", 1, 2)
         load.start()
@@ -197,7 +197,7 @@ class _Run:
             self._trains.append(train)
             with self._stop.interruptible():
                 train.fetch(
-                    self._asked, self._light_path, session, target, p["timeout_s"], lambda: self._stop.requested
+                    self._common, self._light_path, session, target, p["timeout_s"], lambda: self._stop.requested
                 )
 
     def _loaded(self) -> bool:

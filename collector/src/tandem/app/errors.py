@@ -2,4 +2,4 @@
 
 
 class MissingRequirementError(RuntimeError):
-    """This machine has not what is required (rights, Multipath TCP, a program, disk); one line with the mend. Exit status 3."""
+    """This machine has not what is required (rights, Multipath TCP, a program, disk); one line with the hint. Exit status 3."""
