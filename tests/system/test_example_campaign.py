@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,8 +105,13 @@ def test_handovers_are_those_that_were_played(campaign: Campaign) -> None:
     assert 0 < scored["true"] <= len(played)
     assert 0 < scored["detected"] <= scored["true"]
     assert scored["false"] == 0
-    shares = [row for row in campaign.numbers("mohan-events") if float(row["x"]) == 0]
-    assert sum(int(row["n"]) for row in shares) == scored["detected"]
+    # Two between the same two polls are one to the score; where the modem reported each by itself, the figure has both.
+    counts = Counter[float]()
+    for row in campaign.numbers("mohan-events"):
+        counts[float(row["x"])] += int(row["n"])
+    handovers, drops = counts[0], counts[1]
+    assert scored["detected"] <= handovers <= len(played)
+    assert handovers + drops == summary["radio_packets"]["events"]
 
 
 def test_no_download_is_faster_than_its_links(campaign: Campaign) -> None:

@@ -21,10 +21,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem_server.analysis.estimates import Estimate
+from tandem_server.analysis.estimates import Box, Estimate
 from tandem_server.analysis.recorded import RadioSeries
 from tandem_server.report.figures.hues import MPTCP, OPERATORS, OTHERS, of_operators
-from tandem_server.report.figures.marks import Bands, Bars, Dots, Level, Line, Mark, Span, Trace
+from tandem_server.report.figures.marks import Bands, Bars, Boxes, Dots, Level, Line, Mark, Span, Trace
 from tandem_server.report.figures.scale import Axis, binary_size, rounds, size
 from tandem_server.report.figures.shapes import means
 from tandem_server.report.figures.sheet import Panel, Sheet, as_csv, picture
@@ -96,6 +96,21 @@ def test_values_beyond_an_axis_are_at_its_edge_and_never_outside():
     across, up = ticks(root)
     assert places(paths(root, "line")[0]) == [(across["0"], up["40"]), (across["10"], up["100"])]
     assert places(paths(root, "dots")[0])[0] == (pytest.approx((across["4"] + across["6"]) / 2, abs=0.1), up["0"])
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_boxes_beside_each_other_at_the_last_place_of_an_axis_of_numbers_are_within_the_panel_with_their_sizes(log: bool):
+    def boxes(series: str) -> Boxes:
+        return Boxes(series, [(x, Box(1.0, 2.0, 3.0, 4.0, 5.0, 1)) for x in (1.0, 4.0)], [])
+
+    axes = (Axis("ratio", zero=not log, log=log), Axis("y", low=0, high=10))
+    root = drawn(boxes("one"), boxes("two"), Level("", 1.0), axes=axes)
+    wide = float(root.get("viewBox", "").split()[2])
+    sizes = [float(t.get("x", "nan")) for t in root.iter(f"{SVG}text") if t.text == "n=1"]
+    assert len(sizes) == 4
+    assert max(sizes) + 7 < wide
+    ends = max(x for path in paths(root, "level") for x, _ in places(path))
+    assert max(x for path in paths(root, "boxes") for x, _ in places(path)) <= ends
 
 
 EVIL = '=1+1"><script>alert(1)</script>$x$\x00\u202e'

@@ -6,6 +6,7 @@ matplotlib keeps its settings and fonts in one place of the process: one picture
 from __future__ import annotations
 
 import io
+import math
 import threading
 import warnings
 from collections.abc import Sequence
@@ -146,7 +147,8 @@ def _axes(ax: Axes, panel: Panel, sheet: Sheet, frame: _Frame, *, last: bool) ->
     reach = [place for p in alike or [panel] for mark in p.marks for place in mark.reach()]
     # Sample sizes stand above their bars.
     head = 0.16 if any(isinstance(m, marks.Bars | marks.Boxes) for m in panel.marks) else 0.06
-    limits = panel.x.ends([x for x, _ in reach]), panel.y.ends([y for _, y in reach], head)
+    across = _with_room_beside(panel, panel.x.ends([x for x, _ in reach]), frame.width)
+    limits = across, panel.y.ends([y for _, y in reach], head)
     ax.set(xscale="log" if panel.x.log else "linear", yscale="log" if panel.y.log else "linear")
     for axis, (low, high), of, name in ((ax.xaxis, limits[0], panel.x, "x"), (ax.yaxis, limits[1], panel.y, "y")):
         ends = (high, low) if of.flipped else (low, high)
@@ -170,6 +172,27 @@ def _axes(ax: Axes, panel: Panel, sheet: Sheet, frame: _Frame, *, last: bool) ->
         ax.grid(visible=False)
         ax.spines["left"].set_visible(not any(isinstance(mark, marks.Bands | marks.Stacks) for mark in panel.marks))
     return limits
+
+
+def _with_room_beside(panel: Panel, ends: Ends, width: float) -> Ends:
+    """An axis of numbers reaches so far that what stands beside its first and last place is within the panel, with its sample size."""
+    places = [x for x in shapes.places_beside(panel.marks) if x > 0 or not panel.x.log]
+    if panel.x.names or not places:
+        return ends
+    low, high, first, last = (math.log10(v) if panel.x.log else v for v in (*ends, places[0], places[-1]))
+    scale = width / (high - low)
+    px = [((math.log10(x) if panel.x.log else x) - low) * scale for x in places]
+    series = len(_beside(panel))
+    group = shapes.slot_of(px, width, series) * series
+    share = min(0.25, (group / 2 + wide("n=1", shapes.SMALL) / 2) / width)
+    room = share * (high - low) / (1 - 2 * share)
+    low, high = min(low, first - room), max(high, last + room)
+    return (10.0**low, 10.0**high) if panel.x.log else (low, high)
+
+
+def _beside(panel: Panel) -> list[str]:
+    """Series of bars or boxes, in order."""
+    return list(dict.fromkeys(m.series for m in panel.marks if isinstance(m, marks.Bars | marks.Boxes)))
 
 
 def _fitting(words: Sequence[str], width: float, of: Axis) -> list[str]:
@@ -200,8 +223,9 @@ def _cut(heading: str, room: float) -> str:
 
 
 def _marks(ax: Axes, p: int, panel: Panel, hues: Hues, frame: _Frame, limits: tuple[Ends, Ends]) -> None:
-    order = list(dict.fromkeys(m.series for m in panel.marks if isinstance(m, marks.Bars | marks.Boxes)))
-    at = shapes.At(ax, hues, panel.x, panel.y, limits[0], limits[1], frame.width, frame.height, order, panel.marks)
+    at = shapes.At(
+        ax, hues, panel.x, panel.y, limits[0], limits[1], frame.width, frame.height, _beside(panel), panel.marks
+    )
     for m, mark in enumerate(panel.marks):
         before = set(ax.get_children())
         shapes.shape(mark, at)

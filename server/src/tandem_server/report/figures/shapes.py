@@ -160,14 +160,23 @@ def _interval(x: float, e: Estimate | None, at: At, hue: str) -> None:
     _strokes(at, pieces, hue, px=True)
 
 
+def places_beside(drawn: Iterable[Mark]) -> list[float]:
+    """Where bars or boxes stand beside each other, in order."""
+    return sorted({x for m in drawn if isinstance(m, marks.Bars | marks.Boxes) for x, _ in m.points})
+
+
+def slot_of(places: Sequence[float], width: float, series: int) -> float:
+    """px for each series at a place; ``places`` are px in order."""
+    gap = min((b - a for a, b in pairwise(places)), default=width / 3)
+    return min(gap * 0.84 / series, MOST_WIDE)
+
+
 @shape.register(marks.Bars)
 @shape.register(marks.Boxes)
 def _(mark: marks.Bars | marks.Boxes, at: At) -> None:
     """Series side by side at each place."""
-    places = sorted({at.across(x) for m in at.marks if isinstance(m, marks.Bars | marks.Boxes) for x, _ in m.points})
-    gap = min((b - a for a, b in pairwise(places)), default=at.width / 3)
     nth, of = at.beside.index(mark.series), len(at.beside)
-    slot = min(gap * 0.84 / of, MOST_WIDE)
+    slot = slot_of([at.across(x) for x in places_beside(at.marks)], at.width, of)
     half, hue = max(1.5, slot * 0.42), at.hues.of(mark.series)
     points: Sequence[tuple[float, Estimate | Box]] = mark.points
     for n, (x, found) in enumerate(points):
