@@ -99,7 +99,9 @@ def test_values_beyond_an_axis_are_at_its_edge_and_never_outside():
 
 
 @pytest.mark.parametrize("log", [False, True])
-def test_boxes_beside_each_other_at_the_last_place_of_an_axis_of_numbers_are_within_the_panel_with_their_sizes(log: bool):
+def test_boxes_beside_each_other_at_the_last_place_of_an_axis_of_numbers_are_within_the_panel_with_their_sizes(
+    log: bool,
+):
     def boxes(series: str) -> Boxes:
         return Boxes(series, [(x, Box(1.0, 2.0, 3.0, 4.0, 5.0, 1)) for x in (1.0, 4.0)], [])
 
