@@ -50,9 +50,13 @@ def test_the_kernel_does_what_the_collector_takes_for_granted(played: Played, na
 
 
 @pytest.mark.parametrize("name", IMAGES)
-def test_three_downloads_by_the_collectors_and_the_servers_own_programs(played: Played, name: str) -> None:
+def test_three_downloads_by_the_collectors_and_the_servers_own_programs(
+    played: Played, name: str, tmp_path: Path
+) -> None:
     told = played(name)
     runs = told["runs"]
+    lines = [line.split(":")[0].strip() for line in command.text(told, tmp_path).splitlines()]
+    assert lines[1:4] == ["download mptcp a", "download mptcp b", "download tcp a"]
     assert [(run["kind"], run["failure"]) for run in runs] == [("mptcp", None), ("mptcp", None), ("tcp", None)]
     for run, first in zip(runs[:2], ("a", "b"), strict=True):
         result = run["result"]
@@ -60,7 +64,7 @@ def test_three_downloads_by_the_collectors_and_the_servers_own_programs(played: 
         assert run["parameters"]["path"] == first
         assert sum(moved["received"] for moved in result["bytes_by_path"].values()) >= result["bytes"] == 1_000_000
     assert set(runs[2]["result"]["bytes_by_path"]) == {"a"}
-    environment = runs[0]["environment"]
+    environment = runs[0]["environment"]["experiment"]
     assert (
         environment["multipath"]["protocol"]
         == int(environment["server"]["mptcp_protocol"])

@@ -145,7 +145,8 @@ def text(told: dict[str, Any], out: Path) -> str:
 
 def _run(run: dict[str, Any]) -> str:
     result, parameters = run.get("result") or {}, run.get("parameters") or {}
-    head = f"{run.get('experiment')} {run.get('kind') or ''} {parameters.get('path') or parameters.get('primary') or ''}".strip()
+    experiment = (run.get("experiment") or {}).get("name", "")
+    head = f"{experiment} {run.get('kind') or ''} {parameters.get('path') or parameters.get('primary') or ''}".strip()
     if run.get("failure"):
         return f"{head}: failed: {run['failure'].get('reason')}"
     shares = {path: moved.get("received") for path, moved in (result.get("bytes_by_path") or {}).items()}
