@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from serve_on_loopback import command, whole_server
 
 from tandem_server.ingest.enrolment import NoEnrolment, is_key, read_asked
-from tandem_server.registry.peers import FILE
+from tandem_server.registry.enrolments import FILE
 
 HUB_KEY = base64.b64encode(bytes(range(32))).decode()
 

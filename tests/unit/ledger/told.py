@@ -8,7 +8,7 @@ from typing import Any
 from tandem.schema.line_protocol import encode
 from tandem.schema.record import Record
 from tandem.schema.trace import offer_of
-from tandem_server.ledger.book import Book, Ledger
+from tandem_server.ledger.reader import Ledger, LedgerReader
 from tandem_server.ledger.records import RecordCounts
 from tandem_server.ledger.states import Tolerances
 from tandem_server.registry import Registry
@@ -88,7 +88,7 @@ def ledger(
     registry: Registry, store: Influx, probe: str | None = None, retention_days: int | None = None, **how: bool
 ) -> Ledger:
     with_files = how.pop("with_files", True)
-    book = Book(registry, RecordCounts(store), Tolerances(), retention_days, with_files=with_files)
+    book = LedgerReader(registry, RecordCounts(store), Tolerances(), retention_days, with_files=with_files)
     return book.read(probe, **how)
 
 

@@ -11,8 +11,7 @@ from old_registry import WITH_FORMS, to_version
 
 from tandem.schema.campaign_queue import MOST_QUEUED
 from tandem.schema.trace import offer_of
-from tandem_server.registry import JudgedRun, QueueFull, Registry, Ripening
-from tandem_server.registry.late import NOTED_AGAIN_S
+from tandem_server.registry import NOTED_AGAIN_S, Debounce, JudgedRun, QueueFull, Registry
 
 
 def test_a_run_is_entered_once_and_its_last_manifest_holds(registry):
@@ -103,13 +102,13 @@ def test_one_taken_off_and_noted_anew_is_another(registry):
 
 
 def test_a_note_is_ripe_when_it_has_stood_for_longer_than_it_may_be_left_unrepeated(registry):
-    ripening = Ripening()
+    debounce = Debounce()
     registry.late.note({("p1", "radio", HOUR)}, 1)
-    assert ripening.ripe(registry.late.pending("rollups"), 100.0) == []
+    assert debounce.ripe(registry.late.pending("rollups"), 100.0) == []
     registry.late.note({("p1", "radio", HOUR)}, 1)  # noted again: it begins anew
-    assert ripening.ripe(registry.late.pending("rollups"), 129.0) == []
-    assert ripening.ripe(registry.late.pending("rollups"), 131.0) == []
-    assert keys(ripening.ripe(registry.late.pending("rollups"), 129.0 + 30.0)) == [("p1", "radio", HOUR)]
+    assert debounce.ripe(registry.late.pending("rollups"), 129.0) == []
+    assert debounce.ripe(registry.late.pending("rollups"), 131.0) == []
+    assert keys(debounce.ripe(registry.late.pending("rollups"), 129.0 + 30.0)) == [("p1", "radio", HOUR)]
     assert NOTED_AGAIN_S < 30.0
 
 

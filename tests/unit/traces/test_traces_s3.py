@@ -7,9 +7,9 @@ import pytest
 from s3_server import Faulty
 from trace_desk_here import Place, offered
 
-from tandem_server.cli.configuration import load
+from tandem_server.cli.config import load
 from tandem_server.cli.main import main
-from tandem_server.cli.trace_stores import trace_desk
+from tandem_server.cli.stores import trace_desk
 from tandem_server.store import trace_s3
 from tandem_server.store.trace_s3 import TraceBucket
 from tandem_server.store.trace_store import TraceStoreDown, content_of

@@ -13,7 +13,15 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from tandem_server.cli.stop import ConfigError, EnvironmentLacks, with_plain_ends
+from tandem_server.cli.command import (
+    Actions,
+    ConfigError,
+    EnvironmentLacks,
+    add_command,
+    need_native_pass,
+    whole_from_1,
+    within,
+)
 
 if TYPE_CHECKING:
     from tandem_server.analysis.traces.batch import Analysed
@@ -24,14 +32,18 @@ if TYPE_CHECKING:
 BAR = 30
 
 
-def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the subcommand."""
-    parser = subparsers.add_parser(
+def add(commands: Actions[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = add_command(
+        commands,
         "analyse",
-        help="tell of every TCP and Multipath TCP connection in captures: goodput, RTT, losses, reordering, events",
-        description="Read captures (pcap, pcapng, also in gzip or zstd) once and tell of every connection and its subflows: goodput, RTT,"
+        _analyse,
+        "report on every TCP and Multipath TCP connection in captures: goodput, RTT, losses, reordering, events",
+        "Read captures (pcap, pcapng, also in gzip or zstd) once and report on every connection and its subflows: goodput, RTT,"
         " what was sent twice, data-level reordering, handshakes and events. Printed as a table for people or as JSON; with --out also"
         " written as Parquet tables, by bins of time.",
+        json="print a JSON array with an object for each connection",
+        config=False,
         epilog="Exit status: 0 when every file was analysed, 1 when some could not be (each is named), 2 when the command is wrong,"
         " 3 when this machine lacks something. What could be read of a cut or damaged capture is analysed; what could not is named by"
         " packet number. The keys of --json: server/src/tandem_server/analysis/traces/README.md; the Parquet tables:"
@@ -51,7 +63,6 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         help="read all these captures as one, in the order of time: those that one machine made of its interfaces, one each, so that the"
         " subflows of a connection are found together",
     )
-    parser.add_argument("--json", action="store_true", help="print a JSON array with an object for each connection")
     parser.add_argument(
         "--out",
         type=Path,
@@ -60,12 +71,16 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         " what is new or changed: what is printed is of that",
     )
     parser.add_argument(
-        "--bins", type=_bins, default=100.0, metavar="MS", help="width of a bin in milliseconds (default: 100)"
+        "--bins",
+        type=within(0.001, 86_400_000, "a width in milliseconds from 0.001 to 86400000"),
+        default=100.0,
+        metavar="MS",
+        help="width of a bin in milliseconds (default: 100)",
     )
     parser.add_argument("--packets", action="store_true", help="with --out: a row for each packet, too (large)")
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
-        "--workers", type=count, metavar="N", help="processes that analyse at once (default: one a processor)"
+        "--workers", type=whole_from_1, metavar="N", help="processes that analyse at once (default: one a processor)"
     )
     where.add_argument(
         "--dask",
@@ -76,41 +91,12 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     )
     parser.add_argument(
         "--batch",
-        type=count,
+        type=whole_from_1,
         metavar="FILES",
         help="files that a process is given at once at most, and that one part of each table holds (default: 100, or 256 MiB of them)",
     )
-    parser.set_defaults(func=_analyse)
 
 
-def count(told: str) -> int:
-    """A whole number from 1."""
-    if not told.isdecimal() or int(told) < 1:
-        raise argparse.ArgumentTypeError(f"{told!r} is not a whole number from 1")
-    return int(told)
-
-
-def _bins(told: str) -> float:
-    try:
-        width = float(told)
-    except ValueError:
-        width = 0.0
-    if not 0.001 <= width <= 86_400_000:
-        raise argparse.ArgumentTypeError(f"{told!r} is not a width in milliseconds from 0.001 to 86400000")
-    return width
-
-
-def need_native_pass() -> None:
-    """EnvironmentLacks where it is not built."""
-    try:
-        importlib.import_module("tandem_server.tandem_trace_core")
-    except ImportError as error:
-        raise EnvironmentLacks(
-            "the native pass over captures is not built; hint: ./kit setup, or a server's wheel for this processor"
-        ) from error
-
-
-@with_plain_ends
 def _analyse(args: Namespace) -> int:
     if args.packets and args.out is None:
         raise ConfigError("--packets are rows of a table; hint: --out DIR")
@@ -127,7 +113,7 @@ def _analyse(args: Namespace) -> int:
         found.paths = [importlib.import_module("tandem_server.analysis.traces.manifest").TOGETHER.join(found.paths)]
     batches = found_module.batches(found.paths, args.batch or found_module.MOST_FILES)
     bin_ns = round(args.bins * 1e6)
-    told = _Telling(args.json, sys.stdout)
+    printing = _Printing(args.json, sys.stdout)
     with contextlib.ExitStack() as stack:
         on = _workers(args, apart=not found_module.small(batches)) if args.dask is None else on_dask(stack, args.dask)
         if args.out is not None:
@@ -135,12 +121,12 @@ def _analyse(args: Namespace) -> int:
         results = on(batches, _task(bin_ns, args.packets, args.out))
         bar = stack.enter_context(_bar(sum(map(len, batches)), sys.stderr))
         failed = bool(found.unread)
-        told.begin()
+        printing.begin()
         for batch, result in zip(batches, _whole(results, args.out), strict=True):
-            told.batch(result)
+            printing.batch(result)
             failed |= bool(result.failed)
             bar(len(batch))
-        told.end()
+        printing.end()
         if args.out is not None:
             importlib.import_module("tandem_server.analysis.traces.manifest").tidy(args.out)
     return 1 if failed else 0
@@ -203,13 +189,13 @@ def _go_on(
 def _whole(results: Iterator[Analysed], out: Path | None) -> Iterator[Analysed]:
     try:
         yield from results
-    except OSError as error:  # of what is read, each file's own line has told
+    except OSError as error:  # of what is read, each file has a line of its own
         raise EnvironmentLacks(
             f"{error.filename or out}: {error.strerror or error}; hint: make room, or let this user write there; call it again"
         ) from error
 
 
-class _Telling:
+class _Printing:
     """What is printed, batch by batch: nothing is kept."""
 
     def __init__(self, as_json: bool, to: TextIO) -> None:
@@ -225,18 +211,18 @@ class _Telling:
     def batch(self, result: Analysed) -> None:
         for connection in result.connections:
             if self._json:
-                told = json.dumps(connection, ensure_ascii=False, allow_nan=False)
-                print(",\n" if self._any else "\n", told, sep="", end="", file=self._to)
+                shown = json.dumps(connection, ensure_ascii=False, allow_nan=False)
+                print(",\n" if self._any else "\n", shown, sep="", end="", file=self._to)
             else:
                 print(*([] if self._any else [self._heads]), self._lines(connection), sep="\n", file=self._to)
             self._any = True
         self._to.flush()
         for problem in result.problems:
             at = "" if problem.packet is None else f", first at packet {problem.packet}"
-            told = f"{problem.kind.replace('_', ' ')}, {problem.count} times{at}"
+            what = f"{problem.kind.replace('_', ' ')}, {problem.count} times{at}"
             if problem.kind == self._no_tcp:
-                told = f"{problem.count} packets held no readable TCP"
-            _say(f"{problem.file}: {told}")
+                what = f"{problem.count} packets held no readable TCP"
+            _say(f"{problem.file}: {what}")
         for path, why in result.failed:
             _say(f"{path}: not analysed: {why}")
 

@@ -3,33 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import functools
 import logging
 import signal
 import socket
 from collections.abc import Callable
-from types import FrameType
+from dataclasses import replace
 
 import uvicorn
 from starlette.types import ASGIApp
 
 from tandem.notify import Notify
-from tandem_server.cli.certificate import Certificate
-from tandem_server.cli.stop import EnvironmentLacks
-from tandem_server.door import Door
+from tandem_server.cli.config import ServerConfig
+from tandem_server.cli.listeners import Certificate, door_bounds, enough_descriptors, probe_rates
+from tandem_server.door import Door, ProbeRates
 from tandem_server.door.greeting import Greeter
 from tandem_server.door.protocol import OnceAMinute, guarded
-from tandem_server.door.rates import ProbeRates
 from tandem_server.door.visit import AtTheDoor
-from tandem_server.endpoint.listener import family_of
 
+_LOG = logging.getLogger("tandem.serve")
 _CERTIFICATE_S = 5.0
 """How often the certificate's files are looked at."""
 
 
 class _Guarded(uvicorn.Server):
-    """Accepts through the door, says when it does, takes a renewed certificate over, and tells the service manager that it lives."""
+    """Accepts through the door, says when it does, takes a renewed certificate over, and reports to the service manager that it lives."""
 
     def __init__(
         self,
@@ -66,7 +64,7 @@ class _Guarded(uvicorn.Server):
         self._notify.ready()
 
     async def on_tick(self, counter: int) -> bool:
-        # Called ten times a second, by the loop that answers probes: when it hangs, nobody is told that it lives.
+        # Called ten times a second, by the loop that answers probes: when it hangs, nothing reports that it lives.
         self._notify.alive()
         return await super().on_tick(counter)
 
@@ -83,28 +81,25 @@ class _Guarded(uvicorn.Server):
         self._looks = loop.call_later(_CERTIFICATE_S, self._look, loop, certificate)
 
 
-def bind(host: str, port: int, shared: bool = False) -> socket.socket:
-    """A bound TCP socket, ``shared`` with others of this account that say so; EnvironmentLacks when the port is in use or may not
-    be had."""
-    host, family = family_of(host, multipath=False)
-    # The protocol must be named: asyncio turns Nagle's algorithm off only for sockets that say that they are TCP, and with
-    # it every answer would wait 40 ms for an acknowledgement.
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if shared:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        if family == socket.AF_INET6:
-            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        listener.bind((host, port))
-    except OSError as error:
-        listener.close()
-        mend = "end what listens there, or set another port" if error.errno == errno.EADDRINUSE else "correct [listen]"
-        raise EnvironmentLacks(f"{host}:{port}: {error.strerror}; hint: {mend}") from error
-    return listener
+def serve_guarded(
+    config: ServerConfig, app: ASGIApp, listener: socket.socket, when_ready: Callable[[], None], processes: int = 1
+) -> None:
+    """Serve ``app`` over TLS behind the bounds that a server.toml describes. With several ``processes`` on one port each has its share of
+    the connections."""
+    bounds = config.limits
+    whole = door_bounds(bounds)
+    door = replace(
+        whole,
+        strangers=-(-whole.strangers // processes),
+        strangers_per_address=-(-whole.strangers_per_address // processes),
+        known=-(-whole.known // processes),
+    )
+    enough_descriptors(door.known + door.strangers + 3 * bounds.connections)
+    certificate = Certificate(config.tls.certificate, config.tls.key)
+    serve_http(app, listener, certificate, Door(door), probe_rates(bounds, config.probes), when_ready)
 
 
-def serve_https(
+def serve_http(
     app: ASGIApp,
     listener: socket.socket,
     certificate: Certificate | None,
@@ -127,23 +122,13 @@ def serve_https(
         proxy_headers=False,  # a stranger's X-Forwarded-For must not become an address
     )
     config.load()
-    said = logging.getLogger("uvicorn.error")
-    said.setLevel(logging.WARNING)
-    said.addFilter(OnceAMinute())
+    errors = logging.getLogger("uvicorn.error")
+    errors.setLevel(logging.WARNING)
+    errors.addFilter(OnceAMinute())
     # uvicorn raises the signal again after it has shut down, for handlers of before: here that must be the end of it.
-    before = {number: signal.signal(number, _heard) for number in (signal.SIGTERM, signal.SIGINT)}
+    stopping = {n: signal.signal(n, lambda *_: _LOG.info("stopping")) for n in (signal.SIGTERM, signal.SIGINT)}
     try:
         _Guarded(config, when_ready, certificate, listener, door).run(sockets=[])
     finally:
-        for number, handler in before.items():
+        for number, handler in stopping.items():
             signal.signal(number, handler)
-
-
-def announce(what: str, listener: socket.socket) -> None:
-    """The line on stdout that says that ``what`` accepts work."""
-    host, port = listener.getsockname()[:2]
-    print(f"ready {what} {host}:{port}", flush=True)
-
-
-def _heard(_number: int, _frame: FrameType | None) -> None:
-    logging.getLogger("tandem.serve").info("stopping")

@@ -7,11 +7,10 @@ import sys
 import threading
 from pathlib import Path
 
-from tandem_server.cli.certificate import Certificate
-from tandem_server.cli.configuration import ServerConfig, load
-from tandem_server.cli.descriptors import enough_descriptors
+from tandem_server.cli.config import ServerConfig, load
+from tandem_server.cli.listeners import Certificate, enough_descriptors
 from tandem_server.cli.log import log_to_stderr
-from tandem_server.cli.stores import open_store
+from tandem_server.cli.stores import DATABASE_WAIT_S, open_store
 from tandem_server.content.library import Library
 from tandem_server.content.page.shelf import Shelf
 from tandem_server.endpoint.desk import Desk
@@ -21,8 +20,6 @@ from tandem_server.endpoint.pool_member import serve_channel
 from tandem_server.endpoint.recorder import Recorder
 from tandem_server.endpoint.secure import tls_context
 from tandem_server.endpoint.sessions import Limits
-
-DATABASE_WAIT_S = 30.0
 
 
 def limits_of(config: ServerConfig) -> Limits:

@@ -25,7 +25,7 @@ from tandem_server.endpoint.results import RESULT_BYTES, BadResult, Results
 from tandem_server.endpoint.session_ask import BadAsk, read_session_ask
 from tandem_server.endpoint.sessions import Refused, Session, SessionTable
 from tandem_server.registry import Registry
-from tandem_server.registry.bearer import probe_of
+from tandem_server.registry.probes import probe_of
 
 _LOG = logging.getLogger("tandem.endpoint.control")
 _BODY_LIMIT_BYTES = 16 * 1024

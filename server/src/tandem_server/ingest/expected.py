@@ -68,7 +68,7 @@ class ExpectedSeries(Leased):
 
 
 def _state_line(one: ProbeNow, work: AtWork, now_utc_ns: int, at_utc_ns: int) -> str:
-    state, sight, report = one.state, one.sight, one.report
+    state, sight, report = one.state, one.seen, one.report
     fields: dict[str, Value | None] = {
         "state": state.state,
         "state_code": PROBE_STATES.index(state.state),

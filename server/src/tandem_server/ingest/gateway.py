@@ -43,7 +43,7 @@ from tandem_server.ingest.run_manifest import RUN_ID, NoManifest, read_manifest
 from tandem_server.ingest.trace_desk import TraceDesk
 from tandem_server.ingest.traces import ProbesTraces
 from tandem_server.registry import LedgerConflict, Registry
-from tandem_server.registry.bearer import probe_of
+from tandem_server.registry.probes import probe_of
 from tandem_server.store import SeriesStore, StoreDown, TooManyRefused
 
 _LOG = logging.getLogger("tandem.gateway")

@@ -21,7 +21,7 @@ from tandem.schema.line_protocol import parse
 from tandem_server.ingest.late_notes import late_hours
 from tandem_server.ingest.meter import SLOW_S, Counts, Meter, quantile
 from tandem_server.ingest.own_lines import own_line, put
-from tandem_server.registry.late import Hour
+from tandem_server.registry.backfill import Hour
 from tandem_server.store import SeriesStore, StoreDown
 
 _LOG = logging.getLogger("tandem.gateway")

@@ -1,6 +1,6 @@
 """``ledger``, ``ledger_records`` and ``server_traces``: what was promised and what arrived, by probe and campaign, once a minute.
 
-Neither the months that the database holds nor the runs that are settled cost anything: see ``ledger/tally.py``. What has to be counted at
+Neither the months that the database holds nor the runs that are settled cost anything: see ``RunningTotals``. What has to be counted at
 all is counted for a few seconds a minute at the most; the rest waits for the next one.
 """
 
@@ -15,7 +15,7 @@ from tandem_server.ingest.leased import PERIOD_S, Leased
 from tandem_server.ingest.own_lines import own_line, put
 from tandem_server.ledger.accounts import Accounts
 from tandem_server.ledger.records import RecordCounts
-from tandem_server.ledger.tally import Tally
+from tandem_server.ledger.running_totals import RunningTotals
 from tandem_server.registry import Registry
 from tandem_server.store import QueryError, SeriesStore
 
@@ -37,7 +37,7 @@ class LedgerSeries(Leased):
         super().__init__(registry, LEASE, self._put, period_s)
         self._store, self._retention_days = store, retention_days
         self._records = RecordCounts(store)
-        self._tally = Tally(registry, self._records, retention_days)
+        self._tally = RunningTotals(registry, self._records, retention_days)
         self._next_s: dict[str, float] = {}
 
     def _put(self, now_utc_ns: int) -> None:

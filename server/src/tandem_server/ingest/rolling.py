@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from tandem.schema.rollups import FINEST, ROLLUPS, Step
 from tandem_server.ingest.late_notes import LATE_S
-from tandem_server.registry import LateHour, Registry, Ripening, Settled
+from tandem_server.registry import Debounce, LateHour, Registry, Settled
 from tandem_server.store import Influx
 from tandem_server.store.preparing import Kept
 from tandem_server.store.rollup_queries import made_by, of_minutes, of_raw
@@ -63,7 +63,7 @@ class Rollups:
         settle_s: float = 30.0,
     ) -> None:
         self._registry, self._store, self._kept, self._only = registry, store, kept, only
-        self._ripening = Ripening(settle_s)
+        self._ripening = Debounce(settle_s)
         self._slice_s = dict.fromkeys(ROLLUPS, HOUR_S)
 
     def fresh(self, now_s: float) -> None:

@@ -20,7 +20,6 @@ from starlette.types import ASGIApp
 
 from tandem_server.analysis.one_run import RunAccount, account_of, file_of
 from tandem_server.ingest.run_manifest import RUN_ID
-from tandem_server.ledger.as_json import run_json
 from tandem_server.pages.file_stream import Sending, opened
 from tandem_server.pages.front import Front, page_policy
 from tandem_server.pages.ranges import Part, part_of
@@ -166,7 +165,7 @@ def as_told(account: RunAccount) -> dict[str, Any]:
         "probe": run.probe,
         "status": run.status,
         "received_utc_ns": run.received_utc_ns,
-        "ledger": None if account.row is None else run_json(account.row),
+        "ledger": None if account.row is None else account.row.to_dict(),
         "trouble": account.trouble,
         "files": [
             {

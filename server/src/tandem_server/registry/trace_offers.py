@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tandem.schema.trace import Chunk, Encoding, Offer
-from tandem_server.registry.probes import Opening
+from tandem_server.registry.table import Table
 from tandem_server.registry.traces import TraceRow, insert, row_of
 
 SCHEMA = """
@@ -82,17 +82,15 @@ class Day:
     expired_bytes: int
 
 
-class TraceOffers:
+class TraceOffers(Table):
     """The tables of offers and of days."""
-
-    def __init__(self, read: Opening, write: Opening) -> None:
-        self._read, self._write = read, write
 
     def offer(self, probe: str, offer: Offer, most_unfinished: int) -> TraceRow | Unfinished:
         """Write an offer down: what is known of it then. A trace that is there already gets this name too, and is returned. One on its way
-        goes on, under the name told last; other chunks begin anew. Another unfinished content of this name gives way. NameTaken,
+        goes on, under the newest name; other chunks begin anew. Another unfinished content of this name gives way. NameTaken,
         TooManyUnfinished (0 or fewer of ``most_unfinished`` left)."""
         now, chunks = time.time_ns(), _packed(offer.chunks)
+        form = (offer.encoding, offer.chunk_bytes, offer.stream_bytes)
         with self._write() as connection:
             taken = row_of(connection, "name = ?", probe, offer.name)
             if taken is not None and taken.sha256 != offer.sha256:
@@ -119,18 +117,7 @@ class TraceOffers:
                 " stream_bytes = excluded.stream_bytes, touched_utc_ns = excluded.touched_utc_ns, chunks = excluded.chunks,"
                 " checked_bytes = iif(chunks = excluded.chunks AND encoding = excluded.encoding, checked_bytes, 0),"
                 " failed = iif(chunks = excluded.chunks AND encoding = excluded.encoding, failed, 0)",
-                (
-                    probe,
-                    offer.sha256,
-                    offer.name,
-                    offer.run,
-                    offer.bytes,
-                    offer.encoding,
-                    offer.chunk_bytes,
-                    offer.stream_bytes,
-                    now,
-                    chunks,
-                ),
+                (probe, offer.sha256, offer.name, offer.run, offer.bytes, *form, now, chunks),
             )
             row = connection.execute(
                 f"SELECT {_OFFERED} FROM trace_offers WHERE probe = ? AND sha256 = ?",  # noqa: S608  constants of this module
@@ -140,20 +127,18 @@ class TraceOffers:
 
     def known(self, probe: str, sha256: str) -> Unfinished | None:
         """What is on its way under this hash, without its chunks."""
-        with self._read() as connection:
-            row = connection.execute(
-                f"SELECT {_OFFERED} FROM trace_offers WHERE probe = ? AND sha256 = ?",  # noqa: S608  constants
-                (probe, sha256),
-            ).fetchone()
+        row = self._row(
+            f"SELECT {_OFFERED} FROM trace_offers WHERE probe = ? AND sha256 = ?",  # noqa: S608  constants
+            (probe, sha256),
+        )
         return None if row is None else Unfinished(*row)
 
     def offered(self, probe: str, sha256: str) -> tuple[Unfinished, Offer] | None:
         """The same with the offer; unpacking the chunks takes a while."""
-        with self._read() as connection:
-            row = connection.execute(
-                f"SELECT {_OFFERED}, chunks FROM trace_offers WHERE probe = ? AND sha256 = ?",  # noqa: S608  constants
-                (probe, sha256),
-            ).fetchone()
+        row = self._row(
+            f"SELECT {_OFFERED}, chunks FROM trace_offers WHERE probe = ? AND sha256 = ?",  # noqa: S608  constants
+            (probe, sha256),
+        )
         if row is None:
             return None
         one = Unfinished(*row[:-1])
@@ -162,12 +147,11 @@ class TraceOffers:
 
     def unfinished(self, probe: str | None = None) -> list[Unfinished]:
         """What is on its way, the longest untouched first."""
-        with self._read() as connection:
-            rows = connection.execute(
-                f"SELECT {_OFFERED} FROM trace_offers"  # noqa: S608  constants of this module
-                " WHERE ?1 IS NULL OR probe = ?1 ORDER BY touched_utc_ns, probe, name",
-                (probe,),
-            ).fetchall()
+        rows = self._rows(
+            f"SELECT {_OFFERED} FROM trace_offers"  # noqa: S608  constants of this module
+            " WHERE ?1 IS NULL OR probe = ?1 ORDER BY touched_utc_ns, probe, name",
+            (probe,),
+        )
         return [Unfinished(*row) for row in rows]
 
     def checked(self, probe: str, sha256: str, checked_bytes: int, taken_bytes: int) -> int:
@@ -188,19 +172,15 @@ class TraceOffers:
 
     def today_bytes(self, probe: str) -> int:
         """Bytes of traces that this probe has sent today (UTC)."""
-        with self._read() as connection:
-            row = connection.execute(
-                "SELECT bytes FROM trace_days WHERE probe = ? AND day = ?", (probe, day_of(time.time_ns()))
-            ).fetchone()
+        row = self._row("SELECT bytes FROM trace_days WHERE probe = ? AND day = ?", (probe, day_of(time.time_ns())))
         return 0 if row is None else int(row[0])
 
     def failed(self, probe: str, sha256: str) -> None:
         """All chunks came, each as offered, and did not make the file: from the beginning."""
-        with self._write() as connection:
-            connection.execute(
-                "UPDATE trace_offers SET checked_bytes = 0, failed = failed + 1 WHERE probe = ? AND sha256 = ?",
-                (probe, sha256),
-            )
+        self._do(
+            "UPDATE trace_offers SET checked_bytes = 0, failed = failed + 1 WHERE probe = ? AND sha256 = ?",
+            (probe, sha256),
+        )
 
     def finish(self, probe: str, offer: Offer, place: str, encoding: Encoding, stored_bytes: int) -> TraceRow:
         """It is in the store for good. NameTaken when another content has got its name meanwhile."""
@@ -219,8 +199,7 @@ class TraceOffers:
 
     def forget(self, probe: str, sha256: str) -> None:
         """It is offered no more."""
-        with self._write() as connection:
-            connection.execute("DELETE FROM trace_offers WHERE probe = ? AND sha256 = ?", (probe, sha256))
+        self._do("DELETE FROM trace_offers WHERE probe = ? AND sha256 = ?", (probe, sha256))
 
     def expire(self, one: Unfinished, had_bytes: int) -> bool:
         """Give an offer up that was not touched since ``one`` was read, and count it; whether it was so."""
@@ -240,12 +219,11 @@ class TraceOffers:
 
     def days(self, probe: str | None = None) -> list[Day]:
         """What was taken in and given up by probe and day, the oldest first."""
-        with self._read() as connection:
-            rows = connection.execute(
-                "SELECT probe, day, bytes, expired, expired_bytes FROM trace_days"
-                " WHERE ?1 IS NULL OR probe = ?1 ORDER BY day, probe",
-                (probe,),
-            ).fetchall()
+        rows = self._rows(
+            "SELECT probe, day, bytes, expired, expired_bytes FROM trace_days"
+            " WHERE ?1 IS NULL OR probe = ?1 ORDER BY day, probe",
+            (probe,),
+        )
         return [Day(*row) for row in rows]
 
 
@@ -265,17 +243,7 @@ def day_of(utc_ns: int) -> int:
 
 def _again(connection: sqlite3.Connection, there: TraceRow, offer: Offer, now: int) -> TraceRow:
     """The same content under one more name: a row of its own, at the same place."""
-    row = TraceRow(
-        there.probe,
-        offer.name,
-        offer.run,
-        there.sha256,
-        there.bytes,
-        now,
-        there.place,
-        there.encoding,
-        there.stored_bytes,
-    )
+    row = replace(there, name=offer.name, run=offer.run, received_utc_ns=now)
     insert(connection, row)
     return row
 

@@ -8,19 +8,14 @@ import json
 import sqlite3
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
-from tandem_server.cli.config_file import add_config
-from tandem_server.cli.configuration import ServerConfig, load
-from tandem_server.cli.probe_enrolment import keep_peers
-from tandem_server.cli.stop import ConfigError, EnvironmentLacks, with_plain_ends
-from tandem_server.cli.stores import open_registry, open_store
-from tandem_server.cli.trace_stores import trace_store
-from tandem_server.registry import Registry
-from tandem_server.registry.erasure import NotErasableError
+from tandem_server.cli.command import Actions, ConfigError, EnvironmentLacks, add_command
+from tandem_server.cli.config import ServerConfig, load
+from tandem_server.cli.stores import keep_peers, open_registry, open_store, trace_store
+from tandem_server.registry import NotErasableError, Registry
 from tandem_server.store import QueryError, StoreDown
 from tandem_server.store.trace_folder import TraceFolder, erase, held
 from tandem_server.store.trace_store import Held, TraceStoreDown
@@ -32,24 +27,24 @@ ELSEWHERE = (
 )
 
 
-def add_action(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add(actions: Actions[argparse.ArgumentParser]) -> None:
     """Register it, beside the others of ``probe``."""
-    sub = actions.add_parser(
+    sub = add_command(
+        actions,
         "erase",
-        help="erase all that the server has of a revoked probe",
-        description="Erase all that this server has of one probe: its series in the database with their roll-ups, its traces (in S3 "
+        _erase,
+        "erase all that the server has of a revoked probe",
+        "Erase all that this server has of one probe: its series in the database with their roll-ups, its traces (in S3 "
         "every version), its captures and results at the endpoint, its runs, ledger, campaigns and places in the registry. The name "
-        "stays, revoked, so that nobody gets it again. Without --yes nothing is erased, and it is told what would be. It may run "
+        "stays, revoked, so that nobody gets it again. Without --yes nothing is erased, and what would be is shown. It may run "
         "beside the server, and again after it was broken off.",
-        epilog="Exit status: 0 nothing of it is left (or, without --yes, it was told), 1 something is left and is named, 2 no such probe "
+        epilog="Exit status: 0 nothing of it is left (or, without --yes, it was shown), 1 something is left and is named, 2 no such probe "
         "or not revoked, 3 a database, a folder or a bucket is out of reach. --json: probe, erased (whether --yes was given), found and "
         "left, each with registry (rows by table), measurements (how many), traces, captures and results (files, bytes); elsewhere.",
+        json="as JSON",
     )
-    add_config(sub)
     sub.add_argument("name", metavar="NAME", help="as probe list has it")
     sub.add_argument("--yes", action="store_true", help="erase it: there is no way back")
-    sub.add_argument("--json", action="store_true", help="as JSON")
-    sub.set_defaults(func=_erase)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +73,6 @@ class Found:
             yield f"  {name:<13} {files.files} files, {files.bytes} B"
 
 
-@with_plain_ends
 def _erase(args: Namespace) -> int:
     config = load(args.config)
     with open_registry(config) as registry, contextlib.closing(open_store(config)) as store:
@@ -95,10 +89,10 @@ def _erase(args: Namespace) -> int:
                 *(held(folder / args.name) for folder in _folders(config)),
             )
 
-        with _told():
+        with _once_more():
             there = found()
             if args.yes:
-                # Files before the registry's rows that tell of them: what is broken off is found and ended by the next time.
+                # Files before the registry's rows that name them: what is broken off is found and ended by the next time.
                 for one in traces:
                     one.erase(args.name)
                 for folder in _folders(config):
@@ -108,7 +102,7 @@ def _erase(args: Namespace) -> int:
                 _scrubbed(registry)
                 keep_peers(config, registry)
             left = found() if args.yes else there
-    _tell(args, there, left)
+    _print(args, there, left)
     return 1 if args.yes and left.any else 0
 
 
@@ -117,7 +111,7 @@ def _folders(config: ServerConfig) -> tuple[Path, Path]:
 
 
 @contextlib.contextmanager
-def _told() -> Iterator[None]:
+def _once_more() -> Iterator[None]:
     again = "what was erased until now is gone; do it once more"
     try:
         yield
@@ -133,25 +127,24 @@ def _scrubbed(registry: Registry) -> None:
     try:
         registry.scrub()
     except sqlite3.Error as error:
-        mend = "hint: make room for a copy of the registry, and do it once more"
+        hint = "make room for a copy of the registry, and do it once more"
         raise EnvironmentLacks(
-            f"its rows are deleted, but their bytes are still in the file: {error}; {mend}"
+            f"its rows are deleted, but their bytes are still in the file: {error}; hint: {hint}"
         ) from error
 
 
-def _tell(args: Namespace, there: Found, left: Found) -> None:
+def _print(args: Namespace, there: Found, left: Found) -> None:
     if args.json:
-        told: dict[str, Any] = {"probe": args.name, "erased": args.yes, "found": asdict(there), "left": asdict(left)}
-        print(json.dumps({**told, "elsewhere": list(ELSEWHERE)}, indent=1))
+        both = {"found": asdict(there), "left": asdict(left), "elsewhere": list(ELSEWHERE)}
+        print(json.dumps({"probe": args.name, "erased": args.yes, **both}, indent=1))
         return
-    say: Callable[[str], None] = print
-    say(f"{args.name}: {'erased' if args.yes else 'this would be erased'}:")
+    print(f"{args.name}: {'erased' if args.yes else 'this would be erased'}:")
     for line in there.lines():
-        say(line)
+        print(line)
     if args.yes and left.any:
         print(f"tandem-server: {args.name}: this is left:\n" + "\n".join(left.lines()), file=sys.stderr)
-    say("elsewhere, and not touched:" if args.yes else "elsewhere, and not touched by it:")
+    print("elsewhere, and not touched:" if args.yes else "elsewhere, and not touched by it:")
     for line in ELSEWHERE:
-        say(f"  {line}")
+        print(f"  {line}")
     if not args.yes:
-        say("there is no way back; do it: the same command with --yes")
+        print("there is no way back; do it: the same command with --yes")

@@ -1,6 +1,6 @@
 """The ledger of all runs, kept up to date: only runs that something happened to, and those that still lack something, are looked at.
 
-What is settled is in the registry's sums (``registry/ledger_runs.py``). A run that lacks something is looked at again the more seldom
+What is settled is in the registry's sums (``registry/ledger.py``). A run that lacks something is looked at again the more seldom
 the older it is, and at once when its manifest or one of its files came, or when the probe's spool has settled what is as old as the run.
 """
 
@@ -11,12 +11,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tandem.schema.line_protocol import tag_fault
-from tandem_server.ledger.one_run import known_of, span_of
-from tandem_server.ledger.promises import Promise, promise_of, with_own
+from tandem_server.ledger.accounts import Spools
+from tandem_server.ledger.reader import known_of, span_of
 from tandem_server.ledger.records import RecordCounts
-from tandem_server.ledger.runs import Known, RunRow, counted_row, judge, judge_lone
-from tandem_server.ledger.spools import Spools
-from tandem_server.registry import DueRun, JudgedRun, Registry, Run, Sight, Unfinished
+from tandem_server.ledger.runs import Known, Promise, RunRow, counted_row, judge, judge_lone, promise_of, with_own
+from tandem_server.registry import DueRun, JudgedRun, Registry, Run, Seen, Unfinished
 
 _S = 10**9
 _DAY_NS = 86_400 * _S
@@ -29,13 +28,13 @@ _MOST = 10**12
 """A manifest may promise what it likes: sums over all runs must fit."""
 
 
-class Tally:
+class RunningTotals:
     """``retention_days``: after which the database forgets; None: never."""
 
     def __init__(self, registry: Registry, records: RecordCounts, retention_days: int | None) -> None:
         self._registry, self._records, self._retention_days = registry, records, retention_days
         self._spools = Spools(records)
-        self._sights: dict[str, Sight] = {}
+        self._seen: dict[str, Seen] = {}
         self._going: dict[tuple[str, str], Unfinished] = {}
 
     def bring_up(self, now_utc_ns: int, budget_s: float) -> int:
@@ -45,7 +44,7 @@ class Tally:
         oldest = None if self._retention_days is None else now_utc_ns - self._retention_days * _DAY_NS
         if oldest is not None:
             rows.expire(oldest)
-        self._sights = self._registry.seen.all()
+        self._seen = self._registry.seen.all()
         self._going = {(one.probe, one.name): one for one in self._registry.trace_offers.unfinished()}
         reports = self._spools.refresh(now_utc_ns)
         settled = [
@@ -101,8 +100,8 @@ class Tally:
         return known_of(self._registry, promise, report, seen, self._going)
 
     def _last_seen(self, probe: str) -> int | None:
-        sight = self._sights.get(probe)
-        return None if sight is None else sight.last_utc_ns
+        seen = self._seen.get(probe)
+        return None if seen is None else seen.last_utc_ns
 
     def _row(self, one: DueRun, row: RunRow, campaign: str, now: int) -> JudgedRun:
         ended = row.ended_utc_ns or row.received_utc_ns or one.ended_utc_ns
@@ -133,7 +132,7 @@ class Tally:
 
 def _campaign(manifest: Mapping[str, Any]) -> str:
     """Its name, '' without one. A manifest comes from outside: what cannot be a tag is none."""
-    told = manifest.get("campaign")
-    name = told.get("name") if isinstance(told, Mapping) else None
+    campaign = manifest.get("campaign")
+    name = campaign.get("name") if isinstance(campaign, Mapping) else None
     fits = isinstance(name, str) and len(name) <= _LONGEST_NAME and name.isprintable() and tag_fault(name) is None
     return name if fits and isinstance(name, str) else ""

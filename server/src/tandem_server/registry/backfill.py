@@ -1,4 +1,4 @@
-"""Hours that got lines late: what was made of them (roll-ups, coverage) is to be made again. And how far roll-ups are settled."""
+"""Hours that got lines late, queued so that what was made of them (roll-ups, coverage) is made again. And how far roll-ups are settled."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tandem.schema.rollups import ROLLUPS
-from tandem_server.registry.probes import Opening
+from tandem_server.registry.table import Table
 
 CONSUMERS = {
     "rollups": frozenset(name for name, one in ROLLUPS.items() if "probe" in one.tags),
@@ -58,11 +58,8 @@ class Settled:
     through_utc_s: int
 
 
-class LateHours:
+class BackfillQueue(Table):
     """The tables of late hours and of what is settled."""
-
-    def __init__(self, read: Opening, write: Opening) -> None:
-        self._read, self._write = read, write
 
     def note(self, hours: Iterable[Hour], now_utc_ns: int) -> None:
         """Lines of these hours are in the database now: one transaction for all. On return it is on the disk."""
@@ -82,53 +79,46 @@ class LateHours:
 
     def pending(self, consumer: str, most: int = 100_000) -> list[LateHour]:
         """What ``consumer`` has still to make again, the latest hours first: people look at these."""
-        with self._read() as connection:
-            rows = connection.execute(
-                "SELECT probe, measurement, hour_utc_s, version, noted_utc_ns FROM late_hours WHERE consumer = ?"
-                " ORDER BY hour_utc_s DESC, measurement, probe LIMIT ?",
-                (consumer, most),
-            ).fetchall()
+        rows = self._rows(
+            "SELECT probe, measurement, hour_utc_s, version, noted_utc_ns FROM late_hours WHERE consumer = ?"
+            " ORDER BY hour_utc_s DESC, measurement, probe LIMIT ?",
+            (consumer, most),
+        )
         return [LateHour(*row) for row in rows]
 
     def waiting(self, consumer: str) -> tuple[int, int | None]:
         """How many hours of ``consumer`` wait, and when the oldest note of them was made, UTC ns."""
-        with self._read() as connection:
-            row = connection.execute(
-                "SELECT count(*), min(noted_utc_ns) FROM late_hours WHERE consumer = ?", (consumer,)
-            ).fetchone()
+        row = self._row("SELECT count(*), min(noted_utc_ns) FROM late_hours WHERE consumer = ?", (consumer,))
         return int(row[0]), row[1]
 
     def done(self, consumer: str, hours: Iterable[LateHour]) -> None:
         """These were made again, as they were noted: what was noted anew meanwhile stays."""
-        with self._write() as connection:
-            connection.executemany(
-                "DELETE FROM late_hours WHERE consumer = ? AND probe = ? AND measurement = ? AND hour_utc_s = ?"
-                " AND version = ?",
-                [(consumer, one.probe, one.measurement, one.hour_utc_s, one.version) for one in hours],
-            )
+        self._do_all(
+            "DELETE FROM late_hours WHERE consumer = ? AND probe = ? AND measurement = ? AND hour_utc_s = ?"
+            " AND version = ?",
+            [(consumer, one.probe, one.measurement, one.hour_utc_s, one.version) for one in hours],
+        )
 
     def settled(self) -> dict[str, Settled]:
         """By measurement."""
-        with self._read() as connection:
-            rows = connection.execute("SELECT measurement, made_by, through_utc_s FROM settled").fetchall()
+        rows = self._rows("SELECT measurement, made_by, through_utc_s FROM settled")
         return {measurement: Settled(made_by, through) for measurement, made_by, through in rows}
 
     def settle(self, measurement: str, settled: Settled) -> None:
         """Write this down in place of what was there."""
-        with self._write() as connection:
-            connection.execute(
-                "INSERT INTO settled VALUES (?1, ?2, ?3) ON CONFLICT (measurement) DO UPDATE SET"
-                " made_by = excluded.made_by, through_utc_s = excluded.through_utc_s",
-                (measurement, settled.made_by, settled.through_utc_s),
-            )
+        self._do(
+            "INSERT INTO settled VALUES (?1, ?2, ?3) ON CONFLICT (measurement) DO UPDATE SET"
+            " made_by = excluded.made_by, through_utc_s = excluded.through_utc_s",
+            (measurement, settled.made_by, settled.through_utc_s),
+        )
 
 
 SETTLE_S = 30.0
 NOTED_AGAIN_S = SETTLE_S / 2
-"""Half of what notes ripen: the other half is for a note on its way to the disk."""
+"""Half of the time that a note must stand: the other half is for a note on its way to the disk."""
 
 
-class Ripening:
+class Debounce:
     """Which noted hours may be made again now: those whose note has stood unchanged for ``settle_s``.
 
     Whoever notes may leave a note of less than half of that ago unrepeated (``ingest/late_notes.py``): so a note is taken off only
@@ -140,8 +130,8 @@ class Ripening:
         self._settle_s = settle_s
         self._seen: dict[Hour, tuple[int, float]] = {}
 
-    def ripe(self, pending: Iterable[LateHour], now_monotonic_s: float) -> list[LateHour]:
-        """Of ``pending``, all that there are, those that are ripe."""
+    def ready(self, pending: Iterable[LateHour], now_monotonic_s: float) -> list[LateHour]:
+        """Of ``pending``, all that there are, those that are due."""
         seen, out = {}, []
         for one in pending:
             key = (one.probe, one.measurement, one.hour_utc_s)

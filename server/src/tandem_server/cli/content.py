@@ -1,4 +1,5 @@
-"""``tandem-server page record | import | build | list``: stored pages for the experiment ``pageload``, into the server's content folder."""
+"""``tandem-server dash build`` and ``tandem-server page record|import|build|list``: what the experiments ``dash`` and ``pageload`` load, in
+the server's content folder."""
 
 from __future__ import annotations
 
@@ -8,34 +9,66 @@ import os
 import re
 import shutil
 import sys
+import time
 from argparse import Namespace
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from tandem.devtools.browser import NoBrowserError, find
-from tandem_server.cli.config_file import add_config
-from tandem_server.cli.configuration import load
-from tandem_server.cli.stop import ConfigError, EnvironmentLacks, with_plain_ends
+from tandem_server.cli.command import Actions, ConfigError, EnvironmentLacks, add_command
+from tandem_server.cli.config import load
+from tandem_server.content import encode
+from tandem_server.content import synthetic as presentation
+from tandem_server.content.ladder import DURATION_S, SEGMENTS_S
 from tandem_server.content.page import har, recording, synthetic
 from tandem_server.content.page.index import Page, PageError
 from tandem_server.content.page.shelf import NAME, Captured, Shelf, in_order, replace_page, usable, verify, write
+from tandem_server.utc import utc
 
 _OWN = "Stored pages are yours: the copyright of their sites stays with them, so do not pass them on."
+_LONGEST_S = 6 * 3600
 
 
-def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the subcommand."""
-    parser = subparsers.add_parser(
-        "page", help="record, import, make and list stored pages for the experiment pageload"
+def add(commands: Actions[argparse.ArgumentParser]) -> None:
+    """Register the commands."""
+    _add_dash(commands)
+    _add_page(commands)
+
+
+def _add_dash(commands: Actions[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser("dash", help="make DASH content for the experiment dash")
+    build = add_command(
+        parser.add_subparsers(dest="dash", metavar="COMMAND", required=True),
+        "build",
+        _build_presentation,
+        "make a presentation, from a video or synthetic",
+        "Make a presentation in the content folder ([content] folder in server.toml): representations from 50 kbit/s at 240p to"
+        " 15 Mbit/s at 4K, manifests by number, time, list and base. From a video with ffmpeg; without --video segments of random"
+        " bytes, which take no room on the disk.",
     )
-    words = parser.add_subparsers(dest="page", metavar="COMMAND", required=True)
-    record = words.add_parser(
+    build.add_argument("--name", metavar="NAME", help="the presentation's name; synthetic, or the video's")
+    build.add_argument("--video", type=Path, metavar="FILE", help="a video, of any kind that ffmpeg reads")
+    build.add_argument("--seconds", type=int, default=DURATION_S, help=f"how much of it ({DURATION_S})")
+    build.add_argument(
+        "--segments",
+        default=",".join(map(str, SEGMENTS_S)),
+        metavar="S,S",
+        help=f"lengths of segments in whole seconds ({','.join(map(str, SEGMENTS_S))})",
+    )
+    build.add_argument("--seed", type=int, default=1, help="of a synthetic presentation's sizes (1)")
+
+
+def _add_page(commands: Actions[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser("page", help="record, import, make and list stored pages for the experiment pageload")
+    actions = parser.add_subparsers(dest="page", metavar="COMMAND", required=True)
+    record = add_command(
+        actions,
         "record",
-        help="load pages in a headless Chromium and store every answer",
-        description=f"Load pages in a headless Chromium (TANDEM_CHROMIUM, or in PATH) and store every answer. {_OWN}",
+        _record,
+        "load pages in a headless Chromium and store every answer",
+        f"Load pages in a headless Chromium (TANDEM_CHROMIUM, or in PATH) and store every answer. {_OWN}",
     )
     record.add_argument("url", nargs="?", metavar="URL", help="http or https")
     record.add_argument(
@@ -46,37 +79,87 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     record.add_argument(
         "--no-sandbox", action="store_true", help="where Chromium's sandbox cannot be had; always so as root"
     )
-    imported = words.add_parser(
+    imported = add_command(
+        actions,
         "import",
-        help="store the page of a HAR file that a browser exported with content",
-        description=f"Store the page of a HTTP archive (HAR 1.2) with content, as browsers' developer tools export it. {_OWN}",
+        _import,
+        "store the page of a HAR file that a browser exported with content",
+        f"Store the page of a HTTP archive (HAR 1.2) with content, as browsers' developer tools export it. {_OWN}",
     )
     imported.add_argument("har", type=Path, metavar="FILE.har")
-    build = words.add_parser(
+    build = add_command(
+        actions,
         "build",
-        help="make a synthetic page by seed",
-        description="Make a page by seed: a document, style sheets, scripts and pictures of several origins.",
+        _build_page,
+        "make a synthetic page by seed",
+        "Make a page by seed: a document, style sheets, scripts and pictures of several origins.",
     )
     build.add_argument("--seed", type=int, default=1, help="(1)")
     build.add_argument("--objects", type=int, default=70, metavar="N", help="in all, 1 to 1000 (70)")
     build.add_argument("--bytes", type=int, default=2_000_000, metavar="N", help="of all bodies, about (2000000)")
     build.add_argument("--origins", type=int, default=6, metavar="N", help="1 to 50 (6)")
     build.add_argument("--scheme", choices=("http", "https"), default="https", help="(https)")
-    listed = words.add_parser(
-        "list", help="the pages there are, each checked", description="The pages there are; bodies are checked."
+    add_command(
+        actions,
+        "list",
+        _list,
+        "the pages there are, each checked",
+        "The pages there are; bodies are checked.",
+        json="for a machine",
     )
-    listed.add_argument("--json", action="store_true", help="for a machine")
-    for word in (record, imported, build, listed):
-        add_config(word)
     for word in (record, imported, build):
         word.add_argument("--name", metavar="NAME", help="the page's name; synthetic, or after its host")
-    record.set_defaults(func=_record)
-    imported.set_defaults(func=_import)
-    build.set_defaults(func=_build)
-    listed.set_defaults(func=_list)
 
 
-@with_plain_ends
+# --- Presentations ----------------------------------------------------------------------------------------------------------
+
+
+def _build_presentation(args: Namespace) -> int:
+    if not 1 <= args.seconds <= _LONGEST_S:
+        raise ConfigError(f"--seconds {args.seconds}; hint: a whole number from 1 to {_LONGEST_S}")
+    segments_s = _lengths(args.segments)
+    name = args.name or (args.video.stem if args.video is not None else "synthetic")
+    if not NAME.match(name):
+        raise ConfigError(f"name {name!r}; hint: --name of letters, digits, '.', '_', '-', at most 64")
+    ffmpeg = encode.find_ffmpeg()
+    if args.video is not None and not args.video.is_file():
+        raise ConfigError(f"{args.video}: no such file; hint: name a video, or leave --video out")
+    if args.video is not None and ffmpeg is None:
+        raise EnvironmentLacks("no ffmpeg here; hint: install it, or leave --video out for a synthetic presentation")
+    target = load(args.config).content.folder / name
+    making = target.with_name(f".{name}.{os.getpid()}.tmp")
+    making.mkdir(parents=True)
+    try:
+        if args.video is not None and ffmpeg is not None:
+            encode.build(
+                ffmpeg, args.video, making, args.seconds, segments_s, said=lambda text: print(text, file=sys.stderr)
+            )
+        else:
+            presentation.build(making, args.seconds, segments_s, args.seed)
+        if target.exists():
+            shutil.rmtree(target)
+        making.rename(target)
+    except encode.EncodeError as error:
+        raise EnvironmentLacks(str(error)) from error
+    finally:
+        shutil.rmtree(making, ignore_errors=True)
+    print(f"{target}: {args.seconds} s, segments of {', '.join(map(str, segments_s))} s")
+    return 0
+
+
+def _lengths(text: str) -> list[int]:
+    try:
+        lengths = [int(part) for part in text.split(",")]
+    except ValueError:
+        lengths = []
+    if not lengths or not all(1 <= length <= 60 for length in lengths) or len(set(lengths)) < len(lengths):
+        raise ConfigError(f"--segments {text!r}; hint: whole seconds from 1 to 60, each once, as 1,6,15")
+    return lengths
+
+
+# --- Pages ------------------------------------------------------------------------------------------------------------------
+
+
 def _record(args: Namespace) -> int:
     folder = load(args.config).content.folder
     if (args.url is None) == (args.list is None):
@@ -103,12 +186,11 @@ def _record(args: Namespace) -> int:
             print(f"tandem-server: {error}", file=sys.stderr)
             worst = 1
             continue
-        _say_failed(found.failed)
+        _print_left_out(found.failed)
         print(_line(name, page))
     return worst
 
 
-@with_plain_ends
 def _import(args: Namespace) -> int:
     folder = load(args.config).content.folder
     try:
@@ -120,13 +202,12 @@ def _import(args: Namespace) -> int:
         raise ConfigError(f"{args.har}: no such file") from error
     except (har.HarError, PageError) as error:
         raise ConfigError(f"{args.har}: {error}") from error
-    _say_failed(found.left_out)
+    _print_left_out(found.left_out)
     print(_line(name, page))
     return 0
 
 
-@with_plain_ends
-def _build(args: Namespace) -> int:
+def _build_page(args: Namespace) -> int:
     for option, value, least, most in (
         ("objects", args.objects, 1, 1000),
         ("bytes", args.bytes, 1000, 200_000_000),
@@ -142,7 +223,6 @@ def _build(args: Namespace) -> int:
     return 0
 
 
-@with_plain_ends
 def _list(args: Namespace) -> int:
     folder = load(args.config).content.folder
     shelf, rows, worst = Shelf(folder), [], 0
@@ -176,7 +256,7 @@ def _put(
     making = folder / f".{name}.{os.getpid()}.tmp"
     making.mkdir(parents=True)
     try:
-        stamped = {**made, "utc": datetime.now(UTC).isoformat(timespec="seconds")}
+        stamped = {**made, "utc": utc(time.time_ns())}
         page = write(making, objects, stamped, times_ms)
         replace_page(target, making)
     finally:
@@ -203,7 +283,7 @@ def _line(name: str, page: Page) -> str:
     return f"{name}: {f['url']}: {f['objects']} objects of {f['origins']} origins, {f['bytes']} bytes{recorded}"
 
 
-def _say_failed(lines: Sequence[str]) -> None:
+def _print_left_out(lines: Sequence[str]) -> None:
     for line in lines[:20]:
         print(f"left out: {line}", file=sys.stderr)
     if len(lines) > 20:
