@@ -43,6 +43,7 @@ def add(commands: Actions[argparse.ArgumentParser]) -> None:
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     _add_push(actions)
+    listing = add_command(actions, "list", _list, "what is queued, taken or running", json="as JSON")
     status = add_command(
         actions,
         "status",
@@ -59,11 +60,7 @@ def add(commands: Actions[argparse.ArgumentParser]) -> None:
     )
     status.add_argument("campaign", metavar="ID|NAME", nargs="?", help="as push and list print it")
     withdraw.add_argument("campaign", metavar="ID|NAME", help="as push and list print it")
-    for one in (
-        add_command(actions, "list", _list, "what is queued, taken or running", json="as JSON"),
-        status,
-        withdraw,
-    ):
+    for one in (listing, status, withdraw):
         one.add_argument("--probes", nargs="+", default=[], metavar="P", help="of these probes only; default: of all")
     campaign_folder.add(actions)
 

@@ -83,10 +83,10 @@ class Tls:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """The InfluxDB 1.x with the records. ``private``: ``binary`` (else looked for), ``folder``, ``port``,
-    ``backup_port`` (where ``influxd`` hands out and takes backups, on loopback and without asking who it is: a firewall must; None: another free one at each start).
-    ``running``: ``url``, ``user``, ``password_file``. ``retention_days``: of raw records; ``minute_days``, ``hour_days``: of roll-ups.
-    None: for ever."""
+    """The InfluxDB 1.x with the records. ``private``: ``binary`` (else looked for), ``folder``, ``port``, ``backup_port`` (where the
+    database hands out and takes backups, on loopback and without asking who it is: a firewall must; None: another free one at each
+    start). ``running``: ``url``, ``user``, ``password_file``. ``retention_days``: of raw records; ``minute_days``, ``hour_days``: of
+    roll-ups. None: for ever."""
 
     kind: Literal["private", "running"] = "private"
     binary: Path | None = None

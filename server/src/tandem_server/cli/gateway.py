@@ -57,11 +57,7 @@ _LONGEST_PAUSE_S = 30.0
 
 
 def serve(
-    config: ServerConfig,
-    listener: socket.socket,
-    when_ready: Callable[[], None],
-    number: int = 1,
-    processes: int = 1,
+    config: ServerConfig, listener: socket.socket, when_ready: Callable[[], None], number: int = 1, processes: int = 1
 ) -> None:
     """Answer on ``listener`` until SIGTERM or SIGINT. Limits are for the whole gateway: this process, ``number`` (from 1) of
     ``processes``, has its share."""

@@ -48,11 +48,7 @@ class _Guarded(uvicorn.Server):
         loop = asyncio.get_running_loop()
         protocol: Callable[..., asyncio.Protocol] = self.config.http_protocol_class
         factory = functools.partial(
-            protocol,
-            config=self.config,
-            server_state=self.server_state,
-            app_state=self.lifespan.state,
-            _loop=loop,
+            protocol, config=self.config, server_state=self.server_state, app_state=self.lifespan.state, _loop=loop
         )
         context = None
         if self._certificate is not None:

@@ -35,14 +35,7 @@ from tandem_server.analysis.records import (
 )
 from tandem_server.analysis.summary import pool_summary, summary
 from tandem_server.analysis.traces.manifest import ManifestError
-from tandem_server.cli.command import (
-    Actions,
-    ConfigError,
-    EnvironmentLacks,
-    add_command,
-    add_config,
-    found_config_file,
-)
+from tandem_server.cli.command import Actions, ConfigError, EnvironmentLacks, add_command, add_config, found_config_file
 from tandem_server.cli.config import ServerConfig, load
 from tandem_server.cli.stores import open_influx, open_registry, reader_or_why
 from tandem_server.report import csv_files
@@ -180,10 +173,7 @@ def _config(folder: Path, named: Path | None) -> ServerConfig | None:
 
 @contextlib.contextmanager
 def _source(
-    campaign: campaign_folder.CampaignFolder,
-    config: ServerConfig | None,
-    url: str | None,
-    database: str | None,
+    campaign: campaign_folder.CampaignFolder, config: ServerConfig | None, url: str | None, database: str | None
 ) -> Iterator[Source | str]:
     """The campaign's records in the folder, else its database, or why there is none."""
     own = records_of(campaign.folder, campaign.probe)

@@ -29,14 +29,7 @@ from tandem_server.cli.background import Beside
 from tandem_server.cli.command import Actions, ConfigError, EnvironmentLacks, add_command
 from tandem_server.cli.config import ServerConfig, load
 from tandem_server.cli.https import serve_guarded, serve_http
-from tandem_server.cli.listeners import (
-    announce,
-    bind,
-    door_bounds,
-    enough_descriptors,
-    measurement_bounds,
-    probe_rates,
-)
+from tandem_server.cli.listeners import announce, bind, door_bounds, enough_descriptors, measurement_bounds, probe_rates
 from tandem_server.cli.log import log_to_stderr
 from tandem_server.cli.measurement_process import limits_of
 from tandem_server.cli.stores import TraceStores, open_registry, private_influx, reader_or_why
@@ -159,10 +152,7 @@ def _endpoint(config: ServerConfig) -> None:
         reflector = _reflector(config, sessions)
         serve_tls = functools.partial(pool.serve, tls=True)
         acceptor = Acceptor(
-            measurement,
-            pool.serve,
-            Door(measurement_bounds(bounds)),
-            [(one, serve_tls) for one in further],
+            measurement, pool.serve, Door(measurement_bounds(bounds)), [(one, serve_tls) for one in further]
         )
 
         def ready() -> None:

@@ -19,6 +19,7 @@ from tandem_server.export.records import RecordExport
 from tandem_server.export.tables import TableExport, states
 from tandem_server.export.whole import write_changed
 from tandem_server.ledger.reader import Ledger, LedgerReader
+from tandem_server.ledger.runs import totals
 from tandem_server.registry import Registry, Run
 from tandem_server.registry.runs import NO_CAMPAIGN
 from tandem_server.store import SeriesStore

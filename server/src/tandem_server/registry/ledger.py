@@ -330,8 +330,7 @@ class LedgerRuns(Table):
     def expire(self, before_utc_ns: int) -> None:
         """What was complete and ended before this is so no more: the database has forgotten it."""
         self._do(
-            "UPDATE ledger_runs SET state = 'expired' WHERE state = 'complete' AND ended_utc_ns < ?",
-            (before_utc_ns,),
+            "UPDATE ledger_runs SET state = 'expired' WHERE state = 'complete' AND ended_utc_ns < ?", (before_utc_ns,)
         )
 
     def sums(self) -> list[LedgerSum]:

@@ -200,8 +200,7 @@ class Sessions(Table):
     def sent_since(self, probe: str, utc_ns: int) -> int:
         """Payload bytes of the probe's sessions opened since ``utc_ns``, those still open not counted."""
         row = self._row(
-            "SELECT coalesce(sum(sent_bytes), 0) FROM sessions WHERE probe = ? AND opened_utc_ns >= ?",
-            (probe, utc_ns),
+            "SELECT coalesce(sum(sent_bytes), 0) FROM sessions WHERE probe = ? AND opened_utc_ns >= ?", (probe, utc_ns)
         )
         return int(row[0])
 

@@ -84,13 +84,7 @@ class Influx:
 
     def parts(self, influxql: str, params: dict[str, Any] | None = None) -> Iterator[Series]:
         """See ``SeriesStore``. The answer is read as it comes, a line of at most ``_CHUNK_ROWS`` rows at a time."""
-        form = {
-            "db": self.database,
-            "q": influxql,
-            "epoch": "ns",
-            "chunked": "true",
-            "chunk_size": str(_CHUNK_ROWS),
-        }
+        form = {"db": self.database, "q": influxql, "epoch": "ns", "chunked": "true", "chunk_size": str(_CHUNK_ROWS)}
         if params:
             form["params"] = json.dumps(params)
         content_type = {"Content-Type": "application/x-www-form-urlencoded"}
