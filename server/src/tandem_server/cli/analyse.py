@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
-import importlib
 import json
 import sys
 from argparse import Namespace
@@ -101,89 +100,70 @@ def _analyse(args: Namespace) -> int:
     if args.packets and args.out is None:
         raise ConfigError("--packets are rows of a table; hint: --out DIR")
     need_native_pass()
-    found_module = importlib.import_module("tandem_server.analysis.traces.batch")
-    found = found_module.find(args.files)
+    from tandem_server.analysis.traces import batch, manifest, processes
+
+    found = batch.find(args.files)
     for folder in found.empty:
-        print(f"tandem-server analyse: {folder}: no capture in it (*.pcap, *.pcapng, .gz, .zst)", file=sys.stderr)
+        _say(f"{folder}: no capture in it (*.pcap, *.pcapng, .gz, .zst)")
     for place, why in found.unread:
-        print(f"tandem-server analyse: {place}: not searched: {why}", file=sys.stderr)
+        _say(f"{place}: not searched: {why}")
     if not found.paths and not found.unread:
         raise ConfigError("nothing to analyse; hint: name captures, or a folder with captures in it")
     if args.together:
-        found.paths = [importlib.import_module("tandem_server.analysis.traces.manifest").TOGETHER.join(found.paths)]
-    batches = found_module.batches(found.paths, args.batch or found_module.MOST_FILES)
-    bin_ns = round(args.bins * 1e6)
-    printing = _Printing(args.json, sys.stdout)
+        found.paths = [manifest.TOGETHER.join(found.paths)]
+    batches = batch.batches(found.paths, args.batch or batch.MOST_FILES)
+    bin_ns, out = round(args.bins * 1e6), args.out
+    # Absolute: a worker elsewhere has another folder.
+    task = functools.partial(batch.process_batch, bin_ns=bin_ns, packets=args.packets, out=out and out.absolute())
+    printing, failed = _Printing(args.json, sys.stdout), bool(found.unread)
     with contextlib.ExitStack() as stack:
-        on = _workers(args, apart=not found_module.small(batches)) if args.dask is None else on_dask(stack, args.dask)
-        if args.out is not None:
-            batches = _go_on(stack, args.out, batches, bin_ns, args.packets, len(found.paths))
-        results = on(batches, _task(bin_ns, args.packets, args.out))
+        pool: Pool = (
+            functools.partial(
+                processes.analysed,
+                workers=args.workers or processes.processors(),
+                apart=not batch.small(batches),
+                say=_say,
+            )
+            if args.dask is None
+            else on_dask(stack, args.dask)
+        )
+        if out is not None:
+            stack.enter_context(manifest.alone(out))
+            batches = batch.go_on(out, batches, bin_ns, args.packets)
+            if done := len(found.paths) - sum(map(len, batches)):
+                _say(f"{done} of {len(found.paths)} captures are in {out} already")
+        results = pool(batches, task)
         bar = stack.enter_context(_bar(sum(map(len, batches)), sys.stderr))
-        failed = bool(found.unread)
         printing.begin()
-        for batch, result in zip(batches, _whole(results, args.out), strict=True):
+        for some, result in zip(batches, _whole(results, out), strict=True):
             printing.batch(result)
             failed |= bool(result.failed)
-            bar(len(batch))
+            bar(len(some))
         printing.end()
-        if args.out is not None:
-            importlib.import_module("tandem_server.analysis.traces.manifest").tidy(args.out)
+        if out is not None:
+            manifest.tidy(out)
     return 1 if failed else 0
-
-
-def _task(bin_ns: int, packets: bool, out: Path | None) -> Task:
-    """Absolute: a worker elsewhere has another folder."""
-    batch = importlib.import_module("tandem_server.analysis.traces.batch")
-    return functools.partial(batch.process_batch, bin_ns=bin_ns, packets=packets, out=out and out.absolute())
 
 
 def _say(line: str) -> None:
     print(f"tandem-server analyse: {line}", file=sys.stderr)
 
 
-def _workers(args: Namespace, *, apart: bool) -> Pool:
-    processes = importlib.import_module("tandem_server.analysis.traces.processes")
-    workers = args.workers or processes.processors()
-    return functools.partial(processes.analysed, workers=workers, apart=apart, say=_say)
-
-
 def on_dask(stack: contextlib.ExitStack, address: str) -> Pool:
-    """Batches on a Dask cluster whose workers can all write to where the task does (its ``out``); ConfigError, EnvironmentLacks."""
+    """Batches on a Dask cluster whose workers can all write to where the task does (its ``out``). AddressError, ClusterError."""
     try:
-        dask_cluster = importlib.import_module("tandem_server.analysis.traces.dask_cluster")
+        from tandem_server.analysis.traces import dask_cluster
     except ImportError as error:
         if "distributed" not in str(error):
             raise
         raise EnvironmentLacks(str(error)) from error
-    try:
-        client = stack.enter_context(dask_cluster.cluster(address))
-    except dask_cluster.AddressError as error:
-        raise ConfigError(str(error)) from error
+    client = stack.enter_context(dask_cluster.cluster(address))
 
     def analysed(batches: Sequence[list[str]], task: Task) -> Iterator[Analysed]:
-        try:
-            dask_cluster.check(client, address, getattr(task, "keywords", {}).get("out"))
-            yield from dask_cluster.analysed(client, batches, task, say=_say)
-        except dask_cluster.ClusterError as error:
-            raise EnvironmentLacks(str(error)) from error
+        dask_cluster.check(client, address, getattr(task, "keywords", {}).get("out"))
+        yield from dask_cluster.analysed(client, batches, task, say=_say)
 
     return analysed
-
-
-def _go_on(
-    stack: contextlib.ExitStack, out: Path, batches: list[list[str]], bin_ns: int, packets: bool, named: int
-) -> list[list[str]]:
-    manifest = importlib.import_module("tandem_server.analysis.traces.manifest")
-    folder = importlib.import_module("tandem_server.analysis.traces.batch")
-    try:
-        stack.enter_context(manifest.alone(out))
-        left: list[list[str]] = folder.go_on(out, batches, bin_ns, packets)
-    except manifest.ManifestError as error:
-        raise ConfigError(str(error)) from error
-    if done := named - sum(map(len, left)):
-        print(f"tandem-server analyse: {done} of {named} captures are in {out} already", file=sys.stderr)
-    return left
 
 
 def _whole(results: Iterator[Analysed], out: Path | None) -> Iterator[Analysed]:
@@ -199,10 +179,11 @@ class _Printing:
     """What is printed, batch by batch: nothing is kept."""
 
     def __init__(self, as_json: bool, to: TextIO) -> None:
+        from tandem_server.analysis.traces.batch import NO_TCP
+        from tandem_server.analysis.traces.connections import HEADS, lines
+
         self._json, self._to, self._any = as_json, to, False
-        in_text = importlib.import_module("tandem_server.analysis.traces.connections")
-        self._lines, self._heads = in_text.lines, in_text.HEADS
-        self._no_tcp = importlib.import_module("tandem_server.analysis.traces.batch").NO_TCP
+        self._lines, self._heads, self._no_tcp = lines, HEADS, NO_TCP
 
     def begin(self) -> None:
         if self._json:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tandem.schema import zones
-from tandem.schema.campaign import PAPER, Campaign, CampaignError
+from tandem.schema.campaign import PAPER, Campaign
 from tandem.schema.campaign_queue import DEFAULT_PRIORITY, HIGHEST_PRIORITY, MOST_PATHS, is_name, pushed_told
 from tandem.schema.campaign_reader import forms, parse
 from tandem.schema.campaign_text import text_of
@@ -276,8 +276,8 @@ def shipped() -> list[str]:
 
 
 def source(named: str) -> tuple[str | None, str]:
-    """Text and name (for messages) of a campaign; ConfigError. Text None: only the schema is installed here, and the probe has to
-    find a campaign of that name in its own package."""
+    """Text and name (for messages) of a campaign; CampaignError, ConfigError. Text None: only the schema is installed here, and the
+    probe has to find a campaign of that name in its own package."""
     if "/" not in named and not named.endswith(".toml"):
         names = shipped()
         if named in names:
@@ -286,31 +286,22 @@ def source(named: str) -> tuple[str | None, str]:
             return None, f"{named}.toml"
         known = ", ".join(names) or "the collector's on the probe"
         raise ConfigError(f"{named}: there is no campaign of that name; hint: a file's path, or one of {known}")
-    try:
-        return text_of(named), named
-    except CampaignError as error:
-        raise ConfigError(str(error)) from error
+    return text_of(named), named
 
 
 def checked(
     text: str | None, file: str, *, form: str, label: str | None, paths: Sequence[str], timezone: str | None
 ) -> tuple[str, dict[str, str]]:
-    """The campaign's name, and path by role; ConfigError with FILE:LINE. Every form is read, as ``tandem campaign check`` does.
-    Experiments, kernels and paths are the probe's to check; so is everything when only the probe has the file (``text`` None)."""
-    try:
-        zones.zone(timezone or "UTC")
-    except zones.ZoneError as error:
-        raise ConfigError(str(error)) from error
+    """The campaign's name, and path by role; CampaignError with FILE:LINE, ConfigError. Every form is read, as ``tandem campaign check``
+    does. Experiments, kernels and paths are the probe's to check; so is everything when only the probe has the file (``text`` None)."""
+    zones.zone(timezone or "UTC")
     if text is None:
         if not is_name(form):
             raise ConfigError(f"--form {form}: no name of a form; hint: pilot")
         return file.removesuffix(".toml"), _paths(paths, None)
-    try:
-        campaign = parse(text, file, form=form)
-        zones.of(campaign)
-        forms(text, file)
-    except CampaignError as error:
-        raise ConfigError(str(error)) from error
+    campaign = parse(text, file, form=form)
+    zones.of(campaign)
+    forms(text, file)
     given = _paths(paths, campaign)
     if label is not None:
         _label(campaign, label)

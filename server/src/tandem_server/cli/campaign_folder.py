@@ -195,10 +195,7 @@ def _exported(
         stores = module.Stores(
             registry, series, TraceStores(config).at, lambda probe: traces / probe / TABLES, ledger, _progress()
         )
-        try:
-            made: Exported = module.export(requested, stores, args.out)
-        except module.NotToExport as error:
-            raise ConfigError(str(error)) from error
+        made: Exported = module.export(requested, stores, args.out)
     return made
 
 

@@ -31,6 +31,7 @@ class EnvironmentLacks(RuntimeError):  # noqa: N818  (it reads as what it is)
 
 
 _HINTS: tuple[tuple[type[Exception], str], ...] = (
+    (ConfigError, ""),
     (EnvironmentLacks, ""),
     (RegistryError, ""),
     (StoreStartError, ""),
@@ -38,17 +39,23 @@ _HINTS: tuple[tuple[type[Exception], str], ...] = (
     (QueryError, "tandem-server series prepare"),
     (TraceStoreDown, "see that the store of traces answers, and do it again"),
 )
-"""What the environment lacks, with the hint of those errors that do not always bring one of their own."""
+"""Errors that end a command also where their line has no hint, with the hint that it gets then."""
 
 
 def run_plainly(command: Callable[[], int]) -> int:
-    """The exit status of ``command``: an error that needs no traceback is one line on stderr and status 2 or 3."""
+    """The exit status of ``command``; an error that needs no traceback is one line on stderr and status 2 or 3.
+
+    Every part of the server raises such errors with ``hint:`` in their line: a ValueError where a file or an argument is wrong, a
+    RuntimeError where the machine lacks something.
+    """
     try:
         return command()
-    except ConfigError as error:
-        return _ended(2, str(error))
-    except tuple(kind for kind, _ in _HINTS) as error:
-        return _ended(3, with_hint(error, next(hint for kind, hint in _HINTS if isinstance(error, kind))))
+    except (ValueError, RuntimeError) as error:
+        hint = next((hint for kind, hint in _HINTS if isinstance(error, kind)), None)
+        if hint is None and "hint: " not in str(error):
+            raise
+        wrong = isinstance(error, ValueError) and not isinstance(error, QueryError)
+        return _ended(2 if wrong else 3, with_hint(error, hint or ""))
     except sqlite3.OperationalError as error:
         return _ended(3, f"the registry: {error}; hint: make room, or let this user write its folder")
     except OSError as error:

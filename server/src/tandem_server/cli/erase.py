@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tandem_server.cli.command import Actions, ConfigError, EnvironmentLacks, add_command
+from tandem_server.cli.command import Actions, EnvironmentLacks, add_command
 from tandem_server.cli.config import ServerConfig, load
 from tandem_server.cli.stores import keep_peers, open_registry, open_store, trace_store
-from tandem_server.registry import NotErasableError, Registry
+from tandem_server.registry import Registry
 from tandem_server.store import QueryError, StoreDown
 from tandem_server.store.trace_folder import TraceFolder, erase, held
 from tandem_server.store.trace_store import Held, TraceStoreDown
@@ -115,8 +115,6 @@ def _once_more() -> Iterator[None]:
     again = "what was erased until now is gone; do it once more"
     try:
         yield
-    except NotErasableError as error:
-        raise ConfigError(str(error)) from error
     except (StoreDown, QueryError) as error:
         raise EnvironmentLacks(f"{error}; hint: systemctl status tandem-database; {again}") from error
     except TraceStoreDown as error:

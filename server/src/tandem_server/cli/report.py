@@ -34,7 +34,6 @@ from tandem_server.analysis.records import (
     records_of,
 )
 from tandem_server.analysis.summary import pool_summary, summary
-from tandem_server.analysis.traces.manifest import ManifestError
 from tandem_server.cli.command import Actions, ConfigError, EnvironmentLacks, add_command, add_config, found_config_file
 from tandem_server.cli.config import ServerConfig, load
 from tandem_server.cli.stores import open_influx, open_registry, reader_or_why
@@ -211,8 +210,6 @@ def _packets(e: Evaluation) -> tuple[Packets | None, list[str]]:
     """Of the captures, where they were analysed into DIR/traces; and which of them are cut."""
     try:
         return of_campaign(e), cut_captures(e.campaign)
-    except ManifestError as error:
-        raise ConfigError(str(error)) from error
     except ImportError as error:
         raise EnvironmentLacks(str(error)) from error
 
