@@ -15,7 +15,7 @@ from trace_gateway import TraceGateway
 
 from tandem.export.gateway import Answer
 from tandem.export.records import Line, send
-from tandem_server.cli.config import load
+from tandem_server.cli.configuration import load
 from tandem_server.cli.log import FewOfAKind, LineFormatter, line_handler
 from tandem_server.cli.main import main
 from tandem_server.cli.stores import trace_desk

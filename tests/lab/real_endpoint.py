@@ -15,7 +15,7 @@ from run_experiment import Serving, asked, run
 from two_paths import PATHS, SERVER, Lab
 
 from tandem.mptcp.paths import Path as ProbePath
-from tandem_server.cli.config import Bounds
+from tandem_server.cli.configuration import Bounds
 from tandem_server.cli.listeners import measurement_bounds
 from tandem_server.door import DiskShare, Door, Reserve
 from tandem_server.endpoint.control import control_app

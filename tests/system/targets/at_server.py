@@ -8,7 +8,7 @@ from typing import Any
 
 _QUERY = """
 import contextlib, json, pathlib, sys
-from tandem_server.cli.config import load
+from tandem_server.cli.configuration import load
 from tandem_server.cli.stores import open_store
 with contextlib.closing(open_store(load(pathlib.Path("/etc/tandem/server.toml")))) as store:
     print(json.dumps([{"tags": dict(one.tags), "rows": one.rows} for one in store.query(sys.argv[1], json.loads(sys.argv[2]))]))

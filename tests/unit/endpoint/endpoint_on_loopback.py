@@ -15,7 +15,7 @@ from pathlib import Path
 from tandem.experiment.control import Session
 from tandem.mptcp_abi import IPPROTO_MPTCP
 from tandem.schema.line_protocol import parse
-from tandem_server.cli.config import Bounds
+from tandem_server.cli.configuration import Bounds
 from tandem_server.cli.listeners import measurement_bounds
 from tandem_server.cli.tls import make
 from tandem_server.door import Door

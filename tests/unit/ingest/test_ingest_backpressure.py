@@ -7,7 +7,7 @@ import time
 import pytest
 from fake_database import FakeDatabase
 
-from tandem_server.cli.config import load
+from tandem_server.cli.configuration import load
 from tandem_server.cli.stores import trace_desk
 from tandem_server.ingest.gateway import Gateway, GatewayLimits
 from tandem_server.registry import Registry

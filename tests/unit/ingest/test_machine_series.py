@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tandem.schema.line_protocol import parse
 from tandem.schema.metrics import SERVER_PLACES
-from tandem_server.cli.config import load
+from tandem_server.cli.configuration import load
 from tandem_server.cli.gateway import places_of
 from tandem_server.ingest.machine import (
     Processors,

@@ -7,7 +7,7 @@ import pytest
 from s3_server import Faulty
 from trace_desk_here import Place, offered
 
-from tandem_server.cli.config import load
+from tandem_server.cli.configuration import load
 from tandem_server.cli.main import main
 from tandem_server.cli.stores import trace_desk
 from tandem_server.store import trace_s3

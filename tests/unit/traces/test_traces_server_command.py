@@ -13,7 +13,7 @@ from serve_on_loopback import command as run
 from trace_desk_here import PLENTY, Place, offered
 
 from tandem_server.cli.command import ConfigError
-from tandem_server.cli.config import load
+from tandem_server.cli.configuration import load
 from tandem_server.ingest.trace_desk import TraceDesk
 
 CONTENT = random.Random(9).randbytes(50_000)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 
 from tandem.stop_flag import StopFlag
 from tandem_server.cli.command import EnvironmentLacks, need_native_pass, run_plainly
-from tandem_server.cli.config import ServerConfig, load
+from tandem_server.cli.configuration import ServerConfig, load
 from tandem_server.cli.log import log_to_stderr
 from tandem_server.cli.stores import LONG_STATEMENT_S, TraceStores, open_influx, open_registry
 from tandem_server.registry import Debounce, Registry

@@ -29,7 +29,7 @@ from typing import Any
 
 import tandem_server
 from tandem_server.cli.command import Actions, ConfigError, EnvironmentLacks, add_command
-from tandem_server.cli.config import ServerConfig, load
+from tandem_server.cli.configuration import ServerConfig, load
 from tandem_server.cli.stores import private_influx
 from tandem_server.registry import Registry, TraceRow
 from tandem_server.store import QueryError, StoreDown

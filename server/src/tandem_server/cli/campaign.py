@@ -19,7 +19,7 @@ from tandem.schema.campaign_reader import forms, parse
 from tandem.schema.campaign_text import text_of
 from tandem_server.cli import campaign_folder
 from tandem_server.cli.command import Actions, ConfigError, add_command
-from tandem_server.cli.config import load
+from tandem_server.cli.configuration import load
 from tandem_server.cli.stores import open_registry
 from tandem_server.registry import QueuedCampaign, QueueFull, Registry
 from tandem_server.report.words import visible

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from tandem_server.analysis.records import SourceError
 from tandem_server.cli.command import Actions, ConfigError, EnvironmentLacks, add_command, check_probe
-from tandem_server.cli.config import ServerConfig, load
+from tandem_server.cli.configuration import ServerConfig, load
 from tandem_server.cli.stores import TraceStores, open_influx, open_registry
 from tandem_server.ledger.reader import LedgerReader
 from tandem_server.ledger.records import RecordCounts

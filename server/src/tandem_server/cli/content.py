@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from tandem.devtools.browser import NoBrowserError, find
 from tandem_server.cli.command import Actions, ConfigError, EnvironmentLacks, add_command
-from tandem_server.cli.config import load
+from tandem_server.cli.configuration import load
 from tandem_server.content import encode
 from tandem_server.content import synthetic as presentation
 from tandem_server.content.ladder import DURATION_S, SEGMENTS_S

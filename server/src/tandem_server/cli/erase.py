@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tandem_server.cli.command import Actions, EnvironmentLacks, add_command
-from tandem_server.cli.config import ServerConfig, load
+from tandem_server.cli.configuration import ServerConfig, load
 from tandem_server.cli.stores import keep_peers, open_registry, open_store, trace_store
 from tandem_server.registry import Registry
 from tandem_server.store import QueryError, StoreDown

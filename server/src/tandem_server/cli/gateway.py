@@ -23,7 +23,7 @@ from tandem.stop_flag import StopFlag
 from tandem_server import __version__
 from tandem_server.cli.background import end_with_parent
 from tandem_server.cli.command import EnvironmentLacks, run_plainly
-from tandem_server.cli.config import ServerConfig, load
+from tandem_server.cli.configuration import ServerConfig, load
 from tandem_server.cli.https import serve_guarded
 from tandem_server.cli.listeners import announce, bind
 from tandem_server.cli.log import log_to_stderr

@@ -14,7 +14,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from tandem.notify import Notify
-from tandem_server.cli.config import ServerConfig
+from tandem_server.cli.configuration import ServerConfig
 from tandem_server.cli.listeners import Certificate, door_bounds, enough_descriptors, probe_rates
 from tandem_server.door import Door, ProbeRates
 from tandem_server.door.greeting import Greeter

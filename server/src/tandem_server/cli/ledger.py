@@ -8,7 +8,7 @@ import json
 from argparse import Namespace
 
 from tandem_server.cli.command import Actions, add_command, check_probe
-from tandem_server.cli.config import load
+from tandem_server.cli.configuration import load
 from tandem_server.cli.stores import open_influx, open_registry
 from tandem_server.ledger.reader import LedgerReader
 from tandem_server.ledger.records import RecordCounts

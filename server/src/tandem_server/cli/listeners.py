@@ -14,7 +14,7 @@ from pathlib import Path
 from cryptography import x509
 
 from tandem_server.cli.command import EnvironmentLacks
-from tandem_server.cli.config import Bounds
+from tandem_server.cli.configuration import Bounds
 from tandem_server.door import DoorBounds, ProbeRates, RateShare
 from tandem_server.endpoint.listener import family_of
 from tandem_server.endpoint.sessions import Share

@@ -7,7 +7,7 @@ import sys
 import threading
 from pathlib import Path
 
-from tandem_server.cli.config import ServerConfig, load
+from tandem_server.cli.configuration import ServerConfig, load
 from tandem_server.cli.listeners import Certificate, enough_descriptors
 from tandem_server.cli.log import log_to_stderr
 from tandem_server.cli.stores import DATABASE_WAIT_S, open_store

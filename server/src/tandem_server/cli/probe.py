@@ -17,7 +17,7 @@ from typing import Any
 
 from tandem_server.cli import erase
 from tandem_server.cli.command import Actions, ConfigError, EnvironmentLacks, add_command, check_probe, within
-from tandem_server.cli.config import ServerConfig, load
+from tandem_server.cli.configuration import ServerConfig, load
 from tandem_server.cli.stores import keep_peers, open_influx, open_reader, open_registry
 from tandem_server.ledger.last_words import last_words, text
 from tandem_server.ledger.records import RecordCounts

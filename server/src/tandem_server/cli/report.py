@@ -35,7 +35,7 @@ from tandem_server.analysis.records import (
 )
 from tandem_server.analysis.summary import pool_summary, summary
 from tandem_server.cli.command import Actions, ConfigError, EnvironmentLacks, add_command, add_config, found_config_file
-from tandem_server.cli.config import ServerConfig, load
+from tandem_server.cli.configuration import ServerConfig, load
 from tandem_server.cli.stores import open_influx, open_registry, reader_or_why
 from tandem_server.report import csv_files
 from tandem_server.report.arms import PREFIX, Compared, compared, files

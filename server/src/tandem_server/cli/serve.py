@@ -27,7 +27,7 @@ from tandem.stop_flag import StopFlag
 from tandem_server.cli import gateway
 from tandem_server.cli.background import Beside
 from tandem_server.cli.command import Actions, ConfigError, EnvironmentLacks, add_command
-from tandem_server.cli.config import ServerConfig, load
+from tandem_server.cli.configuration import ServerConfig, load
 from tandem_server.cli.https import serve_guarded, serve_http
 from tandem_server.cli.listeners import announce, bind, door_bounds, enough_descriptors, measurement_bounds, probe_rates
 from tandem_server.cli.log import log_to_stderr

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tandem_server.cli.command import EnvironmentLacks
-from tandem_server.cli.config import ServerConfig
+from tandem_server.cli.configuration import ServerConfig
 from tandem_server.ingest.trace_desk import TraceDesk, TraceLimits
 from tandem_server.registry import Registry
 from tandem_server.registry.enrolments import write_peers

@@ -26,7 +26,7 @@ from tandem_server.cli.command import (
     whole_from_1,
     with_hint,
 )
-from tandem_server.cli.config import load
+from tandem_server.cli.configuration import load
 from tandem_server.cli.log import log_to_stderr
 from tandem_server.cli.stores import LONG_STATEMENT_S, TraceStores, open_influx, open_registry
 from tandem_server.registry import Registry, TablesOf, TraceRow, Unfinished
