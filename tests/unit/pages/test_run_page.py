@@ -17,11 +17,11 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
 from test_report_page import Page
 
 from tandem_server.analysis.one_run import account_of, file_of
-from tandem_server.pages.app import as_told
-from tandem_server.pages.front import is_loopback
-from tandem_server.pages.ranges import Part, part_of
+from tandem_server.http.ranges import Part, part_of
 from tandem_server.registry.database import Registry
 from tandem_server.report.run_page import encoded, render
+from tandem_server.run_viewer.app import as_told
+from tandem_server.run_viewer.front import is_loopback
 from tandem_server.store import QueryError, StoreDown
 
 

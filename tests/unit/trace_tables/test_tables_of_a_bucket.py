@@ -17,7 +17,7 @@ pytest.importorskip("pyarrow", reason="no pyarrow; pip install -r requirements/d
 
 from tandem_server.cli.beside import Beside
 from tandem_server.cli.main import main
-from tandem_server.store.trace_s3 import TraceBucket
+from tandem_server.uploads.s3 import TraceBucket
 
 ELSEWHERE = '[store]\nkind = "victoriametrics"\nurl = "http://127.0.0.1:1"\ntexts = "dropped"\n'
 

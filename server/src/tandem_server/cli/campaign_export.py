@@ -26,8 +26,8 @@ from tandem_server.registry import Registry
 from tandem_server.registry.runs import NO_CAMPAIGN
 from tandem_server.report.words import visible
 from tandem_server.store import QueryError, StoreDown
-from tandem_server.store.trace_folder import TABLES
-from tandem_server.store.trace_store import TraceStoreDown
+from tandem_server.uploads.folder import TABLES
+from tandem_server.uploads.store import TraceStoreDown
 
 if TYPE_CHECKING:
     from tandem_server.export.campaign import Exported

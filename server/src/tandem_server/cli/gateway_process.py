@@ -12,24 +12,24 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from tandem_server import __version__
+from tandem_server.cli.bounds import DATABASE_WAIT_S
 from tandem_server.cli.configuration import ServerConfig, load
 from tandem_server.cli.gateway_pool import end_with_parent
-from tandem_server.cli.guarded import serve_guarded
+from tandem_server.cli.https import serve_app
 from tandem_server.cli.log import log_to_stderr
-from tandem_server.cli.measurement_process import DATABASE_WAIT_S
 from tandem_server.cli.probe_enrolment import keep_peers, tunnel_of
 from tandem_server.cli.stop import with_plain_ends
 from tandem_server.cli.stores import kept_days, open_registry, open_rolled, open_store
-from tandem_server.cli.trace_stores import sweeping, trace_desk
-from tandem_server.door import Reserve
+from tandem_server.cli.trace_stores import UploadSweeper, upload_service
+from tandem_server.http.rates import Reserve
 from tandem_server.ingest.expected import ExpectedSeries
 from tandem_server.ingest.gateway import Gateway, GatewayLimits
 from tandem_server.ingest.gateway_series import GatewaySeries
 from tandem_server.ingest.late_notes import LateNotes
 from tandem_server.ingest.ledger_series import LedgerSeries
-from tandem_server.ingest.machine_series import MachineSeries
+from tandem_server.ingest.machine import MachineSeries
 from tandem_server.ingest.meter import Meter
-from tandem_server.ingest.rolling_series import RollingSeries
+from tandem_server.ingest.rolling import RollingSeries
 from tandem_server.ingest.sightings import Sightings
 
 _LOG = logging.getLogger("tandem.gateway")
@@ -66,9 +66,10 @@ def serve(
             late = LateNotes(registry.late.note, settle_s / 2)
         held.enter_context(LedgerSeries(registry, store, config.store.retention_days, every_s))
         held.enter_context(MachineSeries(registry, store, places_of(config), every_s))
-        meter = Meter()
+        meter = Meter(sightings.note)
         held.enter_context(GatewaySeries(store, meter, number, every_s))
-        traces = held.enter_context(sweeping(trace_desk(config, registry)))
+        uploads = upload_service(config, registry)
+        held.enter_context(UploadSweeper(uploads))
 
         def peers_changed() -> None:
             keep_peers(config, registry)
@@ -81,10 +82,8 @@ def serve(
         private = [config.store.folder] if config.store.kind == "private" else []
         reserve = Reserve([config.registry.file.parent, *private], config.traces.reserve_bytes)
         expected = config.collector.version or __version__.partition("+")[0]  # of any build
-        gateway = Gateway(
-            registry, store, limits, traces, sightings.note, meter, late, tunnel, peers_changed, expected, reserve
-        )
-        serve_guarded(config, gateway.app(), listener, when_ready, processes)
+        gateway = Gateway(registry, store, limits, uploads, meter, late, tunnel, peers_changed, expected, reserve)
+        serve_app(config, gateway.app(), listener, when_ready, processes)
 
 
 def places_of(config: ServerConfig) -> dict[str, Path]:

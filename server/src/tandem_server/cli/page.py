@@ -21,7 +21,7 @@ from tandem_server.cli.configuration import load
 from tandem_server.cli.stop import ConfigError, EnvironmentLacks, with_plain_ends
 from tandem_server.content.page import har, recording, synthetic
 from tandem_server.content.page.index import Page, PageError
-from tandem_server.content.page.shelf import NAME, Captured, Shelf, in_order, replace_page, usable, verify, write
+from tandem_server.content.page.store import NAME, Captured, PageStore, in_order, replace_page, usable, verify, write
 
 _OWN = "Stored pages are yours: the copyright of their sites stays with them, so do not pass them on."
 
@@ -145,10 +145,10 @@ def _build(args: Namespace) -> int:
 @with_plain_ends
 def _list(args: Namespace) -> int:
     folder = load(args.config).content.folder
-    shelf, rows, worst = Shelf(folder), [], 0
-    for name in shelf.names():
+    pages, rows, worst = PageStore(folder), [], 0
+    for name in pages.names():
         try:
-            opened = shelf.open(name)
+            opened = pages.open(name)
             wrong = [] if opened is None else verify(opened)
         except (PageError, OSError) as error:
             opened, wrong = None, [str(error)]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tandem_server.analysis.one_run import account_of
 from tandem_server.cli.configuration import ServerConfig
-from tandem_server.cli.pages_process import store_or_why
+from tandem_server.cli.run_viewer_process import store_or_why
 from tandem_server.cli.stop import ConfigError, EnvironmentLacks
 from tandem_server.cli.stores import open_registry_to_read
 from tandem_server.report.run_page import encoded, render

@@ -9,8 +9,7 @@ import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from tandem_server.ingest.rolling import DAY_S, HOUR_S, Rollups, Span
-from tandem_server.ingest.rolling_series import LEASE, LEASE_S
+from tandem_server.ingest.rolling import DAY_S, HOUR_S, LEASE, LEASE_S, Rollups, Span
 from tandem_server.registry import Registry
 from tandem_server.store import Influx
 from tandem_server.store.preparing import Kept

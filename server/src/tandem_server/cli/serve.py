@@ -17,31 +17,29 @@ from tandem.mptcp_abi import v094
 from tandem.notify import Notify
 from tandem.stop_flag import StopFlag
 from tandem_server.cli.beside import Beside
-from tandem_server.cli.bounds import measurement_bounds
+from tandem_server.cli.bounds import measurement_bounds, session_limits
 from tandem_server.cli.config_file import add_config
 from tandem_server.cli.configuration import ServerConfig, load
 from tandem_server.cli.gateway_pool import serve_by_processes
 from tandem_server.cli.gateway_process import serve as serve_gateway
-from tandem_server.cli.guarded import serve_guarded
-from tandem_server.cli.https import announce, bind
+from tandem_server.cli.https import announce, bind, serve_app
 from tandem_server.cli.log import log_to_stderr
-from tandem_server.cli.measurement_process import limits_of
-from tandem_server.cli.pages_process import serve_pages
+from tandem_server.cli.run_viewer_process import serve_pages
 from tandem_server.cli.stop import ConfigError, EnvironmentLacks, with_plain_ends
 from tandem_server.cli.stores import open_registry, private_influx
 from tandem_server.cli.supervise import supervise
-from tandem_server.content.page.shelf import Shelf
-from tandem_server.door import DiskShare, Door, Reserve
-from tandem_server.endpoint.capture import Captures
+from tandem_server.content.page.store import PageStore
+from tandem_server.endpoint.capture import Captures, Kept
 from tandem_server.endpoint.control import control_app
-from tandem_server.endpoint.kept import Kept
-from tandem_server.endpoint.limits import accepted_subflows
 from tandem_server.endpoint.listener import Acceptor, Controllers, ListenError, NoMultipathError, listen
+from tandem_server.endpoint.multipath import accepted_subflows
 from tandem_server.endpoint.pool import Pool, PoolError, cores
 from tandem_server.endpoint.reflector import Reflector, ReflectorError, reflector_socket
 from tandem_server.endpoint.results import Results
 from tandem_server.endpoint.secure import tls_context
 from tandem_server.endpoint.sessions import SessionTable
+from tandem_server.http.connections import ConnectionLimiter
+from tandem_server.http.rates import DiskShare, Reserve
 from tandem_server.store import StoreStartError
 
 _LOG = logging.getLogger("tandem.serve")
@@ -131,7 +129,7 @@ def _endpoint(config: ServerConfig) -> None:
             further.append(held.enter_context(_measurement_listener(config, tls_port)))
         registry.sessions.end_abandoned()
         choose = Controllers([measurement, *further]).choose if v094.present() else None
-        sessions = SessionTable(registry, limits_of(config), config.probes, choose)
+        sessions = SessionTable(registry, session_limits(bounds), config.probes, choose)
         command = [sys.executable, "-m", "tandem_server.cli.measurement_process", str(config.file)]
         try:
             pool = Pool(command, config.listen.processes or cores(), sessions)
@@ -142,7 +140,7 @@ def _endpoint(config: ServerConfig) -> None:
         acceptor = Acceptor(
             measurement,
             pool.serve,
-            Door(measurement_bounds(bounds)),
+            ConnectionLimiter(measurement_bounds(bounds)),
             [(one, serve_tls) for one in further],
         )
 
@@ -158,7 +156,7 @@ def _endpoint(config: ServerConfig) -> None:
         try:
             port = config.listen.measurement_port
             wanted = config.capture
-            shelf = Shelf(config.content.folder)
+            pages = PageStore(config.content.folder)
             captures = None
             if wanted.allowed:
                 kept = Kept(registry, config.traces.folder, config.traces.reserve_bytes)
@@ -169,9 +167,9 @@ def _endpoint(config: ServerConfig) -> None:
             share = DiskShare(reserve, bounds.probe_document_bytes_per_day)
             results = Results(config.results.folder, share)
             app = control_app(
-                registry, sessions, port, results, captures, reflector, tls_port, told, shelf, bounds.body_s
+                registry, sessions, port, results, captures, reflector, tls_port, told, pages, bounds.body_s
             )
-            serve_guarded(config, app, listener, ready)
+            serve_app(config, app, listener, ready)
         finally:
             swept.set()
             sweeper.join()

@@ -23,7 +23,7 @@ from tandem_server.cli.stores import open_registry, open_rolled
 from tandem_server.cli.trace_stores import Stores
 from tandem_server.registry import Registry
 from tandem_server.store import Influx, QueryError, StoreDown
-from tandem_server.store.trace_store import TraceStoreDown
+from tandem_server.uploads.store import TraceStoreDown
 
 if TYPE_CHECKING:
     from tandem_server.derived.tables import Pool, Tabling

@@ -1,23 +1,17 @@
-"""The store of traces that a server.toml names, and the gateway's desk in front of it."""
+"""The store of traces that a server.toml names, and the gateway's service for uploads in front of it."""
 
 from __future__ import annotations
 
-import contextlib
-import logging
-import sqlite3
-import threading
-from collections.abc import Iterator
-
 from tandem_server.cli.configuration import ServerConfig
 from tandem_server.cli.stop import EnvironmentLacks
-from tandem_server.ingest.trace_desk import TraceDesk, TraceLimits
+from tandem_server.ingest.periodic import Periodic
 from tandem_server.registry import Registry
-from tandem_server.store.trace_folder import TraceFolder
-from tandem_server.store.trace_s3 import TraceBucket, is_in_bucket
-from tandem_server.store.trace_store import TraceStore, TraceStoreDown
+from tandem_server.uploads.folder import TraceFolder
+from tandem_server.uploads.s3 import TraceBucket, is_in_bucket
+from tandem_server.uploads.service import UploadLimits, UploadService
+from tandem_server.uploads.store import TraceStore, TraceStoreDown
 
 UNFINISHED = ".unfinished"
-_LOG = logging.getLogger("tandem.traces")
 _SWEEP_S = 600.0
 
 
@@ -58,10 +52,10 @@ class Stores:
         return self._open[key]
 
 
-def trace_desk(config: ServerConfig, registry: Registry) -> TraceDesk:
-    """The desk; EnvironmentLacks when its folder cannot be made."""
+def upload_service(config: ServerConfig, registry: Registry) -> UploadService:
+    """The service; EnvironmentLacks when its folder cannot be made."""
     wanted = config.traces
-    limits = TraceLimits(
+    limits = UploadLimits(
         wanted.trace_bytes,
         wanted.probe_bytes_per_day,
         wanted.unfinished_per_probe,
@@ -69,30 +63,19 @@ def trace_desk(config: ServerConfig, registry: Registry) -> TraceDesk:
         wanted.reserve_bytes,
     )
     try:
-        return TraceDesk(registry, trace_store(config), wanted.folder / UNFINISHED, limits)
+        return UploadService(registry, trace_store(config), wanted.folder / UNFINISHED, limits)
     except OSError as error:
-        mend = "hint: let this user write there, or name another [traces] folder"
-        raise EnvironmentLacks(f"{error.filename}: {error.strerror}; {mend}") from error
+        hint = "hint: let this user write there, or name another [traces] folder"
+        raise EnvironmentLacks(f"{error.filename}: {error.strerror}; {hint}") from error
 
 
-@contextlib.contextmanager
-def sweeping(desk: TraceDesk) -> Iterator[TraceDesk]:
+class UploadSweeper(Periodic):
     """Gives up unfinished traces in the background, now and every ten minutes. Several processes may."""
-    stop = threading.Event()
 
-    def sweep() -> None:
-        while True:
-            try:
-                desk.sweep()
-            except (OSError, sqlite3.Error) as error:
-                _LOG.warning("unfinished traces: %s", error)
-            if stop.wait(_SWEEP_S):
-                return
+    def __init__(self, service: UploadService) -> None:
+        super().__init__("unfinished traces", _SWEEP_S)
+        self._service = service
 
-    thread = threading.Thread(target=sweep, name="traces-sweeper", daemon=True)
-    thread.start()
-    try:
-        yield desk
-    finally:
-        stop.set()
-        thread.join()
+    def turn(self) -> None:
+        """See ``UploadService.sweep``."""
+        self._service.sweep()

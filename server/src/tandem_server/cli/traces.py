@@ -21,7 +21,7 @@ from tandem_server.cli.stop import ConfigError, EnvironmentLacks, with_plain_end
 from tandem_server.cli.stores import open_registry
 from tandem_server.cli.trace_stores import Stores
 from tandem_server.registry import Registry, TablesOf, TraceRow, Unfinished
-from tandem_server.store.trace_store import NotTheFile, TraceStore, TraceStoreDown, content_of, file_parts
+from tandem_server.uploads.store import NotTheFile, TraceStore, TraceStoreDown, content_of, file_parts
 
 _EXAMPLES = """examples:
   tandem-server traces list --run run-0123456789ab
@@ -120,7 +120,7 @@ def _told(row: TraceRow) -> dict[str, Any]:
 
 
 def _unfinished(registry: Registry, args: Namespace) -> int:
-    rows = [one for one in registry.trace_offers.unfinished(args.probe) if args.run in (None, one.run)]
+    rows = [one for one in registry.pending_uploads.unfinished(args.probe) if args.run in (None, one.run)]
     if args.json:
         print(json.dumps([_on_its_way(one) for one in rows], indent=1))
         return 0

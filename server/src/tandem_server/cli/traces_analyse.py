@@ -18,7 +18,7 @@ from tandem_server.cli.stop import ConfigError, EnvironmentLacks, with_plain_end
 from tandem_server.cli.stores import open_registry, open_rolled
 from tandem_server.cli.tables_process import process_pool, tabling
 from tandem_server.store import QueryError, StoreDown
-from tandem_server.store.trace_store import TraceStoreDown
+from tandem_server.uploads.store import TraceStoreDown
 
 if TYPE_CHECKING:
     from tandem_server.derived.tables import Turn

@@ -30,7 +30,7 @@ _STREAMS = 4096
 
 
 class ReflectorError(RuntimeError):
-    """The port cannot be had; one line with the mend."""
+    """The port cannot be had; one line with a hint."""
 
 
 def reflector_socket(host: str, port: int) -> socket.socket:
@@ -67,8 +67,8 @@ class Reflector:
         """Where it listens."""
         return int(self._listener.getsockname()[1])
 
-    def told(self) -> dict[str, object]:
-        """What the opener of a session is told of it."""
+    def to_dict(self) -> dict[str, object]:
+        """As the answer to a session's opening has it."""
         return {"port": self.port, "clock": read_clock()}
 
     def stop(self) -> None:

@@ -11,8 +11,7 @@ import time
 from collections.abc import Iterator
 
 from tandem.schema.record import Value
-from tandem_server.ingest.leased import PERIOD_S, Leased
-from tandem_server.ingest.own_lines import own_line, put
+from tandem_server.ingest.periodic import PERIOD_S, Leased, own_line, put
 from tandem_server.ledger.accounts import Accounts
 from tandem_server.ledger.records import RecordCounts
 from tandem_server.ledger.tally import Tally

@@ -129,7 +129,7 @@ def _knowledge(
         of_probe[row.probe][row.name] = row
     contents = {name: frozenset(row.sha256 for row in rows.values()) for name, rows in of_probe.items()}
     going: dict[str, dict[str, Unfinished]] = defaultdict(dict)
-    for one in registry.trace_offers.unfinished():
+    for one in registry.pending_uploads.unfinished():
         going[one.probe][one.name] = one
     newest: dict[tuple[str, str | None], SpoolReport] = {}
     for name, told in reports.items():

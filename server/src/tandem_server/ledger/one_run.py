@@ -23,7 +23,7 @@ def row_of(registry: Registry, records: RecordCounts, run: Run, retention_days: 
     promise = with_own(promise_of(run), registry.traces.of_run(run.probe, run.id))
     arrived = records.of_named([run.id], *span_of([promise], now_utc_ns)).get((run.probe, run.id), {})
     sight = registry.seen.all().get(run.probe)
-    going = {(one.probe, one.name): one for one in registry.trace_offers.unfinished(run.probe)}
+    going = {(one.probe, one.name): one for one in registry.pending_uploads.unfinished(run.probe)}
     report = Spools(records).of(run.probe, promise.boot)
     known = known_of(registry, promise, report, None if sight is None else sight.last_utc_ns, going)
     return judge(promise, arrived, known, oldest, with_files=True)

@@ -15,11 +15,11 @@ from tandem_server.registry.enrolments import (
 )
 from tandem_server.registry.late import LateHour, Ripening, Settled
 from tandem_server.registry.ledger_runs import DueRun, JudgedRun, LedgerSum
+from tandem_server.registry.pending_uploads import NameTaken, TooManyUnfinished, Unfinished
 from tandem_server.registry.probes import Probe, valid_name
 from tandem_server.registry.runs import LedgerConflict, Run
 from tandem_server.registry.seen import KeptState, Sight
 from tandem_server.registry.sessions import Lone, SessionRow
-from tandem_server.registry.trace_offers import NameTaken, TooManyUnfinished, Unfinished
 from tandem_server.registry.trace_tables import TablesOf
 from tandem_server.registry.traces import TraceRow
 

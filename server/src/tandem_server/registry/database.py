@@ -13,9 +13,9 @@ from tandem_server.registry import (
     enrolments,
     late,
     ledger_runs,
+    pending_uploads,
     probes,
     seen,
-    trace_offers,
     trace_tables,
     traces,
 )
@@ -25,11 +25,11 @@ from tandem_server.registry.enrolments import Enrolments
 from tandem_server.registry.erasure import Erasure, scrub
 from tandem_server.registry.late import LateHours
 from tandem_server.registry.ledger_runs import LedgerRuns
+from tandem_server.registry.pending_uploads import PendingUploads
 from tandem_server.registry.probes import Probes
 from tandem_server.registry.runs import Runs
 from tandem_server.registry.seen import Seen
 from tandem_server.registry.sessions import Sessions
-from tandem_server.registry.trace_offers import TraceOffers
 from tandem_server.registry.trace_tables import TraceTables
 from tandem_server.registry.traces import Traces
 
@@ -93,7 +93,7 @@ _ZONES = "ALTER TABLE campaigns ADD COLUMN timezone TEXT;"
 _STEPS = (
     _SCHEMA,
     _CAMPAIGNS,
-    traces.SCHEMA + trace_offers.SCHEMA,
+    traces.SCHEMA + pending_uploads.SCHEMA,
     seen.SCHEMA + counted.SCHEMA,
     probes.SCHEMA,
     ledger_runs.SCHEMA,
@@ -129,7 +129,7 @@ class Registry:
         self.runs = Runs(self._read, self._write)
         self.campaigns = CampaignQueue(self._read, self._write)
         self.traces = Traces(self._read, self._write)
-        self.trace_offers = TraceOffers(self._read, self._write)
+        self.pending_uploads = PendingUploads(self._read, self._write)
         self.trace_tables = TraceTables(self._read, self._write)
         self.seen = Seen(self._read, self._write)
         self.counted = Counted(self._read, self._write)

@@ -1,4 +1,4 @@
-"""Traces that the server has for good (server/spec/ingest-api.md, "Traces"); ``trace_offers.py``: those on their way."""
+"""Traces that the server has for good (server/spec/ingest-api.md, "Traces"); ``pending_uploads.py``: those on their way."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Any
 
 from tandem_server.content.page.index import MOST_OBJECTS
-from tandem_server.content.page.shelf import Captured, usable
+from tandem_server.content.page.store import Captured, usable
 
 LONGEST_BYTES = 512 << 20
 

@@ -15,7 +15,7 @@ from urllib.request import getproxies
 
 from tandem.devtools.browser import Browser, DevTools, DevToolsError, Event, RefusedError
 from tandem_server.content.page.index import LONGEST_BODY_BYTES, MOST_OBJECTS
-from tandem_server.content.page.shelf import Captured, usable
+from tandem_server.content.page.store import Captured, usable
 
 LONGEST_MESSAGE = 256 << 20
 _START_S = 30.0
