@@ -20,18 +20,17 @@ import threading
 import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from tandem.schema.trace import server_capture
 from tandem_server.endpoint.pcap import (
     HEADER_BYTES,
-    RECORD_HEADER_BYTES,
     End,
     Header,
     PcapError,
     belongs,
     read_header,
-    record_bytes,
+    records,
 )
 from tandem_server.http.rates import Reserve
 from tandem_server.registry import Registry, TraceRow
@@ -236,8 +235,7 @@ class Capture:
                     self._full = True
                     first = b""
                 self._taken_bytes += raw.write(first)
-                while len(head := output.read(RECORD_HEADER_BYTES)) == RECORD_HEADER_BYTES:
-                    record = head + output.read(record_bytes(head))
+                for record in records(output):
                     if not self._full and not self._captures.take(len(record)):
                         self._full = True
                     if not self._full:
@@ -260,7 +258,7 @@ class Capture:
                 digest.update(self._header.raw)
                 size, packets = file.write(self._header.raw), 0
                 raw.seek(HEADER_BYTES)
-                for record in _records(raw):
+                for record in records(raw):
                     if belongs(record, self._header.link_type, peers, self._port):
                         digest.update(record)
                         size += file.write(record)
@@ -282,11 +280,6 @@ def peers_of(summaries: Collection[Mapping[str, Any]]) -> set[End]:
         end for summary in summaries for end in (summary.get("peer"), *(f.get("remote") for f in summary["subflows"]))
     ]
     return {(end["address"], end["port"]) for end in ends if end is not None}
-
-
-def _records(raw: IO[bytes]) -> Any:  # noqa: ANN401  a generator of bytes
-    while len(head := raw.read(RECORD_HEADER_BYTES)) == RECORD_HEADER_BYTES:
-        yield head + raw.read(record_bytes(head))
 
 
 def _until_listening(process: subprocess.Popen[bytes]) -> str:

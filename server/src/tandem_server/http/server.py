@@ -37,7 +37,6 @@ _WRITE_S = 30.0
 _GRACE = 1.5
 """Of a body whose request was answered already: the application bounds those that it reads."""
 
-_SAME_AGAIN_S = 60.0
 _CERTIFICATE_S = 5.0
 """How often the certificate's files are looked at."""
 
@@ -276,9 +275,7 @@ def serve(
         proxy_headers=False,  # a stranger's X-Forwarded-For must not become an address
     )
     config.load()
-    errors = logging.getLogger("uvicorn.error")
-    errors.setLevel(logging.WARNING)
-    errors.addFilter(OnceAMinute())
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     # uvicorn raises the signal again after it has shut down, for handlers of before: here that must be the end of it.
     before = {number: signal.signal(number, _stopping) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
@@ -286,22 +283,6 @@ def serve(
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-class OnceAMinute(logging.Filter):
-    """Lets the same message through once a minute: a stranger must not fill the log."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._last_s: dict[str, float] = {}
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Messages are distinguished by their text before the values go in, of which a program has few."""
-        now_s = time.monotonic()
-        if record.exc_info or now_s - self._last_s.get(str(record.msg), -_SAME_AGAIN_S) >= _SAME_AGAIN_S:
-            self._last_s[str(record.msg)] = now_s
-            return True
-        return False
 
 
 def _stopping(_number: int, _frame: FrameType | None) -> None:

@@ -5,48 +5,28 @@ from __future__ import annotations
 import json
 import math
 import re
-from typing import Any, get_args
+from types import UnionType
+from typing import Any, Literal, NotRequired, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 from tandem.schema.manifest import FORMAT, Manifest, RunKind
 from tandem_server.http.body import Unreadable, read_json
 
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 
-_KINDS: dict[str, tuple[type, ...]] = {
-    "format": (str,),
-    "id": (str,),
-    "pair": (str,),
-    "pairing": (str,),
-    "kind": (str,),
-    "paths": (list,),
-    "probe": (str,),
-    "boot": (str,),
-    "trigger": (str,),
-    "experiment": (dict,),
-    "parameters": (dict,),
-    "seed": (int, type(None)),
-    "started_utc_ns": (int, type(None)),
-    "ended_utc_ns": (int, type(None)),
-    "started_monotonic_ns": (int,),
-    "ended_monotonic_ns": (int,),
-    "environment": (dict,),
-    "modems": (dict,),
-    "clock": (dict,),
-    "records": (dict,),
-    "result": (dict, type(None)),
-    "failure": (dict, type(None)),
-    "files": (list,),
-}
-_OPTIONAL: dict[str, tuple[type, ...]] = {
-    "server_captures": (list,),
-    "usage": (dict,),
-    "conditions": (dict,),
-    "steering": (dict,),
-    "campaign": (dict,),
-}
-if _KINDS.keys() | _OPTIONAL.keys() != Manifest.__annotations__.keys():
-    raise RuntimeError("the gateway's table of a manifest's keys and tandem.schema.manifest disagree")
 
+def _kinds(hint: Any) -> tuple[type, ...]:  # noqa: ANN401  any type that the schema has
+    """What JSON has for it, as Python's classes."""
+    origin = get_origin(hint)
+    if origin in (Union, UnionType, NotRequired):
+        return tuple(dict.fromkeys(kind for one in get_args(hint) for kind in _kinds(one)))
+    if origin is Literal:
+        return (str,)
+    return (dict,) if is_typeddict(hint) else (origin or hint,)
+
+
+_HINTS = get_type_hints(Manifest, include_extras=True)
+_KINDS = {key: _kinds(hint) for key, hint in _HINTS.items()}
+_OPTIONAL = {key for key, hint in _HINTS.items() if get_origin(hint) is NotRequired}
 _RESULT: dict[str, tuple[type, ...]] = {"bytes": (int,), "duration_s": (int, float), "goodput_bit_per_s": (int, float)}
 
 
@@ -62,12 +42,10 @@ def read_manifest(text: str, run: str, probe: str) -> dict[str, Any]:
     if manifest.get("format") != FORMAT:
         raise InvalidManifest(f"format is {manifest.get('format')!r}, expected {FORMAT!r}")
     for key, kinds in _KINDS.items():
-        if key not in manifest:
-            raise InvalidManifest(f"no {key!r}")
-        _check_kind(key, manifest[key], kinds)
-    for key, kinds in _OPTIONAL.items():
         if key in manifest:
             _check_kind(key, manifest[key], kinds)
+        elif key not in _OPTIONAL:
+            raise InvalidManifest(f"no {key!r}")
     if manifest["id"] != run:
         raise InvalidManifest(f"id is {manifest['id']!r}, the address says {run!r}")
     if manifest["probe"] != probe:
