@@ -110,7 +110,7 @@ class Download:
             if events[0][1] & select.POLLRDHUP:
                 # A Multipath TCP client that closes with nothing unread sends no reset, and its kernel takes data for a
                 # minute more. Nobody who still wants the payload closes, so this is the end.
-                # It may have closed by its own clock, too, and we be told of it late, on a busy machine.
+                # It may have closed by its own clock, too, and we notice it late, on a busy machine.
                 return "complete" if time.monotonic() >= over_s else "client gone"
             allowed = self._budget.take(wanted)
             if allowed == 0 and not pending and not all_given:

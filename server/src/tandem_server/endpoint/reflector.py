@@ -124,7 +124,7 @@ def signature(key: bytes, raw: bytes) -> bytes:
 
 
 def _from_there(ancillary: list[tuple[int, int, bytes]]) -> list[tuple[int, int, bytes]]:
-    """What makes an answer come from the address that was asked: a host may have several, and the asker hears but that one."""
+    """What makes an answer come from the address that was addressed: a host may have several, and the client hears but that one."""
     for level, kind, content in ancillary:
         if (level, kind) == (socket.IPPROTO_IP, _IP_PKTINFO):
             return [(level, kind, bytes(4) + content[8:12] + bytes(4))]

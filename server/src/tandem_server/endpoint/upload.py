@@ -105,7 +105,7 @@ class Upload:
         return "too long" if surplus else None
 
     def _more(self) -> bool:
-        """Whether something follows the last byte asked for."""
+        """Whether something follows the last byte requested."""
         try:
             return bool(self._socket.recv(1))
         except BlockingIOError:

@@ -126,8 +126,8 @@ class Reserve:
             there = next((one for one in (folder, *folder.parents) if one.exists()), Path("/"))
             free = shutil.disk_usage(there).free
             if free - coming_bytes < self._least_bytes:
-                told = f"{free} bytes are free, {self._least_bytes} are kept free, {coming_bytes} are to come"
-                raise NoRoom(errno.ENOSPC, f"{os.strerror(errno.ENOSPC)}: {told}", str(folder))
+                why = f"{free} bytes are free, {self._least_bytes} are kept free, {coming_bytes} are to come"
+                raise NoRoom(errno.ENOSPC, f"{os.strerror(errno.ENOSPC)}: {why}", str(folder))
 
 
 class DiskShare:

@@ -79,9 +79,9 @@ class LedgerSeries(Leased):
             took_s = time.monotonic() - start_s
             self._next_s[probe.name] = start_s + max(_RECORDS_EVERY_S, _SHARE * took_s)
             names = ("made", "arrived", "rejected", "dropped", "waiting", "unexplained")
-            told = [account for account in found if account.spool is not None]
+            reported = [account for account in found if account.spool is not None]
             fields: dict[str, Value | None] = {
-                name: sum(getattr(account, name) or 0 for account in told) for name in names if told
+                name: sum(getattr(account, name) or 0 for account in reported) for name in names if reported
             }
             if line := own_line("ledger_records", {"probe": probe.name}, fields, at_utc_ns):
                 yield line

@@ -113,7 +113,7 @@ def held_bytes(place: Path) -> int:
 def of_places(places: Mapping[str, Path]) -> dict[str, dict[str, int | None]]:
     """``disk`` of those that are there, by name."""
     found = {name: disk(place) for name, place in places.items()}
-    return {name: told for name, told in found.items() if told is not None}
+    return {name: usage for name, usage in found.items() if usage is not None}
 
 
 class MachineSeries(Leased):
@@ -142,8 +142,8 @@ class MachineSeries(Leased):
         }
         self._before = now
         lines = [own_line("server_health", {}, fields, at_utc_ns)]
-        for name, told in of_places(self._places).items():
-            lines.append(own_line("server_disk", {"place": name}, {**told, "held_bytes": self._held(name)}, at_utc_ns))
+        for name, usage in of_places(self._places).items():
+            lines.append(own_line("server_disk", {"place": name}, {**usage, "held_bytes": self._held(name)}, at_utc_ns))
         put(self._store, [line for line in lines if line is not None])
 
     def _held(self, name: str) -> int | None:

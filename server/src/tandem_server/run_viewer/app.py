@@ -88,7 +88,7 @@ class Pages:
         self._waiting += 1
         try:
             async with self._drawing:
-                body = await run_in_threadpool(self._told if as_json else self._drawn, run)
+                body = await run_in_threadpool(self._as_json if as_json else self._drawn, run)
         finally:
             self._waiting -= 1
         if body is None:
@@ -104,9 +104,9 @@ class Pages:
         account = account_of(self._registry, self._store, run, self._retention_days)
         return None if account is None else encoded(render(account))
 
-    def _told(self, run: str) -> bytes | None:
+    def _as_json(self, run: str) -> bytes | None:
         account = account_of(self._registry, self._store, run, self._retention_days, with_records=False)
-        return None if account is None else json.dumps(as_told(account), indent=1, allow_nan=False).encode()
+        return None if account is None else json.dumps(run_to_dict(account), indent=1, allow_nan=False).encode()
 
     async def _file(self, request: Request) -> Response:
         run, name = request.path_params["run"], request.path_params["name"]
@@ -156,10 +156,10 @@ class Pages:
         return None if known is None else file_of(self._registry, known, name)
 
 
-def as_told(account: RunAccount) -> dict[str, Any]:
+def run_to_dict(account: RunAccount) -> dict[str, Any]:
     """``tandem-run-page/1`` (server/spec/pages.md)."""
     run = account.run
-    told = {
+    content = {
         "format": FORMAT,
         "made_utc_ns": account.made_utc_ns,
         "id": run.id,
@@ -182,7 +182,7 @@ def as_told(account: RunAccount) -> dict[str, Any]:
         "pair": [one.id for one in account.pair],
         "manifest": run.manifest,
     }
-    finite: dict[str, Any] = _finite(told)
+    finite: dict[str, Any] = _finite(content)
     return finite
 
 

@@ -69,12 +69,12 @@ class Sending(StreamingResponse):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI."""
 
-        async def told(message: Message) -> None:
+        async def answered(message: Message) -> None:
             if not (self._broken and message["type"] == "http.response.body"):
                 await send(message)
 
         try:
-            await super().__call__(scope, receive, told)
+            await super().__call__(scope, receive, answered)
         finally:
             self._left()
             with contextlib.suppress(OSError):

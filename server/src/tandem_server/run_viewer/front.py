@@ -39,7 +39,7 @@ class Front:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI."""
 
-        async def told(message: Message) -> None:
+        async def answered(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in _STRICT.items():
@@ -51,12 +51,12 @@ class Front:
             await self._app(scope, receive, send)
         elif scope["method"] not in ("GET", "HEAD"):
             refused = PlainTextResponse("here is nothing but to read: GET and HEAD\n", 405, {"Allow": "GET, HEAD"})
-            await refused(scope, receive, told)
+            await refused(scope, receive, answered)
         elif not self._any_host and not is_loopback(Headers(scope=scope).get("host", "")):
             refused = PlainTextResponse("ask by localhost, or set [pages] behind_proxy\n", 421)
-            await refused(scope, receive, told)
+            await refused(scope, receive, answered)
         else:
-            await self._app(scope, receive, told)
+            await self._app(scope, receive, answered)
 
 
 def is_loopback(host: str) -> bool:

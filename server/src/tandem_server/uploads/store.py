@@ -26,7 +26,7 @@ class TraceStoreFull(TraceStoreDown):
 
 
 class NotTheFile(ValueError):  # noqa: N818  (it reads as what it is)
-    """The bytes are not the file that they were told to be; one line says where."""
+    """The bytes are not the file that they were said to be; one line says where."""
 
 
 @dataclass(frozen=True, slots=True)

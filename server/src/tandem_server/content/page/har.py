@@ -81,7 +81,7 @@ def _captured(entry: Mapping[str, Any], numbers: Mapping[str, int], *, late: boo
     request, response = json_object(entry.get("request")), json_object(entry.get("response"))
     method, url, status = request.get("method"), request.get("url"), response.get("status")
     if not isinstance(url, str) or not usable(url):
-        raise HarError(f"{str(url)[:60]!r} is no URL that can be asked for")
+        raise HarError(f"{str(url)[:60]!r} is no URL that can be requested")
     url = url.partition("#")[0]
     if (
         not isinstance(method, str)
@@ -136,10 +136,10 @@ def initiators(origin: Mapping[str, Any]) -> Iterator[str]:
         stack = json_object(stack.get("parent"))
 
 
-def _times(told: Mapping[str, Any]) -> dict[str, float]:
+def _times(timings: Mapping[str, Any]) -> dict[str, float]:
     found = {}
     for name, key in (("dom_content_loaded", "onContentLoad"), ("load", "onLoad")):
-        value = told.get(key)
+        value = timings.get(key)
         if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e7:
             found[name] = float(value)
     return found
@@ -152,11 +152,11 @@ def _late(entry: Mapping[str, Any], begun: datetime | None, load_ms: float | Non
     return (started - begun).total_seconds() * 1000 > load_ms
 
 
-def _when(told: object) -> datetime | None:
-    if not isinstance(told, str):
+def _when(value: object) -> datetime | None:
+    if not isinstance(value, str):
         return None
     try:
-        when = datetime.fromisoformat(told)
+        when = datetime.fromisoformat(value)
     except ValueError:
         return None
     return when if when.tzinfo is not None else None

@@ -1,4 +1,4 @@
-"""Records a page as Chromium loads it, by the DevTools protocol: every answer, its body, and what made it be asked for."""
+"""Records a page as Chromium loads it, by the DevTools protocol: every answer, its body, and what made the browser request it."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ class _Log:
             exchange.failed = self.public.fault(exchange.url, answered_by) or exchange.failed
 
     def _asked(self, request: str, p: Mapping[str, Any], at: float) -> None:
-        asked, initiator = json_object(p.get("request")), json_object(p.get("initiator"))
+        sent, initiator = json_object(p.get("request")), json_object(p.get("initiator"))
         by = next(initiators(initiator), None)
         earlier, redirect = self.by_request.get(request), json_object(p.get("redirectResponse"))
         if earlier is not None and redirect:
@@ -150,7 +150,7 @@ class _Log:
             by = earlier.url
         if self.document_s is None:
             self.document_s = at
-        exchange = _Exchange(request, str(asked.get("method", "GET")), str(asked.get("url", "")), by, at)
+        exchange = _Exchange(request, str(sent.get("method", "GET")), str(sent.get("url", "")), by, at)
         self.by_request[request] = exchange
         self.order.append(exchange)
 
@@ -226,18 +226,18 @@ def _go_on(tools: DevTools, session: str, log: _Log, event: Event, until_s: floa
         tools.send("Fetch.continueRequest", {"requestId": paused}, session, until_s=until_s)
         return
     log.refused.append(url)
-    told = {"requestId": paused, "errorReason": "AddressUnreachable"}
-    tools.send("Fetch.failRequest", told, session, until_s=until_s)
+    answer = {"requestId": paused, "errorReason": "AddressUnreachable"}
+    tools.send("Fetch.failRequest", answer, session, until_s=until_s)
 
 
 def _fetch_body(tools: DevTools, session: str, one: _Exchange) -> None:
     if not one.ended or one.failed or one.redirected or one.status in (204, 304):
         return
     try:
-        asked = {"requestId": one.request}
-        told = tools.call("Network.getResponseBody", asked, session, until_s=time.monotonic() + _BODY_S)
-        text = str(told.get("body", ""))
-        encoded = told.get("base64Encoded") is True
+        sent = {"requestId": one.request}
+        answer = tools.call("Network.getResponseBody", sent, session, until_s=time.monotonic() + _BODY_S)
+        text = str(answer.get("body", ""))
+        encoded = answer.get("base64Encoded") is True
         one.body = base64.b64decode(text, validate=True) if encoded else text.encode("utf-8", "surrogatepass")
     except RefusedError as error:
         # of beacons and preflights there is none; of others it is lost, and the object with it

@@ -59,7 +59,7 @@ class Captured:
 
 
 def write(into: Path, objects: Sequence[Captured], made: Mapping[str, Any], times_ms: Mapping[str, float]) -> Page:
-    """Fill the folder ``into``, which exists. Bodies that came encoded are stored with gzip, for a browser tells them only decoded.
+    """Fill the folder ``into``, which exists. Bodies that came encoded are stored with gzip, for a browser shows them only decoded.
     PageError for what no page is; OSError."""
     (into / BODIES).mkdir()
     stored = []
@@ -225,7 +225,7 @@ def verify(opened: Opened) -> list[str]:
 
 
 def in_order(objects: Sequence[Captured]) -> list[Captured]:
-    """With the document first, and every ``by`` before its object: what does not keep this order is told as not known."""
+    """With the document first, and every ``by`` before its object: what does not keep this order is given as not known."""
     return [
         replace(one, by=one.by if one.by is not None and one.by < number else None)
         for number, one in enumerate(objects)
