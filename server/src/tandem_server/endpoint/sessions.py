@@ -229,9 +229,9 @@ class SessionTable:
         bytes_per_day = share.bytes_per_day or limits.probe_bytes_per_day
         wanted = payload_bytes if payload_bytes is not None else budget_bytes
         if wanted is not None and wanted > limits.session_bytes:
-            raise Refused(f"{wanted} bytes requested, a session may have {limits.session_bytes}")
+            raise Refused(f"{wanted} bytes asked for, a session may have {limits.session_bytes}")
         if seconds is not None and seconds > limits.session_s:
-            raise Refused(f"{seconds:g} s requested, a session may last {limits.session_s:g} s")
+            raise Refused(f"{seconds:g} s asked for, a session may last {limits.session_s:g} s")
         budget = wanted if wanted is not None else limits.session_bytes
         with self._accounts:
             mine = [s for s in self._all() if s.probe == probe]
