@@ -13,6 +13,7 @@ from tandem.schema.metrics import SERVER_PLACES
 from tandem_server.cli.configuration import load
 from tandem_server.cli.gateway import places_of
 from tandem_server.ingest.machine import (
+    MachineSeries,
     Processors,
     busy_percent,
     disk,
@@ -21,7 +22,6 @@ from tandem_server.ingest.machine import (
     memory_bytes,
     processors,
 )
-from tandem_server.ingest.machine_series import MachineSeries
 from tandem_server.registry import Registry
 
 

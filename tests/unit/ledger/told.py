@@ -80,8 +80,8 @@ def receive(registry: Registry, probe: str, name: str, content: bytes, run: str 
     import io
 
     offer = offer_of(io.BytesIO(content), name, run, "identity")
-    registry.trace_offers.offer(probe, offer, 8)
-    registry.trace_offers.finish(probe, offer, f"{probe}/{name}", "identity", len(content))
+    registry.pending_uploads.offer(probe, offer, 8)
+    registry.pending_uploads.finish(probe, offer, f"{probe}/{name}", "identity", len(content))
 
 
 def ledger(

@@ -17,7 +17,7 @@ pytest.importorskip("pyarrow", reason="no pyarrow; pip install -r requirements/d
 
 from tandem_server.cli.background import Beside
 from tandem_server.cli.main import main
-from tandem_server.store.trace_s3 import TraceBucket
+from tandem_server.uploads.s3 import TraceBucket
 
 
 @pytest.fixture

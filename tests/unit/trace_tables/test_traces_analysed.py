@@ -22,7 +22,7 @@ from tandem_server.derived import run_seconds  # noqa: E402
 from tandem_server.derived.run_traces import RunTraces  # noqa: E402
 from tandem_server.derived.tables import Tabling  # noqa: E402
 from tandem_server.derived.units import WAIT_NS  # noqa: E402
-from tandem_server.endpoint.kept import Kept  # noqa: E402
+from tandem_server.endpoint.capture import Kept  # noqa: E402
 
 RUN = "run-0123456789ab"
 NO_CAPTURE = b"no capture at all" * 9

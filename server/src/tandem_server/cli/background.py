@@ -23,7 +23,7 @@ from tandem_server.cli.log import log_to_stderr
 from tandem_server.cli.stores import LONG_STATEMENT_S, TraceStores, open_influx, open_registry
 from tandem_server.registry import Debounce, Registry
 from tandem_server.store import Influx, QueryError, StoreDown
-from tandem_server.store.trace_store import TraceStoreDown
+from tandem_server.uploads.store import TraceStoreDown
 
 if TYPE_CHECKING:
     from tandem_server.derived.tables import Pool, Tabling

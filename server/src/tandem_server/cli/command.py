@@ -14,7 +14,7 @@ from typing import Any
 
 from tandem_server.registry import Registry, RegistryError
 from tandem_server.store import QueryError, StoreDown, StoreStartError
-from tandem_server.store.trace_store import TraceStoreDown
+from tandem_server.uploads.store import TraceStoreDown
 
 Actions = argparse._SubParsersAction
 VARIABLE = "TANDEM_SERVER_CONFIG"

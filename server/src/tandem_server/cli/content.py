@@ -24,7 +24,7 @@ from tandem_server.content import synthetic as presentation
 from tandem_server.content.ladder import DURATION_S, SEGMENTS_S
 from tandem_server.content.page import har, recording, synthetic
 from tandem_server.content.page.index import Page, PageError
-from tandem_server.content.page.shelf import NAME, Captured, Shelf, in_order, replace_page, usable, verify, write
+from tandem_server.content.page.store import NAME, Captured, PageStore, in_order, replace_page, usable, verify, write
 from tandem_server.utc import utc
 
 _OWN = "Stored pages are yours: the copyright of their sites stays with them, so do not pass them on."
@@ -225,10 +225,10 @@ def _build_page(args: Namespace) -> int:
 
 def _list(args: Namespace) -> int:
     folder = load(args.config).content.folder
-    shelf, rows, worst = Shelf(folder), [], 0
-    for name in shelf.names():
+    pages, rows, worst = PageStore(folder), [], 0
+    for name in pages.names():
         try:
-            opened = shelf.open(name)
+            opened = pages.open(name)
             wrong = [] if opened is None else verify(opened)
         except (PageError, OSError) as error:
             opened, wrong = None, [str(error)]

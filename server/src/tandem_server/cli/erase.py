@@ -17,8 +17,8 @@ from tandem_server.cli.configuration import ServerConfig, load
 from tandem_server.cli.stores import keep_peers, open_registry, open_store, trace_store
 from tandem_server.registry import Registry
 from tandem_server.store import QueryError, StoreDown
-from tandem_server.store.trace_folder import TraceFolder, erase, held
-from tandem_server.store.trace_store import Held, TraceStoreDown
+from tandem_server.uploads.folder import TraceFolder, erase, held
+from tandem_server.uploads.store import Held, TraceStoreDown
 
 ELSEWHERE = (
     "backups, until they are gone: erase again after each restore",

@@ -24,30 +24,29 @@ from tandem_server import __version__
 from tandem_server.cli.background import end_with_parent
 from tandem_server.cli.command import EnvironmentLacks, run_plainly
 from tandem_server.cli.configuration import ServerConfig, load
-from tandem_server.cli.https import serve_guarded
-from tandem_server.cli.listeners import announce, bind
+from tandem_server.cli.listeners import announce, bind, serve_app
 from tandem_server.cli.log import log_to_stderr
 from tandem_server.cli.stores import (
     DATABASE_WAIT_S,
     LONG_STATEMENT_S,
+    UploadSweeper,
     keep_peers,
     kept_days,
     open_influx,
     open_registry,
     open_store,
-    sweeping,
-    trace_desk,
+    upload_service,
 )
-from tandem_server.door import Reserve
+from tandem_server.http.rates import Reserve
 from tandem_server.ingest.enrolment import Tunnel
 from tandem_server.ingest.expected import ExpectedSeries
 from tandem_server.ingest.gateway import Gateway, GatewayLimits
 from tandem_server.ingest.gateway_series import GatewaySeries
 from tandem_server.ingest.late_notes import LateNotes
 from tandem_server.ingest.ledger_series import LedgerSeries
-from tandem_server.ingest.machine_series import MachineSeries
+from tandem_server.ingest.machine import MachineSeries
 from tandem_server.ingest.meter import Meter
-from tandem_server.ingest.rolling_series import RollingSeries
+from tandem_server.ingest.rolling import RollingSeries
 from tandem_server.ingest.sightings import Sightings
 
 _LOG = logging.getLogger("tandem.gateway")
@@ -82,9 +81,10 @@ def serve(
         late = LateNotes(registry.late.note, settle_s / 2)
         held.enter_context(LedgerSeries(registry, store, config.store.retention_days, every_s))
         held.enter_context(MachineSeries(registry, store, places_of(config), every_s))
-        meter = Meter()
+        meter = Meter(sightings.note)
         held.enter_context(GatewaySeries(store, meter, number, every_s))
-        traces = held.enter_context(sweeping(trace_desk(config, registry)))
+        uploads = upload_service(config, registry)
+        held.enter_context(UploadSweeper(uploads))
 
         def peers_changed() -> None:
             keep_peers(config, registry)
@@ -97,10 +97,8 @@ def serve(
         private = [config.store.folder] if config.store.kind == "private" else []
         reserve = Reserve([config.registry.file.parent, *private], config.traces.reserve_bytes)
         expected = config.collector.version or __version__.partition("+")[0]  # of any build
-        gateway = Gateway(
-            registry, store, limits, traces, sightings.note, meter, late, tunnel, peers_changed, expected, reserve
-        )
-        serve_guarded(config, gateway.app(), listener, when_ready, processes)
+        gateway = Gateway(registry, store, limits, uploads, meter, late, tunnel, peers_changed, expected, reserve)
+        serve_app(config, gateway.app(), listener, when_ready, processes)
 
 
 def places_of(config: ServerConfig) -> dict[str, Path]:

@@ -28,24 +28,32 @@ from tandem_server.cli import gateway
 from tandem_server.cli.background import Beside
 from tandem_server.cli.command import Actions, ConfigError, EnvironmentLacks, add_command
 from tandem_server.cli.configuration import ServerConfig, load
-from tandem_server.cli.https import serve_guarded, serve_http
-from tandem_server.cli.listeners import announce, bind, door_bounds, enough_descriptors, measurement_bounds, probe_rates
+from tandem_server.cli.listeners import (
+    announce,
+    bind,
+    connection_limits,
+    enough_descriptors,
+    measurement_bounds,
+    probe_rates,
+    serve_app,
+    session_limits,
+)
 from tandem_server.cli.log import log_to_stderr
-from tandem_server.cli.measurement_process import limits_of
 from tandem_server.cli.stores import TraceStores, open_registry, private_influx, reader_or_why
-from tandem_server.content.page.shelf import Shelf
-from tandem_server.door import DiskShare, Door, Reserve
-from tandem_server.endpoint.capture import Captures
+from tandem_server.content.page.store import PageStore
+from tandem_server.endpoint.capture import Captures, Kept
 from tandem_server.endpoint.control import control_app
-from tandem_server.endpoint.kept import Kept
-from tandem_server.endpoint.limits import accepted_subflows
-from tandem_server.endpoint.listener import Acceptor, Controllers, ListenError, NoMultipathError, listen
+from tandem_server.endpoint.listener import Acceptor, Controllers, NoMultipathError, listen
+from tandem_server.endpoint.multipath import accepted_subflows
 from tandem_server.endpoint.pool import Pool, PoolError, cores
 from tandem_server.endpoint.reflector import Reflector, ReflectorError, reflector_socket
 from tandem_server.endpoint.results import Results
 from tandem_server.endpoint.secure import tls_context
 from tandem_server.endpoint.sessions import SessionTable
-from tandem_server.pages.app import Pages
+from tandem_server.http.connections import ConnectionLimiter
+from tandem_server.http.rates import DiskShare, Reserve
+from tandem_server.http.server import serve
+from tandem_server.run_viewer.app import Pages
 
 _LOG = logging.getLogger("tandem.serve")
 _SWEEP_S = 1.0
@@ -57,7 +65,7 @@ _NEW_PAGES_PER_MINUTE = 6000
 
 def add(commands: Actions[argparse.ArgumentParser]) -> None:
     """Register the commands."""
-    serve = add_command(
+    command = add_command(
         commands,
         "serve",
         _serve,
@@ -65,7 +73,7 @@ def add(commands: Actions[argparse.ArgumentParser]) -> None:
         "Run the server until SIGTERM or Ctrl-C. Each role prints 'ready ROLE ADDRESS:PORT' when it accepts work."
         " Without a role, all of them run as child processes, and end together; pages only where [listen] pages_port is set.",
     )
-    serve.add_argument("role", nargs="?", choices=tuple(_ROLES), help="run this role only")
+    command.add_argument("role", nargs="?", choices=tuple(_ROLES), help="run this role only")
     add_command(
         commands,
         "check",
@@ -143,7 +151,7 @@ def _endpoint(config: ServerConfig) -> None:
             further.append(held.enter_context(_measurement_listener(config, tls_port)))
         registry.sessions.end_abandoned()
         choose = Controllers([measurement, *further]).choose if v094.present() else None
-        sessions = SessionTable(registry, limits_of(config), config.probes, choose)
+        sessions = SessionTable(registry, session_limits(bounds), config.probes, choose)
         command = [sys.executable, "-m", "tandem_server.cli.measurement_process", str(config.file)]
         try:
             pool = Pool(command, config.listen.processes or cores(), sessions)
@@ -152,7 +160,10 @@ def _endpoint(config: ServerConfig) -> None:
         reflector = _reflector(config, sessions)
         serve_tls = functools.partial(pool.serve, tls=True)
         acceptor = Acceptor(
-            measurement, pool.serve, Door(measurement_bounds(bounds)), [(one, serve_tls) for one in further]
+            measurement,
+            pool.serve,
+            ConnectionLimiter(measurement_bounds(bounds)),
+            [(one, serve_tls) for one in further],
         )
 
         def ready() -> None:
@@ -167,7 +178,7 @@ def _endpoint(config: ServerConfig) -> None:
         try:
             port = config.listen.measurement_port
             capture = config.capture
-            shelf = Shelf(config.content.folder)
+            pages = PageStore(config.content.folder)
             captures = None
             if capture.allowed:
                 kept = Kept(registry, config.traces.folder, config.traces.reserve_bytes)
@@ -178,9 +189,9 @@ def _endpoint(config: ServerConfig) -> None:
             share = DiskShare(reserve, bounds.probe_document_bytes_per_day)
             results = Results(config.results.folder, share)
             app = control_app(
-                registry, sessions, port, results, captures, reflector, tls_port, addresses, shelf, bounds.body_s
+                registry, sessions, port, results, captures, reflector, tls_port, addresses, pages, bounds.body_s
             )
-            serve_guarded(config, app, listener, ready)
+            serve_app(config, app, listener, ready)
         finally:
             swept.set()
             sweeper.join()
@@ -217,18 +228,14 @@ def _sweep(sessions: SessionTable, stopped: threading.Event) -> None:
 
 
 def _measurement_listener(config: ServerConfig, port: int) -> socket.socket:
+    """ListenError."""
     try:
         return listen(config.listen.host, port)
     except NoMultipathError as error:
         if config.listen.multipath == "required":
-            raise EnvironmentLacks(str(error)) from error
+            raise
         _LOG.warning("%s; going on with plain TCP: every MPTCP run will fall back", error)
-    except ListenError as error:
-        raise EnvironmentLacks(str(error)) from error
-    try:
-        return listen(config.listen.host, port, multipath=False)
-    except ListenError as error:
-        raise EnvironmentLacks(str(error)) from error
+    return listen(config.listen.host, port, multipath=False)
 
 
 def _check_certificate(config: ServerConfig) -> None:
@@ -245,21 +252,20 @@ def _pages(config: ServerConfig) -> None:
     port = config.listen.pages_port
     if port is None:
         raise ConfigError(f"{config.file}: no [listen] pages_port; hint: give it a port, as pages_port = 8445")
-    bounds = door_bounds(config.limits)
-    # Nobody shows a probe's token here: all are strangers, and a proxy brings them all from one address.
-    bounds = replace(bounds, strangers_per_address=bounds.strangers, new_per_minute=_NEW_PAGES_PER_MINUTE)
+    limits = connection_limits(config.limits)
+    # Nobody shows a probe's token here: all are unauthenticated, and a proxy brings them all from one address.
+    limits = replace(limits, unauthenticated_per_address=limits.unauthenticated, new_per_minute=_NEW_PAGES_PER_MINUTE)
     with ExitStack() as held:
         listener = held.enter_context(bind(config.pages.host, port))
         registry = held.enter_context(open_registry(config, read_only=True))
         store = reader_or_why(config)
         if not isinstance(store, str):
             held.callback(store.close)
-        enough_descriptors(bounds.strangers + bounds.known)
-        app = Pages(registry, store, TraceStores(config).at, config.store.retention_days).app(
-            any_host=config.pages.behind_proxy
-        )
+        enough_descriptors(limits.unauthenticated + limits.authenticated)
+        days, behind_proxy = config.store.retention_days, config.pages.behind_proxy
+        app = Pages(registry, store, TraceStores(config).at, days).app(any_host=behind_proxy)
         rates = probe_rates(config.limits, {})
-        serve_http(app, listener, None, Door(bounds), rates, lambda: announce("pages", listener))
+        serve(app, listener, None, ConnectionLimiter(limits), rates, lambda: announce("pages", listener))
 
 
 _ROLES = {"database": _database, "gateway": _gateway, "endpoint": _endpoint, "pages": _pages}

@@ -3,32 +3,27 @@ TraceStoreDown come as they are; a command ends with their line (``command.run_p
 
 from __future__ import annotations
 
-import contextlib
-import logging
-import sqlite3
-import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 from tandem_server.cli.command import EnvironmentLacks
 from tandem_server.cli.configuration import ServerConfig
-from tandem_server.ingest.trace_desk import TraceDesk, TraceLimits
+from tandem_server.ingest.periodic import Periodic
 from tandem_server.registry import Registry
 from tandem_server.registry.enrolments import write_peers
 from tandem_server.store import Influx, Mirrored, PrivateInflux, SeriesStore, Victoria, find_influxd
 from tandem_server.store.preparing import READER, Kept
 from tandem_server.store.private import USER, account_password
-from tandem_server.store.trace_folder import TraceFolder
-from tandem_server.store.trace_s3 import TraceBucket, is_in_bucket
-from tandem_server.store.trace_store import TraceStore
+from tandem_server.uploads.folder import TraceFolder
+from tandem_server.uploads.s3 import TraceBucket, is_in_bucket
+from tandem_server.uploads.service import UploadLimits, UploadService
+from tandem_server.uploads.store import TraceStore
 
 DATABASE_WAIT_S = 30.0
 """What runs beside a private database waits so long for its first start to make the account."""
 LONG_STATEMENT_S = 600.0
 """A day's roll-ups of a whole fleet are one statement, and nothing is heard of it before it ends."""
 _UNFINISHED = ".unfinished"
-_LOG = logging.getLogger("tandem.traces")
 _SWEEP_S = 600.0
 
 
@@ -139,10 +134,10 @@ class TraceStores:
         return self._open[bucket]
 
 
-def trace_desk(config: ServerConfig, registry: Registry) -> TraceDesk:
+def upload_service(config: ServerConfig, registry: Registry) -> UploadService:
     """What the gateway takes traces with; EnvironmentLacks when its folder cannot be made."""
     traces = config.traces
-    limits = TraceLimits(
+    limits = UploadLimits(
         traces.trace_bytes,
         traces.probe_bytes_per_day,
         traces.unfinished_per_probe,
@@ -150,30 +145,19 @@ def trace_desk(config: ServerConfig, registry: Registry) -> TraceDesk:
         traces.reserve_bytes,
     )
     try:
-        return TraceDesk(registry, trace_store(config), traces.folder / _UNFINISHED, limits)
+        return UploadService(registry, trace_store(config), traces.folder / _UNFINISHED, limits)
     except OSError as error:
         hint = "let this user write there, or name another [traces] folder"
         raise EnvironmentLacks(f"{error.filename}: {error.strerror}; hint: {hint}") from error
 
 
-@contextlib.contextmanager
-def sweeping(desk: TraceDesk) -> Iterator[TraceDesk]:
+class UploadSweeper(Periodic):
     """Gives up unfinished traces in the background, now and every ten minutes. Several processes may."""
-    stop = threading.Event()
 
-    def sweep() -> None:
-        while True:
-            try:
-                desk.sweep()
-            except (OSError, sqlite3.Error) as error:
-                _LOG.warning("unfinished traces: %s", error)
-            if stop.wait(_SWEEP_S):
-                return
+    def __init__(self, service: UploadService) -> None:
+        super().__init__("unfinished traces", _SWEEP_S)
+        self._service = service
 
-    thread = threading.Thread(target=sweep, name="traces-sweeper", daemon=True)
-    thread.start()
-    try:
-        yield desk
-    finally:
-        stop.set()
-        thread.join()
+    def turn(self) -> None:
+        """See ``UploadService.sweep``."""
+        self._service.sweep()

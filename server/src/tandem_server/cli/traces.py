@@ -30,7 +30,7 @@ from tandem_server.cli.configuration import load
 from tandem_server.cli.log import log_to_stderr
 from tandem_server.cli.stores import LONG_STATEMENT_S, TraceStores, open_influx, open_registry
 from tandem_server.registry import Registry, TablesOf, TraceRow, Unfinished
-from tandem_server.store.trace_store import NotTheFile, TraceStore, content_of, file_parts
+from tandem_server.uploads.store import NotTheFile, TraceStore, content_of, file_parts
 from tandem_server.utc import utc
 
 _EXAMPLES = """examples:
@@ -145,7 +145,7 @@ def _to_dict(row: TraceRow) -> dict[str, Any]:
 
 
 def _unfinished(registry: Registry, args: Namespace) -> int:
-    rows = [one for one in registry.trace_offers.unfinished(args.probe) if args.run in (None, one.run)]
+    rows = [one for one in registry.pending_uploads.unfinished(args.probe) if args.run in (None, one.run)]
     if args.json:
         print(json.dumps([_on_its_way(one) for one in rows], indent=1))
         return 0

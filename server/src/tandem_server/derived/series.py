@@ -163,7 +163,7 @@ class DerivedSeries:
                 if str(error) != told:
                     _LOG.warning("no derived series this time: %s", error)
                 told = str(error)
-            except Exception:  # noqa: BLE001  (a fault of this program; as in ``ingest/leased.py``: its process would go on without it)
+            except Exception:  # noqa: BLE001  (a fault of this program; as in ``ingest/periodic.py``: its process would go on without it)
                 _LOG.exception("no derived series this time")
             else:
                 told = ""

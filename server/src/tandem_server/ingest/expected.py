@@ -6,8 +6,7 @@ import logging
 
 from tandem.schema.metrics import PROBE_STATES
 from tandem.schema.record import Value
-from tandem_server.ingest.leased import PERIOD_S, Leased
-from tandem_server.ingest.own_lines import own_line, put
+from tandem_server.ingest.periodic import PERIOD_S, Leased, own_line, put
 from tandem_server.ledger.at_work import AtWork, at_work
 from tandem_server.ledger.records import RecordCounts
 from tandem_server.ledger.states import Tolerances

@@ -69,7 +69,7 @@ class LateNotes:
             await asyncio.wait([before])
         hours, self._waiting = self._waiting, set()
         self._under_way, self._next = self._next, None
-        # From before the note is made: what is told meanwhile must not count as noted longer than it is.
+        # From before the note is made: what comes meanwhile must not count as noted longer than it is.
         now_s = time.monotonic()
         await run_in_threadpool(self._write, hours, time.time_ns())
         if len(self._noted) > _MOST:

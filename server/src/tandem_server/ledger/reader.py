@@ -150,7 +150,7 @@ def _knowledge(
         of_probe[row.probe][row.name] = row
     contents = {name: frozenset(row.sha256 for row in rows.values()) for name, rows in of_probe.items()}
     going: dict[str, dict[str, Unfinished]] = defaultdict(dict)
-    for one in registry.trace_offers.unfinished():
+    for one in registry.pending_uploads.unfinished():
         going[one.probe][one.name] = one
     newest: dict[tuple[str, str | None], SpoolReport] = {}
     for name, own in reports.items():
@@ -181,7 +181,7 @@ def row_of(registry: Registry, records: RecordCounts, run: Run, retention_days: 
     promise = with_own(promise_of(run), registry.traces.of_run(run.probe, run.id))
     arrived = records.of_named([run.id], *span_of([promise], now_utc_ns)).get((run.probe, run.id), {})
     seen = registry.seen.all().get(run.probe)
-    going = {(one.probe, one.name): one for one in registry.trace_offers.unfinished(run.probe)}
+    going = {(one.probe, one.name): one for one in registry.pending_uploads.unfinished(run.probe)}
     report = Spools(records).of(run.probe, promise.boot)
     known = known_of(registry, promise, report, None if seen is None else seen.last_utc_ns, going)
     return judge(promise, arrived, known, oldest, with_files=True)

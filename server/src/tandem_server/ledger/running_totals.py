@@ -45,7 +45,7 @@ class RunningTotals:
         if oldest is not None:
             rows.expire(oldest)
         self._seen = self._registry.seen.all()
-        self._going = {(one.probe, one.name): one for one in self._registry.trace_offers.unfinished()}
+        self._going = {(one.probe, one.name): one for one in self._registry.pending_uploads.unfinished()}
         reports = self._spools.refresh(now_utc_ns)
         settled = [
             one

@@ -42,7 +42,7 @@ def probes_now(registry: Registry, records: RecordCounts, tolerances: Tolerances
     last_seen, before = registry.seen.all(), registry.seen.states()
     open_since, planned = registry.sessions.open_since(), registry.campaigns.under_way_since()
     offered: dict[str, int] = {}
-    for one in registry.trace_offers.unfinished():
+    for one in registry.pending_uploads.unfinished():
         offered[one.probe] = min(one.offered_utc_ns, offered.get(one.probe, one.offered_utc_ns))
     recent = now_utc_ns - int(max(_RECENT_S, tolerances.unsent_after_s) * _S)
     reports = _newest(records.reports(None, recent))

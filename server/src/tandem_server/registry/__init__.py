@@ -16,9 +16,9 @@ from tandem_server.registry.enrolments import (
 from tandem_server.registry.erasure import NotErasableError
 from tandem_server.registry.last_seen import KeptState, Seen
 from tandem_server.registry.ledger import CompleteRun, CountedNumbers, DueRun, JudgedRun, LedgerSum
+from tandem_server.registry.pending_uploads import NameTaken, PendingUploads, TooManyUnfinished, Unfinished
 from tandem_server.registry.probes import Probe, probe_of, valid_name
 from tandem_server.registry.runs import NO_CAMPAIGN, LedgerConflict, Lone, Run, SessionRow
-from tandem_server.registry.trace_offers import NameTaken, TooManyUnfinished, TraceOffers, Unfinished
 from tandem_server.registry.traces import TablesOf, TraceRow
 
 __all__ = [
@@ -48,6 +48,7 @@ __all__ = [
     "Network",
     "NetworkFullError",
     "NotErasableError",
+    "PendingUploads",
     "Probe",
     "QueueFull",
     "QueuedCampaign",
@@ -59,7 +60,6 @@ __all__ = [
     "Settled",
     "TablesOf",
     "TooManyUnfinished",
-    "TraceOffers",
     "TraceRow",
     "Unfinished",
     "probe_of",

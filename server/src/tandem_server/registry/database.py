@@ -14,9 +14,9 @@ from tandem_server.registry import (
     enrolments,
     last_seen,
     ledger,
+    pending_uploads,
     probes,
     runs,
-    trace_offers,
     traces,
 )
 from tandem_server.registry.backfill import BackfillQueue
@@ -25,15 +25,15 @@ from tandem_server.registry.enrolments import Enrolments
 from tandem_server.registry.erasure import Erasure, scrub
 from tandem_server.registry.last_seen import LastSeen
 from tandem_server.registry.ledger import Counted, LedgerRuns
+from tandem_server.registry.pending_uploads import PendingUploads
 from tandem_server.registry.probes import Probes
 from tandem_server.registry.runs import Runs, Sessions
-from tandem_server.registry.trace_offers import TraceOffers
 from tandem_server.registry.traces import Traces, TraceTables
 
 _STEPS = (
     probes.SCHEMA + runs.SCHEMA,
     campaigns.SCHEMA,
-    traces.SCHEMA + trace_offers.SCHEMA,
+    traces.SCHEMA + pending_uploads.SCHEMA,
     last_seen.SCHEMA + ledger.COUNTED,
     probes.OLD_TOKENS,
     ledger.JUDGED_RUNS,
@@ -69,7 +69,7 @@ class Registry:
         self.runs = Runs(self._read, self._write)
         self.campaigns = CampaignQueue(self._read, self._write)
         self.traces = Traces(self._read, self._write)
-        self.trace_offers = TraceOffers(self._read, self._write)
+        self.pending_uploads = PendingUploads(self._read, self._write)
         self.trace_tables = TraceTables(self._read, self._write)
         self.seen = LastSeen(self._read, self._write)
         self.counted = Counted(self._read, self._write)

@@ -1,5 +1,5 @@
 """Traces that the server has for good, and what became of each capture once it was here: its tables wait, were made, or could not be.
-``trace_offers.py`` has those on their way."""
+``pending_uploads.py`` has those on their way."""
 
 from __future__ import annotations
 
