@@ -1,11 +1,11 @@
-"""Every key of a campaign file, and the words with which a mistake is mended. Data only."""
+"""Every key of a campaign file, and the hint for a mistake in it. Data only."""
 
 from __future__ import annotations
 
 import re
 
 from tandem.schema.metrics import EVENT_KINDS
-from tandem.schema.toml_keys import Key
+from tandem.schema.toml_file import Key
 
 _YEAR_S = 366 * 86400.0
 TRIGGERS: dict[str, tuple[str, ...]] = {

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tandem.schema.campaign import PAPER
-from tandem.schema.campaign_queue import DEFAULT_PRIORITY, HIGHEST_PRIORITY, pushed_told
+from tandem.schema.campaign_queue import DEFAULT_PRIORITY, HIGHEST_PRIORITY
 from tandem_server.cli import campaign_export, campaign_publish
 from tandem_server.cli.campaign_source import checked, source
 from tandem_server.cli.config_file import add_config
@@ -220,7 +220,7 @@ def _print(args: Namespace, rows: Sequence[QueuedCampaign]) -> None:
 
 def _told(row: QueuedCampaign) -> dict[str, Any]:
     return {
-        **pushed_told(row.pushed),
+        **row.pushed.to_dict(),
         "probe": row.probe,
         "state": row.state,
         "reason": row.reason,

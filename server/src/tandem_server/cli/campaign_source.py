@@ -8,8 +8,7 @@ from importlib.resources import files
 from tandem.schema import zones
 from tandem.schema.campaign import Campaign, CampaignError
 from tandem.schema.campaign_queue import MOST_PATHS, is_name
-from tandem.schema.campaign_reader import forms, parse
-from tandem.schema.campaign_text import text_of
+from tandem.schema.campaign_reader import forms, parse, text_of
 from tandem_server.cli.stop import ConfigError
 
 _SHIPPED = ("tandem", "campaigns")

@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tandem.schema.rollups import ROLLUPS
 from tandem_server.cli.config_file import add_config
 from tandem_server.cli.configuration import ServerConfig, load
 from tandem_server.cli.series_recompute import recompute
 from tandem_server.cli.series_status import status_json, status_lines
 from tandem_server.cli.stop import ConfigError, EnvironmentLacks, with_plain_ends
 from tandem_server.cli.stores import kept_days, open_registry, open_rolled
+from tandem_server.schema.rollups import ROLLUPS
 from tandem_server.store import Influx, QueryError, StoreDown
 from tandem_server.store.preparing import READER, look, prepare, prepare_reader, runs_continuous_queries
 from tandem_server.store.private import account_password

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from tandem.schema.rollups import ROLLUPS
 from tandem_server.ingest.rolling import FRESH
 from tandem_server.registry.late import CONSUMERS, LateHours
+from tandem_server.schema.rollups import ROLLUPS
 from tandem_server.store import Influx
 from tandem_server.store.preparing import Prepared
 from tandem_server.store.rollup_queries import made_by

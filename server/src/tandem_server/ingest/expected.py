@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 
-from tandem.schema.metrics import PROBE_STATES
 from tandem.schema.record import Value
 from tandem_server.ingest.leased import PERIOD_S, Leased
 from tandem_server.ingest.own_lines import own_line, put
@@ -13,6 +12,7 @@ from tandem_server.ledger.records import RecordCounts
 from tandem_server.ledger.states import Tolerances
 from tandem_server.ledger.watching import ProbeNow, kept, probes_now
 from tandem_server.registry import Registry
+from tandem_server.schema.measurements import PROBE_STATES
 from tandem_server.store import QueryError, SeriesStore
 
 _LOG = logging.getLogger("tandem.gateway")

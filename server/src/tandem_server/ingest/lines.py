@@ -8,9 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tandem.schema.line_protocol import encode_point, parse
-from tandem.schema.record import RecordError, check
+from tandem.schema.record import RecordError
 from tandem_server.door import Buckets
 from tandem_server.ingest.known_lines import KnownHeads, known
+from tandem_server.schema.measurements import check
 
 LINES_LIMIT = 10_000
 BYTES_LIMIT = 8 * 1024 * 1024

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from tandem.schema.line_protocol import Point, encode_point
-from tandem.schema.record import Value, check_server
+from tandem.schema.line_protocol import Point
+from tandem.schema.record import Value
+from tandem_server.schema.measurements import check_server, encode_point
 from tandem_server.store import SeriesStore
 
 _LOG = logging.getLogger("tandem.gateway")

@@ -1,9 +1,20 @@
-"""What the server itself records, once a minute: of its probes, its gateway, its machine, its ledger. Probes may not send these."""
+"""What the server itself records, once a minute: of its probes, its gateway, its machine, its ledger. Probes may not send these.
+
+2026-11-21: ``expected``, ``probe_state``.
+2026-11-22: ``gateway``, ``gateway_process``, ``server_health``, ``server_disk``, ``server_traces``, ``ledger``, ``ledger_records``;
+``run``, ``experiment`` and ``campaign`` of ``probe_state``; the derived ``coverage``, ``coverage_day``, ``probe_area_day``, ``area``,
+``area_day``, ``pair``, ``pair_day``.
+2026-11-26: ``run_trace`` and ``run_trace_second``.
+"""
 
 from __future__ import annotations
 
-from tandem.schema.metrics.coverage import DERIVED_MEASUREMENTS
-from tandem.schema.metrics.table import Field, Measurement
+from collections.abc import Mapping
+
+from tandem.schema import line_protocol, record
+from tandem.schema.metrics import MEASUREMENTS, Field, Measurement
+from tandem.schema.record import RecordError, Table, Value
+from tandem_server.schema.derived import DERIVED_MEASUREMENTS
 
 PROBE_STATES = (
     "measuring", "idle", "online_not_measuring", "not_uploading", "silent", "never_seen", "revoked",
@@ -252,3 +263,24 @@ SERVER_MEASUREMENTS: dict[str, Measurement] = {
         *DERIVED_MEASUREMENTS,
     )
 }
+
+ALL_MEASUREMENTS = {**MEASUREMENTS, **SERVER_MEASUREMENTS}
+"""A probe's and the server's."""
+
+_TABLE = Table(SERVER_MEASUREMENTS)
+_SPECS = {**record.SPECS, **_TABLE.specs}
+
+check_server = _TABLE.check
+"""RecordError unless names, types and ranges are those of a measurement of the server's own."""
+
+
+def check(measurement: str, tags: Mapping[str, str], fields: Mapping[str, Value]) -> None:
+    """``tandem.schema.record.check``, whose RecordError also says what only the server may record."""
+    if measurement in SERVER_MEASUREMENTS:
+        raise RecordError(f"{measurement!r} is recorded by the server alone")
+    record.check(measurement, tags, fields)
+
+
+def encode_point(point: line_protocol.Point) -> str:
+    """The line of a point of any measurement, a probe's or the server's."""
+    return line_protocol.encode_point(point, _SPECS)
