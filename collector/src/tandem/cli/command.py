@@ -1,4 +1,4 @@
-"""What all subcommands share: options, errors and their exit status, output, and how the running collector is asked."""
+"""What all subcommands share: options, errors and their exit status, output, and requests to the running collector."""
 
 from __future__ import annotations
 

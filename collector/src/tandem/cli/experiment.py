@@ -120,7 +120,7 @@ def _list(args: argparse.Namespace) -> int:
     registry = _registry(args)
     names = registry.names()
     status, found = ExitCode.OK, []
-    for name in names if args.json else ():  # each one's process is asked: that takes its time
+    for name in names if args.json else ():  # each one's process has to start: that takes its time
         try:
             one = registry.describe(name)
             found.append({**one.raw, "folder": None if one.folder is None else str(one.folder)})

@@ -28,8 +28,8 @@ def add(commands: Actions[argparse.ArgumentParser]) -> None:
 
 def _kernel(args: argparse.Namespace) -> int:
     """Prints which Multipath TCP the kernel that runs has: version of the protocol, scheduler, controllers, and what somebody who
-    measures on it should know. Exit status: 0; with --self-test 1 when something is not as expected; 3 when this machine lacks root's
-    rights or Multipath TCP. --json: an object; with --self-test its rows have name, expected, found, ok."""
+    measures on it should know. Exit status: 0; with --self-test 1 when something is not as expected; 3 without root's rights or
+    Multipath TCP. --json: an object; with --self-test its rows have name, expected, found, ok."""
     kernel = kernels.here()
     lists = {"schedulers": sorted(kernel.schedulers()), "controllers": sorted(kernel.controllers() or ())}
     found: dict[str, object] = {

@@ -1,4 +1,4 @@
-"""``tandem mobility``: how well movement is told from radio, scored on drive logs."""
+"""``tandem mobility``: how well movement is recognised by radio, scored on drive logs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LEVELS = {"rsrp_dbm", "rscp_dbm", "rssi_dbm"}
 def add(commands: Actions[argparse.ArgumentParser]) -> None:
     """Register the subcommand."""
     actions = group(
-        commands, "mobility", "how well movement is told from radio", "The detectors of movement, off line."
+        commands, "mobility", "how well movement is recognised by radio", "The detectors of movement, off line."
     )
     score = command(
         actions, "score", _score, "score the detectors on drive logs", json="one JSON object instead of the table"
@@ -145,7 +145,7 @@ def _table(result: dict[str, Any], *, receiver: bool) -> str:
         else "column: share right by the speed column as it stands, old fixes and all"
     )
     note = (
-        "judged: seconds of which the log's fixes tell whether it moved; right: share of them judged rightly; false/h: false starts an "
+        "judged: seconds of which the log's fixes show whether it moved; right: share of them judged rightly; false/h: false starts an "
         "hour;\nmissed: spells of moving never noticed; start, stop: median delays; still→mov, mov→still: share of still seconds judged "
         f"moving and the reverse;\n{last}"
     )

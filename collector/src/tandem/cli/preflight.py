@@ -44,7 +44,7 @@ def add(commands: Actions[argparse.ArgumentParser]) -> None:
 def main(args: argparse.Namespace) -> int:
     """Looks at everything that a kit needs in the field, and measures a little over each path (below 1 MB of each SIM). Asks the
     running collector; where none runs, it is one itself for the time, as root. Exit status: 0 ready, 1 a line fails, 2 wrong usage or
-    configuration, 3 this machine misses a requirement or the collector may not be asked."""
+    configuration, 3 this machine misses a requirement or the collector may not be queried."""
     from tandem.app.config import load
     from tandem.app.preflight.check import CheckOptions, check
     from tandem.spool.durable import write_durably
@@ -147,7 +147,7 @@ small { color: #333 }
 
 
 def page(report: Report) -> str:
-    """A whole document. It asks nothing of anybody: no script, no font, no picture."""
+    """A whole document. It loads nothing: no script, no font, no picture."""
     networks = ", ".join(f"{path}: {operator or 'not named'}" for path, operator in report.operators.items())
     rows = "\n".join(_row(line) for line in report.lines)
     parts = [_versions(report)]

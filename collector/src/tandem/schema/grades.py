@@ -45,7 +45,6 @@ COLOURS: dict[Tone, Colour] = {
     "notice": Colour("bright_blue", "#5794F2", "*"),
     "quiet": Colour("bright_black", "#8E8E8E"),
 }
-TONES: tuple[Tone, ...] = tuple(COLOURS)
 
 PATH_COLOURS = (
     Colour("cyan", "#00A6C0"), Colour("magenta", "#B877D9"), Colour("blue", "#3D5AC8"),
@@ -183,7 +182,7 @@ _OVER = {
 
 
 def event_meaning(kind: Any, state: Any = None) -> Meaning:  # noqa: ANN401 JSON values
-    """Of an event's tag ``kind`` and its field ``state``; a kind that this version does not know is told as it is."""
+    """Of an event's tag ``kind`` and its field ``state``; a kind that this version does not know is shown as it is."""
     if state == "ends" and kind in _OVER:
         return Meaning(_OVER[kind], "good")
     if kind == "path_state" and state is not None:
@@ -201,7 +200,7 @@ _SINR = Scale(13, 0, f"{_TELTONIKA}; 13 dB is Android's highest level, too")
 _RTT = Scale(
     300, 800, "twice the one-way 150 ms and 400 ms of ITU-T G.114, for talk; loaded links measure more than idle ones"
 )
-_GOODPUT = Scale(5e6, 1e6, "stated: video in 1080p, and in 480p, as video services ask for it")
+_GOODPUT = Scale(5e6, 1e6, "stated: video in 1080p, and in 480p, as video services require it")
 UNSENT = Scale(
     600, 3600, "unsent_after_s of the server (server/spec/ledger.md); an hour, as the probe itself speaks up"
 )

@@ -64,7 +64,7 @@ COMMON_FIELDS = (
 RADIO_STATES = (
     "connected", "idle", "searching", "limited", "no_service", "unknown", "no_answer", "port_lost",
 )  # fmt: skip
-"""``state`` of a radio record: RRC connected / registered and idle / searching / limited service / none / not told by this
+"""``state`` of a radio record: RRC connected / registered and idle / searching / limited service / none / not known of this
 modem; ``no_answer``: the modem missed the deadline; ``port_lost``: its port has gone."""
 
 RADIO = Measurement(
@@ -163,7 +163,7 @@ ROUND_TRIP = Measurement(
         Field("sequence", "int", "", "number of the instant, the same on all paths: CLOCK_MONOTONIC by the period", 0),
         Field("unanswered", "int", "", "1: lost or down, 0: answered or late: a mean is a share; else absent", 0, 1),
         Field("rtt_ms", "float", "ms", "sent to the kernel's stamp of the answer, less the server's own time", 0),
-        Field("sent_after_ms", "float", "ms", "from the instant to the sending; told where it is more than 100 ms", 0),
+        Field("sent_after_ms", "float", "ms", "from the instant to the sending; present above 100 ms", 0),
         Field("beside_run", "bool", "", "a run was under way at the instant: its load is in the time"),
         Field("duplicates", "int", "", "further answers to answered questions since the record before, where any", 1),
         Field("too_late", "int", "", "answers to lost questions since the record before, where any", 1),
@@ -198,7 +198,7 @@ EVENT = Measurement(
         Field("action", "str", "", "of steering, see below"),
         Field("cause", "str", "", "of steering: the event, or what else decided"),
         Field("predicted_s", "float", "s", "of steering: how long the path is expected to need", 0),
-        Field("took_ms", "float", "ms", "how long what the event tells of lasted", 0),
+        Field("took_ms", "float", "ms", "how long what it reports lasted", 0),
         Field("detail", "str", "", "one line for people"),
     ),
 )
@@ -410,7 +410,7 @@ VERDICT = Measurement(
     ("run", "path", "operator", "role", "verdict", "campaign"),
     (
         Field("verdict_code", "int", "", "place of the verdict in VERDICTS", 0, len(VERDICTS) - 1),
-        Field("where", "str", "", "where it was lost, as far as it can be told: syn, syn-ack, syn or syn-ack, data"),
+        Field("where", "str", "", "where it was lost, as far as is known: syn, syn-ack, syn or syn-ack, data"),
         Field("over", "str", "", "of a join, the path on which the connection began"),
         Field("detail", "str", "", "one line for people"),
     ),
@@ -517,7 +517,7 @@ TEMPERATURE = Measurement(
 
 CARD = Measurement(
     "card",
-    "what the state folder is on, and each SD card and eMMC, once an hour; wear only where the card tells",
+    "what the state folder is on, and each SD card and eMMC, once an hour; wear only where the card reports it",
     ("device",),
     (
         Field("kind", "str", "", "sd, emmc, nvme, disk or virtual"),
@@ -529,7 +529,7 @@ CARD = Measurement(
         Field("written_bytes", "int", "B", "since the boot, likewise", 0),
         Field("life_time_a_code", "int", "", "JESD84-B51 DEVICE_LIFE_TIME_EST_TYP_A, read at boot", 0, 255),
         Field("life_time_b_code", "int", "", "DEVICE_LIFE_TIME_EST_TYP_B, likewise", 0, 255),
-        Field("life_used_a_percent", "int", "%", "upper end of the tenth that code a tells; 110: exceeded", 10, 110),
+        Field("life_used_a_percent", "int", "%", "upper end of the tenth of code a; 110: exceeded", 10, 110),
         Field("life_used_b_percent", "int", "%", "of code b", 10, 110),
         Field("pre_eol_code", "int", "", "JESD84-B51 PRE_EOL_INFO: 1 normal, 2 warning (80 % used), 3 urgent", 0, 255),
     ),

@@ -108,7 +108,7 @@ AREA_DAY = Measurement(
     AREA.tags,
     AREA.fields,
 )
-"""Maps of all probes ask these: of a hundred probes over months the others are too many series."""
+"""Maps of all probes query these: of a hundred probes over months the others are too many series."""
 
 _FIGURES = (
     Field("pairs", "int", "", "of these figures are: 1 for a pair", 0),

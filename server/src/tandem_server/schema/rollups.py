@@ -1,4 +1,4 @@
-"""What boards ask over long times: each measurement by the minute and by the hour. The one table of it; see server/spec/series.md.
+"""What boards query over long times: each measurement by the minute and by the hour. The one table of it; see server/spec/series.md.
 
 Raw records are in the retention policy ``kept``, roll-ups in ``minute`` and ``hour``, in measurements of the same names. **A field has
 its raw name where it means the same**, so that one query serves all: ``SELECT mean("rsrp_dbm") FROM "$resolution"."radio"``. What it holds:
@@ -10,8 +10,8 @@ its raw name where it means the same**, so that one query serves all: ``SELECT m
 - how often a word was said (``state_silent_count``): its share is ``sum("state_silent_count") / sum("records")``.
 - ``records``, in every roll-up: how many raw records the window has. ``sum("records")`` of ``event`` by its tag ``kind`` counts events.
 
-What only roll-ups have (``records``, ``_count``, ``_sum``, ``_min``, ``_max``) is asked with ``$rolled`` in place of ``$resolution``: it is
-``minute`` where that is ``kept``. Tags that grow without end (boot, run, subflow, pair) are gone. A window's time is its beginning.
+What only roll-ups have (``records``, ``_count``, ``_sum``, ``_min``, ``_max``) is queried with ``$rolled``, not ``$resolution``: it is ``minute``
+where that is ``kept``. Tags that grow without end (boot, run, subflow, pair) are gone. A window's time is its beginning.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ RESOLUTIONS = (
 FINEST = RESOLUTIONS[0]
 
 MAPPING_POLICY, MAPPING = "boards", "resolution"
-"""Retention policy and measurement of the database that hold ``RESOLUTIONS``, one point each, for boards to ask by ``resolution_query``."""
+"""Retention policy and measurement of the database that hold ``RESOLUTIONS``, one point each, for ``resolution_query``."""
 
 
 def resolution_query(field: Literal["resolution", "rolled"] = "resolution") -> str:
@@ -473,12 +473,12 @@ ROLLUPS: dict[str, Rollup] = {one.measurement: one for one in (*RADIO, *TRANSPOR
 """By measurement."""
 
 NOT_ROLLED = {
-    "registration": "asked for near an event only",
+    "registration": "queried near an event only",
     "position": "coverage has it, joined with the radio and by area",
     "phase": "of one run",
     "run_trace": "of one run",
     "run_trace_second": "of one run, or of the last day",
     "dash_playback": "of one play; dash and dash_segment have its figures",
-    **dict.fromkeys(DERIVED_POLICIES, "made by the hour and the day, asked as it is"),
+    **dict.fromkeys(DERIVED_POLICIES, "made by the hour and the day, queried as it is"),
 }
 """Measurements without a roll-up, and why."""

@@ -21,7 +21,7 @@ from rich.console import Console, ConsoleDimensions, ConsoleOptions, RenderableT
 from rich.segment import Segment
 
 _LOCALE = ("LC_ALL", "LC_CTYPE", "LANG")
-"""As setlocale(3) asks them: the first that is set decides."""
+"""In the order of setlocale(3): the first that is set decides."""
 
 
 @dataclass(frozen=True, slots=True)
