@@ -10,8 +10,8 @@ its raw name where it means the same**, so that one query serves all: ``SELECT m
 - how often a word was said (``state_silent_count``): its share is ``sum("state_silent_count") / sum("records")``.
 - ``records``, in every roll-up: how many raw records the window has. ``sum("records")`` of ``event`` by its tag ``kind`` counts events.
 
-What only roll-ups have (``records``, ``_count``, ``_sum``, ``_min``, ``_max``) is queried with ``$rolled``, not ``$resolution``: it is ``minute``
-where that is ``kept``. Tags that grow without end (boot, run, subflow, pair) are gone. A window's time is its beginning.
+What only roll-ups have (``records``, ``_count``, ``_sum``, ``_min``, ``_max``) is queried with ``$rolled``, not ``$resolution``: it is
+``minute`` where that is ``kept``. Tags that grow without end (boot, run, subflow, pair) are gone. A window's time is its beginning.
 """
 
 from __future__ import annotations
