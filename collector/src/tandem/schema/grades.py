@@ -415,21 +415,18 @@ BY_NAME: dict[str, Words] = {"fallback": _FELL_BACK}
 _PLAIN = yes_or_no(Meaning("yes", "quiet"), Meaning("no", "quiet"))
 
 
+@dataclass(frozen=True, slots=True)
 class Grades:
-    """The tables of ``measurements``: grades, ranges and words by ``MEASUREMENT.FIELD``."""
+    """How ``measurements`` are shown: grades, ranges and words by ``MEASUREMENT.FIELD``."""
 
-    def __init__(
-        self,
-        measurements: Mapping[str, Measurement],
-        scales: Mapping[str, Scale],
-        ranges: Mapping[str, Range],
-        words: Mapping[str, Words],
-    ) -> None:
-        self._measurements, self._scales, self._ranges, self._words = measurements, scales, ranges, words
+    measurements: Mapping[str, Measurement]
+    scales: Mapping[str, Scale]
+    ranges: Mapping[str, Range]
+    words: Mapping[str, Words]
 
     def scale(self, measurement: str, field: str) -> Scale | None:
         """The limits of ``field`` of ``measurement``; None where it is not graded."""
-        return self._scales.get(f"{measurement}.{field}")
+        return self.scales.get(f"{measurement}.{field}")
 
     def tone_of(self, measurement: str, field: str, value: Any) -> Tone:  # noqa: ANN401 a JSON value
         """The grade of ``value``; ``quiet`` for what is no number, and where the field is not graded."""
@@ -438,23 +435,23 @@ class Grades:
 
     def title(self, measurement: str, field: str) -> str:
         """What ``field`` of ``measurement`` is called; KeyError when the schema has none."""
-        return title_of(self._measurements[measurement].field(field))
+        return title_of(self.measurements[measurement].field(field))
 
     def usual(self, measurement: str, field: str) -> Range:
         """The usual range of ``field`` of ``measurement``; from 0 upwards where it cannot be less, else open. KeyError when the schema
         has no such field."""
-        known = self._ranges.get(f"{measurement}.{field}")
+        known = self.ranges.get(f"{measurement}.{field}")
         if known is not None:
             return known
-        return Range(0 if self._measurements[measurement].field(field).minimum == 0 else None, None)
+        return Range(0 if self.measurements[measurement].field(field).minimum == 0 else None, None)
 
     def meanings(self, measurement: str, field: str) -> Words:
         """Every word of ``field`` (or tag); yes and no where nothing more is known of one that is either; empty where the field has no
         closed list of words. KeyError when the schema has no such field or tag."""
-        found = self._words.get(f"{measurement}.{field}") or BY_NAME.get(field)
+        found = self.words.get(f"{measurement}.{field}") or BY_NAME.get(field)
         if found is not None:
             return found
-        of = self._measurements[measurement]
+        of = self.measurements[measurement]
         return _PLAIN if field not in of.tags and of.field(field).kind == "bool" else {}
 
     def meaning(self, measurement: str, field: str, value: Any) -> Meaning:  # noqa: ANN401 a JSON value

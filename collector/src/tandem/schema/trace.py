@@ -11,7 +11,7 @@ import hashlib
 import re
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, BinaryIO, Literal
 
 FORMAT = "tandem-trace/1"
@@ -106,15 +106,7 @@ class Receipt:
 
     def as_json(self) -> dict[str, Any]:
         """The body of the receipt."""
-        return {
-            "format": RECEIPT_FORMAT,
-            "probe": self.probe,
-            "name": self.name,
-            "run": self.run,
-            "bytes": self.bytes,
-            "sha256": self.sha256,
-            "received_utc_ns": self.received_utc_ns,
-        }
+        return {"format": RECEIPT_FORMAT, **asdict(self)}
 
 
 def chunk_bytes_of(total: int) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.layout import Layout
 from rich.panel import Panel
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from tandem.cli.view.text import (
@@ -187,10 +187,8 @@ _MORE = 5
 
 def header(status: dict[str, Any], silent_s: float | None = None) -> Table:
     """Who, movement, when. ``silent_s``: how long the collector has said nothing, where that is too long."""
-    row = Table.grid(expand=True)
-    row.add_column(no_wrap=True)
-    row.add_column(justify="center", no_wrap=True)
-    row.add_column(justify="right", no_wrap=True)
+    sides = Column(no_wrap=True), Column(justify="center", no_wrap=True), Column(justify="right", no_wrap=True)
+    row = Table.grid(*sides, expand=True)
     left = Text.assemble((" Tandem ", "bold reverse"), " ", (str(status.get("probe")), "bold"))
     right = Text(f"{clock(status.get('utc_ns'))}  up {duration(status.get('uptime_s'))} ", QUIET)
     if silent_s is not None:
@@ -249,22 +247,20 @@ def wrong_rows(status: dict[str, Any], width: int, rows: int) -> list[Text]:
 
 def footer(status: dict[str, Any], width: int) -> Text:
     """Polls, records and captures; the marks' meaning where there is room."""
-    polls, spool = status.get("polls") or {}, status.get("spool") or {}
+    polls, spool, wide = status.get("polls") or {}, status.get("spool") or {}, width >= 100
     late, waiting, rejected = polls.get("late", 0), spool.get("pending", 0), spool.get("rejected", 0)
-    text = Text(" polls ", QUIET, no_wrap=True)
-    text.append(str(polls.get("made", 0)))
-    text.append(f" ({late} late)", style_of("fair") if late else QUIET)
-    text.append("  records " if width >= 100 else "  ", QUIET)
-    text.append(f"{spool.get('made', 0)}")
-    text.append(" → ", QUIET)
-    text.append(f"{spool.get('sent', 0)} sent", style_of("good"))
-    text.append(f", {waiting} waiting", style_of("fair") if waiting > 1000 else QUIET)
-    if rejected:
-        text.append(f", {rejected} rejected", f"bold {style_of('poor')}")
-    if spool.get("path") and width >= 100:
-        text.append(f" over {spool['path']}", QUIET)
-    text.append("  captures " if width >= 100 else "  pcap ", QUIET)
-    text.append(size(status.get("captures_bytes")))
+    text = Text.assemble(
+        f" polls {polls.get('made', 0)}",
+        (f" ({late} late)", style_of("fair") if late else ""),
+        f"{'  records ' if wide else '  '}{spool.get('made', 0)} → ",
+        (f"{spool.get('sent', 0)} sent", style_of("good")),
+        (f", {waiting} waiting", style_of("fair") if waiting > 1000 else ""),
+        (f", {rejected} rejected" if rejected else "", f"bold {style_of('poor')}"),
+        f" over {spool['path']}" if wide and spool.get("path") else "",
+        f"{'  captures ' if wide else '  pcap '}{size(status.get('captures_bytes'))}",
+        style=QUIET,
+        no_wrap=True,
+    )
     if width - text.cell_len > len(LEGEND) + 4:
         text.append(LEGEND.rjust(width - text.cell_len - 1), QUIET)
     text.truncate(width, overflow="ellipsis")
