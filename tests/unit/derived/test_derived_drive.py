@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from riding import HOUR, S, driven
 
-from tandem.schema.metrics.coverage import RSRP_EDGES_DBM
 from tandem_server.derived.series import DerivedSeries
 from tandem_server.registry import Debounce
+from tandem_server.schema.derived import RSRP_EDGES_DBM
 
 FOLDER = Path(os.environ.get("TANDEM_SHARED", Path(__file__).parents[4] / "shared")) / "data" / "drives"
 LOGS = ("drive-download-a.csv", "drive-video-b.csv", "static-download-a.csv")

@@ -9,7 +9,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tandem.schema.line_protocol import parse
-from tandem.schema.metrics import SERVER_PLACES
 from tandem_server.cli.configuration import load
 from tandem_server.cli.gateway import places_of
 from tandem_server.ingest.machine import (
@@ -23,6 +22,7 @@ from tandem_server.ingest.machine import (
     processors,
 )
 from tandem_server.registry import Registry
+from tandem_server.schema.measurements import SERVER_PLACES
 
 
 @given(st.text())

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tandem.schema.rollups import RESOLUTIONS, ROLLUPS, resolution_query
+from tandem_server.schema.rollups import RESOLUTIONS, ROLLUPS, resolution_query
 from tandem_server.store import Influx, PrivateInflux, QueryError, StoreDown, StoreStartError, find_influxd
 from tandem_server.store.influx import AnswerError, joined, read_parts
 from tandem_server.store.preparing import Kept, look, prepare, prepare_reader, runs_continuous_queries

@@ -14,9 +14,8 @@ from typing import Any
 
 from tandem.schema import zones
 from tandem.schema.campaign import PAPER, Campaign
-from tandem.schema.campaign_queue import DEFAULT_PRIORITY, HIGHEST_PRIORITY, MOST_PATHS, is_name, pushed_told
-from tandem.schema.campaign_reader import forms, parse
-from tandem.schema.campaign_text import text_of
+from tandem.schema.campaign_queue import DEFAULT_PRIORITY, HIGHEST_PRIORITY, MOST_PATHS, is_name
+from tandem.schema.campaign_reader import forms, parse, text_of
 from tandem_server.cli import campaign_folder
 from tandem_server.cli.command import Actions, ConfigError, add_command
 from tandem_server.cli.configuration import load
@@ -219,7 +218,7 @@ def _print(args: Namespace, rows: Sequence[QueuedCampaign]) -> None:
 
 def _to_dict(row: QueuedCampaign) -> dict[str, Any]:
     return {
-        **pushed_told(row.pushed),
+        **row.pushed.to_dict(),
         "probe": row.probe,
         "state": row.state,
         "reason": row.reason,

@@ -12,8 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, get_type_hints
 
-from tandem.schema.toml_keys import Key
-from tandem.schema.toml_lines import Place, line_of, places
+from tandem.schema.toml_file import Key, Place, line_of, places
 from tandem_server.cli.command import ConfigError, config_file
 from tandem_server.endpoint.sessions import Share
 from tandem_server.ledger.states import Tolerances
@@ -35,7 +34,7 @@ _T = TypeVar("_T")
 
 def _key(default: object, low: float | None, high: float | None, hint: str, *, above: bool = False) -> Any:  # noqa: ANN401  a field
     """A number with its range, both ends included unless ``above``; None: absent."""
-    return field(default=default, metadata={"mend": hint, "minimum": low, "maximum": high, "above": above})
+    return field(default=default, metadata={"hint": hint, "minimum": low, "maximum": high, "above": above})
 
 
 def _port(default: int | None) -> Any:  # noqa: ANN401  a field
@@ -45,7 +44,7 @@ def _port(default: int | None) -> Any:  # noqa: ANN401  a field
 def _text(default: str | None, pattern: str, hint: str, *, required: bool = False) -> Any:  # noqa: ANN401  a field
     """A text that matches as a whole."""
     check = _matching(pattern)
-    return field(default=default, metadata={"mend": hint, "check": check, "required": required})
+    return field(default=default, metadata={"hint": hint, "check": check, "required": required})
 
 
 def _matching(pattern: str) -> Callable[[str], str | None]:
@@ -287,9 +286,9 @@ class ServerConfig:
 TABLES: dict[str, type] = {n: t for n, t in get_type_hints(ServerConfig).items() if n not in ("file", "probes")}
 """The sections by name, ``[probes.NAME]`` apart."""
 _UNIFORM: dict[type, dict[str, Any]] = {
-    Bounds: {"mend": _ABOVE_0, "minimum": 0, "above": True, "maximum": 1e18},
-    Share: {"mend": _ABOVE_0, "minimum": 0, "above": True},
-    Tolerances: {"mend": "seconds above 0 and below 100000000", "minimum": 0, "above": True, "maximum": 1e8},
+    Bounds: {"hint": _ABOVE_0, "minimum": 0, "above": True, "maximum": 1e18},
+    Share: {"hint": _ABOVE_0, "minimum": 0, "above": True},
+    Tolerances: {"hint": "seconds above 0 and below 100000000", "minimum": 0, "above": True, "maximum": 1e8},
 }
 """Sections whose keys have one rule."""
 _KINDS: dict[str, Literal["whole", "number", "truth", "text"]] = {"int": "whole", "float": "number", "bool": "truth"}
@@ -310,8 +309,8 @@ def keys(section: type) -> Iterator[tuple[Key, str]]:
         if choices := re.fullmatch(r"Literal\[(.*)\]", kind):
             kind = "str"
             rule["choices"] = tuple(word.strip("\"' ") for word in choices[1].split(","))
-            rule["mend"] = f"one of {', '.join(rule['choices'])}"
-        rule.setdefault("mend", f"write {_TYPES[kind][1]}" if kind in _TYPES else "")
+            rule["hint"] = f"one of {', '.join(rule['choices'])}"
+        rule.setdefault("hint", f"write {_TYPES[kind][1]}" if kind in _TYPES else "")
         yield Key(one.name, _KINDS.get(kind, "text"), default=one.default, **rule), kind
 
 
@@ -370,7 +369,7 @@ class _Reader:
                 raise self._fault((*place, name), f"unknown key {name!r} in [{where}]", f"one of {', '.join(known)}")
         for name, (key, _) in known.items():
             if key.required and name not in content:
-                raise self._fault(place, f"[{where}] needs {name}", key.mend)
+                raise self._fault(place, f"[{where}] needs {name}", key.hint)
         values = {
             name: self._value(*known[name], content[name], (*place, name)) if name in content else key.default
             for name, (key, _) in known.items()
@@ -389,7 +388,7 @@ class _Reader:
         if not key.choices and type(value) not in types:
             raise self._fault(place, what, f"write {words}")
         if key.wrong(value) is not None:
-            raise self._fault(place, what, key.mend)
+            raise self._fault(place, what, key.hint)
         if type_ == "float":
             return float(cast(float, value))
         return Path(str(value)) if type_ == "Path" else value

@@ -15,12 +15,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tandem.schema.rollups import ROLLUPS
 from tandem_server.cli.command import Actions, ConfigError, EnvironmentLacks, add_command, check_probe
 from tandem_server.cli.configuration import ServerConfig, load
 from tandem_server.cli.stores import LONG_STATEMENT_S, kept_days, open_influx, open_registry
 from tandem_server.ingest.rolling import DAY_S, FRESH, HOUR_S, LEASE, LEASE_S, Rollups, Span
 from tandem_server.registry import CONSUMERS, BackfillQueue, Registry
+from tandem_server.schema.rollups import ROLLUPS
 from tandem_server.store import Influx
 from tandem_server.store.preparing import READER, Kept, Prepared, look, prepare, prepare_reader, runs_continuous_queries
 from tandem_server.store.private import account_password

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tandem.schema.line_protocol import Point, encode_point
-from tandem.schema.metrics.server import RUN_TRACE, RUN_TRACE_SECOND
-from tandem.schema.record import RecordError, Value, check_server
+from tandem.schema.line_protocol import Point
+from tandem.schema.record import RecordError, Value
 from tandem.schema.trace import SERVER_CAPTURES
 from tandem_server.analysis.captures import KINDS, WAYS, read
 from tandem_server.analysis.folder import Capture, capture_name
@@ -24,6 +23,7 @@ from tandem_server.derived import run_seconds
 from tandem_server.derived.tables import BIN_NS
 from tandem_server.derived.units import runs_of
 from tandem_server.registry import Registry, TraceRow
+from tandem_server.schema.measurements import RUN_TRACE, RUN_TRACE_SECOND, check_server, encode_point
 from tandem_server.store import Influx
 from tandem_server.store.influx import literal
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tandem.schema.line_protocol import Point, encode_point, tag_fault
-from tandem.schema.metrics import SERVER_MEASUREMENTS
-from tandem.schema.metrics.coverage import DERIVED_POLICIES
-from tandem.schema.record import Value, check_server
+from tandem.schema.line_protocol import Point, tag_fault
+from tandem.schema.record import Value
+from tandem_server.schema.derived import DERIVED_POLICIES
+from tandem_server.schema.measurements import SERVER_MEASUREMENTS, check_server, encode_point
 from tandem_server.store import Influx, Rejected
 from tandem_server.store.influx import literal
 

@@ -6,7 +6,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from tandem.schema.campaign_queue import FORMAT, QueueError, Report, is_id, queue_told, read_report
+from tandem.schema.campaign_queue import FORMAT, QueueError, Report, is_id, queue_to_dict, read_report
 from tandem_server.http.body import BodyReader, Unreadable, read_json
 from tandem_server.registry import CampaignQueue
 
@@ -25,7 +25,7 @@ class CampaignResource:
 
     async def listed(self, _request: Request, probe: str) -> Response:
         """``GET /v1/campaigns``."""
-        return JSONResponse(queue_told(await run_in_threadpool(self._queue.of_probe, probe)))
+        return JSONResponse(queue_to_dict(await run_in_threadpool(self._queue.of_probe, probe)))
 
     async def file(self, request: Request, probe: str) -> Response:
         """``GET /v1/campaigns/ID``."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 
-from tandem.schema.metrics import PROBE_STATES
 from tandem.schema.record import Value
 from tandem_server.ingest.periodic import PERIOD_S, Leased, own_line, put
 from tandem_server.ledger.at_work import AtWork, at_work
@@ -12,6 +11,7 @@ from tandem_server.ledger.records import RecordCounts
 from tandem_server.ledger.states import Tolerances
 from tandem_server.ledger.watching import ProbeNow, kept, probes_now
 from tandem_server.registry import Registry
+from tandem_server.schema.measurements import PROBE_STATES
 from tandem_server.store import QueryError, SeriesStore
 
 _LOG = logging.getLogger("tandem.gateway")

@@ -8,10 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tandem.schema.line_protocol import encode_point, parse
-from tandem.schema.record import RecordError, check
+from tandem.schema.record import RecordError
 from tandem_server.http.body import TooMuch
 from tandem_server.http.rates import Buckets
 from tandem_server.ingest.fast_path import FastPathCache, fast_path
+from tandem_server.schema.measurements import check
 
 LINES_LIMIT = 10_000
 BYTES_LIMIT = 8 * 1024 * 1024

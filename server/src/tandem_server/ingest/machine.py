@@ -117,7 +117,7 @@ def of_places(places: Mapping[str, Path]) -> dict[str, dict[str, int | None]]:
 
 
 class MachineSeries(Leased):
-    """``places``: the server's folders, and its registry's file, by their names in SERVER_PLACES (tandem.schema.metrics)."""
+    """``places``: the server's folders, and its registry's file, by their names in SERVER_PLACES (tandem_server.schema.measurements)."""
 
     def __init__(
         self, registry: Registry, store: SeriesStore, places: Mapping[str, Path], period_s: int = PERIOD_S

@@ -14,7 +14,7 @@ NOBODY_READS = 499
 
 @dataclass(slots=True)
 class OfProbe:
-    """Fields of ``gateway`` (tandem.schema.metrics)."""
+    """Fields of ``gateway`` (tandem_server.schema.measurements)."""
 
     requests: int = 0
     lines_accepted: int = 0

@@ -9,9 +9,10 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
-from tandem.schema.line_protocol import Point, encode_point
-from tandem.schema.record import Value, check_server
+from tandem.schema.line_protocol import Point
+from tandem.schema.record import Value
 from tandem_server.registry import Registry
+from tandem_server.schema.measurements import check_server, encode_point
 from tandem_server.store import QueryError, SeriesStore, StoreDown
 
 _LOG = logging.getLogger("tandem.gateway")

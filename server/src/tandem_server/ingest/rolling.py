@@ -16,10 +16,10 @@ import time
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from tandem.schema.rollups import FINEST, ROLLUPS, Step
 from tandem_server.ingest.late_notes import LATE_S
 from tandem_server.ingest.periodic import Lease, Periodic
 from tandem_server.registry import Debounce, LateHour, Registry, Settled
+from tandem_server.schema.rollups import FINEST, ROLLUPS, Step
 from tandem_server.store import Influx, QueryError
 from tandem_server.store.preparing import Kept
 from tandem_server.store.rollup_queries import made_by, of_minutes, of_raw

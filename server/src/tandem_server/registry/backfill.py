@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tandem.schema.rollups import ROLLUPS
 from tandem_server.registry.table import Table
+from tandem_server.schema.rollups import ROLLUPS
 
 CONSUMERS = {
     "rollups": frozenset(name for name, one in ROLLUPS.items() if "probe" in one.tags),

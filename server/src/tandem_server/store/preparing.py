@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tandem.schema.rollups import FINEST, RESOLUTIONS
-from tandem.schema.rollups.resolution import MAPPING, MAPPING_POLICY
+from tandem_server.schema.rollups import FINEST, MAPPING, MAPPING_POLICY, RESOLUTIONS
 from tandem_server.store.influx import Influx, literal, quoted
 
 READER = "reader"

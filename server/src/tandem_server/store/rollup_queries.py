@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator
 from functools import cache
 
-from tandem.schema.rollups import FINEST, ROLLUPS, Column, Rollup, Step
+from tandem_server.schema.rollups import FINEST, ROLLUPS, Column, Rollup, Step
 from tandem_server.store.influx import literal, quoted
 
 STEP_S: dict[Step, int] = {"minute": 60, "hour": 3600}

@@ -1,9 +1,20 @@
-"""What the server itself records, once a minute: of its probes, its gateway, its machine, its ledger. Probes may not send these."""
+"""What the server itself records, once a minute: of its probes, its gateway, its machine, its ledger. Probes may not send these.
+
+2026-11-21: ``expected``, ``probe_state``.
+2026-11-22: ``gateway``, ``gateway_process``, ``server_health``, ``server_disk``, ``server_traces``, ``ledger``, ``ledger_records``;
+``run``, ``experiment`` and ``campaign`` of ``probe_state``; the derived ``coverage``, ``coverage_day``, ``probe_area_day``, ``area``,
+``area_day``, ``pair``, ``pair_day``.
+2026-11-26: ``run_trace`` and ``run_trace_second``.
+"""
 
 from __future__ import annotations
 
-from tandem.schema.metrics.coverage import DERIVED_MEASUREMENTS
-from tandem.schema.metrics.table import Field, Measurement
+from collections.abc import Mapping
+
+from tandem.schema import line_protocol, record
+from tandem.schema.metrics import MEASUREMENTS, Field, Measurement
+from tandem.schema.record import RecordError, Table, Value
+from tandem_server.schema.derived import DERIVED_MEASUREMENTS
 
 PROBE_STATES = (
     "measuring", "idle", "online_not_measuring", "not_uploading", "silent", "never_seen", "revoked",
@@ -14,16 +25,7 @@ EXPECTED = Measurement(
     "expected",
     "one point a minute for every registered, unrevoked probe, whether it is heard of or not: what a silent one is missed by",
     ("probe",),
-    (
-        Field(
-            "seen",
-            "int",
-            "",
-            "1 when the probe reached the gateway not long ago ([states] silent_after_s), else 0",
-            0,
-            1,
-        ),
-    ),
+    (Field("seen", "int", "", "1 when the probe reached the gateway lately ([states] silent_after_s), else 0", 0, 1),),
 )
 
 PROBE_STATE = Measurement(
@@ -32,17 +34,10 @@ PROBE_STATE = Measurement(
     ("probe",),
     (
         Field("state", "str", "", "one of PROBE_STATES"),
-        Field(
-            "state_code",
-            "int",
-            "",
-            "its place in that list, for a database that stores no texts",
-            0,
-            len(PROBE_STATES) - 1,
-        ),
+        Field("state_code", "int", "", "its place in that list", 0, len(PROBE_STATES) - 1),
         Field("since_s", "float", "s", "how long it has been in it", 0),
         Field("last_seen_s", "float", "s", "since its last request; absent when there was none", 0),
-        Field("unsent_records", "int", "", "waiting in its spool, as it told last", 0),
+        Field("unsent_records", "int", "", "waiting in its spool, as it last reported", 0),
         Field("unsent_oldest_s", "float", "s", "age of the oldest of them now", 0),
         Field("run", "str", "", "id of the run that it is at; absent when it is at none"),
         Field("experiment", "str", "", "of that run"),
@@ -52,7 +47,7 @@ PROBE_STATE = Measurement(
 
 GATEWAY = Measurement(
     "gateway",
-    "what one probe asked of one gateway process in one minute, at its beginning; no point where it asked nothing",
+    "the requests of one probe to one gateway process in one minute, at its beginning; no point without a request",
     ("probe", "process"),
     (
         Field("requests", "int", "", "with this probe's token, of any kind", 0),
@@ -60,16 +55,8 @@ GATEWAY = Measurement(
         Field("lines_rejected", "int", "", "refused for good, each with its reason", 0),
         Field("reason", "str", "", "of the newest of the rejected; absent when there was none"),
         Field("received_bytes", "int", "B", "of requests' bodies, as they came", 0),
-        Field(
-            "answers_429",
-            "int",
-            "",
-            "requests that were told to come later: this probe asks for more than its share",
-            0,
-        ),
-        Field(
-            "answers_503", "int", "", "requests that were told to come later: the server has no room, or no database", 0
-        ),
+        Field("answers_429", "int", "", "requests to be repeated later: this probe takes more than its share", 0),
+        Field("answers_503", "int", "", "requests to be repeated later: the server has no room, or no database", 0),
         Field("answers_refused", "int", "", "requests that got another answer of 400 to 499", 0),
     ),
 )
@@ -87,12 +74,8 @@ GATEWAY_PROCESS = Measurement(
         Field("writes_failed", "int", "", "that it did not: it was away, or refused all", 0),
         Field("written_lines", "int", "", "acknowledged by it", 0),
         Field("write_s", "float", "s", "spent in writes that it acknowledged, all together", 0),
-        Field(
-            "acknowledged_requests", "int", "", "requests with lines that were answered once the database had them", 0
-        ),
-        Field(
-            "acknowledged_median_ms", "float", "ms", "from the body read to the database's word, of these requests", 0
-        ),
+        Field("acknowledged_requests", "int", "", "with lines, answered once the database had them", 0),
+        Field("acknowledged_median_ms", "float", "ms", "from the body read to the database's word", 0),
         Field("acknowledged_p95_ms", "float", "ms", "likewise: 95 of 100 took no longer", 0),
         Field("acknowledged_most_ms", "float", "ms", "likewise: the longest", 0),
         Field("slow_requests", "int", "", "of these, that took more than a second", 0),
@@ -116,7 +99,7 @@ SERVER_HEALTH = Measurement(
         Field("memory_available_bytes", "int", "B", "MemAvailable of it", 0),
         Field("uptime_s", "float", "s", "of the machine: /proc/uptime", 0),
         Field("database_answer_ms", "float", "ms", "how long the database took to answer a ping", 0),
-        Field("database", "str", "", "the version that it told"),
+        Field("database", "str", "", "the version that it reports"),
         Field("version", "str", "", "of this server"),
         Field("probes", "int", "", "registered and not revoked", 0),
     ),
@@ -168,13 +151,7 @@ LEDGER = Measurement(
         Field("records_arrived", "int", "", "of these, in the database", 0),
         Field("files_promised", "int", "", "by the manifests of these runs", 0),
         Field("files_received", "int", "", "of these, received", 0),
-        Field(
-            "incomplete_s",
-            "float",
-            "s",
-            "since the oldest run ended whose records or manifest are not all here; absent when there is none",
-            0,
-        ),
+        Field("incomplete_s", "float", "s", "since the oldest run ended whose records or manifest are not all here", 0),
         Field("files_incomplete_s", "float", "s", "likewise of files: captures go at night", 0),
     ),
 )
@@ -205,9 +182,7 @@ RUN_TRACE = Measurement(
         Field("again_percent", "float", "%", "duplicate and hole-filling bytes by all that came", 0, 100),
         Field("rtt_median_ms", "float", "ms", "of the capture's samples; absent where the capture has none", 0),
         Field("rtt_p95_ms", "float", "ms", "likewise", 0),
-        Field(
-            "reorder_queue_max_bytes", "int", "B", "most that waited for what was missing; of the connection only", 0
-        ),
+        Field("reorder_queue_max_bytes", "int", "B", "most that waited for a gap; of the connection only", 0),
         Field("events", "int", "", "handovers and signal drops on its path while it ran, apart from others", 0),
         Field("recoveries", "int", "", "of these, that have a t_R (server/spec/radio-packets.md)", 0),
         Field("t_r_median_s", "float", "s", "t_R, the time until the RTT was back: median of these", 0, 60),
@@ -221,17 +196,11 @@ RUN_TRACE_SECOND = Measurement(
     ("probe", "run", "kind", "path", "operator", "subflow"),
     (
         Field("goodput_bit_per_s", "float", "bit/s", "each byte of the data level once, as in run_trace", 0),
-        Field(
-            "again_bit_per_s", "float", "bit/s", "bytes that were seen twice, or filled a hole: lost and sent again", 0
-        ),
+        Field("again_bit_per_s", "float", "bit/s", "bytes seen twice, or that filled a hole: lost and sent again", 0),
         Field("reinjected_bit_per_s", "float", "bit/s", "that another subflow had carried before", 0),
         Field("rtt_mean_ms", "float", "ms", "of the capture's samples; absent where it has none", 0),
-        Field(
-            "reorder_queue_max_bytes", "int", "B", "most that waited for what was missing; of the connection only", 0
-        ),
-        Field(
-            "t_r_s", "float", "s", "t_R of the longest recovery that began in it, on the path that had the event", 0, 60
-        ),
+        Field("reorder_queue_max_bytes", "int", "B", "most that waited for a gap; of the connection only", 0),
+        Field("t_r_s", "float", "s", "t_R of the longest recovery that began in it, on the event's path", 0, 60),
     ),
 )
 
@@ -252,3 +221,24 @@ SERVER_MEASUREMENTS: dict[str, Measurement] = {
         *DERIVED_MEASUREMENTS,
     )
 }
+
+ALL_MEASUREMENTS = {**MEASUREMENTS, **SERVER_MEASUREMENTS}
+"""A probe's and the server's."""
+
+_TABLE = Table(SERVER_MEASUREMENTS)
+_SPECS = {**record.SPECS, **_TABLE.specs}
+
+check_server = _TABLE.check
+"""RecordError unless names, types and ranges are those of a measurement of the server's own."""
+
+
+def check(measurement: str, tags: Mapping[str, str], fields: Mapping[str, Value]) -> None:
+    """``tandem.schema.record.check``, whose RecordError also says what only the server may record."""
+    if measurement in SERVER_MEASUREMENTS:
+        raise RecordError(f"{measurement!r} is recorded by the server alone")
+    record.check(measurement, tags, fields)
+
+
+def encode_point(point: line_protocol.Point) -> str:
+    """The line of a point of any measurement, a probe's or the server's."""
+    return line_protocol.encode_point(point, _SPECS)

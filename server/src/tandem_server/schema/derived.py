@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from tandem.schema.metrics.table import Field, Measurement
+from tandem.schema.metrics import Field, Measurement
 
 MOBILITY = ("still", "low", "high", "moving")
 """The tag ``mobility``: the probe stands / moves on foot / moves faster / moves, and its class is not known."""
@@ -23,7 +23,7 @@ GOODPUT_EDGES_MBIT_PER_S = (1, 2, 5, 10, 20, 50, 100, 200)
 GOODPUT_NONE = "goodput_none"
 
 WEAK_DBM = -105
-"""Below this an area's polls are counted as weak: what ``tandem.schema.grades`` calls poor."""
+"""Below this an area's polls are counted as weak: what the grades call poor."""
 
 
 def bin_names(quantity: str, edges: Sequence[int]) -> tuple[str, ...]:
@@ -78,9 +78,8 @@ COVERAGE = Measurement(
     ("probe", "path", "operator", "rat", "area", "mobility"),
     (*_POLLS, *_GOODPUT, *_WAY, *_DISTRIBUTIONS),
 )
-"""``area``: the geohash of the position, six letters (about 1.2 by 0.6 km), fewer where the position is known less well than that "
-"(privacy
-mode coarse); absent where no position is told (privacy mode off, home zones, no fix)."""
+"""``area``: the geohash of the position, six letters (about 1.2 by 0.6 km), fewer where the position is known less well (privacy mode
+coarse); absent without a position (privacy mode off, home zones, no fix)."""
 
 COVERAGE_DAY = Measurement(
     "coverage_day",
@@ -109,7 +108,7 @@ AREA_DAY = Measurement(
     AREA.tags,
     AREA.fields,
 )
-"""Maps of all probes ask these: of a hundred probes over months the others are too many series."""
+"""Maps of all probes query these: of a hundred probes over months the others are too many series."""
 
 _FIGURES = (
     Field("pairs", "int", "", "of these figures are: 1 for a pair", 0),
@@ -146,9 +145,8 @@ PAIR = Measurement(
         Field("paths", "int", "", "TCP runs that it is held against", 1),
     ),
 )
-"""``operator``: the primary path's; ``fallback``: ``true`` where the Multipath TCP run fell back to TCP, else ``false``. In a "
-"simultaneous pair the
-TCP runs share the paths with the Multipath TCP run, so there are no benefit and no sum_ratio."""
+"""``operator``: the primary path's; ``fallback``: ``true`` where the Multipath TCP run fell back to TCP, else ``false``. In a simultaneous
+pair the TCP runs share the paths with the Multipath TCP run, so there are no benefit and no sum_ratio."""
 
 PAIR_DAY = Measurement(
     "pair_day",
@@ -165,9 +163,8 @@ PAIR_DAY = Measurement(
 DERIVED_MEASUREMENTS = (COVERAGE, COVERAGE_DAY, PROBE_AREA_DAY, AREA, AREA_DAY, PAIR, PAIR_DAY)
 
 HOURS_OF = {"coverage_day": "coverage", "probe_area_day": "coverage", "area_day": "area", "pair_day": "pair"}
-"""What has the single hours (or pairs) of a measurement of days. All names of the days are names of the hours, too, and sums mean "
-"the same in both,
-so one query serves any time range: ``FROM "$rolled"./^(coverage|coverage_day)$/`` finds hours for short ones, and days for long ones."""
+"""What has the single hours (or pairs) of a measurement of days. All names of the days are names of the hours, too, and sums mean the same
+in both, so one query serves any time range: ``FROM "$rolled"./^(coverage|coverage_day)$/`` finds the hours, or the days."""
 
 DERIVED_POLICIES = {**dict.fromkeys(HOURS_OF.values(), "minute"), **dict.fromkeys(HOURS_OF, "hour")}
 """The retention policy that each is in: hours are kept as long as roll-ups by the minute, days as long as those by the hour."""
