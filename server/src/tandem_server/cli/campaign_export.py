@@ -46,7 +46,7 @@ def add(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "export",
         help="write a campaign's manifests, records and files into a folder that report and load(DIR) read",
         description="Writes what this server has of a campaign into DIR: manifests, results, records as Parquet, and what the ledger"
-        " says is missing (server/spec/campaign-folder.md). The same again adds what arrived since, and goes on where it was broken off."
+        " says is missing (docs/reference/campaign-folder.md). The same again adds what arrived since, and goes on where it was broken off."
         " Exit status 0 when the server has everything that was promised, 1 when something is missing (it says what), 2 when NAME,"
         " a probe or a time is wrong.",
         epilog=_EXAMPLES,

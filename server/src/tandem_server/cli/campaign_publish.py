@@ -39,7 +39,7 @@ def add(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         description="Makes of DIR, which campaign export or the bench wrote, a package with Croissant and RO-Crate metadata, check sums,"
         " licence and schema. What was recorded when a probe may have been at a home is cut; public addresses and names of probes and of"
         " the server stand for others; payload is taken out of captures. Every file is checked for identities"
-        " (server/spec/published.md).",
+        " (docs/reference/ledger.md).",
         epilog=f"{_EXAMPLES}\n\nExit status: 0 when the package is there, 1 when DIR tells identities (it says where; nothing is"
         " published),\n2 when an argument or DIR is wrong, 3 when this machine lacks something. Stopped, the same command goes on.",
         formatter_class=argparse.RawDescriptionHelpFormatter,

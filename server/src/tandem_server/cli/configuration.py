@@ -84,8 +84,8 @@ class CaptureFiles:
 
 @dataclass(frozen=True, slots=True)
 class OwnSeries:
-    """``every_s``: seconds from point to point of the server's own series (server/spec/ledger.md). ``settle_s``: for how long an hour's
-    note of late lines stands unchanged before the hour is made again (server/spec/series.md)."""
+    """``every_s``: seconds from point to point of the server's own series (docs/reference/ledger.md). ``settle_s``: for how long an hour's
+    note of late lines stands unchanged before the hour is made again (docs/reference/ledger.md)."""
 
     every_s: int = 60
     settle_s: int = 30

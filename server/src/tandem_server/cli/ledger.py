@@ -40,7 +40,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     )
     parser.add_argument("--recount", action="store_true", help="count again what was found complete before")
     parser.add_argument("--manifests", action="store_true", help="with --json: each run's manifest too")
-    parser.add_argument("--json", action="store_true", help="for a machine (server/spec/ledger.md)")
+    parser.add_argument("--json", action="store_true", help="for a machine (docs/reference/ledger.md)")
     parser.set_defaults(func=_ledger)
 
 

@@ -1,4 +1,5 @@
-"""``tandem-server probe invite|peers|known-hosts``: codes by which probes enrol, and the public keys that they told (spec/enrolment.md)."""
+"""``tandem-server probe invite|peers|known-hosts``: codes by which probes enrol, and the public keys that they told
+(docs/reference/probe-api.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``tandem-server series status|recompute|prepare``: roll-ups for boards, and what a database needs for them (server/spec/series.md)."""
+"""``tandem-server series status|recompute|prepare``: roll-ups for boards, and what a database needs for them (docs/reference/ledger.md)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser = subparsers.add_parser(
         "series",
         help="roll-ups by the minute and the hour: how far they are, make them again, prepare a database for them",
-        description="Roll-ups by the minute and the hour, which boards ask over long times (server/spec/series.md).",
+        description="Roll-ups by the minute and the hour, which boards ask over long times (docs/reference/ledger.md).",
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
 
@@ -43,7 +43,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         " something.",
     )
     add_config(status)
-    status.add_argument("--json", action="store_true", help="for a machine (server/spec/series.md)")
+    status.add_argument("--json", action="store_true", help="for a machine (docs/reference/ledger.md)")
     status.set_defaults(func=_status)
 
     again = actions.add_parser(

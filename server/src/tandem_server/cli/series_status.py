@@ -14,7 +14,7 @@ from tandem_server.store.rollup_queries import made_by
 
 
 def status_json(store: Influx, found: Prepared, late: LateHours) -> dict[str, Any]:
-    """``tandem-series/1`` (server/spec/series.md). sqlite3.Error."""
+    """``tandem-series/1`` (docs/reference/ledger.md). sqlite3.Error."""
     settled = late.settled()
     fresh = settled.get(FRESH)
     waiting = {consumer: late.waiting(consumer) for consumer in CONSUMERS}

@@ -41,7 +41,7 @@ class Store:
     ``influxdb2``: ``url``, ``org``, ``token_file``; ``database`` is the bucket. ``victoriametrics``: ``url``, ``user`` and
     ``password_file``
     where it asks for them, and ``texts`` = "labels" or "dropped": what becomes of fields that are text, since it holds numbers only.
-    ``retention_days``: of raw records; ``minute_days``, ``hour_days``: of roll-ups (server/spec/series.md). None: for ever."""
+    ``retention_days``: of raw records; ``minute_days``, ``hour_days``: of roll-ups (docs/reference/ledger.md). None: for ever."""
 
     kind: Literal["private", "running", "influxdb2", "victoriametrics"] = "private"
     binary: Path | None = None

@@ -1,4 +1,4 @@
-"""The control channel: sessions are opened and ended over HTTPS with the probe's token (server/spec/endpoint-api.md)."""
+"""The control channel: sessions are opened and ended over HTTPS with the probe's token (docs/reference/endpoint-api.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Traces over HTTP (server/spec/ingest-api.md, "Traces"): offers, bytes, states, receipts."""
+"""Traces over HTTP (docs/reference/probe-api.md, "Traces"): offers, bytes, states, receipts."""
 
 from __future__ import annotations
 

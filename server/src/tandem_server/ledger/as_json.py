@@ -1,4 +1,4 @@
-"""The ledger as JSON (server/spec/ledger.md, "tandem-ledger/1")."""
+"""The ledger as JSON (docs/reference/ledger.md, "tandem-ledger/1")."""
 
 from __future__ import annotations
 

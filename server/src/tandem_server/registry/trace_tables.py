@@ -1,4 +1,4 @@
-"""What became of each capture once it was here: it waits, its tables were made, or it could not be analysed (server/spec/ledger.md)."""
+"""What became of each capture once it was here: it waits, its tables were made, or it could not be analysed (docs/reference/ledger.md)."""
 
 from __future__ import annotations
 

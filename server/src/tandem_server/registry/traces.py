@@ -1,4 +1,4 @@
-"""Traces that the server has for good (server/spec/ingest-api.md, "Traces"); ``trace_offers.py``: those on their way."""
+"""Traces that the server has for good (docs/reference/probe-api.md, "Traces"); ``trace_offers.py``: those on their way."""
 
 from __future__ import annotations
 

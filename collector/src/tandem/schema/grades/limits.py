@@ -19,14 +19,14 @@ _RTT = Scale(
 )
 _GOODPUT = Scale(5e6, 1e6, "stated: video in 1080p, and in 480p, as video services ask for it")
 _UNSENT = Scale(
-    600, 3600, "unsent_after_s of the server (server/spec/ledger.md); an hour, as the probe itself speaks up"
+    600, 3600, "unsent_after_s of the server (docs/reference/ledger.md); an hour, as the probe itself speaks up"
 )
 _TEMPERATURE = Scale(60, 80, f"{_PI}: soft limit, and where the processor is throttled")
 _CLOCK = Scale(100, 1000, "stated: above 100 ms a record says so (utc_error_ms); above a second polls change places")
 _WORN = Scale(80, 90, "JESD84-B51 warns at 80 % of the reserved blocks; stated: 90 %, a new card before it fails")
 _NONE = Scale(1, 1, "stated: each one is one too many")
 _BUFFER = Scale(10_000, 2_000, "stated: ten seconds bridge most outages of a commute; two are less than a segment")
-_TRACES = Scale(86_400, 129_600, "stated: a day; traces_after_s of the server (server/spec/ledger.md)")
+_TRACES = Scale(86_400, 129_600, "stated: a day; traces_after_s of the server (docs/reference/ledger.md)")
 
 SCALES: dict[str, Scale] = {
     "radio.rsrp_dbm": _RSRP,
@@ -59,7 +59,7 @@ SCALES: dict[str, Scale] = {
     "spool.dropped": _NONE,
     "probe_state.unsent_oldest_s": _UNSENT,
     "probe_state.last_seen_s": Scale(
-        120, 300, "stated: two minutes; silent_after_s of the server (server/spec/ledger.md)"
+        120, 300, "stated: two minutes; silent_after_s of the server (docs/reference/ledger.md)"
     ),
     "card.life_used_a_percent": _WORN,
     "card.life_used_b_percent": _WORN,

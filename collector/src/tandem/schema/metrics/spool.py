@@ -1,4 +1,4 @@
-"""The spool's own account: what the ledger holds against what arrived (server/spec/ledger.md)."""
+"""The spool's own account: what the ledger holds against what arrived (docs/reference/ledger.md)."""
 
 from __future__ import annotations
 

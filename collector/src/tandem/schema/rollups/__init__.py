@@ -1,4 +1,4 @@
-"""What boards ask over long times: each measurement by the minute and by the hour. The one table of it; server/spec/series.md tells how.
+"""What boards ask over long times: each measurement by the minute and by the hour. The one table of it; docs/reference/ledger.md tells how.
 
 Raw records are in the retention policy ``kept``, roll-ups in ``minute`` and ``hour``, in measurements of the same names. **A field has
 its raw name where it means the same**, so that one query serves all: ``SELECT mean("rsrp_dbm") FROM "$resolution"."radio"``. What it holds:

@@ -1,4 +1,4 @@
-"""A stored page's index, ``page.json`` (server/spec/stored-page.md): what was asked, what was answered, what made it be asked. Pure."""
+"""A stored page's index, ``page.json`` (docs/reference/pages.md): what was asked, what was answered, what made it be asked. Pure."""
 
 from __future__ import annotations
 
