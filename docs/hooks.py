@@ -101,7 +101,9 @@ def made(markdown: str) -> str:
 def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
     yield from ("", f"| {' | '.join(columns)} |", f"|{' --- |' * len(columns)}")
     for row in rows:
-        yield f"| {' | '.join(cell.replace('|', '&#124;').replace('<', '&lt;') for cell in row)} |"
+        # What is code stays as it is: there a bar parts no cells, and nothing is a tag.
+        cells = (cell if "`" in cell else cell.replace("|", "&#124;").replace("<", "&lt;") for cell in row)
+        yield f"| {' | '.join(cells)} |"
     yield ""
 
 
@@ -129,7 +131,9 @@ def _toml(value: object) -> str:
         return str(value).lower()
     if isinstance(value, (tuple, list)):
         return f"[{', '.join(map(_toml, value))}]"
-    return f"{value:_}" if isinstance(value, int) else str(value) if isinstance(value, float) else f'"{value}"'
+    if isinstance(value, (int, float)):
+        return f"{value:_}" if isinstance(value, int) and value >= 100_000 else str(value)
+    return f'"{value}"'
 
 
 def _server() -> Iterator[str]:
