@@ -23,7 +23,6 @@ from tandem.cli.main import parser as probe_parser
 from tandem.schema import manifest, metrics
 from tandem.schema.metrics import COMMON_FIELDS, COMMON_TAGS, MEASUREMENTS, SERVER_MEASUREMENTS, Measurement
 from tandem.schema.rollups import NOT_ROLLED, ROLLUPS
-from tandem.schema.toml_keys import WORDS, Key
 from tandem_bench.cli.main import parser as bench_parser
 from tandem_dashboards.cli import parser as dashboards_parser
 from tandem_fleet.cli import parser as fleet_parser
@@ -46,6 +45,10 @@ PAGES = {"ARCHITECTURE.md": "contributing/architecture.md"}
 """Files of the repository that are pages, too."""
 NO_PAGES = ("hooks.py", "notebooks/")
 
+_KINDS = {
+    **{"whole": "whole number", "truth": "true or false", "int": "whole number", "float": "number"},
+    **{"bool": "true or false", "str": "text", "Path": "path"},
+}
 _MARKER = re.compile(r"^<!-- made: ([a-z_]+)((?: [a-z_.]+)?) -->$", re.M)
 _FENCE = re.compile(r"^( *)(```|~~~).*?^\1\2 *$", re.M | re.S)
 _LINK = re.compile(r"(?<!\\)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^()\s]+)\)")
@@ -118,10 +121,10 @@ def _range(low: float | None, high: float | None, above: bool = False) -> str:
 def _collector(table: str) -> Iterator[str]:
     """The keys of a table of config.toml."""
 
-    def row(key: Key) -> tuple[str, ...]:
+    def row(key: Any) -> tuple[str, ...]:  # noqa: ANN401 - a key of TABLES
         default = "required" if key.required else "" if key.default is None else f"`{_toml(key.default)}`"
         bounds = ", ".join(f"`{one}`" for one in key.choices) or _range(key.minimum, key.maximum, key.above)
-        return f"`{key.name}`", WORDS[key.kind].removeprefix("a "), default, bounds, key.mend
+        return f"`{key.name}`", _KINDS.get(key.kind, key.kind), default, bounds, key.mend
 
     yield from _table(("key", "value", "default", "range", ""), map(row, TABLES[table]))
 
@@ -157,9 +160,7 @@ def _kind(field: Field[Any]) -> str:
     said = str(field.type).removesuffix(" | None")
     if choices := re.fullmatch(r"Literal\[(.*)\]", said):
         return ", ".join(f"`{word.strip()}`" for word in choices[1].split(","))
-    return {"int": "whole number", "float": "number", "bool": "true or false", "str": "text", "Path": "path"}.get(
-        said, "list of texts"
-    )
+    return _KINDS.get(said, "list of texts")
 
 
 def _default(field: Field[Any]) -> str:
@@ -187,8 +188,7 @@ def _fields(those: Iterable[metrics.Field]) -> Iterator[str]:
 
 
 def _common() -> Iterator[str]:
-    yield f"Tags: {', '.join(f'`{tag}`' for tag in COMMON_TAGS)}."
-    yield from _fields(COMMON_FIELDS)
+    yield from (f"Tags: {', '.join(f'`{tag}`' for tag in COMMON_TAGS)}.", *_fields(COMMON_FIELDS))
 
 
 def _words() -> Iterator[str]:
