@@ -201,10 +201,9 @@ def _words() -> Iterator[str]:
 def _rollups() -> Iterator[str]:
     """What a roll-up holds of each field."""
     rows = []
-    for name, one in ROLLUPS.items():
-        for held in one.fields:
-            more = [f"`{held.field}_{end}`" for end in held.also] + [f"`{held.field}_{w}_count`" for w in held.words]
-            rows.append((f"`{name}`", f"`{held.field}`", held.holds, ", ".join(more)))
+    for name, held in ((name, held) for name, one in ROLLUPS.items() for held in one.fields):
+        more = (*held.also, *(f"{word}_count" for word in held.words))
+        rows.append((f"`{name}`", f"`{held.field}`", held.holds, ", ".join(f"`{held.field}_{end}`" for end in more)))
     yield from _table(("measurement", "field", "holds", "besides"), rows)
     yield from _table(("no roll-up", "why"), ((f"`{name}`", why) for name, why in NOT_ROLLED.items()))
 
@@ -217,10 +216,6 @@ def _manifest() -> Iterator[str]:
         plain = {key: re.sub(r"NotRequired\[(.*)\]", r"\1", said) for key, said in types.items()}
         rows = ((f"`{key}`", f"`{plain[key]}`", "" if plain[key] == types[key] else "optional") for key in types)
         yield from _table(("key", "type", ""), rows)
-
-
-def _radio_packets() -> Iterator[str]:
-    yield from _table(("column", "type", "unit", ""), ((f"`{one[0]}`", *one[1:]) for one in COLUMNS))
 
 
 def _commands() -> Iterator[str]:
@@ -247,7 +242,7 @@ MADE: dict[str, Callable[..., Iterator[str]]] = {
     "words": _words,
     "rollups": _rollups,
     "manifest": _manifest,
-    "radio_packets": _radio_packets,
+    "radio_packets": lambda: _table(("column", "type", "unit", ""), ((f"`{one[0]}`", *one[1:]) for one in COLUMNS)),
     "commands": _commands,
 }
 """By the marker's first word."""
