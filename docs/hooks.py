@@ -144,7 +144,7 @@ def _server() -> Iterator[str]:
     sections = {one.name: vars(configuration).get(str(one.type)) for one in fields(configuration.ServerConfig)}
     for name, kind in {**sections, "probes.NAME": Share}.items():
         if is_dataclass(kind):
-            yield from (f"### [{name}]", "", _prose(kind), *_table(("key", "value", "default"), _keys(kind)))
+            yield from (f"### [{name}]", "", _prose(kind), *_table(("key", "value", "default", ""), _keys(kind)))
 
 
 def _keys(kind: Any, before: str = "") -> Iterator[tuple[str, ...]]:  # noqa: ANN401 - a dataclass
@@ -153,7 +153,7 @@ def _keys(kind: Any, before: str = "") -> Iterator[tuple[str, ...]]:  # noqa: AN
         if is_dataclass(inner):
             yield from _keys(inner, f"{before}{one.name}.")
         else:
-            yield f"`{before}{one.name}`", _kind(one), _default(one)
+            yield f"`{before}{one.name}`", _kind(one), _default(one), one.metadata.get("mend", "")
 
 
 def _kind(field: Field[Any]) -> str:
