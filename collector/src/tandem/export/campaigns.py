@@ -1,4 +1,4 @@
-"""Asks the gateway for the probe's queue of campaigns, and tells what became of them (server/spec/ingest-api.md)."""
+"""Asks the gateway for the probe's queue of campaigns, and tells what became of them (docs/reference/probe-api.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records as files of a campaign folder, ``probe/NAME/records/MEASUREMENT/DAY.parquet`` (server/spec/campaign-folder.md, "records/").
+"""Records as files of a campaign folder, ``probe/NAME/records/MEASUREMENT/DAY.parquet`` (docs/reference/campaign-folder.md, "records/").
 
 Apart from ``records``, so that a server that reads none holds no pyarrow.
 """

@@ -45,8 +45,8 @@ def add(commands: Actions[argparse.ArgumentParser]) -> None:
         config=False,
         epilog="Exit status: 0 when every file was analysed, 1 when some could not be (each is named), 2 when the command is wrong,"
         " 3 when this machine lacks something. What could be read of a cut or damaged capture is analysed; what could not is named by"
-        " packet number. The keys of --json: server/src/tandem_server/analysis/traces/README.md; the Parquet tables:"
-        " server/spec/traces-tables.md.",
+        " packet number. The keys of --json: docs/reference/captures.md; the Parquet tables:"
+        " docs/reference/captures.md.",
     )
     parser.add_argument(
         "files",

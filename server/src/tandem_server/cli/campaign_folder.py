@@ -55,7 +55,7 @@ def add(actions: Actions[argparse.ArgumentParser]) -> None:
         _export,
         "write a campaign's manifests, records and files into a folder that report and load(DIR) read",
         "Writes what this server has of a campaign into DIR: manifests, results, records as Parquet, and what the ledger"
-        " says is missing (server/spec/campaign-folder.md). The same again adds what arrived since, and goes on where it was broken off."
+        " says is missing (docs/reference/campaign-folder.md). The same again adds what arrived since, and goes on where it was broken off."
         " Exit status 0 when the server has everything that was promised, 1 when something is missing (it says what), 2 when NAME,"
         " a probe or a time is wrong.",
         json="as JSON",
@@ -109,7 +109,7 @@ def _add_publish(actions: Actions[argparse.ArgumentParser]) -> None:
         "Makes of DIR, which campaign export or the bench wrote, a package with Croissant and RO-Crate metadata, check sums,"
         " licence and schema. What was recorded when a probe may have been at a home is cut; public addresses and names of probes and of"
         " the server stand for others; payload is taken out of captures. Every file is checked for identities"
-        " (server/spec/published.md).",
+        " (docs/reference/ledger.md).",
         json="as JSON",
         config=False,
         epilog=f"{_PUBLISHES}\n\nExit status: 0 when the package is there, 1 when DIR shows identities (it says where; nothing is"

@@ -26,7 +26,7 @@ def add(commands: Actions[argparse.ArgumentParser]) -> None:
         "For every run what its manifest promised and what arrived, records and files; runs that opened a session and never"
         " came; for every probe its state, and of each of its spools how many records were made, arrived, were rejected, were dropped,"
         " wait, and are unexplained. What was found complete is not counted again. Exit status 1 when something is missing, else 0.",
-        json="for a machine (server/spec/ledger.md)",
+        json="for a machine (docs/reference/ledger.md)",
     )
     parser.add_argument("--probe", metavar="P", help="of this probe only")
     parser.add_argument(

@@ -60,7 +60,7 @@ def add(commands: Actions[argparse.ArgumentParser]) -> None:
         "Write DIR/summary.json, DIR/mobility.json, DIR/report.html, DIR/figures/ and DIR/tables/*.csv from"
         " the folder's files and the database; a"
         " private database in DIR/server/influxdb is started for it when none answers. Where captures were analysed into DIR/traces radio"
-        " events are joined to their packets: DIR/tables/radio_packets.csv and .parquet (server/spec/radio-packets.md)."
+        " events are joined to their packets: DIR/tables/radio_packets.csv and .parquet (docs/reference/captures.md)."
         " Exit status 0 when everything arrived, 1 when"
         " something is missing (it says what), 2 when DIR is no campaign folder. Figures of the captures are drawn where"
         " tandem-server analyse DIR/probe --out DIR/traces was run before."

@@ -36,7 +36,7 @@ def add(commands: Actions[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "series",
         help="roll-ups by the minute and the hour: how far they are, make them again, prepare a database for them",
-        description="Roll-ups by the minute and the hour, which boards ask over long times (server/spec/series.md).",
+        description="Roll-ups by the minute and the hour, which boards ask over long times (docs/reference/ledger.md).",
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     add_command(
@@ -45,7 +45,7 @@ def add(commands: Actions[argparse.ArgumentParser]) -> None:
         _status,
         "how far they are, and what waits",
         "How far roll-ups are, which hours wait to be made again, and what the database lacks. Exit status 1 when it lacks something.",
-        json="for a machine (server/spec/series.md)",
+        json="for a machine (docs/reference/ledger.md)",
     )
     again = add_command(
         actions,
@@ -220,7 +220,7 @@ def _show(span: Span, done: int, of: int, *, as_json: bool) -> None:
 
 
 def _to_dict(store: Influx, found: Prepared, late: BackfillQueue) -> dict[str, Any]:
-    """``tandem-series/1`` (server/spec/series.md). sqlite3.Error."""
+    """``tandem-series/1`` (docs/reference/ledger.md). sqlite3.Error."""
     settled = late.settled()
     fresh = settled.get(FRESH)
     waiting = {consumer: late.waiting(consumer) for consumer in CONSUMERS}

@@ -1,5 +1,5 @@
 """Coverage: radio, goodput, handovers and ways by place and mobility, an hour of one probe at a time; and Multipath TCP against TCP
-over each path alone (server/spec/derived.md). Pure; times are UTC ns, what is absent is None."""
+over each path alone (docs/reference/ledger.md). Pure; times are UTC ns, what is absent is None."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What boards show of a run's captures: a point for each subflow and one for the connection (server/spec/derived.md, ``run_trace``)."""
+"""What boards show of a run's captures: a point for each subflow and one for the connection (docs/reference/ledger.md, ``run_trace``)."""
 
 from __future__ import annotations
 

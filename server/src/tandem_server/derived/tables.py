@@ -1,4 +1,4 @@
-"""Captures that came → Parquet tables (server/spec/traces-tables.md), each once; a broken one costs itself only.
+"""Captures that came → Parquet tables (docs/reference/captures.md), each once; a broken one costs itself only.
 
 The tables of a probe are a folder of ``tandem-server analyse --out``, ``PROBE/.tables`` beside its traces, so that they are erased
 with them. What a killed pass left there is tidied by the next one, which finds what was whole and does not make it again.

@@ -1,4 +1,4 @@
-"""Serves DASH content over one connection that is kept: ``GET /v1/content/NAME/FILE`` (server/spec/endpoint-api.md), whole or a range."""
+"""Serves DASH content over one connection that is kept: ``GET /v1/content/NAME/FILE`` (docs/reference/endpoint-api.md), whole or a part."""
 
 from __future__ import annotations
 

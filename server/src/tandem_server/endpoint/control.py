@@ -1,4 +1,4 @@
-"""The control channel: sessions are opened and ended over HTTPS with the probe's token (server/spec/endpoint-api.md)."""
+"""The control channel: sessions are opened and ended over HTTPS with the probe's token (docs/reference/endpoint-api.md)."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ _ERRORS: dict[type[Exception], Callable[[Any], JSONResponse]] = {
     sqlite3.Error: _unwritable,
     OSError: _no_result,
 }
-"""What goes wrong with a request becomes a status here (server/spec/endpoint-api.md)."""
+"""What goes wrong with a request becomes a status here (docs/reference/endpoint-api.md)."""
 
 _NO_SESSION = _error(404, "no such session")
 

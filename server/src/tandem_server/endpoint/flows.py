@@ -107,7 +107,7 @@ class FlowAccount:
         return self._kind == "mptcp" and self._last is not None and not self._last.multipath
 
     def summary(self) -> dict[str, Any]:
-        """The connection as DELETE of its session tells it (server/spec/endpoint-api.md)."""
+        """The connection as DELETE of its session tells it (docs/reference/endpoint-api.md)."""
         names = self._names()
         return {
             "fallback": self.fallback,

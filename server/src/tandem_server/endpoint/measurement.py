@@ -1,4 +1,4 @@
-"""What the measurement listener answers: whoami, download, upload and content (server/spec/endpoint-api.md)."""
+"""What the measurement listener answers: whoami, download, upload and content (docs/reference/endpoint-api.md)."""
 
 from __future__ import annotations
 

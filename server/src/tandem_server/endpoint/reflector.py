@@ -1,4 +1,4 @@
-"""The UDP reflector: sends a session's datagrams back with the times it had them (server/spec/endpoint-api.md).
+"""The UDP reflector: sends a session's datagrams back with the times it had them (docs/reference/endpoint-api.md).
 
 It answers only what an open session's key has signed, with as many bytes as came and no more, to where they came from, within
 the session's budget; everything else is dropped without a word. So it is no amplifier, and nobody's oracle.

@@ -1,4 +1,4 @@
-"""Replays a stored page over one connection: ``GET /v1/page/NAME`` with ``Upgrade: tandem-page`` (server/spec/endpoint-api.md). What
+"""Replays a stored page over one connection: ``GET /v1/page/NAME`` with ``Upgrade: tandem-page`` (docs/reference/endpoint-api.md). What
 follows the head is what a browser says to any of the page's origins, plain or by TLS, and is answered as they answered."""
 
 from __future__ import annotations

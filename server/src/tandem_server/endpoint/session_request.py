@@ -1,4 +1,4 @@
-"""The body of ``POST /v1/sessions``, read strictly (server/spec/endpoint-api.md)."""
+"""The body of ``POST /v1/sessions``, read strictly (docs/reference/endpoint-api.md)."""
 
 from __future__ import annotations
 

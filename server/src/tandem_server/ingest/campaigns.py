@@ -1,4 +1,4 @@
-"""A probe's queue of campaigns over HTTP (server/spec/ingest-api.md): what it shall carry out, and what it reports of that."""
+"""A probe's queue of campaigns over HTTP (docs/reference/probe-api.md): what it shall carry out, and what it reports of that."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``POST /v1/enrol`` (server/spec/enrolment.md): a probe that was just flashed requests its token, by a code that is good once."""
+"""``POST /v1/enrol`` (docs/reference/probe-api.md): a probe that was just flashed requests its token, by a code that is good once."""
 
 from __future__ import annotations
 

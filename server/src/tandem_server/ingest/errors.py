@@ -1,4 +1,4 @@
-"""What goes wrong with a request becomes a status here (server/spec/ingest-api.md), and nowhere else."""
+"""What goes wrong with a request becomes a status here (docs/reference/probe-api.md), and nowhere else."""
 
 from __future__ import annotations
 

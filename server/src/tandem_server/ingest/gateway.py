@@ -1,4 +1,4 @@
-"""The gateway's HTTP side (server/spec/ingest-api.md)."""
+"""The gateway's HTTP side (docs/reference/probe-api.md)."""
 
 from __future__ import annotations
 

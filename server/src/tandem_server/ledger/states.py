@@ -1,4 +1,4 @@
-"""Which named state a probe is in, and since when. Pure: what the server knows of it goes in. The rules: server/spec/ledger.md."""
+"""Which named state a probe is in, and since when. Pure: what the server knows of it goes in. The rules: docs/reference/ledger.md."""
 
 from __future__ import annotations
 

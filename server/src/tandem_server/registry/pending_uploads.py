@@ -1,4 +1,4 @@
-"""Traces on their way: what was offered, how much of it is safe, each probe's bytes a day (server/spec/ingest-api.md, "Traces")."""
+"""Traces on their way: what was offered, how much of it is safe, each probe's bytes a day (docs/reference/probe-api.md, "Traces")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Uploads of traces over HTTP (server/spec/ingest-api.md, "Traces"): offers, bytes, states, receipts."""
+"""Uploads of traces over HTTP (docs/reference/probe-api.md, "Traces"): offers, bytes, states, receipts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stored page's index, ``page.json`` (server/spec/stored-page.md): what was requested and answered, and what made the browser request it.
+"""A stored page's index, ``page.json`` (docs/reference/pages.md): what was requested and answered, and what made the browser request it.
 Pure."""
 
 from __future__ import annotations
