@@ -30,6 +30,7 @@ from tandem_server.analysis.radio_packets import COLUMNS
 from tandem_server.cli import configuration
 from tandem_server.cli.main import parser as server_parser
 from tandem_server.endpoint.sessions import Share
+from tandem_server.schema import measurements
 from tandem_server.schema.measurements import SERVER_MEASUREMENTS
 from tandem_server.schema.rollups import NOT_ROLLED, ROLLUPS
 
@@ -194,8 +195,8 @@ def _common() -> Iterator[str]:
 
 def _words() -> Iterator[str]:
     """The lists of words that fields refer to."""
-    lists = ((name, getattr(metrics, name)) for name in sorted(metrics.__all__))
-    words = ((n, v) for n, v in lists if isinstance(v, tuple) and all(isinstance(word, str) for word in v))
+    lists = sorted({**vars(measurements), **vars(metrics)}.items())
+    words = ((n, v) for n, v in lists if n[0].isupper() and isinstance(v, tuple) and all(isinstance(w, str) for w in v))
     yield from _table(("list", "words"), ((f"`{n}`", ", ".join(f"`{word}`" for word in v)) for n, v in words))
 
 
