@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import tandem_server
-from tandem_server.cli.command import Actions, ConfigError, EnvironmentLacks, add_command
+from tandem_server.cli.command import Actions, ConfigError, EnvironmentLacks, add_command, hinted
 from tandem_server.cli.configuration import ServerConfig, load
 from tandem_server.cli.stores import private_influx
 from tandem_server.registry import Registry, TraceRow
@@ -230,14 +230,11 @@ def _look_empty(config: ServerConfig, *, again: bool) -> None:
                 raise ConfigError(f"{config.registry.file} has probes; {hint}")
     if again or config.store.kind != "private":
         return
-    try:
-        with contextlib.closing(private_influx(config).client("admin")) as admin:
-            if any(series.rows for series in admin.query('SHOW TAG VALUES WITH KEY = "probe"')):
-                raise ConfigError(f"the database {config.store.database} has records of probes; {hint}")
-    except (OSError, StoreDown, QueryError) as error:
-        raise EnvironmentLacks(
-            f"the database does not answer ({error}); hint: systemctl start tandem-database"
-        ) from error
+    database_down = hinted("systemctl start tandem-database", OSError, StoreDown, QueryError)
+    with database_down, contextlib.closing(private_influx(config).client("admin")) as admin:
+        found = any(series.rows for series in admin.query('SHOW TAG VALUES WITH KEY = "probe"'))
+    if found:
+        raise ConfigError(f"the database {config.store.database} has records of probes; {hint}")
 
 
 def _whole_pool(backup: Path, kept: Kept) -> None:
@@ -280,25 +277,23 @@ def _parents(path: Path, folder: Path) -> list[Path]:
 
 def _restore_database(config: ServerConfig, source: Path, name: str) -> None:
     influx, database = private_influx(config), quoted(config.store.database)
-    try:
-        with contextlib.closing(influx.client("admin")) as admin:
-            admin.query(f"DROP DATABASE {database}")  # without a probe's record: it was looked at
-            command = [str(influx.binary), "restore", "-portable", "-db", name, "-newdb", config.store.database]
-            address = backup_address(influx.folder)
-            run_influxd([*command, "-host", address, str(source)], "restore the database")
-            await_taken(address)
-            sent, taken = shards_sent(source), shards_taken(influx.folder, config.store.database)
-            if taken < sent:  # it reports nothing when it could not keep one
-                raise EnvironmentLacks(
-                    f"influxd kept {taken} of {sent} shards; hint: make room, see {influx.folder / 'influxd.log'}, and restore again"
-                )
-            # With the database went the accounts' rights on it.
-            admin.query(f"GRANT ALL ON {database} TO {USER}")
-            admin.query(f"GRANT READ ON {database} TO {READER}")
-    except (OSError, tarfile.TarError, StoreDown, QueryError) as error:
-        raise EnvironmentLacks(
-            f"the database cannot be restored ({error}); hint: start it, make room, and try again"
-        ) from error
+    with (
+        hinted("start the database, make room, and try again", OSError, tarfile.TarError, StoreDown, QueryError),
+        contextlib.closing(influx.client("admin")) as admin,
+    ):
+        admin.query(f"DROP DATABASE {database}")  # without a probe's record: it was looked at
+        command = [str(influx.binary), "restore", "-portable", "-db", name, "-newdb", config.store.database]
+        address = backup_address(influx.folder)
+        run_influxd([*command, "-host", address, str(source)], "restore the database")
+        await_taken(address)
+        sent, taken = shards_sent(source), shards_taken(influx.folder, config.store.database)
+        if taken < sent:  # it reports nothing when it could not keep one
+            raise EnvironmentLacks(
+                f"influxd kept {taken} of {sent} shards; hint: make room, see {influx.folder / 'influxd.log'}, and restore again"
+            )
+        # With the database went the accounts' rights on it.
+        admin.query(f"GRANT ALL ON {database} TO {USER}")
+        admin.query(f"GRANT READ ON {database} TO {READER}")
 
 
 # --- The files of a backup ------------------------------------------------------------------------------------------------

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import os
 import sqlite3
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,17 @@ def run_plainly(command: Callable[[], int]) -> int:
 def with_hint(error: Exception, hint: str) -> str:
     """The error's line, with ``hint`` where it brings none."""
     return str(error) if not hint or "hint: " in str(error) else f"{error}; hint: {hint}"
+
+
+@contextlib.contextmanager
+def hinted(hint: str, *kinds: type[Exception]) -> Iterator[None]:
+    """An error of these kinds, within, ends the command as EnvironmentLacks with this hint, or with its own."""
+    try:
+        yield
+    except kinds as error:
+        if isinstance(error, OSError) and error.filename is not None:
+            raise EnvironmentLacks(f"{error.filename}: {error.strerror}; hint: {hint}") from error
+        raise EnvironmentLacks(with_hint(error, hint)) from error
 
 
 def _ended(status: int, line: str) -> int:

@@ -12,10 +12,9 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tandem_server.cli.command import Actions, EnvironmentLacks, add_command
+from tandem_server.cli.command import Actions, add_command, hinted
 from tandem_server.cli.configuration import ServerConfig, load
 from tandem_server.cli.stores import keep_peers, open_registry, open_store, trace_store
-from tandem_server.registry import Registry
 from tandem_server.store import QueryError, StoreDown
 from tandem_server.uploads.folder import TraceFolder, erase, held
 from tandem_server.uploads.store import Held, TraceStoreDown
@@ -25,6 +24,7 @@ ELSEWHERE = (
     "campaign folders and reports that were made of it, copies on people's machines",
     "area and area_day, which add up all probes and name none",
 )
+_AGAIN = "what was erased until now is gone; do it once more"
 
 
 def add(actions: Actions[argparse.ArgumentParser]) -> None:
@@ -89,7 +89,8 @@ def _erase(args: Namespace) -> int:
                 *(held(folder / args.name) for folder in _folders(config)),
             )
 
-        with _once_more():
+        database, bucket = "systemctl status tandem-database", "let this user delete there"
+        with hinted(f"{database}; {_AGAIN}", StoreDown, QueryError), hinted(f"{bucket}; {_AGAIN}", TraceStoreDown):
             there = found()
             if args.yes:
                 # Files before the registry's rows that name them: what is broken off is found and ended by the next time.
@@ -99,7 +100,10 @@ def _erase(args: Namespace) -> int:
                     erase(folder / args.name)
                 registry.erasure.erase(args.name)
                 store.erase(args.name)
-                _scrubbed(registry)
+                with hinted(
+                    "its rows are deleted, their bytes are not: make room for a copy; do it once more", sqlite3.Error
+                ):
+                    registry.scrub()
                 keep_peers(config, registry)
             left = found() if args.yes else there
     _print(args, there, left)
@@ -108,27 +112,6 @@ def _erase(args: Namespace) -> int:
 
 def _folders(config: ServerConfig) -> tuple[Path, Path]:
     return config.capture.folder, config.results.folder
-
-
-@contextlib.contextmanager
-def _once_more() -> Iterator[None]:
-    again = "what was erased until now is gone; do it once more"
-    try:
-        yield
-    except (StoreDown, QueryError) as error:
-        raise EnvironmentLacks(f"{error}; hint: systemctl status tandem-database; {again}") from error
-    except TraceStoreDown as error:
-        raise EnvironmentLacks(f"{error}; hint: let this user delete there; {again}") from error
-
-
-def _scrubbed(registry: Registry) -> None:
-    try:
-        registry.scrub()
-    except sqlite3.Error as error:
-        hint = "make room for a copy of the registry, and do it once more"
-        raise EnvironmentLacks(
-            f"its rows are deleted, but their bytes are still in the file: {error}; hint: {hint}"
-        ) from error
 
 
 def _print(args: Namespace, there: Found, left: Found) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tandem_server.cli import erase
-from tandem_server.cli.command import Actions, ConfigError, EnvironmentLacks, add_command, check_probe, within
+from tandem_server.cli.command import Actions, ConfigError, EnvironmentLacks, add_command, check_probe, hinted, within
 from tandem_server.cli.configuration import ServerConfig, load
 from tandem_server.cli.stores import keep_peers, open_influx, open_reader, open_registry
 from tandem_server.ledger.last_words import last_words, text
@@ -126,11 +126,9 @@ def _revoke(args: Namespace) -> int:
     config = load(args.config)
     with open_registry(config) as registry, _named(args.name):
         changed = registry.probes.revoke(args.name, args.keep_peer)
-        try:
+        again = f"the token is void, but the hub does not know; run this as the registry's user: probe revoke {args.name}, once more"
+        with hinted(again, OSError, sqlite3.Error):
             keep_peers(config, registry)
-        except (OSError, sqlite3.Error) as error:
-            hint = f"run this as the registry's user: probe revoke {args.name}, once more"
-            raise EnvironmentLacks(f"the token is void, but the hub does not know: {error}; hint: {hint}") from error
     if args.json:
         print(json.dumps({"probe": args.name, "changed": changed}))
     return 0
@@ -275,12 +273,8 @@ def _time(utc_ns: int | None) -> str | None:
 def _invite(args: Namespace) -> int:
     config = load(args.config)
     with open_registry(config) as registry, SecretPlace(args.code_file) as place:
-        try:
+        with hinted("a larger [wireguard] network", NetworkFullError), _named(args.name):
             made = registry.enrolments.invite(args.name, args.hours * 3600, config.wireguard.addresses)
-        except NetworkFullError as error:
-            raise EnvironmentLacks(f"{error}; hint: a larger [wireguard] network") from error
-        except ValueError as error:
-            raise ConfigError(str(error)) from error
         expires = utc(made.expires_utc_ns)
         if made.known:
             print(
@@ -299,10 +293,8 @@ def _invite(args: Namespace) -> int:
 def _peers(args: Namespace) -> int:
     config = load(args.config)
     with open_registry(config) as registry:
-        try:
+        with hinted("run this as the registry's user", OSError, sqlite3.Error):
             keep_peers(config, registry)
-        except (OSError, sqlite3.Error) as error:
-            raise EnvironmentLacks(f"{error}; hint: run this as the registry's user") from error
         sys.stdout.write(peers(registry.enrolments.all()))
     return 0
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from tandem_server.cli.command import EnvironmentLacks
+from tandem_server.cli.command import EnvironmentLacks, hinted
 from tandem_server.cli.configuration import ServerConfig
 from tandem_server.ingest.periodic import Periodic
 from tandem_server.registry import Registry
@@ -92,18 +92,13 @@ def _influx(config: ServerConfig, user: str, file: Path | None, key: str = "[sto
     store = config.store
     if store.kind == "running":
         return Influx(store.url or "", store.database, user, _secret(file, key))
-    try:
+    with hinted("start tandem-server serve database", OSError):
         return Influx(f"http://127.0.0.1:{store.port}", store.database, user, account_password(store.folder, user))
-    except OSError as error:
-        hint = "start tandem-server serve database"
-        raise EnvironmentLacks(f"{error.filename}: {error.strerror}; hint: {hint}") from error
 
 
 def _secret(file: Path | None, key: str) -> str:
-    try:
+    with hinted(f"correct {key}", OSError):
         return "" if file is None else file.read_text().strip()
-    except OSError as error:
-        raise EnvironmentLacks(f"{error.filename}: {error.strerror}; hint: correct {key}") from error
 
 
 # --- traces ----------------------------------------------------------------------------------------------------------------
@@ -144,11 +139,8 @@ def upload_service(config: ServerConfig, registry: Registry) -> UploadService:
         traces.unfinished_days,
         traces.reserve_bytes,
     )
-    try:
+    with hinted("let this user write there, or name another [traces] folder", OSError):
         return UploadService(registry, trace_store(config), traces.folder / _UNFINISHED, limits)
-    except OSError as error:
-        hint = "let this user write there, or name another [traces] folder"
-        raise EnvironmentLacks(f"{error.filename}: {error.strerror}; hint: {hint}") from error
 
 
 class UploadSweeper(Periodic):

@@ -20,11 +20,10 @@ from tandem_server.cli.background import process_pool, tabling
 from tandem_server.cli.command import (
     Actions,
     ConfigError,
-    EnvironmentLacks,
     add_command,
     check_probe,
+    hinted,
     whole_from_1,
-    with_hint,
 )
 from tandem_server.cli.configuration import load
 from tandem_server.cli.log import log_to_stderr
@@ -279,12 +278,8 @@ def _analyse(args: Namespace) -> int:
         workers = args.workers or config.traces.analyse_workers
         pool = process_pool(workers) if args.dask is None else on_dask(stack, args.dask)
         own = tabling(config, registry, pool, open_influx(config).patient(LONG_STATEMENT_S))
-        try:
+        with hinted("make room, or see that the store answers; call it again", OSError, ManifestError):
             done = own.turn(time.time_ns(), args.probe, everything=args.all)
-        except (OSError, ManifestError) as error:
-            raise EnvironmentLacks(
-                with_hint(error, "make room, or see that the store answers; call it again")
-            ) from error
     if args.json:
         failed = [{"probe": p, "name": name, "why": why} for p, name, why in done.failed]
         print(json.dumps({"analysed": done.analysed, "waiting": done.waiting, "failed": failed}, indent=1))
