@@ -1,4 +1,4 @@
-"""The native pass over a capture: server/trace-core/README.md says what each table and column is."""
+"""The native pass over a capture; docs/reference/captures.md says what each table and column is."""
 
 from os import PathLike
 from typing import TypedDict

@@ -1,4 +1,4 @@
-"""A strict server of traces for tests, by server/spec/ingest-api.md. Tests make it misbehave on the way; it never takes what is wrong."""
+"""A strict server of traces for tests, by docs/reference/probe-api.md. Tests make it misbehave on the way; it never takes what is wrong."""
 
 import gzip
 import hashlib

@@ -15,7 +15,7 @@ from tandem_server.analysis.traces.batch import process_batch
 
 pq = pytest.importorskip("pyarrow.parquet", reason="no pyarrow; pip install -r requirements/dev.txt")
 
-SPEC = Path(__file__).parents[3] / "server/spec/traces-tables.md"
+SPEC = Path(__file__).parents[3] / "docs/reference/captures.md"
 
 
 def test_tables_say_what_json_says(tmp_path):
@@ -60,7 +60,7 @@ def test_names_addresses_and_absent(tmp_path):
 def documented() -> dict[str, dict[str, str]]:
     made: dict[str, dict[str, str]] = {}
     for section in re.split(r"^## ", SPEC.read_text(), flags=re.M)[1:]:
-        rows = re.findall(r"^\| (\w+) \| ([\w<>]+(?:, null)?) \|", section, re.M)
+        rows = re.findall(r"^\|(\w+)\|`?([\w<>]+(?:, null)?)`?\|", section, re.M)
         made[section.split("\n")[0].strip("`")] = {name: kind for name, kind in rows if name != "column"}
     return made
 

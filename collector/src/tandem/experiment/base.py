@@ -42,7 +42,7 @@ STOPPED = Failure(reason="stopped", retry=False)
 ALIVE_S = 5.0
 
 server_environment: dict[str, Any] = {}
-"""What the server told of its kernel's settings with the session opened last (server/spec/endpoint-api.md): told beside ours."""
+"""What the server told of its kernel's settings with the session opened last (docs/reference/endpoint-api.md): told beside ours."""
 
 
 class EnvironmentLackError(RuntimeError):

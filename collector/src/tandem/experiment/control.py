@@ -1,4 +1,4 @@
-"""The endpoint's control channel (server/spec/endpoint-api.md): sessions, and under which address it sees each path."""
+"""The endpoint's control channel (docs/reference/endpoint-api.md): sessions, and under which address it sees each path."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ class Control:
 
     def open(self, kind: str, addresses: dict[str, str], **wanted: Any) -> Session:  # noqa: ANN401  any JSON value
         """Open a session of ``kind``; ``addresses``: each path's public address, as far as known; ``wanted``: what else the request
-        says (``bytes``, ``seconds``, …: server/spec/endpoint-api.md). ControlError when that fails.
+        says (``bytes``, ``seconds``, …: docs/reference/endpoint-api.md). ControlError when that fails.
 
         Over the primary path, and over the others when that fails, so that a dead path shows in the measured connection. Where the run
         wants the server's capture and the server refuses the session, it is asked for one without: measuring comes first.

@@ -1,4 +1,4 @@
-"""Further addresses of the server's measurement listener, as the session's answer tells them (server/spec/endpoint-api.md). Pure."""
+"""Further addresses of the server's measurement listener, as the session's answer tells them (docs/reference/endpoint-api.md). Pure."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What became of the captures that this process asked the server for: one entry a session, for the run's manifest. Pure but for ``asked``.
 
-The server's answer comes from outside: what is not as the specification says (server/spec/endpoint-api.md, ``capture``) reads as none.
+The server's answer comes from outside: what is not as the specification says (docs/reference/endpoint-api.md, ``capture``) reads as none.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class SocketOptions:
         )
 
     def there(self, *, sends: bool) -> dict[str, dict[str, Any]]:
-        """The endpoint's part, as a session is asked for it (``server/spec/endpoint-api.md``): ``options``, or nothing. ``sends``:
+        """The endpoint's part, as a session is asked for it (docs/reference/endpoint-api.md): ``options``, or nothing. ``sends``:
         whether the endpoint does."""
         asked = (
             {"send_buffer_bytes": self.send_buffer_bytes, "congestion_control": self.congestion_control}

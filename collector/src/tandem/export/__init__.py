@@ -1,4 +1,4 @@
-"""Records, manifests and traces to the gateway, over whichever path works. See server/spec/ingest-api.md."""
+"""Records, manifests and traces to the gateway, over whichever path works. See docs/reference/probe-api.md."""
 
 from tandem.export.campaigns import CampaignQueueClient
 from tandem.export.exporter import Exporter, ExportState

@@ -1,5 +1,5 @@
 """One request about a trace: within what its path may carry, broken off at once when something is to be measured, its answer read
-(server/spec/ingest-api.md, "Traces")."""
+(docs/reference/probe-api.md, "Traces")."""
 
 from __future__ import annotations
 

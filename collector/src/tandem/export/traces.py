@@ -1,4 +1,4 @@
-"""The thread that brings captures and other files of runs to the server, when it may (server/spec/ingest-api.md, "Traces")."""
+"""The thread that brings captures and other files of runs to the server, when it may (docs/reference/probe-api.md, "Traces")."""
 
 from __future__ import annotations
 

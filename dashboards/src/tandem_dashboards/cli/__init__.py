@@ -15,13 +15,18 @@ SAID = (BoardError, TimeError, FormatError, AwayError, OSError)
 """What a person can mend: told in one line."""
 
 
-def main(argv: list[str] | None = None) -> int:
-    """The exit status: 0 done, 1 something is not as it must be, 2 wrong arguments or nothing to ask."""
-    parser = argparse.ArgumentParser(prog="tandem-dashboards", description="Tandem's boards for Grafana, as code.")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+def parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    top = argparse.ArgumentParser(prog="tandem-dashboards", description="Tandem's boards for Grafana, as code.")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for module in (generate, check, preview, alarms):
         module.add(commands)
-    asked = parser.parse_args(argv)
+    return top
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The exit status: 0 done, 1 something is not as it must be, 2 wrong arguments or nothing to ask."""
+    asked = parser().parse_args(argv)
     try:
         status: int = asked.run(asked)
     except SAID as error:

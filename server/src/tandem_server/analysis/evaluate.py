@@ -105,7 +105,7 @@ def _offset_ns(row: Row) -> int | None:
 
 _MOVEMENT = ("mobility_start", "mobility_stop")
 LATE_MS = 100.0
-"""A poll that begins later than this after it was due is late (server/spec/campaign-folder.md)."""
+"""A poll that begins later than this after it was due is late (docs/reference/campaign-folder.md)."""
 
 BEFORE_NS, AFTER_NS = 5 * 10**9, 60 * 10**9
 """Records a little outside the campaign's own times belong to it: the start and the stop of the collector."""

@@ -1,6 +1,6 @@
 """A campaign folder, read with tolerance: what is missing or cut becomes a line in ``problems``, not an error.
 
-Layout and keys: server/spec/campaign-folder.md. An exported one (``tandem-server campaign export``) tells of itself, too."""
+Layout and keys: docs/reference/campaign-folder.md. An exported one (``tandem-server campaign export``) tells of itself, too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Radio events joined to the connections that were running: the rows of ``radio_packets`` (server/spec/radio-packets.md). Pure.
+"""Radio events joined to the connections that were running: the rows of ``radio_packets`` (docs/reference/captures.md). Pure.
 
 Times are whole nanoseconds since the campaign's start. A bin counts at its middle: it is before an event where that is, so a bin's time is
 wrong by half its width at most. Goodput is that of the bins whose middles lie in a stretch: a bin without packets is a bin of nothing, as

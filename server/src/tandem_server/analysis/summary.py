@@ -1,4 +1,4 @@
-"""summary.json: the figures of a campaign, or of several kits, for programs. Keys: server/spec/campaign-folder.md, format
+"""summary.json: the figures of a campaign, or of several kits, for programs. Keys: docs/reference/campaign-folder.md, format
 "tandem-summary/1"."""
 
 from __future__ import annotations

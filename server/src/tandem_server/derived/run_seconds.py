@@ -1,4 +1,4 @@
-"""A run's part of the tables second by second, for boards (server/spec/derived.md, ``run_trace_second``). Pure.
+"""A run's part of the tables second by second, for boards (docs/reference/ledger.md, ``run_trace_second``). Pure.
 
 What it costs is bounded: a subflow, and the connection, of a run have at most ``MOST`` points; of a run that is longer each is of several
 seconds. Rates, so that these mean the same.

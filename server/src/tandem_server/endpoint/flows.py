@@ -107,7 +107,7 @@ class FlowAccount:
         return self._kind == "mptcp" and self._last is not None and not self._last.multipath
 
     def summary(self) -> dict[str, Any]:
-        """The connection as DELETE of its session tells it (server/spec/endpoint-api.md)."""
+        """The connection as DELETE of its session tells it (docs/reference/endpoint-api.md)."""
         names = self._names()
         return {
             "fallback": self.fallback,
@@ -141,8 +141,8 @@ class FlowAccount:
     ) -> Point:
         own = {"probe": self._labels.probe, "boot": self._labels.boot, "run": self._labels.run, "end": "server"}
         kept = {k: v for k, v in tags.items() if v}
-        told: dict[str, Value] = {k: v for k, v in fields.items() if v is not None}
-        return Point(measurement, {**own, **kept}, {**told, "monotonic_ns": at.monotonic_ns}, at.utc_ns)
+        content: dict[str, Value] = {k: v for k, v in fields.items() if v is not None}
+        return Point(measurement, {**own, **kept}, {**content, "monotonic_ns": at.monotonic_ns}, at.utc_ns)
 
 
 def _subflow_fields(tcp: TcpInfo, before: TcpInfo | None, elapsed_s: float, upload: bool) -> dict[str, Value | None]:

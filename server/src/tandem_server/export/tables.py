@@ -1,4 +1,4 @@
-"""Tables of a probe's captures, as the server made them when they came, into the folder's own (server/spec/traces-tables.md).
+"""Tables of a probe's captures, as the server made them when they came, into the folder's own (docs/reference/captures.md).
 
 A capture is named as it lies, or would lie, in the folder: ``probe/NAME/captures/FILE``. A part is a run's or a pair's, or one capture of
 the server's own; it is held at once.

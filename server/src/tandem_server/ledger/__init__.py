@@ -1,1 +1,1 @@
-"""What was promised against what arrived, and the state of each probe (server/spec/ledger.md)."""
+"""What was promised against what arrived, and the state of each probe (docs/reference/ledger.md)."""

@@ -244,7 +244,7 @@ class Supervisor:
         return sent
 
     def _write_account(self) -> None:
-        """``collector.json`` (server/spec/campaign-folder.md)."""
+        """``collector.json`` (docs/reference/campaign-folder.md)."""
         file = self.config.folder / "collector.json"
         if not self._modems and file.exists():
             return  # the account of a collector that polled is worth more than that of one experiment

@@ -12,7 +12,7 @@ from tandem.schema.grades import SCALES, disk_tone
 
 _BEHIND_S = SCALES["health.spool_oldest_s"].good
 _CLOCK_OFF_S = 60.0
-"""Of the gateway's: a probe sends nothing above it (server/spec/ingest-api.md)."""
+"""Of the gateway's: a probe sends nothing above it (docs/reference/probe-api.md)."""
 
 
 def collector_line(trouble: str | None, status: Status) -> Line:

@@ -1,4 +1,4 @@
-"""The reflector's datagrams (server/spec/endpoint-api.md): questions made and signed, answers checked and read. Pure."""
+"""The reflector's datagrams (docs/reference/endpoint-api.md): questions made and signed, answers checked and read. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the answer to a session says of the server's reflector (server/spec/endpoint-api.md)."""
+"""What the answer to a session says of the server's reflector (docs/reference/endpoint-api.md)."""
 
 from __future__ import annotations
 

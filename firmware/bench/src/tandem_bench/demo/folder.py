@@ -1,4 +1,4 @@
-"""The folder of a rehearsal, laid out as ``server/spec/campaign-folder.md`` says, and its space on disk."""
+"""The folder of a rehearsal, laid out as docs/reference/campaign-folder.md says, and its space on disk."""
 
 from __future__ import annotations
 

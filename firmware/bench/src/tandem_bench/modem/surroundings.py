@@ -45,7 +45,7 @@ class Surroundings:
         self.agenda.at(self.clock() + seconds, call)
 
     def note(self, fault: Fault) -> None:
-        """A fault begins: a line of truth.jsonl (server/spec/campaign-folder.md)."""
+        """A fault begins: a line of truth.jsonl (docs/reference/campaign-folder.md)."""
         if self._log:
             self._log.write(json.dumps(_truth(self._setup, self.clock(), fault)) + "\n")
             self._log.flush()

@@ -1,4 +1,4 @@
-"""The events of a played scenario as lines of ``truth.jsonl``, without absolute times (server/spec/campaign-folder.md)."""
+"""The events of a played scenario as lines of ``truth.jsonl``, without absolute times (docs/reference/campaign-folder.md)."""
 
 from __future__ import annotations
 

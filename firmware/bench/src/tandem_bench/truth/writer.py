@@ -1,4 +1,4 @@
-"""Writes ``truth.jsonl`` (server/spec/campaign-folder.md): the scenario's own truth, and what came later merged in."""
+"""Writes ``truth.jsonl`` (docs/reference/campaign-folder.md): the scenario's own truth, and what came later merged in."""
 
 from __future__ import annotations
 

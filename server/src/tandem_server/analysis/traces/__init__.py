@@ -1,1 +1,1 @@
-"""Captures to connections and tables: what ``tandem-server analyse`` does. See README.md."""
+"""Captures to connections and tables: what ``tandem-server analyse`` does. See docs/reference/captures.md."""

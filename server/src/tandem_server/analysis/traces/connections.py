@@ -1,4 +1,4 @@
-"""A capture's tables → one object for each connection (README.md has the keys), and its lines for people. Pure."""
+"""A capture's tables → one object for each connection (keys: docs/reference/captures.md), and its lines for people. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The native pass's tables as Arrow, and as Parquet (server/spec/traces-tables.md, server/trace-core/README.md): the one form from the
+"""The native pass's tables as Arrow, and as Parquet (docs/reference/captures.md): the one form from the
 pass to the figures, whether they come of a part or of a reading just now."""
 
 from __future__ import annotations

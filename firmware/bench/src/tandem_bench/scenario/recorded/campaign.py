@@ -1,4 +1,4 @@
-"""A finished campaign's folder (server/spec/campaign-folder.md) as a scenario.
+"""A finished campaign's folder (docs/reference/campaign-folder.md) as a scenario.
 
 What is read, in every folder, kept whole or not:
 - ``campaign.json``: when it was and which paths there were; the first two with radio are the operators A and B;

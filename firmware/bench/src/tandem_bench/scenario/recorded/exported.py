@@ -1,4 +1,4 @@
-"""A campaign folder's records as Parquet (server/spec/campaign-folder.md, "records/"), and which span of a long campaign is one drive.
+"""A campaign folder's records as Parquet (docs/reference/campaign-folder.md, "records/"), and which span of a long campaign is one drive.
 
 A reader of its own: the bench shares none with what it tests.
 """
