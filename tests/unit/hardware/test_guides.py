@@ -85,28 +85,6 @@ def test_the_modes_are_those_of_the_configuration() -> None:
     assert mode.default == "off"
 
 
-LINKS = [
-    (page.relative_to(ROOT).as_posix(), target)
-    for page in (*sorted(FIELD.glob("*.md")), ROOT / "hardware" / "README.md")
-    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8"))
-    if not target.startswith(("http:", "https:"))
-]
-
-
-def _anchors(page: Path) -> set[str]:
-    heads = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", head.lower()).strip().replace(" ", "-") for head in heads}
-
-
-@pytest.mark.parametrize(("page", "target"), LINKS)
-def test_a_link_leads_somewhere(page: str, target: str) -> None:
-    name, _, anchor = target.partition("#")
-    path = ((ROOT / page).parent / name).resolve() if name else ROOT / page
-    assert path.exists(), f"{page}: {target}"
-    if anchor:
-        assert anchor in _anchors(path), f"{page}: {target}"
-
-
 def test_each_guide_is_in_the_list() -> None:
     listed = (FIELD / "hand-out.md").read_text(encoding="utf-8")
     assert [name for name in guides.NAMES if f"`{name}`" not in listed] == []
