@@ -1,4 +1,4 @@
-"""A part of the field guide (docs/field/) for a printer: Markdown → one HTML page that needs nothing beside itself → PDF by a headless Chromium."""
+"""Pages of the field guide for a printer: Markdown → one HTML page that needs nothing beside itself → PDF by a headless Chromium."""
 
 from __future__ import annotations
 
