@@ -193,7 +193,7 @@ def _common() -> Iterator[str]:
 
 def _words() -> Iterator[str]:
     """The lists of words that fields refer to."""
-    lists = ((name, getattr(metrics, name)) for name in sorted(metrics.__all__))
+    lists = ((name, value) for name, value in sorted(vars(metrics).items()) if re.fullmatch("[A-Z][A-Z_]*", name))
     words = ((n, v) for n, v in lists if isinstance(v, tuple) and all(isinstance(word, str) for word in v))
     yield from _table(("list", "words"), ((f"`{n}`", ", ".join(f"`{word}`" for word in v)) for n, v in words))
 
