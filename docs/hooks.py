@@ -195,8 +195,9 @@ def _common() -> Iterator[str]:
 
 def _words() -> Iterator[str]:
     """The lists of words that fields refer to."""
-    lists = sorted({**vars(measurements), **vars(metrics)}.items())
-    words = ((n, v) for n, v in lists if n[0].isupper() and isinstance(v, tuple) and all(isinstance(w, str) for w in v))
+    every = {**vars(measurements), **vars(metrics)}
+    lists = ((name, value) for name, value in sorted(every.items()) if re.fullmatch("[A-Z][A-Z_]*", name))
+    words = ((n, v) for n, v in lists if isinstance(v, tuple) and all(isinstance(word, str) for word in v))
     yield from _table(("list", "words"), ((f"`{n}`", ", ".join(f"`{word}`" for word in v)) for n, v in words))
 
 
