@@ -7,8 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mpds import HERE, URL, mpd, one_period, representation
 
-from tandem.experiment.dash.model import ByteRange, Representation, Resource
-from tandem.experiment.dash.mpd import MOST_SEGMENTS, MpdError, fill, parse, with_index
+from tandem.experiment.dash.mpd import (
+    MOST_SEGMENTS,
+    ByteRange,
+    MpdError,
+    Representation,
+    Resource,
+    fill,
+    parse,
+    with_index,
+)
 
 
 def only(document):

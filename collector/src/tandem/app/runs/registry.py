@@ -51,8 +51,8 @@ class Described:
 
 
 def experiment_command(name: str) -> Sequence[str]:
-    """Start ``tandem.experiment.NAME`` with this very interpreter."""
-    return [sys.executable, "-m", f"tandem.experiment.{name}"]
+    """Start the package's experiment ``name`` with this very interpreter."""
+    return [sys.executable, "-m", "tandem.experiment", name]
 
 
 class Registry:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import combinations, product
 from typing import Any
 
-from tandem.experiment.distribution import distribution, share
+from tandem.experiment.results import distribution, share
 
 Row = dict[str, Any]
 
