@@ -255,15 +255,11 @@ def _user(program: str) -> int:
 
 def arguments(url: str, request: Request) -> list[str]:
     """VLC's own: play ``url`` once, without showing it. Its caching is the video that it wants before the picture (goes on)."""
-    caching, longest, seconds = (
-        f"{request.startup_buffer_s * 1000:.0f}",
-        f"{request.buffer_max_s * 1000:.0f}",
-        request.seconds,
-    )
+    caching, longest = (f"{s * 1000:.0f}" for s in (request.startup_buffer_s, request.buffer_max_s))
     return [
         "-I", "dummy", "--vout", "dummy", "--aout", "dummy", "-vv", "--no-color", *_QUIET, "--avcodec-hw", "none", "--play-and-exit",
         "--adaptive-logic", request.vlc_logic, "--adaptive-maxbuffer", longest, "--network-caching", caching,
-        *([] if seconds is None else ["--stop-time", f"{seconds:g}"]), url, "vlc://quit",
+        *([] if request.seconds is None else ["--stop-time", f"{request.seconds:g}"]), url, "vlc://quit",
     ]  # fmt: skip
 
 
@@ -430,7 +426,7 @@ class Relay:
         self._before(request)
         self._out = connection
         try:
-            place = Resource(f"http://{self._link.host}{request.target}", request.part)
+            place = Resource(self._link.root + request.target, request.part)
             fetched = self._link.get(place, self._keep(request), self)
             self.piece(memoryview(b""))  # the head of an answer without a body
         except GoneError:
