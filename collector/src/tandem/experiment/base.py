@@ -197,12 +197,7 @@ def phase(output: Output, name: str, number: int, of: int) -> None:
 
 
 def record(
-    output: Output,
-    measurement: str,
-    fields: Mapping[str, Any],
-    *,
-    monotonic_ns: int | None = None,
-    **tags: str | None,
+    output: Output, measurement: str, fields: Mapping[str, Any], *, monotonic_ns: int | None = None, **tags: str | None
 ) -> None:
     """Write a record of one of ``tandem.schema.metrics.EXPERIMENT_MEASUREMENTS``; ``monotonic_ns`` None: now. The collector adds the
     tags ``run``, ``experiment``, ``campaign`` and, by ``path``, ``operator``, checks it against the schema, and leaves out one that

@@ -224,10 +224,7 @@ class BolaRule(ThroughputRule):
     """By throughput until a whole segment is in the buffer, then by buffer."""
 
     def __init__(
-        self,
-        bitrates: Sequence[int],
-        stable_buffer_s: float = STABLE_BUFFER_S,
-        throughput: Throughput | None = None,
+        self, bitrates: Sequence[int], stable_buffer_s: float = STABLE_BUFFER_S, throughput: Throughput | None = None
     ) -> None:
         super().__init__(bitrates, throughput)
         self._cap = InsufficientBuffer(bitrates, self._throughput)

@@ -10,13 +10,7 @@ from typing import Any
 
 from tandem.experiment.base import Output, Stop
 from tandem.experiment.control import further_addresses
-from tandem.experiment.measured_connection import (
-    EMPTY,
-    ConnectionRequest,
-    MeasuredConnection,
-    Terms,
-    both_families,
-)
+from tandem.experiment.measured_connection import EMPTY, ConnectionRequest, MeasuredConnection, Terms, both_families
 from tandem.experiment.parameters import ConnectionParameters, ProbePath, parameter
 from tandem.mptcp import sockets
 from tandem.mptcp.subflow_scheduler import SubflowOrders

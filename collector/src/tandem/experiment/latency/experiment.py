@@ -13,15 +13,7 @@ from tandem.experiment import http_head
 from tandem.experiment.base import STOPPED, Outcome, Output, Span, Stop, StoppedError, phase
 from tandem.experiment.control import Control, ControlError, Session, describe
 from tandem.experiment.latency.probing import Plan, Stream, figures, probe
-from tandem.experiment.latency.reflector import (
-    APART,
-    LONGEST,
-    SHORTEST,
-    Reflector,
-    compare,
-    our_clock,
-    reflector_of,
-)
+from tandem.experiment.latency.reflector import APART, LONGEST, SHORTEST, Reflector, compare, our_clock, reflector_of
 from tandem.experiment.measured_connection import connect
 from tandem.experiment.parameters import CommonParameters, Parameter, ProbePath, parameter, parameters_of, read_request
 from tandem.experiment.results import INTERFACE_BYTES, InterfaceCounters, environment
@@ -67,10 +59,7 @@ class Latency:
     version = 1
     quiet = True
     parameters: tuple[Parameter, ...] = parameters_of(Request)
-    phases = (
-        ("idle", "probes over a path"),
-        ("loaded", "probes over a path beside a download on it"),
-    )
+    phases = (("idle", "probes over a path"), ("loaded", "probes over a path beside a download on it"))
     results: tuple[Parameter, ...] = (
         Parameter("streams", "list", "each path, idle or loaded: loss, round-trip and one-way times"),
         Parameter("clock", "object", "whether one-way times are absolute, and their error"),

@@ -127,10 +127,7 @@ class Reachability:
     name = "reachability"
     version = 1
     parameters: tuple[Parameter, ...] = parameters_of(Request)
-    phases = (
-        ("resolve", "a batch of names over each path"),
-        ("ping", "the batch's addresses over each path"),
-    )
+    phases = (("resolve", "a batch of names over each path"), ("ping", "the batch's addresses over each path"))
     results: tuple[Parameter, ...] = (
         Parameter("names", "object", "how many are done and denied"),
         Parameter("resolution", "object", "by path: names resolved, addresses, statuses, time to the answer"),

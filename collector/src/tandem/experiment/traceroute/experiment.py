@@ -66,10 +66,7 @@ class Traceroute:
     name = "traceroute"
     version = 1
     parameters: tuple[Parameter, ...] = parameters_of(Request)
-    phases = (
-        ("udp", "all paths by UDP"),
-        ("tcp", "all paths by TCP"),
-    )
+    phases = (("udp", "all paths by UDP"), ("tcp", "all paths by TCP"))
     results: tuple[Parameter, ...] = (
         Parameter("traces", "list", "each path and protocol: hops, how it ended"),
         Parameter("disjointness", "list", "each pair of paths and protocol: routers and systems in common"),

@@ -52,10 +52,7 @@ class VerdictExperiment:
     name = "verdict"
     version = 1
     parameters: tuple[Parameter, ...] = parameters_of(Request)
-    phases = (
-        ("primary", "a path as the one that a connection begins on"),
-        ("join", "a path as one that joins"),
-    )
+    phases = (("primary", "a path as the one that a connection begins on"), ("join", "a path as one that joins"))
     results: tuple[Parameter, ...] = (
         Parameter("paths", "object", "by path: primary and join, each verdict, where, detail and what was seen; tcp"),
         Parameter("order", "list", "the paths in the order they were looked at"),
