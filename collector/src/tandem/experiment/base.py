@@ -115,7 +115,7 @@ class Span:
         """Why it is to end; None while it may go on."""
         if self._stop.requested:
             return STOPPED
-        return LATE if time.monotonic_ns() > self.deadline_ns else None
+        return LATE if time.monotonic_ns() >= self.deadline_ns else None
 
     def over(self) -> bool:
         """Whether it is to end."""

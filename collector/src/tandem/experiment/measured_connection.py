@@ -197,7 +197,7 @@ T = TypeVar("T")
 @dataclass(frozen=True, slots=True)
 class Terms:
     """What is the same for all connections of a run. ``sample_hz`` None: one sample, at the end: a thread that reads the kernel's
-    statistics meanwhile would disturb the timing of a short transfer. ``read_pause_s``: see ``transfer``."""
+    statistics meanwhile would disturb the timing of a short transfer. ``read_pause_s``: between two reads in mid-stream."""
 
     common: CommonParameters
     direction: Direction

@@ -17,7 +17,7 @@ from tandem.mptcp.series import SubflowTotal
 from tandem.mptcp_abi.controllers import described
 
 BYTES_BY_PATH = Parameter(
-    "bytes_by_path", "object", "by path: received and sent, as far as the kernel told; null: unknown", "B"
+    "bytes_by_path", "object", "by path: received and sent, as far as the kernel says; null: unknown", "B"
 )
 """Every experiment declares it: what the run cost each path, beside the interface's own counters in the manifest."""
 

@@ -3,7 +3,7 @@ upload the kernel says when its last byte was acknowledged.
 
 What is not acknowledged yet is SIOCOUTQ of the measured socket: of TCP, the sequence space after the last acknowledgement; of Multipath
 TCP (Linux 5.17 and later, and after a fallback as TCP), the data after the last acknowledged data sequence number, whichever subflow
-carried it. No event reports acknowledgements, so the kernel is asked again and again; ``resolution_s`` is the time between the last
+carried it. No event reports acknowledgements, so the kernel is looked at again and again; ``resolution_s`` is the time between the last
 two looks: the acknowledgement came within it.
 """
 

@@ -43,7 +43,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A segment has come. ``request_s``, ``end_s``: when it was asked for and its last byte came, on ``Context.now_s``'s clock.
+    """A segment has come. ``request_s``, ``end_s``: when it was requested and its last byte came, on ``Context.now_s``'s clock.
     ``buffer_s``: with this segment in it. ``stalled``: playback stood still before it came."""
 
     index: int

@@ -157,7 +157,7 @@ class Fetcher:
         return Fetched(received, requested, first_byte, last_byte, bytes(kept), closes)
 
     def _length(self, head: http_head.Head, part: ByteRange | None, keep: int | None, body: bytes) -> int | None:
-        """How long the body is; FetchError when it is not what was asked for."""
+        """How long the body is; FetchError when it is not what was requested."""
         if head.status != (200 if part is None else 206):
             if head.status in (200, 206):
                 raise FetchError(f"HTTP {head.status}: byte ranges are not served", again=False)
@@ -262,8 +262,8 @@ class Link:
         return f"{self._p.measurement.scheme}://{self.host}"
 
     def get(self, resource: Resource, keep: int | None = None, taker: Taker | None = None) -> Fetched:
-        """Fetch, with as many attempts as the parameters allow; FetchError when the last failed. ``keep``, ``taker``: see ``Fetcher.get``;
-        what a taker has got cannot be taken back, so a request whose answer had begun is not made again."""
+        """Fetch, with as many attempts as the parameters allow; FetchError when the last failed. ``keep``, ``taker``: as of
+        ``Fetcher.get``; what a taker has got cannot be taken back, so a request whose answer had begun is not made again."""
         attempt = 0
         while True:
             attempt += 1
@@ -325,7 +325,7 @@ class Link:
         self.received += size
 
     def by_path(self) -> dict[str, int] | None:
-        """What the kernel has received over each path of the open connection; None when none is open or it does not tell."""
+        """What the kernel has received over each path of the open connection; None when none is open or it does not say."""
         if self._reader is None:
             return None
         try:

@@ -216,7 +216,8 @@ class Dash:
         link = Link(request, session, span.deadline_ns, output, stop)
         phase(output, "play", 1, 1)
         try:
-            player = (VlcPlayer if request.player == "vlc" else Player)(request, link, output, stop)
+            arguments = (request, link, output, stop)
+            player = VlcPlayer(*arguments) if request.player == "vlc" else Player(*arguments)
             failure = _played(player, link, output)
         except sockets.UnsupportedError as error:
             raise EnvironmentLackError(str(error)) from error

@@ -480,7 +480,7 @@ def _equal(
 ) -> list[tuple[int, int]]:
     whole_period = None if place.duration_s is None else place.duration_s * scale
     if whole_period is not None:
-        # a hair less than a whole segment more is none: durations are told with few digits
+        # a hair less than a whole segment more is none: durations are given with few digits
         count = max(1, math.ceil(whole_period / each - 1e-6))
     elif most is not None:
         count = most

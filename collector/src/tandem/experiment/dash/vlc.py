@@ -490,7 +490,7 @@ _MOST_REQUESTED = 3
 
 def by_target(presentation: Presentation, root: str) -> dict[str, tuple[Representation, Segment]]:
     """Which segment a request for a path means. MpdError when the manifest does not give each a URL of its own under ``root``: then a
-    request would not tell which, or would go round the measured connection."""
+    request would not say which, or would go round the measured connection."""
     found: dict[str, tuple[Representation, Segment]] = {}
     for period in presentation.periods:
         for r in period.video.representations:
@@ -597,7 +597,7 @@ class VlcPlayer:
         with self._hearing:
             while not self._vlc.events.empty():
                 heard_ns, event = self._vlc.events.get()
-                # What it said before it asked for the manifest (its version) is at 0.
+                # What it said before it requested the manifest (its version) is at 0.
                 self._account.hear(max(0.0, (heard_ns - self.play.begun_ns) / 1e9), event)
 
     def _settle(self) -> None:

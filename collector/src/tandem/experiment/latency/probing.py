@@ -164,8 +164,8 @@ def _lost(stream: Stream) -> tuple[int | None, int | None]:
     if not stream.heard:
         return None, None
     last = stream.heard[max(stream.heard)].answer
-    asked = sum(at is not None for at in stream.sent_ns[: last.sequence + 1])
-    return max(0, asked - last.count), max(0, last.count - len(stream.heard) - stream.duplicates)
+    sent = sum(at is not None for at in stream.sent_ns[: last.sequence + 1])
+    return max(0, sent - last.count), max(0, last.count - len(stream.heard) - stream.duplicates)
 
 
 def _above(values: dict[int, float]) -> list[float]:

@@ -97,7 +97,7 @@ RESULTS = (
 @dataclass(slots=True)
 class Loaded:
     """One load with what carried it. ``shares``: of the bytes by path at the load's end. ``sender``: the server's answer when the
-    session was closed, None when it gave none. ``session``: where the server was asked for its capture of it, else None."""
+    session was closed, None when it gave none. ``session``: where the server was to capture it, else None."""
 
     load: Load
     carried: list[Carried]

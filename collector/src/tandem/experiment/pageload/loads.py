@@ -58,7 +58,7 @@ class GraphLoad:
         self._children: dict[int | None, list[int]] = {}
         for number, one in enumerate(page.objects):
             if not one.after_load:
-                # what nobody is known to have asked for, the document did
+                # what nobody is known to have requested, the document did
                 by = None if number == 0 else one.by if one.by is not None else 0
                 self._children.setdefault(by, []).append(number)
         self._queues: dict[Origin, deque[int]] = {}

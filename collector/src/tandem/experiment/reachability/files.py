@@ -1,4 +1,4 @@
-"""The files of a survey: the list of names, in Tranco's format (``rank,domain`` a line); the deny list (who is never asked nor pinged);
+"""The files of a survey: the list of names, in Tranco's format (``rank,domain`` a line); the deny list (who is never resolved nor pinged);
 and the journal: a head line, then a line a name that is done. A survey that was cut off goes on behind its last line.
 """
 
