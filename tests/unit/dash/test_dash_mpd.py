@@ -13,8 +13,8 @@ from tandem.experiment.dash.mpd import (
     MpdError,
     Representation,
     Resource,
-    fill,
     parse,
+    prepare,
     with_index,
 )
 
@@ -271,7 +271,7 @@ def test_an_id_may_lead_elsewhere_and_a_number_not():
 
 
 def test_a_dollar_can_be_written_and_time_takes_a_width():
-    assert fill("a$$b$Time%04d$", representation="r", bandwidth=1, time=7) == "a$b0007"
+    assert prepare("a$$b$Time%04d$", "r", 1, lambda text: text)(None, 7) == "a$b0007"
 
 
 ELEMENTS = (
@@ -375,7 +375,7 @@ def test_a_timeline_is_what_its_rows_add_up_to(rows, timescale):
 @given(st.text(max_size=60), st.integers(0, 10**18))
 def test_templates(template, number):
     try:
-        filled = fill(template, representation="r", bandwidth=1, number=number, time=number)
+        filled = prepare(template, "r", 1, lambda text: text)(number, number)
     except MpdError:
         return
     if "$" not in template:

@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any, Protocol, TextIO, TypeVar, runtime_checkable
+from typing import Any, Protocol, TextIO, TypeVar
 
 from tandem.experiment.parameters import Parameter, ParameterError, check
 from tandem.experiment.results import faults
@@ -162,8 +162,9 @@ class Outcome:
 
 class Experiment(Protocol):
     """One experiment. ``version`` is raised whenever its figures stop being comparable with earlier ones. ``results``: the keys that
-    its result may have, with kind, purpose and unit (``tandem.experiment.results``). It may have ``phases`` (``Phased``) and say that it
-    wants ``quiet`` (``Quiet``)."""
+    its result may have, with kind, purpose and unit (``tandem.experiment.results``). It may have ``phases`` (what kinds there are, each
+    with a word of what it does) and say ``quiet = True``: then the collector sends no round-trip probes beside it, since single packets
+    change what it measures."""
 
     name: str
     version: int
@@ -174,21 +175,6 @@ class Experiment(Protocol):
         """Measure. ``parameters`` are checked already. ParameterError for combinations that make no sense,
         EnvironmentLackError when it cannot be measured here; a network failure belongs into the outcome."""
         ...
-
-
-@runtime_checkable
-class Phased(Protocol):
-    """An experiment of several phases: what kinds there are, each with a word of what it does."""
-
-    phases: tuple[tuple[str, str], ...]
-
-
-@runtime_checkable
-class Quiet(Protocol):
-    """An experiment that says whether it wants ``quiet``: that the collector sends no round-trip probes beside it, since single packets
-    change what it measures. One that says nothing does not mind."""
-
-    quiet: bool
 
 
 def phase(output: Output, name: str, number: int, of: int) -> None:
@@ -249,9 +235,9 @@ def description(experiment: Experiment) -> dict[str, Any]:
         "name": experiment.name,
         "version": experiment.version,
         "parameters": [p.describe() for p in experiment.parameters],
-        "phases": [{"name": n, "purpose": p} for n, p in experiment.phases] if isinstance(experiment, Phased) else [],
+        "phases": [{"name": n, "purpose": p} for n, p in getattr(experiment, "phases", ())],
         "results": [p.describe() for p in experiment.results],
-        "quiet": isinstance(experiment, Quiet) and experiment.quiet,
+        "quiet": getattr(experiment, "quiet", False) is True,
     }
 
 

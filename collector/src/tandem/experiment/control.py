@@ -14,13 +14,13 @@ import re
 import socket
 import ssl
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from tandem.experiment import base, http_head
-from tandem.experiment.base import Stop
+from tandem.experiment.base import STOPPED, EnvironmentLackError, Stop, StoppedError
 from tandem.experiment.parameters import CommonParameters, Origin, ProbePath
 from tandem.mptcp import sockets
 from tandem.schema.manifest import Failure, ServerCapture
@@ -40,6 +40,19 @@ class ControlError(Exception):
         super().__init__(reason)
         self.status = status
         self.failure = Failure(reason=reason, retry=retry)
+
+
+def attempt(measure: Callable[[], Failure | None]) -> Failure | None:
+    """``measure``; its failure, that of the control channel, or that the run was stopped. EnvironmentLackError for what this machine
+    lacks."""
+    try:
+        return measure()
+    except ControlError as error:
+        return error.failure
+    except StoppedError:
+        return STOPPED
+    except sockets.UnsupportedError as error:
+        raise EnvironmentLackError(str(error)) from error
 
 
 @dataclass(frozen=True, slots=True)

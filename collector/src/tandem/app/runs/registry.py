@@ -34,7 +34,7 @@ class RegistryError(ValueError):
 @dataclass(frozen=True, slots=True)
 class Described:
     """What an experiment says of itself. ``raw``: as it said it; ``folder``: of a person's own, None for the package's; ``quiet``: see
-    ``tandem.experiment.base.Quiet``."""
+    ``tandem.experiment.base.Experiment``."""
 
     name: str
     version: int

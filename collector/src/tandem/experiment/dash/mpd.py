@@ -335,13 +335,6 @@ def prepare(template: str, representation: str, bandwidth: int, resolve: Callabl
     return filled
 
 
-def fill(
-    template: str, *, representation: str, bandwidth: int, number: int | None = None, time: int | None = None
-) -> str:
-    """``prepare`` for one text that is not resolved."""
-    return prepare(template, representation, bandwidth, lambda text: text)(number, time)
-
-
 # Where the segments are.
 
 MOST_SEGMENTS = 20_000

@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tandem.experiment import http_head
-from tandem.experiment.base import STOPPED, Outcome, Output, Span, Stop, StoppedError, phase
-from tandem.experiment.control import Control, ControlError, Session, describe
+from tandem.experiment.base import STOPPED, Outcome, Output, Span, Stop, phase
+from tandem.experiment.control import Control, Session, attempt, describe
 from tandem.experiment.latency.probing import Plan, Stream, figures, probe
 from tandem.experiment.latency.reflector import APART, LONGEST, SHORTEST, Reflector, compare, our_clock, reflector_of
 from tandem.experiment.measured_connection import connect
@@ -72,14 +72,10 @@ class Latency:
     def run(self, parameters: dict[str, Any], output: Output, stop: Stop) -> Outcome:
         """Measure all phases."""
         run = _Run(read_request(Request, parameters), output, stop)
-        try:
-            run.run()
-        except ControlError as error:
-            return run.outcome(error.failure)
-        except StoppedError:
-            return run.outcome(STOPPED)
-        silent = None if any(s["received"] for s in run.streams) else "no answer over any path"
-        return run.outcome(run.span.failure() or (Failure(reason=silent, retry=True) if silent else None))
+        failure = attempt(run.run)
+        if failure is None and not any(s["received"] for s in run.streams):
+            failure = Failure(reason="no answer over any path", retry=True)
+        return run.outcome(failure)
 
 
 class _Load:
@@ -143,16 +139,17 @@ class _Run:
         self._comparison = APART
         self.streams: list[dict[str, Any]] = []
 
-    def run(self) -> None:
-        """All phases. ControlError, StoppedError; ``streams`` keeps what there is."""
+    def run(self) -> Failure | None:
+        """All phases, or why not all. ControlError, StoppedError; ``streams`` keeps what there is."""
         control = Control(self._r)
         phases = [(path, loaded) for path in self._r.paths for loaded in self._r.loads]
         random.Random(self._r.seed).shuffle(phases)
         for number, (path, loaded) in enumerate(phases, start=1):
             if self.span.over():
-                return
+                break
             phase(self._output, f"{'loaded' if loaded else 'idle'} {path.name}", number, len(phases))
             self._phase(control, path, loaded, number)
+        return self.span.failure()
 
     def _phase(self, control: Control, path: ProbePath, loaded: bool, number: int) -> None:
         r = self._r

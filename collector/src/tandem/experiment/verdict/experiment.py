@@ -7,8 +7,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from tandem.experiment.base import (
-    STOPPED,
-    EnvironmentLackError,
     Outcome,
     Output,
     Span,
@@ -17,7 +15,7 @@ from tandem.experiment.base import (
     phase,
     record,
 )
-from tandem.experiment.control import Control, ControlError, Session
+from tandem.experiment.control import Control, Session, attempt
 from tandem.experiment.parameters import CommonParameters, Parameter, ProbePath, parameter, parameters_of, read_request
 from tandem.experiment.results import INTERFACE_BYTES, InterfaceCounters, environment
 from tandem.experiment.verdict import looking
@@ -65,15 +63,7 @@ class VerdictExperiment:
     def run(self, parameters: dict[str, Any], output: Output, stop: Stop) -> Outcome:
         """Look at each path."""
         look = _Look(read_request(Request, parameters), output, stop)
-        try:
-            look.run()
-        except ControlError as error:
-            return look.outcome(error.failure)
-        except StoppedError:
-            return look.outcome(STOPPED)
-        except sockets.UnsupportedError as error:
-            raise EnvironmentLackError(str(error)) from error
-        failure = look.span.failure()
+        failure = attempt(look.run)
         if failure is None and all(found["primary"]["verdict"] == "unreachable" for found in look.found.values()):
             failure = Failure(reason="the server is reached over no path", retry=True)
         return look.outcome(failure)
@@ -92,8 +82,8 @@ class _Look:
         self._phases = 0
         self.found: dict[str, dict[str, Any]] = {}
 
-    def run(self) -> None:
-        """All paths, both roles. ControlError, StoppedError; ``found`` keeps what there is."""
+    def run(self) -> Failure | None:
+        """All paths, both roles, or why not all. ControlError, StoppedError; ``found`` keeps what there is."""
         control = Control(self._r)
         for path in self._order:
             self._phase(f"primary {path.name}")
@@ -105,6 +95,7 @@ class _Look:
             self._phase(f"join {path.name}")
             self.found[path.name]["join"] = self._join(control, path, over)
             self._record("join", path)
+        return self.span.failure()
 
     def _record(self, role: str, path: ProbePath) -> None:
         judged = self.found[path.name][role]
