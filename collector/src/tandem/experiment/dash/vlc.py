@@ -31,15 +31,7 @@ from typing import IO, Any, Literal
 from tandem.experiment.base import EnvironmentLackError, Output, Stop, StoppedError
 from tandem.experiment.dash import mpd
 from tandem.experiment.dash.connection import Fetched, FetchError, Link, past_deadline
-from tandem.experiment.dash.mpd import (
-    LONGEST_BYTES,
-    ByteRange,
-    MpdError,
-    Presentation,
-    Representation,
-    Resource,
-    Segment,
-)
+from tandem.experiment.dash.mpd import ByteRange, MpdError, Representation, Resource, Segment
 from tandem.experiment.dash.play import Glimpse, Request, Stall, State, difference, play_of
 
 Kind = Literal["version", "request", "position", "buffering", "ready", "end", "draining", "error"]
@@ -276,11 +268,10 @@ class Vlc:
         """When it last wrote a line, CLOCK_MONOTONIC."""
         self.words = ""
         try:
-            nothing = subprocess.DEVNULL
             self._process = subprocess.Popen(
                 list(start),
-                stdin=nothing,
-                stdout=nothing,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
                 env=environment,
                 start_new_session=True,
@@ -488,22 +479,17 @@ _MOST_REQUESTED = 3
 """Times of one segment. VLC 3 takes a SegmentList with a SegmentTimeline for the first segment, without end."""
 
 
-def by_target(presentation: Presentation, root: str) -> dict[str, tuple[Representation, Segment]]:
+def by_target(presentation: mpd.Presentation, root: str) -> dict[str, tuple[Representation, Segment]]:
     """Which segment a request for a path means. MpdError when the manifest does not give each a URL of its own under ``root``: then a
     request would not say which, or would go round the measured connection."""
     found: dict[str, tuple[Representation, Segment]] = {}
     for period in presentation.periods:
         for r in period.video.representations:
             if r.index is not None or any(s.media.range is not None for s in r.segments):
-                raise MpdError(
-                    "segments by byte range: VLC is followed only where each has a URL of its own (number, time, list)"
-                )
-            for url in (
-                *(s.media.url for s in r.segments),
-                *(() if r.initialization is None else (r.initialization.url,)),
-            ):
-                if not url.startswith(root + "/"):
-                    raise MpdError(f"{url[:120]!r} is not on this server")
+                raise MpdError("segments by byte range: VLC is followed only where each has a URL of its own")
+            for place in (*(s.media for s in r.segments), *(() if r.initialization is None else (r.initialization,))):
+                if not place.url.startswith(root + "/"):
+                    raise MpdError(f"{place.url[:120]!r} is not on this server")
             found.update({s.media.url.removeprefix(root): (r, s) for s in r.segments})
     return found
 
@@ -539,18 +525,15 @@ class VlcPlayer:
         """How the play stands at ``now_s`` of its clock, by VLC's log so far. From any thread."""
         if self._segments is not None:  # from the manifest's request on the play's clock is what it stays
             self._hear()
-        with self._hearing:
-            return self._seen(now_s)
-
-    def _seen(self, now_s: float) -> Glimpse:
         account, playback = self._account, self.play.playback
-        if playback.state == "ended":  # settled
-            return Glimpse("ended", 0.0, account.shown_s(now_s), playback.stalled_s)
-        shown_s = account.shown_s(now_s)
-        state: State = "starting" if account.started_s is None else "playing"
-        if account.still_s(now_s) > 0:
-            state = "stalled"
-        return Glimpse(state, max(0.0, self._came_s - shown_s), shown_s, account.stalled_s(now_s))
+        with self._hearing:
+            shown_s = account.shown_s(now_s)
+            if playback.state == "ended":  # settled
+                return Glimpse("ended", 0.0, shown_s, playback.stalled_s)
+            state: State = "starting" if account.started_s is None else "playing"
+            if account.still_s(now_s) > 0:
+                state = "stalled"
+            return Glimpse(state, max(0.0, self._came_s - shown_s), shown_s, account.stalled_s(now_s))
 
     def run(self) -> None:
         """Play to the end. MpdError, FetchError, StoppedError, EnvironmentLackError."""
@@ -610,7 +593,7 @@ class VlcPlayer:
         self.play.loaded_s = self._loaded_s if self.play.shown else None
 
     def _keep(self, wanted: PlayerRequest) -> int | None:
-        return LONGEST_BYTES if wanted.target == self._mpd_target else None
+        return mpd.LONGEST_BYTES if wanted.target == self._mpd_target else None
 
     def _before(self, wanted: PlayerRequest) -> None:
         self._hear()
