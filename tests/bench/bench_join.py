@@ -19,7 +19,7 @@ from typing import Any
 
 from trends import Bench, Column, Progress, Row, bench, finish, options, settle, table
 
-from tandem.experiment.rounds import quantile
+from tandem.experiment.results import quantile
 from tandem_server.analysis.measured import Download, Setting
 from tandem_server.report.figures.papers.chen_join import alone_share, saved_by_model, syn_gap_ms
 

@@ -25,7 +25,7 @@ from radio_pair import queue_bytes, radio_pair
 from trends import Bench, Column, Progress, Row, finish, options, settle, table
 from two_paths import SERVER
 
-from tandem.experiment.rounds import quantile
+from tandem.experiment.results import quantile
 
 SECOND = "203.0.113.11"
 ARMS = {

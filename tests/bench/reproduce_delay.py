@@ -17,7 +17,7 @@ from typing import Any
 from reproduce_bandwidth import with_links
 from trends import Bench, Column, Progress, bench, finish, options, settle, spread, table
 
-from tandem.experiment.rounds import quantile
+from tandem.experiment.results import quantile
 
 FULL = {"sizes": [(100, 10**6), (1000, 10**7)], "repetitions": 60}
 """The paper's two ranges."""

@@ -22,7 +22,7 @@ from radio_pair import PATHS, RadioPair, no_link, played_pair, served_pair
 from run_experiment import run
 from two_paths import SERVER, Space, why_not
 
-from tandem.experiment.rounds import quantile
+from tandem.experiment.results import quantile
 from tandem.mptcp import sysctls
 
 SERVER_BUFFERS = {"net.ipv4.tcp_wmem": "4096 262144 33554432", "net.ipv4.tcp_rmem": "4096 131072 33554432"}

@@ -70,7 +70,7 @@ WANTED = {"reachability": survey, "traceroute": nowhere}
 def process(name: str, given: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "collector/src")}
     inside = FOLDERS[name].parent == PACKAGE
-    command = [sys.executable, *(["-m", f"tandem.experiment.{name}"] if inside else [str(FOLDERS[name])]), *arguments]
+    command = [sys.executable, *(["-m", "tandem.experiment", name] if inside else [str(FOLDERS[name])]), *arguments]
     return subprocess.run(
         command, input=given, capture_output=True, text=True, env=environment, timeout=240, check=False
     )
@@ -112,7 +112,7 @@ def test_results_are_declared_with_their_units_and_the_readme_tells_them(name):
 @every_experiment
 def test_its_folder_is_whole_and_it_describes_itself(name):
     assert {"download", "handshake"} <= set(NAMES), "found by folder"
-    assert (FOLDERS[name] / "__main__.py").is_file()
+    assert (FOLDERS[name] / ("experiment.py" if FOLDERS[name].parent == PACKAGE else "__main__.py")).is_file()
     assert (loaded(name).name, loaded(name).version >= 1) == (name, True)
     done = process(name, "", "--describe")
     assert done.returncode == 0

@@ -1,4 +1,4 @@
-"""Start ``python -m tandem.experiment.download`` as the collector does, and read its lines."""
+"""Start ``python -m tandem.experiment download`` as the collector does, and read its lines."""
 
 from __future__ import annotations
 

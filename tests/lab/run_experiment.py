@@ -50,7 +50,7 @@ def started(enter: Sequence[str], name: str, parameters: dict[str, Any], **more:
     """The experiment's process, its parameters given. ``name``: of the package's, or the folder of one's own; ``enter``: a command in
     front of it; ``more``: of its environment."""
     process = subprocess.Popen(
-        [*enter, sys.executable, *([name] if "/" in name else ["-m", f"tandem.experiment.{name}"])],
+        [*enter, sys.executable, *([name] if "/" in name else ["-m", "tandem.experiment", name])],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

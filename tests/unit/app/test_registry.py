@@ -34,7 +34,7 @@ def test_those_of_the_package_and_a_persons_own_are_found_by_folder(tmp_path: Pa
     assert Registry(tmp_path).names() == tandem.experiment.names()
     assert "steps" in Registry(OWN).names()
     assert Registry(OWN).command("steps") == [sys.executable, str(OWN / "steps")]
-    assert Registry(OWN).command("download") == [sys.executable, "-m", "tandem.experiment.download"]
+    assert Registry(OWN).command("download") == [sys.executable, "-m", "tandem.experiment", "download"]
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from tandem.app.runs.manifest import VALUE_BYTES, Manifests, relieved
 from tandem.app.runs.process import ExperimentProcess
-from tandem.experiment.dash.model import Representation
-from tandem.experiment.dash.qoe import Shown, p1203
+from tandem.experiment.dash.experiment import Shown, p1203
+from tandem.experiment.dash.mpd import Representation
 from tandem.export import PendingManifests
 from tandem.schema.manifest import FORMAT, Manifest
 from tandem_server.ingest.run_manifest import read_manifest

@@ -39,17 +39,17 @@ class Reflecting:
         self._thread.start()
 
     def _run(self) -> None:
-        from tandem.experiment.latency import datagram
+        from tandem.experiment.latency import reflector
 
         while (raw := (received := self.socket.recvfrom(2048))[0]) != b"end":
-            fields = list(datagram._HEADER.unpack(raw))
+            fields = list(reflector._HEADER.unpack(raw))
             stream = fields[2]
             self.asked.append(stream)
             if stream in self.drop:
                 continue
             fields[1], fields[8], fields[9], fields[10] = 2, 5_000, 6_000, bytes(16)
-            unsigned = datagram._HEADER.pack(*fields)
-            answer = unsigned[:56] + datagram._signature(KEY, unsigned)
+            unsigned = reflector._HEADER.pack(*fields)
+            answer = unsigned[:56] + reflector._signature(KEY, unsigned)
             for _ in range(2 if stream in self.twice else 1):
                 self.socket.sendto(answer, received[1])
 

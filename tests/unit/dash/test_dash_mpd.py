@@ -7,8 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mpds import HERE, URL, mpd, one_period, representation
 
-from tandem.experiment.dash.model import ByteRange, Representation, Resource
-from tandem.experiment.dash.mpd import MOST_SEGMENTS, MpdError, fill, parse, with_index
+from tandem.experiment.dash.mpd import (
+    MOST_SEGMENTS,
+    ByteRange,
+    MpdError,
+    Representation,
+    Resource,
+    parse,
+    prepare,
+    with_index,
+)
 
 
 def only(document):
@@ -263,7 +271,7 @@ def test_an_id_may_lead_elsewhere_and_a_number_not():
 
 
 def test_a_dollar_can_be_written_and_time_takes_a_width():
-    assert fill("a$$b$Time%04d$", representation="r", bandwidth=1, time=7) == "a$b0007"
+    assert prepare("a$$b$Time%04d$", "r", 1, lambda text: text)(None, 7) == "a$b0007"
 
 
 ELEMENTS = (
@@ -367,7 +375,7 @@ def test_a_timeline_is_what_its_rows_add_up_to(rows, timescale):
 @given(st.text(max_size=60), st.integers(0, 10**18))
 def test_templates(template, number):
     try:
-        filled = fill(template, representation="r", bandwidth=1, number=number, time=number)
+        filled = prepare(template, "r", 1, lambda text: text)(number, number)
     except MpdError:
         return
     if "$" not in template:

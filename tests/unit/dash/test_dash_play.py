@@ -14,14 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.experiment.base import Output, Stop
-from tandem.experiment.dash import play, player, telling
-from tandem.experiment.dash.fetch import Fetched
-from tandem.experiment.dash.model import Representation
-from tandem.experiment.dash.play import Play
-from tandem.experiment.dash.playback import Glimpse, Playback, Stall
-from tandem.experiment.dash.player import Player
-from tandem.experiment.dash.qoe import Shown, linear, p1203
-from tandem.experiment.dash.telling import Telling, play_fields
+from tandem.experiment.dash import play
+from tandem.experiment.dash.connection import Fetched
+from tandem.experiment.dash.experiment import linear, p1203
+from tandem.experiment.dash.mpd import Representation
+from tandem.experiment.dash.play import Glimpse, Play, Playback, PlaybackRecords, Player, Shown, Stall, play_fields
 from tandem.schema.record import Record
 
 
@@ -174,8 +171,7 @@ def shown(monkeypatch):
     """Play a film to its end; the play."""
 
     def run(film, **asked):
-        for module in (player, play):
-            monkeypatch.setattr(module, "time", film)
+        monkeypatch.setattr(play, "time", film)
         request = SimpleNamespace(
             kind="tcp",
             primary=SimpleNamespace(name="a"),
@@ -262,9 +258,9 @@ def told(stream):
 
 
 def test_each_change_of_state_is_told_and_the_end_with_its_figures(monkeypatch):
-    monkeypatch.setattr(telling, "EVERY_S", 1e9)  # by change alone
+    monkeypatch.setattr(play, "EVERY_S", 1e9)  # by change alone
     player, stream = Scripted(), io.StringIO()
-    with Telling(Output(stream, Stop()), player):
+    with PlaybackRecords(Output(stream, Stop()), player):
         player.becomes("playing", 4.0004, 1.0, 0.0)
         player.becomes("playing", 3.0, 2.0, 0.0)
         player.becomes("stalled", 0.0, 5.0, 0.25)
@@ -287,9 +283,9 @@ def test_while_nothing_changes_it_is_told_at_its_interval_and_not_at_each_look(m
     """By a clock that goes on by a tenth of a second from look to look."""
     player, stream = Scripted(), io.StringIO()
     clock = itertools.count(player.play.begun_ns, 10**8)
-    monkeypatch.setattr(telling, "time", SimpleNamespace(monotonic_ns=lambda: next(clock)))
-    monkeypatch.setattr(telling, "_LOOK_S", 0.001)
-    with Telling(Output(stream, Stop()), player):
+    monkeypatch.setattr(play, "time", SimpleNamespace(monotonic_ns=lambda: next(clock)))
+    monkeypatch.setattr(play, "_LOOK_S", 0.001)
+    with PlaybackRecords(Output(stream, Stop()), player):
         while len(stream.getvalue().splitlines()) < 3:
             player.becomes("starting", 0.0, 0.0, 0.0)
     times = [line["monotonic_ns"] for line in told(stream)]
@@ -297,17 +293,17 @@ def test_while_nothing_changes_it_is_told_at_its_interval_and_not_at_each_look(m
 
 
 def test_the_end_is_told_once_and_the_thread_is_gone_also_when_the_play_failed(monkeypatch):
-    monkeypatch.setattr(telling, "EVERY_S", 1e9)
+    monkeypatch.setattr(play, "EVERY_S", 1e9)
     player, stream = Scripted(), io.StringIO()
     before = set(threading.enumerate())
 
-    def play():
-        with Telling(Output(stream, Stop()), player):
+    def fail():
+        with PlaybackRecords(Output(stream, Stop()), player):
             player.becomes("ended", 0.0, 6.0, 0.0)
             raise OSError("the network")
 
     with pytest.raises(OSError, match="the network"):
-        play()
+        fail()
     assert set(threading.enumerate()) <= before
     assert [line["fields"]["state"] for line in told(stream)] == ["starting", "ended"]
 

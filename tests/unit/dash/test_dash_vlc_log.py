@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.experiment.dash.relay import RequestError, parse
-from tandem.experiment.dash.vlc import Account, Event, read
+from tandem.experiment.dash.vlc import Account, Event, RequestError, parse, read
 
 LOGS = Path(__file__).parent / "vlc_logs"
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.experiment.latency import datagram
+from tandem.experiment.latency import reflector
 from tandem_server.endpoint.reflector import Reflector, reflector_socket
 from tandem_server.endpoint.sessions import Limits, SessionTable
 from tandem_server.registry import Registry
@@ -26,7 +26,7 @@ class Open:
         self.key, self.id = self.session.key, bytes.fromhex(self.session.id)
 
     def question(self, sequence=0, size=100, stream=3, key=None):
-        return datagram.question(key or self.key, self.id, stream, sequence, 5, size)
+        return reflector.question(key or self.key, self.id, stream, sequence, 5, size)
 
     def close(self):
         self.reflector.stop()
@@ -40,7 +40,7 @@ def shared(tmp_path_factory):
 
 
 def test_never_more_bytes_out_than_in(shared):
-    for size in (datagram.SHORTEST, 100, datagram.LONGEST):
+    for size in (reflector.SHORTEST, 100, reflector.LONGEST):
         assert len(shared.reflector.answer(shared.question(size=size), 1)) == size
 
 
@@ -65,7 +65,7 @@ def test_an_answer_is_no_question_and_another_sessions_key_of_no_use(shared):
 def test_a_session_is_kept_from_lapsing_its_streams_counted_apart_and_its_end_and_budget_hold(tmp_path):
     def counted(stream):
         raw = opened.reflector.answer(opened.question(stream=stream), 1)
-        return None if raw is None else datagram.read_answer(opened.key, opened.id, raw).count
+        return None if raw is None else reflector.read_answer(opened.key, opened.id, raw).count
 
     with contextlib.closing(Open(tmp_path, budget=550)) as opened:
         opened.session.idle_since_s -= 100
@@ -80,4 +80,4 @@ def test_a_session_is_kept_from_lapsing_its_streams_counted_apart_and_its_end_an
 
 @given(st.binary(max_size=150))
 def test_the_probe_takes_no_nonsense_for_an_answer(raw):
-    assert datagram.read_answer(b"k" * 32, bytes(16), raw) is None
+    assert reflector.read_answer(b"k" * 32, bytes(16), raw) is None

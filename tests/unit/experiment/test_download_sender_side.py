@@ -6,8 +6,8 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tandem.experiment.control import MOST_FURTHER, further_addresses
 from tandem.experiment.download.outcome import SenderSide
-from tandem.experiment.server_addresses import MOST, further_addresses
 from tandem.mptcp.series import PathName, SubflowTotal
 
 FIRST, SECOND = "203.0.113.10", "203.0.113.11"
@@ -106,7 +106,7 @@ def test_addresses_of_both_families_each_once_and_none_where_no_server_is():
 @given(st.one_of(ANYTHING, st.lists(ANYTHING, max_size=200), st.dictionaries(st.text(), ANYTHING)))
 def test_anything_is_read_to_few_addresses_that_a_host_can_have(told):
     found = further_addresses({"further_addresses": told})
-    assert len(found) <= MOST
+    assert len(found) <= MOST_FURTHER
     assert len(set(found)) == len(found)
     for text in found:
         address = ipaddress.ip_address(text)

@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.experiment.base import Output, Stop
-from tandem.experiment.common_parameters import origin
-from tandem.experiment.download.request import PARAMETERS, read
-from tandem.experiment.parameters import Parameter, ParameterError, check
+from tandem.experiment.download.experiment import EXPERIMENT, read
+from tandem.experiment.parameters import Parameter, ParameterError, check, origin
 from tandem.experiment.results import BYTES_BY_PATH, FIGURES, bytes_by_path, faults
+
+PARAMETERS = EXPERIMENT.parameters
 
 
 @pytest.fixture
@@ -141,7 +142,10 @@ NOT_NEEDED = {"argparse", "pkgutil", "platform", "secrets", "statistics", "decim
 
 
 def test_a_download_loads_no_module_that_it_can_do_without() -> None:
-    told = "import json, sys, tandem.experiment.download.__main__; print(json.dumps(list(sys.modules)))"
+    told = (
+        "import json, sys, tandem.experiment.__main__, tandem.experiment.download.experiment;"
+        "print(json.dumps(list(sys.modules)))"
+    )
     before = (
         "import json, sys; print(json.dumps(list(sys.modules)))"  # what the environment itself loads (site, .pth files)
     )

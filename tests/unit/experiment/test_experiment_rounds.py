@@ -36,7 +36,7 @@ class Process:
     def __init__(self, name: str, parameters: dict[str, Any]) -> None:
         environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "collector/src")}
         self.child = subprocess.Popen(
-            [sys.executable, "-m", f"tandem.experiment.{name}"],
+            [sys.executable, "-m", "tandem.experiment", name],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -17,8 +17,7 @@ from tandem.experiment import http_head
 from tandem.experiment.base import Stop
 from tandem.experiment.control import parsed
 from tandem.experiment.http_head import request
-from tandem.experiment.transfer import Transfer
-from tandem.experiment.upload import Upload, seconds
+from tandem.experiment.transfer import Transfer, Upload, seconds
 
 
 @pytest.fixture
@@ -61,7 +60,7 @@ def test_a_timed_body_counts_what_was_acknowledged_in_time(endpoint, monkeypatch
     """By a clock that goes on by five milliseconds a look, however long a look takes."""
     looks = itertools.count(time.monotonic_ns(), 5_000_000)
     clock = SimpleNamespace(monotonic_ns=lambda: next(looks), sleep=time.sleep)
-    monkeypatch.setattr("tandem.experiment.upload.time", clock)
+    monkeypatch.setattr("tandem.experiment.transfer.time", clock)
     endpoint.script.rate = 5e6
     up, failure = send(endpoint, duration_s=0.6)
     assert failure is None

@@ -4,10 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.experiment.latency.clocks import Clock, Comparison, compare, read
-from tandem.experiment.latency.datagram import Answer
-from tandem.experiment.latency.figures import figures
-from tandem.experiment.latency.probing import Heard, Stream
+from tandem.experiment.latency.probing import Heard, Stream, figures
+from tandem.experiment.latency.reflector import Answer, Clock, Comparison, compare, read_clock
 
 MS = 1_000_000
 APART = Comparison(False, None, None)
@@ -69,4 +67,4 @@ def test_clocks_are_compared_only_when_both_are_synchronised():
 
 @pytest.mark.parametrize("told", [None, 1, {}, {"utc_minus_monotonic_ns": "1"}, {"utc_minus_monotonic_ns": True}])
 def test_a_clock_that_cannot_be_read_is_none(told):
-    assert read(told) is None
+    assert read_clock(told) is None

@@ -8,9 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.experiment.parameters import ParameterError
-from tandem.experiment.reachability.experiment import resolvers_told
-from tandem.experiment.reachability.journal import COLUMNS, JOURNAL, Journal, write_table
-from tandem.experiment.reachability.names import ListError, read_deny, read_names
+from tandem.experiment.reachability.experiment import read_resolvers
+from tandem.experiment.reachability.files import (
+    COLUMNS,
+    JOURNAL,
+    Journal,
+    ListError,
+    read_deny,
+    read_names,
+    write_table,
+)
 from tandem.experiment.reachability.tables import summary
 from tandem.mptcp.names import find, nmcli, resolv_conf, resolvectl
 
@@ -129,7 +136,7 @@ def test_resolvers_as_the_programs_print_them(tmp_path):
 @pytest.mark.parametrize("given", [{"c": ["1.1.1.1"]}, {"a": []}, {"a": "1.1.1.1"}, {"a": ["nonsense"]}, {"a": [1]}])
 def test_resolvers_that_are_none_are_refused(given):
     with pytest.raises(ParameterError, match="resolvers"):
-        resolvers_told(given, ["a", "b"])
+        read_resolvers(given, ["a", "b"])
 
 
 NAME = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,10}[a-z0-9])?(\.[a-z]{2,5}){1,3}", fullmatch=True)

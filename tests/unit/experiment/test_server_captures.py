@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.experiment import server_captures
-from tandem.experiment.common_parameters import CommonParameters, Origin, ProbePath
-from tandem.experiment.control import Control, ControlError
+from tandem.experiment import base
+from tandem.experiment.control import LEFT_OPEN, NO_ANSWER, Control, ControlError, capture_of
+from tandem.experiment.parameters import CommonParameters, Origin, ProbePath
 from tandem.schema.manifest import ServerCapture
 
 NAME, SHA256 = "captures/server/run-1-s1.pcap", "a" * 64
@@ -17,7 +17,7 @@ KEPT = {"name": NAME, "file": "run-1-s1.pcap", "bytes": 900, "sha256": SHA256, "
 
 @pytest.fixture(autouse=True)
 def _fresh(monkeypatch):
-    monkeypatch.setattr(server_captures, "asked", {})
+    monkeypatch.setattr(base, "server_captures", {})
 
 
 def control(answers, monkeypatch, *, capture=True):
@@ -43,7 +43,7 @@ OPENED = (201, {"session": "s1", "key": "ab" * 32})
 
 
 def entry():
-    (one,) = server_captures.asked.values()
+    (one,) = base.server_captures.values()
     return one
 
 
@@ -51,14 +51,14 @@ def test_it_is_asked_for_only_where_the_run_wants_it(monkeypatch):
     made, asked = control([OPENED, (200, {"capture": None})], monkeypatch, capture=False)
     made.close(made.open("mptcp", {}), 1.0)
     assert "capture" not in asked[0][2]
-    assert server_captures.asked == {}
+    assert base.server_captures == {}
 
 
 def test_what_the_server_kept_is_told_by_name_and_hash(monkeypatch):
     made, asked = control([OPENED, (200, {"capture": {**KEPT, "truncated": True}})], monkeypatch)
     session = made.open("mptcp", {}, bytes=5)
     assert (asked[0][2]["capture"], asked[0][2]["bytes"]) == (True, 5)
-    assert entry()["why"] == server_captures.LEFT_OPEN  # as long as nobody ends it
+    assert entry()["why"] == LEFT_OPEN  # as long as nobody ends it
     assert made.close(session, 1.0) is not None
     told = {key: value for key, value in KEPT.items() if key != "file"}
     assert entry() == {"session": "s1", **told, "truncated": True, "why": None}
@@ -85,7 +85,7 @@ def test_a_refusal_that_is_not_for_the_capture_is_the_runs_own(again, monkeypatc
     made, _ = control([(429, {"error": "no"}), again], monkeypatch)
     with pytest.raises(ControlError, match=f"HTTP {again[0]}"):
         made.open("tcp", {})
-    assert server_captures.asked == {}
+    assert base.server_captures == {}
 
 
 def test_what_is_no_refusal_is_not_asked_twice(monkeypatch):
@@ -98,8 +98,8 @@ def test_what_is_no_refusal_is_not_asked_twice(monkeypatch):
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
-        (ControlError("control channel: a: timeout", retry=True), server_captures.NO_ANSWER),
-        ((404, {"error": "no such session"}), server_captures.NO_ANSWER),
+        (ControlError("control channel: a: timeout", retry=True), NO_ANSWER),
+        ((404, {"error": "no such session"}), NO_ANSWER),
         ((200, {"capture": None}), "the server made none and does not say why"),
         ((200, {}), "the server made none and does not say why"),
         ((200, {"capture": {"file": None, "name": None, "error": "tcpdump\n wrote nothing"}}), "tcpdump wrote nothing"),
@@ -136,7 +136,7 @@ json_values = st.recursive(
 
 @given(json_values)
 def test_whatever_a_server_says_is_an_entry(told):
-    made = server_captures.of_answer("run-1", "s1", {"capture": told})
+    made = capture_of("run-1", "s1", {"capture": told})
     assert made.keys() == ServerCapture.__annotations__.keys()
     assert made["name"] in (None, NAME)
     assert made["name"] is not None or made["why"]

@@ -5,8 +5,10 @@ import socket
 import threading
 
 from tandem.experiment.control import Session
+from tandem.experiment.pageload.experiment import EXPERIMENT
+from tandem.experiment.pageload.experiment import read as read_request
 from tandem.experiment.pageload.page import read as read_page
-from tandem.experiment.pageload.request import read as read_request
+from tandem.experiment.parameters import check
 
 SWITCHED = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: tandem-page\r\n\r\n"
 
@@ -57,9 +59,6 @@ def page(*objects, url="http://a.test/"):
 def request(port, tmp_path, **more):
     """Checked parameters of a load over loopback."""
     (tmp_path / "token").write_text("secret")
-    from tandem.experiment.pageload.request import PARAMETERS
-    from tandem.experiment.parameters import check
-
     given = {
         "run": "run-1",
         "kind": "tcp",
@@ -72,7 +71,7 @@ def request(port, tmp_path, **more):
         },
         **more,
     }
-    return read_request(check(PARAMETERS, given))
+    return read_request(check(EXPERIMENT.parameters, given))
 
 
 SESSION = Session("s" * 8, bytes(32), "a")

@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 from page_server import SESSION, SWITCHED, PageServer, page, request
 
 from tandem.devtools.browser import Event
-from tandem.experiment.pageload.browser_load import Counts
-from tandem.experiment.pageload.carrier import Carrier, by_path
-from tandem.experiment.pageload.graph_load import IN_ALL, PER_ORIGIN, GraphLoad
+from tandem.experiment.pageload.carrier import Carrier, Relay, SocksError, asking, connected, greeted
+from tandem.experiment.pageload.loads import IN_ALL, PER_ORIGIN, Counts, GraphLoad
 from tandem.experiment.pageload.page import PageError, read
-from tandem.experiment.pageload.relay import Relay, SocksError, asking, connected, greeted
 from tandem.experiment.parameters import ParameterError
+from tandem.experiment.results import carried
 
 ROW = {"method": "GET", "url": "https://a.test/x?y", "status": 200, "bytes": 5, "by": None, "after_load": False}
 TLS = {"certificate": "-----BEGIN", "spki_sha256": "A" * 43 + "="}
@@ -292,7 +291,7 @@ def test_objects_are_asked_for_when_what_asked_for_them_has_come(load):
     assert len(claims) == len(server.heads)  # each connection shows its own
     assert server.heads[0][0] == "GET /v1/page/p HTTP/1.1"
     assert sum(c.received for c in carrier.carried) == 6 * len(GOOD)
-    assert by_path(carrier.carried)["a"] >= 6 * len(GOOD)
+    assert carried(carrier.totals())["a"] >= 6 * len(GOOD)
 
 
 def test_there_are_six_connections_an_origin_and_they_are_kept(load):

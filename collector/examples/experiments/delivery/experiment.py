@@ -12,12 +12,10 @@ from typing import Any
 
 from tandem.experiment import http_head
 from tandem.experiment.base import STOPPED, Outcome, Output, Stop, StoppedError, phase
-from tandem.experiment.common_parameters import COMMON, CommonParameters, ProbePath, read_common
 from tandem.experiment.control import Control, ControlError, Session, describe
-from tandem.experiment.environment import environment
 from tandem.experiment.measured_connection import connect
-from tandem.experiment.parameters import Parameter, ParameterError
-from tandem.experiment.results import BYTES_BY_PATH, FIGURES
+from tandem.experiment.parameters import COMMON, CommonParameters, Parameter, ParameterError, ProbePath, read_common
+from tandem.experiment.results import BYTES_BY_PATH, FIGURES, environment
 from tandem.schema.manifest import Failure
 from tandem.stream.arrival import arrival_ns, stamp
 

@@ -9,8 +9,7 @@ import time
 from typing import Any
 
 from tandem.experiment.base import STOPPED, Outcome, Output, Stop, StoppedError, phase
-from tandem.experiment.common_parameters import COMMON, CommonParameters, ProbePath, read_common
-from tandem.experiment.parameters import Parameter
+from tandem.experiment.parameters import COMMON, CommonParameters, Parameter, ProbePath, read_common
 from tandem.experiment.results import BYTES_BY_PATH
 from tandem.mptcp import sockets
 from tandem.schema.manifest import Failure

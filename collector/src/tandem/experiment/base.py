@@ -1,6 +1,6 @@
 """What an experiment is: a process that takes one JSON object of parameters and answers in JSON lines.
 
-``python -m tandem.experiment.NAME`` reads its parameters from stdin, writes to stdout, and logs to stderr:
+``python -m tandem.experiment NAME`` reads its parameters from stdin, writes to stdout, and logs to stderr:
 
     {"type": "started", "experiment", "version", "units", "monotonic_ns", …}   units: of the results, by name
     {"type": "phase", "name", "number", "of", "monotonic_ns"}  at the start of each phase, where it has phases
@@ -14,7 +14,7 @@ Exit status: 0 measured, 1 a failure was recorded, 2 the parameters are wrong, 3
 there is no result but one line on stderr. ``--describe`` prints name, version, parameters, phases and results as JSON.
 A process that has said that it is alive and then says nothing at all for long is ended: it was stopped, is stuck in the kernel, or in code
 that does not let Python's other threads run. One whose main thread merely waits for ever goes on beating; the deadline ends it.
-A result whose keys are not those declared is told all the same, with ``result_faults`` beside it.
+A result whose keys are not those declared is written all the same, with ``result_faults`` beside it.
 """
 
 from __future__ import annotations
@@ -26,35 +26,38 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any, Protocol, TextIO, runtime_checkable
+from typing import Any, Protocol, TextIO, TypeVar
 
-from tandem.experiment import server_captures
 from tandem.experiment.parameters import Parameter, ParameterError, check
 from tandem.experiment.results import faults
-from tandem.schema.manifest import Failure
+from tandem.schema.manifest import Failure, ServerCapture
 from tandem.stop_flag import StopFlag
 
 STOPPED = Failure(reason="stopped", retry=False)
+LATE = Failure(reason="deadline passed", retry=True)
 ALIVE_S = 5.0
+T = TypeVar("T")
 
 server_environment: dict[str, Any] = {}
-"""What the server told of its kernel's settings with the session opened last (docs/reference/endpoint-api.md): told beside ours."""
+"""The server's kernel settings, by its answer to the session opened last (docs/reference/endpoint-api.md): reported beside ours."""
+server_captures: dict[str, ServerCapture] = {}
+"""What became of the captures that the server was to make, by session: reported with the result."""
 
 
 class EnvironmentLackError(RuntimeError):
-    """This machine cannot measure it at all; the message names the mend. Ends the process with status 3."""
+    """This machine cannot measure it at all; the message names the fix. Ends the process with status 3."""
 
 
 class StoppedError(Exception):
-    """Raised inside ``Stop.interruptible`` when the process is told to stop."""
+    """Raised inside ``Stop.interruptible`` when the process is to stop."""
 
 
 class Stop:
-    """Whether the process was told to stop. Long calls of the main thread are broken off inside ``interruptible``."""
+    """Whether the process is to stop. Long calls of the main thread are broken off inside ``interruptible``."""
 
     def __init__(self) -> None:
         self._flag = StopFlag()
@@ -96,6 +99,29 @@ class Stop:
             self._breaking = False
 
 
+class Span:
+    """How long a run lasts, from now on, and whether it is to end: it was stopped, or ``deadline_s`` have passed."""
+
+    def __init__(self, deadline_s: float, stop: Stop) -> None:
+        self._stop, self.begun_ns = stop, time.monotonic_ns()
+        self.deadline_ns = self.begun_ns + int(deadline_s * 1e9)
+
+    @property
+    def duration_s(self) -> float:
+        """Until now."""
+        return (time.monotonic_ns() - self.begun_ns) / 1e9
+
+    def failure(self) -> Failure | None:
+        """Why it is to end; None while it may go on."""
+        if self._stop.requested:
+            return STOPPED
+        return LATE if time.monotonic_ns() >= self.deadline_ns else None
+
+    def over(self) -> bool:
+        """Whether it is to end."""
+        return self.failure() is not None
+
+
 class Output:
     """JSON lines to the collector, from any thread, each whole. When nobody reads any more the experiment is stopped."""
 
@@ -117,9 +143,8 @@ class Output:
 
     def _let_go(self) -> None:
         """What could not be written may still lie in the stream: Python would try again at exit, and end with status 120."""
-        with contextlib.suppress(
-            OSError, ValueError
-        ):  # a stream without a file, or closed: then nothing is tried again
+        # a stream without a file, or closed: then nothing is tried again
+        with contextlib.suppress(OSError, ValueError):
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, self._stream.fileno())
             os.close(nowhere)
@@ -137,8 +162,9 @@ class Outcome:
 
 class Experiment(Protocol):
     """One experiment. ``version`` is raised whenever its figures stop being comparable with earlier ones. ``results``: the keys that
-    its result may have, with kind, purpose and unit (``tandem.experiment.results``). It may have ``phases`` (``Phased``) and say that it
-    wants ``quiet`` (``Quiet``)."""
+    its result may have, with kind, purpose and unit (``tandem.experiment.results``). It may have ``phases`` (what kinds there are, each
+    with a word of what it does) and say ``quiet = True``: then the collector sends no round-trip probes beside it, since single packets
+    change what it measures."""
 
     name: str
     version: int
@@ -151,39 +177,38 @@ class Experiment(Protocol):
         ...
 
 
-@runtime_checkable
-class Phased(Protocol):
-    """An experiment of several phases: what kinds there are, each with a word of what it does."""
-
-    phases: tuple[tuple[str, str], ...]
-
-
-@runtime_checkable
-class Quiet(Protocol):
-    """An experiment that says whether it wants ``quiet``: that the collector sends no round-trip probes beside it, since single packets
-    change what it measures. One that says nothing does not mind."""
-
-    quiet: bool
-
-
 def phase(output: Output, name: str, number: int, of: int) -> None:
-    """Tell that phase ``number`` (from 1) of ``of`` begins. ``name``: one of the declared kinds, perhaps with more after a blank."""
+    """Write that phase ``number`` (from 1) of ``of`` begins. ``name``: one of the declared kinds, perhaps with more after a blank."""
     output.line("phase", name=name, number=number, of=of, monotonic_ns=time.monotonic_ns())
 
 
 def record(
-    output: Output,
-    measurement: str,
-    fields: Mapping[str, Any],
-    *,
-    monotonic_ns: int | None = None,
-    **tags: str | None,
+    output: Output, measurement: str, fields: Mapping[str, Any], *, monotonic_ns: int | None = None, **tags: str | None
 ) -> None:
-    """Say a record of one of ``tandem.schema.metrics.EXPERIMENT_MEASUREMENTS``; ``monotonic_ns`` None: now. The collector adds the
+    """Write a record of one of ``tandem.schema.metrics.EXPERIMENT_MEASUREMENTS``; ``monotonic_ns`` None: now. The collector adds the
     tags ``run``, ``experiment``, ``campaign`` and, by ``path``, ``operator``, checks it against the schema, and leaves out one that
     breaks it (``broken`` in the manifest's ``records``). What is None is absent."""
     now = time.monotonic_ns() if monotonic_ns is None else monotonic_ns
     output.line("record", measurement=measurement, tags=tags, fields=dict(fields), monotonic_ns=now)
+
+
+def at_once(items: Iterable[T], action: Callable[[T], None]) -> None:
+    """``action`` of each item, a thread each; what one of them raises is raised here, when all have ended."""
+    errors = list[BaseException]()
+
+    def guarded(item: T) -> None:
+        try:
+            action(item)
+        except BaseException as error:  # noqa: BLE001  raised again below, in the thread that waits
+            errors.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(item,)) for item in items]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
 
 
 @contextmanager
@@ -210,14 +235,15 @@ def description(experiment: Experiment) -> dict[str, Any]:
         "name": experiment.name,
         "version": experiment.version,
         "parameters": [p.describe() for p in experiment.parameters],
-        "phases": [{"name": n, "purpose": p} for n, p in experiment.phases] if isinstance(experiment, Phased) else [],
+        "phases": [{"name": n, "purpose": p} for n, p in getattr(experiment, "phases", ())],
         "results": [p.describe() for p in experiment.results],
-        "quiet": isinstance(experiment, Quiet) and experiment.quiet,
+        "quiet": getattr(experiment, "quiet", False) is True,
     }
 
 
 def main(experiment: Experiment, argv: Sequence[str] | None = None) -> int:
-    """The process of one experiment; the return value is its exit status. See the module."""
+    """The process of one experiment; the return value is its exit status: 0 measured, 1 a failure was recorded, 2 the parameters are wrong,
+    3 this machine lacks something."""
     if _describes(experiment, sys.argv[1:] if argv is None else argv):
         print(json.dumps(description(experiment)))
         return 0
@@ -231,8 +257,7 @@ def main(experiment: Experiment, argv: Sequence[str] | None = None) -> int:
         except StoppedError:
             output.line("result", result=None, failure=STOPPED, environment={})
             return 1
-        given = _parameters(text)
-        checked = check(experiment.parameters, given)
+        checked = check(experiment.parameters, _parameters(text))
         output.line(
             "started",
             experiment=experiment.name,
@@ -256,7 +281,7 @@ def main(experiment: Experiment, argv: Sequence[str] | None = None) -> int:
         failure=outcome.failure,
         environment={**outcome.environment, **({"server": server_environment} if server_environment else {})},
         **({"result_faults": wrong} if wrong else {}),
-        **({"server_captures": list(server_captures.asked.values())} if server_captures.asked else {}),
+        **({"server_captures": list(server_captures.values())} if server_captures else {}),
         **outcome.further,
     )
     return 0 if outcome.failure is None else 1
@@ -268,7 +293,7 @@ def _describes(experiment: Experiment, arguments: Sequence[str]) -> bool:
     import argparse  # here: the collector gives no arguments, and every run loads this module
 
     parser = argparse.ArgumentParser(
-        prog=f"python -m tandem.experiment.{experiment.name}",
+        prog=f"python -m tandem.experiment {experiment.name}",
         description="Reads parameters as one JSON object from stdin; writes JSON lines; see tandem/experiment/base.py.",
     )
     parser.add_argument("--describe", action="store_true", help="print what it is as JSON, and end")

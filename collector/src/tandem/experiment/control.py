@@ -1,25 +1,33 @@
-"""The endpoint's control channel (docs/reference/endpoint-api.md): sessions, and under which address it sees each path."""
+"""The endpoint's control channel (docs/reference/endpoint-api.md): sessions, what their answers say (further addresses of the server, its
+captures), and under which address it sees each path. Answers come from outside: what is not as specified reads as absent.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import hmac
 import http.client
+import ipaddress
 import itertools
 import json
 import re
 import socket
 import ssl
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from tandem.experiment import base, server_captures
-from tandem.experiment.common_parameters import CommonParameters, Origin, ProbePath
+from tandem.experiment import base, http_head
+from tandem.experiment.base import STOPPED, EnvironmentLackError, Stop, StoppedError
+from tandem.experiment.parameters import CommonParameters, Origin, ProbePath
 from tandem.mptcp import sockets
-from tandem.schema.manifest import Failure
+from tandem.schema.manifest import Failure, ServerCapture
+from tandem.schema.trace import is_sha256, server_capture
 
+WHOAMI_S = 3.0
+_FAREWELL_S = 2.0
 _LONGEST = 1 << 20
 _SESSION = re.compile(r"[A-Za-z0-9._~-]{1,200}\Z")
 _KEY = re.compile(r"[0-9a-f]{64}\Z")
@@ -34,9 +42,22 @@ class ControlError(Exception):
         self.failure = Failure(reason=reason, retry=retry)
 
 
+def attempt(measure: Callable[[], Failure | None]) -> Failure | None:
+    """``measure``; its failure, that of the control channel, or that the run was stopped. EnvironmentLackError for what this machine
+    lacks."""
+    try:
+        return measure()
+    except ControlError as error:
+        return error.failure
+    except StoppedError:
+        return STOPPED
+    except sockets.UnsupportedError as error:
+        raise EnvironmentLackError(str(error)) from error
+
+
 @dataclass(frozen=True, slots=True)
 class Session:
-    """An open session. ``key``: what its connections and datagrams are signed with; never told on a measured path. ``path``: over which
+    """An open session. ``key``: what its connections and datagrams are signed with; never sent on a measured path. ``path``: over which
     path it was opened. ``answer``: all that the server said, as it came."""
 
     id: str
@@ -61,7 +82,7 @@ class _Connection(http.client.HTTPConnection):
         self.given_up = False
 
     def give_up(self) -> None:
-        """End what goes on, from another thread: whoever reads is told of the end at once."""
+        """End what goes on, from another thread: whoever reads sees the end at once."""
         self.given_up = True
         going = self.sock
         if going is not None:
@@ -141,7 +162,7 @@ class Control:
         says (``bytes``, ``seconds``, …: docs/reference/endpoint-api.md). ControlError when that fails.
 
         Over the primary path, and over the others when that fails, so that a dead path shows in the measured connection. Where the run
-        wants the server's capture and the server refuses the session, it is asked for one without: measuring comes first.
+        wants the server's capture and the server refuses the session, one without is requested: measuring comes first.
         """
         r = self._request
         paths = {p.name: {"operator": p.operator, "address": addresses[p.name]} for p in r.paths if p.name in addresses}
@@ -157,9 +178,9 @@ class Control:
                 raise
             session = self._opened(body)  # refused again it was not for the capture, and the run says why
             why = error.failure["reason"].removeprefix("control channel: ")
-            server_captures.asked[session.id] = server_captures.not_made(session.id, f"refused: {why}")
+            base.server_captures[session.id] = no_capture(session.id, f"refused: {why}")
             return session
-        server_captures.asked[session.id] = server_captures.not_made(session.id, server_captures.LEFT_OPEN)
+        base.server_captures[session.id] = no_capture(session.id, LEFT_OPEN)
         self._captured.add(session.id)
         return session
 
@@ -172,30 +193,43 @@ class Control:
                 raise ControlError(f"control channel: {session!r} is no session", retry=False)
             if not isinstance(key, str) or not _KEY.match(key):
                 raise ControlError("control channel: a session without a key; hint: update the server", retry=False)
-            told = answer.get("environment")
-            base.server_environment.update(told if isinstance(told, dict) else {})
+            settings = answer.get("environment")
+            base.server_environment.update(settings if isinstance(settings, dict) else {})
             return Session(session, bytes.fromhex(key), path, answer)
         raise _refused(status, answer)
 
-    def tell(self, url: str) -> Any:  # noqa: ANN401  any JSON value
-        """What the server says of ``url`` (``/v1/pages``, ``/v1/pages/NAME``). ControlError when it says nothing, or no."""
+    @contextmanager
+    def session(self, stop: Stop, kind: str, **wanted: Any) -> Iterator[Session]:  # noqa: ANN401  any JSON value
+        """``open`` without addresses, and ``leave`` at the end of the block. ControlError, StoppedError. Main thread only."""
+        with stop.interruptible():
+            session = self.open(kind, {}, **wanted)
+        try:
+            yield session
+        finally:
+            self.leave(session, stop)
+
+    def get(self, url: str) -> Any:  # noqa: ANN401  any JSON value
+        """The server's answer to ``url`` (``/v1/pages``, ``/v1/pages/NAME``). ControlError when it has none, or refuses."""
         status, answer, _ = self._over_any("GET", url, None, self._request.control_timeout_s)
         if status != 200:
             raise _refused(status, answer)
         return answer
 
+    def leave(self, session: Session, stop: Stop) -> dict[str, Any] | None:
+        """``close`` with the patience that a run has, and with little once it was stopped: who stops us waits."""
+        return self.close(session, _FAREWELL_S if stop.requested else self._request.control_timeout_s)
+
     def close(self, session: Session, timeout_s: float) -> dict[str, Any] | None:
-        """End the session; the sender's side, or None when the server no longer tells."""
-        told = None
+        """End the session; the answer, which is the server's side, or None without one."""
+        answer = None
         try:
-            status, answer = self.end(session, timeout_s)
-            told = answer if status == 200 and isinstance(answer, dict) else None
+            status, found = self.end(session, timeout_s)
+            answer = found if status == 200 and isinstance(found, dict) else None
         except ControlError:
             pass  # None says so
         if session.id in self._captured:
-            made = server_captures.of_answer(self._request.run, session.id, told)
-            server_captures.asked[session.id] = made
-        return told
+            base.server_captures[session.id] = capture_of(self._request.run, session.id, answer)
+        return answer
 
     def end(self, session: Session, timeout_s: float) -> tuple[int, Any]:
         """End the session; the answer's status (404: the server has no such session any more) and JSON. ControlError without an answer."""
@@ -223,8 +257,8 @@ class Control:
 
 def _refused(status: int, answer: object) -> ControlError:
     reason = answer.get("error") if isinstance(answer, dict) else None
-    told = f"HTTP {status}" + (f": {reason}" if isinstance(reason, str) else "")
-    return ControlError(f"control channel: {told}", retry=status in (429, 500, 502, 503, 504), status=status)
+    why = f"HTTP {status}" + (f": {reason}" if isinstance(reason, str) else "")
+    return ControlError(f"control channel: {why}", retry=status in http_head.WORTH_RETRYING, status=status)
 
 
 def describe(error: Exception) -> str:
@@ -244,14 +278,14 @@ def describe(error: Exception) -> str:
     return " ".join(str(getattr(error, "strerror", None) or error or type(error).__name__).split()).lower()
 
 
-def whoami(asked: CommonParameters, paths: Sequence[ProbePath], timeout_s: float) -> dict[str, str]:
-    """The address under which the endpoint sees each path, all asked at once over TCP; silent paths are left out."""
+def whoami(common: CommonParameters, paths: Sequence[ProbePath], timeout_s: float = WHOAMI_S) -> dict[str, str]:
+    """The address under which the endpoint sees each path, over TCP and all at once; silent paths are left out."""
     found: dict[str, str] = {}
-    origin = asked.measurement
+    origin = common.measurement
 
     def ask(path: ProbePath) -> None:
         try:
-            connection = _Connection(origin, path, timeout_s, _tls(asked, origin))
+            connection = _Connection(origin, path, timeout_s, _tls(common, origin))
             status, answer = _exchange(connection, "GET", "/v1/whoami", {}, None)
         except (OSError, http.client.HTTPException):
             return  # a path that is down has no public address; the run goes on and shows it
@@ -264,3 +298,75 @@ def whoami(asked: CommonParameters, paths: Sequence[ProbePath], timeout_s: float
     for thread in threads:
         thread.join(timeout_s + 1)
     return dict(found)
+
+
+MOST_FURTHER = 4
+"""More of the server's addresses are passed over: each may cost a handshake on every path."""
+_LOOKED_AT = 64
+
+
+def further_addresses(answer: Mapping[str, Any]) -> list[str]:
+    """``further_addresses`` of a session's answer (of the server's measurement listener), each once, in their plainest form. Loopback,
+    multicast and the like are passed over: they would have us send handshakes to ourselves or to many."""
+    given = answer.get("further_addresses")
+    found: list[str] = []
+    for text in given[:_LOOKED_AT] if isinstance(given, list) else []:
+        try:
+            address = ipaddress.ip_address(text if isinstance(text, str) else "")
+        except ValueError:
+            continue
+        if isinstance(address, ipaddress.IPv6Address):
+            if address.scope_id is not None:
+                continue
+            address = address.ipv4_mapped or address
+        if address.is_loopback or address.is_multicast or address.is_unspecified or address.is_link_local:
+            continue
+        if str(address) not in (*found, "255.255.255.255"):
+            found.append(str(address))
+    return found[:MOST_FURTHER]
+
+
+LEFT_OPEN = "the run did not end its session; the server may have kept one"
+NO_ANSWER = "the server did not answer when the session ended; it may have kept one"
+_LONGEST_WHY = 300
+
+
+def no_capture(session: str | None, why: str) -> ServerCapture:
+    """The entry of a session without a capture."""
+    return ServerCapture(
+        session=session,
+        name=None,
+        bytes=None,
+        sha256=None,
+        packets=None,
+        packets_dropped=None,
+        truncated=False,
+        why=" ".join(why.split())[:_LONGEST_WHY],
+    )
+
+
+def capture_of(run: str, session: str, answer: dict[str, Any] | None) -> ServerCapture:
+    """The entry of a session that was ended. ``answer``: what the server said then, None: nothing."""
+    if answer is None:
+        return no_capture(session, NO_ANSWER)
+    said = answer.get("capture")
+    if not isinstance(said, dict):
+        return no_capture(session, "the server made none and does not say why")
+    why = said.get("error") if isinstance(said.get("error"), str) else None
+    size, sha256, name = _count(said.get("bytes")), said.get("sha256"), server_capture(run, session)
+    if said.get("name") != name or size is None or not is_sha256(sha256):
+        return no_capture(session, why or "the server kept none among the run's files; hint: update the server")
+    return ServerCapture(
+        session=session,
+        name=name,
+        bytes=size,
+        sha256=str(sha256),
+        packets=_count(said.get("packets")),
+        packets_dropped=_count(said.get("packets_dropped")),
+        truncated=said.get("truncated") is True,
+        why=None if why is None else " ".join(why.split())[:_LONGEST_WHY],
+    )
+
+
+def _count(value: object) -> int | None:
+    return value if type(value) is int and 0 <= value < 2**63 else None

@@ -1,12 +1,15 @@
-"""The head of an HTTP/1.1 answer (RFC 9112), read from bytes of the measured connection. Pure."""
+"""The head of an HTTP/1.1 request and answer (RFC 9112), as bytes of the measured connection. Pure."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 LONGEST = 16384
 """Bytes that a head may have."""
+WORTH_RETRYING = (408, 429, 500, 502, 503, 504)
+"""Statuses of a refusal that may be another one's later."""
 
 _STATUS = re.compile(rb"HTTP/1\.[01] ([1-5][0-9]{2})(?: [^\r\n]*)?\Z")
 _LENGTH = re.compile(rb"[0-9]{1,18}\Z")
@@ -25,14 +28,10 @@ class Head:
     size: int
 
 
-def request(path: str, host: str, headers: dict[str, str], method: str = "GET") -> bytes:
-    """The head of a request that closes afterwards. No value may hold a line break."""
-    lines = [
-        f"{method} {path} HTTP/1.1",
-        f"Host: {host}",
-        "Connection: close",
-        *(f"{k}: {v}" for k, v in headers.items()),
-    ]
+def request(path: str, host: str, headers: dict[str, str], method: str = "GET", *, close: bool = True) -> bytes:
+    """The head of a request, after which the server closes unless ``close`` is False. No value may hold a line break."""
+    lines = [f"{method} {path} HTTP/1.1", f"Host: {host}", *(("Connection: close",) if close else ())]
+    lines += [f"{k}: {v}" for k, v in headers.items()]
     if any("\r" in line or "\n" in line for line in lines):
         raise ValueError("line break in a header")
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
@@ -70,3 +69,14 @@ def parse(received: bytes) -> Head | None:
         elif key == b"transfer-encoding":
             raise HeadError(f"Transfer-Encoding {value[:40]!r}: the payload is never decoded here")
     return Head(int(match[1]), length, end + 4)
+
+
+def read(receive: Callable[[], bytes]) -> tuple[Head, bytes]:
+    """The head that the pieces from ``receive`` begin with, and all bytes so far; HeadError when they end before it does."""
+    received = b""
+    while (head := parse(received)) is None:
+        more = receive()
+        if not more:
+            raise HeadError("closed before any answer" if not received else "closed within the head")
+        received += more
+    return head, received

@@ -1,5 +1,5 @@
-"""One measured connection: its session, its transfer in one direction, both ends' figures of it, and its part of a result. With TLS where
-the listener's URL says https (``connect``, the same for every experiment).
+"""One measured connection: its session, its transfer in one direction, samples of it by a second thread, both ends' figures of it, and its
+part of a result. With TLS where the listener's URL says https (``connect``, the same for every experiment).
 
 An experiment of several phases measures many; each has a session of its own, so that what the server says at its end belongs to
 this connection without doubt, and carries this connection's kind and path.
@@ -10,23 +10,22 @@ from __future__ import annotations
 import functools
 import socket
 import ssl
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 from urllib.parse import urlencode
 
 from tandem.experiment import base, http_head
 from tandem.experiment.base import STOPPED, Output, Stop, StoppedError
-from tandem.experiment.common_parameters import CommonParameters, ProbePath
 from tandem.experiment.control import Control, ControlError, Session, describe
-from tandem.experiment.sampler import PathNames, Sampler, as_json
-from tandem.experiment.socket_options import SocketOptions
-from tandem.experiment.transfer import Transfer
-from tandem.experiment.upload import Upload, seconds
+from tandem.experiment.parameters import CommonParameters, ProbePath, SocketOptions
+from tandem.experiment.results import carried
+from tandem.experiment.transfer import Transfer, Upload, seconds
 from tandem.mptcp import kernels, sockets
-from tandem.mptcp.series import Series, shares
-from tandem.mptcp.statistics import Reader, StatisticsError
+from tandem.mptcp.series import PathName, Row, Series, shares
+from tandem.mptcp.statistics import Reader, StatisticsError, SubflowSample
 from tandem.mptcp_abi.controllers import described
 from tandem.schema.manifest import Failure
 from tandem.stream import TlsStream
@@ -34,39 +33,34 @@ from tandem.stream.tls import strict
 
 
 def connect(
-    asked: CommonParameters,
+    common: CommonParameters,
     kind: sockets.Kind,
     path: ProbePath,
     timeout_s: float,
     options: sockets.Options = sockets.DEFAULT_OPTIONS,
+    address: tuple[str, int] | None = None,
 ) -> sockets.Connected:
-    """Resolve, connect over ``path`` within ``timeout_s``, and within as long again shake hands by TLS. OSError as connect(2) and the TLS
-    library raise it (ssl.SSLCertVerificationError: another server than ``ca_file`` knows); see ``sockets.connect``.
-    UnsupportedError also where the two ends speak different versions of Multipath TCP."""
-    server = asked.measurement
-    if kind == "mptcp":
-        same_version()
-    address = sockets.resolve(server.host, server.port, path.interface)
-    connected = sockets.connect(kind, address, path.source, timeout_s, options)
-    if server.scheme != "https":
-        return connected
-    try:
-        stream = TlsStream(connected.socket, _context(asked.ca_file), server_hostname=server.host)
-        return replace(connected, tls=stream, tls_ms=stream.handshake(timeout_s))
-    except BaseException:
-        connected.socket.close()
-        raise
-
-
-def same_version() -> None:
-    """UnsupportedError when the server said that it speaks another version of Multipath TCP: every connection would fall back, and the
-    figures would be plain TCP's."""
-    kernel, there = kernels.here(), base.server_environment.get("mptcp_protocol")
-    if there is not None and there != str(kernel.protocol):
+    """Resolve (unless ``address`` is given), connect over ``path`` within ``timeout_s``, and within as long again shake hands by TLS.
+    OSError as connect(2) and the TLS library raise it (ssl.SSLCertVerificationError: another server than ``ca_file`` knows); see
+    ``sockets.connect``. UnsupportedError also where the two ends speak different versions of Multipath TCP: every connection would fall
+    back, and the figures would be plain TCP's."""
+    server, kernel = common.measurement, kernels.here()
+    there = base.server_environment.get("mptcp_protocol")
+    if kind == "mptcp" and there is not None and there != str(kernel.protocol):
         raise sockets.UnsupportedError(
             f"the server speaks version {there} of Multipath TCP, this probe version {kernel.protocol} ({kernel.name} kernel); hint: the "
             "same kind of kernel for both (role mptcp), or TCP"
         )
+    place = address or sockets.resolve(server.host, server.port, path.interface)
+    connected = sockets.connect(kind, place, path.source, timeout_s, options)
+    if server.scheme != "https":
+        return connected
+    try:
+        stream = TlsStream(connected.socket, _context(common.ca_file), server_hostname=server.host)
+        return replace(connected, tls=stream, tls_ms=stream.handshake(timeout_s))
+    except BaseException:
+        connected.socket.close()
+        raise
 
 
 @functools.cache
@@ -76,17 +70,136 @@ def _context(ca_file: str | None) -> ssl.SSLContext:
     return strict(ssl.create_default_context(cafile=ca_file))
 
 
+def both_families(kind: sockets.Kind, paths: Sequence[ProbePath], *, wanted: bool = False) -> bool:
+    """Whether a connection takes a socket of IPv6 for subflows of both families, also where the primary path has IPv4: where ``wanted`` or
+    a path has nothing but IPv6, and the kernel can."""
+    return kind == "mptcp" and (wanted or any(sockets.only6(p.interface) for p in paths)) and sockets.multipath6()
+
+
+class PathNames:
+    """The names of ``paths``, which may be given without their addresses."""
+
+    def __init__(self, paths: Sequence[ProbePath]) -> None:
+        self._names = [(p, PathName(p.name, p.operator)) for p in paths]
+        self._by_address = {p.address: name for p, name in self._names if p.address is not None}
+
+    def of(self, subflow: SubflowSample) -> PathName:
+        """The path, or nothing known."""
+        host = subflow.local.host if subflow.local is not None else None
+        if host is None:
+            return PathName(None, None)
+        if host not in self._by_address:
+            # not given, or changed since: a mobile network may give another address at any time
+            for path, name in self._names:
+                self._by_address |= dict.fromkeys(sockets.interface_addresses(path.interface), name)
+        return self._by_address.get(host, PathName(None, None))
+
+
+JOIN_RESOLUTION_S = 0.005
+_JOIN_WATCH_S = 2.0
+EMPTY: Mapping[str, Any] = {}
+
+
+class Sampler:
+    """Reads ``connection`` ``hertz`` times a second and writes a ``sample`` line each time.
+
+    In the first two seconds, until ``expected`` subflows are established, it looks every 5 ms, only for joins. ``payload``: how many
+    bytes of it passed so far. ``labels``: what else each line's ``connection`` says, where several are measured. ``hertz`` None: the last
+    sample alone, and no thread.
+    """
+
+    def __init__(
+        self,
+        connection: socket.socket,
+        series: Series,
+        payload: Callable[[], int],
+        output: Output,
+        hertz: float | None,
+        expected: int,
+        labels: Mapping[str, Any] = EMPTY,
+    ) -> None:
+        self._reader = Reader(connection)
+        self._series, self._payload, self._output = series, payload, output
+        self._labels, self._expected = labels, expected
+        self._period_s = None if hertz is None else 1 / hertz
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="sampler")
+        self.made = self.failed = 0
+        self.late_ms_max = 0.0
+
+    def start(self) -> None:
+        """Begin with a sample at once."""
+        if self._period_s is not None:
+            self._thread.start()
+
+    def stop(self) -> None:
+        """End with a last sample. The connection must still be open."""
+        self._done.set()
+        if self._period_s is not None:
+            self._thread.join()
+        self._sample()
+
+    def _run(self) -> None:
+        period_s = self._period_s or 0.0
+        begun = due = time.monotonic()
+        self._sample()
+        while True:
+            due += period_s
+            while (
+                not self._joined()
+                and time.monotonic() - begun < _JOIN_WATCH_S
+                and due - time.monotonic() > JOIN_RESOLUTION_S
+            ):
+                if self._done.wait(JOIN_RESOLUTION_S):
+                    return
+                self._note()
+            if self._done.wait(max(0.0, due - time.monotonic())):
+                return
+            late = time.monotonic() - due
+            self.late_ms_max = max(self.late_ms_max, late * 1000)
+            self._sample()
+            if late > period_s:
+                due = time.monotonic()  # a sleep of the machine is not made up by a burst of samples
+
+    def _joined(self) -> bool:
+        return sum(t.established_ns is not None for t in self._series.totals.values()) >= self._expected
+
+    def _note(self) -> None:
+        try:
+            self._series.note(self._reader.read())
+        except StatisticsError:
+            self.failed += 1
+
+    def _sample(self) -> None:
+        try:
+            sample = self._reader.read()
+        except (
+            StatisticsError
+        ):  # after a reset the kernel has forgotten the connection; the totals keep what was last seen
+            self.failed += 1
+            return
+        self.made += 1
+        self._output.line("sample", **as_json(self._series.add(sample, self._payload()), self._labels))
+
+
+def as_json(row: Row, labels: Mapping[str, Any] = EMPTY) -> dict[str, Any]:
+    """A row as the content of a ``sample`` line; ``labels``: which connection it is."""
+    subflows = [
+        {"subflow": s.subflow, "path": s.name.path, "operator": s.name.operator, **s.fields} for s in row.subflows
+    ]
+    return {"monotonic_ns": row.monotonic_ns, "connection": {**labels, **row.connection}, "subflows": subflows}
+
+
 Direction = Literal["download", "upload"]
-_FAREWELL_TIMEOUT_S = 2.0
-"""For closing a session when told to stop: who stops us waits."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
     """What is the same for all connections of a run. ``sample_hz`` None: one sample, at the end: a thread that reads the kernel's
-    statistics meanwhile would disturb the timing of a short transfer. ``read_pause_s``: see ``transfer``."""
+    statistics meanwhile would disturb the timing of a short transfer. ``read_pause_s``: between two reads in mid-stream."""
 
-    asked: CommonParameters
+    common: CommonParameters
     direction: Direction
     connect_timeout_s: float
     stall_s: float
@@ -106,32 +219,37 @@ class ConnectionRequest:
 
 
 class MeasuredConnection:
-    """One measured connection: ``open``, ``connect``, ``transfer``, ``close``, in this order; each does nothing once it failed."""
+    """One measured connection: ``open``, ``connect``, ``transfer``, ``close``, in this order; each does nothing once it failed.
+    ``connected``: None until ``connect`` succeeded; ``answer``: the server's, when the session ended, None without one."""
 
     def __init__(self, terms: Terms, wanted: ConnectionRequest) -> None:
-        paths = terms.asked.paths
+        paths = terms.common.paths
         self.terms, self.wanted = terms, wanted
-        self._asked = replace(terms.asked, paths=(wanted.path, *(p for p in paths if p != wanted.path)))
+        self.paths = (wanted.path, *(p for p in paths if p != wanted.path))
+        self._common = replace(terms.common, paths=self.paths)
+        self._uploads = terms.direction == "upload"
         self._control: Control | None = None
-        self._session: Session | None = None
+        self.session: Session | None = None
         self.connected: sockets.Connected | None = None
-        """None until ``connect`` succeeded."""
         self.down, self.up = Transfer(), Upload()
-        self.series = Series(PathNames(paths).of, "sender" if terms.direction == "upload" else "receiver")
+        self.series = Series(PathNames(paths).of, "sender" if self._uploads else "receiver")
+        self.sampler: Sampler | None = None
         self.own_control: str | None = None
         self.own_buffer_bytes: int | None = None
         """This end's: of an upload the send buffer, of a download the receive buffer, as the kernel counts."""
         self.failure: Failure | None = None
-        self.sender: dict[str, Any] | None = None
+        self.answer: dict[str, Any] | None = None
 
     def open(self, addresses: Mapping[str, str], stop: Stop) -> None:
         """Open the session, over this connection's path first, which also wakes a modem. Main thread only."""
+        if self.failure is not None:
+            return
         wanted: dict[str, Any] = {"bytes": self.wanted.bytes, "seconds": self.wanted.seconds}
-        wanted |= self.terms.options.there(sends=self.terms.direction == "download")
+        wanted |= self.terms.options.there(sends=not self._uploads)
         try:
-            self._control = Control(self._asked)
+            self._control = Control(self._common)
             with stop.interruptible():
-                self._session = self._control.open(self.wanted.kind, dict(addresses), **wanted)
+                self.session = self._control.open(self.wanted.kind, dict(addresses), **wanted)
         except ControlError as error:
             self.failure = error.failure
         except StoppedError:
@@ -141,94 +259,88 @@ class MeasuredConnection:
         """Connect. Main thread only. sockets.UnsupportedError when this machine lacks what it takes."""
         if self.failure is not None:
             return
-        multipath = self.wanted.kind == "mptcp"
-        lone6 = multipath and any(sockets.only6(p.interface) for p in self._asked.paths)
-        sends = self.terms.direction == "upload"
-        options = self.terms.options.here(sends=sends, both_families=lone6 and sockets.multipath6())
         try:
             with stop.interruptible():
                 self.connected = connect(
-                    self._asked, self.wanted.kind, self.wanted.path, self.terms.connect_timeout_s, options
+                    self._common,
+                    self.wanted.kind,
+                    self.wanted.path,
+                    self.terms.connect_timeout_s,
+                    self.socket_options(),
                 )
             connection = self.connected.socket
             self.own_control = sockets.congestion_control(connection)
-            kind = socket.SO_SNDBUF if sends else socket.SO_RCVBUF
+            kind = socket.SO_SNDBUF if self._uploads else socket.SO_RCVBUF
             self.own_buffer_bytes = connection.getsockopt(socket.SOL_SOCKET, kind)
         except OSError as error:
             self.failure = Failure(reason=f"connect: {describe(error)}", retry=True)
         except StoppedError:
             self.failure = STOPPED
 
-    def transfer(self, deadline_ns: int, stop: Stop, output: Output, labels: Mapping[str, Any]) -> None:
+    def socket_options(self) -> sockets.Options:
+        """Of this end's socket, when the session is open."""
+        return self.terms.options.here(sends=self._uploads, both_families=both_families(self.wanted.kind, self.paths))
+
+    @property
+    def expected_subflows(self) -> int:
+        """How many there may be at once."""
+        return len(self.paths) if self.wanted.kind == "mptcp" else 1
+
+    def transfer(self, deadline_ns: int, stop: Stop, output: Output, labels: Mapping[str, Any] = EMPTY) -> None:
         """Move the bytes, with ``sample`` lines whose ``connection`` says ``labels``. From any thread."""
         if self.connected is None or self.failure is not None:
             return
-        expected = len(self._asked.paths) if self.wanted.kind == "mptcp" else 1
         hertz, connection = self.terms.sample_hz, self.connected.socket
-        sampler = None
-        if hertz is not None:
-            sampler = Sampler(connection, self.series, lambda: self.payload_bytes, output, hertz, expected, labels)
-            sampler.start()
+        self.sampler = Sampler(
+            connection, self.series, lambda: self.payload_bytes, output, hertz, self.expected_subflows, labels
+        )
+        self.sampler.start()
         try:
-            self.failure = self._move(deadline_ns, stop)
+            self.failure = self.move(self.connected, self._head(), deadline_ns, stop)
         finally:
-            if sampler is not None:
-                sampler.stop()
-            else:
-                self._sample(output, labels)
+            self.sampler.stop()
 
     @property
     def payload_bytes(self) -> int:
         """Payload so far: received, or acknowledged. May be read by another thread."""
-        return self.up.acked if self.terms.direction == "upload" else self.down.received
+        return self.up.acked if self._uploads else self.down.received
 
-    def _move(self, deadline_ns: int, stop: Stop) -> Failure | None:
-        if self.connected is None:
-            return self.failure
-        connection, wanted, terms = self.connected.stream, self.wanted, self.terms
-        head = self._head()
-        if terms.direction == "upload":
+    def move(self, connected: sockets.Connected, head: bytes, deadline_ns: int, stop: Stop) -> Failure | None:
+        """Send the request ``head`` and move the bytes over ``connected``; None, or why not all of them."""
+        connection, wanted, terms = connected.stream, self.wanted, self.terms
+        if self._uploads:
             return self.up.run(connection, head, wanted.bytes, wanted.seconds, terms.stall_s, deadline_ns, stop)
         return self.down.run(
             connection, head, wanted.bytes, wanted.seconds, terms.stall_s, terms.read_pause_s, deadline_ns, stop
         )
 
     def _head(self) -> bytes:
-        upload = self.terms.direction == "upload"
-        headers = {}
-        query = (
-            {"bytes": self.wanted.bytes} if self.wanted.seconds is None else {"seconds": f"{self.wanted.seconds:.3f}"}
-        )
-        if not upload:
+        headers, size, long_s = dict[str, str](), self.wanted.bytes, self.wanted.seconds
+        if not self._uploads:
             headers["Accept-Encoding"] = "identity"
-        elif self.wanted.bytes is not None:
-            headers["Content-Length"] = str(self.wanted.bytes)
-        target, method = f"/v1/{self.terms.direction}?{urlencode(query)}", "POST" if upload else "GET"
-        headers["X-Tandem-Session"] = "" if self._session is None else self._session.claim(target, method)
-        return http_head.request(target, self._asked.measurement.authority, headers, method)
-
-    def _sample(self, output: Output, labels: Mapping[str, Any]) -> None:
-        if self.connected is None:
-            return
-        try:
-            sample = Reader(self.connected.socket).read()
-        except StatisticsError:
-            return  # after a reset the kernel has forgotten the connection; the failure says it
-        output.line("sample", **as_json(self.series.add(sample, self.payload_bytes), labels))
+        elif size is not None:
+            headers["Content-Length"] = str(size)
+        query = urlencode({"bytes": size} if long_s is None else {"seconds": f"{long_s:.3f}"})
+        target, method = f"/v1/{self.terms.direction}?{query}", "POST" if self._uploads else "GET"
+        headers["X-Tandem-Session"] = "" if self.session is None else self.session.claim(target, method)
+        return http_head.request(target, self._common.measurement.authority, headers, method)
 
     def close(self, stop: Stop) -> None:
         """Close the connection, then the session, whose answer is the server's side. Main thread only."""
         if self.connected is not None:
             self.connected.socket.close()
-        if self._control is not None and self._session is not None:
-            patience_s = _FAREWELL_TIMEOUT_S if stop.requested else self._asked.control_timeout_s
-            answer = self._control.close(self._session, patience_s)
-            connections = answer.get("connections") if answer is not None else None
-            if isinstance(connections, list) and len(connections) == 1 and isinstance(connections[0], dict):
-                self.sender = connections[0]
-            self._session = None
+        if self._control is not None and self.session is not None:
+            self.answer = self._control.leave(self.session, stop)
+            self.session = None
 
     # What came of it.
+
+    @property
+    def sender(self) -> dict[str, Any] | None:
+        """The server's figures of this connection; None when it does not say, or says it of another number of connections."""
+        connections = None if self.answer is None else self.answer.get("connections")
+        alone = isinstance(connections, list) and len(connections) == 1 and isinstance(connections[0], dict)
+        return connections[0] if connections and alone else None
 
     @property
     def connect_ms(self) -> float | None:
@@ -241,26 +353,24 @@ class MeasuredConnection:
         from the first bit of the request to the last byte received. None when it did not come to its end."""
         if self.failure is not None:
             return None
-        if self.terms.direction == "upload":
+        if self._uploads:
             return _between(self.up.begun_ns, self.up.acked_ns)
         return _between(self.down.requested_ns, self.down.last_byte_ns)
 
     @property
     def server_s(self) -> float | None:
         """At the server: of a download, from the arrival of the request to the acknowledgement of the last byte; of an upload, from
-        its first byte to its last. None when it does not tell."""
+        its first byte to its last. None when it does not say."""
         if self.failure is not None:
             return None
-        if self.terms.direction == "upload":
-            return self.up.receiver_s
-        return None if self.sender is None else seconds(self.sender.get("request_to_last_ack_s"))
+        return self.up.receiver_s if self._uploads else seconds((self.sender or {}).get("request_to_last_ack_s"))
 
     @property
     def resolution_s(self) -> tuple[float | None, float | None]:
         """Of the two ends' times: between the last two looks at what was not acknowledged. A time that ends with a byte has none."""
-        if self.terms.direction == "upload":
+        if self._uploads:
             return self.up.resolution_s, None
-        return None, None if self.sender is None else seconds(self.sender.get("last_ack_resolution_s"))
+        return None, seconds((self.sender or {}).get("last_ack_resolution_s"))
 
     @property
     def moved(self) -> tuple[int, float] | None:
@@ -269,7 +379,7 @@ class MeasuredConnection:
         seconds = self.wanted.seconds
         if self.failure is not None or seconds is None:
             return None
-        if self.terms.direction == "upload":
+        if self._uploads:
             return None if self.up.acked_in_time is None else (self.up.acked_in_time, seconds)
         lasted = _between(self.down.first_byte_ns, self.down.over_ns)
         return None if not lasted else (self.down.received, lasted)
@@ -277,7 +387,7 @@ class MeasuredConnection:
     @property
     def lasted_s(self) -> float:
         """From the request's first bit to the end of the transfer, or to what came of it; 0 before anything moved."""
-        if self.terms.direction == "upload":
+        if self._uploads:
             return _between(self.up.begun_ns, self.up.acked_ns or self.up.over_ns) or 0.0
         return _between(self.down.requested_ns, self.down.over_ns or self.down.last_byte_ns) or 0.0
 
@@ -289,76 +399,54 @@ class MeasuredConnection:
     @property
     def by_path(self) -> dict[str, int]:
         """What TCP carried over each path: received, or acknowledged; subflows on no known path are left out."""
-        carried: dict[str, int] = {}
-        for total in self.series.totals.values():
-            if total.name.path is not None:
-                carried[total.name.path] = carried.get(total.name.path, 0) + total.bytes
-        return carried
+        return {path: count for path, count in carried(self.series.totals.values()).items() if path is not None}
+
+    def report(self) -> dict[str, Any]:
+        """For the result, once the connection is closed. The congestion control is the sender's, at whichever end that is; buffers are as
+        the kernels count them (twice what was requested), this end's when it had connected, the endpoint's when the session ended."""
+        totals, sender = self.series.ordered(), self.sender or {}
+        control, controller = (
+            (self.own_control, described(self.own_control))
+            if self._uploads
+            else (_of(str, sender.get("congestion_control")), _of(dict, sender.get("controller")))
+        )
+        near, far = "receive_buffer_bytes", "send_buffer_bytes"
+        if self._uploads:
+            near, far = far, near
+        return {
+            "kind": self.wanted.kind,
+            "path": self.wanted.path.name,
+            "connect_ms": self.connect_ms,
+            "tls_ms": None if self.connected is None else self.connected.tls_ms,
+            "bytes": self.payload_bytes,
+            "fallback": self.wanted.kind == "mptcp" and self.series.fallback,
+            "congestion_control": control,
+            "controller": controller,
+            near: self.own_buffer_bytes,
+            far: _of(int, sender.get(far)),
+            "subflows": [
+                {
+                    "subflow": t.subflow,
+                    "path": t.name.path,
+                    "bytes": t.bytes,
+                    "share": share,
+                    "rtt_ms_median": t.rtt_ms_median,
+                    "join_delay_ms": self._join_ms(t.established_ns) if index else None,
+                }
+                for index, (t, share) in enumerate(zip(totals, shares(totals), strict=True))
+            ],
+            "failure": self.failure,
+        }
+
+    def _join_ms(self, established_ns: int | None) -> float | None:
+        if established_ns is None or self.connected is None or self.terms.sample_hz is None:
+            return None  # seen once, at the end: when it joined was not watched
+        return max(0.0, (established_ns - self.connected.connected_monotonic_ns) / 1e6)
 
 
-def deadline_after(seconds: float, whole_ns: int) -> int:
-    """CLOCK_MONOTONIC ns: so long from now, and never after the whole run's deadline."""
-    return min(whole_ns, time.monotonic_ns() + int(seconds * 1e9))
+def _of(kind: type[T], value: object) -> T | None:
+    return value if isinstance(value, kind) else None
 
 
 def _between(begun_ns: int | None, ended_ns: int | None) -> float | None:
     return None if begun_ns is None or ended_ns is None else (ended_ns - begun_ns) / 1e9
-
-
-def report(connection: MeasuredConnection) -> dict[str, Any]:
-    """For the result, once the connection is closed."""
-    totals = connection.series.ordered()
-    return {
-        "kind": connection.wanted.kind,
-        "path": connection.wanted.path.name,
-        "connect_ms": connection.connect_ms,
-        "tls_ms": None if connection.connected is None else connection.connected.tls_ms,
-        "bytes": connection.payload_bytes,
-        "fallback": connection.wanted.kind == "mptcp" and connection.series.fallback,
-        "congestion_control": _congestion_control(connection),
-        "controller": _controller(connection),
-        **_buffer_bytes(connection),
-        "subflows": [
-            {
-                "subflow": t.subflow,
-                "path": t.name.path,
-                "bytes": t.bytes,
-                "share": share,
-                "rtt_ms_median": t.rtt_ms_median,
-                "join_delay_ms": _join_ms(connection, t.established_ns) if index else None,
-            }
-            for index, (t, share) in enumerate(zip(totals, shares(totals), strict=True))
-        ],
-        "failure": connection.failure,
-    }
-
-
-def _congestion_control(connection: MeasuredConnection) -> str | None:
-    """The sender's, at whichever end that is."""
-    if connection.terms.direction == "upload":
-        return connection.own_control
-    found = None if connection.sender is None else connection.sender.get("congestion_control")
-    return found if isinstance(found, str) else None
-
-
-def _controller(connection: MeasuredConnection) -> dict[str, Any] | None:
-    """What the sender's is: name, kind, object (``mptcp_abi.controllers``)."""
-    if connection.terms.direction == "upload":
-        return described(connection.own_control)
-    found = None if connection.sender is None else connection.sender.get("controller")
-    return found if isinstance(found, dict) else None
-
-
-def _buffer_bytes(connection: MeasuredConnection) -> dict[str, int | None]:
-    """As the kernels count (twice what was requested): this end's when it had connected, the endpoint's when the session ended."""
-    near, far = "receive_buffer_bytes", "send_buffer_bytes"
-    if connection.terms.direction == "upload":
-        near, far = far, near
-    found = None if connection.sender is None else connection.sender.get(far)
-    return {near: connection.own_buffer_bytes, far: found if isinstance(found, int) else None}
-
-
-def _join_ms(connection: MeasuredConnection, established_ns: int | None) -> float | None:
-    if established_ns is None or connection.connected is None or connection.terms.sample_hz is None:
-        return None  # seen once, at the end: when it joined was not watched
-    return max(0.0, (established_ns - connection.connected.connected_monotonic_ns) / 1e6)

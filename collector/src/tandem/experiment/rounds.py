@@ -13,18 +13,33 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, cast
 
-from tandem.experiment.base import STOPPED, EnvironmentLackError, Outcome, Output, Stop, StoppedError, phase, record
-from tandem.experiment.common_parameters import COMMON, read_common
+from tandem.experiment.base import (
+    STOPPED,
+    EnvironmentLackError,
+    Outcome,
+    Output,
+    Span,
+    Stop,
+    StoppedError,
+    phase,
+    record,
+)
 from tandem.experiment.control import whoami
-from tandem.experiment.environment import environment
-from tandem.experiment.measured_connection import ConnectionRequest, MeasuredConnection, Terms, deadline_after
-from tandem.experiment.parameters import Parameter, ParameterError
-from tandem.experiment.results import BYTES_BY_PATH, bytes_by_path
-from tandem.experiment.socket_options import SOCKET_OPTIONS, read_socket_options
+from tandem.experiment.measured_connection import ConnectionRequest, MeasuredConnection, Terms
+from tandem.experiment.parameters import (
+    COMMON,
+    SOCKET_OPTIONS,
+    Parameter,
+    ParameterError,
+    read_common,
+    read_socket_options,
+)
+from tandem.experiment.results import BYTES_BY_PATH, bytes_by_path, environment
 from tandem.mptcp import sockets
 from tandem.schema.manifest import Failure
 
 Spacing = Literal["periodic", "poisson"]
+Mode = Literal["oneway", "reqresp"]
 
 
 class Step(NamedTuple):
@@ -50,10 +65,10 @@ class Round:
     order: tuple[Step, ...]
     bytes: int | None = None
 
-    def told(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, object]:
         """For the result."""
-        told: dict[str, object] = {"gap_s": self.gap_s, "order": [step.name for step in self.order]}
-        return told if self.bytes is None else {"bytes": self.bytes, **told}
+        size = {} if self.bytes is None else {"bytes": self.bytes}
+        return {**size, "gap_s": self.gap_s, "order": [step.name for step in self.order]}
 
 
 def steps(paths: Sequence[str], primaries: Sequence[str], *, together: bool) -> tuple[Step, ...]:
@@ -91,8 +106,6 @@ def log_uniform(at: float, least: int, greatest: int) -> int:
     return max(least, min(greatest, value))
 
 
-Mode = Literal["oneway", "reqresp"]
-
 ROUNDS = (
     *COMMON,
     Parameter("mode", "str", "oneway: upload; reqresp: download", default="reqresp", choices=("oneway", "reqresp")),
@@ -109,34 +122,51 @@ ROUNDS = (
 )  # fmt: skip
 """An experiment's own parameters come after these."""
 
+SEQUENCE = (
+    Parameter("mode", "str", "oneway or reqresp, as requested"),
+    Parameter("seed", "int", "of the sequence", "1"),
+    Parameter("sequence", "list", "each round as it was drawn: order, gap_s and, where drawn, bytes"),
+    Parameter("bytes", "int", "payload of all transfers", "B"),
+    Parameter("duration_s", "float", "of all transfers, one after the other", "s"),
+    BYTES_BY_PATH,
+)
+"""The keys of the result that ``run_rounds`` makes itself."""
+
 
 @dataclass(frozen=True, slots=True)
 class RoundsParameters:
-    """``deadline_s`` as asked, or what all rounds may take at most."""
+    """``seconds``: of each transfer, None where they have sizes; ``step_s``: what a transfer may take; ``deadline_s`` as given, or what all
+    rounds may take at most."""
 
     terms: Terms
     mode: Mode
     rounds: tuple[Round, ...]
     seed: int
     whoami: bool
+    seconds: float | None
+    step_s: float
     deadline_s: float
 
 
 def read_rounds(
-    p: dict[str, Any], *, together: bool, step_s: float, sample_hz: float | None, sizes: tuple[int, int] | None = None
+    p: dict[str, Any],
+    *,
+    together: bool,
+    step_s: float,
+    sample_hz: float | None = None,
+    seconds: float | None = None,
+    sizes: tuple[int, int] | None = None,
 ) -> RoundsParameters:
     """From parameters that are checked one by one; ParameterError when they contradict each other. ``together``: with a step of TCP
-    over all paths at once. ``step_s``: what a step may take."""
-    asked = read_common(p, p["primary"])
-    names = [path.name for path in asked.paths]
+    over all paths at once."""
+    common = read_common(p, p["primary"])
+    names = [path.name for path in common.paths]
     if len(names) < 2:
         raise ParameterError("parameter 'paths': two or more are compared; hint: name another path")
-    primaries = names if p["primary"] is None else [p["primary"]]
-    ways = steps(names, primaries, together=together)
-    spacing = cast("Spacing", p["spacing"])
-    made = rounds(ways, p["repetitions"], p["seed"], spacing, p["interval_s"], sizes)
+    ways = steps(names, names if p["primary"] is None else [p["primary"]], together=together)
+    made = rounds(ways, p["repetitions"], p["seed"], cast("Spacing", p["spacing"]), p["interval_s"], sizes)
     terms = Terms(
-        asked=asked,
+        common=common,
         direction="upload" if p["mode"] == "oneway" else "download",
         connect_timeout_s=p["connect_timeout_s"],
         stall_s=p["stall_s"],
@@ -145,62 +175,10 @@ def read_rounds(
         options=read_socket_options(p),
     )
     # a control exchange before and after, over each path at worst; and the connect
-    around_s = 2 * asked.control_timeout_s * len(names) + p["connect_timeout_s"]
+    around_s = 2 * common.control_timeout_s * len(names) + p["connect_timeout_s"]
     longest_s = sum(r.gap_s for r in made) + len(made) * len(ways) * (step_s + around_s)
-    return RoundsParameters(terms, cast("Mode", p["mode"]), made, p["seed"], p["whoami"], p["deadline_s"] or longest_s)
-
-
-SEQUENCE = (
-    Parameter("mode", "str", "oneway or reqresp, as asked"),
-    Parameter("seed", "int", "of the sequence", "1"),
-    Parameter("sequence", "list", "each round as it was drawn: order, gap_s and, where drawn, bytes"),
-    Parameter("bytes", "int", "payload of all transfers", "B"),
-    Parameter("duration_s", "float", "of all transfers, one after the other", "s"),
-    BYTES_BY_PATH,
-)
-"""The keys of the result that ``start`` and ``over_all`` make."""
-
-
-def start(asked: RoundsParameters) -> dict[str, Any]:
-    """The result before anything was measured."""
-    return {
-        "mode": asked.mode,
-        "seed": asked.seed,
-        "sequence": [r.told() for r in asked.rounds],
-        "bytes": 0,
-        "duration_s": 0.0,
-        "bytes_by_path": {},
-    }
-
-
-def over_all(told: dict[str, Any], done: Done) -> None:
-    """Add a round to the sums in ``told``."""
-    sums = [(path, row["received"], row["sent"]) for path, row in told["bytes_by_path"].items()]
-    for measured in done.measured:
-        lasted = [0.0]
-        for connection in measured.connections:
-            told["bytes"] += connection.payload_bytes
-            lasted.append(connection.lasted_s)
-            upload = connection.terms.direction == "upload"
-            sums += [
-                (t.name.path, None if upload else t.bytes, t.bytes_sent) for t in connection.series.totals.values()
-            ]
-        told["duration_s"] += max(lasted)
-    told["bytes_by_path"] = bytes_by_path(sums)
-
-
-def quantile(values: Sequence[float], share: float) -> float | None:
-    """By linear interpolation between the two nearest; None without values."""
-    if not values:
-        return None
-    ordered = sorted(values)
-    place = share * (len(ordered) - 1)
-    below = math.floor(place)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
-
-
-_WHOAMI_TIMEOUT_S = 3.0
+    deadline_s = p["deadline_s"] or longest_s
+    return RoundsParameters(terms, cast("Mode", p["mode"]), made, p["seed"], p["whoami"], seconds, step_s, deadline_s)
 
 
 @dataclass(slots=True)
@@ -226,104 +204,78 @@ class Done:
     begun_monotonic_ns: int
     measured: list[Measured] = field(default_factory=list)
 
-    def connection(self, step: Step) -> MeasuredConnection | None:
-        """The only connection of ``step``; None when it was not measured or failed."""
-        for found in self.measured:
-            if found.step == step and found.failure is None:
-                return found.connections[0]
-        return None
-
 
 class Rounds:
-    """Measures ``rounds``. ``seconds``: of each transfer where they are timed; ``patience_s``: for one transfer. After ``each`` has
-    ended, ``failure`` says why it ended early, None when it did not; ``failed`` counts the steps that failed, ``first_failed`` is
-    the first one's failure."""
+    """Measures ``parameters.rounds``. After ``each`` has ended, ``failure`` says why it ended early, None when it did not; ``failed``
+    counts the steps that failed, ``first_failed`` is the first one's failure."""
 
-    def __init__(
-        self,
-        terms: Terms,
-        rounds: Sequence[Round],
-        *,
-        seconds: float | None,
-        patience_s: float,
-        deadline_s: float,
-        ask_whoami: bool,
-    ) -> None:
-        self._terms, self._rounds, self._seconds, self._patience_s = terms, rounds, seconds, patience_s
-        self._deadline_ns = time.monotonic_ns() + int(deadline_s * 1e9)
-        self._whoami = ask_whoami
+    def __init__(self, parameters: RoundsParameters, output: Output, stop: Stop) -> None:
+        self._p, self._output, self._stop = parameters, output, stop
+        self._span = Span(parameters.deadline_s, stop)
         self._addresses: dict[str, str] = {}
-        self._number, self._of = 0, sum(len(r.order) for r in rounds)
+        self._number, self._of = 0, sum(len(r.order) for r in parameters.rounds)
         self.failure: Failure | None = None
         self.failed = 0
         self.first_failed: Failure | None = None
 
-    def each(self, output: Output, stop: Stop) -> Iterator[Done]:
+    def each(self) -> Iterator[Done]:
         """The rounds as they are done, the last one perhaps only in part. EnvironmentLackError when this machine lacks something."""
         begun_ns = time.monotonic_ns()
-        for wanted in self._rounds:
-            due_ns = begun_ns + int(wanted.gap_s * 1e9)
-            if not self._await(due_ns, stop):
+        for wanted in self._p.rounds:
+            if not self._await(begun_ns + int(wanted.gap_s * 1e9)):
                 return
             begun_ns = time.monotonic_ns()
             done = Done(wanted, begun_ns)
             try:
-                self._ask(stop)
+                self._look_up()
                 for step in wanted.order:
-                    if not self._await(begun_ns, stop):
+                    if not self._await(begun_ns):
                         break
-                    done.measured.append(self._measure(step, wanted.bytes, output, stop))
+                    done.measured.append(self._measure(step, wanted.bytes))
                     self._judge(done.measured[-1])
-                    if self.failure is not None:
-                        break
             except sockets.UnsupportedError as error:
                 raise EnvironmentLackError(str(error)) from error
             yield done
             if self.failure is not None:
                 return
 
-    def _await(self, due_ns: int, stop: Stop) -> bool:
+    def _await(self, due_ns: int) -> bool:
         """Wait; whether the run goes on."""
-        now_ns = time.monotonic_ns()
-        if min(due_ns, self._deadline_ns) > now_ns:
-            stop.wait((min(due_ns, self._deadline_ns) - now_ns) / 1e9)
-        if stop.requested:
-            self.failure = STOPPED
-        elif time.monotonic_ns() >= self._deadline_ns:
-            self.failure = Failure(reason="deadline passed", retry=True)
+        left_ns = min(due_ns, self._span.deadline_ns) - time.monotonic_ns()
+        if left_ns > 0:
+            self._stop.wait(left_ns / 1e9)
+        self.failure = self.failure or self._span.failure()
         return self.failure is None
 
-    def _ask(self, stop: Stop) -> None:
+    def _look_up(self) -> None:
         """The public addresses now; a path that is silent keeps the one it had."""
-        if not self._whoami:
+        if not self._p.whoami:
             return
-        asked = self._terms.asked
+        common = self._p.terms.common
         try:
-            with stop.interruptible():
-                self._addresses |= whoami(asked, asked.paths, _WHOAMI_TIMEOUT_S)
+            with self._stop.interruptible():
+                self._addresses |= whoami(common, common.paths)
         except StoppedError:
             self.failure = STOPPED
 
-    def _measure(self, step: Step, size: int | None, output: Output, stop: Stop) -> Measured:
+    def _measure(self, step: Step, size: int | None) -> Measured:
         self._number += 1
-        phase(output, step.name, self._number, self._of)
+        phase(self._output, step.name, self._number, self._of)
         kind: sockets.Kind = "mptcp" if step.kind == "mptcp" else "tcp"
-        paths = [p for p in self._terms.asked.paths if step.path in (None, p.name)]
-        connections = [
-            MeasuredConnection(self._terms, ConnectionRequest(kind, p, size, self._seconds if size is None else None))
-            for p in paths
-        ]
+        paths = [p for p in self._p.terms.common.paths if step.path in (None, p.name)]
+        wanted = [ConnectionRequest(kind, p, size, self._p.seconds if size is None else None) for p in paths]
+        connections = [MeasuredConnection(self._p.terms, one) for one in wanted]
         measured = Measured(step, self._number, time.monotonic_ns(), connections)
         try:
             for connection in connections:
-                connection.open(self._addresses, stop)
+                connection.open(self._addresses, self._stop)
             for connection in connections:
-                connection.connect(stop)
-            deadline_ns = deadline_after(self._patience_s, self._deadline_ns)
+                connection.connect(self._stop)
+            deadline_ns = min(self._span.deadline_ns, time.monotonic_ns() + int(self._p.step_s * 1e9))
 
             def transfer(connection: MeasuredConnection) -> None:
                 labels = {"phase": measured.number, "kind": kind, "path": connection.wanted.path.name}
-                connection.transfer(deadline_ns, stop, output, labels)
+                connection.transfer(deadline_ns, self._stop, self._output, labels)
 
             with ThreadPoolExecutor(len(connections)) as others:
                 moving = [others.submit(transfer, connection) for connection in connections[1:]]
@@ -332,11 +284,11 @@ class Rounds:
                     future.result()
         finally:
             for connection in connections:
-                connection.close(stop)
+                connection.close(self._stop)
         return measured
 
     def _judge(self, measured: Measured) -> None:
-        """A failure that trying again cannot mend ends the run; others belong to their step."""
+        """A failure that trying again cannot fix ends the run; others belong to their step."""
         failure = measured.failure
         if failure is None:
             return
@@ -350,43 +302,50 @@ Rows = list[dict[str, Any]]
 
 
 def run_rounds(
-    asked: RoundsParameters,
+    parameters: RoundsParameters,
     row: Callable[[Done], dict[str, Any]],
-    found: Callable[[Done, dict[str, Any]], Rows],
+    aggregations: Callable[[Done, dict[str, Any]], Rows],
     summary: Callable[[Rows], Rows],
     output: Output,
     stop: Stop,
     *,
-    seconds: float | None,
-    patience_s: float,
     beside: Mapping[str, Any] | None = None,
     nothing: Failure | None = None,
 ) -> Outcome:
-    """Measure the rounds ``asked``. ``row`` tells one, ``found`` the fields of its ``aggregation`` records from that (each with its
-    ``path``), ``summary`` what all come to; ``beside``: further keys of the result; ``seconds``, ``patience_s``: see ``Rounds``;
-    ``nothing``: the failure when nothing failed and there is no summary all the same."""
-    rounds = Rounds(
-        asked.terms,
-        asked.rounds,
-        seconds=seconds,
-        patience_s=patience_s,
-        deadline_s=asked.deadline_s,
-        ask_whoami=asked.whoami,
-    )
-    told = start(asked)
-    rows: Rows = []
-    for done in rounds.each(output, stop):
+    """Measure the rounds. ``row``: one for the result; ``aggregations``: from that the fields of its ``aggregation`` records (each with its
+    ``path``); ``summary``: of all rows; ``beside``: further keys of the result; ``nothing``: the failure when nothing failed and there is
+    no summary all the same."""
+    rounds = Rounds(parameters, output, stop)
+    rows, size, lasted_s = Rows(), 0, 0.0
+    counted: list[tuple[str | None, int | None, int | None]] = []
+    for done in rounds.each():
         rows.append(row(done))
-        for fields in found(done, rows[-1]):
-            tags = {"path": fields.pop("path"), "mode": asked.mode}
+        for fields in aggregations(done, rows[-1]):
+            tags = {"path": fields.pop("path"), "mode": parameters.mode}
             begun_ns = done.begun_monotonic_ns
             record(output, "aggregation", {"round": done.round.number, **fields}, monotonic_ns=begun_ns, **tags)
-        over_all(told, done)
+        for measured in done.measured:
+            lasted_s += max((connection.lasted_s for connection in measured.connections), default=0.0)
+            for connection in measured.connections:
+                size += connection.payload_bytes
+                for t in connection.series.totals.values():
+                    received = t.bytes if parameters.mode == "reqresp" else None
+                    counted.append((t.name.path, received, t.bytes_sent))
     summed = summary(rows)
-    result = {**told, **(beside or {}), "rounds": rows, "summary": summed}
+    result = {
+        "mode": parameters.mode,
+        "seed": parameters.seed,
+        "sequence": [r.to_dict() for r in parameters.rounds],
+        "bytes": size,
+        "duration_s": lasted_s,
+        "bytes_by_path": bytes_by_path(counted),
+        **(beside or {}),
+        "rounds": rows,
+        "summary": summed,
+    }
     return Outcome(
         json.loads(json.dumps(result)),
         rounds.failure or (None if summed else rounds.first_failed or nothing),
-        environment(asked.terms.asked) | asked.terms.options.told(),
+        environment(parameters.terms.common) | parameters.terms.options.to_dict(),
         {"failed_phases": rounds.failed, "first_failed": rounds.first_failed},
     )

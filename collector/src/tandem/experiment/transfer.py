@@ -1,15 +1,26 @@
-"""Read the body of a download: into one buffer again and again, never looked at, only counted and timed."""
+"""The body of one measured transfer. A download is read into one buffer again and again, never looked at, only counted and timed; of an
+upload the kernel says when its last byte was acknowledged.
+
+What is not acknowledged yet is SIOCOUTQ of the measured socket: of TCP, the sequence space after the last acknowledgement; of Multipath
+TCP (Linux 5.17 and later, and after a fallback as TCP), the data after the last acknowledged data sequence number, whichever subflow
+carried it. No event reports acknowledgements, so the kernel is looked at again and again; ``resolution_s`` is the time between the last
+two looks: the acknowledgement came within it.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import select
+import socket
 import time
 from dataclasses import dataclass
 
 from tandem.experiment import http_head
-from tandem.experiment.base import STOPPED, Stop
-from tandem.experiment.control import describe
+from tandem.experiment.base import LATE, STOPPED, Stop
+from tandem.experiment.control import describe, parsed
 from tandem.schema.manifest import Failure
-from tandem.stream import Stream, wake
+from tandem.stream import Stream, TlsStream, unacknowledged, wake
 
 BUFFER_BYTES = 1 << 20
 _UNHURRIED_BYTES = 1 << 20
@@ -65,7 +76,7 @@ class Transfer:
                 if stop.requested:
                     return STOPPED
                 if now > deadline_ns:
-                    return Failure(reason="deadline passed", retry=True)
+                    return LATE
                 if expected_s is not None and self.first_byte_ns and now - self.first_byte_ns >= expected_s * 1e9:
                     # By our own clock, as iperf does: what is queued and still comes would be counted at the pace of the slower
                     # path's tail. The body of a timed download ends by closing, so closing early is no error.
@@ -113,11 +124,7 @@ class Transfer:
             return Failure(reason="closed before any answer", retry=True)
         if expected_bytes is not None:
             return Failure(reason=f"closed after {self.received} of {expected_bytes} bytes", retry=True)
-        lasted = (
-            0.0
-            if self.first_byte_ns is None or self.last_byte_ns is None
-            else (self.last_byte_ns - self.first_byte_ns) / 1e9
-        )
+        lasted = ((self.last_byte_ns or 0) - (self.first_byte_ns or 0)) / 1e9
         if expected_s is not None and lasted < 0.8 * expected_s:
             # the server counts from the first byte it sent, and what is in flight at its end still comes
             return Failure(reason=f"closed after {lasted:.1f} of {expected_s:g} s", retry=True)
@@ -126,7 +133,216 @@ class Transfer:
 
 def _refused(head: http_head.Head, expected_bytes: int | None, body: bytes) -> Failure | None:
     if head.status != 200:
-        return Failure(reason=http_head.refusal(head.status, body), retry=head.status in (429, 500, 502, 503, 504))
+        return Failure(reason=http_head.refusal(head.status, body), retry=head.status in http_head.WORTH_RETRYING)
     if expected_bytes is not None and head.length != expected_bytes:
         return Failure(reason=f"Content-Length {head.length}, asked for {expected_bytes}", retry=False)
     return None
+
+
+_FINEST_LOOK_S, _COARSEST_LOOK_S, _LOOKS = 0.0002, 0.002, 1000
+"""Between two looks at what is not acknowledged, once everything is written: a thousandth of the time so far, within these bounds. A long
+transfer over a slow path drains for many seconds, in which a small computer has better to do than to look."""
+_BLOCK_BYTES = 1 << 18
+_UPLOAD_WAKE_S = 0.05
+_LONGEST_ANSWER = 65536
+
+
+class _Over(Exception):  # noqa: N818  not an error by itself: how one upload ends early, caught in this module
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure["reason"])
+        self.failure = failure
+
+
+class _Closed(_Over):
+    """The server ended the connection with nothing but a part of an answer."""
+
+
+@dataclass(slots=True)
+class Upload:
+    """One body being sent. Times are CLOCK_MONOTONIC ns. ``sent``: payload written, ``acked``: of it acknowledged, when last looked;
+    both may be read by another thread.
+
+    ``begun_ns``: before the first byte of the request was written. ``acked_ns``: the look that found all of a body of so many bytes
+    acknowledged. ``over_ns``, ``acked_in_time``: of a timed one, its end by our own clock and the payload acknowledged until then.
+    ``received``, ``receiver_s``: the server's figures.
+    """
+
+    sent: int = 0
+    acked: int = 0
+    begun_ns: int | None = None
+    acked_ns: int | None = None
+    resolution_s: float | None = None
+    over_ns: int | None = None
+    acked_in_time: int | None = None
+    received: int | None = None
+    receiver_s: float | None = None
+
+    def run(
+        self,
+        connection: Stream,
+        head: bytes,
+        wanted_bytes: int | None,
+        wanted_s: float | None,
+        stall_s: float,
+        deadline_ns: int,
+        stop: Stop,
+    ) -> Failure | None:
+        """Send ``head`` and a body of ``wanted_bytes``, or for ``wanted_s``, and read the answer; None when the server got all of it,
+        else why not. What was acknowledged is kept."""
+        try:
+            _Sending(self, connection, head, stall_s, deadline_ns, stop).run(wanted_bytes, wanted_s)
+        except _Over as over:
+            return over.failure
+        except http_head.HeadError as error:
+            return Failure(reason=str(error), retry=False)
+        except OSError as error:
+            return Failure(reason=describe(error), retry=True)
+        return None
+
+
+class _Sending:
+    """The connection of one upload."""
+
+    def __init__(
+        self, upload: Upload, connection: Stream, head: bytes, stall_s: float, deadline_ns: int, stop: Stop
+    ) -> None:
+        self._upload, self._socket, self._head, self._stop = upload, connection, head, stop
+        self._stall_ns, self._deadline_ns = int(stall_s * 1e9), deadline_ns
+        self._written = 0  # head and payload
+        self._heard_ns = time.monotonic_ns()
+        self._answer = b""
+        block = os.urandom(_BLOCK_BYTES)  # random: nothing on the way can compress it
+        self._payload = memoryview(block + block)  # twice, so that a whole block follows every offset
+        self._poll = select.poll()
+
+    def run(self, wanted_bytes: int | None, wanted_s: float | None) -> None:
+        """Send it all and read the answer; _Over when that ends early."""
+        up, connection = self._upload, self._socket
+        connection.setblocking(False)
+        self._poll.register(connection, select.POLLIN | select.POLLOUT)
+        up.begun_ns = self._heard_ns = time.monotonic_ns()
+        over_ns = None if wanted_s is None else up.begun_ns + int(wanted_s * 1e9)
+        while wanted_bytes is None or up.sent < wanted_bytes:
+            now = time.monotonic_ns()
+            if over_ns is not None and now >= over_ns:
+                break
+            self._look(now)
+            if up.received is not None:
+                raise _Over(Failure(reason="answered before the body was whole", retry=False))
+            wake_s = _UPLOAD_WAKE_S if over_ns is None else min(_UPLOAD_WAKE_S, (over_ns - now) / 1e9)
+            if self._ready(wake_s, select.POLLIN | select.POLLOUT) & select.POLLOUT:
+                self._write(None if wanted_bytes is None else wanted_bytes - up.sent)
+        if wanted_bytes is not None:
+            self._await_last(wanted_bytes)
+        elif over_ns is not None:
+            self._look(time.monotonic_ns())
+            up.over_ns, up.acked_in_time = over_ns, up.acked
+            connection.shutdown(socket.SHUT_WR)
+        self._read_answer()
+        expected = wanted_bytes if wanted_bytes is not None else up.sent
+        if up.received != expected:
+            raise _Over(Failure(reason=f"the server counted {up.received} of {expected} bytes", retry=True))
+
+    def _write(self, left: int | None) -> None:
+        start, size = self._written, len(self._head)
+        offset = max(0, start - size) % _BLOCK_BYTES
+        length = _BLOCK_BYTES if left is None else min(_BLOCK_BYTES, left)
+        try:
+            # head and first payload in one call, so that a small body leaves in one segment with its head
+            pieces = (memoryview(self._head)[start:], self._payload[offset : offset + length])
+            self._written += self._socket.sendmsg(pieces)
+        except BlockingIOError:
+            return  # the room that poll saw is gone again
+        except (BrokenPipeError, ConnectionResetError):
+            # The server may have said why; at an end without a word the error, which the kernel reports once, says more.
+            with contextlib.suppress(_Closed):
+                self._ready(0, select.POLLIN)
+            raise
+        self._upload.sent = max(0, self._written - size)
+
+    def _look(self, now: int) -> int:
+        """What is not acknowledged; _Over when that takes too long, or the time is up, or when the run is to stop."""
+        left = unacknowledged(self._socket)
+        of_all = self._socket.payload_acked(left) if isinstance(self._socket, TlsStream) else self._written - left
+        acked = min(max(0, of_all - len(self._head)), self._upload.sent)
+        if acked > self._upload.acked:
+            self._upload.acked, self._heard_ns = acked, now
+        if self._stop.requested:
+            raise _Over(STOPPED)
+        if now > self._deadline_ns:
+            raise _Over(LATE)
+        if now - self._heard_ns > self._stall_ns:
+            raise _Over(Failure(reason=f"stalled: nothing heard for {self._stall_ns / 1e9:g} s", retry=True))
+        return left
+
+    def _ready(self, seconds: float, events: int) -> int:
+        """What the socket is ready for within ``seconds``. An answer before the body is whole is a refusal; a reset is an OSError."""
+        self._poll.modify(self._socket, events)
+        found = self._poll.poll(max(0.0, seconds * 1000))
+        event = found[0][1] if found else 0
+        if event & select.POLLIN:
+            whole = self._read()  # first: a refusal may lie before a reset
+            if whole is not None:
+                self._take(*whole)
+        elif event & (select.POLLERR | select.POLLHUP | select.POLLNVAL):
+            code = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            if code:
+                raise OSError(code, os.strerror(code))
+            raise _Over(Failure(reason="closed before the answer", retry=True))
+        return event
+
+    def _await_last(self, wanted_bytes: int) -> None:
+        before = time.monotonic_ns()
+        while True:
+            now = time.monotonic_ns()
+            if self._look(now) == 0:
+                break
+            before = now
+            self._ready(0, select.POLLIN)
+            lasted_s = (now - (self._upload.begun_ns or now)) / 1e9
+            time.sleep(min(_COARSEST_LOOK_S, max(_FINEST_LOOK_S, lasted_s / _LOOKS)))
+        # A socket that was reset has nothing queued either: only the server's answer makes it an acknowledgement.
+        self._upload.acked, self._upload.acked_ns = wanted_bytes, now
+        self._upload.resolution_s = (now - before) / 1e9
+
+    def _read_answer(self) -> None:
+        while self._upload.received is None:
+            if not self._ready(_UPLOAD_WAKE_S, select.POLLIN) & select.POLLIN:
+                self._look(time.monotonic_ns())
+            elif self._stop.requested or time.monotonic_ns() > self._deadline_ns:
+                self._look(time.monotonic_ns())  # which says which of the two
+
+    def _read(self) -> tuple[http_head.Head, bytes] | None:
+        """More of the answer; its head and body once it is whole."""
+        try:
+            piece = self._socket.recv(_LONGEST_ANSWER)
+        except BlockingIOError:
+            return None
+        self._answer += piece
+        head = http_head.parse(self._answer)
+        if head is None or head.length is None or len(self._answer) - head.size < head.length:
+            if not piece:
+                raise _Closed(Failure(reason="closed before the answer was whole", retry=True))
+            if len(self._answer) > _LONGEST_ANSWER or (head and (head.length or 0) > _LONGEST_ANSWER):
+                raise _Over(Failure(reason=f"an answer above {_LONGEST_ANSWER} bytes", retry=False))
+            return None
+        return head, self._answer[head.size :]
+
+    def _take(self, head: http_head.Head, body: bytes) -> None:
+        """Take the whole answer; _Over when it refuses."""
+        if head.status != 200:
+            retry = head.status in http_head.WORTH_RETRYING
+            raise _Over(Failure(reason=http_head.refusal(head.status, body), retry=retry))
+        answer = parsed(body)
+        received = answer.get("bytes") if isinstance(answer, dict) else None
+        if type(received) is not int or received < 0:
+            raise _Over(Failure(reason=f"an answer without the bytes received: {body[:40]!r}", retry=False))
+        self._upload.received = received
+        self._upload.receiver_s = seconds(answer.get("duration_s"))
+
+
+def seconds(value: object) -> float | None:
+    """A time above 0 by a server; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e9:
+        return None
+    return float(value)

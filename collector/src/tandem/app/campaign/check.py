@@ -14,8 +14,7 @@ from tandem.app.config import Config
 from tandem.app.config_schema import TABLES
 from tandem.app.runs.registry import Registry, RegistryError
 from tandem.app.runs.request import OF_MPTCP
-from tandem.experiment.common_parameters import COMMON
-from tandem.experiment.parameters import Parameter, ParameterError, check
+from tandem.experiment.parameters import COMMON, Parameter, ParameterError, check
 from tandem.mptcp import kernels
 from tandem.mptcp.steering import POLICIES
 from tandem.schema import zones

@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from tandem.app.config import Config
-from tandem.experiment.common_parameters import read_common
 from tandem.experiment.control import Control, ControlError
-from tandem.experiment.parameters import ParameterError
+from tandem.experiment.parameters import ParameterError, read_common
 from tandem.mptcp import kernels
 from tandem.mptcp.kernels import Kernel
 from tandem.schema.campaign import Campaign, CampaignError, Step

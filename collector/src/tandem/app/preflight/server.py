@@ -11,9 +11,8 @@ from urllib.parse import urlsplit
 
 from tandem.app.config import Config
 from tandem.app.preflight.facts import Server
-from tandem.experiment.common_parameters import read_common
 from tandem.experiment.control import Control, ControlError
-from tandem.experiment.parameters import ParameterError
+from tandem.experiment.parameters import ParameterError, read_common
 from tandem.export import GatewayAddress, SetupError
 from tandem.export.gateway import Answer, CertificateTimeError, Link, LinkError
 from tandem.schema.manifest import CHECK_RUN

@@ -18,8 +18,8 @@ from tandem.app.round_trip.questions import Outcome, Questions
 from tandem.app.round_trip.serving import Leaving, Served, Serving
 from tandem.app.runs.context import RunObserver
 from tandem.app.runs.plan import Plan
-from tandem.experiment.common_parameters import CommonParameters, read_common
-from tandem.experiment.latency import datagram
+from tandem.experiment.latency import reflector
+from tandem.experiment.parameters import CommonParameters, read_common
 from tandem.schema.manifest import ROUND_TRIPS_RUN
 from tandem.schema.metrics import ROUND_TRIP_MEASURED
 from tandem.schema.record import Record
@@ -49,7 +49,7 @@ class RoundTrips(RunObserver):
         self._config, self._paths, self._account, self._emit = config, paths, account, emit
         self._period_ns = round(config.round_trip.period_s * 1e9)
         self._lines = [_Line(path, number) for number, path in enumerate(config.paths)]
-        budget = 2 * len(self._lines) * datagram.SHORTEST * int(3600 / config.round_trip.period_s + 1)
+        budget = 2 * len(self._lines) * reflector.SHORTEST * int(3600 / config.round_trip.period_s + 1)
         self._serving = Serving(self._asked_with, budget)
         self._plan: Plan | None = None
         self._closed: list[tuple[_Line, Outcome]] = []
@@ -117,7 +117,7 @@ class RoundTrips(RunObserver):
         sessions = [one for one in (self._serving.served, self._serving.earlier) if one is not None]
         for heard in line.asking.hear():
             for one in sessions:
-                answer = datagram.read_answer(one.session.key, one.reflector.owner, heard.raw)
+                answer = reflector.read_answer(one.session.key, one.reflector.owner, heard.raw)
                 if answer is not None and answer.stream == line.number:
                     self._serving.heard(heard.arrived_ns)
                     told = line.questions.heard(
@@ -171,8 +171,8 @@ class RoundTrips(RunObserver):
         self, line: _Line, sequence: int, instant_ns: int, served: Served, way: Way, beside: bool
     ) -> Outcome | None:
         """Send one question; what is decided at once: that it could not be sent."""
-        number, size = sequence % 2**32, datagram.SHORTEST
-        raw = datagram.question(served.session.key, served.reflector.owner, line.number, number, instant_ns, size)
+        number, size = sequence % 2**32, reflector.SHORTEST
+        raw = reflector.question(served.session.key, served.reflector.owner, line.number, number, instant_ns, size)
         sent_ns = time.monotonic_ns()
         if not line.asking.send(raw, way):
             return line.questions.down(sequence, instant_ns, beside_run=beside)

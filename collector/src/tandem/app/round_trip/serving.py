@@ -11,10 +11,9 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from tandem.experiment.common_parameters import CommonParameters
 from tandem.experiment.control import Control, ControlError, Session, describe
 from tandem.experiment.latency.reflector import Reflector, reflector_of
-from tandem.experiment.parameters import ParameterError
+from tandem.experiment.parameters import CommonParameters, ParameterError
 from tandem.mptcp import sockets
 
 log = logging.getLogger(__name__)

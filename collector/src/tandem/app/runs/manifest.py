@@ -19,7 +19,7 @@ from tandem.app.clock import Clock
 from tandem.app.config import Config
 from tandem.app.runs.plan import Plan, PlannedRun
 from tandem.app.runs.process import Ending
-from tandem.experiment.server_captures import not_made
+from tandem.experiment.control import no_capture
 from tandem.export import PendingManifests
 from tandem.schema.manifest import (
     FORMAT,
@@ -122,7 +122,7 @@ def server_captures(ending: Ending) -> list[ServerCapture]:
     said = ending.said.get("server_captures")
     known = ServerCapture.__annotations__.keys()
     entries = [one for one in said if isinstance(one, dict) and one.keys() == known] if isinstance(said, list) else []
-    return cast("list[ServerCapture]", entries) or [not_made(None, _UNTOLD)]
+    return cast("list[ServerCapture]", entries) or [no_capture(None, _UNTOLD)]
 
 
 def _of_the_group(plan: Plan) -> dict[str, Any]:

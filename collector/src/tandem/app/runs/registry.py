@@ -34,7 +34,7 @@ class RegistryError(ValueError):
 @dataclass(frozen=True, slots=True)
 class Described:
     """What an experiment says of itself. ``raw``: as it said it; ``folder``: of a person's own, None for the package's; ``quiet``: see
-    ``tandem.experiment.base.Quiet``."""
+    ``tandem.experiment.base.Experiment``."""
 
     name: str
     version: int
@@ -51,8 +51,8 @@ class Described:
 
 
 def experiment_command(name: str) -> Sequence[str]:
-    """Start ``tandem.experiment.NAME`` with this very interpreter."""
-    return [sys.executable, "-m", f"tandem.experiment.{name}"]
+    """Start the package's experiment ``name`` with this very interpreter."""
+    return [sys.executable, "-m", "tandem.experiment", name]
 
 
 class Registry:

@@ -63,7 +63,7 @@ class RunRequest:
     campaign: Mapping[str, Any] | None = None
     """Which run of which campaign it is, for the manifest."""
     quiet: bool = False
-    """Its experiment wants quiet (``tandem.experiment.base.Quiet``); a download does not."""
+    """Its experiment wants quiet (``tandem.experiment.base.Experiment``); a download does not."""
 
 
 def configured_request(config: Config, pairing: str, trigger: str) -> RunRequest:

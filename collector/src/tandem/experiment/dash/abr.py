@@ -1,7 +1,6 @@
 """Which representation comes next: what every rule sees, the rules, and the choice among rules. Pure: no clock, no socket.
 
-A rule is an object with ``choose(Context) -> Choice`` and ``loaded(Loaded)``. Bitrates are those of the MPD, rising; a choice is an
-index into them.
+Bitrates are those of the MPD, rising; a choice is an index into them.
 
 BBA-0: the bitrate follows from the buffer alone (Huang et al., SIGCOMM 2014, "A buffer-based approach to rate adaptation",
 algorithm 1).
@@ -20,9 +19,9 @@ dynamic: by throughput while the buffer is low, by BOLA-E when it is not, as das
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 SAFETY = 0.9
 """Part of the estimated throughput that is trusted (dash.js: bandwidthSafetyFactor)."""
@@ -44,7 +43,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A segment has come. ``request_s``, ``end_s``: when it was asked for and its last byte came, on ``Context.now_s``'s clock.
+    """A segment has come. ``request_s``, ``end_s``: when it was requested and its last byte came, on ``Context.now_s``'s clock.
     ``buffer_s``: with this segment in it. ``stalled``: playback stood still before it came."""
 
     index: int
@@ -65,16 +64,18 @@ class Choice:
     wait_s: float = 0.0
 
 
-class Rule(Protocol):
+class Rule(ABC):
     """One way to choose."""
 
+    def __init__(self, bitrates: Sequence[int]) -> None:
+        self._bitrates, self._top = bitrates, len(bitrates) - 1
+
+    @abstractmethod
     def choose(self, context: Context) -> Choice:
         """Of the next segment. Called once a segment."""
-        ...
 
-    def loaded(self, loaded: Loaded) -> None:
+    def loaded(self, loaded: Loaded) -> None:  # noqa: B027  most rules do not look at the network
         """A segment has come."""
-        ...
 
 
 def affordable(bitrates: Sequence[int], bit_per_s: float) -> int:
@@ -114,34 +115,37 @@ def _fading(seconds: float, half_life_s: float) -> float:
     return math.exp2(-seconds / half_life_s)
 
 
-class FixedRule:
+class FixedRule(Rule):
     """Always the same."""
 
     def __init__(self, bitrates: Sequence[int], index: int) -> None:
-        self._index = min(index, len(bitrates) - 1)
+        super().__init__(bitrates)
+        self._index = min(index, self._top)
 
     def choose(self, context: Context) -> Choice:  # noqa: ARG002  whatever it is
-        """See ``Rule``."""
+        """Of the next segment."""
         return Choice(self._index, "fixed")
 
-    def loaded(self, loaded: Loaded) -> None:
-        """See ``Rule``."""
 
-
-class ThroughputRule:
-    """The highest bitrate within ``SAFETY`` of the estimated throughput; the lowest before there is an estimate."""
+class ThroughputRule(Rule):
+    """The highest bitrate within ``SAFETY`` of the estimated throughput; the lowest before there is an estimate. ``throughput``: shared
+    with other rules, which then feed it; else its own."""
 
     def __init__(self, bitrates: Sequence[int], throughput: Throughput | None = None) -> None:
-        self._bitrates = bitrates
+        super().__init__(bitrates)
         self._own = throughput is None
         self._throughput = throughput or Throughput()
 
+    @property
+    def _sustained(self) -> int:
+        return affordable(self._bitrates, SAFETY * (self._throughput.bit_per_s or 0.0))
+
     def choose(self, context: Context) -> Choice:  # noqa: ARG002  the buffer is not looked at
-        """See ``Rule``."""
-        return Choice(affordable(self._bitrates, SAFETY * (self._throughput.bit_per_s or 0.0)), "throughput")
+        """Of the next segment."""
+        return Choice(self._sustained, "throughput")
 
     def loaded(self, loaded: Loaded) -> None:
-        """See ``Rule``."""
+        """A segment has come: it counts in the estimate."""
         if self._own:
             self._throughput.add(loaded.size_bytes, loaded.end_s - loaded.request_s)
 
@@ -152,11 +156,11 @@ CUSHION = 126 / 240
 """Of the largest buffer: the paper's 126 s, over which the bitrate rises to the highest; 10 % are left above it."""
 
 
-class BbaRule:
-    """``reservoir_s`` and ``cushion_s`` in seconds of buffer."""
+class BbaRule(Rule):
+    """By the buffer alone; the network is not looked at. ``reservoir_s`` and ``cushion_s`` in seconds of buffer."""
 
     def __init__(self, bitrates: Sequence[int], reservoir_s: float, cushion_s: float) -> None:
-        self._bitrates = bitrates
+        super().__init__(bitrates)
         self._reservoir_s, self._cushion_s = reservoir_s, cushion_s
         self._previous = 0
 
@@ -168,7 +172,7 @@ class BbaRule:
 
     def choose(self, context: Context) -> Choice:
         """The bitrate before is kept until the map passes the next one above or below."""
-        rates, top = self._bitrates, len(self._bitrates) - 1
+        rates, top = self._bitrates, self._top
         up = rates[min(self._previous + 1, top)]
         down = rates[max(self._previous - 1, 0)]
         wanted = self.rate(context.buffer_s)
@@ -183,9 +187,6 @@ class BbaRule:
             index = min((i for i, rate in enumerate(rates) if rate > wanted), default=top)
         self._previous = index
         return Choice(index, "bba")
-
-    def loaded(self, loaded: Loaded) -> None:
-        """The network is not looked at."""
 
 
 MINIMUM_BUFFER_S = 10.0
@@ -207,10 +208,9 @@ class InsufficientBuffer:
 
     def highest(self, context: Context) -> int:
         """The highest index allowed."""
-        top = len(self._bitrates) - 1
         rate = self._throughput.bit_per_s
         if self._ignored > 0 or rate is None:
-            return top
+            return len(self._bitrates) - 1
         if context.stalled:
             return 0
         return affordable(self._bitrates, INSUFFICIENT_SAFETY * rate * context.buffer_s / context.segment_s)
@@ -220,18 +220,13 @@ class InsufficientBuffer:
         self._ignored = max(0, self._ignored - 1)
 
 
-class BolaRule:
-    """``throughput``: shared with other rules, which then feed it; else its own."""
+class BolaRule(ThroughputRule):
+    """By throughput until a whole segment is in the buffer, then by buffer."""
 
     def __init__(
-        self,
-        bitrates: Sequence[int],
-        stable_buffer_s: float = STABLE_BUFFER_S,
-        throughput: Throughput | None = None,
+        self, bitrates: Sequence[int], stable_buffer_s: float = STABLE_BUFFER_S, throughput: Throughput | None = None
     ) -> None:
-        self._bitrates = bitrates
-        self._own = throughput is None
-        self._throughput = throughput or Throughput()
+        super().__init__(bitrates, throughput)
         self._cap = InsufficientBuffer(bitrates, self._throughput)
         self.utilities = [math.log(bitrate / bitrates[0]) + 1 for bitrate in bitrates]
         target_s = max(stable_buffer_s, MINIMUM_BUFFER_S + MINIMUM_BUFFER_PER_BITRATE_S * len(bitrates))
@@ -246,11 +241,10 @@ class BolaRule:
         self.placeholder_s = 0.0
 
     def choose(self, context: Context) -> Choice:
-        """By throughput until a whole segment is in the buffer, then by buffer."""
+        """Of the next segment, and how long to wait before its request."""
         if self.vp is None:
             return Choice(0, "bola-e")
-        sustained = affordable(self._bitrates, SAFETY * (self._throughput.bit_per_s or 0.0))
-        wait_s = 0.0
+        sustained, wait_s = self._sustained, 0.0
         if not self._steady:
             index = sustained
             self.placeholder_s = max(0.0, self._least_s(index) - context.buffer_s)
@@ -262,16 +256,12 @@ class BolaRule:
                 index = max(sustained, self._last)
             wait_s = self._wait_s(context.buffer_s, index)
         self._called_s, self._finished_s = context.now_s, None
-        capped = min(index, self._cap.highest(context))
-        self._last = capped
-        return Choice(
-            capped, "bola-e" if capped == index else "insufficient-buffer", wait_s if capped == index else 0.0
-        )
+        self._last = min(index, self._cap.highest(context))
+        return Choice(index, "bola-e", wait_s) if self._last == index else Choice(self._last, "insufficient-buffer")
 
     def loaded(self, loaded: Loaded) -> None:
         """The placeholder fades, and never promises more than the segment just loaded could have been chosen with."""
-        if self._own:
-            self._throughput.add(loaded.size_bytes, loaded.end_s - loaded.request_s)
+        super().loaded(loaded)
         self._cap.loaded()
         if self.vp is not None:
             self.placeholder_s *= PLACEHOLDER_DECAY
@@ -315,17 +305,18 @@ class BolaRule:
         excess_s = max(0.0, buffer_s + self.placeholder_s - self._most_s(index))
         taken_s = min(excess_s, self.placeholder_s)
         self.placeholder_s -= taken_s
-        return excess_s - taken_s if index < len(self._bitrates) - 1 else 0.0
+        return excess_s - taken_s if index < self._top else 0.0
 
 
 OFF_PART = 0.5
 """From ``stable_buffer_s`` of buffer on BOLA-E decides; below this part of it throughput again."""
 
 
-class DynamicRule:
+class DynamicRule(Rule):
     """Both rules see every segment; the one in charge decides. The insufficient-buffer rule caps either."""
 
     def __init__(self, bitrates: Sequence[int], stable_buffer_s: float = STABLE_BUFFER_S) -> None:
+        super().__init__(bitrates)
         self._shared = Throughput()
         self._throughput = ThroughputRule(bitrates, self._shared)
         self._bola = BolaRule(bitrates, stable_buffer_s, self._shared)
@@ -334,7 +325,7 @@ class DynamicRule:
         self.by_buffer = False
 
     def choose(self, context: Context) -> Choice:
-        """Which rule, then what it says. BOLA-E is asked each time, so that its placeholder buffer is up to date when it takes over."""
+        """Which rule, then what it says. BOLA-E chooses each time, so that its placeholder buffer is up to date when it takes over."""
         threshold_s = self._stable_s * (OFF_PART if self.by_buffer else 1.0)
         self.by_buffer = context.buffer_s > threshold_s if self.by_buffer else context.buffer_s >= threshold_s
         of_bola = self._bola.choose(context)
@@ -345,7 +336,7 @@ class DynamicRule:
         return chosen if capped == chosen.index else Choice(capped, "insufficient-buffer")
 
     def loaded(self, loaded: Loaded) -> None:
-        """See ``Rule``."""
+        """A segment has come."""
         self._shared.add(loaded.size_bytes, loaded.end_s - loaded.request_s)
         self._cap.loaded()
         self._bola.loaded(loaded)

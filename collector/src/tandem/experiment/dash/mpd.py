@@ -16,7 +16,92 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import urljoin
 from xml.parsers import expat
 
-from tandem.experiment.dash.model import Adaptation, ByteRange, Period, Presentation, Representation, Resource, Segment
+
+class MpdError(ValueError):
+    """An MPD that cannot be played; one line that says where and why."""
+
+
+# A presentation as it is played. Times in seconds, from its start.
+
+
+@dataclass(frozen=True, slots=True)
+class ByteRange:
+    """Bytes ``first`` to ``last``, both included, as HTTP counts them."""
+
+    first: int
+    last: int
+
+    @property
+    def length(self) -> int:
+        """How many bytes."""
+        return self.last - self.first + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """What one request fetches. ``range`` None: the whole of ``url``, which is absolute."""
+
+    url: str
+    range: ByteRange | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One media segment."""
+
+    start_s: float
+    duration_s: float
+    media: Resource
+
+
+@dataclass(frozen=True, slots=True)
+class Representation:
+    """One quality. ``index``: a segment index (sidx) that must be read first, and then ``segments`` is empty (``with_index``).
+    ``width``, ``height``, ``frame_rate``, ``codecs``: None where the MPD does not say."""
+
+    id: str
+    bandwidth_bit_per_s: int
+    width: int | None
+    height: int | None
+    frame_rate: float | None
+    codecs: str | None
+    initialization: Resource | None
+    segments: tuple[Segment, ...]
+    index: Resource | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Adaptation:
+    """Representations of the same content, by rising bandwidth. ``content``: video, audio, text …, None where it is not said."""
+
+    content: str | None
+    representations: tuple[Representation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """``duration_s`` None: the last one of a presentation that does not say how long it is."""
+
+    start_s: float
+    duration_s: float | None
+    adaptations: tuple[Adaptation, ...]
+
+    @property
+    def video(self) -> Adaptation:
+        """What is played: the first adaptation of video, or the first that does not say what it is, or the first."""
+        by_content = {a.content: a for a in reversed(self.adaptations)}
+        return by_content.get("video") or by_content.get(None) or self.adaptations[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Presentation:
+    """At least one period with at least one adaptation with at least one representation."""
+
+    duration_s: float | None
+    periods: tuple[Period, ...]
+
+
+# XML, bounded.
 
 LONGEST_BYTES = 4 << 20
 DEEPEST = 32
@@ -25,17 +110,24 @@ MOST_ATTRIBUTES = 64
 LONGEST_TEXT = 65_536
 """Characters of one element's text, and of one attribute's value."""
 
+_LONGEST_S = 7 * 86400.0
 _DASH = "urn:mpeg:dash:schema:mpd:2011"
 """Some packagers write it, as drafts of the standard did, in other cases of its letters."""
 
-
-class MpdError(ValueError):
-    """An MPD that cannot be played; one line that says where and why."""
+_WHOLE = re.compile(r"\s*\+?([0-9]{1,18})\s*\Z")
+_SIGNED = re.compile(r"\s*([+-]?[0-9]{1,18})\s*\Z")
+_RANGE = re.compile(r"\s*([0-9]{1,18})-([0-9]{1,18})\s*\Z")
+_RATE = re.compile(r"\s*([0-9]{1,9})(?:/([0-9]{1,9}))?\s*\Z")
+_NUMBER = r"([0-9]{1,9})"
+_DURATION = re.compile(
+    rf"\s*P(?:{_NUMBER}Y)?(?:{_NUMBER}M)?(?:{_NUMBER}D)?(?:T(?:{_NUMBER}H)?(?:{_NUMBER}M)?(?:([0-9]{{1,9}}(?:\.[0-9]+)?)S)?)?\s*\Z"
+)
 
 
 @dataclass(slots=True)
 class Element:
-    """One element: local name, attributes by local name, children of the DASH namespace (or of none), its text, its line."""
+    """One element: local name, attributes by local name, children of the DASH namespace (or of none), its text, its line. The values of
+    attributes are read by its methods: None or ``default`` when absent, MpdError when it is something else."""
 
     name: str
     line: int
@@ -50,6 +142,60 @@ class Element:
     def first(self, name: str) -> Element | None:
         """The first child called ``name``."""
         return next((child for child in self.children if child.name == name), None)
+
+    def refuse(self, what: str) -> MpdError:
+        """The error to raise."""
+        return MpdError(f"line {self.line}: {self.name}: {what}")
+
+    def whole(self, name: str, default: int | None = None, least: int = 0) -> int | None:
+        """A whole number from ``least`` to 10^18."""
+        what = f"whole number from {least}"
+        match = self._match(name, _WHOLE, what)
+        if match is not None and int(match[1]) < least:
+            raise self._wrong(name, what)
+        return default if match is None else int(match[1])
+
+    def signed(self, name: str, default: int) -> int:
+        """A whole number that may be negative."""
+        match = self._match(name, _SIGNED, "whole number")
+        return default if match is None else int(match[1])
+
+    def duration_s(self, name: str) -> float | None:
+        """An xs:duration in seconds, a week at most. Years and months have no fixed length: only 0 of them is taken."""
+        match = self._match(name, _DURATION, "duration as PT1M30.5S")
+        if match is None:
+            return None
+        if not any(match.groups()):
+            raise self._wrong(name, "duration as PT1M30.5S")
+        years, months, days, hours, minutes, seconds = (float(number or 0) for number in match.groups())
+        if years or months:
+            raise self.refuse(f"{name}={match[0][:40]!r}: years and months have no length")
+        found = days * 86400 + hours * 3600 + minutes * 60 + seconds
+        if found > _LONGEST_S:
+            raise self.refuse(f"{found:g} s is longer than {_LONGEST_S:g} s")
+        return found
+
+    def byte_range(self, name: str) -> ByteRange | None:
+        """``FIRST-LAST``, both included."""
+        match = self._match(name, _RANGE, "range FIRST-LAST")
+        if match is not None and int(match[1]) > int(match[2]):
+            raise self._wrong(name, "range FIRST-LAST")
+        return None if match is None else ByteRange(int(match[1]), int(match[2]))
+
+    def frame_rate(self) -> float | None:
+        """``30`` or ``30000/1001``; None when absent or something else: nothing depends on it."""
+        match = _RATE.match(self.attributes.get("frameRate", ""))
+        return None if match is None or int(match[2] or 1) == 0 else int(match[1]) / int(match[2] or 1)
+
+    def _match(self, name: str, pattern: re.Pattern[str], what: str) -> re.Match[str] | None:
+        text = self.attributes.get(name)
+        match = None if text is None else pattern.match(text)
+        if text is not None and match is None:
+            raise self._wrong(name, what)
+        return match
+
+    def _wrong(self, name: str, what: str) -> MpdError:
+        return self.refuse(f"{name}={self.attributes[name][:40]!r} is no {what}")
 
 
 def read(document: bytes) -> Element:
@@ -68,8 +214,7 @@ class _Reader:
         self._parser.EndElementHandler = self._end
         self._parser.CharacterDataHandler = self._text
         self._open: list[tuple[Element, list[str]]] = []
-        self._foreign = 0
-        self._seen = 0
+        self._foreign = self._seen = 0
         self._root: Element | None = None
 
     def read(self, document: bytes) -> Element:
@@ -77,40 +222,38 @@ class _Reader:
             self._parser.Parse(document, True)
         except expat.ExpatError as error:
             raise MpdError(f"line {error.lineno}: no XML: {expat.ErrorString(error.code)}") from error
+        except MpdError:
+            raise
         except (ValueError, LookupError) as error:  # an encoding that it declares and Python does not have, or not so
-            if isinstance(error, MpdError):
-                raise
             raise MpdError(f"no XML: {' '.join(str(error).split())[:100]}") from error
         assert self._root is not None  # noqa: S101  (expat takes no document without one)
         return self._root
 
-    @property
-    def _line(self) -> int:
-        return int(self._parser.CurrentLineNumber)
+    def _refuse(self, what: str) -> MpdError:
+        return MpdError(f"line {self._parser.CurrentLineNumber}: {what}")
 
     def _doctype(self, *_: object) -> None:
-        raise MpdError(f"line {self._line}: a document type declaration is not read")
+        raise self._refuse("a document type declaration is not read")
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         self._seen += 1
         if self._seen > MOST_ELEMENTS:
-            raise MpdError(f"line {self._line}: more than {MOST_ELEMENTS} elements")
+            raise self._refuse(f"more than {MOST_ELEMENTS} elements")
         if len(self._open) + self._foreign >= DEEPEST:
-            raise MpdError(f"line {self._line}: deeper than {DEEPEST} elements")
+            raise self._refuse(f"deeper than {DEEPEST} elements")
         if len(attributes) > MOST_ATTRIBUTES:
-            raise MpdError(f"line {self._line}: more than {MOST_ATTRIBUTES} attributes")
+            raise self._refuse(f"more than {MOST_ATTRIBUTES} attributes")
         if any(len(value) > LONGEST_TEXT for value in attributes.values()):
-            raise MpdError(f"line {self._line}: an attribute longer than {LONGEST_TEXT} characters")
+            raise self._refuse(f"an attribute longer than {LONGEST_TEXT} characters")
         namespace, _, local = name.rpartition(" ")
         ours = namespace == "" or namespace.lower() == _DASH
         if self._root is None and not ours:
-            raise MpdError(
-                f"line {self._line}: {local[:40]!r} is of the namespace {namespace[:80]!r}; read is {_DASH!r}"
-            )
+            raise self._refuse(f"{local[:40]!r} is of the namespace {namespace[:80]!r}; read is {_DASH!r}")
         if self._foreign or not ours:
             self._foreign += 1  # extensions of others, with all that is in them
             return
-        element = Element(local, self._line, {key.rpartition(" ")[2]: value for key, value in attributes.items()})
+        line = self._parser.CurrentLineNumber
+        element = Element(local, line, {key.rpartition(" ")[2]: value for key, value in attributes.items()})
         if self._open:
             self._open[-1][0].children.append(element)
         else:
@@ -127,80 +270,11 @@ class _Reader:
             raise MpdError(f"line {element.line}: more than {LONGEST_TEXT} characters of text")
 
     def _text(self, text: str) -> None:
-        if self._foreign or not self._open:
-            return
-        self._open[-1][1].append(text)  # all of it is no longer than the document
+        if not self._foreign and self._open:
+            self._open[-1][1].append(text)  # all of it is no longer than the document
 
 
-_WHOLE = re.compile(r"\s*\+?([0-9]{1,18})\s*\Z")
-_SIGNED = re.compile(r"\s*([+-]?[0-9]{1,18})\s*\Z")
-_RANGE = re.compile(r"\s*([0-9]{1,18})-([0-9]{1,18})\s*\Z")
-_RATE = re.compile(r"\s*([0-9]{1,9})(?:/([0-9]{1,9}))?\s*\Z")
-_NUMBER = r"([0-9]{1,9})"
-_DURATION = re.compile(
-    rf"\s*P(?:{_NUMBER}Y)?(?:{_NUMBER}M)?(?:{_NUMBER}D)?(?:T(?:{_NUMBER}H)?(?:{_NUMBER}M)?(?:([0-9]{{1,9}}(?:\.[0-9]+)?)S)?)?\s*\Z"
-)
-
-
-def refuse(element: Element, what: str) -> MpdError:
-    """The error to raise for ``element``."""
-    return MpdError(f"line {element.line}: {element.name}: {what}")
-
-
-def whole(element: Element, name: str, default: int | None = None, least: int = 0) -> int | None:
-    """A whole number from ``least`` to 10^18; ``default`` when absent."""
-    text = element.attributes.get(name)
-    if text is None:
-        return default
-    match = _WHOLE.match(text)
-    if match is None or int(match[1]) < least:
-        raise refuse(element, f"{name}={text[:40]!r} is no whole number from {least}")
-    return int(match[1])
-
-
-def signed(element: Element, name: str, default: int) -> int:
-    """A whole number that may be negative."""
-    text = element.attributes.get(name)
-    if text is None:
-        return default
-    match = _SIGNED.match(text)
-    if match is None:
-        raise refuse(element, f"{name}={text[:40]!r} is no whole number")
-    return int(match[1])
-
-
-def duration_s(element: Element, name: str) -> float | None:
-    """An xs:duration in seconds. Years and months have no fixed length: only 0 of them is taken."""
-    text = element.attributes.get(name)
-    if text is None:
-        return None
-    match = _DURATION.match(text)
-    if match is None or not any(match.groups()):
-        raise refuse(element, f"{name}={text[:40]!r} is no duration as PT1M30.5S")
-    years, months, days, hours, minutes, seconds = match.groups()
-    if int(years or 0) or int(months or 0):
-        raise refuse(element, f"{name}={text[:40]!r}: years and months have no length")
-    return int(days or 0) * 86400 + int(hours or 0) * 3600 + int(minutes or 0) * 60 + float(seconds or 0)
-
-
-def byte_range(element: Element, name: str) -> ByteRange | None:
-    """``FIRST-LAST``, both included."""
-    text = element.attributes.get(name)
-    if text is None:
-        return None
-    match = _RANGE.match(text)
-    if match is None or int(match[1]) > int(match[2]):
-        raise refuse(element, f"{name}={text[:40]!r} is no range FIRST-LAST")
-    return ByteRange(int(match[1]), int(match[2]))
-
-
-def frame_rate(text: str | None) -> float | None:
-    """``30`` or ``30000/1001``; None when absent or something else: nothing depends on it."""
-    match = _RATE.match(text) if text is not None else None
-    if match is None or int(match[2] or 1) == 0:
-        return None
-    return int(match[1]) / int(match[2] or 1)
-
+# Templates of URLs.
 
 _IDENTIFIER = re.compile(r"\$([A-Za-z]*)(%[^$]{0,16})?\$")
 _WIDTH = re.compile(r"%0([0-9]{1,2})d\Z")
@@ -217,64 +291,51 @@ def prepare(template: str, representation: str, bandwidth: int, resolve: Callabl
     """``template`` with ``$RepresentationID$``, ``$Bandwidth$`` and ``$$`` filled in and ``resolve`` applied, once; ``$Number$`` and
     ``$Time$`` are left for each segment (they and the bandwidth also as ``$Number%05d$``). Digits cannot change how a URL is taken apart;
     an id can. MpdError for any other identifier and for a lone ``$``."""
+
+    def wrong(what: str) -> MpdError:
+        return MpdError(f"template {template[:80]!r}: {what}")
+
     if _MARK.search(template + representation):
-        raise MpdError(f"template {template[:80]!r}: characters that no URL has")
-    pieces: list[str] = []
+        raise wrong("characters that no URL has")
+    if "$" in _IDENTIFIER.sub("", template):
+        raise wrong("a $ without its partner")
     widths: list[tuple[str, int]] = []
-    end = 0
-    for match in _IDENTIFIER.finditer(template):
-        _literal(template, pieces, end, match.start())
-        end = match.end()
+
+    def width(form: str | None) -> int:
+        match = _WIDTH.match(form or "%01d")
+        if match is None or not 1 <= int(match[1]) <= _WIDEST:
+            raise wrong(f"the format {form!r} is not %0[1 to {_WIDEST}]d")
+        return int(match[1])
+
+    def placed(match: re.Match[str]) -> str:
         name, form = match[1], match[2]
         if name in ("", "RepresentationID"):
             if form is not None:
-                raise MpdError(f"template {template[:80]!r}: {match[0]} takes no format")
-            pieces.append(representation if name else "$")
-        elif name == "Bandwidth":
-            pieces.append(f"{bandwidth:0{_width(template, form)}d}")
-        elif name in ("Number", "Time") and len(widths) < _MARKS:
-            pieces.append(chr(_FIRST_MARK + len(widths)))
-            widths.append((name, _width(template, form)))
-        else:
-            raise MpdError(f"template {template[:80]!r}: {match[0]} has no value here")
-    _literal(template, pieces, end, len(template))
-    parts = _MARK.split(resolve("".join(pieces)))
+                raise wrong(f"{match[0]} takes no format")
+            return representation if name else "$"
+        if name == "Bandwidth":
+            return f"{bandwidth:0{width(form)}d}"
+        if name not in ("Number", "Time") or len(widths) >= _MARKS:
+            raise wrong(f"{match[0]} has no value here")
+        widths.append((name, width(form)))
+        return chr(_FIRST_MARK + len(widths) - 1)
+
+    parts = _MARK.split(resolve(_IDENTIFIER.sub(placed, template)))
 
     def filled(number: int | None, time: int | None) -> str:
-        told = list(parts)
+        pieces = list(parts)
         for place in range(1, len(parts), 2):
-            name, width = widths[ord(parts[place]) - _FIRST_MARK]
+            name, digits = widths[ord(parts[place]) - _FIRST_MARK]
             value = number if name == "Number" else time
             if value is None:
-                raise MpdError(f"template {template[:80]!r}: ${name}$ has no value here")
-            told[place] = f"{value:0{width}d}"
-        return "".join(told)
+                raise wrong(f"${name}$ has no value here")
+            pieces[place] = f"{value:0{digits}d}"
+        return "".join(pieces)
 
     return filled
 
 
-def fill(
-    template: str, *, representation: str, bandwidth: int, number: int | None = None, time: int | None = None
-) -> str:
-    """``prepare`` for one text that is not resolved."""
-    return prepare(template, representation, bandwidth, lambda text: text)(number, time)
-
-
-def _literal(template: str, pieces: list[str], start: int, end: int) -> None:
-    text = template[start:end]
-    if "$" in text:
-        raise MpdError(f"template {template[:80]!r}: a $ without its partner")
-    pieces.append(text)
-
-
-def _width(template: str, form: str | None) -> int:
-    if form is None:
-        return 1
-    width = _WIDTH.match(form)
-    if width is None or not 1 <= int(width[1]) <= _WIDEST:
-        raise MpdError(f"template {template[:80]!r}: the format {form!r} is not %0[1 to {_WIDEST}]d")
-    return int(width[1])
-
+# Where the segments are.
 
 MOST_SEGMENTS = 20_000
 """Of one representation: five hours of 1 s. A timeline of one line can ask for 10^18."""
@@ -292,14 +353,20 @@ class Place:
     start_s: float
     duration_s: float | None
 
+    def url(self, reference: str | None) -> str:
+        """``reference`` upon the base; MpdError when it is no URL."""
+        try:
+            return urljoin(self.base, reference or "")
+        except ValueError as error:
+            raise MpdError(f"{str(reference)[:80]!r} is no URL: {error}") from error
 
-@dataclass(frozen=True, slots=True)
-class Located:
-    """``index`` is set instead of ``segments`` where a sidx must be read."""
+    def prepared(self, template: str) -> Filled:
+        """A template's URLs."""
+        return prepare(template, self.representation, self.bandwidth, self.url)
 
-    initialization: Resource | None
-    segments: tuple[Segment, ...]
-    index: Resource | None = None
+
+Located = tuple[Resource | None, tuple[Segment, ...], Resource | None]
+"""A representation's initialization, segments and index; one of the last two is there."""
 
 
 def inherited(levels: Sequence[Element]) -> Element | None:
@@ -314,36 +381,34 @@ def inherited(levels: Sequence[Element]) -> Element | None:
         if beside is not None and own.first("Initialization") is None:
             # Manifests of 2011 have the initialization in a SegmentBase beside the SegmentList.
             own = Element(own.name, own.line, own.attributes, [*beside.all("Initialization"), *own.children])
-        if merged is None or merged.name != own.name:
-            merged = own
-            continue
-        names = {child.name for child in own.children}
-        kept = [child for child in merged.children if child.name not in names]
-        merged = Element(own.name, own.line, {**merged.attributes, **own.attributes}, [*kept, *own.children])
+        if merged is not None and merged.name == own.name:
+            names = {child.name for child in own.children}
+            kept = [child for child in merged.children if child.name not in names]
+            own = Element(own.name, own.line, {**merged.attributes, **own.attributes}, [*kept, *own.children])
+        merged = own
     return merged
 
 
 def locate(information: Element | None, place: Place) -> Located:
     """The segments; MpdError when the information contradicts itself or breaks a bound."""
     if information is None:
-        return Located(None, (_whole_file(place, None),))
+        return None, (_whole_file(place, None),), None
     if information.name == "SegmentTemplate":
         return _template(information, place)
     if information.name == "SegmentList":
         return _list(information, place)
-    index = byte_range(information, "indexRange")
+    index = information.byte_range("indexRange")
     initialization = _initialization(information, place)
     if index is None:
-        return Located(initialization, (_whole_file(place, information),))
-    return Located(initialization, (), Resource(place.base, index))
+        return initialization, (_whole_file(place, information),), None
+    return initialization, (), Resource(place.base, index)
 
 
 def _whole_file(place: Place, information: Element | None) -> Segment:
     if place.duration_s is None:
         where = f"line {information.line}: " if information else ""
-        raise MpdError(
-            f"{where}representation {place.representation[:40]!r}: one segment, and its duration is not said"
-        )
+        what = f"representation {place.representation[:40]!r}: one segment, and its duration is not said"
+        raise MpdError(where + what)
     return Segment(place.start_s, place.duration_s, Resource(place.base))
 
 
@@ -351,60 +416,43 @@ def _initialization(information: Element, place: Place) -> Resource | None:
     element = information.first("Initialization")
     if element is None:
         return None
-    return Resource(_url(place, element.attributes.get("sourceURL")), byte_range(element, "range"))
-
-
-def _url(place: Place, reference: str | None) -> str:
-    try:
-        return urljoin(place.base, reference or "")
-    except ValueError as error:
-        raise MpdError(f"{str(reference)[:80]!r} is no URL: {error}") from error
+    return Resource(place.url(element.attributes.get("sourceURL")), element.byte_range("range"))
 
 
 def _template(information: Element, place: Place) -> Located:
-    media = information.attributes.get("media")
+    media, start = information.attributes.get("media"), information.attributes.get("initialization")
     if not media:
-        raise refuse(information, "no media")
-    first = whole(information, "startNumber", 1) or 0
-    last = whole(information, "endNumber")
-
-    name_of = _prepared(media, place)
-
-    def url(index: int, time: int | None) -> Resource:
-        return Resource(name_of(first + index, time))
-
-    start = information.attributes.get("initialization")
+        raise information.refuse("no media")
+    first, last = information.whole("startNumber", 1) or 0, information.whole("endNumber")
+    name_of = place.prepared(media)
     initialization = (
-        _initialization(information, place) if start is None else Resource(_prepared(start, place)(None, None))
+        _initialization(information, place) if start is None else Resource(place.prepared(start)(None, None))
     )
     most = None if last is None else max(0, last - first + 1)
-    return Located(initialization, _timed(information, place, url, most))
-
-
-def _prepared(template: str, place: Place) -> Filled:
-    return prepare(template, place.representation, place.bandwidth, lambda text: _url(place, text))
+    segments = _timed(information, place, lambda index, time: Resource(name_of(first + index, time)), most)
+    return initialization, segments, None
 
 
 def _list(information: Element, place: Place) -> Located:
     listed = information.all("SegmentURL")
     if not listed:
-        raise refuse(information, "no SegmentURL")
+        raise information.refuse("no SegmentURL")
 
-    def url(index: int, _time: int | None) -> Resource:
+    def resource(index: int, _time: int | None) -> Resource:
         element = listed[index]
-        return Resource(_url(place, element.attributes.get("media")), byte_range(element, "mediaRange"))
+        return Resource(place.url(element.attributes.get("media")), element.byte_range("mediaRange"))
 
-    return Located(_initialization(information, place), _timed(information, place, url, len(listed)))
+    return _initialization(information, place), _timed(information, place, resource, len(listed)), None
 
 
 def _timed(
-    information: Element, place: Place, url: Callable[[int, int | None], Resource], most: int | None
+    information: Element, place: Place, resource: Callable[[int, int | None], Resource], most: int | None
 ) -> tuple[Segment, ...]:
     """Segments with their times, by SegmentTimeline or by @duration; ``most``: so many there are at most."""
-    scale = whole(information, "timescale", 1, least=1) or 1
-    offset = whole(information, "presentationTimeOffset", 0) or 0
+    scale = information.whole("timescale", 1, least=1) or 1
+    offset = information.whole("presentationTimeOffset", 0) or 0
     timeline = information.first("SegmentTimeline")
-    each = whole(information, "duration", least=1)
+    each = information.whole("duration", least=1)
     if timeline is not None:
         times = _timeline(timeline, place, scale, offset)
     elif each is not None:
@@ -413,12 +461,10 @@ def _timed(
         # neither a timeline nor a duration: one segment, as long as the period
         times = [(offset, max(1, round(place.duration_s * scale)))]
     else:
-        raise refuse(information, "neither duration nor SegmentTimeline")
-    if most is not None:
-        times = times[:most]
+        raise information.refuse("neither duration nor SegmentTimeline")
     return tuple(
-        Segment(place.start_s + (time - offset) / scale, length / scale, url(index, time))
-        for index, (time, length) in enumerate(times)
+        Segment(place.start_s + (time - offset) / scale, length / scale, resource(index, time))
+        for index, (time, length) in enumerate(times[:most])
     )
 
 
@@ -427,16 +473,16 @@ def _equal(
 ) -> list[tuple[int, int]]:
     whole_period = None if place.duration_s is None else place.duration_s * scale
     if whole_period is not None:
-        # a hair less than a whole segment more is none: durations are told with few digits
+        # a hair less than a whole segment more is none: durations are given with few digits
         count = max(1, math.ceil(whole_period / each - 1e-6))
     elif most is not None:
         count = most
     else:
-        raise refuse(information, "the period's duration is not said")
+        raise information.refuse("the period's duration is not said")
     if most is not None:
         count = min(count, most)
     if count > MOST_SEGMENTS:
-        raise refuse(information, f"{count} segments, more than {MOST_SEGMENTS}")
+        raise information.refuse(f"{count} segments, more than {MOST_SEGMENTS}")
     times = [(offset + index * each, each) for index in range(count)]
     if whole_period is not None and times:
         start, length = times[-1]
@@ -447,27 +493,27 @@ def _equal(
 def _timeline(timeline: Element, place: Place, scale: int, offset: int) -> list[tuple[int, int]]:
     rows = timeline.all("S")
     if not rows:
-        raise refuse(timeline, "no S")
+        raise timeline.refuse("no S")
     times: list[tuple[int, int]] = []
     end = None if place.duration_s is None else offset + place.duration_s * scale
     now = 0
     for position, row in enumerate(rows):
-        if whole(row, "k", 1) != 1:
-            raise refuse(row, "k: segment sequences are not read")
-        length = whole(row, "d", least=1)
+        if row.whole("k", 1) != 1:
+            raise row.refuse("k: segment sequences are not read")
+        length = row.whole("d", least=1)
         if length is None:
-            raise refuse(row, "no d")
-        start = whole(row, "t", now) or 0
+            raise row.refuse("no d")
+        start = row.whole("t", now) or 0
         if start < now:
-            raise refuse(row, f"t={start} is before the end of the one before ({now})")
-        repeats = signed(row, "r", 0)
+            raise row.refuse(f"t={start} is before the end of the one before ({now})")
+        repeats = row.signed("r", 0)
         until = end if repeats >= 0 else _until(rows, position, end)
         count = repeats + 1
         if until is not None:
             fit = max(0, math.ceil((until - start) / length - 1e-6))
             count = fit if repeats < 0 else min(count, fit)
         if len(times) + count > MOST_SEGMENTS:
-            raise refuse(row, f"more than {MOST_SEGMENTS} segments")
+            raise row.refuse(f"more than {MOST_SEGMENTS} segments")
         times += [(start + index * length, length) for index in range(count)]
         now = start + count * length
         if until is not None and now > until and count:
@@ -481,12 +527,12 @@ def _until(rows: list[Element], position: int, end: float | None) -> float:
     """Where an S with a negative r ends: at the next one's t, or at the period's ``end``."""
     row = rows[position]
     if position + 1 < len(rows):
-        following = whole(rows[position + 1], "t")
+        following = rows[position + 1].whole("t")
         if following is None:
-            raise refuse(row, "r is negative, and the S after it has no t")
+            raise row.refuse("r is negative, and the S after it has no t")
         return following if end is None else min(following, end)
     if end is None:
-        raise refuse(row, "r is negative, and the period's duration is not said")
+        raise row.refuse("r is negative, and the period's duration is not said")
     return end
 
 
@@ -539,11 +585,12 @@ def _segments(body: bytes, url: str, anchor: int, start_s: float) -> tuple[Segme
     return tuple(segments)
 
 
+# The presentation.
+
 MOST_PERIODS = 100
 MOST_REPRESENTATIONS = 500
 """Of the whole presentation."""
 MOST_SEGMENTS_IN_ALL = 10 * MOST_SEGMENTS
-_LONGEST_S = 7 * 86400.0
 _RESOLVES_TO_NOTHING = "urn:mpeg:dash:resolve-to-zero:2013"
 
 
@@ -556,8 +603,8 @@ def parse(document: bytes, url: str) -> Presentation:
     if kind == "dynamic":
         raise MpdError(f'line {root.line}: type="dynamic": a live presentation; only stored ones are played')
     if kind != "static":
-        raise refuse(root, f"type={kind[:40]!r} is neither static nor dynamic")
-    whole_s = _bounded(root, duration_s(root, "mediaPresentationDuration"))
+        raise root.refuse(f"type={kind[:40]!r} is neither static nor dynamic")
+    whole_s = root.duration_s("mediaPresentationDuration")
     base = _base(root, url)
     elements = [e for e in root.all("Period") if not _remote(e)]
     if not elements:
@@ -579,32 +626,26 @@ def _times(elements: Sequence[Element], whole_s: float | None) -> list[tuple[flo
     """Start and duration of each period: what it says, else what its neighbours leave for it (5.3.2.1)."""
     starts: list[float] = []
     for index, element in enumerate(elements):
-        start = _bounded(element, duration_s(element, "start"))
+        start = element.duration_s("start")
         if start is None and index == 0:
             start = 0.0
         elif start is None:
-            before = _bounded(elements[index - 1], duration_s(elements[index - 1], "duration"))
+            before = elements[index - 1].duration_s("duration")
             if before is None:
-                raise refuse(element, "no start, and the period before has no duration")
+                raise element.refuse("no start, and the period before has no duration")
             start = starts[-1] + before
         if starts and start < starts[-1]:
-            raise refuse(element, f"starts at {start:g} s, before the period in front of it")
+            raise element.refuse(f"starts at {start:g} s, before the period in front of it")
         starts.append(start)
     times: list[tuple[float, float | None]] = []
     for index, element in enumerate(elements):
         until = starts[index + 1] if index + 1 < len(starts) else whole_s
-        long = _bounded(element, duration_s(element, "duration"))
+        long = element.duration_s("duration")
         if until is not None:
             left = max(0.0, until - starts[index])
             long = left if long is None else min(long, left)
         times.append((starts[index], long))
     return times
-
-
-def _bounded(element: Element, seconds: float | None) -> float | None:
-    if seconds is not None and seconds > _LONGEST_S:
-        raise refuse(element, f"{seconds:g} s is longer than {_LONGEST_S:g} s")
-    return seconds
 
 
 def _period(element: Element, base: str, start_s: float, long_s: float | None) -> Period:
@@ -616,7 +657,7 @@ def _period(element: Element, base: str, start_s: float, long_s: float | None) -
         if (representations := _representations(element, e, _base(e, base), start_s, long_s))
     )
     if not adaptations:
-        raise refuse(element, "no representation")
+        raise element.refuse("no representation")
     return Period(start_s, long_s, adaptations)
 
 
@@ -625,15 +666,15 @@ def _representations(
 ) -> tuple[Representation, ...]:
     elements = adaptation.all("Representation")
     if len(elements) > MOST_REPRESENTATIONS:
-        raise refuse(adaptation, f"more than {MOST_REPRESENTATIONS} representations")
+        raise adaptation.refuse(f"more than {MOST_REPRESENTATIONS} representations")
     made, segments = [], 0
     for element in elements:
         made.append(_representation(period, adaptation, element, base, start_s, long_s))
         segments += len(made[-1].segments)
         if segments > MOST_SEGMENTS_IN_ALL:
-            raise refuse(adaptation, f"more than {MOST_SEGMENTS_IN_ALL} segments")
+            raise adaptation.refuse(f"more than {MOST_SEGMENTS_IN_ALL} segments")
     if len({r.id for r in made}) < len(made):
-        raise refuse(adaptation, "two representations with the same id")
+        raise adaptation.refuse("two representations with the same id")
     return tuple(sorted(made, key=lambda r: r.bandwidth_bit_per_s))
 
 
@@ -641,36 +682,36 @@ def _representation(
     period: Element, adaptation: Element, element: Element, base: str, start_s: float, long_s: float | None
 ) -> Representation:
     name = element.attributes.get("id")
-    bandwidth = whole(element, "bandwidth", least=1)
+    bandwidth = element.whole("bandwidth", least=1)
     if not name:
-        raise refuse(element, "no id")
+        raise element.refuse("no id")
     if bandwidth is None:
-        raise refuse(element, "no bandwidth")
+        raise element.refuse("no bandwidth")
     # What the adaptation set says holds for its representations (5.3.7).
     common = Element(element.name, element.line, {**adaptation.attributes, **element.attributes})
-    information = inherited([period, adaptation, element])
-    located = locate(information, Place(_base(element, base), name, bandwidth, start_s, long_s))
-    if not located.segments and located.index is None:
-        raise refuse(element, "no segment")
+    place = Place(_base(element, base), name, bandwidth, start_s, long_s)
+    initialization, segments, index = locate(inherited([period, adaptation, element]), place)
+    if not segments and index is None:
+        raise element.refuse("no segment")
     return Representation(
         id=name,
         bandwidth_bit_per_s=bandwidth,
-        width=whole(common, "width"),
-        height=whole(common, "height"),
-        frame_rate=frame_rate(common.attributes.get("frameRate")),
+        width=common.whole("width"),
+        height=common.whole("height"),
+        frame_rate=common.frame_rate(),
         codecs=common.attributes.get("codecs"),
-        initialization=located.initialization,
-        segments=located.segments,
-        index=located.index,
+        initialization=initialization,
+        segments=segments,
+        index=index,
     )
 
 
 def _content(adaptation: Element) -> str | None:
     """What an adaptation set holds: by contentType, else by the MIME type of the set, its representations or a ContentComponent."""
     for element in (adaptation, *adaptation.all("ContentComponent"), *adaptation.all("Representation")):
-        told = element.attributes.get("contentType") or element.attributes.get("mimeType", "").partition("/")[0]
-        if told:
-            return told
+        content = element.attributes.get("contentType") or element.attributes.get("mimeType", "").partition("/")[0]
+        if content:
+            return content
     return None
 
 
@@ -682,7 +723,7 @@ def _base(element: Element, base: str) -> str:
     try:
         return urljoin(base, own.text)
     except ValueError as error:
-        raise refuse(own, f"{own.text[:80]!r} is no URL: {error}") from error
+        raise own.refuse(f"{own.text[:80]!r} is no URL: {error}") from error
 
 
 def _remote(element: Element) -> bool:
@@ -690,4 +731,4 @@ def _remote(element: Element) -> bool:
     link = element.attributes.get("href")
     if link is None or link == _RESOLVES_TO_NOTHING:
         return link is not None
-    raise refuse(element, f"xlink:href={link[:80]!r}: remote elements are not fetched")
+    raise element.refuse(f"xlink:href={link[:80]!r}: remote elements are not fetched")

@@ -14,28 +14,25 @@ import contextlib
 import os
 import queue
 import re
+import selectors
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Literal
 
 from tandem.experiment.base import EnvironmentLackError, Output, Stop, StoppedError
 from tandem.experiment.dash import mpd
-from tandem.experiment.dash.fetch import Fetched, FetchError, past_deadline
-from tandem.experiment.dash.link import Link
-from tandem.experiment.dash.model import Presentation, Representation, Segment
-from tandem.experiment.dash.mpd import LONGEST_BYTES, MpdError
-from tandem.experiment.dash.play import Play, difference
-from tandem.experiment.dash.playback import Glimpse, Playback, Stall, State
-from tandem.experiment.dash.relay import Asked, Relay, RequestError
-from tandem.experiment.dash.request import Request
+from tandem.experiment.dash.connection import Fetched, FetchError, Link, past_deadline
+from tandem.experiment.dash.mpd import ByteRange, MpdError, Representation, Resource, Segment
+from tandem.experiment.dash.play import Glimpse, Request, Stall, State, difference, play_of
 
 Kind = Literal["version", "request", "position", "buffering", "ready", "end", "draining", "error"]
 
@@ -219,16 +216,20 @@ def trouble() -> str | None:
     """Why the VLC that is installed does not start as the experiment starts it; None where it does. EnvironmentLackError without one."""
     start = command()
     with tempfile.TemporaryDirectory(prefix="tandem-vlc-") as home:
-        environment = {"HOME": home, "LANG": "C", "PATH": os.environ.get("PATH", os.defpath)}
+        version, environment = [*start, "--version"], _environment(home)
         try:
             done = subprocess.run(
-                [*start, "--version"], capture_output=True, text=True, timeout=_VERSION_S, check=False, env=environment
+                version, capture_output=True, text=True, timeout=_VERSION_S, check=False, env=environment
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             return str(error)
     if done.returncode != 0 or not done.stdout.strip():
         return " ".join((done.stderr.strip().splitlines() or [f"it ended with status {done.returncode}"])[-1].split())
     return None
+
+
+def _environment(home: str) -> dict[str, str]:
+    return {"HOME": home, "LANG": "C", "PATH": os.environ.get("PATH", os.defpath)}
 
 
 def _may_become_another() -> bool:
@@ -244,12 +245,13 @@ def _user(program: str) -> int:
     return Path(program).stat().st_uid or _NOBODY
 
 
-def arguments(url: str, logic: str, caching_s: float, buffer_s: float, seconds: float | None) -> list[str]:
-    """VLC's own: play ``url`` once, without showing it. ``caching_s``: video that it wants before the picture (goes on)."""
+def arguments(url: str, request: Request) -> list[str]:
+    """VLC's own: play ``url`` once, without showing it. Its caching is the video that it wants before the picture (goes on)."""
+    caching, longest = (f"{s * 1000:.0f}" for s in (request.startup_buffer_s, request.buffer_max_s))
     return [
         "-I", "dummy", "--vout", "dummy", "--aout", "dummy", "-vv", "--no-color", *_QUIET, "--avcodec-hw", "none", "--play-and-exit",
-        "--adaptive-logic", logic, "--adaptive-maxbuffer", f"{buffer_s * 1000:.0f}", "--network-caching", f"{caching_s * 1000:.0f}",
-        *([] if seconds is None else ["--stop-time", f"{seconds:g}"]), url, "vlc://quit",
+        "--adaptive-logic", request.vlc_logic, "--adaptive-maxbuffer", longest, "--network-caching", caching,
+        *([] if request.seconds is None else ["--stop-time", f"{request.seconds:g}"]), url, "vlc://quit",
     ]  # fmt: skip
 
 
@@ -260,7 +262,7 @@ class Vlc:
         if os.geteuid() == 0:
             user = _user(start[list(start).index("--") + 1])
             os.chown(home, user, user)
-        environment = {"HOME": home, "XDG_RUNTIME_DIR": home, "LANG": "C", "PATH": os.environ.get("PATH", os.defpath)}
+        environment = {**_environment(home), "XDG_RUNTIME_DIR": home}
         self.events: queue.SimpleQueue[tuple[int, Event]] = queue.SimpleQueue()
         self.heard_ns = time.monotonic_ns()
         """When it last wrote a line, CLOCK_MONOTONIC."""
@@ -312,30 +314,182 @@ class Vlc:
                     self.words = text[:300]
 
 
+_HEAD_BYTES = 16384
+_SEND_BUFFER_BYTES = 1 << 16
+"""Small, so that what the player has not taken does not look like taken."""
+_WAKE_S = 0.1
+_REQUEST = re.compile(rb"GET (/[!-~]{0,4000}) HTTP/1\.[01]\r\n")
+_RANGE = re.compile(rb"\r\nrange:[ \t]*bytes=([0-9]{1,15})-([0-9]{0,15})[ \t]*\r\n", re.IGNORECASE)
+
+
+class GoneError(Exception):
+    """The player no longer takes this answer."""
+
+
+class RequestError(ValueError):
+    """The player's request is not understood; one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlayerRequest:
+    """Path and query, and the bytes wanted (None: all)."""
+
+    target: str
+    part: ByteRange | None
+
+
+def parse(head: bytes) -> PlayerRequest:
+    """A request's head, with its empty line. Pure; RequestError."""
+    line = _REQUEST.match(head)
+    if line is None:
+        raise RequestError(f"no GET request: {head[:60]!r}")
+    part = None
+    found = _RANGE.search(head)
+    if found is not None:
+        first, last = int(found[1]), found[2]
+        if last:
+            if int(last) < first:
+                raise RequestError(f"a range that ends before it begins: {found[0]!r}")
+            part = ByteRange(first, int(last))
+        elif first:
+            raise RequestError(f"a range without an end: {found[0]!r}")
+    return PlayerRequest(line[1].decode("ascii"), part)
+
+
+class Relay:
+    """Between a player that knows only a URL and the measured connection: an HTTP server on loopback, for that player alone.
+
+    Each request goes out over ``Link`` (its session, primary path and statistics) and the answer goes back as it comes, piece by piece, so
+    that the player's own estimate of throughput sees the network's rhythm. One request at a time. ``keep(request)``: how much of the body
+    the caller wants to see, None: nothing; ``before`` and ``after`` are called for each request."""
+
+    def __init__(
+        self,
+        link: Link,
+        stop: Stop,
+        keep: Callable[[PlayerRequest], int | None],
+        before: Callable[[PlayerRequest], None],
+        after: Callable[[PlayerRequest, Fetched], None],
+    ) -> None:
+        self._link, self._stop = link, stop
+        self._keep, self._before, self._after = keep, before, after
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._listener, selectors.EVENT_READ)
+        self._heads: dict[socket.socket, bytes] = {}
+        self._out: socket.socket | None = None
+        self._head = b""
+
+    @property
+    def url(self) -> str:
+        """Of its root, without a slash at the end."""
+        return f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+
+    def step(self) -> None:
+        """Serve what waits, or wait for at most a tenth of a second. FetchError, StoppedError, and what ``after`` raises."""
+        for key, _ in self._selector.select(_WAKE_S):
+            if key.fileobj is self._listener:
+                connection, _ = self._listener.accept()
+                connection.setblocking(False)
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
+                self._heads[connection] = b""
+                self._selector.register(connection, selectors.EVENT_READ)
+            elif isinstance(key.fileobj, socket.socket):
+                self._read(key.fileobj)
+
+    def _read(self, connection: socket.socket) -> None:
+        try:
+            piece = connection.recv(_HEAD_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            piece = b""
+        head = self._heads[connection] + piece
+        if not piece or len(head) > _HEAD_BYTES:
+            self._drop(connection)
+            return
+        end = head.find(b"\r\n\r\n")
+        self._heads[connection] = head if end < 0 else head[end + 4 :]
+        if end >= 0:
+            self._serve(connection, parse(head[: end + 4]))
+
+    def _serve(self, connection: socket.socket, request: PlayerRequest) -> None:
+        self._before(request)
+        self._out = connection
+        try:
+            place = Resource(self._link.root + request.target, request.part)
+            fetched = self._link.get(place, self._keep(request), self)
+            self.piece(memoryview(b""))  # the head of an answer without a body
+        except GoneError:
+            self._link.close()  # the rest of the answer is still on its way over the measured connection
+            self._drop(connection)
+            return
+        finally:
+            self._out = None
+        self._after(request, fetched)
+
+    def begin(self, length: int | None, part: ByteRange | None) -> None:
+        """The answer's head has come (``Link.get``). It goes on with the first of the body: until then the request may be made again."""
+        status = "200 OK" if part is None else "206 Partial Content"
+        lines = [f"HTTP/1.1 {status}", *([] if length is None else [f"Content-Length: {length}"])]
+        if part is not None:
+            lines.append(f"Content-Range: bytes {part.first}-{part.last}/*")
+        self._head = ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+    def piece(self, content: memoryview) -> None:
+        """A piece of it has come: on to the player, at the player's pace. GoneError, StoppedError, FetchError past the deadline."""
+        head, self._head = self._head, b""
+        if head:
+            self._send(memoryview(head))
+        self._send(content)
+
+    def _send(self, content: memoryview) -> None:
+        connection = self._out
+        while content and connection is not None:
+            if self._stop.requested:
+                raise StoppedError
+            if time.monotonic_ns() > self._link.deadline_ns:
+                raise past_deadline()
+            try:
+                content = content[connection.send(content) :]
+            except BlockingIOError:
+                with selectors.DefaultSelector() as room:
+                    room.register(connection, selectors.EVENT_WRITE)
+                    room.select(_WAKE_S)
+            except OSError as error:
+                raise GoneError from error
+
+    def _drop(self, connection: socket.socket) -> None:
+        self._selector.unregister(connection)
+        del self._heads[connection]
+        connection.close()
+
+    def close(self) -> None:
+        """Close every connection and the server."""
+        for connection in list(self._heads):
+            self._drop(connection)
+        self._selector.close()
+        self._listener.close()
+
+
 _SILENT_S = 30.0
 """VLC logs its position once a second while a presentation is open; with nothing to wait for, one that is silent so long hangs."""
 
-_MOST_ASKED = 3
+_MOST_REQUESTED = 3
 """Times of one segment. VLC 3 takes a SegmentList with a SegmentTimeline for the first segment, without end."""
 
 
-def by_target(presentation: Presentation, root: str) -> dict[str, tuple[Representation, Segment]]:
+def by_target(presentation: mpd.Presentation, root: str) -> dict[str, tuple[Representation, Segment]]:
     """Which segment a request for a path means. MpdError when the manifest does not give each a URL of its own under ``root``: then a
-    request would not tell which, or would go round the measured connection."""
+    request would not say which, or would go round the measured connection."""
     found: dict[str, tuple[Representation, Segment]] = {}
     for period in presentation.periods:
         for r in period.video.representations:
             if r.index is not None or any(s.media.range is not None for s in r.segments):
-                raise MpdError(
-                    "segments by byte range: VLC is followed only where each has a URL of its own (number, time, list)"
-                )
-            places = [
-                *(() if r.initialization is None else (r.initialization.url,)),
-                *(s.media.url for s in r.segments),
-            ]
-            for url in places:
-                if not url.startswith(root + "/"):
-                    raise MpdError(f"{url[:120]!r} is not on this server")
+                raise MpdError("segments by byte range: VLC is followed only where each has a URL of its own")
+            for place in (*(s.media for s in r.segments), *(() if r.initialization is None else (r.initialization,))):
+                if not place.url.startswith(root + "/"):
+                    raise MpdError(f"{place.url[:120]!r} is not on this server")
             found.update({s.media.url.removeprefix(root): (r, s) for s in r.segments})
     return found
 
@@ -347,19 +501,14 @@ class VlcPlayer:
     def __init__(self, request: Request, link: Link, output: Output, stop: Stop) -> None:
         self._request, self._link, self._output, self._stop = request, link, output, stop
         self._start = command()
-        self.play = Play(
-            Playback(request.startup_buffer_s, request.resume_buffer_s),
-            time.monotonic_ns(),
-            request.kind,
-            request.primary.name,
-        )
+        self.play = play_of(request)
         self._mpd_target = f"/v1/content/{request.content}/{request.mpd}"
         self._segments: dict[str, tuple[Representation, Segment]] | None = None
         self._relay: Relay | None = None
         self._vlc: Vlc | None = None
         self._account = Account()
         self._hearing = threading.Lock()
-        self._asked: Counter[str] = Counter()
+        self._requested: Counter[str] = Counter()
         self._came_s = self._loaded_s = 0.0
         self._served_ns = 0
         self._stalled_before_s = 0.0
@@ -376,18 +525,15 @@ class VlcPlayer:
         """How the play stands at ``now_s`` of its clock, by VLC's log so far. From any thread."""
         if self._segments is not None:  # from the manifest's request on the play's clock is what it stays
             self._hear()
-        with self._hearing:
-            return self._seen(now_s)
-
-    def _seen(self, now_s: float) -> Glimpse:
         account, playback = self._account, self.play.playback
-        if playback.state == "ended":  # settled
-            return Glimpse("ended", 0.0, account.shown_s(now_s), playback.stalled_s)
-        shown_s = account.shown_s(now_s)
-        state: State = "starting" if account.started_s is None else "playing"
-        if account.still_s(now_s) > 0:
-            state = "stalled"
-        return Glimpse(state, max(0.0, self._came_s - shown_s), shown_s, account.stalled_s(now_s))
+        with self._hearing:
+            shown_s = account.shown_s(now_s)
+            if playback.state == "ended":  # settled
+                return Glimpse("ended", 0.0, shown_s, playback.stalled_s)
+            state: State = "starting" if account.started_s is None else "playing"
+            if account.still_s(now_s) > 0:
+                state = "stalled"
+            return Glimpse(state, max(0.0, self._came_s - shown_s), shown_s, account.stalled_s(now_s))
 
     def run(self) -> None:
         """Play to the end. MpdError, FetchError, StoppedError, EnvironmentLackError."""
@@ -395,14 +541,7 @@ class VlcPlayer:
         self._relay = relay = Relay(self._link, self._stop, self._keep, self._before, self._after)
         try:
             with tempfile.TemporaryDirectory(prefix="tandem-vlc-") as home:
-                own = arguments(
-                    relay.url + self._mpd_target,
-                    request.vlc_logic,
-                    request.startup_buffer_s,
-                    request.buffer_max_s,
-                    request.seconds,
-                )
-                self._vlc = Vlc([*self._start, *own], home)
+                self._vlc = Vlc([*self._start, *arguments(relay.url + self._mpd_target, request)], home)
                 try:
                     self._watch(relay, self._vlc)
                 finally:
@@ -435,13 +574,13 @@ class VlcPlayer:
             raise FetchError(f"VLC ended {before} (status {status}): {' '.join(said.split())[:200]}", again=False)
 
     def _hear(self) -> None:
-        """Take what VLC has said. By the thread that relays, and while that waits for a segment by the one that tells of the play."""
+        """Take what VLC has said. By the thread that relays, and while that waits for a segment by the one that writes its records."""
         if self._vlc is None:
             return
         with self._hearing:
             while not self._vlc.events.empty():
                 heard_ns, event = self._vlc.events.get()
-                # What it said before it asked for the manifest (its version) is at 0.
+                # What it said before it requested the manifest (its version) is at 0.
                 self._account.hear(max(0.0, (heard_ns - self.play.begun_ns) / 1e9), event)
 
     def _settle(self) -> None:
@@ -453,40 +592,39 @@ class VlcPlayer:
         playback.stalls, playback.state = account.stalls, "ended"
         self.play.loaded_s = self._loaded_s if self.play.shown else None
 
-    def _keep(self, asked: Asked) -> int | None:
-        return LONGEST_BYTES if asked.target == self._mpd_target else None
+    def _keep(self, wanted: PlayerRequest) -> int | None:
+        return mpd.LONGEST_BYTES if wanted.target == self._mpd_target else None
 
-    def _before(self, asked: Asked) -> None:
+    def _before(self, wanted: PlayerRequest) -> None:
         self._hear()
-        if self._segments is None and asked.target == self._mpd_target:
+        if self._segments is None and wanted.target == self._mpd_target:
             self.play.begun_ns = time.monotonic_ns()
         now_s = self.play.now()
         self._buffer_before_s = max(0.0, self._came_s - self._account.shown_s(now_s))
         self._stalled_before_s = self._account.stalled_s(now_s)
         self._paths_before, self._connects_before = self._link.by_path(), self._link.connects
 
-    def _after(self, asked: Asked, fetched: Fetched) -> None:
+    def _after(self, wanted: PlayerRequest, fetched: Fetched) -> None:
         self._served_ns = fetched.last_byte_ns
-        if asked.target == self._mpd_target and self._relay is not None:
+        if wanted.target == self._mpd_target and self._relay is not None:
             presentation = mpd.parse(fetched.content, self._relay.url + self._mpd_target)
             self._segments = by_target(presentation, self._relay.url)
             self.play.duration_s = presentation.duration_s
             return
-        known = (self._segments or {}).get(asked.target)
+        known = (self._segments or {}).get(wanted.target)
         if known is None:
             return  # an initialization: not in the segments' figures
-        self._asked[asked.target] += 1
-        if self._asked[asked.target] > _MOST_ASKED:
-            raise FetchError(
-                f"VLC asks for {asked.target[-80:]} again and again: it cannot follow this manifest", again=False
-            )
+        self._requested[wanted.target] += 1
+        if self._requested[wanted.target] > _MOST_REQUESTED:
+            why = f"VLC asks for {wanted.target[-80:]} again and again: it cannot follow this manifest"
+            raise FetchError(why, again=False)
         representation, segment = known
         self._hear()
         end_s = (fetched.last_byte_ns - self.play.begun_ns) / 1e9
         self._came_s = max(self._came_s, segment.start_s + segment.duration_s)
         self._loaded_s = end_s
         kept = self._connects_before == self._link.connects
-        self.play.tell(
+        self.play.add(
             self._output,
             segment,
             fetched,

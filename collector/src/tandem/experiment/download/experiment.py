@@ -1,138 +1,80 @@
-"""The download as an experiment: session, whoami, connect, transfer with samples, the sender's side, result."""
+"""A download by Multipath TCP or TCP as an experiment: its parameters, and whoami, session, connection, transfer with samples, result."""
 
 from __future__ import annotations
 
 import json
-import time
-from contextlib import nullcontext
 from typing import Any
-from urllib.parse import urlencode
 
-from tandem.experiment import http_head
-from tandem.experiment.base import STOPPED, EnvironmentLackError, Outcome, Output, Stop, StoppedError
-from tandem.experiment.control import Control, ControlError, Session, describe, whoami
-from tandem.experiment.download import ordered, outcome
-from tandem.experiment.download.request import PARAMETERS, Request, read
-from tandem.experiment.measured_connection import connect
-from tandem.experiment.parameters import Parameter
-from tandem.experiment.sampler import PathNames, Sampler
-from tandem.experiment.transfer import Transfer
+from tandem.experiment.base import STOPPED, EnvironmentLackError, Outcome, Output, Span, Stop, StoppedError
+from tandem.experiment.control import whoami
+from tandem.experiment.download import outcome
+from tandem.experiment.download.connection import DownloadConnection, Request
+from tandem.experiment.parameters import Parameter, ParameterError, parameters_of, read_request
+from tandem.experiment.results import environment
 from tandem.mptcp import sockets
-from tandem.mptcp.series import Series
-from tandem.schema.manifest import Failure
 
-_WHOAMI_TIMEOUT_S = 3.0
-_FAREWELL_TIMEOUT_S = 2.0
-"""For closing the session when told to stop: who stops us waits."""
+
+def read(p: dict[str, Any]) -> Request:
+    """From parameters that are checked one by one to a request; ParameterError when they contradict each other."""
+    if (p["bytes"] is None) == (p["seconds"] is None):
+        raise ParameterError("give either 'bytes' or 'seconds'")
+    wanted, paths = p["subflows"], len(p["paths"])
+    if p["join_before_request"] and (wanted or 1) < 2:
+        raise ParameterError("parameter 'join_before_request': give subflows = 2 or 4, which are waited for")
+    if wanted is not None and p["kind"] == "tcp":
+        raise ParameterError("parameter 'subflows' is of MPTCP; TCP has one connection over one path")
+    if (wanted or 1) > 1 and paths < 2:
+        raise ParameterError(f"parameter 'subflows': {wanted} take two paths, there is {paths}")
+    return read_request(
+        Request, p, deadline_s=p["deadline_s"] or (600.0 if p["seconds"] is None else p["seconds"] + 30)
+    )
 
 
 class Download:
-    """See ``tandem.experiment.base.Experiment``."""
+    """One transfer over one connection, with statistics of every subflow."""
 
     name = "download"
     version = 1
-    parameters: tuple[Parameter, ...] = PARAMETERS
+    parameters: tuple[Parameter, ...] = parameters_of(Request)
     results: tuple[Parameter, ...] = outcome.RESULTS
 
     def run(self, parameters: dict[str, Any], output: Output, stop: Stop) -> Outcome:
-        """See ``tandem.experiment.base.Experiment``."""
+        """Measure one download."""
         request = read(parameters)
-        deadline_ns = time.monotonic_ns() + int(request.deadline_s * 1e9)
-        further: dict[str, Any] = {"first": None, "public_addresses": {}, "control_path": None, "samples": None}
-        further["connection"] = None
-        control: Control | None = None
-        session: Session | None = None
+        span = Span(request.deadline_s, stop)
+        connection = DownloadConnection(request, output)
+        addresses: dict[str, str] = {}
+        control_path = None
         try:
-            control = Control(request)
-            with stop.interruptible():
-                if request.whoami:
-                    further["public_addresses"] = whoami(request, request.carrying, _WHOAMI_TIMEOUT_S)
-                wanted: dict[str, Any] = {"bytes": request.bytes, "seconds": request.seconds}
-                wanted |= request.options.there(sends=True)
-                session = control.open(request.kind, further["public_addresses"], **wanted)
-                further["control_path"] = session.path
-            return self._measure(request, control, session, deadline_ns, further, output, stop)
-        except ControlError as error:
-            return Outcome(None, error.failure, outcome.environment(request, None), further)
-        except StoppedError:
-            if control is not None and session is not None:
-                control.close(session, _FAREWELL_TIMEOUT_S)
-            return Outcome(None, STOPPED, outcome.environment(request, None), further)
-        except sockets.UnsupportedError as error:
-            if control is not None and session is not None:
-                control.close(session, _FAREWELL_TIMEOUT_S)
-            raise EnvironmentLackError(str(error)) from error
-
-    def _measure(
-        self,
-        request: Request,
-        control: Control,
-        session: Session,
-        deadline_ns: int,
-        further: dict[str, Any],
-        output: Output,
-        stop: Stop,
-    ) -> Outcome:
-        """From connecting on."""
-        orders = ordered.orders_of(request, session)
-        with orders or nullcontext():
-            try:
+            if request.whoami:
                 with stop.interruptible():
-                    options = ordered.options_of(request, session)
-                    connected = connect(request, request.kind, request.primary, request.connect_timeout_s, options)
-            except OSError as error:
-                sender = control.close(session, request.control_timeout_s)
-                refused = Failure(reason=f"connect: {describe(error)}", retry=True)
-                return Outcome(None, refused, outcome.environment(request, None), {**further, "sender": sender})
-            with connected.socket:
-                if orders is not None:
-                    ordered.begin(orders, connected, request, output)
-                names = PathNames(request.paths)
-                series = Series(names.of)
-                transfer = Transfer()
-                expected = request.subflows or len(request.carrying)
-                sampler = Sampler(
-                    connected.socket, series, lambda: transfer.received, output, request.sample_hz, expected
-                )
-                sampler.start()
-                head, held_ms = _get(request, session), None
-                try:
-                    if request.join_before_request:
-                        head, held_ms = ordered.held(orders, connected, head, request.subflows or 1, stop)
-                    failure = transfer.run(
-                        connected.stream,
-                        head,
-                        request.bytes,
-                        request.seconds,
-                        request.stall_s,
-                        request.read_pause_s,
-                        deadline_ns,
-                        stop,
-                    )
-                finally:
-                    sampler.stop()
-                    if orders is not None:
-                        orders.end()  # while the connection lives: its own end is no loss
-                environment = outcome.environment(request, connected.socket)
-        sender = control.close(session, _FAREWELL_TIMEOUT_S if stop.requested else request.control_timeout_s)
-        further["connection"] = None if series.token is None else f"{series.token:08x}"
-        further["samples"] = {"made": sampler.made, "failed": sampler.failed, "late_ms_max": sampler.late_ms_max}
-        first = next(iter(series.ordered()), None)
-        if first is not None:
-            further["first"] = {"subflow": first.subflow, "path": first.name.path}
-        measured = {
-            **outcome.result(request, connected, transfer, series, sender, ordered.came(orders), held_ms),
-            **ordered.told(request, orders, series, connected),
+                    addresses = whoami(request, request.carrying)
+            connection.open(addresses, stop)
+            control_path = None if connection.session is None else connection.session.path
+            connection.connect(stop)
+            connection.transfer(span.deadline_ns, stop, output)
+            open_socket = None if connection.connected is None else connection.connected.socket
+            # The congestion control is this end's, the receiver's; the sender's is in its answer.
+            surroundings = environment(request, open_socket)
+        except StoppedError:
+            connection.failure, surroundings = STOPPED, environment(request)
+        except sockets.UnsupportedError as error:
+            raise EnvironmentLackError(str(error)) from error
+        finally:
+            connection.close(stop)
+        first = next(iter(connection.series.ordered()), None)
+        further: dict[str, Any] = {
+            "first": None if first is None else {"subflow": first.subflow, "path": first.name.path},
+            "public_addresses": addresses,
+            "control_path": control_path,
+            "samples": connection.samples,
+            "connection": connection.token,
         }
-        return Outcome(json.loads(json.dumps(measured)), failure, environment, further)
-
-
-def _get(request: Request, session: Session) -> bytes:
-    """The measured request."""
-    wanted = {"bytes": request.bytes} if request.seconds is None else {"seconds": f"{request.seconds:g}"}
-    target = f"/v1/download?{urlencode(wanted)}"
-    headers = {"X-Tandem-Session": session.claim(target), "Accept-Encoding": "identity"}
-    return http_head.request(target, request.measurement.authority, headers)
+        if connection.connected is None and control_path is not None:
+            further["sender"] = connection.answer
+        measured = outcome.result(connection)
+        surroundings |= {"sample_hz": request.sample_hz, **request.options.to_dict()}
+        return Outcome(json.loads(json.dumps(measured)), connection.failure, surroundings, further)
 
 
 EXPERIMENT = Download()

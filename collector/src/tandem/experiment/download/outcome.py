@@ -1,19 +1,15 @@
-"""What a download comes to: the result's figures, those of the sender's subflows beside ours, and the environment it was measured in."""
+"""What a download comes to: the result's figures, those of the sender's subflows beside ours."""
 
 from __future__ import annotations
 
-import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from tandem.experiment.download.request import Request
-from tandem.experiment.environment import environment as machine_and_connection
+from tandem.experiment.download.connection import DownloadConnection
 from tandem.experiment.parameters import Parameter
 from tandem.experiment.results import BYTES_BY_PATH, FIGURES, SENDER, bytes_by_path
-from tandem.experiment.transfer import Transfer
 from tandem.mptcp import sockets
-from tandem.mptcp.series import Series, SubflowTotal, shares
-from tandem.schema.manifest import RunResult, SubflowResult
+from tandem.mptcp.series import SubflowTotal, shares
 
 _MOST = 2**63
 """What the kernel counts is below."""
@@ -28,7 +24,7 @@ class SenderSide:
         self._totals = totals
 
     def of(self, total: SubflowTotal) -> dict[str, Any] | None:
-        """The sender's figures of this subflow; None where it cannot be told which they are. A path's only one; else the one from our port,
+        """The sender's figures of this subflow; None where it is not known which they are. A path's only one; else the one from our port,
         which many NATs keep; else the one that came to the same of the server's addresses, the first or another."""
         rows = [row for row in self._rows if total.name.path is not None and row.get("path") == total.name.path]
         ours = [one for one in self._totals if one.name.path == total.name.path]
@@ -65,7 +61,7 @@ class SenderSide:
 
     @property
     def all_bytes_retrans(self) -> int | None:
-        """On all subflows; None when it does not tell of each."""
+        """On all subflows; None when it does not say of each."""
         counts = [_whole(row.get("bytes_retrans")) for row in self._rows]
         known = [count for count in counts if count is not None]
         return sum(known) if known and len(known) == len(counts) else None
@@ -99,116 +95,77 @@ RESULTS = (
     Parameter("bytes_retrans", "int", "sent again by the sender, all subflows; null: it did not tell", "B"),
     Parameter("subflows_asked", "int", "how many were asked for; null: the kernel's path manager had the choice"),
     Parameter("subflows_reached", "int", "how many there were; of ordered ones those that were not taken back at once"),
-    Parameter(
-        "held_ms", "float", "for how long the request was held until its subflows were there; not in duration_s", "ms"
-    ),
+    Parameter("held_ms", "float", "for how long the request was held until its subflows were there; not in duration_s", "ms"),
     Parameter("subflow_orders", "list", "each order: path, server's address, when ordered, when there, or why not"),
     Parameter("subflow_losses", "list", "subflows that the connection lost; the collector adds them"),
     SENDER,
     BYTES_BY_PATH,
-)
+)  # fmt: skip
 
 
-Came = Mapping[tuple[str | None, str | None], int]
-"""CLOCK_MONOTONIC ns by path and the server's address."""
-NONE_TOLD: Came = {}
 _SAME_NS = 1_000_000_000
 """A sample shows a subflow a tenth of a second after it came, where it came late; an order is repeated after a second at the least."""
 
 
-class DownloadSubflow(SubflowResult):
-    """Beside the schema's: ``rtt_source`` says whose median RTT it is. ``sender``: the kernel's at the server, the true one.
-    ``receiver``: this end's estimate from the data's rhythm (tcpi_rcv_rtt), which a queue or a pause falsifies.
-    ``handshake_rtt_ms``: one measurement, when the subflow was opened. ``server_address``: which of the server's it goes to.
-    ``bytes_retrans``: what the sender sent again on it, None where it does not tell, or not of which."""
-
-    rtt_source: str | None
-    handshake_rtt_ms: float | None
-    server_address: str | None
-    bytes_retrans: int | None
-
-
-class DownloadResult(RunResult):
-    """Beside the schema's: ``tls_ms``, how long TLS's handshake took after connecting, None without TLS;
-    ``sender`` is the server's answer when the session was closed, None when it gave none."""
-
-    tls_ms: float | None
-    sender: dict[str, Any] | None
-    bytes_retrans: int | None
-    held_ms: float | None
-    bytes_by_path: dict[str, dict[str, int | None]]
-
-
-def result(
-    request: Request,
-    connected: sockets.Connected,
-    transfer: Transfer,
-    series: Series,
-    sender: dict[str, Any] | None,
-    came: Came = NONE_TOLD,
-    held_ms: float | None = None,
-) -> DownloadResult:
-    """The result's figures. The duration ends with the last byte or, when timed, with the time asked for, so that an outage at the
-    end counts. Without either it ends with the connect; goodput is 0 without a byte. ``came``: when the kernel told that a subflow was
-    there, which is nearer to it than the first sample that shows it. ``held_ms``: for how long the request was held, which is no part of
-    the duration."""
+def result(connection: DownloadConnection) -> dict[str, Any] | None:
+    """The figures, once the connection is closed; None where it never was one. The duration ends with the last byte or, when timed, with
+    the time given, so that an outage at the end counts. Without either it ends with the connect; goodput is 0 without a byte."""
+    connected, transfer = connection.connected, connection.down
+    if connected is None:
+        return None
     ended = transfer.over_ns or transfer.last_byte_ns or connected.connected_monotonic_ns
-    duration_s = max(0.0, (ended - connected.started_monotonic_ns) / 1e9 - (held_ms or 0.0) / 1e3)
+    duration_s = max(0.0, (ended - connected.started_monotonic_ns) / 1e9 - (connection.held_ms or 0.0) / 1e3)
     first_byte_ms = None
     if transfer.first_byte_ns is not None and transfer.requested_ns is not None:
         first_byte_ms = (transfer.first_byte_ns - transfer.requested_ns) / 1e6
-    totals = series.ordered()
-    there = SenderSide(sender, totals)
-    rows = [
-        _subflow(total, share, None if index == 0 else _came(total, came), connected, there)
-        for index, (total, share) in enumerate(zip(totals, shares(totals), strict=True))
-    ]
-    return DownloadResult(
-        bytes=transfer.received,
-        duration_s=duration_s,
-        goodput_bit_per_s=transfer.received * 8 / duration_s if duration_s > 0 else 0.0,
-        connect_ms=connected.connect_ms,
-        tls_ms=connected.tls_ms,
-        first_byte_ms=first_byte_ms,
-        fallback=request.kind == "mptcp" and series.fallback,
-        subflows=list(rows),
-        sender=sender,
-        bytes_retrans=there.all_bytes_retrans,
-        held_ms=held_ms,
-        bytes_by_path=bytes_by_path((t.name.path, t.bytes, t.bytes_sent) for t in totals),
-    )
+    totals = connection.series.ordered()
+    there = SenderSide(connection.answer, totals)
+    return {
+        "bytes": transfer.received,
+        "duration_s": duration_s,
+        "goodput_bit_per_s": transfer.received * 8 / duration_s if duration_s > 0 else 0.0,
+        "connect_ms": connected.connect_ms,
+        "tls_ms": connected.tls_ms,
+        "first_byte_ms": first_byte_ms,
+        "fallback": connection.wanted.kind == "mptcp" and connection.series.fallback,
+        "subflows": [
+            _subflow(total, share, None if index == 0 else _came(total, connection), connected, there)
+            for index, (total, share) in enumerate(zip(totals, shares(totals), strict=True))
+        ],
+        "sender": connection.answer,
+        "bytes_retrans": there.all_bytes_retrans,
+        "held_ms": connection.held_ms,
+        "bytes_by_path": bytes_by_path((t.name.path, t.bytes, t.bytes_sent) for t in totals),
+        **connection.report_orders(),
+    }
 
 
 def _subflow(
     total: SubflowTotal, share: float, came_ns: int | None, connected: sockets.Connected, there: SenderSide
-) -> DownloadSubflow:
-    join_ms = None if came_ns is None else max(0.0, (came_ns - connected.connected_monotonic_ns) / 1e6)
+) -> dict[str, Any]:
+    """``rtt_source``: whose median RTT it is. ``sender``: the kernel's at the server, the true one. ``receiver``: this end's estimate from
+    the data's rhythm (tcpi_rcv_rtt), which a queue or a pause falsifies. ``handshake_rtt_ms``: one measurement, when the subflow was
+    opened. ``server_address``: which of the server's it goes to. ``bytes_retrans``: what the sender sent again on it, None where it does
+    not say, or not of which."""
     true_rtt = there.rtt_ms(total)
     rtt = true_rtt if true_rtt is not None else total.rtt_ms_median
-    return DownloadSubflow(
-        subflow=total.subflow,
-        path=total.name.path,
-        operator=total.name.operator,
-        bytes=total.bytes,
-        share=share,
-        rtt_ms_median=rtt,
-        join_delay_ms=join_ms,
-        rtt_source=None if rtt is None else "receiver" if true_rtt is None else "sender",
-        handshake_rtt_ms=total.handshake_rtt_ms,
-        server_address=total.remote,
-        bytes_retrans=there.bytes_retrans(total),
-    )
+    return {
+        "subflow": total.subflow,
+        "path": total.name.path,
+        "operator": total.name.operator,
+        "bytes": total.bytes,
+        "share": share,
+        "rtt_ms_median": rtt,
+        "join_delay_ms": None if came_ns is None else max(0.0, (came_ns - connected.connected_monotonic_ns) / 1e6),
+        "rtt_source": None if rtt is None else "receiver" if true_rtt is None else "sender",
+        "handshake_rtt_ms": total.handshake_rtt_ms,
+        "server_address": total.remote,
+        "bytes_retrans": there.bytes_retrans(total),
+    }
 
 
-def _came(total: SubflowTotal, told: Came) -> int | None:
-    """When it was there; of several over the same way, what was told is of the first."""
-    seen, heard = total.established_ns, told.get((total.name.path, total.remote))
+def _came(total: SubflowTotal, connection: DownloadConnection) -> int | None:
+    """When it was there: by the kernel's word to its order, which is nearer than the first sample that shows it; of several over the same
+    way that is of the first."""
+    seen, heard = total.established_ns, connection.came.get((total.name.path, total.remote))
     return heard if seen is not None and heard is not None and abs(seen - heard) < _SAME_NS else seen
-
-
-def environment(request: Request, connection: socket.socket | None) -> dict[str, Any]:
-    """As every experiment's, and how this one was sampled and buffered. The congestion control is this end's, the receiver's; the
-    sender's is in its answer."""
-    found = machine_and_connection(request, connection)
-    found["sample_hz"] = request.sample_hz
-    return found | request.options.told()

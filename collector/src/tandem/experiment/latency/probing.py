@@ -1,4 +1,9 @@
-"""Send questions over one path at an even pace and take the answers' times; the kernel stamps what comes."""
+"""Send questions over one path at an even pace and take the answers' times, which the kernel stamps; and from these times the figures.
+
+Sent and arrived are on our clock, received and returned on the server's. What both ends' CLOCK_MONOTONIC give without being
+compared is the round-trip time (less the server's own time) and how the one-way times vary, here above the least of the stream.
+Absolute one-way times need two synchronised clocks, and are off by up to their errors.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +12,11 @@ import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
 
-from tandem.experiment.latency import datagram
+from tandem.experiment.latency.reflector import Answer, Comparison, question, read_answer
+from tandem.experiment.results import distribution, share
 from tandem.stream.arrival import arrival_ns, stamp
 
 _LONGEST = 2048
@@ -18,7 +26,7 @@ _LONGEST = 2048
 class Heard:
     """One answer and when it came, CLOCK_MONOTONIC ns."""
 
-    answer: datagram.Answer
+    answer: Answer
     arrived_ns: int
 
 
@@ -82,7 +90,7 @@ def probe(
 
 def _ask(made: socket.socket, key: bytes, session: bytes, number: int, size: int, found: Stream) -> None:
     sent_ns = time.monotonic_ns()
-    raw = datagram.question(key, session, number, len(found.sent_ns), sent_ns, size)
+    raw = question(key, session, number, len(found.sent_ns), sent_ns, size)
     try:
         made.send(raw)
     except OSError as error:  # ICMP of an earlier one, or no route just now
@@ -103,10 +111,74 @@ def _hear(made: socket.socket, key: bytes, session: bytes, number: int, found: S
         return
     arrived = arrival_ns(ancillary)
     found.received_bytes += len(raw)
-    answer = datagram.read_answer(key, session, raw)
+    answer = read_answer(key, session, raw)
     if answer is None or answer.stream != number or answer.sequence >= len(found.sent_ns):
         found.foreign += 1
     elif answer.sequence in found.heard:
         found.duplicates += 1
     else:
         found.heard[answer.sequence] = Heard(answer, arrived)
+
+
+def figures(stream: Stream, comparison: Comparison) -> dict[str, Any]:
+    """Of one stream."""
+    heard = [stream.heard[n] for n in sorted(stream.heard)]
+    sent = sum(at is not None for at in stream.sent_ns)
+    rtts, ups, downs, stays = dict[int, float](), dict[int, float](), dict[int, float](), list[float]()
+    for h in heard:
+        a, number = h.answer, h.answer.sequence
+        at = stream.sent_ns[number]
+        if at is None:
+            continue
+        stay = a.returned_ns - a.received_ns
+        rtts[number] = (h.arrived_ns - at - stay) / 1e6
+        ups[number], downs[number] = (a.received_ns - at) / 1e6, (h.arrived_ns - a.returned_ns) / 1e6
+        stays.append(stay / 1e6)
+    up, down = _lost(stream)
+    return {
+        "sent": sent,
+        "not_sent": len(stream.sent_ns) - sent,
+        "received": len(rtts),
+        "lost_share": share(sent - len(rtts), sent),
+        "lost_up": up,
+        "lost_down": down,
+        "duplicates": stream.duplicates,
+        "reordered": sum(later.arrived_ns < earlier.arrived_ns for earlier, later in pairwise(heard)),
+        "rtt_ms": distribution(list(rtts.values())),
+        "rtt_jitter_ms": distribution(_steps(rtts)),
+        "up_variation_ms": distribution(_above(ups)),
+        "down_variation_ms": distribution(_above(downs)),
+        "up_jitter_ms": distribution(_steps(ups)),
+        "down_jitter_ms": distribution(_steps(downs)),
+        "up_ms": _absolute(ups, comparison, 1),
+        "down_ms": _absolute(downs, comparison, -1),
+        "server_ms": distribution(stays),
+        "late_ms_max": round(stream.late_ms_max, 3),
+        "error": stream.error,
+    }
+
+
+def _lost(stream: Stream) -> tuple[int | None, int | None]:
+    """Lost on the way up and on the way down, of what was sent until the last question that was answered; None without an answer.
+    The server's count is of what had come by then, so a question that overtook others counts them as lost up."""
+    if not stream.heard:
+        return None, None
+    last = stream.heard[max(stream.heard)].answer
+    sent = sum(at is not None for at in stream.sent_ns[: last.sequence + 1])
+    return max(0, sent - last.count), max(0, last.count - len(stream.heard) - stream.duplicates)
+
+
+def _above(values: dict[int, float]) -> list[float]:
+    least = min(values.values(), default=0.0)
+    return [v - least for v in values.values()]
+
+
+def _steps(values: dict[int, float]) -> list[float]:
+    """Between neighbours that both came: how much they differ (RFC 3393), without sign."""
+    return [abs(values[n + 1] - values[n]) for n in values if n + 1 in values]
+
+
+def _absolute(values: dict[int, float], comparison: Comparison, sign: int) -> dict[str, Any] | None:
+    if not comparison.absolute or comparison.ahead_ns is None:
+        return None
+    return distribution([v - sign * comparison.ahead_ns / 1e6 for v in values.values()])

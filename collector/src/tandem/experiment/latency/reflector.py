@@ -1,32 +1,142 @@
-"""What the answer to a session says of the server's reflector (docs/reference/endpoint-api.md)."""
+"""The server's reflector (docs/reference/endpoint-api.md): what the answer to a session says of it, its datagrams, made, signed, checked and
+read, and whether its clock can be compared with ours. Pure, but for ``our_clock``.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import hmac
+import struct
+import time
 from dataclasses import dataclass
 
 from tandem.experiment.control import ControlError, Session
-from tandem.experiment.latency import clocks
+
+_TIME_ERROR = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """``offset_ns``: UTC less CLOCK_MONOTONIC. ``synchronised``, ``error_ms``: as its kernel has them; None when it does not say."""
+
+    offset_ns: int
+    synchronised: bool | None
+    error_ms: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Of the server's clock with ours. ``absolute``: both are synchronised, so one-way times mean something, within ``error_ms``.
+    ``ahead_ns``: what to take off the server's CLOCK_MONOTONIC to have ours; None when they cannot be compared."""
+
+    absolute: bool
+    error_ms: float | None
+    ahead_ns: int | None
+
+
+APART = Comparison(False, None, None)
+
+
+class _Timex(ctypes.Structure):
+    _fields_ = (
+        ("modes", ctypes.c_uint),
+        ("offset", ctypes.c_long),
+        ("freq", ctypes.c_long),
+        ("maxerror", ctypes.c_long),
+        ("rest", ctypes.c_byte * 512),  # more than the kernel writes
+    )
+
+
+def our_clock() -> Clock:
+    """This machine's."""
+    offset_ns = time.time_ns() - time.monotonic_ns()
+    state = _Timex()
+    status = ctypes.CDLL(None, use_errno=True).adjtimex(ctypes.byref(state))  # reads alone: modes is 0
+    if status < 0:
+        return Clock(offset_ns, None, None)
+    synchronised = status != _TIME_ERROR
+    return Clock(offset_ns, synchronised, state.maxerror / 1000 if synchronised else None)
+
+
+def read_clock(answer: object) -> Clock | None:
+    """The server's, from its answer; None when that holds none."""
+    if not isinstance(answer, dict):
+        return None
+    offset, synchronised, error_ms = (answer.get(k) for k in ("utc_minus_monotonic_ns", "synchronised", "error_ms"))
+    if not isinstance(offset, int) or isinstance(offset, bool):
+        return None
+    error = float(error_ms) if isinstance(error_ms, int | float) and not isinstance(error_ms, bool) else None
+    return Clock(offset, synchronised if isinstance(synchronised, bool) else None, error)
+
+
+def compare(ours: Clock, theirs: Clock | None) -> Comparison:
+    """The two clocks; the error is the sum of what the two kernels own to."""
+    if theirs is None or not ours.synchronised or not theirs.synchronised:
+        return APART
+    if ours.error_ms is None or theirs.error_ms is None:
+        return APART
+    return Comparison(True, ours.error_ms + theirs.error_ms, ours.offset_ns - theirs.offset_ns)
 
 
 @dataclass(frozen=True, slots=True)
 class Reflector:
-    """``owner``: the session's id as datagrams have it, 16 bytes; ``clock``: the server's, None where it tells none."""
+    """``owner``: the session's id as datagrams have it, 16 bytes; ``clock``: the server's, None where it has none."""
 
     port: int
     owner: bytes
-    clock: clocks.Clock | None
+    clock: Clock | None
 
 
 def reflector_of(session: Session) -> Reflector:
     """The reflector that serves ``session``; ControlError when there is none."""
-    told = session.answer.get("reflector")
-    if not isinstance(told, dict):
+    found = session.answer.get("reflector")
+    if not isinstance(found, dict):
         raise ControlError("the server has no reflector", retry=False)
-    port = told.get("port")
+    port = found.get("port")
     try:
         owner = bytes.fromhex(session.id)
     except ValueError:
         owner = b""
     if not isinstance(port, int) or isinstance(port, bool) or not 0 < port < 65536 or len(owner) != 16:
         raise ControlError("the server's reflector cannot be understood", retry=False)
-    return Reflector(port, owner, clocks.read(told.get("clock")))
+    return Reflector(port, owner, read_clock(found.get("clock")))
+
+
+SHORTEST, LONGEST = 72, 1400
+_HEADER = struct.Struct(">4sBBH16sIIQQQ16s")
+_MAGIC, _QUESTION, _ANSWER = b"TdL1", 1, 2
+_TAG = slice(56, 72)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """``count``: questions of the stream that the server had had, with this one. ``received_ns``, ``returned_ns``: the server's
+    CLOCK_MONOTONIC; ``sent_ns``: ours."""
+
+    stream: int
+    sequence: int
+    count: int
+    sent_ns: int
+    received_ns: int
+    returned_ns: int
+
+
+def question(key: bytes, session: bytes, stream: int, sequence: int, sent_ns: int, size: int) -> bytes:
+    """A question of ``size`` bytes (72 to 1400)."""
+    raw = _HEADER.pack(_MAGIC, _QUESTION, stream, 0, session, sequence, 0, sent_ns, 0, 0, bytes(16))
+    raw += bytes(size - len(raw))
+    return raw[: _TAG.start] + _signature(key, raw) + raw[_TAG.stop :]
+
+
+def read_answer(key: bytes, session: bytes, raw: bytes) -> Answer | None:
+    """The answer, None when it is none of this session's."""
+    if len(raw) < _HEADER.size:
+        return None
+    magic, kind, stream, _, owner, sequence, count, sent_ns, received_ns, returned_ns, tag = _HEADER.unpack_from(raw)
+    if (magic, kind, owner) != (_MAGIC, _ANSWER, session) or not hmac.compare_digest(_signature(key, raw), tag):
+        return None
+    return Answer(stream, sequence, count, sent_ns, received_ns, returned_ns)
+
+
+def _signature(key: bytes, raw: bytes) -> bytes:
+    return hmac.digest(key, raw[: _TAG.start] + bytes(16) + raw[_TAG.stop :], "sha256")[:16]

@@ -1,1 +1,1 @@
-"""Page loads: see README.md."""
+"""Stored pages loaded over one arm, by a browser or by their object graph."""

@@ -2,28 +2,75 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from tandem.devtools.browser import Browser, DevToolsError, NoBrowserError, find
-from tandem.experiment import server_captures
+from tandem.experiment import base
 from tandem.experiment.base import STOPPED, EnvironmentLackError, Outcome, Output, Stop, StoppedError, phase
 from tandem.experiment.control import Control, ControlError, Session, whoami
-from tandem.experiment.distribution import distribution
-from tandem.experiment.environment import environment
-from tandem.experiment.pageload import browser_load
-from tandem.experiment.pageload.carrier import Carried, Carrier, Load, by_path, now_s
-from tandem.experiment.pageload.graph_load import GraphLoad
+from tandem.experiment.pageload import loads
+from tandem.experiment.pageload.carrier import Carried, Carrier, Relay, now_s
+from tandem.experiment.pageload.loads import GraphLoad, Load
 from tandem.experiment.pageload.page import PageError, StoredPage
 from tandem.experiment.pageload.page import read as read_page
-from tandem.experiment.pageload.relay import Relay
-from tandem.experiment.pageload.request import MOST_LOADS, PARAMETERS, Request, read
-from tandem.experiment.parameters import Parameter, ParameterError
-from tandem.experiment.results import BYTES_BY_PATH, bytes_by_path
-from tandem.mptcp.series import SubflowTotal
+from tandem.experiment.parameters import (
+    ConnectionParameters,
+    Parameter,
+    ParameterError,
+    parameter,
+    parameters_of,
+    read_request,
+)
+from tandem.experiment.results import BYTES_BY_PATH, bytes_by_path, carried, distribution, environment, path_rows
 from tandem.schema.manifest import Failure
+
+BROWSERS = ("auto", "chromium", "none", "both")
+ALL = "all"
+MOST_LOADS = 2000
+"""A row of each goes into the result."""
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Request(ConnectionParameters):
+    """Page loads, checked. ``names`` empty: all of the server's."""
+
+    # fmt: off
+    pages: str = parameter("names of stored pages on the server, with commas, or all", default="synthetic-page")
+    first: int = parameter("with pages all: at most so many, by name", "1", default=1000, minimum=1, maximum=MOST_LOADS)
+    browser: str = parameter("none: the object graph alone; both in turn; auto: where there is one", default="auto", choices=BROWSERS)
+    repetitions: int = parameter("loads of each page", "1", default=1, minimum=1, maximum=1000)
+    pause_s: float = parameter("between loads", "s", default=0.0, minimum=0, maximum=3600)
+    load_timeout_s: float = parameter("a load that is not done by then has failed", "s", default=60.0, minimum=0.5, maximum=600)
+    start_timeout_s: float = parameter("for the browser to start, which is not measured", "s", default=60.0, minimum=1, maximum=300)
+    sandbox: bool = parameter("Chromium's own; root never has it", default=True)
+    deadline_s: float = parameter("the whole run", "s", default=600.0, minimum=1, maximum=90000)
+    # fmt: on
+    names: tuple[str, ...] = field(kw_only=True)
+
+
+def read(p: dict[str, Any]) -> Request:
+    """From parameters that are checked one by one to a request; ParameterError when they contradict each other."""
+    named = [name.strip() for name in p["pages"].split(",") if name.strip()]
+    if not named:
+        raise ParameterError("parameter 'pages': no name")
+    for name in named:
+        if not _NAME.match(name):
+            raise ParameterError(f"parameter 'pages': {name[:40]!r} is not a name of letters, digits, '.', '_', '-'")
+    names = () if named == [ALL] else tuple(dict.fromkeys(named))
+    if len(names) * p["repetitions"] * (1 + (p["browser"] == "both")) > MOST_LOADS:
+        raise ParameterError(f"parameters 'pages' and 'repetitions': more than {MOST_LOADS} loads in one run")
+    request = read_request(Request, p, names=names)
+    if request.measurement.scheme != "http":
+        raise ParameterError(
+            "parameter 'server': pages bring their own TLS; hint: measurement = http://HOST:PORT for page loads"
+        )
+    return request
+
 
 RESULTS = (
     Parameter("page_load_time_ms", "object", "by the browser, navigation to the load event's end: n, mean, quantiles", "ms"),
@@ -50,7 +97,7 @@ RESULTS = (
 @dataclass(slots=True)
 class Loaded:
     """One load with what carried it. ``shares``: of the bytes by path at the load's end. ``sender``: the server's answer when the
-    session was closed, None when it gave none. ``session``: where the server was asked for its capture of it, else None."""
+    session was closed, None when it gave none. ``session``: where the server was to capture it, else None."""
 
     load: Load
     carried: list[Carried]
@@ -69,9 +116,9 @@ class Run:
     browser: str | None = None
 
 
-def shares(carried: list[Carried]) -> dict[str, float] | None:
-    """Each path's part of the bytes received; None when the kernel told nothing."""
-    found = by_path(carried)
+def shares(carrier: Carrier) -> dict[str, float] | None:
+    """Each path's part of the bytes received; None when the kernel said nothing."""
+    found = {path: count for path, count in carried(carrier.totals()).items() if path is not None}
     whole = sum(found.values())
     return {path: round(count / whole, 4) for path, count in found.items()} if whole else None
 
@@ -105,9 +152,9 @@ def row(loaded: Loaded) -> dict[str, Any]:
 
 def _named(sender: dict[str, Any] | None) -> dict[str, str]:
     """By address the path of which the server took it to be; an address of two is left out."""
-    told = sender.get("connections") if sender is not None else None
+    connections = sender.get("connections") if sender is not None else None
     found: dict[str, set[object]] = {}
-    for connection in told if isinstance(told, list) else []:
+    for connection in connections if isinstance(connections, list) else []:
         subflows = connection.get("subflows") if isinstance(connection, dict) else None
         for row in subflows if isinstance(subflows, list) else []:
             remote = row.get("remote") if isinstance(row, dict) else None
@@ -124,14 +171,14 @@ def result(run: Run, kind: str) -> dict[str, Any] | None:
         return None
     by_browser = [one.load for one in loads if one.load.by == "browser" and one.load.failure is None]
     by_graph = [one.load for one in loads if one.load.by == "graph" and one.load.failure is None]
-    carried = [c for one in loads for c in one.carried]
-    totals = [total for c in carried for total in c.series.totals.values()]
+    connections = [c for one in loads for c in one.carried]
+    totals = [total for c in connections for total in c.series.totals.values()]
     return {
         "page_load_time_ms": _of(by_browser, "load_ms"),
         "first_contentful_paint_ms": _of(by_browser, "first_paint_ms"),
         "dom_content_loaded_ms": _of(by_browser, "content_loaded_ms"),
         "object_load_time_ms": _of(by_graph, "load_ms"),
-        "connect_ms": distribution([c.connected.connect_ms for c in carried]),
+        "connect_ms": distribution([c.connected.connect_ms for c in connections]),
         "loads": [row(one) for one in loads],
         "loads_failed": sum(one.load.failure is not None for one in loads),
         "objects": sum(one.load.objects for one in loads),
@@ -139,10 +186,10 @@ def result(run: Run, kind: str) -> dict[str, Any] | None:
         "objects_missed": sum(one.load.missed for one in loads),
         "objects_near": sum(_sum(one.sender, "near") or 0 for one in loads),
         "refused_elsewhere": sum(one.elsewhere for one in loads),
-        "connections": len(carried),
-        "bytes": sum(c.received for c in carried),
-        "fallback": kind == "mptcp" and any(c.series.fallback for c in carried),
-        "subflows": _subflows(totals),
+        "connections": len(connections),
+        "bytes": sum(c.received for c in connections),
+        "fallback": kind == "mptcp" and any(c.series.fallback for c in connections),
+        "subflows": path_rows(totals),
         "browser": run.browser,
         "bytes_by_path": bytes_by_path((t.name.path, t.bytes, t.bytes_sent) for t in totals),
     }
@@ -152,26 +199,15 @@ def _of(loads: Sequence[Load], figure: str) -> dict[str, Any] | None:
     return distribution([v for one in loads if (v := getattr(one, figure)) is not None]) if loads else None
 
 
-def _subflows(totals: Sequence[SubflowTotal]) -> list[dict[str, Any]]:
-    carried: dict[str | None, int] = {}
-    for total in totals:
-        carried[total.name.path] = carried.get(total.name.path, 0) + total.bytes
-    whole = sum(carried.values())
-    return [{"path": p, "bytes": count, "share": count / whole if whole else 0.0} for p, count in carried.items()]
-
-
 def _sum(sender: dict[str, Any] | None, key: str) -> int | None:
-    """Over the server's connections; None when it did not tell."""
-    told = sender.get("connections") if sender is not None else None
-    if not isinstance(told, list):
+    """Over the server's connections; None when it did not say."""
+    connections = sender.get("connections") if sender is not None else None
+    if not isinstance(connections, list):
         return None
-    counts = [c.get(key) for c in told if isinstance(c, dict)]
+    counts = [c.get(key) for c in connections if isinstance(c, dict)]
     return sum(c for c in counts if isinstance(c, int) and not isinstance(c, bool))
 
 
-_WHOAMI_TIMEOUT_S = 3.0
-_FAREWELL_TIMEOUT_S = 2.0
-"""For closing a session when told to stop: who stops us waits."""
 _GRACE_S = 20.0
 """What the collector gives a run beyond its deadline is more."""
 _NO_BROWSER = (
@@ -180,16 +216,16 @@ _NO_BROWSER = (
 
 
 class PageLoad:
-    """See ``tandem.experiment.base.Experiment``."""
+    """Stored pages, loaded by a browser or by their object graph."""
 
     name = "pageload"
     version = 1
-    parameters: tuple[Parameter, ...] = PARAMETERS
+    parameters: tuple[Parameter, ...] = parameters_of(Request)
     results: tuple[Parameter, ...] = RESULTS
     phases: tuple[tuple[str, str], ...] = (("load", "one load of one page, by a browser or of its object graph"),)
 
     def run(self, parameters: dict[str, Any], output: Output, stop: Stop) -> Outcome:
-        """See ``tandem.experiment.base.Experiment``."""
+        """Load the pages."""
         request = read(parameters)
         program = find() if request.browser != "none" else None
         if program is None and request.browser in ("chromium", "both"):
@@ -220,7 +256,7 @@ class _Loads:
         self._request, self._program, self._output, self._stop = request, program, output, stop
         self._until_s = now_s() + request.deadline_s
         self.done = Run()
-        self.environment: dict[str, Any] = {**environment(request), **request.options.told()}
+        self.environment: dict[str, Any] = {**environment(request), **request.options.to_dict()}
         self.further: dict[str, Any] = {"public_addresses": {}, "control_path": None}
         self._missing = 0
 
@@ -230,8 +266,7 @@ class _Loads:
         control = Control(request)
         ways = ["browser", "graph"] if request.browser == "both" else ["graph" if self._program is None else "browser"]
         with stop.interruptible():
-            used = [path for path in request.paths if path.name in request.used]
-            self.further["public_addresses"] = whoami(request, used, _WHOAMI_TIMEOUT_S)
+            self.further["public_addresses"] = whoami(request, request.carrying)
             names = request.names or self._all(control)
         plan = [(name, way) for _ in range(request.repetitions) for name in names for way in ways]
         if len(plan) > MOST_LOADS:
@@ -245,9 +280,8 @@ class _Loads:
                 return
             if name not in pages:
                 with stop.interruptible():
-                    pages = {
-                        name: read_page(name, control.tell(f"/v1/pages/{name}"))
-                    }  # one at a time: they can be large
+                    # one at a time: they can be large
+                    pages = {name: read_page(name, control.get(f"/v1/pages/{name}"))}
             phase(self._output, "load", number, len(plan))
             self._one(control, pages[name], way)
             if number < len(plan) and stop.wait(request.pause_s):
@@ -256,8 +290,8 @@ class _Loads:
                 raise StoppedError
 
     def _all(self, control: Control) -> tuple[str, ...]:
-        told = control.tell("/v1/pages")
-        names = told.get("pages") if isinstance(told, dict) else None
+        answer = control.get("/v1/pages")
+        names = answer.get("pages") if isinstance(answer, dict) else None
         if not isinstance(names, list) or not all(isinstance(n, str) and n.isascii() and "/" not in n for n in names):
             raise PageError("the server told no list of pages")
         if not names:
@@ -281,8 +315,7 @@ class _Loads:
         try:
             loaded = self._loaded(page, way, session)
         finally:
-            farewell_s = _FAREWELL_TIMEOUT_S if self._stop.requested else request.control_timeout_s
-            sender = control.close(session, farewell_s)
+            sender = control.leave(session, self._stop)
             if loaded is not None:
                 loaded.sender = sender
                 self._output.line("load", monotonic_ns=int(now_s() * 1e9), **row(loaded))
@@ -291,12 +324,12 @@ class _Loads:
         carrier = Carrier(self._request, session, page.name)
         relay = Relay(carrier, page.origins, self._until_s)
         loaded = Loaded(Load(page.name, way), carrier.carried, None, 0, None, page.certificate is not None)
-        loaded.session = session.id if session.id in server_captures.asked else None
+        loaded.session = session.id if session.id in base.server_captures else None
         self.done.loads.append(loaded)
 
         def at_end() -> None:
             carrier.sample()
-            loaded.shares = shares(carrier.carried)
+            loaded.shares = shares(carrier)
             self.environment |= carrier.environment()
 
         request = self._request
@@ -327,7 +360,7 @@ class _Loads:
             return self._stop.requested
 
         sandbox = None if request.sandbox else False
-        browser = Browser(self._program or "", browser_load.flags(page, relay.port), stop, sandbox)
+        browser = Browser(self._program or "", loads.flags(page, relay.port), stop, sandbox)
         try:
             try:
                 session = browser.page(min(now_s() + request.start_timeout_s, self._until_s + _GRACE_S))
@@ -337,11 +370,11 @@ class _Loads:
                 # It has come up before: this time it is what was measured.
                 return Load(page.name, "browser", failure=str(error))
             if self.done.browser is None:
-                told = browser.devtools.call("Browser.getVersion", until_s=now_s() + request.start_timeout_s)
-                self.done.browser = str(told.get("product", ""))[:80]
+                version = browser.devtools.call("Browser.getVersion", until_s=now_s() + request.start_timeout_s)
+                self.done.browser = str(version.get("product", ""))[:80]
                 self.environment |= {"browser": self.done.browser, "browser_sandbox": browser.sandbox}
             until_s = min(self._until_s, now_s() + request.load_timeout_s)
-            return browser_load.load(browser, session, page, until_s, stop, at_end)
+            return loads.by_browser(browser, session, page, until_s, stop, at_end)
         finally:
             browser.close()
 

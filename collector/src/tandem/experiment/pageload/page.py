@@ -1,4 +1,4 @@
-"""A stored page as the server tells it over the control channel: its URL, its objects, and what made them be asked for. Pure."""
+"""A stored page by the server's answer on the control channel: its URL, its objects, and what made them be requested. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 class PageError(ValueError):
-    """What the server told is no page; one line."""
+    """The server's answer is no page; one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Object:
-    """One to fetch. ``by``: the number of the object that made it be asked for, None when not known."""
+    """One to fetch. ``by``: the number of the object that made it be requested, None when not known."""
 
     method: str
     origin: Origin
@@ -63,9 +63,9 @@ class StoredPage:
         return frozenset(one.origin for one in self.objects)
 
 
-def read(name: str, told: object) -> StoredPage:
+def read(name: str, answer: object) -> StoredPage:
     """The page in an answer of ``GET /v1/pages/NAME``; PageError."""
-    top = _object(told, "the answer")
+    top = _object(answer, "the answer")
     url, rows, tls = top.get("url"), top.get("objects"), top.get("tls")
     if not isinstance(url, str) or not isinstance(rows, list) or not 1 <= len(rows) <= _MOST_OBJECTS:
         raise PageError("no url, or no objects, or too many")
@@ -82,8 +82,8 @@ def read(name: str, told: object) -> StoredPage:
     return StoredPage(name, url, objects, certificate, spki)
 
 
-def _read_object(number: int, told: object) -> Object:
-    row = _object(told, f"object {number}")
+def _read_object(number: int, answer: object) -> Object:
+    row = _object(answer, f"object {number}")
     method, url, by = row.get("method"), row.get("url"), row.get("by")
     if not isinstance(method, str) or not _METHOD.match(method) or not isinstance(url, str):
         raise PageError(f"object {number}: no method or no url")

@@ -3,74 +3,66 @@
 from __future__ import annotations
 
 import random
-import threading
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from tandem.experiment.base import STOPPED, Outcome, Output, Stop, phase
-from tandem.experiment.common_parameters import COMMON, CommonParameters, extended, read_common
-from tandem.experiment.environment import environment
-from tandem.experiment.interfaces import interface_bytes
-from tandem.experiment.parameters import Parameter, ParameterError
+from tandem.experiment.base import LATE, STOPPED, Outcome, Output, Span, Stop, at_once, phase
+from tandem.experiment.parameters import (
+    CommonParameters,
+    Parameter,
+    ParameterError,
+    parameter,
+    parameters_of,
+    read_request,
+)
 from tandem.experiment.reachability import tables
-from tandem.experiment.reachability.journal import Journal, Row, write_table
-from tandem.experiment.reachability.names import DenyList, ListError, Name, NameList, read_deny, read_names
+from tandem.experiment.reachability.files import (
+    DenyList,
+    Journal,
+    ListError,
+    Name,
+    NameList,
+    Row,
+    read_deny,
+    read_names,
+    write_table,
+)
 from tandem.experiment.reachability.pinging import Pinged, Pinger
+from tandem.experiment.results import InterfaceCounters, environment
 from tandem.mptcp import dns, sockets
 from tandem.mptcp import names as path_names
 from tandem.mptcp.dns import Answer, Asker
 from tandem.mptcp.names import address_of
 from tandem.schema.manifest import Failure
 
-PARAMETERS = (
-    *COMMON,
-    Parameter("names", "str", "file of names, rank,domain a line (Tranco's format)", required=True, file=True),
-    Parameter("list_id", "str", "the list's own id, stored with the result"),
-    Parameter("first", "int", "how many names, from the top", "names", default=10_000, minimum=1, maximum=1e6),
-    Parameter("folder", "str", "where journal and rows go; a survey in it is resumed", required=True, file=True),
-    Parameter("deny", "str", "file of domains and networks that are left alone", file=True),
-    Parameter("resolvers", "object", "path: list of addresses; else they are found", default=None),
-    Parameter("dns_port", "int", "of the resolvers", "port", default=53, minimum=1, maximum=65535),
-    Parameter("families", "str", "which addresses are asked for", default="46", choices=("4", "6", "46")),
-    Parameter("addresses", "int", "of each name, family and path: pinged at most", "addresses", default=16, minimum=1, maximum=64),
-    Parameter("port", "int", "that is pinged", "port", default=443, minimum=1, maximum=65535),
-    Parameter("pings", "int", "of each address over each path", "pings", default=10, minimum=1, maximum=100),
-    Parameter("ping_hz", "float", "pings a second on each path", "1/s", default=50.0, minimum=0.1, maximum=2000),
-    Parameter("ping_timeout_s", "float", "for an answer to a ping", "s", default=3.0, minimum=0.1, maximum=60),
-    Parameter("question_hz", "float", "DNS questions a second on each path", "1/s", default=100.0, minimum=0.1, maximum=2000),
-    Parameter("dns_timeout_s", "float", "for each try of a question", "s", default=2.0, minimum=0.1, maximum=60),
-    Parameter("dns_tries", "int", "of a question, the resolvers in turn", "tries", default=3, minimum=1, maximum=10),
-    Parameter("batch", "int", "names resolved, then pinged, then written down", "names", default=100, minimum=1, maximum=10_000),
-    Parameter("seed", "int", "of the random orders", "seed", default=1, minimum=0, maximum=2**53),
-    Parameter("deadline_s", "float", "the whole run; the journal keeps what is done", "s", default=86_400.0, minimum=1, maximum=604_800),
-)  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True)
 class Request(CommonParameters):
-    """A survey, checked. ``resolvers``: as told, by path."""
+    """A survey, checked. ``resolvers``: as given, by path."""
 
-    names: NameList
-    list_id: str | None
-    folder: Path
-    deny: DenyList
-    resolvers: dict[str, tuple[str, ...]]
-    dns_port: int
-    families: str
-    addresses: int
-    port: int
-    pings: int
-    ping_hz: float
-    ping_timeout_s: float
-    question_hz: float
-    dns_timeout_s: float
-    dns_tries: int
-    batch: int
-    seed: int
-    deadline_s: float
+    # fmt: off
+    names: NameList = parameter("file of names, rank,domain a line (Tranco's format)", required=True, file=True)
+    list_id: str | None = parameter("the list's own id, stored with the result")
+    first: int = parameter("how many names, from the top", "names", default=10_000, minimum=1, maximum=1e6)
+    folder: Path = parameter("where journal and rows go; a survey in it is resumed", required=True, file=True)
+    deny: DenyList = parameter("file of domains and networks that are left alone", file=True)
+    resolvers: dict[str, tuple[str, ...]] = parameter("path: list of addresses; else they are found", default=None)
+    dns_port: int = parameter("of the resolvers", "port", default=53, minimum=1, maximum=65535)
+    families: str = parameter("which addresses are asked for", default="46", choices=("4", "6", "46"))
+    addresses: int = parameter("of each name, family and path: pinged at most", "addresses", default=16, minimum=1, maximum=64)
+    port: int = parameter("that is pinged", "port", default=443, minimum=1, maximum=65535)
+    pings: int = parameter("of each address over each path", "pings", default=10, minimum=1, maximum=100)
+    ping_hz: float = parameter("pings a second on each path", "1/s", default=50.0, minimum=0.1, maximum=2000)
+    ping_timeout_s: float = parameter("for an answer to a ping", "s", default=3.0, minimum=0.1, maximum=60)
+    question_hz: float = parameter("DNS questions a second on each path", "1/s", default=100.0, minimum=0.1, maximum=2000)
+    dns_timeout_s: float = parameter("for each try of a question", "s", default=2.0, minimum=0.1, maximum=60)
+    dns_tries: int = parameter("of a question, the resolvers in turn", "tries", default=3, minimum=1, maximum=10)
+    batch: int = parameter("names resolved, then pinged, then written down", "names", default=100, minimum=1, maximum=10_000)
+    seed: int = parameter("of the random orders", "seed", default=1, minimum=0, maximum=2**53)
+    deadline_s: float = parameter("the whole run; the journal keeps what is done", "s", default=86_400.0, minimum=1, maximum=604_800)
+    # fmt: on
 
     @property
     def head(self) -> dict[str, Any]:
@@ -84,19 +76,22 @@ class Request(CommonParameters):
         }
 
 
-def read(parameters: dict[str, Any]) -> Request:
+T = TypeVar("T")
+
+
+def read(p: dict[str, Any]) -> Request:
     """From parameters that are checked one by one; ParameterError for files that cannot be read and what contradicts itself."""
-    p = parameters
-    common = read_common(p)
-    own = dict(p)
-    own["names"] = _list("names", p["names"], lambda raw: read_names(raw, p["first"]))
-    own["deny"] = _list("deny", p["deny"], lambda raw: read_deny(raw.decode())) if p["deny"] else DenyList()
-    own["folder"] = Path(p["folder"])
-    own["resolvers"] = resolvers_told(p["resolvers"] or {}, [path.name for path in common.paths])
-    return extended(Request, common, own)
+    return read_request(
+        Request,
+        p,
+        resolvers=read_resolvers(p["resolvers"] or {}, [path["name"] for path in p["paths"]]),
+        names=_list("names", p["names"], lambda raw: read_names(raw, p["first"])),
+        deny=_list("deny", p["deny"], lambda raw: read_deny(raw.decode())) if p["deny"] else DenyList(),
+        folder=Path(p["folder"]),
+    )
 
 
-def _list(parameter: str, file: str, parse: Any) -> Any:  # noqa: ANN401  either list
+def _list(parameter: str, file: str, parse: Callable[[bytes], T]) -> T:
     try:
         return parse(Path(file).read_bytes())
     except OSError as error:
@@ -107,7 +102,7 @@ def _list(parameter: str, file: str, parse: Any) -> Any:  # noqa: ANN401  either
         raise ParameterError(f"parameter {parameter!r}: {file}: {error}") from error
 
 
-def resolvers_told(given: dict[str, Any], paths: Sequence[str]) -> dict[str, tuple[str, ...]]:
+def read_resolvers(given: dict[str, Any], paths: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """The parameter ``resolvers``: path → list of addresses; ParameterError."""
     found = {}
     for path, addresses in given.items():
@@ -127,15 +122,12 @@ _WORDS = {dns.A: "A", dns.AAAA: "AAAA"}
 
 
 class Reachability:
-    """See ``tandem.experiment.base.Experiment``."""
+    """Names resolved over each path, and every address pinged over each path by TCP."""
 
     name = "reachability"
     version = 1
-    parameters: tuple[Parameter, ...] = PARAMETERS
-    phases = (
-        ("resolve", "a batch of names over each path"),
-        ("ping", "the batch's addresses over each path"),
-    )
+    parameters: tuple[Parameter, ...] = parameters_of(Request)
+    phases = (("resolve", "a batch of names over each path"), ("ping", "the batch's addresses over each path"))
     results: tuple[Parameter, ...] = (
         Parameter("names", "object", "how many are done and denied"),
         Parameter("resolution", "object", "by path: names resolved, addresses, statuses, time to the answer"),
@@ -148,16 +140,12 @@ class Reachability:
         Parameter("syn_late_ms_max", "object", "by path: how late a ping went out at the worst"),
         Parameter("duration_s", "float", "of this part", "s"),
         Parameter("bytes_by_path", "object", "this part: payload of DNS; pings have none"),
-        Parameter(
-            "interface_bytes_by_path",
-            "object",
-            "this part: all that the interface counted, headers and other traffic too",
-        ),
+        Parameter("interface_bytes_by_path", "object", "this part: all that the interface counted, headers and other traffic too"),
         Parameter("files", "object", "journal and rows, in the folder asked for"),
-    )
+    )  # fmt: skip
 
     def run(self, parameters: dict[str, Any], output: Output, stop: Stop) -> Outcome:
-        """See ``tandem.experiment.base.Experiment``."""
+        """Survey what is left of the list."""
         request = read(parameters)
         journal = Journal(request.folder, request.head)
         try:
@@ -170,31 +158,27 @@ class _Survey:
     """One part of a survey: from its start, or from where it was cut off."""
 
     def __init__(self, request: Request, journal: Journal, output: Output, stop: Stop) -> None:
-        self._r, self._journal, self._output, self._stop = request, journal, output, stop
-        self._began_ns = time.monotonic_ns()
+        r = request
+        self._r, self._journal, self._output, self._stop = r, journal, output, stop
+        self._span = Span(r.deadline_s, stop)
         self._rows = list(journal.rows)
         self._resumed = len(self._rows)
+        self._interfaces = {p.name: p.interface for p in r.paths}
         self._resolvers = {
-            p.name: path_names.Resolvers(request.resolvers[p.name], "parameter")
-            if p.name in request.resolvers
-            else path_names.find(p.interface)
-            for p in request.paths
+            name: path_names.Resolvers(r.resolvers[name], "parameter")
+            if name in r.resolvers
+            else path_names.find(interface)
+            for name, interface in self._interfaces.items()
         }
+        timing = (r.question_hz, r.dns_timeout_s, r.dns_tries, r.dns_port)
         self._askers = {
-            p.name: Asker(
-                p.interface,
-                self._resolvers[p.name].addresses,
-                request.question_hz,
-                request.dns_timeout_s,
-                request.dns_tries,
-                request.dns_port,
-            )
-            for p in request.paths
+            name: Asker(interface, self._resolvers[name].addresses, *timing)
+            for name, interface in self._interfaces.items()
         }
         self._pingers = {
-            p.name: Pinger(p.interface, request.port, request.ping_hz, request.ping_timeout_s) for p in request.paths
+            name: Pinger(interface, r.port, r.ping_hz, r.ping_timeout_s) for name, interface in self._interfaces.items()
         }
-        self._counted = {p.name: interface_bytes(p.interface) for p in request.paths}
+        self._counters = InterfaceCounters(r.paths)
 
     def run(self) -> Outcome:
         """All batches that are left."""
@@ -208,14 +192,11 @@ class _Survey:
             if not left:
                 continue
             rows = self._batch(left, number, len(batches))
-            if self._over():
+            if self._span.over():
                 break  # a part of a batch is done again
             self._journal.add(rows)
             self._rows += rows
         return self._outcome()
-
-    def _over(self) -> bool:
-        return self._stop.requested or time.monotonic_ns() - self._began_ns > self._r.deadline_s * 1e9
 
     def _batch(self, batch: Sequence[Name], number: int, of: int) -> list[Row]:
         allowed = [name for name in batch if not self._r.deny.denies_name(name.name)]
@@ -224,9 +205,9 @@ class _Survey:
 
         def ask(path: str) -> None:
             kinds = _KINDS[self._r.families]
-            answers[path] = self._askers[path].ask([n.name for n in allowed], kinds, self._over)
+            answers[path] = self._askers[path].ask([n.name for n in allowed], kinds, self._span.over)
 
-        self._each_path(ask)
+        at_once(self._askers, ask)
         rows = [self._row(name, answers) for name in allowed]
         addresses = sorted({a for row in rows for a in row["pings"]})
         phase(self._output, "ping", 2 * number, 2 * of)
@@ -234,15 +215,16 @@ class _Survey:
 
         def ping(path: str) -> None:
             order = random.Random(f"{self._r.seed} {number} {path}")
-            usable = _usable(addresses, self._interface(path))
+            usable = _usable(addresses, self._interfaces[path])
             rounds = [order.sample(usable, len(usable)) for _ in range(self._r.pings)]
-            self._pingers[path].ping((a for one in rounds for a in one), pinged[path], self._over)
+            self._pingers[path].ping((a for one in rounds for a in one), pinged[path], self._span.over)
 
-        self._each_path(ping)
+        at_once(self._pingers, ping)
         for row in rows:
             for address, by_path in row["pings"].items():
                 for path, found in pinged.items():
-                    by_path[path] = _told(found.get(address, Pinged(not_sent=self._r.pings)))
+                    counts = asdict(found.get(address, Pinged(not_sent=self._r.pings)))
+                    by_path[path] = {**counts, "rtt_ms": [round(rtt, 3) for rtt in counts["rtt_ms"]]}
         denied = [{"rank": n.rank, "name": n.name, "denied": True} for n in batch if n not in allowed]
         return rows + denied
 
@@ -268,32 +250,10 @@ class _Survey:
                 pings.update({a: {} for a in allowed[: self._r.addresses]})
         return {"rank": name.rank, "name": name.name, "resolved": resolved, "refused": refused, "pings": pings}
 
-    def _each_path(self, action: Callable[[str], None]) -> None:
-        """On all paths at once; what one of them raises is raised here."""
-        errors = list[BaseException]()
-
-        def guarded(path: str) -> None:
-            try:
-                action(path)
-            except BaseException as error:  # noqa: BLE001  raised again below, in the thread that waits
-                errors.append(error)
-
-        threads = [threading.Thread(target=guarded, args=(path,)) for path in self._askers]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        if errors:
-            raise errors[0]
-
-    def _interface(self, path: str) -> str:
-        return next(p.interface for p in self._r.paths if p.name == path)
-
     def _outcome(self) -> Outcome:
         r = self._r
-        summary = tables.summary(self._rows, [p.name for p in r.paths])
+        summary = tables.summary(self._rows, list(self._interfaces))
         table = write_table(r.folder, self._rows)
-        resolved = any(found["resolved"] for found in summary["resolution"].values())
         result = {
             **summary,
             "resolvers": {
@@ -303,20 +263,18 @@ class _Survey:
             "list": {"id": r.list_id, "sha256": r.names.sha256, "names": len(r.names.names)},
             "resumed_names": self._resumed,
             "syn_late_ms_max": {name: round(pinger.late_ms_max, 3) for name, pinger in self._pingers.items()},
-            "duration_s": (time.monotonic_ns() - self._began_ns) / 1e9,
+            "duration_s": self._span.duration_s,
             "bytes_by_path": {
                 name: {"received": asker.received_bytes, "sent": asker.sent_bytes}
                 for name, asker in self._askers.items()
             },
-            "interface_bytes_by_path": {
-                p.name: interface_bytes(p.interface, since=self._counted[p.name]) for p in r.paths
-            },
+            "interface_bytes_by_path": self._counters.by_path(),
             "files": {"journal": self._journal.file.name, "rows": table.name},
         }
         failure = None
         if len(self._rows) < len(r.names.names):
-            failure = STOPPED if self._stop.requested else Failure(reason="deadline passed", retry=True)
-        elif not resolved:
+            failure = STOPPED if self._stop.requested else LATE
+        elif not any(found["resolved"] for found in summary["resolution"].values()):
             failure = Failure(reason="no name was resolved over any path", retry=True)
         return Outcome(result, failure, environment(r))
 
@@ -326,17 +284,6 @@ def _usable(addresses: Sequence[str], interface: str) -> list[str]:
     own = sockets.interface_addresses(interface)
     has4, has6 = any(":" not in a for a in own), any(":" in a for a in own)
     return [a for a in addresses if (has6 if ":" in a else has4)]
-
-
-def _told(pinged: Pinged) -> Row:
-    return {
-        "sent": pinged.sent,
-        "answered": pinged.answered,
-        "resets": pinged.resets,
-        "unreachable": pinged.unreachable,
-        "not_sent": pinged.not_sent,
-        "rtt_ms": [round(rtt, 3) for rtt in pinged.rtt_ms],
-    }
 
 
 EXPERIMENT = Reachability()

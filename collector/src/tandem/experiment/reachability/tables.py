@@ -11,21 +11,21 @@ from collections.abc import Sequence
 from itertools import combinations, product
 from typing import Any
 
-from tandem.experiment.distribution import distribution, share
+from tandem.experiment.results import distribution, share
 
 Row = dict[str, Any]
 
 
 def summary(rows: Sequence[Row], paths: Sequence[str]) -> dict[str, Any]:
     """All tables. Absent figures are None: a share of nothing, a mean of no value."""
-    asked = [row for row in rows if not row.get("denied")]
+    allowed = [row for row in rows if not row.get("denied")]
     ways = {f"{ping}/{resolved}": (ping, resolved) for ping, resolved in product(paths, paths)}
-    by_name = {way: _name_rtts(asked, *pair) for way, pair in ways.items()}
+    by_name = {way: _name_rtts(allowed, *pair) for way, pair in ways.items()}
     return {
-        "names": {"done": len(rows), "denied": len(rows) - len(asked)},
-        "resolution": {path: _resolution(asked, path) for path in paths},
-        "overlap": [_overlap(asked, one, other) for one, other in combinations(paths, 2)],
-        "ways": [_way(asked, way, *pair, by_name[way]) for way, pair in ways.items()],
+        "names": {"done": len(rows), "denied": len(rows) - len(allowed)},
+        "resolution": {path: _resolution(allowed, path) for path in paths},
+        "overlap": [_overlap(allowed, one, other) for one, other in combinations(paths, 2)],
+        "ways": [_way(allowed, way, *pair, by_name[way]) for way, pair in ways.items()],
         "comparison": [_comparison(one, other, by_name[one], by_name[other]) for one, other in combinations(ways, 2)],
     }
 

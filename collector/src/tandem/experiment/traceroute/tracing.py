@@ -1,7 +1,7 @@
 """Trace one path by UDP or TCP: segments whose time to live ends on the way, and who says so. Needs no privilege.
 
-All probes of a trace have the same addresses and ports, so that routers that share load by them (ECMP) show one way. One probe is
-under way at a time.
+Who says so is in the kernel's error queue (``struct sock_extended_err``, recvmsg(2) with MSG_ERRQUEUE). All probes of a trace have the
+same addresses and ports, so that routers that share load by them (ECMP) show one way. One probe is under way at a time.
 """
 
 from __future__ import annotations
@@ -11,11 +11,42 @@ import select
 import socket
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tandem.experiment.base import EnvironmentLackError
-from tandem.experiment.traceroute import errors
+from tandem.mptcp_abi import decode_address
+
+IP_RECVERR, IPV6_RECVERR = 11, 25
+_ERROR = struct.Struct("=IBBBBII")
+_ICMP, _ICMP6 = 2, 3
+_EXPIRED = {(_ICMP, 11), (_ICMP6, 3)}
+_PORT = {(_ICMP, 3, 3), (_ICMP6, 1, 4)}
+
+
+@dataclass(frozen=True, slots=True)
+class IcmpError:
+    """``kind``: ``expired`` (a router on the way), ``port`` (the host itself: nobody listens), ``unreachable N`` (a router refuses;
+    the ICMP code). ``offender``: who sent it."""
+
+    offender: str
+    kind: str
+
+
+def read_error(ancillary: Sequence[tuple[int, int, bytes]]) -> IcmpError | None:
+    """The ICMP error among the ancillary data; None when there is none (an error of this machine's own)."""
+    levels = ((socket.IPPROTO_IP, IP_RECVERR), (socket.IPPROTO_IPV6, IPV6_RECVERR))
+    for level, kind, content in ancillary:
+        if (level, kind) not in levels or len(content) < _ERROR.size:
+            continue
+        _, origin, icmp, code, _, _, _ = _ERROR.unpack_from(content)
+        offender = decode_address(content[_ERROR.size :])
+        if origin not in (_ICMP, _ICMP6) or offender is None:
+            continue
+        port = "port" if (origin, icmp, code) in _PORT else f"unreachable {code}"
+        return IcmpError(offender.host, "expired" if (origin, icmp) in _EXPIRED else port)
+    return None
+
 
 _IP_TTL = 2
 _SYNCNT = 7
@@ -25,7 +56,7 @@ _MAGIC = b"tandem traceroute"
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One answer to a probe: from whom, after how long, and ``kind`` as ``errors.IcmpError`` or ``answer`` (the server's own)."""
+    """One answer to a probe: from whom, after how long, and ``kind`` as ``IcmpError`` or ``answer`` (the server's own)."""
 
     address: str
     rtt_ms: float
@@ -101,9 +132,9 @@ def _prepared(kind: socket.SocketKind, interface: str, host: str) -> socket.sock
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, interface.encode() + b"\0")
         if ":" in host:
-            made.setsockopt(socket.IPPROTO_IPV6, errors.IPV6_RECVERR, 1)
+            made.setsockopt(socket.IPPROTO_IPV6, IPV6_RECVERR, 1)
         else:
-            made.setsockopt(socket.IPPROTO_IP, errors.IP_RECVERR, 1)
+            made.setsockopt(socket.IPPROTO_IP, IP_RECVERR, 1)
         made.setblocking(False)
     except BaseException:
         made.close()
@@ -118,13 +149,13 @@ def _live_for(made: socket.socket, host: str, ttl: int) -> None:
         made.setsockopt(socket.IPPROTO_IP, _IP_TTL, ttl)
 
 
-def _queued(made: socket.socket) -> tuple[bytes, errors.IcmpError | None] | None:
+def _queued(made: socket.socket) -> tuple[bytes, IcmpError | None] | None:
     """The next of the error queue: what of the probe's payload the router quoted, and the error; None when the queue is empty."""
     try:
         quoted, ancillary, _, _ = made.recvmsg(512, 512, socket.MSG_ERRQUEUE)
     except BlockingIOError:
         return None
-    return quoted, errors.read(ancillary)
+    return quoted, read_error(ancillary)
 
 
 class _Udp:
@@ -167,10 +198,8 @@ class _Udp:
                     return Reply(error_.offender, (now - begun) / 1e6, error_.kind)
             try:
                 self._made.recv(2048)
-            except BlockingIOError:
-                continue
             except OSError:
-                continue  # the error itself, whose story the queue has
+                continue  # nothing there, or the error itself, whose story the queue has
             return Reply(self._host, (now - begun) / 1e6, "answer")
         return None
 

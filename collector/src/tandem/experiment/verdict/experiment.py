@@ -3,97 +3,70 @@
 from __future__ import annotations
 
 import random
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from tandem.experiment.base import STOPPED, EnvironmentLackError, Outcome, Output, Stop, StoppedError, phase, record
-from tandem.experiment.common_parameters import COMMON, CommonParameters, ProbePath, extended, read_common
-from tandem.experiment.control import Control, ControlError, Session
-from tandem.experiment.environment import environment
-from tandem.experiment.interfaces import interface_bytes
-from tandem.experiment.parameters import Parameter
+from tandem.experiment.base import (
+    Outcome,
+    Output,
+    Span,
+    Stop,
+    StoppedError,
+    phase,
+    record,
+)
+from tandem.experiment.control import Control, Session, attempt
+from tandem.experiment.parameters import CommonParameters, Parameter, ProbePath, parameter, parameters_of, read_request
+from tandem.experiment.results import INTERFACE_BYTES, InterfaceCounters, environment
 from tandem.experiment.verdict import looking
 from tandem.experiment.verdict.judging import REPEATED_S, Join, Primary, between, judge_join, judge_primary
 from tandem.mptcp import kernels, sockets
 from tandem.schema.manifest import Failure
 from tandem.schema.metrics import VERDICTS
 
-PARAMETERS = (
-    *COMMON,
-    Parameter("bytes", "int", "payload of each connection", "B", default=500_000, minimum=10_000, maximum=1e9),
-    Parameter("asks", "int", "whoami by TCP over each path, of which the fastest counts", "asks", default=5, minimum=1, maximum=50),
-    Parameter("connect_timeout_s", "float", "for each connection", "s", default=15.0, minimum=0.1, maximum=120),
-    Parameter("join_wait_s", "float", "for subflows to join", "s", default=5.0, minimum=0.1, maximum=9),
-    Parameter("stall_s", "float", "without a byte for so long a connection has failed", "s", default=8.0, minimum=0.5, maximum=120),
-    Parameter("seed", "int", "of the random order of paths", "seed", default=1, minimum=0, maximum=2**53),
-    Parameter("deadline_s", "float", "the whole run", "s", default=300.0, minimum=1, maximum=7200),
-)  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True)
 class Request(CommonParameters):
     """A verdict on each of ``paths``, checked."""
 
-    bytes: int
-    asks: int
-    connect_timeout_s: float
-    join_wait_s: float
-    stall_s: float
-    seed: int
-    deadline_s: float
-
-
-def read(parameters: dict[str, Any]) -> Request:
-    """From parameters that are checked one by one; ParameterError when they contradict each other."""
-    return extended(Request, read_common(parameters), parameters)
+    # fmt: off
+    bytes: int = parameter("payload of each connection", "B", default=500_000, minimum=10_000, maximum=1e9)
+    asks: int = parameter("whoami by TCP over each path, of which the fastest counts", "asks", default=5, minimum=1, maximum=50)
+    connect_timeout_s: float = parameter("for each connection", "s", default=15.0, minimum=0.1, maximum=120)
+    join_wait_s: float = parameter("for subflows to join", "s", default=5.0, minimum=0.1, maximum=9)
+    stall_s: float = parameter("without a byte for so long a connection has failed", "s", default=8.0, minimum=0.5, maximum=120)
+    seed: int = parameter("of the random order of paths", "seed", default=1, minimum=0, maximum=2**53)
+    deadline_s: float = parameter("the whole run", "s", default=300.0, minimum=1, maximum=7200)
+    # fmt: on
 
 
 _TRIES = 4
-"""Handshakes by Multipath TCP that came out as TCP: the first shows it, the others tell where it was lost."""
-_FAREWELL_S = 2.0
-"""For closing a session when told to stop: who stops us waits."""
+"""Handshakes by Multipath TCP that came out as TCP: the first shows it, the others say where it was lost."""
 
 
 class VerdictExperiment:
-    """See ``tandem.experiment.base.Experiment``."""
+    """Whether Multipath TCP survives each path, and where it is lost."""
 
     name = "verdict"
     version = 1
-    parameters: tuple[Parameter, ...] = PARAMETERS
-    phases = (
-        ("primary", "a path as the one that a connection begins on"),
-        ("join", "a path as one that joins"),
-    )
+    parameters: tuple[Parameter, ...] = parameters_of(Request)
+    phases = (("primary", "a path as the one that a connection begins on"), ("join", "a path as one that joins"))
     results: tuple[Parameter, ...] = (
         Parameter("paths", "object", "by path: primary and join, each verdict, where, detail and what was seen; tcp"),
         Parameter("order", "list", "the paths in the order they were looked at"),
         Parameter("bytes", "int", "payload received", "B"),
         Parameter("duration_s", "float", "of the whole", "s"),
         Parameter("bytes_by_path", "object", "payload that the kernel counted on each path's subflows"),
-        Parameter("interface_bytes_by_path", "object", "all that the interface counted, headers and other traffic too"),
+        INTERFACE_BYTES,
     )
 
     def run(self, parameters: dict[str, Any], output: Output, stop: Stop) -> Outcome:
-        """See ``tandem.experiment.base.Experiment``."""
-        look = _Look(read(parameters), output, stop)
-        try:
-            look.run()
-        except ControlError as error:
-            return look.outcome(error.failure)
-        except StoppedError:
-            return look.outcome(STOPPED)
-        except sockets.UnsupportedError as error:
-            raise EnvironmentLackError(str(error)) from error
-        if stop.requested:
-            return look.outcome(STOPPED)
-        if look.late():
-            return look.outcome(Failure(reason="deadline passed", retry=True))
-        if all(found["primary"]["verdict"] == "unreachable" for found in look.found.values()):
-            return look.outcome(Failure(reason="the server is reached over no path", retry=True))
-        return look.outcome(None)
+        """Look at each path."""
+        look = _Look(read_request(Request, parameters), output, stop)
+        failure = attempt(look.run)
+        if failure is None and all(found["primary"]["verdict"] == "unreachable" for found in look.found.values()):
+            failure = Failure(reason="the server is reached over no path", retry=True)
+        return look.outcome(failure)
 
 
 class _Look:
@@ -101,38 +74,33 @@ class _Look:
 
     def __init__(self, request: Request, output: Output, stop: Stop) -> None:
         self._r, self._output, self._stop = request, output, stop
-        self._began_ns = time.monotonic_ns()
+        self.span = Span(request.deadline_s, stop)
         self._order = random.Random(request.seed).sample(request.paths, len(request.paths))
-        self._counted = {p.name: interface_bytes(p.interface) for p in request.paths}
+        self._interfaces = InterfaceCounters(request.paths)
         self._bytes = {p.name: 0 for p in request.paths}
         self._received = 0
         self._phases = 0
-        self._control: Control | None = None
         self.found: dict[str, dict[str, Any]] = {}
 
-    def late(self) -> bool:
-        """Whether the deadline has passed."""
-        return time.monotonic_ns() - self._began_ns > self._r.deadline_s * 1e9
-
-    def run(self) -> None:
-        """All paths, both roles. ControlError, StoppedError; ``found`` keeps what there is."""
-        self._control = Control(self._r)
+    def run(self) -> Failure | None:
+        """All paths, both roles, or why not all. ControlError, StoppedError; ``found`` keeps what there is."""
+        control = Control(self._r)
         for path in self._order:
             self._phase(f"primary {path.name}")
-            self.found[path.name] = self._primary(path)
-            self._say("primary", path)
+            self.found[path.name] = self._primary(control, path)
+            self._record("primary", path)
         native = [p for p in self._order if self.found[p.name]["primary"]["verdict"] == "native"]
         for path in self._order:
             over = next((p for p in native if p is not path), None)
             self._phase(f"join {path.name}")
-            self.found[path.name]["join"] = self._join(path, over)
-            self._say("join", path)
+            self.found[path.name]["join"] = self._join(control, path, over)
+            self._record("join", path)
+        return self.span.failure()
 
-    def _say(self, role: str, path: ProbePath) -> None:
+    def _record(self, role: str, path: ProbePath) -> None:
         judged = self.found[path.name][role]
-        code = VERDICTS.index(judged["verdict"])
         fields = {
-            "verdict_code": code,
+            "verdict_code": VERDICTS.index(judged["verdict"]),
             "over": judged["seen"].get("over"),
             **{k: judged[k] for k in ("where", "detail")},
         }
@@ -144,8 +112,8 @@ class _Look:
         self._phases += 1
         phase(self._output, name, self._phases, 2 * len(self._order))
 
-    def _primary(self, path: ProbePath) -> dict[str, Any]:
-        with self._session() as session:
+    def _primary(self, control: Control, path: ProbePath) -> dict[str, Any]:
+        with control.session(self._stop, "mptcp", bytes=self._r.bytes, seconds=None) as session:
             tcp, proxy = self._plain(path, session)
             before = kernels.here().counters()
             seen = Primary(tcp="error" not in tcp, connected=False, between=proxy)
@@ -164,19 +132,19 @@ class _Look:
             syns = None
             if seen.connected:
                 syns = self._ask(path, "tcp", session).syns
-            asked = self._ask(path, "mptcp", session)
-            there = asked.there.get("multipath")
-            counted = () if syns is None or asked.syns is None else (asked.syns - syns,)
+            one = self._ask(path, "mptcp", session)
+            there = one.there.get("multipath")
+            counted = () if syns is None or one.syns is None else (one.syns - syns,)
             seen = replace(
                 seen,
                 connected=True,
-                connect_s=seen.connect_s or asked.connect_s,
-                handshake=asked.sample is not None and not asked.sample.fallback,
+                connect_s=seen.connect_s or one.connect_s,
+                handshake=one.sample is not None and not one.sample.fallback,
                 server=there if isinstance(there, str) else None,
                 syns=(*seen.syns, *counted),
                 counters=looking.risen(before),
             )
-            if seen.handshake or asked.connect_s > REPEATED_S:
+            if seen.handshake or one.connect_s > REPEATED_S:
                 break
         return seen
 
@@ -195,8 +163,8 @@ class _Look:
                 reason = str(error)
                 break
             exchanges.append(one.exchange_ms)
-            told = one.there.get("handshake_rtt_ms")
-            there += [float(told)] if isinstance(told, int | float) and told > 0 else []
+            rtt = one.there.get("handshake_rtt_ms")
+            there += [float(rtt)] if isinstance(rtt, int | float) and rtt > 0 else []
             here += [] if one.here_ms is None else [one.here_ms]
         if not exchanges:
             return {"error": reason}, None
@@ -206,53 +174,37 @@ class _Look:
         return {**dict(zip(names, least, strict=True)), "something_between": proxy}, proxy
 
     def _with_payload(self, path: ProbePath, session: Session, seen: Primary) -> Primary:
-        own = looking.Watched()
-        payload = self._download(path, session, {path.name: own}, wait_s=0)
+        own = looking.Watched(sockets.interface_addresses(path.interface))
+        payload = self._download(path, session, own, wait_s=0)
         # A subflow with a wrong end leaves the connection, or falls back when it is the only one.
         whole = payload.error is None and payload.last is not None
         fell = payload.last is not None and payload.last.fallback
         data = False if fell else True if whole else None
         return replace(seen, data=data, alive=own.alive or payload.received >= self._r.bytes, error=payload.error)
 
-    def _join(self, path: ProbePath, over: ProbePath | None) -> dict[str, Any]:
+    def _join(self, control: Control, path: ProbePath, over: ProbePath | None) -> dict[str, Any]:
         before = kernels.here().counters()
         seen = Join(over=None if over is None else over.name)
         if over is not None:
-            own = looking.Watched()
+            own = looking.Watched(sockets.interface_addresses(path.interface))
             try:
-                with self._session() as session:
-                    payload = self._download(over, session, {path.name: own}, self._r.join_wait_s)
-                error = payload.error
+                with control.session(self._stop, "mptcp", bytes=self._r.bytes, seconds=None) as session:
+                    error = self._download(over, session, own, self._r.join_wait_s).error
             except looking.LookError as failed:
                 error = str(failed)
             kept = {key: getattr(own, key) for key in ("seen", "repeated", "established", "alive", "bytes_received")}
             seen = replace(seen, **kept, error=error, counters=looking.risen(before))
         return {**asdict(judge_join(seen)), "seen": asdict(seen)}
 
-    @contextmanager
-    def _session(self) -> Iterator[Session]:
-        """A session; ControlError. Closed afterwards."""
-        assert self._control is not None  # noqa: S101  (run made it)
-        with self._stop.interruptible():
-            session = self._control.open("mptcp", {}, bytes=self._r.bytes, seconds=None)
-        try:
-            yield session
-        finally:
-            self._control.close(session, _FAREWELL_S if self._stop.requested else self._r.control_timeout_s)
-
-    def _download(
-        self, path: ProbePath, session: Session, watched: dict[str, looking.Watched], wait_s: float
-    ) -> looking.Payload:
+    def _download(self, path: ProbePath, session: Session, watched: looking.Watched, wait_s: float) -> looking.Payload:
         """A connection by Multipath TCP that begins on ``path``, its payload. LookError."""
         r = self._r
         with self._stop.interruptible():
-            connection = looking.connected(r, path, "mptcp", r.connect_timeout_s)
-        with connection as made:
-            asked = looking.request(r, f"/v1/download?bytes={r.bytes}", session)
+            made = looking.connected(r, path, "mptcp", r.connect_timeout_s)
+        with made.socket:
+            request = looking.request(r, f"/v1/download?bytes={r.bytes}", session)
             addresses = {p.name: sockets.interface_addresses(p.interface) for p in r.paths}
-            eyes = {name: (seen, addresses[name]) for name, seen in watched.items()}
-            over = lambda: self._stop.requested or self.late()  # noqa: E731  (one line, used once)
-            payload = looking.download(made, asked, r.bytes, wait_s, r.stall_s, eyes, over)
+            payload = looking.download(made, request, r.bytes, wait_s, r.stall_s, watched, self.span.over)
         self._received += payload.received
         for subflow in payload.last.subflows if payload.last is not None else ():
             host = subflow.local.host if subflow.local is not None else None
@@ -266,11 +218,9 @@ class _Look:
             "paths": self.found,
             "order": [{"path": p.name} for p in self._order],
             "bytes": self._received,
-            "duration_s": (time.monotonic_ns() - self._began_ns) / 1e9,
+            "duration_s": self.span.duration_s,
             "bytes_by_path": {name: {"received": count, "sent": 0} for name, count in self._bytes.items()},
-            "interface_bytes_by_path": {
-                p.name: interface_bytes(p.interface, since=self._counted[p.name]) for p in self._r.paths
-            },
+            "interface_bytes_by_path": self._interfaces.by_path(),
         }
         return Outcome(result, failure, environment(self._r))
 

@@ -1,4 +1,4 @@
-"""From what was seen to a verdict, and where Multipath TCP was lost as far as that can be told. Pure.
+"""From what was seen to a verdict, and where Multipath TCP was lost as far as that can be known. Pure.
 
 RFC 8684: §3.1 (MP_CAPABLE), §3.2 (MP_JOIN), §3.7 (fallback). The names of counters are the kernel's (``MPTcpExt`` in
 /proc/net/netstat); they count the whole network namespace.
@@ -18,7 +18,7 @@ _ADD_UP = 1.5
 class Verdict:
     """``verdict``: ``native``; ``stripped`` (the options went missing); ``dropped`` (segments with them get no answer, without them
     they do); ``fallback`` (lost with the first data, after the handshake); ``reset``; ``unreachable`` (not even TCP); ``untested``.
-    ``where``: ``syn``, ``syn-ack``, ``syn or syn-ack``, ``data``, None when nothing was lost or nothing can be told."""
+    ``where``: ``syn``, ``syn-ack``, ``syn or syn-ack``, ``data``, None when nothing was lost or nothing can be known."""
 
     verdict: str
     where: str | None
@@ -63,7 +63,7 @@ class Join:
 
 
 def judge_primary(p: Primary) -> Verdict:
-    """See ``Verdict``."""
+    """Of a connection that began on the path."""
     if not p.connected:
         if not p.tcp:
             return Verdict("unreachable", None, f"neither TCP nor Multipath TCP connects: {p.error}")
@@ -99,7 +99,7 @@ def _lost_in_the_handshake(p: Primary) -> Verdict:
 
 
 def judge_join(j: Join) -> Verdict:
-    """See ``Verdict``."""
+    """Of a subflow that should have joined."""
     if j.over is None:
         return Verdict("untested", None, "no other path carries Multipath TCP that it could join")
     if j.error is not None and not j.seen:
@@ -124,7 +124,7 @@ def judge_join(j: Join) -> Verdict:
 
 
 def _why_data(counters: dict[str, int]) -> str:
-    """The counters that tell a data fallback's reason, in words."""
+    """A data fallback's reason by the counters, in words."""
     said = [words for names, words in _REASONS if any(counters.get(name) for name in names)]
     return ", ".join(said) or "no counter says why"
 
@@ -145,7 +145,7 @@ _REASONS = (
 def between(here_ms: float | None, there_ms: float | None, exchange_ms: float | None) -> bool | None:
     """Whether something ends the TCP connections of the two sides and joins them. ``here_ms``, ``there_ms``: the handshake's
     round-trip time as each end had it; ``exchange_ms``: request to answer. End to end all three are alike; with a proxy the two
-    handshakes are of different stretches and add up to the exchange. None when it cannot be told: below 5 ms, where all is noise, with
+    handshakes are of different stretches and add up to the exchange. None when it cannot be known: below 5 ms, where all is noise, with
     a figure missing, or with handshakes alike and a slow exchange, which a slow server gives as well as a proxy half-way."""
     if here_ms is None or there_ms is None or exchange_ms is None or exchange_ms < _TELLING_MS:
         return None

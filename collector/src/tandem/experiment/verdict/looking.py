@@ -11,9 +11,9 @@ from typing import Any
 
 from tandem import mptcp_abi as abi
 from tandem.experiment import http_head
-from tandem.experiment.common_parameters import CommonParameters, ProbePath
 from tandem.experiment.control import Session, describe
 from tandem.experiment.measured_connection import connect
+from tandem.experiment.parameters import CommonParameters, ProbePath
 from tandem.mptcp import kernels, sockets
 from tandem.mptcp.statistics import ConnectionSample, Reader, StatisticsError, SubflowSample
 from tandem.stream import Stream
@@ -35,7 +35,8 @@ def risen(before: dict[str, int]) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One whoami. ``here_ms``: the handshake's round-trip time here; ``there``: what the server says, as it came."""
+    """One whoami. ``sample``: the connection before the request (Multipath TCP only); ``here_ms``: the handshake's round-trip time here;
+    ``there``: what the server says, as it came."""
 
     sample: ConnectionSample | None
     connect_s: float
@@ -46,18 +47,18 @@ class Exchange:
     @property
     def syns(self) -> int | None:
         """How many SYNs with MP_CAPABLE the server had had by then; None when it does not say."""
-        told = self.there.get("multipath_syns")
-        return told if isinstance(told, int) and not isinstance(told, bool) else None
+        count = self.there.get("multipath_syns")
+        return count if isinstance(count, int) and not isinstance(count, bool) else None
 
 
-def ask(asked: CommonParameters, path: ProbePath, kind: sockets.Kind, timeout_s: float, session: Session) -> Exchange:
-    """Connect, ask whoami, read; LookError. ``sample``: the connection before the request (Multipath TCP only)."""
-    with connected(asked, path, kind, timeout_s) as made:
-        connection = made.socket
+def ask(common: CommonParameters, path: ProbePath, kind: sockets.Kind, timeout_s: float, session: Session) -> Exchange:
+    """Connect, ask whoami, read; LookError."""
+    made = connected(common, path, kind, timeout_s)
+    with made.socket as connection:
         info = abi.decode_tcp_info(connection.getsockopt(socket.IPPROTO_TCP, abi.TCP_INFO, abi.TCP_INFO_BYTES))
         sample = read(Reader(connection)) if kind == "mptcp" else None
         started = time.monotonic_ns()
-        raw, first_ns = _answer(made.stream, request(asked, "/v1/whoami", session), timeout_s)
+        raw, first_ns = _answer(made.stream, request(common, "/v1/whoami", session), timeout_s)
         try:
             there = json.loads(raw)
         except ValueError as error:
@@ -68,25 +69,17 @@ def ask(asked: CommonParameters, path: ProbePath, kind: sockets.Kind, timeout_s:
     return Exchange(sample, made.connect_ms / 1000, here, (first_ns - started) / 1e6, there)
 
 
-class connected:  # noqa: N801  (used as a function)
-    """``with connected(…) as made``: a connection over ``path`` to the measurement listener; LookError."""
-
-    def __init__(self, asked: CommonParameters, path: ProbePath, kind: sockets.Kind, timeout_s: float) -> None:
-        try:
-            self._made = connect(asked, kind, path, timeout_s)
-        except OSError as error:
-            raise LookError(f"connect: {describe(error)}") from error
-
-    def __enter__(self) -> sockets.Connected:
-        return self._made
-
-    def __exit__(self, *_: object) -> None:
-        self._made.socket.close()
+def connected(common: CommonParameters, path: ProbePath, kind: sockets.Kind, timeout_s: float) -> sockets.Connected:
+    """A connection over ``path`` to the measurement listener; LookError."""
+    try:
+        return connect(common, kind, path, timeout_s)
+    except OSError as error:
+        raise LookError(f"connect: {describe(error)}") from error
 
 
-def request(asked: CommonParameters, target: str, session: Session) -> bytes:
+def request(common: CommonParameters, target: str, session: Session) -> bytes:
     """A GET of ``target`` at the measurement listener."""
-    return http_head.request(target, asked.measurement.authority, {"X-Tandem-Session": session.claim(target)})
+    return http_head.request(target, common.measurement.authority, {"X-Tandem-Session": session.claim(target)})
 
 
 def read(reader: Reader) -> ConnectionSample | None:
@@ -97,43 +90,51 @@ def read(reader: Reader) -> ConnectionSample | None:
         return None
 
 
-def _answer(connection: Stream, asked: bytes, timeout_s: float) -> tuple[bytes, int]:
+def _answer(connection: Stream, request: bytes, timeout_s: float) -> tuple[bytes, int]:
     """The body of a small answer with status 200, and when its first byte came; LookError."""
-    ends_s = time.monotonic() + timeout_s
-    raw, first_ns, head = b"", 0, None
+    ends_s, arrivals, size = time.monotonic() + timeout_s, list[int](), 0
+
+    def receive() -> bytes:
+        nonlocal size
+        left_s = ends_s - time.monotonic()
+        if left_s <= 0 or size > _LONGEST_ANSWER:
+            raise LookError("whoami: no answer in time" if left_s <= 0 else "whoami: an endless answer")
+        connection.settimeout(left_s)
+        more = connection.recv(_LONGEST_ANSWER)
+        arrivals.append(time.monotonic_ns())
+        size += len(more)
+        return more
+
     try:
-        connection.sendall(asked)
-        while head is None or len(raw) < head.size + (head.length or 0):
-            left_s = ends_s - time.monotonic()
-            if left_s <= 0 or len(raw) > _LONGEST_ANSWER:
-                raise LookError("whoami: no answer in time" if left_s <= 0 else "whoami: an endless answer")
-            connection.settimeout(left_s)
-            more = connection.recv(_LONGEST_ANSWER)
-            first_ns = first_ns or time.monotonic_ns()
+        connection.sendall(request)
+        head, raw = http_head.read(receive)
+        whole = head.size + (head.length or 0)
+        while len(raw) < whole:
+            more = receive()
             if not more:
                 raise LookError("whoami: closed before the answer was whole")
             raw += more
-            head = head or http_head.parse(raw)
     except (OSError, http_head.HeadError) as error:
         raise LookError(f"whoami: {describe(error)}") from error
     if head.status != 200:
         raise LookError(f"whoami: HTTP {head.status}")
-    return raw[head.size : head.size + (head.length or 0)], first_ns
+    return raw[head.size : whole], arrivals[0]
 
 
 @dataclass(slots=True)
 class Watched:
-    """What was seen of a path's subflow while a connection lived."""
+    """What was seen of the subflow from ``addresses``, a path's, while a connection lived."""
 
+    addresses: list[str]
     seen: bool = False
     repeated: bool = False
     established: bool = False
     alive: bool = False
     bytes_received: int = 0
 
-    def look(self, subflows: tuple[SubflowSample, ...], addresses: list[str]) -> None:
+    def look(self, subflows: tuple[SubflowSample, ...]) -> None:
         """Take one sample's subflows in."""
-        own = [s for s in subflows if s.local is not None and s.local.host in addresses]
+        own = [s for s in subflows if s.local is not None and s.local.host in self.addresses]
         self.alive = any(s.alive for s in own)
         for s in own:
             self.seen = True
@@ -153,30 +154,27 @@ class Payload:
 
 def download(
     made: sockets.Connected,
-    asked: bytes,
+    request: bytes,
     expected: int,
     wait_s: float,
     stall_s: float,
-    watched: dict[str, tuple[Watched, list[str]]],
+    watched: Watched,
     over: Callable[[], bool],
 ) -> Payload:
-    """Send the first line of ``asked``, wait up to ``wait_s`` until all of ``watched`` (by path: what is seen, its addresses) have
-    joined, then send the rest and read ``expected`` bytes, watching all the while.
+    """Send the first line of ``request``, wait up to ``wait_s`` until ``watched`` has joined, then send the rest and read ``expected``
+    bytes, watching all the while.
 
     The kernel lets subflows join once data were acknowledged, and a short download is over before that.
     """
-    connection, payload = made.stream, Payload()
-    reader = Reader(made.socket)
+    connection, payload, reader = made.stream, Payload(), Reader(made.socket)
 
     def look() -> None:
         sample = read(reader)
-        if sample is None:
-            return
-        payload.last = sample
-        for seen, addresses in watched.values():
-            seen.look(sample.subflows, addresses)
+        if sample is not None:
+            payload.last = sample
+            watched.look(sample.subflows)
 
-    first, rest = asked.split(b"\r\n", 1)
+    first, rest = request.split(b"\r\n", 1)
     raw, head = b"", None
     try:
         connection.settimeout(stall_s)
@@ -184,9 +182,7 @@ def download(
         ends_s = time.monotonic() + wait_s
         while time.monotonic() < ends_s and not over():
             look()
-            if all(seen.established for seen, _ in watched.values()) or (
-                payload.last is not None and payload.last.fallback
-            ):
+            if watched.established or (payload.last is not None and payload.last.fallback):
                 break
             time.sleep(_LOOK_S)
         connection.sendall(rest)
@@ -214,8 +210,6 @@ def download(
                     break
             payload.received += len(more)
         look()
-    except http_head.HeadError as error:
-        payload.error = str(error)
-    except OSError as error:
+    except (OSError, http_head.HeadError) as error:
         payload.error = describe(error)
     return payload

@@ -5,8 +5,7 @@ import time
 from typing import Any
 
 from tandem.experiment.base import STOPPED, Outcome, Output, Stop, main, phase, record
-from tandem.experiment.common_parameters import COMMON
-from tandem.experiment.parameters import Parameter
+from tandem.experiment.parameters import COMMON, Parameter
 from tandem.experiment.results import BYTES_BY_PATH
 
 

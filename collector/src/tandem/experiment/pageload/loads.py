@@ -1,23 +1,44 @@
-"""One load without a browser: the stored page's objects, each asked for as soon as the object that made it be asked for has come, over as
-many kept connections as browsers have (six an origin, 32 in all). Nothing is parsed, run or painted: what it takes is the *object load
-time*.
+"""One load of a stored page, in either of two ways.
 
-It goes through the relay, as the browser does, and so pays the same for it.
+By a fresh Chromium: navigate, wait for the load event, read the browser's own times. Or by the page's object graph: each object is
+requested as soon as the object that made it be requested has come, over as many kept connections as browsers have (six an origin, 32 in
+all); nothing is parsed, run or painted: what it takes is the *object load time*. Both go through the relay, and so pay the same for it.
 """
 
 from __future__ import annotations
 
+import json
+import math
 import socket
 import ssl
 import threading
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
+from tandem.devtools.browser import Browser, DevTools, DevToolsError, Event, RefusedError, TooLateError
 from tandem.experiment import http_head
 from tandem.experiment.control import describe
-from tandem.experiment.pageload.carrier import Load, now_s
+from tandem.experiment.pageload.carrier import SocksError, asking, connected, now_s
 from tandem.experiment.pageload.page import Origin, StoredPage
-from tandem.experiment.pageload.relay import SocksError, asking, connected
+
+
+@dataclass(slots=True)
+class Load:
+    """Times in ms since the load began, None for what was not reached. ``failure``: None when the page was loaded whole as far as it can
+    be; objects that failed are no failure of the load, as a browser sees it."""
+
+    page: str
+    by: str
+    load_ms: float | None = None
+    content_loaded_ms: float | None = None
+    first_paint_ms: float | None = None
+    objects: int = 0
+    failed: int = 0
+    missed: int = 0
+    failure: str | None = None
+
 
 PER_ORIGIN = 6
 IN_ALL = 32
@@ -32,12 +53,12 @@ class GraphLoad:
 
     def __init__(self, page: StoredPage, port: int, until_s: float, stop: Callable[[], bool]) -> None:
         self._page, self._port, self._until_s, self._stop = page, port, until_s, stop
-        self._tls = _context(page)
+        self._tls = _tls_context(page)
         self._changed = threading.Condition()
         self._children: dict[int | None, list[int]] = {}
         for number, one in enumerate(page.objects):
             if not one.after_load:
-                # what nobody is known to have asked for, the document did
+                # what nobody is known to have requested, the document did
                 by = None if number == 0 else one.by if one.by is not None else 0
                 self._children.setdefault(by, []).append(number)
         self._queues: dict[Origin, deque[int]] = {}
@@ -140,14 +161,7 @@ class GraphLoad:
         lines = f"{one.method} {one.target} HTTP/1.1\r\nHost: {one.origin.authority}\r\nAccept: */*\r\nAccept-Encoding: gzip\r\n{body}\r\n"
         connection.settimeout(self._patience())
         connection.sendall(lines.encode("ascii"))
-        start = b""
-        head = None
-        while head is None:
-            more = self._receive(connection)
-            if not more:
-                raise ConnectionResetError("closed before the answer")
-            start += more
-            head = http_head.parse(start)
+        head, start = http_head.read(lambda: self._receive(connection))
         received = len(start) - head.size
         bodiless = head.status in _BODILESS or one.method == "HEAD"
         length = 0 if bodiless else head.length
@@ -187,7 +201,7 @@ class GraphLoad:
         return max(0.05, self._until_s - now_s())
 
 
-def _context(page: StoredPage) -> ssl.SSLContext | None:
+def _tls_context(page: StoredPage) -> ssl.SSLContext | None:
     """Trusts the page's own certificate and no other, under every name. ssl.SSLError when it is none."""
     if page.certificate is None:
         return None
@@ -196,3 +210,137 @@ def _context(page: StoredPage) -> ssl.SSLContext | None:
     context.verify_mode = ssl.CERT_REQUIRED
     context.load_verify_locations(cadata=page.certificate)
     return context
+
+
+_READ_S = 5.0
+_READ = """new Promise(done => { const look = () => {
+ const n = performance.getEntriesByType('navigation')[0], p = performance.getEntriesByName('first-contentful-paint')[0];
+ if (!n || !(n.loadEventEnd > 0) || (!p && performance.now() < n.loadEventEnd + 500)) { setTimeout(look, 10); return; }
+ done(JSON.stringify({load: n.loadEventEnd, content: n.domContentLoadedEventEnd, paint: p ? p.startTime : null})); }; look(); })"""
+"""In a world of its own, where the page's scripts cannot have changed what it uses. Half a second for a paint that comes after the load."""
+
+
+def flags(page: StoredPage, port: int) -> list[str]:
+    """Of Chromium: everything by the relay, no name resolved, and the replay's key trusted."""
+    found = [
+        f"--proxy-server=socks5://127.0.0.1:{port}",
+        "--proxy-bypass-list=<-loopback>",
+        "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+    ]
+    if page.spki_sha256 is not None:
+        found.append(f"--ignore-certificate-errors-spki-list={page.spki_sha256}")
+    return found
+
+
+class Counts:
+    """What the browser says of its requests."""
+
+    def __init__(self) -> None:
+        self._pending: set[str] = set()
+        self.objects = self.failed = self.missed = 0
+        self._begun = self.loaded = False
+
+    def take(self, event: Event) -> None:
+        """One event; what is not known is passed over."""
+        p = event.params
+        request = p.get("requestId")
+        if event.method == "Page.loadEventFired":
+            self.loaded = self._begun  # else it is the empty page's
+        elif not isinstance(request, str):
+            return
+        elif event.method == "Network.requestWillBeSent":
+            url = _object(p.get("request")).get("url")
+            if isinstance(url, str) and url.startswith(("http:", "https:")):
+                self._pending.add(request)
+                self._begun = True
+                self.objects += bool(p.get("redirectResponse"))
+        elif request not in self._pending:
+            return
+        elif event.method == "Network.responseReceived":
+            headers = _object(_object(p.get("response")).get("headers"))
+            self.missed += any(name.lower() == "x-tandem-page" for name in headers)
+        elif event.method == "Network.loadingFinished":
+            self._pending.discard(request)
+            self.objects += 1
+        elif event.method == "Network.loadingFailed":
+            self._pending.discard(request)
+            self.failed += 1
+
+
+def by_browser(
+    browser: Browser,
+    session: str,
+    page: StoredPage,
+    until_s: float,
+    stop: Callable[[], bool],
+    at_end: Callable[[], None],
+) -> Load:
+    """Load ``page`` in the browser's ``session`` by ``until_s``. ``at_end`` is called at the load event. DevToolsError only when ``stop``
+    says so."""
+    found, counts = Load(page.name, "browser"), Counts()
+    try:
+        _navigate(browser.devtools, session, page, until_s, counts, found)
+        if found.failure is None:
+            at_end()
+            _times(browser.devtools, session, found)
+    except TooLateError as error:
+        if stop():
+            raise
+        found.failure = str(error)
+    except DevToolsError as error:
+        found.failure = browser.said() or str(error)
+    found.objects, found.failed, found.missed = counts.objects, counts.failed, counts.missed
+    return found
+
+
+def _navigate(tools: DevTools, session: str, page: StoredPage, until_s: float, counts: Counts, found: Load) -> None:
+    tools.call("Network.enable", {}, session, until_s=until_s)
+    tools.call("Page.enable", {}, session, until_s=until_s)
+    number = tools.send("Page.navigate", {"url": page.url}, session, until_s=until_s)
+    navigated = False
+    while not counts.loaded:
+        event = tools.event(min(until_s, now_s() + 0.25) if not navigated else until_s)
+        if event is not None:
+            counts.take(event)
+        if not navigated and tools.answered(number):
+            # An answer with errorText is the end; the browser then "loads" its own error page.
+            navigated = True
+            error = tools.answer(number, until_s=until_s).get("errorText")
+            if error:
+                found.failure = str(error)[:100].removeprefix("net::")
+                return
+        if event is None and now_s() >= until_s:
+            found.failure = "no load event in time"
+            return
+    if not navigated:
+        error = tools.answer(number, until_s=until_s).get("errorText")
+        found.failure = str(error)[:100].removeprefix("net::") if error else None
+
+
+def _times(tools: DevTools, session: str, found: Load) -> None:
+    until_s = now_s() + _READ_S
+    try:
+        tree = tools.call("Page.getFrameTree", {}, session, until_s=until_s)
+        frame = _object(_object(tree.get("frameTree")).get("frame")).get("id")
+        world = tools.call("Page.createIsolatedWorld", {"frameId": frame}, session, until_s=until_s)
+        reading = {"expression": _READ, "awaitPromise": True, "contextId": world.get("executionContextId")}
+        answer = tools.call("Runtime.evaluate", reading, session, until_s=until_s)
+        times = json.loads(_object(answer.get("result")).get("value", ""))
+    except (RefusedError, ValueError, TypeError, RecursionError) as error:
+        found.failure = f"the browser told no times: {error}"[:200]
+        return
+    times = _object(times)
+    found.load_ms = _ms(times.get("load"))
+    found.content_loaded_ms, found.first_paint_ms = _ms(times.get("content")), _ms(times.get("paint"))
+    if found.load_ms is None:
+        found.failure = "the browser told no times"
+
+
+def _ms(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+        return None
+    return round(float(value), 3)
+
+
+def _object(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
