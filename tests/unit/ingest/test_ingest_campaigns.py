@@ -10,7 +10,7 @@ from serve_on_loopback import command
 
 from tandem import campaigns
 from tandem.schema.campaign_queue import FORMAT, read_queue, read_text
-from tandem_dashboards.boards.campaign import board as campaign_board
+from tandem_dashboards.boards import campaign_board
 from tandem_server.cli import campaign_source
 
 OWN = """\
