@@ -7,7 +7,7 @@ from typing import Any
 
 from filled_database import Filled
 
-from tandem_dashboards.grafana.times import Range
+from tandem_dashboards.grafana.macros import Range
 from tandem_dashboards.influx import Influx
 
 MS = 10**6
@@ -26,12 +26,12 @@ class AskedAt:
         """As the reader."""
         return cls(filled.reader, now_ms, words or {})
 
-    def ask(self, influxql: str) -> list[dict[str, Any]]:
-        """See ``Influx.ask``."""
+    def query(self, influxql: str) -> list[dict[str, Any]]:
+        """See ``Influx.query``."""
         text = influxql.replace("now()", f"{self.now_ms}ms")
         for word, other in self.words.items():
             text = text.replace(f'"{word}"', f'"{other}"')
-        return self.influx.ask(text)
+        return self.influx.query(text)
 
 
 def until(filled: Filled, utc_ns: int) -> Range:

@@ -15,12 +15,11 @@ from eventful_second import NAME
 from filled_database import Filled
 from kit_on_rig import PROBE
 
-from tandem_dashboards.alarms.evaluate.threshold import Condition, Threshold
-from tandem_dashboards.alarms.files import rules_document
-from tandem_dashboards.alarms.live import asker
-from tandem_dashboards.alarms.message import Told, message
-from tandem_dashboards.alarms.reading import Rule, rules
-from tandem_dashboards.alarms.rules import alarms
+from support.grafana_alerting import Rule, asker, rules
+from support.grafana_templates import Told, message
+from tandem_dashboards.alarms import alarms
+from tandem_dashboards.alarms.alarm import Threshold
+from tandem_dashboards.alarms.provisioning import rules_document
 from tandem_dashboards.influx import Influx
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
@@ -92,7 +91,7 @@ def compressed(rule: Rule) -> Rule:
     node = rule.nodes[rule.condition]
     if limit is None or not isinstance(node, Threshold):
         return rule
-    nodes = {**rule.nodes, rule.condition: replace(node, condition=Condition(node.condition.kind, (limit,)))}
+    nodes = {**rule.nodes, rule.condition: replace(node, limit=limit)}
     return replace(rule, nodes=nodes)
 
 
@@ -138,11 +137,11 @@ def test_the_fault_is_told_after_the_rules_time_and_what_is_well_is_not(alarm, f
     else:
         pytest.fail(f"{fault.well} is told as well, all the time")
     for minute in range(rule.for_s // 60):
-        watch.states.told(results, at_ms + minute * 60_000)
-        assert key(fault.fires) not in watch.states.firing
-    watch.states.told(results, at_ms + rule.for_s * 1000)
-    assert key(fault.fires) in watch.states.firing
-    state = watch.states.states[key(fault.fires)]
+        watch.take(results, at_ms + minute * 60_000)
+        assert key(fault.fires) not in watch.firing
+    watch.take(results, at_ms + rule.for_s * 1000)
+    assert key(fault.fires) in watch.firing
+    state = watch.states[key(fault.fires)]
     title, text = message([Told(rule, state.labels, state.values, at_ms)])
     print(f"{title}\n{text}")
     assert "[no value]" not in text
@@ -172,7 +171,7 @@ def test_the_server_is_dead_once_it_writes_nothing_and_nothing_else_is_told_then
     watch = rule.watch()
     for minute in range(3):
         watch.tick(asker(database), dead + minute * 60_000)
-    assert watch.states.firing == {()}
+    assert watch.firing == {()}
     assert "The server writes nothing any more" in message([Told(rule, (), {}, dead)])[1]
     quiet = [r for name, r in RULES.items() if name != "server-dead" and r.no_data == "KeepLast"]
     later = {r.uid: set(outcomes(r, database, dead).values()) for r in quiet}

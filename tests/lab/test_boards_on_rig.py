@@ -11,11 +11,10 @@ from asked_at import MS, AskedAt, until
 from filled_database import Filled
 from kit_on_rig import PROBE
 
-from tandem_dashboards import registry
-from tandem_dashboards.alarms.live import ask_alarms
-from tandem_dashboards.asking import Answer, ask_board
-from tandem_dashboards.cli.check import told
-from tandem_dashboards.grafana.times import Range, range_of
+from tandem_dashboards import boards
+from tandem_dashboards.cli import summary_line
+from tandem_dashboards.grafana.macros import Range, range_of
+from tandem_dashboards.query_runner import Answer, run_alarms, run_board
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -55,7 +54,7 @@ ANSWERS: dict[str, list[Answer]] = {}
 
 
 def loaded(name: str) -> dict[str, Any]:
-    board: dict[str, Any] = json.loads(registry.load(name).to_text())
+    board: dict[str, Any] = json.loads(boards.load(name).to_text())
     return board
 
 
@@ -106,7 +105,7 @@ def asked(name: str, filled: Filled, words: dict[str, str] | None = None) -> lis
     """All answers to all queries of a board, at every look."""
     answers = []
     for span, chosen in looks(board := loaded(name), filled):
-        answers += ask_board(board, AskedAt.of(filled, span.to_ms, words), span, chosen)[1]
+        answers += run_board(board, AskedAt.of(filled, span.to_ms, words), span, chosen)[1]
     return answers
 
 
@@ -114,7 +113,7 @@ def places(answers: list[Answer]) -> dict[Place, bool]:
     """Whether there are rows at any look."""
     found: dict[Place, bool] = {}
     for answer in answers:
-        of = answer.question
+        of = answer.query
         place = (of.board, of.of, of.name, of.ref)
         found[place] = found.get(place, False) or _shown(answer) > 0
     return found
@@ -122,42 +121,42 @@ def places(answers: list[Answer]) -> dict[Place, bool]:
 
 def _shown(answer: Answer) -> int:
     """Rows that can be seen: of annotations Grafana drops those in which a column is null."""
-    if answer.question.of != "annotation":
+    if answer.query.of != "annotation":
         return answer.rows
     return sum(None not in row for series in answer.series for row in series.get("values", ()))
 
 
 def failures(answers: list[Answer]) -> list[tuple[str, str, Any]]:
-    return [(answer.question.name, answer.text, answer.error) for answer in answers if answer.error]
+    return [(answer.query.name, answer.text, answer.error) for answer in answers if answer.error]
 
 
-@pytest.mark.parametrize("name", registry.names())
+@pytest.mark.parametrize("name", boards.BOARDS)
 def test_no_query_fails_and_what_the_run_fills_has_rows(filled: Filled, name: str) -> None:
     ANSWERS[name] = answers = asked(name, filled)
     assert failures(answers) == []
     empty = {place for place, rows in places(answers).items() if not rows}
     assert empty - EMPTY.keys() - PERHAPS.keys() == set(), "nothing to see there"
-    print(told(answers))
+    print(summary_line(answers))
 
 
 def test_months_are_asked_of_roll_ups_without_an_error(filled: Filled) -> None:
     to_ms = moments(filled)[-1] // MS
-    for name in registry.names():
+    for name in boards.BOARDS:
         for days in LONG_DAYS:
-            _, answers = ask_board(loaded(name), AskedAt.of(filled, to_ms), Range(to_ms - days * 86_400_000, to_ms))
+            _, answers = run_board(loaded(name), AskedAt.of(filled, to_ms), Range(to_ms - days * 86_400_000, to_ms))
             assert failures(answers) == [], (name, days)
 
 
 def test_no_query_of_an_alarm_fails(filled: Filled) -> None:
-    answers = [answer for at in moments(filled) for answer in ask_alarms(filled.reader, at // MS)]
+    answers = [answer for at in moments(filled) for answer in run_alarms(filled.reader, at // MS)]
     assert failures(answers) == []
     assert any(answer.rows for answer in answers)
-    print(told(answers))
+    print(summary_line(answers))
 
 
 def test_the_list_of_what_may_be_empty_is_not_stale() -> None:
     """After the boards' own cases: it takes their answers."""
-    if ANSWERS.keys() != set(registry.names()):
+    if ANSWERS.keys() != set(boards.BOARDS):
         pytest.skip("not all boards were asked")
     found = places([answer for answers in ANSWERS.values() for answer in answers])
     assert {place for place in EMPTY if found.get(place, True)} == set(), "there, or gone: take it out of the list"

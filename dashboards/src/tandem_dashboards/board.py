@@ -1,17 +1,20 @@
-"""A board: rows of panels, what is chosen at the top, events drawn into the charts. Boards only put panels together."""
+"""A board: rows of panels, what is chosen at the top, events drawn into the charts as marks. Boards only put panels together."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import dashboard as sdk
 
-from tandem_dashboards.annotations import Annotation
-from tandem_dashboards.panel import COLUMNS, Panel
+from tandem.schema import grades
+from tandem_dashboards.expressions import chosen, one_of, tag
+from tandem_dashboards.influxql import INTERVAL, RESOLUTION, QueryError, Select, UnknownNameError, select
+from tandem_dashboards.overrides import web
+from tandem_dashboards.panel import COLUMNS, Panel, datasource
 from tandem_dashboards.variables import Variable
 
 TAG = "tandem"
@@ -22,15 +25,114 @@ class BoardError(ValueError):
     """The board does not fit together; the message says where."""
 
 
+MOST_MARKS = 1000
+"""More than a chart has room for; a fleet's events of months would be hundreds of thousands."""
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """``title``, ``text``: columns that a mark shows; ``tags``: columns shown as labels.
+
+    Of an answer Grafana drops every row in which any column is null (transformAnnotationResponse of its InfluxDB data source, Grafana
+    10 to 12), so select only what all rows have. It knows a column by whether its name, measurement first, *contains* the tag or the
+    text; what that would mix up is refused here, and so is grouping, which shifts the columns.
+    """
+
+    name: str
+    select: Select
+    title: str
+    text: str
+    tags: tuple[str, ...] = ()
+    tone: grades.Tone = "notice"
+    on: bool = True
+
+    def __post_init__(self) -> None:
+        wanted = {self.title: "title", self.text: "text", **dict.fromkeys(self.tags, "tag")}
+        for column in wanted:
+            self.select.output(column)
+        if self.select.grouped or self.select.every or INTERVAL in self.select.text:
+            raise QueryError(f"annotation {self.name!r}: an annotation's query can neither group nor have windows")
+        for output in self.select.outputs:
+            taken = self._taken_as(f"{self.select.measurement}.{output.name}")
+            if taken != wanted.get(output.name, "none"):
+                raise QueryError(
+                    f"annotation {self.name!r}: Grafana would take the column {output.name!r} for its {taken}"
+                )
+
+    def _taken_as(self, column: str) -> str:
+        """What Grafana takes a column for, in its order of looking."""
+        if column == f"{self.select.measurement}.{self.title}":
+            return "title"
+        if any(tag in column for tag in self.tags):
+            return "tag"
+        if self.text in column:
+            return "text"
+        return "none"
+
+    def to_sdk(self) -> sdk.AnnotationQuery:
+        """The SDK's annotation."""
+        return sdk.AnnotationQuery(
+            self.name,
+            datasource(),
+            self.on,
+            hide=False,
+            icon_color=web(self.tone),
+            target=_InfluxTarget(self),
+            built_in=0,
+        )
+
+
+class _InfluxTarget(sdk.AnnotationTarget):
+    """The SDK knows no annotation by InfluxQL: the query and its columns stand beside the common keys, in the shape to which Grafana
+    itself brings an annotation of this data source (migrations.ts)."""
+
+    def __init__(self, annotation: Annotation) -> None:
+        super().__init__(limit=0, match_any=False, tags=[], type_val="")
+        self._own: dict[str, object] = {
+            "refId": "Anno",
+            "query": annotation.select.text,
+            "queryType": "tags",
+            "fromAnnotations": True,
+            "name": annotation.name,
+            "titleColumn": f"{annotation.select.measurement}.{annotation.title}",
+            "textColumn": annotation.text,
+            "tagsColumn": ",".join(annotation.tags),
+            "timeEndColumn": "",
+        }
+
+    def to_json(self) -> dict[str, object]:
+        return super().to_json() | self._own
+
+
+def events(
+    name: str,
+    kinds: Sequence[str],
+    *,
+    text: str | None = "detail",
+    path: bool = False,
+    on: bool = True,
+) -> Annotation:
+    """Events of these kinds of the chosen probes, in the colour that the first kind has in the schema. ``text``: a field that all of
+    them have; None where there is no such field: then the kind. ``path``: only those of a path, and its name beside. Over long times a
+    mark stands for all of its kind in that minute or hour, and only the newest ``MOST_MARKS`` are drawn. Needs the variables ``probe`` and
+    ``resolution``."""
+    for kind in kinds:
+        if kind not in grades.EVENTS:
+            raise UnknownNameError(f"the schema has no event kind {kind!r}; it has {', '.join(grades.EVENTS)}")
+    words = [tag("kind").named("what"), "seq"] if text is None else [text]  # besides tags a query needs a field
+    columns = [*words, "kind", *(["path"] if path else [])]
+    terms = [chosen("probe"), one_of("kind", *kinds)]
+    query = select(*columns, of="event", where=terms, policy=RESOLUTION, newest_first=True, limit=MOST_MARKS)
+    tags = ("path",) if path else ()
+    return Annotation(name, query, "kind", text or "what", tags, tone=grades.EVENTS[kinds[0]].tone, on=on)
+
+
 @dataclass(frozen=True)
 class Row:
-    """Panels side by side, from the left, in as many lines as they need. ``collapsed``: their queries run only once it is opened.
-    ``repeat``: a variable; the row is drawn once for each value chosen."""
+    """Panels side by side, from the left, in as many lines as they need."""
 
     title: str
     panels: tuple[Panel, ...]
-    collapsed: bool = False
-    repeat: str | None = None
 
 
 @dataclass(frozen=True)
@@ -73,18 +175,13 @@ class Board:
         placed: list[sdk.Panel | sdk.RowPanel] = []
         number, y = 1, 0
         for row in self.rows:
-            head = sdk.RowPanel(row.collapsed, row.title, None, sdk.GridPos(1, COLUMNS, 0, y), number, [], row.repeat)
+            placed.append(sdk.RowPanel(False, row.title, None, sdk.GridPos(1, COLUMNS, 0, y), number, []))
             number, y = number + 1, y + 1
-            placed.append(head)
             x = line = 0
             for panel in row.panels:
                 if x + panel.width > COLUMNS:
                     x, y, line = 0, y + line, 0
-                made = panel.to_sdk(number, x, y)
-                if row.collapsed:
-                    head.panels.append(made)
-                else:
-                    placed.append(made)
+                placed.append(panel.to_sdk(number, x, y))
                 number, x, line = number + 1, x + panel.width, max(line, panel.height)
             y += line
         return sdk.Dashboard(

@@ -1,8 +1,10 @@
-"""What a query selects: a field of the schema, a function of it, arithmetic. Each keeps which field it shows, and so its unit.
+"""What a query selects (a field of the schema, a function of it, arithmetic: each keeps which field it shows, and so its unit), and the
+conditions of a query, which name their tags and fields so that these can be checked.
 
 mean("rsrp_dbm")                                  in dBm, called rsrp_dbm
 rate(last("received_bytes"), times=8, unit="bit/s").named("downlink")
 total("bytes_retrans") / total("bytes_sent") * 100
+where=[chosen("probe"), equal("kind", "mptcp")]
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 Needs = Literal["any", "number"]
+Sort = Literal["tag", "field", "either"]
+Compared = Literal["=", "!=", "<", "<=", ">", ">="]
 
 
 @dataclass(frozen=True)
@@ -96,19 +100,11 @@ def _function(influxql: str, needs: Needs = "number") -> Callable[[Source], Expr
 
 
 mean = _function("mean")
-median = _function("median")
 total = _function("sum")
 least = _function("min")
 greatest = _function("max")
-spread = _function("spread")
-deviation = _function("stddev")
-difference = _function("difference")
-rises = _function("non_negative_difference")
-running_total = _function("cumulative_sum")
 first = _function("first", "any")
 last = _function("last", "any")
-most_frequent = _function("mode", "any")
-distinct = _function("distinct", "any")
 
 
 def count(source: Source) -> Expression:
@@ -117,23 +113,11 @@ def count(source: Source) -> Expression:
     return Expression(f"count({inner.text})", inner.reads, None, "", "count")
 
 
-def count_distinct(source: Source) -> Expression:
-    """How many different values the field has; called ``count`` unless named."""
-    inner = _source(source)
-    return Expression(f"count(distinct({inner.text}))", inner.reads, None, "", "count")
-
-
 def percentile(source: Source, percent: float) -> Expression:
     """The smallest value that ``percent`` of the points do not exceed; called ``<field>_p<percent>``."""
     inner = _source(source)
     name = f"{inner.name}_p{percent:g}" if inner.name else None
     return replace(inner, text=f"percentile({inner.text}, {percent:g})", reads=_numbers(inner), name=name)
-
-
-def moving_mean(source: Source, points: int) -> Expression:
-    """Mean of this and the ``points`` - 1 points before."""
-    inner = _source(source)
-    return replace(inner, text=f"moving_average({inner.text}, {points})", reads=_numbers(inner))
 
 
 def rate(source: Source, *, per: str = "1s", times: float = 1, unit: str) -> Expression:
@@ -146,19 +130,72 @@ def rate(source: Source, *, per: str = "1s", times: float = 1, unit: str) -> Exp
     return grown if times == 1 else replace(grown * times, unit=unit)
 
 
-def integral(source: Source, *, per: str = "1s", unit: str) -> Expression:
-    """Area under the field, as ``unit``; ``per`` is the time unit of the figures."""
-    inner = _source(source)
-    return replace(inner, text=f"integral({inner.text}, {per})", reads=_numbers(inner), shows=None, unit=unit)
+@dataclass(frozen=True)
+class Condition:
+    """``names``: every name in it, and whether it must be a tag or a field."""
+
+    text: str
+    names: tuple[tuple[str, Sort], ...]
 
 
-def top(source: Source, how_many: int) -> Expression:
-    """The ``how_many`` greatest points."""
-    inner = _source(source)
-    return replace(inner, text=f"top({inner.text}, {how_many})", reads=_numbers(inner))
+def chosen(tag: str, variable: str | None = None) -> Condition:
+    """The tag is one of those chosen in the board's variable of its name, or in ``variable``.
+
+    ``:regex`` has Grafana escape each value and join several as ``(a|b)``, so that a hostile value stays a value; All is ``.*``, which
+    finds points without the tag, too. ``^…$`` around a plain word is looked up in the database's index like an equality.
+    """
+    return Condition(f"{quoted(tag)} =~ /^${{{variable or tag}:regex}}$/", ((tag, "tag"),))
 
 
-def bottom(source: Source, how_many: int) -> Expression:
-    """The ``how_many`` least points."""
-    inner = _source(source)
-    return replace(inner, text=f"bottom({inner.text}, {how_many})", reads=_numbers(inner))
+def every(variable: str) -> Condition:
+    """All is chosen in ``variable``. Else the query has no rows, and costs nothing: the database sees before it reads."""
+    return Condition(f"'${{{variable}:raw}}' = '.*'", ())
+
+
+def some(variable: str) -> Condition:
+    """Not All, but some are chosen in ``variable``."""
+    return Condition(f"'${{{variable}:raw}}' != '.*'", ())
+
+
+def equal(name: str, wanted: str | float | bool) -> Condition:
+    """A tag or a field has this value."""
+    return compare(name, "=", wanted)
+
+
+def unequal(name: str, unwanted: str | float | bool) -> Condition:
+    """A tag or a field has another value."""
+    return compare(name, "!=", unwanted)
+
+
+def compare(name: str, operator: Compared, wanted: str | float | bool) -> Condition:
+    """A field (or, with a text, a tag) compared with a constant."""
+    return Condition(
+        f"{quoted(name)} {operator} {literal(wanted)}", ((name, "either" if isinstance(wanted, str) else "field"),)
+    )
+
+
+def present(tag: str) -> Condition:
+    """The point has the tag."""
+    return Condition(f"{quoted(tag)} != ''", ((tag, "tag"),))
+
+
+def one_of(tag: str, *wanted: str) -> Condition:
+    """The tag has one of these values."""
+    return either(*(Condition(f"{quoted(tag)} = {literal(word)}", ((tag, "tag"),)) for word in wanted))
+
+
+def either(*conditions: Condition) -> Condition:
+    """At least one of them holds."""
+    if len(conditions) == 1:
+        return conditions[0]
+    return Condition("(" + " OR ".join(c.text for c in conditions) + ")", tuple(n for c in conditions for n in c.names))
+
+
+def literal(value: str | float | bool) -> str:
+    """A constant of InfluxQL."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
+        return f"'{escaped}'"
+    return f"{value:.15g}"

@@ -1,35 +1,48 @@
-"""Writes ``generated/*.json`` from the boards, or says what differs."""
+"""Files that are generated and committed, never edited: ``generated/*.json`` of the boards, ``provisioning/alerting/`` of the alarms."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
-from tandem_dashboards import registry
+from tandem_dashboards.alarms import provisioning
+from tandem_dashboards.boards import BOARDS, load
 
-GENERATED = Path(__file__).resolve().parents[2] / "generated"
-"""In a checkout. An installed package has no such folder, and is told one."""
-
-
-def texts() -> dict[str, str]:
-    """File name → text, of every board."""
-    return {f"{name}.json": registry.load(name).to_text() for name in registry.names()}
+_CHECKOUT = Path(__file__).resolve().parents[2]
 
 
-def write(folder: Path = GENERATED) -> list[str]:
-    """Write every board's file, take away those of boards that are gone; the names of files that changed."""
-    folder.mkdir(parents=True, exist_ok=True)
-    changed = drift(folder)
-    wanted = texts()
-    for name in changed:
-        if name in wanted:
-            (folder / name).write_text(wanted[name], encoding="utf-8")
-        else:
-            (folder / name).unlink()
-    return changed
+@dataclass(frozen=True)
+class Generated:
+    """``texts()``: file name → text. ``folder``: in a checkout; an installed package has none, and is given one."""
+
+    what: str
+    folder: Path
+    pattern: str
+    texts: Callable[[], dict[str, str]]
+
+    def drift(self, folder: Path | None = None) -> list[str]:
+        """Names of files in ``folder`` that differ from ``texts()``, are missing, or are of none."""
+        folder, wanted = folder or self.folder, self.texts()
+        there = {path.name: path.read_text(encoding="utf-8") for path in folder.glob(self.pattern)}
+        return sorted(name for name in {*wanted, *there} if wanted.get(name) != there.get(name))
+
+    def write(self, folder: Path | None = None) -> list[str]:
+        """Write every file, take away those that are of none; the names of files that changed."""
+        folder, wanted = folder or self.folder, self.texts()
+        folder.mkdir(parents=True, exist_ok=True)
+        changed = self.drift(folder)
+        for name in changed:
+            if name in wanted:
+                (folder / name).write_text(wanted[name], encoding="utf-8")
+            else:
+                (folder / name).unlink()
+        return changed
 
 
-def drift(folder: Path = GENERATED) -> list[str]:
-    """Names of files in ``folder`` that are not what the boards make, are missing, or are of no board."""
-    wanted = texts()
-    there = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.json")} if folder.is_dir() else {}
-    return sorted(name for name in {*wanted, *there} if wanted.get(name) != there.get(name))
+def _boards() -> dict[str, str]:
+    return {f"{name}.json": load(name).to_text() for name in BOARDS}
+
+
+boards = Generated("boards", _CHECKOUT / "generated", "*.json", _boards)
+alarms = Generated("alarms", _CHECKOUT / "provisioning" / "alerting", "*.y*ml", provisioning.texts)

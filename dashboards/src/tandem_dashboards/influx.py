@@ -1,4 +1,4 @@
-"""A reader's client of InfluxDB's ``/query``, as Grafana's data source asks here: POST, the account in the header, times in ms."""
+"""A reader's client of InfluxDB's ``/query``, as Grafana's data source is configured here: POST, the account in the header, times in ms."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 
-class AskError(Exception):
+class InfluxError(Exception):
     """The database refused the query; the message is its own."""
 
 
-class AwayError(AskError):
+class AwayError(InfluxError):
     """The database does not answer, or refuses the account."""
 
 
@@ -30,8 +30,8 @@ class Influx:
         login = base64.b64encode(f"{user}:{password}".encode()).decode()
         self._headers = {"Authorization": f"Basic {login}"} if user else {}
 
-    def ask(self, influxql: str) -> list[dict[str, Any]]:
-        """The series of one statement: ``name``, ``columns``, perhaps ``tags``, ``values``. AskError, AwayError."""
+    def query(self, influxql: str) -> list[dict[str, Any]]:
+        """The series of one statement: ``name``, ``columns``, perhaps ``tags``, ``values``. InfluxError, AwayError."""
         where = urlencode({"db": self.database, "epoch": "ms"})
         form = urlencode({"q": influxql}).encode()
         headers = self._headers | {"Content-Type": "application/x-www-form-urlencoded"}
@@ -59,28 +59,28 @@ class Influx:
 
 
 def series_of(status: int, body: bytes) -> list[dict[str, Any]]:
-    """What one statement was answered. AskError: the database's word against the query. AwayError: no InfluxDB, or not this account."""
+    """The answer to one statement. InfluxError: the database refused the query. AwayError: no InfluxDB, or not this account."""
     try:
-        said = json.loads(body)
+        answer = json.loads(body)
     except ValueError:
-        said = None
-    if not isinstance(said, dict):
+        answer = None
+    if not isinstance(answer, dict):
         raise AwayError(f"no InfluxDB answers there (status {status})")
     if status in (401, 403):
-        raise AwayError(str(said.get("error", status)))
-    if "error" in said or status != 200:
-        raise AskError(str(said.get("error", f"status {status}")))
-    results = said.get("results")
+        raise AwayError(str(answer.get("error", status)))
+    if "error" in answer or status != 200:
+        raise InfluxError(str(answer.get("error", f"status {status}")))
+    results = answer.get("results")
     result = results[0] if isinstance(results, list) and results else {}
     if not isinstance(result, dict):
         raise AwayError("no InfluxDB answers there: its results are none")
     if "error" in result:
-        raise AskError(str(result["error"]))
+        raise InfluxError(str(result["error"]))
     series = result.get("series", [])
     if not isinstance(series, list) or not all(_is_series(one) for one in series):
         raise AwayError("no InfluxDB answers there: its series are none")
     if any(one.get("partial") for one in [result, *series]):
-        raise AskError("the database cut the answer short (max-row-limit); hint: a coarser query")
+        raise InfluxError("the database cut the answer short (max-row-limit); hint: a coarser query")
     return series
 
 

@@ -5,17 +5,116 @@ select(mean("rsrp_dbm"), of="radio", where=[chosen("probe")], by=["path", "opera
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import Final, Literal
 
-from tandem.schema.metrics import Field, Kind
-from tandem_dashboards.conditions import Condition
-from tandem_dashboards.expressions import Expression, quoted, value
-from tandem_dashboards.vocabulary import ROLLED, Policy, UnknownNameError, names_of
+from tandem.schema.metrics import COMMON_FIELDS, COMMON_TAGS, Field, Kind, MEASUREMENTS
+from tandem_server.schema.measurements import SERVER_MEASUREMENTS
 from tandem_server.schema.derived import DERIVED_POLICIES, HOURS_OF
+from tandem_server.schema.rollups import NOT_ROLLED, ROLLUPS
+from tandem_dashboards.expressions import Condition, Expression, quoted, value
 
 INTERVAL = "$__interval"
 """As wide as a pixel or the panel's least interval: Grafana puts the time in."""
+
+RESOLUTION: Final = "${resolution:raw}"
+"""Retention policy by the board's time range, raw for short ones. Only names that raw records and roll-ups share."""
+ROLLED: Final = "${rolled:raw}"
+"""Likewise, but never raw: for what only roll-ups have (``records``, ``rsrp_dbm_min``, ``state_silent_count`` …)."""
+RAW = "kept"
+Policy = Literal["kept", "minute", "hour", "${resolution:raw}", "${rolled:raw}"]
+
+
+class UnknownNameError(LookupError):
+    """A query names what the schema has not; the message says what, where, and what was perhaps meant."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """One field as a query sees it. ``field``: the schema's field whose figures they are (a roll-up's minimum, too); None for counts
+    and sums, which have a unit only."""
+
+    kind: Kind
+    unit: str
+    field: Field | None
+
+
+@dataclass(frozen=True)
+class Names:
+    """What one measurement has: ``tags`` and ``fields`` by name. ``called``: in messages."""
+
+    called: str
+    tags: tuple[str, ...]
+    fields: Mapping[str, Known]
+
+    def field(self, name: str) -> Known:
+        """The field called ``name``; UnknownNameError when there is none."""
+        if name not in self.fields:
+            raise UnknownNameError(f"{self.called} has no field {name!r}{_perhaps(name, tuple(self.fields))}")
+        return self.fields[name]
+
+
+def names_of(measurement: str, policy: Policy | None = None) -> Names:
+    """The names of ``measurement`` in ``policy`` (None: raw); UnknownNameError when the schema has no such measurement or roll-up."""
+    raw = _raw(measurement)
+    if measurement in DERIVED_POLICIES:
+        return _derived(measurement, raw, policy)
+    if policy in (None, RAW):
+        return raw
+    if measurement not in ROLLUPS:
+        raise UnknownNameError(
+            f"{measurement} is not rolled up ({NOT_ROLLED.get(measurement, 'no reason told')}); ask it raw"
+        )
+    rolled = _rolled(measurement, raw)
+    if policy != RESOLUTION:
+        return rolled
+    both = {name: known for name, known in rolled.fields.items() if name in raw.fields}
+    return Names(f"{measurement} (raw and rolled up)", tuple(t for t in rolled.tags if t in raw.tags), both)
+
+
+def _derived(measurement: str, names: Names, policy: Policy | None) -> Names:
+    """What the server derives is in one policy; of days and their hours the time range says which."""
+    kept = DERIVED_POLICIES[measurement]
+    if policy in (None, kept) or (policy == ROLLED and measurement in HOURS_OF):
+        return names
+    by_range = " or ROLLED" if measurement in HOURS_OF else ""
+    raise UnknownNameError(f"{measurement} is in the retention policy {kept!r}: ask it with policy={kept!r}{by_range}")
+
+
+def _raw(measurement: str) -> Names:
+    if measurement in MEASUREMENTS:
+        kind, common = MEASUREMENTS[measurement], True
+    elif measurement in SERVER_MEASUREMENTS:
+        kind, common = SERVER_MEASUREMENTS[measurement], False
+    else:
+        known = (*MEASUREMENTS, *SERVER_MEASUREMENTS)
+        raise UnknownNameError(f"the schema has no measurement {measurement!r}{_perhaps(measurement, known)}")
+    fields = {field.name: field for field in ((*COMMON_FIELDS, *kind.fields) if common else kind.fields)}
+    tags = (*COMMON_TAGS, *kind.tags) if common else kind.tags
+    return Names(measurement, tags, {name: Known(field.kind, field.unit, field) for name, field in fields.items()})
+
+
+def _rolled(measurement: str, raw: Names) -> Names:
+    rollup = ROLLUPS[measurement]
+    for rolled in rollup.fields:
+        raw.field(rolled.field)  # one that was renamed in the schema is told by its name
+    fields: dict[str, Known] = {}
+    for column in rollup.columns:
+        base = next((name for name in (column.name, column.name[:-4]) if _stays(name, column.name, raw)), None)
+        fields[column.name] = Known(column.kind, column.unit, raw.fields[base].field if base else None)
+    return Names(f"{measurement} (rolled up)", rollup.tags, fields)
+
+
+def _stays(base: str, column: str, raw: Names) -> bool:
+    """The roll-up's column has figures of the raw field ``base``: its mean, last or sum, its minimum, its maximum."""
+    return base in raw.fields and column in (base, f"{base}_min", f"{base}_max")
+
+
+def _perhaps(name: str, known: tuple[str, ...]) -> str:
+    close = get_close_matches(name, known, 1)
+    return f"; did you mean {close[0]!r}?" if close else f"; it has {', '.join(known)}"
 
 
 class QueryError(ValueError):
@@ -67,7 +166,6 @@ def select(
     timed: bool = True,
     newest_first: bool = False,
     limit: int | None = None,
-    series_limit: int | None = None,
 ) -> Select:
     """``SELECT`` of ``columns`` (expressions, or names of fields) ``of`` a measurement or of another query.
 
@@ -103,9 +201,8 @@ def select(
         raise QueryError("fill() without time windows (every=…) does nothing")
     if newest_first:
         parts.append("ORDER BY time DESC")
-    for word, number in (("LIMIT", limit), ("SLIMIT", series_limit)):
-        if number is not None:
-            parts.append(f"{word} {number}")
+    if limit is not None:
+        parts.append(f"LIMIT {limit}")
     measurement = of.measurement if isinstance(of, Select) else of
     its_policy = of.policy if isinstance(of, Select) else policy
     tags = (*by, *_tags_among(outputs, source))

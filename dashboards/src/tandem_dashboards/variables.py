@@ -7,11 +7,10 @@ from typing import Literal
 
 from grafana_foundation_sdk.models import dashboard as sdk
 
-from tandem_dashboards.conditions import chosen, unequal
-from tandem_dashboards.expressions import tag
-from tandem_dashboards.influxql import INTERVAL, QueryError, Select, select, tag_values
-from tandem_dashboards.target import datasource
 from tandem_server.schema.rollups import resolution_query
+from tandem_dashboards.expressions import chosen, tag, unequal
+from tandem_dashboards.influxql import INTERVAL, QueryError, select, tag_values
+from tandem_dashboards.panel import datasource
 
 ALL_VALUE = ".*"
 """What All becomes in a query: every value and, in InfluxQL, also points without the tag."""
@@ -38,7 +37,7 @@ class Variable:
 
     def to_sdk(self) -> sdk.VariableModel:
         """The SDK's variable."""
-        everything = None if self.one else sdk.VariableOption(True, ["All"], ["$__all"])
+        all_of_them = None if self.one else sdk.VariableOption(True, ["All"], ["$__all"])
         return sdk.VariableModel(
             type_val=sdk.VariableType.QUERY,
             name=self.name,
@@ -46,7 +45,7 @@ class Variable:
             description=self.description,
             datasource=datasource(),
             query=self.query,
-            current=everything,
+            current=all_of_them,
             multi=not self.one,
             include_all=not self.one,
             all_value=None if self.one else ALL_VALUE,
@@ -70,7 +69,7 @@ def probe(*, one: bool = False) -> Variable:
 
 
 def campaign(*, one: bool = False) -> Variable:
-    """Campaigns that the chosen probes told of. All: also what belongs to none."""
+    """Campaigns of the chosen probes. All: also what belongs to none."""
     query = tag_values("campaign", "campaign", [chosen("probe")])
     return Variable("campaign", "Campaign", query, "campaigns of these probes; All: also what belongs to none", one)
 
@@ -99,8 +98,8 @@ def newest_run() -> Variable:
     on to the next one when it begins. Needs ``probe``."""
     began = select(tag("run"), "number", of="run_begun", where=[chosen("probe"), unequal("kind", "tcp")])
     query = select(tag("run"), of=began, newest_first=True, limit=1)
-    said = "the newest run over several paths, under way or ended; it changes when another begins"
-    return Variable("run", "Newest run", query.text, said, one=True, time_bound=True, newest_first=True)
+    text = "the newest run over several paths, under way or ended; it changes when another begins"
+    return Variable("run", "Newest run", query.text, text, one=True, time_bound=True, newest_first=True)
 
 
 def resolution() -> Variable:
@@ -114,13 +113,5 @@ def rolled() -> Variable:
 
 
 def _by_range(name: Literal["resolution", "rolled"]) -> Variable:
-    said = "which roll-up serves the time range"
-    return Variable(name, name.capitalize(), resolution_query(name), said, one=True, time_bound=True, hidden=True)
-
-
-def of_query(name: str, label: str, query: Select | str, description: str, *, one: bool = True) -> Variable:
-    """Any other list. A ``Select`` has one column beside the time, and no null in it."""
-    if isinstance(query, Select) and (len(query.outputs) > 1 or query.every):
-        raise QueryError(f"variable {name!r}: of a query with several columns Grafana would list all; select one")
-    text = query if isinstance(query, str) else query.text
-    return Variable(name, label, text, description, one, "$timeFilter" in text)
+    text = "which roll-up serves the time range"
+    return Variable(name, name.capitalize(), resolution_query(name), text, one=True, time_bound=True, hidden=True)

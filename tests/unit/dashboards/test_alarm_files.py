@@ -12,25 +12,24 @@ from hostile import said
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.grafana_alerting import ExpressionError, rules, seconds
 from tandem.schema.metrics import MODEM_STATES
+from tandem_server.schema.measurements import PROBE_STATES
 from tandem_dashboards import generate
-from tandem_dashboards.alarms import files
-from tandem_dashboards.alarms.alarm import Alarm, AlarmError, above, last
-from tandem_dashboards.alarms.asking import now
-from tandem_dashboards.alarms.evaluate.values import ExpressionError
-from tandem_dashboards.alarms.model import rule
-from tandem_dashboards.alarms.reading import rules, seconds
-from tandem_dashboards.alarms.rules import GROUPS, alarms
+from tandem_dashboards.alarms import GROUPS, alarms
+from tandem_dashboards.alarms.alarm import Alarm, AlarmError, Last, Threshold, now
+from tandem_dashboards.alarms.provisioning import rule, rules_document
 from tandem_dashboards.alarms.tolerances import TOLERANCES
 from tandem_dashboards.alarms.yaml_text import to_yaml
-from tandem_dashboards.cli.asked import READER
-from tandem_dashboards.target import DATASOURCE_TYPE, DATASOURCE_UID
-from tandem_server.schema.measurements import PROBE_STATES
+from tandem_dashboards.cli import READER
+from tandem_dashboards.panel import DATASOURCE_TYPE, DATASOURCE_UID
+
+files = generate.alarms
 
 
 @functools.cache
 def committed(name):
-    return yaml.safe_load((files.PROVISIONED / name).read_text(encoding="utf-8"))
+    return yaml.safe_load((files.folder / name).read_text(encoding="utf-8"))
 
 
 def told():
@@ -135,10 +134,10 @@ def test_rules_read_back_are_the_rules_and_one_that_cannot_be_read_is_named() ->
     for group in GROUPS.values():
         for alarm in group:
             one = read[alarm.uid]
-            assert {n: q.text for n, q in one.queries.items()} == {n: q.select.text for n, q in alarm.asked.items()}
-            assert {n: node for n, node in one.nodes.items() if n in alarm.reckoned} == dict(alarm.reckoned)
+            assert {n: q.text for n, q in one.queries.items()} == {n: q.select.text for n, q in alarm.queries.items()}
+            assert {n: node for n, node in one.nodes.items() if n in alarm.expressions} == dict(alarm.expressions)
             assert (one.for_s, one.interval_s) == (alarm.tolerance.for_s, 60)
-    broken = files.rules_document()
+    broken = rules_document()
     broken["groups"][0]["rules"][0] = {**rule(alarms()[0]), "data": [{"refId": "A"}]}
     with pytest.raises(ExpressionError, match="tandem-probe-silent"):
         rules(broken)
@@ -146,15 +145,17 @@ def test_rules_read_back_are_the_rules_and_one_that_cannot_be_read_is_named() ->
 
 def test_an_alarm_that_makes_no_sense_is_refused() -> None:
     rows = [
-        ({"A": now("seen", "expected")}, {"B": last("A")}, "x"),
-        ({"A": now("seen", "expected")}, {"A": last("A"), "fires": above("A", 1)}, "x"),
-        ({"A 1": now("seen", "expected")}, {"fires": above("A", 1)}, "x"),
-        ({"A": now("seen", "expected")}, {"fires": above("A", 1)}, "costs $HOME"),
+        ({"A": now("seen", "expected")}, {"B": Last("A")}, "x"),
+        ({"A": now("seen", "expected")}, {"A": Last("A"), "fires": Threshold("A", "gt", 1)}, "x"),
+        ({"A 1": now("seen", "expected")}, {"fires": Threshold("A", "gt", 1)}, "x"),
+        ({"A": now("seen", "expected")}, {"fires": Threshold("A", "gt", 1)}, "costs $HOME"),
     ]
     assert [
-        (asked, reckoned, what)
-        for asked, reckoned, what in rows
-        if not said(AlarmError, Alarm, "probe-silent", "t", "info", asked, reckoned, what, "x", "x", "/d/tandem-probe")
+        (queries, expressions, what)
+        for queries, expressions, what in rows
+        if not said(
+            AlarmError, Alarm, "probe-silent", "t", "info", queries, expressions, what, "x", "x", "/d/tandem-probe"
+        )
     ] == []
 
 
@@ -180,7 +181,7 @@ def test_the_data_source_and_folder_are_those_that_boards_and_alarms_name():
     assert source["jsonData"] == {"version": "InfluxQL", "dbName": "tandem", "httpMode": "POST"}
     named = {
         target["datasource"]["uid"]
-        for text in generate.texts().values()
+        for text in generate.boards.texts().values()
         for target in re.findall(r'"datasource": (\{[^}]*\})', text)
         for target in [{"datasource": json.loads(target)}]
     }

@@ -6,19 +6,17 @@ from dataclasses import replace
 import pytest
 
 from tandem.schema import metrics
-from tandem_dashboards import generate, registry, variables
-from tandem_dashboards.asking import ask_board
+from tandem_dashboards import boards, generate, variables
 from tandem_dashboards.board import Board, Row
 from tandem_dashboards.cli import main
-from tandem_dashboards.conditions import chosen
-from tandem_dashboards.expressions import last, mean
-from tandem_dashboards.grafana.times import Range
-from tandem_dashboards.influx import AskError, AwayError, Influx
-from tandem_dashboards.influxql import INTERVAL, select
+from tandem_dashboards.expressions import chosen, last, mean
+from tandem_dashboards.grafana.macros import Range
+from tandem_dashboards.influx import AwayError, Influx, InfluxError
+from tandem_dashboards.influxql import INTERVAL, UnknownNameError, select
 from tandem_dashboards.kinds import table, time_series
-from tandem_dashboards.look import Look
-from tandem_dashboards.target import series
-from tandem_dashboards.vocabulary import UnknownNameError
+from tandem_dashboards.overrides import Override
+from tandem_dashboards.panel import series
+from tandem_dashboards.query_runner import run_board
 from tandem_server.store import Influx as Writer
 from tandem_server.store.private import account_password
 
@@ -57,49 +55,49 @@ def board():
     now = select(last("state"), of="modem_health", where=where, by=["probe"])
     panels = (
         time_series("RSRP", "What it shows.", series(over_time, "$tag_probe $tag_path"), cadence="5s"),
-        table("Now", "What it shows.", now, show={"probe": Look(), "state": Look(cell="colour")}),
+        table("Now", "What it shows.", now, show={"probe": Override(), "state": Override(cell="colour")}),
     )
-    asked = (variables.probe(), variables.campaign(), variables.operator(), variables.modem(), variables.run())
-    made = Board("tandem-x", "X", "x", asked, (Row("One", panels),))
+    choices = (variables.probe(), variables.campaign(), variables.operator(), variables.modem(), variables.run())
+    made = Board("tandem-x", "X", "x", choices, (Row("One", panels),))
     return json.loads(made.to_text())
 
 
 def test_every_query_is_asked_and_the_runs_are_those_of_the_time_range_the_newest_first(reader):
-    picked, answers = ask_board(board(), reader, SPAN)
+    picked, answers = run_board(board(), reader, SPAN)
     assert [a.error for a in answers] == [None] * 7
     assert sorted(picked["probe"].values) == sorted(PROBES)
     assert picked["probe"].everything == ".*"
     assert picked["run"].values == ("r0",)
-    by_name = {a.question.name: a for a in answers}
+    by_name = {a.query.name: a for a in answers}
     assert by_name["RSRP"].rows == 8 * 120
     assert "time(5s)" in by_name["RSRP"].text
     assert by_name["Now"].rows == 4
-    _, answers = ask_board(board(), reader, SPAN)
-    runs = next(a for a in answers if a.question.name == "run")
+    _, answers = run_board(board(), reader, SPAN)
+    runs = next(a for a in answers if a.query.name == "run")
     assert [row[1] for one in runs.series for row in one["values"]] == ["r0", "r1", "r2"]
-    _, answers = ask_board(board(), reader, SPAN, {"campaign": ["c1"]})
-    runs = next(a for a in answers if a.question.name == "run")
+    _, answers = run_board(board(), reader, SPAN, {"campaign": ["c1"]})
+    runs = next(a for a in answers if a.query.name == "run")
     assert [row[1] for one in runs.series for row in one["values"]] == ["r1"]
-    _, answers = ask_board(board(), reader, SPAN, {"probe": list(PROBES[1:]), "path": ["a"]})
-    rsrp = next(a for a in answers if a.question.name == "RSRP")
+    _, answers = run_board(board(), reader, SPAN, {"probe": list(PROBES[1:]), "path": ["a"]})
+    rsrp = next(a for a in answers if a.query.name == "RSRP")
     assert [one["tags"]["probe"] for one in rsrp.series] == sorted(PROBES[1:])
 
 
 @pytest.mark.parametrize("probe", PROBES)
 def test_a_hostile_name_finds_its_own_points_only(reader, probe):
-    picked, answers = ask_board(board(), reader, SPAN, {"probe": [probe], "path": ["b"]})
+    picked, answers = run_board(board(), reader, SPAN, {"probe": [probe], "path": ["b"]})
     assert picked["operator"].values == ("Oa", "Ob")
-    rsrp = next(a for a in answers if a.question.name == "RSRP")
+    rsrp = next(a for a in answers if a.query.name == "RSRP")
     assert [one["tags"] for one in rsrp.series] == [{"probe": probe, "path": "b"}]
 
 
 def test_a_query_that_the_database_refuses_is_an_error_with_its_words(reader):
     broken = board()
     broken["panels"][1]["targets"][0]["query"] = 'SELECT mean("rsrp_dbm" FROM "radio"'
-    _, answers = ask_board(broken, reader, SPAN)
-    assert [a.question.name for a in answers if a.error] == ["RSRP"]
-    with pytest.raises(AskError, match="error parsing query"):
-        reader.ask("SELECT")
+    _, answers = run_board(broken, reader, SPAN)
+    assert [a.query.name for a in answers if a.error] == ["RSRP"]
+    with pytest.raises(InfluxError, match="error parsing query"):
+        reader.query("SELECT")
 
 
 @pytest.mark.usefixtures("reader")
@@ -141,6 +139,6 @@ def test_a_renamed_field_or_tag_breaks_the_board(monkeypatch):
     ):
         monkeypatch.setitem(metrics.MEASUREMENTS, "radio", other)
         with pytest.raises(UnknownNameError, match=told):
-            registry.load("radio")
+            boards.load("radio")
     monkeypatch.undo()
-    assert generate.drift() == []
+    assert generate.boards.drift() == []

@@ -8,9 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem_dashboards.grafana.frames import as_series, as_table, listed, rows_of
-from tandem_dashboards.grafana.macros import Chosen, FormatError, expanded, replaced
-from tandem_dashboards.grafana.times import Range, TimeError, duration_ms, interval_ms, interval_text, range_of
-from tandem_dashboards.influx import AskError, AwayError, series_of
+from tandem_dashboards.grafana.macros import (
+    Chosen,
+    FormatError,
+    Range,
+    TimeError,
+    duration_ms,
+    expanded,
+    interval_ms,
+    interval_text,
+    range_of,
+    replaced,
+)
+from tandem_dashboards.influx import AwayError, InfluxError, series_of
 
 SPAN = Range(1_000_000, 4_600_000)
 PLAIN = {
@@ -103,7 +113,7 @@ def test_answers_become_series_with_names_or_one_table_or_a_list():
     # Grafana lists every column: why a variable's query has one.
     assert listed([{"name": "run", "columns": ["time", "run", "n"], "values": [[2, "r2", 1.0]]}]) == ["r2", "1"]
     cut = {"results": [{"series": [{"name": "a", "columns": ["time"], "values": [[1]], "partial": True}]}]}
-    with pytest.raises(AskError, match="cut the answer short"):
+    with pytest.raises(InfluxError, match="cut the answer short"):
         series_of(200, json.dumps(cut).encode())
 
 
@@ -126,7 +136,7 @@ JSON = st.recursive(
 def test_any_answer_is_read_or_refused(status, body):
     try:
         series = series_of(status, body)
-    except AskError:
+    except InfluxError:
         return
     assert len(as_table(series)) <= 1
     assert len(as_series(series, "$tag_x")) <= sum(len(one["columns"]) or 1 for one in series)

@@ -10,19 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem_dashboards import expressions as x
-from tandem_dashboards.asking import Answer
 from tandem_dashboards.board import Board, Row
-from tandem_dashboards.grafana.frames import Frame
-from tandem_dashboards.grafana.times import Range
-from tandem_dashboards.grafana.transforms import TransformError, transformed
+from tandem_dashboards.grafana.frames import Frame, TransformError, transformed
+from tandem_dashboards.grafana.macros import Range
 from tandem_dashboards.influxql import INTERVAL, select
 from tandem_dashboards.kinds import (
     bar_chart,
     bar_gauge,
-    heat_map,
     histogram,
     markers,
-    route,
     stat,
     state_timeline,
     table,
@@ -30,13 +26,13 @@ from tandem_dashboards.kinds import (
     words,
     world,
 )
-from tandem_dashboards.links import cell, to_board
-from tandem_dashboards.look import Look
-from tandem_dashboards.preview.draw.land import middle_of
+from tandem_dashboards.overrides import Override, cell, to_board
+from tandem_dashboards.panel import series
+from tandem_dashboards.preview.charts import middle_of
+from tandem_dashboards.preview.fields import written
 from tandem_dashboards.preview.page import page
-from tandem_dashboards.preview.units import written
-from tandem_dashboards.questions import questions_of
-from tandem_dashboards.target import rows, series
+from tandem_dashboards.query_extractor import queries_of
+from tandem_dashboards.query_runner import Answer, run_board
 
 SPAN = Range(1_800_000_000_000, 1_800_000_600_000)
 RSRP = select(x.mean("rsrp_dbm"), of="radio", by=["path"], every=INTERVAL)
@@ -49,35 +45,39 @@ TOLD = "What it shows, where from, what empty means."
 
 def whole_board():
     """Every kind of panel."""
-    live = Look(links=(to_board("tandem-probe", "Live", probe=cell("path")),))
+    live = Override(links=(to_board("tandem-probe", "Live", probe=cell("path")),))
     panels = (
         time_series("Lines", TOLD, series(RSRP, "$tag_path"), grades="areas", sums=("mean", "max"), legend="table"),
         time_series("Bars", TOLD, RSRP, GOODPUT, style="bars", stacked=True, fill=40),
         time_series("Steps", TOLD, RSRP, style="steps", grades="lines", logarithmic=True),
+        time_series("Shares", TOLD, series(GOODPUT, "$tag_kind"), stacked="shares", fill=60, gap_ms=1000),
         time_series("Points", TOLD, RSRP, style="points", legend="none"),
         state_timeline("States", TOLD, series(STATE, "$tag_path"), RSRP),
         stat("Figures", TOLD, RSRP, background=True),
-        stat("Words", TOLD, STATE, texts=True, spark=True),
-        bar_gauge("Gauge", TOLD, RSRP, look=Look(low=-120, high=-60)),
-        bar_chart("Chart", TOLD, rows(POLLS), across="path", stacked=True),
-        bar_chart("Parts", TOLD, rows(POLLS), across="path", per_cent=True, lying=True),
-        histogram("Histogram", TOLD, RSRP, bucket=5),
-        heat_map("Heat", TOLD, RSRP),
-        heat_map("Counts", TOLD, RSRP, counted=True),
-        table("Table", TOLD, POLLS, show={"path": live, "state": Look(cell="colour"), "polls_ok": Look(cell="gauge")}),
+        stat("Words", TOLD, STATE, texts=True),
+        bar_gauge("Gauge", TOLD, RSRP, override=Override(low=-120, high=-60)),
+        bar_chart("Chart", TOLD, POLLS, across="path"),
+        bar_chart("Parts", TOLD, POLLS, across="path", per_cent=True, lying=True),
+        histogram("Histogram", TOLD, RSRP),
+        table(
+            "Table",
+            TOLD,
+            POLLS,
+            show={"path": live, "state": Override(cell="colour"), "polls_ok": Override(cell="gauge")},
+        ),
         world("Map", TOLD, PLACES, layers=(markers("Probes", latitude="latitude_deg", longitude="longitude_deg"),)),
-        world("Way", TOLD, PLACES, layers=(route("Way", latitude="latitude_deg", longitude="longitude_deg"),)),
+        world("Areas", TOLD, POLLS, layers=(markers("Areas", geohash="path", colour_by="state", text="path"),)),
         words("Text", "# Head\n\nA **bold** [link](https://example.org) and `code`.\n\n- one\n- two"),
     )
-    made = Board("tandem-x", "X", "x", (), (Row("Open", panels[:9]), Row("Closed", panels[9:], collapsed=True)))
+    made = Board("tandem-x", "X", "x", (), (Row("One", panels[:9]), Row("Two", panels[9:])))
     return json.loads(made.to_text())
 
 
-def answer(question, values):
+def answer(query, values):
     """An answer in the query's own columns: two series of ``values`` (time, figure)."""
-    columns = re.findall(r' AS "(\w+)"|SELECT "(\w+)"', question.text)
+    columns = re.findall(r' AS "(\w+)"|SELECT "(\w+)"', query.text)
     names = ["time", *(a or b for a, b in columns)]
-    grouped = re.findall(r'GROUP BY .*?"(\w+)"', question.text)
+    grouped = re.findall(r'GROUP BY .*?"(\w+)"', query.text)
     made = [
         {
             "name": "radio",
@@ -87,12 +87,12 @@ def answer(question, values):
         }
         for tag in ("<b>a</b>", "b")
     ]
-    return Answer(question, question.text, len(values), 0.0, None, made)
+    return Answer(query, query.text, len(values), 0.0, None, made)
 
 
 def drawn(values):
     board = whole_board()
-    return page(board, SPAN, {}, [answer(question, values) for question in questions_of(board)])
+    return page(board, SPAN, {}, [answer(query, values) for query in queries_of(board)])
 
 
 class Checked(HTMLParser):
@@ -111,17 +111,17 @@ def test_every_kind_of_panel_is_drawn_and_silence_said():
     body = html[html.index("<main") : html.index("</main>") + len("</main>")].replace("<br>", "<br/>")
     Tree.fromstring(body)  # noqa: S314 made here, of a page made here
     titles = re.findall(r"<h2[^>]*>(.*?)</h2>", html)
-    assert len(titles) == 17 + 2
+    assert len(titles) == 16 + 2
     assert "draws no" not in html
     assert html.count("No data") == 0
     assert "&lt;b&gt;a&lt;/b&gt;" in html
     assert "<b>a</b>" not in html
     assert "<ul><li>one</li><li>two</li></ul>" in html
     board = whole_board()
-    html = page(board, SPAN, {}, [Answer(q, q.text, 0, 0.0, None, []) for q in questions_of(board)])
-    assert html.count("No data") == 14
-    html = page(board, SPAN, {}, [Answer(q, "SELECT <", 0, 0.0, "no < such", []) for q in questions_of(board)])
-    assert html.count("no &lt; such") == 16
+    html = page(board, SPAN, {}, [Answer(q, q.text, 0, 0.0, None, []) for q in queries_of(board)])
+    assert html.count("No data") == 13
+    html = page(board, SPAN, {}, [Answer(q, "SELECT <", 0, 0.0, "no < such", []) for q in queries_of(board)])
+    assert html.count("no &lt; such") == 15
 
 
 def test_nothing_is_fetched_or_run():
@@ -130,6 +130,7 @@ def test_nothing_is_fetched_or_run():
     names = {tag for tag, _ in parser.tags}
     assert not names & {"script", "link", "img", "iframe", "object", "base"}
     assert not any(key.startswith("on") or key in ("src", "href") for _, attrs in parser.tags for key in attrs)
+    assert all(value.startswith("#") for _, attrs in parser.tags for key, value in attrs.items() if key == "xlink:href")
 
 
 VALUES = st.none() | st.floats(allow_nan=False, allow_infinity=False, width=32) | st.text(max_size=8) | st.booleans()
@@ -137,7 +138,7 @@ VALUES = st.none() | st.floats(allow_nan=False, allow_infinity=False, width=32) 
 
 KNOWN = {
     "html", "head", "meta", "title", "style", "body", "header", "main", "section", "div", "h1", "h2", "h3", "p", "b", "a", "br", "code",
-    "svg", "g", "line", "text", "rect", "path", "circle", "span", "i", "u", "small", "table", "tr", "th", "td", "ul", "li",
+    "svg", "g", "text", "path", "defs", "use", "clippath", "rect", "span", "i", "u", "small", "table", "tr", "th", "td", "ul", "li",
 }  # fmt: skip
 
 
@@ -147,6 +148,26 @@ def test_any_answer_is_drawn(values):
     parser.feed(drawn(values))
     names = {tag for tag, _ in parser.tags}
     assert names <= KNOWN
+
+
+def test_what_is_shown_as_now_is_as_of_the_time_range_s_end():
+    """Of data that ended long ago a live board's row Now would be empty else."""
+
+    class Database:
+        def __init__(self):
+            self.queries = []
+
+        def query(self, influxql):
+            self.queries.append(influxql)
+            return []
+
+    now = select(x.last("state"), of="radio", by=["path"], recent="30s")
+    board = json.loads(Board("tandem-x", "X", "x", (), (Row("Now", (stat("Now", TOLD, now),)),)).to_text())
+    database = Database()
+    run_board(board, database, SPAN, now_ms=SPAN.to_ms)
+    run_board(board, database, SPAN)
+    assert [f"time >= {SPAN.to_ms}ms - 30s" in query for query in database.queries] == [True, False]
+    assert ["time >= now() - 30s" in query for query in database.queries] == [False, True]
 
 
 def test_figures_are_written_with_their_units():

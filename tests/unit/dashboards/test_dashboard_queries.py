@@ -7,33 +7,31 @@ from itertools import pairwise
 import pytest
 from hostile import said
 
-from tandem.schema.metrics import COMMON_FIELDS, MEASUREMENTS, Field
-from tandem_dashboards import expressions as x
-from tandem_dashboards.conditions import chosen, compare, equal
-from tandem_dashboards.expressions import greatest, last, mean, total
-from tandem_dashboards.grafana.times import Range, interval_ms
-from tandem_dashboards.influxql import INTERVAL, QueryError, select, tag_values
-from tandem_dashboards.panel import ROLLED_POINTS
-from tandem_dashboards.shown import shown
-from tandem_dashboards.units import GRAFANA_UNITS, Axis, UnknownUnitError, axis, unit
-from tandem_dashboards.vocabulary import RESOLUTION, ROLLED, UnknownNameError
+from tandem_server.schema.grades import title_of
+from tandem.schema.metrics import COMMON_FIELDS, Field, MEASUREMENTS
 from tandem_server.schema.rollups import RESOLUTIONS
+from tandem_dashboards import expressions as x
+from tandem_dashboards.expressions import chosen, compare, equal, greatest, last, mean, total
+from tandem_dashboards.field_config import GRAFANA_UNITS, UnknownUnitError, field_config, unit
+from tandem_dashboards.grafana.macros import Range, interval_ms
+from tandem_dashboards.influxql import INTERVAL, RESOLUTION, ROLLED, QueryError, UnknownNameError, select, tag_values
+from tandem_dashboards.panel import ROLLED_POINTS
 
 
 def test_a_query_is_written_as_influxql_has_it():
-    asked = select(
+    query = select(
         x.mean("rsrp_dbm"),
         of="radio",
         where=[chosen("probe"), equal("operator", "it's \\ one")],
         by=["path", "operator"],
         every=INTERVAL,
     )
-    assert asked.text == (
+    assert query.text == (
         'SELECT mean("rsrp_dbm") AS "rsrp_dbm" FROM "radio" WHERE $timeFilter AND "probe" =~ /^${probe:regex}$/ '
         'AND "operator" = \'it\\\'s \\\\ one\' GROUP BY time($__interval), "path", "operator" fill(null)'
     )
-    assert [o.name for o in asked.outputs] == ["rsrp_dbm"]
-    assert shown(asked.output("rsrp_dbm")).unit == "dBm"
+    assert [o.name for o in query.outputs] == ["rsrp_dbm"]
+    assert field_config(query.output("rsrp_dbm")).unit == "dBm"
 
 
 def test_a_query_of_a_query_keeps_the_units_and_has_no_time_filter_of_its_own():
@@ -41,7 +39,7 @@ def test_a_query_of_a_query_keeps_the_units_and_has_no_time_filter_of_its_own():
     outer = select(x.total("received_bytes"), of=inner, by=["probe"])
     begin, end = 'SELECT sum("received_bytes") AS "received_bytes" FROM (', ') GROUP BY "probe"'
     assert outer.text == begin + inner.text + end
-    assert shown(outer.output("received_bytes")).unit == "decbytes"
+    assert field_config(outer.output("received_bytes")).unit == "decbytes"
     with pytest.raises(UnknownNameError, match="the inner query has no tag 'operator'; it has probe, path"):
         select(x.total("received_bytes"), of=inner, by=["operator"])
 
@@ -83,24 +81,23 @@ GRAFANA_IDS = {
 }  # fmt: skip
 
 
-def test_every_field_of_the_schema_has_an_axis_as_people_expect_it():
-    def fits(field, shown):
-        words = shown.title and shown.title == shown.title.strip() and "_" not in shown.title
-        return words and shown.unit in GRAFANA_IDS and (shown.minimum, shown.maximum) == (field.minimum, field.maximum)
+def test_every_field_of_the_schema_has_a_title_and_a_unit_as_people_expect_it():
+    def fits(title, unit):
+        return title and title == title.strip() and "_" not in title and unit in GRAFANA_IDS
 
-    shown = {(m, f.name): axis(m, f.name) for m, f in FIELDS}
-    assert {(m, f.name): shown[m, f.name] for m, f in FIELDS if not fits(f, shown[m, f.name])} == {}
-    named = Counter((m, one.title, one.unit) for (m, _), one in shown.items())
+    shown = {(m, f.name): (title_of(f), unit(f)) for m, f in FIELDS}
+    assert {key: one for key, one in shown.items() if not fits(*one)} == {}
+    named = Counter((m, *one) for (m, _), one in shown.items())
     assert [name for name, times in named.items() if times > 1] == []
     expected = {
-        ("radio", "rsrp_dbm"): Axis("RSRP", "dBm", -157, -30),
-        ("radio", "enb_id"): Axis("eNodeB identity", "none", 0, 2**28 - 1),
-        ("radio", "stale"): Axis("Stale", "bool", None, None),
-        ("subflow", "rtt_min_ms"): Axis("RTT min", "ms", 0, None),
-        ("subflow", "bytes_acked"): Axis("Bytes acknowledged", "decbytes", 0, None),
-        ("health", "cpu_seconds"): Axis("CPU seconds", "s", 0, None),
+        ("radio", "rsrp_dbm"): ("RSRP", "dBm"),
+        ("radio", "enb_id"): ("eNodeB identity", "none"),
+        ("radio", "stale"): ("Stale", "bool"),
+        ("subflow", "rtt_min_ms"): ("RTT min", "ms"),
+        ("subflow", "bytes_acked"): ("Bytes acknowledged", "decbytes"),
+        ("health", "cpu_seconds"): ("CPU seconds", "s"),
     }
-    assert {key: axis(*key) for key in expected} == expected
+    assert {key: shown[key] for key in expected} == expected
     assert set(GRAFANA_UNITS) == {f.unit for _, f in FIELDS if f.unit}
     with pytest.raises(
         UnknownUnitError, match=r"'speed_furlong_per_fortnight' has the unit 'furlong/fortnight'.*GRAFANA_UNITS"
@@ -109,16 +106,16 @@ def test_every_field_of_the_schema_has_an_axis_as_people_expect_it():
 
 
 def test_what_raw_records_and_rollups_share_or_only_rollups_have_is_asked():
-    asked = select(mean("rsrp_dbm"), of="radio", by=["probe"], policy=RESOLUTION)
-    assert 'FROM "${resolution:raw}"."radio"' in asked.text
+    query = select(mean("rsrp_dbm"), of="radio", by=["probe"], policy=RESOLUTION)
+    assert 'FROM "${resolution:raw}"."radio"' in query.text
     with pytest.raises(UnknownNameError, match=r"radio \(raw and rolled up\) has no field 'rsrp_dbm_min'"):
         select(mean("rsrp_dbm_min"), of="radio", policy=RESOLUTION)
     with pytest.raises(UnknownNameError, match=r"has no tag 'boot'; it has probe, path, operator, rat"):
         select(mean("rsrp_dbm"), of="radio", by=["boot"], policy=RESOLUTION)
-    asked = select(greatest("rsrp_dbm_max"), total("records"), of="radio", policy=ROLLED)
-    as_shown = shown(asked.output("rsrp_dbm_max"))
+    query = select(greatest("rsrp_dbm_max"), total("records"), of="radio", policy=ROLLED)
+    as_shown = field_config(query.output("rsrp_dbm_max"))
     assert (as_shown.unit, len(as_shown.steps)) == ("dBm", 3)
-    assert shown(asked.output("records")).unit == "none"
+    assert field_config(query.output("records")).unit == "none"
     with pytest.raises(UnknownNameError, match=r"radio \(rolled up\) has no field 'rsrp_code'"):
         select(last("rsrp_code"), of="radio", policy="hour")
     with pytest.raises(UnknownNameError, match=r"position is not rolled up \(coverage has it"):

@@ -7,11 +7,12 @@ import pytest
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 
 from tandem.schema.metrics import MEASUREMENTS
-from tandem_dashboards import registry
+from tandem_dashboards import boards
 from tandem_dashboards.grafana.frames import TIME, Frame
-from tandem_dashboards.grafana.times import Range
+from tandem_dashboards.grafana.macros import Range
 from tandem_dashboards.panels import run
-from tandem_dashboards.preview.draw.chart import draw
+from tandem_dashboards.preview.charts import time_series
+from tandem_dashboards.preview.fields import PALETTE
 
 
 def plain(panel):
@@ -20,16 +21,16 @@ def plain(panel):
 
 @pytest.mark.parametrize("panel", [run.goodput(), run.shares(), run.rtt()], ids=["goodput", "shares", "rtt"])
 def test_readings_of_a_run_are_drawn_as_they_came_and_silence_is_a_gap(panel):
-    (asked,) = panel.queries
-    assert "GROUP BY time" not in asked.select.text
-    assert asked.select.every is None
-    assert '"run" =~ /^${run:regex}$/' in asked.select.text
+    (query,) = panel.queries
+    assert "GROUP BY time" not in query.select.text
+    assert query.select.every is None
+    assert '"run" =~ /^${run:regex}$/' in query.select.text
     custom = plain(panel)["fieldConfig"]["defaults"]["custom"]
     assert (custom["spanNulls"], custom["insertNulls"]) == (False, 1000)
 
 
 def test_queries_are_held_to_a_run_or_a_while_and_links_lead_to_the_run_that_was_clicked():
-    for panel in registry.load("run").panels():
+    for panel in boards.load("run").panels():
         for query in panel.queries:
             assert re.search(r"\$\{(run|pair|probe):regex\}", query.select.text), panel.title
     (row,) = (row for row in BOARD.rows if row.title == "Now")
@@ -50,11 +51,12 @@ def test_the_preview_joins_readings_no_farther_apart_than_the_panel_says(apart_m
     when = [begin + group * (400 + apart_ms) + n * 100 for group in range(4) for n in range(5)]
     frame = Frame("a", {TIME: list(when), "goodput_bit_per_s": [1e6] * 20}, "A")
     panel = plain(run.goodput())
-    path = re.findall(r' d="([^"]*)"', draw(panel, [frame], Range(begin, begin + 10_000), 800, 300, ()))
+    drawn = time_series(panel, [frame], Range(begin, begin + 10_000), (800, 300), ())
+    path = re.findall(rf'<path d="([^"]*)"[^>]*stroke: {PALETTE[0].lower()}', drawn)
     assert [one.count("M") for one in path] == [strokes]
 
 
-BOARD = registry.load("probe")
+BOARD = boards.load("probe")
 BY_RUN = {name for name, of in MEASUREMENTS.items() if "run" in of.tags}
 PANELS = {f"{n} {panel.title}": panel for n, panel in enumerate(BOARD.panels())}
 

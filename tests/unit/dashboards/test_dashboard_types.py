@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tandem_dashboards import generate
-from tandem_dashboards.questions import panels_of
+from tandem_dashboards.query_extractor import panels_of
 
 ROOT = Path(__file__).resolve().parents[3]
 TYPES = Path(os.environ.get("TANDEM_GRAFANA_TYPES") or ROOT / "build/types")
@@ -18,7 +18,6 @@ COMPOSABLE = {
     "barchart": "BarChart",
     "bargauge": "BarGauge",
     "geomap": "Geomap",
-    "heatmap": "Heatmap",
     "histogram": "Histogram",
     "stat": "Stat",
     "state-timeline": "StateTimeline",
@@ -27,7 +26,7 @@ COMPOSABLE = {
     "timeseries": "TimeSeries",
 }
 """Type of a panel → the name that its types' file begins with."""
-WITH_FIELD_CONFIG = {"barchart", "heatmap", "histogram", "state-timeline", "table", "timeseries"}
+WITH_FIELD_CONFIG = {"barchart", "histogram", "state-timeline", "table", "timeseries"}
 UNTYPED = {"targets", "transformations"}
 """Of the data source, and of transformations: the types have any record there."""
 
@@ -105,7 +104,7 @@ def compiled(folder: Path, **texts: str) -> dict[str, list[str]]:
 
 
 def test_every_board_is_of_grafanas_types_and_these_find_what_is_wrong(tmp_path):
-    boards = {name: json.loads(text) for name, text in generate.texts().items()}
+    boards = {name: json.loads(text) for name, text in generate.boards.texts().items()}
     name, board = next(iter(boards.items()))
     broken = json.loads(json.dumps(board))
     panel = next(p for p in panels_of(broken) if p["type"] == "timeseries")

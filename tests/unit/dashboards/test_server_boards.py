@@ -10,10 +10,10 @@ import pytest
 from tandem.schema.line_protocol import encode
 from tandem.schema.record import Record
 from tandem.schema.trace import offer_of
-from tandem_dashboards import registry as boards
-from tandem_dashboards.asking import ask_board
-from tandem_dashboards.grafana.times import Range
+from tandem_dashboards import boards
+from tandem_dashboards.grafana.macros import Range
 from tandem_dashboards.influx import Influx as Reading
+from tandem_dashboards.query_runner import run_board
 from tandem_server.ingest.expected import ExpectedSeries
 from tandem_server.ingest.gateway_series import GatewaySeries
 from tandem_server.ingest.ledger_series import LedgerSeries
@@ -93,16 +93,6 @@ def of_probes(registry, now_ns):
     return [one, two, three, idle]
 
 
-class AsOf:
-    """A database that is asked at one instant, however long the tests take."""
-
-    def __init__(self, database, now_ms):
-        self.database, self.now_ms = database, now_ms
-
-    def ask(self, influxql):
-        return self.database.ask(influxql.replace("now()", f"{self.now_ms}ms"))
-
-
 @pytest.fixture(scope="module")
 def reading(private_influx, tmp_path_factory):
     folder, now_ns = tmp_path_factory.mktemp("boards"), time.time_ns()
@@ -147,7 +137,7 @@ def reading(private_influx, tmp_path_factory):
             rollups.make(Span(measurement, end_s - 4 * HOUR_S, end_s), now_ns / S)
         try:
             with Reading(private_influx.url, name, READER, reader) as database:
-                yield AsOf(database, now_ns // 10**6), now_ns // 10**6
+                yield database, now_ns // 10**6
         finally:
             store.query(f'DROP DATABASE "{name}"')
 
@@ -157,13 +147,13 @@ def reading(private_influx, tmp_path_factory):
 def test_every_query_has_rows(reading, name, since_s):
     database, now_ms = reading
     text = json.loads(boards.load(name).to_text())
-    picked, answers = ask_board(text, database, Range(now_ms - since_s * 1000, now_ms + 1000))
+    picked, answers = run_board(text, database, Range(now_ms - since_s * 1000, now_ms + 1000), now_ms=now_ms)
     assert picked["resolution"].values == ({2 * HOUR_S: "kept", 2 * 86_400: "minute"}.get(since_s, "hour"),)
-    assert [(a.question.name, a.error) for a in answers if a.error] == []
+    assert [(a.query.name, a.error) for a in answers if a.error] == []
     silent = [
-        (a.question.name, a.question.ref, a.question.alias)
+        (a.query.name, a.query.ref, a.query.alias)
         for a in answers
-        if not a.rows and not NOBODY_IS & {a.question.alias, a.question.name}
+        if not a.rows and not NOBODY_IS & {a.query.alias, a.query.name}
     ]
     assert silent == []
 
@@ -172,8 +162,8 @@ def rows(reading, board, panel, ref="A"):
     """The rows of one query over the last day, each with its tags."""
     database, now_ms = reading
     text = json.loads(boards.load(board).to_text())
-    _, answers = ask_board(text, database, Range(now_ms - 86_400_000, now_ms + 1000))
-    (found,) = [a for a in answers if a.question.name == panel and a.question.ref == ref]
+    _, answers = run_board(text, database, Range(now_ms - 86_400_000, now_ms + 1000), now_ms=now_ms)
+    (found,) = [a for a in answers if a.query.name == panel and a.query.ref == ref]
     return [
         {**one.get("tags", {}), **dict(zip(one["columns"], row, strict=True))}
         for one in found.series

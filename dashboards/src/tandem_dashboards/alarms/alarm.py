@@ -1,17 +1,17 @@
-"""One alarm: what is asked, when it fires, and what people are told."""
+"""One alarm: its queries, when it fires, and what its message says.
+
+What a probe reported last stands for it while it is silent, and only for as long as it is registered (``known``, ``registered``).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
-from tandem_dashboards.alarms.evaluate.mathematics import Math
-from tandem_dashboards.alarms.evaluate.reduction import Reduce
-from tandem_dashboards.alarms.evaluate.states import ErrorState, NoDataState
-from tandem_dashboards.alarms.evaluate.threshold import Condition, Threshold
-from tandem_dashboards.alarms.tolerances import TOLERANCES, Tolerance
-from tandem_dashboards.influxql import Select
+from tandem_dashboards import expressions
+from tandem_dashboards.alarms.tolerances import KNOWN_DAYS, SEEN_S, TOLERANCES, Tolerance
+from tandem_dashboards.influxql import Select, select
 
 Severity = Literal["critical", "warning", "info"]
 """Somebody should look now / today / some time."""
@@ -19,7 +19,7 @@ Severity = Literal["critical", "warning", "info"]
 FIRES = "fires"
 """The reference of every alarm's condition."""
 
-KEPT = "KeepLast"
+_KNOWN_S = KNOWN_DAYS * 86_400
 
 
 class AlarmError(ValueError):
@@ -27,44 +27,67 @@ class AlarmError(ValueError):
 
 
 @dataclass(frozen=True)
-class Asked:
+class AlarmQuery:
     """A query and how far back it looks."""
 
     select: Select
     from_s: int
 
 
-Expression = Reduce | Math | Threshold
+@dataclass(frozen=True)
+class Last:
+    """The newest value of each series of the query ``of``, nulls left out."""
+
+    of: str
+
+
+@dataclass(frozen=True)
+class Math:
+    """``text`` as Grafana has it: ``$a / $b > 0.8``. Operands meet by their labels."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """1 where ``of`` is beyond ``limit``, else 0."""
+
+    of: str
+    kind: Literal["gt", "gte", "lt", "eq"]
+    limit: float
+
+
+Expression = Last | Math | Threshold
 
 
 @dataclass(frozen=True)
 class Alarm:
-    """``asked`` and ``reckoned`` by reference (letters only); the last of ``reckoned`` is the condition ``fires``.
+    """``queries`` and ``expressions`` by reference (letters only); the last of ``expressions`` is the condition ``fires``.
 
     ``what``, ``since`` and ``do`` are templates of Grafana's (Go's): ``{{ .Labels.probe }}``, ``{{ .Values.share.Value }}``. No dollar
     sign: provisioning would take it for an environment variable. ``board``: path and query of the board that shows it.
     ``no_data`` is KeepLast but for alarms that say why: when there is no point at all, it is the server that has stopped, and one alarm
-    (server-dead) tells so; the others must neither fire forty times nor take back what they told. For the same reason an error keeps
-    the last state everywhere else.
+    (server-dead) reports that; the others must neither fire forty times nor take back what they reported. For the same reason an error
+    keeps the last state everywhere else.
     """
 
     key: str
     title: str
     severity: Severity
-    asked: Mapping[str, Asked]
-    reckoned: Mapping[str, Expression]
+    queries: Mapping[str, AlarmQuery]
+    expressions: Mapping[str, Expression]
     what: str
     since: str
     do: str
     board: str
-    no_data: NoDataState = "KeepLast"
-    on_error: ErrorState = "KeepLast"
-    why_no_data: str = field(default="the server has stopped: server-dead tells so; what was told stays")
+    no_data: Literal["KeepLast", "OK", "Alerting"] = "KeepLast"
+    on_error: Literal["KeepLast", "Alerting"] = "KeepLast"
+    why_no_data: str = "the server has stopped: server-dead reports that, and the other alarms stay as they were"
 
     def __post_init__(self) -> None:
         """AlarmError."""
-        names = [*self.asked, *self.reckoned]
-        if not self.reckoned or names[-1] != FIRES:
+        names = [*self.queries, *self.expressions]
+        if not self.expressions or names[-1] != FIRES:
             raise AlarmError(f"alarm {self.key}: its last expression is not called {FIRES!r}")
         for name in names:
             if not name.isalpha() or not name.isascii():
@@ -86,31 +109,52 @@ class Alarm:
         return TOLERANCES[self.key]
 
 
-def limit_of(key: str) -> float:
-    """What the alarm ``key`` compares with."""
-    return TOLERANCES[key].limit
+def above(of: str, key: str) -> Threshold:
+    """Fires while ``of`` is greater than the limit of the alarm ``key``."""
+    return Threshold(of, "gt", TOLERANCES[key].limit)
 
 
-def above(of: str, limit: float) -> Threshold:
-    """Fires while ``of`` is greater."""
-    return Threshold(of, Condition("gt", (limit,)))
-
-
-def at_least(of: str, limit: float) -> Threshold:
+def at_least(of: str, key: str) -> Threshold:
     """Fires while ``of`` is as great, or greater."""
-    return Threshold(of, Condition("gte", (limit,)))
+    return Threshold(of, "gte", TOLERANCES[key].limit)
 
 
-def below(of: str, limit: float) -> Threshold:
+def below(of: str, key: str) -> Threshold:
     """Fires while ``of`` is less."""
-    return Threshold(of, Condition("lt", (limit,)))
+    return Threshold(of, "lt", TOLERANCES[key].limit)
 
 
-def exactly(of: str, wanted: float) -> Threshold:
+def exactly(of: str, key: str) -> Threshold:
     """Fires while ``of`` is that."""
-    return Threshold(of, Condition("eq", (wanted,)))
+    return Threshold(of, "eq", TOLERANCES[key].limit)
 
 
-def last(of: str) -> Reduce:
-    """The newest value of a query's series, nulls left out."""
-    return Reduce(of, "last", "dropNN")
+def known(
+    field: str,
+    of: str,
+    by: Sequence[str] = ("probe",),
+    *,
+    points: int = 1,
+    function: Callable[[str], expressions.Expression] = expressions.last,
+) -> AlarmQuery:
+    """``function`` over the newest ``points`` records of each of ``by``, whenever they came: silence takes nothing away."""
+    if points == 1:
+        return AlarmQuery(select(expressions.last(field), of=of, by=by), _KNOWN_S)
+    newest = select(field, of=of, by=by, newest_first=True, limit=points)
+    return AlarmQuery(select(function(field), of=newest, by=by, newest_first=True), _KNOWN_S)
+
+
+def known_sum(field: str, of: str, points: int) -> AlarmQuery:
+    """Their sum, by probe."""
+    return known(field, of, points=points, function=expressions.total)
+
+
+def now(field: str, of: str, by: Sequence[str] = ("probe",)) -> AlarmQuery:
+    """The newest value of what the server itself writes every minute, if it still does."""
+    return AlarmQuery(select(expressions.last(field), of=of, by=by), SEEN_S)
+
+
+def registered() -> AlarmQuery:
+    """A series for every registered probe, heard of or not: 1 or 0. What is joined with it ends when a probe is taken out, and not
+    before; so a probe that is silent keeps its alarm, and one that was sold does not."""
+    return now("seen", "expected")

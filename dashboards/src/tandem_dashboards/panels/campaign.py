@@ -1,17 +1,13 @@
-"""Campaigns: how far they are, and what data they took."""
+"""Campaigns: how far they are, what data they took, and the ledger: what runs promised against what is here."""
 
 from __future__ import annotations
 
 from tandem.schema import grades
-from tandem_dashboards.conditions import chosen, present
-from tandem_dashboards.expressions import greatest, last, total, value
-from tandem_dashboards.influxql import INTERVAL, select
+from tandem_dashboards.expressions import chosen, greatest, last, present, total, value
+from tandem_dashboards.influxql import INTERVAL, RESOLUTION, ROLLED, Select, select
 from tandem_dashboards.kinds import state_timeline, table, time_series
-from tandem_dashboards.links import cell, to_board
-from tandem_dashboards.look import Look
-from tandem_dashboards.panel import Panel
-from tandem_dashboards.target import series
-from tandem_dashboards.vocabulary import RESOLUTION, ROLLED
+from tandem_dashboards.overrides import Override, cell, to_board
+from tandem_dashboards.panel import Panel, series
 
 WHERE = (chosen("probe"), chosen("campaign"))
 BY = ("probe", "campaign")
@@ -37,27 +33,27 @@ def progress(width: int = 24) -> Panel:
         policy=RESOLUTION,
     )
     part = (value("made") / value("of")).in_unit("share").named("part")
-    asked = select("state", part, "made", "of", "ok", "failed", "cut_off", "step", "said", "age_s", of=newest, by=BY)
+    query = select("state", part, "made", "of", "ok", "failed", "cut_off", "step", "said", "age_s", of=newest, by=BY)
     return table(
         "Campaigns",
         "Each campaign on each probe, as the probe told it last in the time shown: how many of its runs are made (each counts once, "
         "however often it was tried), how attempts ended, and what it does or waits for. Told: when that was; a probe that has been "
         "silent since tells nothing newer. Empty: no campaign was under way in this time.",
-        asked,
+        query,
         show={
-            "probe": Look(links=(_LIVE,)),
-            "campaign": Look(),
-            "state": Look(cell="colour"),
-            "part": Look(title="Made", cell="gauge", low=0, high=1, decimals=0),
-            "made": Look(title="Runs made"),
-            "of": Look(title="Of"),
-            "ok": Look(title="Measured"),
-            "failed": Look(title="Failed"),
-            "cut_off": Look(title="Cut off"),
-            "step": Look(title="Step"),
-            "said": Look(title="Says"),
-            "age_s": Look(title="Since its beginning"),
-            "Time": Look(title="Told"),
+            "probe": Override(links=(_LIVE,)),
+            "campaign": Override(),
+            "state": Override(cell="colour"),
+            "part": Override(title="Made", cell="gauge", low=0, high=1, decimals=0),
+            "made": Override(title="Runs made"),
+            "of": Override(title="Of"),
+            "ok": Override(title="Measured"),
+            "failed": Override(title="Failed"),
+            "cut_off": Override(title="Cut off"),
+            "step": Override(title="Step"),
+            "said": Override(title="Says"),
+            "age_s": Override(title="Since its beginning"),
+            "Time": Override(title="Told"),
         },
         sort_by=("probe", False),
         width=width,
@@ -76,12 +72,12 @@ def steps(width: int = 12) -> Panel:
         "way.",
         select(part, "made", "of", of=newest, by=by),
         show={
-            "probe": Look(links=(_LIVE,)),
-            "campaign": Look(),
-            "step": Look(title="Step"),
-            "part": Look(title="Made", cell="gauge", low=0, high=1, decimals=0),
-            "made": Look(title="Runs made"),
-            "of": Look(title="Of"),
+            "probe": Override(links=(_LIVE,)),
+            "campaign": Override(),
+            "step": Override(title="Step"),
+            "part": Override(title="Made", cell="gauge", low=0, high=1, decimals=0),
+            "made": Override(title="Runs made"),
+            "of": Override(title="Of"),
         },
         sort_by=("probe", False),
         width=width,
@@ -91,12 +87,12 @@ def steps(width: int = 12) -> Panel:
 
 def states(width: int = 12) -> Panel:
     """What each campaign did."""
-    asked = select(last("state_code"), of="campaign", where=WHERE, by=BY, every=INTERVAL, policy=RESOLUTION)
+    query = select(last("state_code"), of="campaign", where=WHERE, by=BY, every=INTERVAL, policy=RESOLUTION)
     return state_timeline(
         "What each campaign did",
         "Whether a campaign measured, waited for its triggers, was paused or done, once a minute while it was under way; of each "
         "stretch the last. Nothing drawn: it was not under way, or the probe was silent.",
-        series(asked, "$tag_campaign on $tag_probe"),
+        series(query, "$tag_campaign on $tag_probe"),
         values=False,
         legend=True,
         cadence="1m",
@@ -108,13 +104,13 @@ def states(width: int = 12) -> Panel:
 def over_time(width: int = 12) -> Panel:
     """Runs made, as a part of all."""
     part = (last("made") / last("of")).in_unit("share").named("made")
-    asked = select(part, of="campaign", where=WHERE, by=BY, every=INTERVAL, policy=RESOLUTION)
+    query = select(part, of="campaign", where=WHERE, by=BY, every=INTERVAL, policy=RESOLUTION)
     return time_series(
         "Runs made, of all",
         "What part of a campaign's runs is made. A flat line: nothing is made, its triggers or its budget may wait. A gap: it was not "
         "under way, or the probe was silent.",
-        series(asked, "$tag_campaign on $tag_probe"),
-        look=Look(low=0, high=1),
+        series(query, "$tag_campaign on $tag_probe"),
+        override=Override(low=0, high=1),
         cadence="1m",
         width=width,
     )
@@ -122,7 +118,7 @@ def over_time(width: int = 12) -> Panel:
 
 def ended(width: int = 12) -> Panel:
     """Runs that ended, by experiment."""
-    asked = select(
+    query = select(
         total("records").named("runs"), of="run", where=WHERE, by=["experiment"], every=INTERVAL, policy=ROLLED
     )
     well = select(total("ok_true_count").named("measured"), of="run", where=WHERE, every=INTERVAL, policy=ROLLED)
@@ -130,10 +126,10 @@ def ended(width: int = 12) -> Panel:
         "Runs that ended",
         "How many runs ended in each stretch, by experiment, one upon the other; the line: how many of all of these measured whole. "
         "From roll-ups, so the last minutes may be missing. Empty: no run ended.",
-        series(asked, "$tag_experiment"),
+        series(query, "$tag_experiment"),
         series(well, "measured whole"),
-        look=Look(unit="", decimals=0),
-        looks={"measured whole": Look(colour="good")},
+        override=Override(unit="", decimals=0),
+        overrides={"measured whole": Override(colour="good")},
         style="points",
         cadence="2m",
         width=width,
@@ -157,7 +153,7 @@ def budgets(width: int = 24) -> Panel:
         policy=RESOLUTION,
     )
     part = (value("used_bytes") / value("budget_bytes")).in_unit("share").named("part")
-    asked = select(
+    query = select(
         "used_today_bytes",
         "day_budget_bytes",
         "used_bytes",
@@ -174,21 +170,21 @@ def budgets(width: int = 24) -> Panel:
         "What the runs of each campaign took of each path, today and in this period of its budget, both ways, and what it will have "
         "taken at the period's end at the pace so far. As told last in the time shown. A dash: the campaign sets no such bound. Empty: "
         "no campaign was under way.",
-        asked,
+        query,
         show={
-            "probe": Look(links=(_LIVE,)),
-            "campaign": Look(),
-            "role": Look(title="Role"),
-            "path": Look(title="Modem"),
-            "operator": Look(),
-            "used_today_bytes": Look(title="Today"),
-            "day_budget_bytes": Look(title="Of a day's"),
-            "used_bytes": Look(title="This period"),
-            "budget_bytes": Look(title="Of"),
-            "part": Look(title="Spent", steps=_BUDGET.steps, cell="colour", decimals=0),
-            "left_bytes": Look(title="Left"),
-            "expected_bytes": Look(title="Expected at its end"),
-            "reset_in_s": Look(title="Ends in"),
+            "probe": Override(links=(_LIVE,)),
+            "campaign": Override(),
+            "role": Override(title="Role"),
+            "path": Override(title="Modem"),
+            "operator": Override(),
+            "used_today_bytes": Override(title="Today"),
+            "day_budget_bytes": Override(title="Of a day's"),
+            "used_bytes": Override(title="This period"),
+            "budget_bytes": Override(title="Of"),
+            "part": Override(title="Spent", steps=_BUDGET.steps, cell="colour", decimals=0),
+            "left_bytes": Override(title="Left"),
+            "expected_bytes": Override(title="Expected at its end"),
+            "reset_in_s": Override(title="Ends in"),
         },
         sort_by=("part", True),
         width=width,
@@ -215,8 +211,113 @@ def spent(width: int = 24) -> Panel:
         "nothing when a new period begins. A gap: the campaign was not under way, or the probe was silent.",
         series(used, "$tag_campaign on $tag_probe, $tag_role"),
         series(budget, "budget of $tag_campaign on $tag_probe, $tag_role"),
-        look=Look(low=0),
-        looks={"/^budget /": Look(dashed=True, colour="quiet")},
+        override=Override(low=0),
+        overrides={"/^budget /": Override(dashed=True, colour="quiet")},
+        cadence="1m",
+        width=width,
+    )
+
+
+_COMPLETE = grades.SHARES["complete"]
+
+
+def _ledger() -> Select:
+    """The newest of each probe and campaign."""
+    return select(
+        last("runs_complete"),
+        "runs_under_way",
+        "runs_waiting",
+        "runs_missing",
+        "runs_expired",
+        "runs_failed",
+        "records_promised",
+        "records_arrived",
+        "files_promised",
+        "files_received",
+        "incomplete_s",
+        "files_incomplete_s",
+        of="ledger",
+        where=WHERE,
+        by=BY,
+        recent="5m",
+    )
+
+
+def completeness(width: int = 24) -> Panel:
+    """What was promised against what arrived."""
+    records = (value("records_arrived") / value("records_promised")).in_unit("share").named("records")
+    files = (value("files_received") / value("files_promised")).in_unit("share").named("files")
+    query = select(
+        records,
+        files,
+        "runs_complete",
+        "runs_under_way",
+        "runs_waiting",
+        "runs_missing",
+        "runs_failed",
+        "incomplete_s",
+        "files_incomplete_s",
+        of=_ledger(),
+        by=BY,
+    )
+    return table(
+        "Completeness, from the ledger",
+        "What the runs' manifests promised against what is here, now (within five minutes), by probe and campaign; a row without a "
+        "campaign: runs outside of one. Waiting: the rest may still be at the probe. Missing: something is gone, or nobody knows where "
+        "it is; tandem-server ledger --probe NAME --incomplete names it. Empty: no run yet, or the gateway does not run.",
+        query,
+        show={
+            "probe": Override(links=(_LIVE,)),
+            "campaign": Override(),
+            "records": Override(title="Records here", steps=_COMPLETE.steps, cell="text", decimals=2),
+            "files": Override(title="Files here", steps=_COMPLETE.steps, cell="text", decimals=2),
+            "runs_complete": Override(title="Complete"),
+            "runs_under_way": Override(title="Under way"),
+            "runs_waiting": Override(title="Waiting"),
+            "runs_missing": Override(title="Missing", cell="text"),
+            "runs_failed": Override(title="Measured a failure"),
+            "incomplete_s": Override(title="Records lack since", cell="text"),
+            "files_incomplete_s": Override(title="Files lack since", cell="text"),
+        },
+        sort_by=("runs_missing", True),
+        width=width,
+        height=9,
+    )
+
+
+def arrived(width: int = 12) -> Panel:
+    """Completeness over time."""
+    share = (last("records_arrived") / last("records_promised")).in_unit("share").named("here")
+    query = select(share, of="ledger", where=WHERE, by=BY, every=INTERVAL, policy=RESOLUTION)
+    return time_series(
+        "Records that are here, of those promised",
+        "By probe and campaign. It falls when a run's manifest is here before its records, and rises as they come; what stays below "
+        "100 % is waiting at the probe or lost. A gap: the gateway did not run.",
+        series(query, "$tag_probe $tag_campaign"),
+        override=Override(high=1),
+        cadence="1m",
+        width=width,
+    )
+
+
+def lacking(width: int = 12) -> Panel:
+    """Runs that lack something over time."""
+    query = select(
+        last("runs_waiting").named("waiting"),
+        last("runs_missing").named("missing"),
+        of="ledger",
+        where=WHERE,
+        by=BY,
+        every=INTERVAL,
+        policy=RESOLUTION,
+    )
+    return time_series(
+        "Runs that lack something",
+        "By probe and campaign: runs whose records or files may still come, and runs of which something is gone. A gap: the gateway "
+        "did not run.",
+        series(query, "$col: $tag_probe $tag_campaign"),
+        overrides={"/^missing/": Override(dashed=True)},
+        style="steps",
         cadence="1m",
         width=width,
     )

@@ -1,4 +1,5 @@
-"""Operators against each other: distributions of RSRP and goodput, service, handovers, by operator and mobility state."""
+"""Operators against each other: distributions of RSRP and goodput, service, handovers, by operator, mobility state and place (geohashes
+of six letters, about 1.2 by 0.6 km; larger where positions are coarse)."""
 
 from __future__ import annotations
 
@@ -6,26 +7,21 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from tandem.schema import grades
-from tandem_dashboards.conditions import chosen
-from tandem_dashboards.expressions import Expression, total
-from tandem_dashboards.influxql import INTERVAL, Select, select
-from tandem_dashboards.kinds import bar_chart, table, time_series
-from tandem_dashboards.look import Look
-from tandem_dashboards.panel import Panel
-from tandem_dashboards.target import series
-from tandem_dashboards.vocabulary import ROLLED
 from tandem_server.schema.derived import GOODPUT_BINS, GOODPUT_EDGES_MBIT_PER_S, RSRP_BINS, RSRP_EDGES_DBM, WEAK_DBM
+from tandem_dashboards.expressions import Expression, chosen, every, present, some, total
+from tandem_dashboards.influxql import INTERVAL, ROLLED, Select, select
+from tandem_dashboards.kinds import bar_chart, markers, table, time_series, world
+from tandem_dashboards.overrides import Override
+from tandem_dashboards.panel import Panel, merged, series
 
 WHERE = (chosen("probe"), chosen("operator"), chosen("path"))
 _MADE = (
     " Made by the server of every poll: by the hour in ranges of up to seven days (the current hour too), above by the day (UTC). "
-    "Areas, states and "
-    "times not shown here are those without a poll."
+    "Areas, states and times not shown here are those without a poll."
 )
 _SECONDS = (
-    " Of every second of TCP downloads that had the path for themselves (in pairs one after the other, or alone); made by the "
-    "server, by the hour in "
-    "ranges of up to seven days, above by the day (UTC). Empty: no such downloads in this time."
+    " Of every second of TCP downloads that had the path for themselves (in pairs one after the other, or alone); made by the server, "
+    "by the hour in ranges of up to seven days, above by the day (UTC). Empty: no such downloads in this time."
 )
 
 
@@ -60,16 +56,16 @@ def _of(columns: Sequence[Expression], by: str) -> Select:
     return select(*columns, of="coverage_day", policy=ROLLED, where=WHERE, by=[by])
 
 
-def _distribution(title: str, said: str, across: str, columns: Sequence[Expression], width: int) -> Panel:
+def _distribution(title: str, text: str, across: str, columns: Sequence[Expression], width: int) -> Panel:
     colours = shades(len(columns))
     return bar_chart(
         title,
-        said,
+        text,
         _of(columns, across),
         across=across,
         per_cent=True,
         lying=True,
-        looks={str(c.name): Look(colour=colour) for c, colour in zip(columns, colours, strict=True)},
+        overrides={str(c.name): Override(colour=colour) for c, colour in zip(columns, colours, strict=True)},
         width=width,
     )
 
@@ -114,23 +110,23 @@ FIGURES = (
 """Of any group of rows: sums by sums, so that each poll counts alike."""
 
 
-def rsrp_steps() -> Look:
+def rsrp_steps() -> Override:
     """RSRP, coloured as everywhere."""
     scale = grades.scale("radio", "rsrp_dbm")
-    return Look("RSRP, mean", steps=scale.steps if scale else (), decimals=1, cell="text")
+    return Override("RSRP, mean", steps=scale.steps if scale else (), decimals=1, cell="text")
 
 
-def figures_look() -> dict[str, Look]:
+def figure_overrides() -> dict[str, Override]:
     """Titles of ``FIGURES``."""
     return {
-        "observed": Look("Time observed"),
+        "observed": Override("Time observed"),
         "rsrp": rsrp_steps(),
-        "weak": Look(f"Polls below {WEAK_DBM} dBm".replace("-", "\N{MINUS SIGN}"), decimals=1),
-        "unserved": Look("Polls without service", decimals=2),
-        "goodput": Look("Goodput of TCP, mean"),
-        "per_hour": Look("Handovers an hour", decimals=1),
-        "per_km": Look("Handovers a kilometre", decimals=2),
-        "way": Look("Way"),
+        "weak": Override(f"Polls below {WEAK_DBM} dBm".replace("-", "\N{MINUS SIGN}"), decimals=1),
+        "unserved": Override("Polls without service", decimals=2),
+        "goodput": Override("Goodput of TCP, mean"),
+        "per_hour": Override("Handovers an hour", decimals=1),
+        "per_km": Override("Handovers a kilometre", decimals=2),
+        "way": Override("Way"),
     }
 
 
@@ -142,7 +138,7 @@ def summary(across: str = "operator", width: int = 24) -> Panel:
         f"only where the way is "
         "known: position told in full (privacy mode full), outside home zones." + _MADE,
         _of(FIGURES, across),
-        show={across: Look(_WORDS[across].capitalize()), **figures_look()},
+        show={across: Override(_WORDS[across].capitalize()), **figure_overrides()},
         width=width,
         height=6,
     )
@@ -150,14 +146,14 @@ def summary(across: str = "operator", width: int = 24) -> Panel:
 
 def rsrp_over_time(width: int = 24) -> Panel:
     """Mean RSRP over time."""
-    asked = select(
+    query = select(
         FIGURES[1], of="coverage_day", policy=ROLLED, where=WHERE, by=["operator"], every=INTERVAL, fill="none"
     )
     return time_series(
         "RSRP over time",
         "Mean RSRP of all polls, for each operator; a point an hour, or a day in ranges of more than seven days. No points: no polls then.",
-        series(asked, "$tag_operator"),
-        look=Look(low=-125, high=-70),
+        series(query, "$tag_operator"),
+        override=Override(low=-125, high=-70),
         style="points",
         cadence="1h",
         points=180,
@@ -167,17 +163,16 @@ def rsrp_over_time(width: int = 24) -> Panel:
 
 def handover_rate(width: int = 12) -> Panel:
     """Handovers an hour over time."""
-    asked = select(
+    query = select(
         FIGURES[5], of="coverage_day", policy=ROLLED, where=WHERE, by=["operator"], every=INTERVAL, fill="none"
     )
     return time_series(
         "Handovers an hour",
-        "Handovers by the time that the modems were polled, for each operator; a point an hour, or a day in ranges of more than "
-        "seven days. No points: no "
-        "polls then.",
-        series(asked, "$tag_operator"),
+        "Handovers by the time that the modems were polled, for each operator; a point an hour, or a day in ranges of more than seven "
+        "days. No points: no polls then.",
+        series(query, "$tag_operator"),
         style="points",
-        look=Look(low=0),
+        override=Override(low=0),
         cadence="1h",
         points=180,
         width=width,
@@ -186,14 +181,77 @@ def handover_rate(width: int = 12) -> Panel:
 
 def handovers_on_the_move(width: int = 12) -> Panel:
     """Handovers a kilometre and an hour, by mobility state."""
-    asked = _of([FIGURES[5], FIGURES[6]], "mobility")
+    query = _of([FIGURES[5], FIGURES[6]], "mobility")
     return bar_chart(
         "Handovers by mobility state",
-        "Handovers an hour and a kilometre, standing, on foot and driving, over all chosen modems. A kilometre's only where the way "
-        "is known (position told "
-        "in full). Empty: no polls in this time.",
-        asked,
+        "Handovers an hour and a kilometre, standing, on foot and driving, over all chosen modems. A kilometre's only where the way is "
+        "known (position told in full). Empty: no polls in this time.",
+        query,
         across="mobility",
-        looks={"per_hour": Look("an hour", unit="1/h"), "per_km": Look("a kilometre", unit="1/km")},
+        overrides={"per_hour": Override("an hour", unit="1/h"), "per_km": Override("a kilometre", unit="1/km")},
         width=width,
+    )
+
+
+IN_AREAS = (chosen("operator"), present("area"))
+_WHERE_FROM = (
+    " A dot is the middle of an area of about 1.2 by 0.6 km; of about 5 by 5 km, where positions are told coarse. Empty: no positions "
+    "in this time (privacy mode off, home zones, no receiver)."
+)
+
+
+def _areas(*numbers: int, by: tuple[str, ...] = ("area",)) -> tuple[Select, Select]:
+    """Of all probes together, or of those chosen: one of the two has rows."""
+    figures = [FIGURES[n] for n in numbers]
+    together = select(*figures, of="area_day", policy=ROLLED, where=[*IN_AREAS, every("probe")], by=by)
+    of_some = [*IN_AREAS, some("probe"), chosen("probe")]
+    return together, select(*figures, of="probe_area_day", policy=ROLLED, where=of_some, by=by)
+
+
+def rsrp_map(width: int = 12) -> Panel:
+    """Where how much RSRP arrives, one map an operator."""
+    return world(
+        "RSRP along the routes, $operator",
+        "Mean RSRP of all polls in each area that was passed; red is poor, yellow fair, green good." + _WHERE_FROM,
+        *_areas(1, 0),
+        layers=[markers("RSRP", geohash="area", colour_by="rsrp", size=8)],
+        overrides={"rsrp": rsrp_steps(), "observed": Override("Time observed")},
+        repeat="operator",
+        transformations=(merged(),),
+        width=width,
+        height=14,
+    )
+
+
+def goodput_map(width: int = 12) -> Panel:
+    """Where how much goodput was reached."""
+    scale = grades.scale("run", "goodput_bit_per_s")
+    return world(
+        "Goodput along the routes",
+        "Mean goodput of the TCP downloads in each area, of the chosen operators; red is poor, yellow fair, green good. Areas without "
+        "a download are dark." + _WHERE_FROM,
+        *_areas(4, 0),
+        layers=[markers("Goodput", geohash="area", colour_by="goodput", size=8)],
+        overrides={
+            "goodput": Override("Goodput of TCP, mean", steps=scale.steps if scale else ()),
+            "observed": Override("Time observed"),
+        },
+        transformations=(merged(),),
+        width=width,
+        height=14,
+    )
+
+
+def table_of_areas(width: int = 12) -> Panel:
+    """Every area and operator, the weakest first."""
+    return table(
+        "Areas",
+        "Each operator in each area, the weakest first; what is on the maps, in figures." + _WHERE_FROM,
+        *_areas(0, 1, 2, 4, by=("area", "operator")),
+        show={"area": Override("Area"), "operator": Override("Operator")}
+        | {name: its for name, its in figure_overrides().items() if name in ("observed", "rsrp", "weak", "goodput")},
+        one_of=True,
+        sort_by=("rsrp", False),
+        width=width,
+        height=14,
     )

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from tandem_dashboards import transform
-from tandem_dashboards.conditions import chosen, either, equal
-from tandem_dashboards.expressions import Expression, count, greatest, last, total, value
-from tandem_dashboards.influxql import INTERVAL, Select, select
-from tandem_dashboards.kinds import markers, stat, state_timeline, table, time_series, world
-from tandem_dashboards.links import Link, cell, label, to_board
-from tandem_dashboards.look import Look
-from tandem_dashboards.panel import Panel
-from tandem_dashboards.target import series
-from tandem_dashboards.vocabulary import RESOLUTION, ROLLED
 from tandem_server.schema import grades
 from tandem_server.schema.measurements import PROBE_STATES
+from tandem_dashboards.expressions import Expression, chosen, count, either, equal, greatest, last, total, value
+from tandem_dashboards.influxql import INTERVAL, RESOLUTION, ROLLED, Select, select
+from tandem_dashboards.kinds import markers, stat, state_timeline, table, time_series, world
+from tandem_dashboards.overrides import Link, Override, cell, label, to_board
+from tandem_dashboards.panel import Panel, joined, series
 
 WHERE = (chosen("probe"),)
 NOW = "5m"
@@ -40,20 +35,20 @@ def _now(*further: Expression | str) -> Select:
 
 def how_many(width: int = 24) -> Panel:
     """How many probes are in which state now."""
-    queries, looks = [], {}
+    queries, overrides = [], {}
     for state in _STATES:
         words, tone = _WORDS[state].words, _WORDS[state].tone
         in_it = select(count("state"), of=_now(), where=[equal("state", state)])
         # Two states may be called alike (idle); a series' name must be its own.
         queries.append(series(in_it, words))
-        looks[words] = Look(colour=tone)
+        overrides[words] = Override(colour=tone)
     return stat(
         "Probes now, by state",
         "How many of the chosen probes are in which state, as the server found them in the last five minutes. A state that is not "
         "shown: none is. A dash alone: the server wrote no states in that time, look at the board Server.",
         *queries,
-        look=Look(unit="", decimals=0),
-        looks=looks,
+        override=Override(unit="", decimals=0),
+        overrides=overrides,
         width=width,
         height=4,
     )
@@ -79,13 +74,13 @@ def not_at_work(width: int = 24) -> Panel:
         "modems and its health.",
         wrong,
         show={
-            "probe": Look(links=(_live(),)),
-            "state": Look(cell="colour"),
-            "since_s": Look(title="Since"),
-            "last_seen_s": Look(title="Last seen", cell="text"),
-            "campaign": Look(links=(_CAMPAIGN,)),
-            "unsent_records": Look(title="Unsent records"),
-            "unsent_oldest_s": Look(title="Oldest unsent", cell="text"),
+            "probe": Override(links=(_live(),)),
+            "state": Override(cell="colour"),
+            "since_s": Override(title="Since"),
+            "last_seen_s": Override(title="Last seen", cell="text"),
+            "campaign": Override(links=(_CAMPAIGN,)),
+            "unsent_records": Override(title="Unsent records"),
+            "unsent_oldest_s": Override(title="Oldest unsent", cell="text"),
         },
         sort_by=("since_s", True),
         width=width,
@@ -121,18 +116,18 @@ def probes(width: int = 24) -> Panel:
         version,
         joined_by="probe",
         show={
-            "probe": Look(links=(_live(),)),
-            "state": Look(cell="colour"),
-            "since_s": Look(title="Since"),
-            "last_seen_s": Look(title="Last seen", cell="text"),
-            "run": Look(links=(_RUN,)),
-            "experiment": Look(),
-            "campaign": Look(links=(_CAMPAIGN,)),
-            "plan": Look(title="SIM plan", steps=grades.SHARES["plan"].steps, cell="text", decimals=0),
-            "unsent_records": Look(title="Unsent records"),
-            "unsent_oldest_s": Look(title="Oldest unsent", cell="text"),
-            "rejected": Look(title="Rejected", cell="text"),
-            "version": Look(title="Version"),
+            "probe": Override(links=(_live(),)),
+            "state": Override(cell="colour"),
+            "since_s": Override(title="Since"),
+            "last_seen_s": Override(title="Last seen", cell="text"),
+            "run": Override(links=(_RUN,)),
+            "experiment": Override(),
+            "campaign": Override(links=(_CAMPAIGN,)),
+            "plan": Override(title="SIM plan", steps=grades.SHARES["plan"].steps, cell="text", decimals=0),
+            "unsent_records": Override(title="Unsent records"),
+            "unsent_oldest_s": Override(title="Oldest unsent", cell="text"),
+            "rejected": Override(title="Rejected", cell="text"),
+            "version": Override(title="Version"),
         },
         sort_by=("probe", False),
         width=width,
@@ -160,8 +155,8 @@ def where_they_are(width: int = 12) -> Panel:
         last_fix,
         _now("since_s"),
         layers=[markers("Probes", latitude="latitude", longitude="longitude", colour_by="state", text="probe")],
-        looks={"probe": Look(links=(_live(),))},
-        transformations=(transform.joined("probe"),),
+        overrides={"probe": Override(links=(_live(),))},
+        transformations=(joined("probe"),),
         width=width,
         height=14,
     )
@@ -169,13 +164,13 @@ def where_they_are(width: int = 12) -> Panel:
 
 def states(width: int = 12) -> Panel:
     """What state each probe was in."""
-    asked = select(last("state_code"), of="probe_state", where=WHERE, by=["probe"], every=INTERVAL, policy=RESOLUTION)
+    query = select(last("state_code"), of="probe_state", where=WHERE, by=["probe"], every=INTERVAL, policy=RESOLUTION)
     return state_timeline(
         "State of each probe",
         "The state that the server found each probe in, once a minute; of each stretch the last. Nothing drawn: the server wrote "
         "nothing then, or the probe was not registered yet.",
-        series(asked, "$tag_probe"),
-        look=Look(links=(to_board("tandem-probe", "Probe live", probe=label("probe")),)),
+        series(query, "$tag_probe"),
+        override=Override(links=(to_board("tandem-probe", "Probe live", probe=label("probe")),)),
         values=False,
         cadence="1m",
         width=width,
@@ -185,19 +180,19 @@ def states(width: int = 12) -> Panel:
 
 def shares(width: int = 12) -> Panel:
     """What part of the time was spent in which state."""
-    queries, looks = [], {}
+    queries, overrides = [], {}
     for state in _STATES:
         words = _WORDS[state].words
         of_all = (total(f"state_{state}_count") / total("records")).in_unit("share").named("share")
         queries.append(series(select(of_all, of="probe_state", where=WHERE, every=INTERVAL, policy=ROLLED), words))
-        looks[words] = Look(colour=_APART.get(state, _WORDS[state].tone))
+        overrides[words] = Override(colour=_APART.get(state, _WORDS[state].tone))
     return time_series(
         "States over time, all probes together",
         "What part of the chosen probes' minutes was spent in which state; together 100 %. From roll-ups, so the last minutes may be "
         "missing. Empty: the server wrote no states.",
         *queries,
-        look=Look(low=0, high=1),
-        looks=looks,
+        override=Override(low=0, high=1),
+        overrides=overrides,
         style="bars",
         stacked=True,
         cadence="2m",
@@ -207,14 +202,14 @@ def shares(width: int = 12) -> Panel:
 
 def backlog(width: int = 12) -> Panel:
     """How long records wait at the probes."""
-    asked = select(
+    query = select(
         greatest("unsent_oldest_s"), of="probe_state", where=WHERE, by=["probe"], every=INTERVAL, policy=RESOLUTION
     )
     return time_series(
         "Oldest unsent record",
         "How old the oldest record in each probe's spool is that the server has not, as the probe told it last. Dashed: ten minutes, "
         "and an hour. Nothing drawn for a probe: nothing waits there, or it told nothing of itself in the last hour.",
-        series(asked, "$tag_probe"),
+        series(query, "$tag_probe"),
         grades="lines",
         cadence="1m",
         width=width,
@@ -236,7 +231,7 @@ def plans(width: int = 24) -> Panel:
         recent="1d",
     )
     of_plan = (value("expected_bytes") / value("plan_bytes")).in_unit("share").named("plan")
-    asked = select(
+    query = select(
         "used_today_bytes",
         "used_bytes",
         "plan_bytes",
@@ -251,18 +246,20 @@ def plans(width: int = 24) -> Panel:
         "SIM plans",
         "What each SIM carried today and in this period of its plan, and what it will have carried at the reset if it goes on so; used "
         "up in: only where the plan will not last. As the probe told it last, within a day. Empty: no SIM told of its use.",
-        asked,
+        query,
         show={
-            "probe": Look(links=(_live(),)),
-            "operator": Look(),
-            "path": Look(title="Modem"),
-            "used_today_bytes": Look(title="Today"),
-            "used_bytes": Look(title="This period"),
-            "plan_bytes": Look(title="Plan"),
-            "expected_bytes": Look(title="Expected at the reset"),
-            "plan": Look(title="Expected, of the plan", steps=grades.SHARES["plan"].steps, cell="colour", decimals=0),
-            "used_up_in_s": Look(title="Used up in"),
-            "reset_in_s": Look(title="Reset in"),
+            "probe": Override(links=(_live(),)),
+            "operator": Override(),
+            "path": Override(title="Modem"),
+            "used_today_bytes": Override(title="Today"),
+            "used_bytes": Override(title="This period"),
+            "plan_bytes": Override(title="Plan"),
+            "expected_bytes": Override(title="Expected at the reset"),
+            "plan": Override(
+                title="Expected, of the plan", steps=grades.SHARES["plan"].steps, cell="colour", decimals=0
+            ),
+            "used_up_in_s": Override(title="Used up in"),
+            "reset_in_s": Override(title="Reset in"),
         },
         sort_by=("plan", True),
         width=width,

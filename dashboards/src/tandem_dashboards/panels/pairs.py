@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tandem_dashboards.conditions import Condition, chosen, equal
-from tandem_dashboards.expressions import Expression, last, mean, total, value
-from tandem_dashboards.influxql import INTERVAL, Select, select
+from tandem_dashboards.expressions import Condition, Expression, chosen, equal, last, mean, total, value
+from tandem_dashboards.influxql import INTERVAL, RESOLUTION, ROLLED, Select, select
 from tandem_dashboards.kinds import bar_chart, state_timeline, table, time_series
-from tandem_dashboards.links import cell, to_board
-from tandem_dashboards.look import Look
-from tandem_dashboards.panel import Panel
-from tandem_dashboards.target import Query, series
-from tandem_dashboards.vocabulary import RESOLUTION, ROLLED
+from tandem_dashboards.overrides import Override, cell, to_board
+from tandem_dashboards.panel import Panel, Query, series
 
 WHERE = (chosen("probe"), chosen("campaign"), chosen("operator"))
 _MPTCP = equal("kind", "mptcp")
@@ -22,14 +18,14 @@ NATIVE = equal("fallback", "false")
 
 _PAIR = (
     " Of pairs of downloads: Multipath TCP over all paths, and TCP over each path alone. Pairs that fell back to TCP are left out. "
-    "Made by the "
-    "server when all runs of a pair are in; a point a day in ranges of more than seven days. Empty: no whole pair ended in this time."
+    "Made by the server when all runs of a pair are in; a point a day in ranges of more than seven days. Empty: no whole pair ended in "
+    "this time."
 )
 GOODPUTS = {
-    "mptcp_goodput_bit_per_s": Look("Multipath TCP", colour="good"),
-    "best_goodput_bit_per_s": Look("the best path alone", colour="notice"),
-    "worst_goodput_bit_per_s": Look("the worst path alone", colour="quiet"),
-    "sum_goodput_bit_per_s": Look("sum of the paths", colour="#B877D9"),
+    "mptcp_goodput_bit_per_s": Override("Multipath TCP", colour="good"),
+    "best_goodput_bit_per_s": Override("the best path alone", colour="notice"),
+    "worst_goodput_bit_per_s": Override("the worst path alone", colour="quiet"),
+    "sum_goodput_bit_per_s": Override("sum of the paths", colour="#B877D9"),
 }
 _WORDS = {"operator": "primary operator", "mobility": "mobility state"}
 
@@ -67,10 +63,10 @@ def goodputs(width: int = 24) -> Panel:
     """Goodput of Multipath TCP and of the paths, over time."""
     return time_series(
         "Goodput: Multipath TCP against the best single path",
-        "Means over the pairs of each stretch; the worst path and the sum of all are shown by mobility state, and "
-        "with each of the newest pairs." + _PAIR,
+        "Means over the pairs of each stretch; the worst path and the sum of all are shown by mobility state, and with each of the "
+        "newest pairs." + _PAIR,
         series(_means_over_time(tuple(GOODPUTS)[:2], "pairs", "bit/s"), "$col"),
-        looks=GOODPUTS,
+        overrides=GOODPUTS,
         style="points",
         sums=("mean",),
         legend="table",
@@ -85,12 +81,11 @@ def goodput_by_mobility(width: int = 12) -> Panel:
     """The same by mobility state, as the papers have it."""
     return bar_chart(
         "Goodput by mobility state",
-        "Mean goodput of Multipath TCP, of the best and of the worst path alone, standing, on foot, driving (the state during most "
-        "of the "
-        "Multipath TCP run)." + _PAIR,
+        "Mean goodput of Multipath TCP, of the best and of the worst path alone, standing, on foot, driving (the state during most of "
+        "the Multipath TCP run)." + _PAIR,
         _pairs(*_GOODPUT_MEANS, by=("mobility",)),
         across="mobility",
-        looks=GOODPUTS,
+        overrides=GOODPUTS,
         width=width,
     )
 
@@ -103,22 +98,20 @@ def summary(across: str = "operator", width: int = 12) -> Panel:
     figures = (total("pairs"), gain, lower, _BENEFIT, _SHARES[0])
     return table(
         f"Gain and benefit by {word}",
-        "Gain: mean goodput of Multipath TCP by that of the best path alone; above 1 it pays. Lower: share of pairs in which "
-        "Multipath TCP had less "
-        "than the best path alone. Benefit (Kaspar, Cordero): 0 like the best path, 1 like all paths together, below 0 worse than "
-        "the best path; "
-        "not of simultaneous pairs." + _PAIR,
+        "Gain: mean goodput of Multipath TCP by that of the best path alone; above 1 it pays. Lower: share of pairs in which Multipath "
+        "TCP had less than the best path alone. Benefit (Kaspar, Cordero): 0 like the best path, 1 like all paths together, below 0 "
+        "worse than the best path; not of simultaneous pairs." + _PAIR,
         _pairs(*figures, by=(across,)),
         _pairs(total("pairs").named("fell_back"), by=(across,), which=equal("fallback", "true")),
         joined_by=across,
         show={
-            across: Look(word.capitalize()),
-            "pairs": Look("Pairs"),
-            "gain": Look("Gain", decimals=2),
-            "lower": Look("Lower than the best path"),
-            "benefit": Look("Benefit, mean", decimals=2),
-            "primary_share": Look("Share over the primary path", unit="share"),
-            "fell_back": Look("Pairs that fell back to TCP"),
+            across: Override(word.capitalize()),
+            "pairs": Override("Pairs"),
+            "gain": Override("Gain", decimals=2),
+            "lower": Override("Lower than the best path"),
+            "benefit": Override("Benefit, mean", decimals=2),
+            "primary_share": Override("Share over the primary path", unit="share"),
+            "fell_back": Override("Pairs that fell back to TCP"),
         },
         width=width,
         height=8,
@@ -139,13 +132,12 @@ def benefit_over_time(width: int = 12) -> Panel:
     )
     return time_series(
         "Aggregation benefit",
-        "0: like the best path alone; 1: like all paths together, perfectly used; below 0: worse than the best path alone. Of pairs "
-        "of downloads against the "
-        "sum of the paths; of bandwidth and delay experiments against what the paths carry at once, measured. Means of each "
-        "stretch; no point: none ended then.",
+        "0: like the best path alone; 1: like all paths together, perfectly used; below 0: worse than the best path alone. Of pairs of "
+        "downloads against the sum of the paths; of bandwidth and delay experiments against what the paths carry at once, measured. "
+        "Means of each stretch; no point: none ended then.",
         series(of_pairs, "pairs of downloads"),
         series(measured, "experiment: $tag_experiment"),
-        look=Look(low=-1, high=1, decimals=2),
+        override=Override(low=-1, high=1, decimals=2),
         style="points",
         cadence="1m",
         points=180,
@@ -155,16 +147,16 @@ def benefit_over_time(width: int = 12) -> Panel:
 
 def disjointivity(width: int = 12) -> Panel:
     """TDI over time."""
-    asked = select(
+    query = select(
         mean("tdi"), of="aggregation", policy=RESOLUTION, where=WHERE, by=["mode"], every=INTERVAL, fill="none"
     )
     return time_series(
         "Transport disjointivity (TDI)",
         "What the paths carry at once, by the sum of what each carries alone: 1 when they share nothing, 0.5 when two equal paths "
-        "share all. From bandwidth "
-        "experiments, uploads (oneway) and downloads (reqresp). Means of each stretch; no point: no such experiment ended then.",
-        series(asked, "$tag_mode"),
-        look=Look(low=0, decimals=2),
+        "share all. From bandwidth experiments, uploads (oneway) and downloads (reqresp). Means of each stretch; no point: no such "
+        "experiment ended then.",
+        series(query, "$tag_mode"),
+        override=Override(low=0, decimals=2),
         style="points",
         cadence="1m",
         points=180,
@@ -174,7 +166,7 @@ def disjointivity(width: int = 12) -> Panel:
 
 def verdicts(width: int = 12) -> Panel:
     """What each operator does to Multipath TCP, over time."""
-    asked = select(
+    query = select(
         last("verdict_code"),
         of="verdict",
         policy=RESOLUTION,
@@ -186,10 +178,9 @@ def verdicts(width: int = 12) -> Panel:
     return state_timeline(
         "Verdict of each operator",
         "Whether Multipath TCP gets through: native, or where it is lost (options stripped, fallback to TCP, subflow reset, no "
-        "answer); for connections that begin "
-        "on the path (primary) and subflows that join over it (join). From verdict experiments; a verdict stands until the next. "
-        "Empty: none in this time.",
-        series(asked, "$tag_operator $tag_path $tag_role"),
+        "answer); for connections that begin on the path (primary) and subflows that join over it (join). From verdict experiments; a "
+        "verdict stands until the next. Empty: none in this time.",
+        series(query, "$tag_operator $tag_path $tag_role"),
         cadence="1m",
         points=180,
         width=width,
@@ -199,14 +190,19 @@ def verdicts(width: int = 12) -> Panel:
 
 def verdict_counts(width: int = 12) -> Panel:
     """How often each verdict was given."""
-    asked = select(
+    query = select(
         total("records").named("times"), of="verdict", policy=ROLLED, where=WHERE, by=["operator", "role", "verdict"]
     )
     return table(
         "Verdicts",
         "How often the verdict experiments of this time came to each verdict, by operator and role. Empty: there was none.",
-        asked,
-        show={"operator": Look("Operator"), "role": Look("Role"), "verdict": Look("Verdict"), "times": Look("Times")},
+        query,
+        show={
+            "operator": Override("Operator"),
+            "role": Override("Role"),
+            "verdict": Override("Verdict"),
+            "times": Override("Times"),
+        },
         sort_by=("operator", False),
         width=width,
         height=8,
@@ -217,12 +213,11 @@ def shares(width: int = 12) -> Panel:
     """How evenly the paths are used, over time."""
     return time_series(
         "Share of the subflows",
-        "Part of the Multipath TCP runs' bytes that came over the primary path, and over the path with most of them: 50 % is even "
-        "use of two paths, "
-        "100 % of one alone." + _PAIR,
+        "Part of the Multipath TCP runs' bytes that came over the primary path, and over the path with most of them: 50 % is even use "
+        "of two paths, 100 % of one alone." + _PAIR,
         series(_means_over_time(("primary_share", "most_loaded_share"), "shares", "share"), "$col"),
-        look=Look(unit="share", low=0, high=1),
-        looks=_SHARE_LOOKS,
+        override=Override(unit="share", low=0, high=1),
+        overrides=_SHARE_OVERRIDES,
         style="points",
         cadence="1m",
         points=180,
@@ -234,19 +229,19 @@ def shares_by_mobility(width: int = 12) -> Panel:
     """Evenness of use by mobility state."""
     return bar_chart(
         "Share of the subflows by mobility state",
-        "Mean part of the Multipath TCP runs' bytes on their primary path, and on the path with most of them: 50 % is even use of "
-        "two paths." + _PAIR,
+        "Mean part of the Multipath TCP runs' bytes on their primary path, and on the path with most of them: 50 % is even use of two "
+        "paths." + _PAIR,
         _pairs(*_SHARES, by=("mobility",)),
         across="mobility",
-        look=Look(unit="share", low=0, high=1),
-        looks=_SHARE_LOOKS,
+        override=Override(unit="share", low=0, high=1),
+        overrides=_SHARE_OVERRIDES,
         width=width,
     )
 
 
-_SHARE_LOOKS = {
-    "primary_share": Look("primary path", unit="share"),
-    "most_loaded_share": Look("most loaded path", unit="share"),
+_SHARE_OVERRIDES = {
+    "primary_share": Override("primary path", unit="share"),
+    "most_loaded_share": Override("most loaded path", unit="share"),
 }
 
 
@@ -256,7 +251,7 @@ _ROW = ("probe", "operator", "mobility", "pairing", "fallback")
 def newest(width: int = 24) -> Panel:
     """The newest pairs, each with a link to its run."""
     fields = ("run", *GOODPUTS, "gain", "benefit", "primary_share", "best_operator", "failed")
-    asked = select(
+    query = select(
         *fields,
         of="pair",
         where=WHERE,
@@ -268,24 +263,23 @@ def newest(width: int = 24) -> Panel:
     link = to_board("tandem-run", "This run", run=cell("run"), probe=cell("probe"))
     return table(
         "Newest pairs",
-        "Pairs of downloads of the last two days, the newest first; a click on a run opens it. Those that fell back to TCP are "
-        "here, too. Empty: no "
-        "whole pair ended in this time.",
-        asked,
+        "Pairs of downloads of the last two days, the newest first; a click on a run opens it. Those that fell back to TCP are here, "
+        "too. Empty: no whole pair ended in this time.",
+        query,
         show={
-            "Time": Look("Ended"),
-            "probe": Look("Probe", links=(to_board("tandem-probe", "Live", probe=cell("probe")),)),
-            "run": Look("Multipath TCP run", links=(link,)),
-            "operator": Look("Primary operator"),
-            "mobility": Look("Mobility"),
-            "pairing": Look("Pairing"),
-            **{name: Look(look.title) for name, look in GOODPUTS.items()},
-            "gain": Look("Gain", decimals=2),
-            "benefit": Look("Benefit", decimals=2),
-            "primary_share": Look("Share over the primary path", unit="share"),
-            "best_operator": Look("Best operator"),
-            "fallback": Look("Fell back", cell="text"),
-            "failed": Look("Runs that failed"),
+            "Time": Override("Ended"),
+            "probe": Override("Probe", links=(to_board("tandem-probe", "Live", probe=cell("probe")),)),
+            "run": Override("Multipath TCP run", links=(link,)),
+            "operator": Override("Primary operator"),
+            "mobility": Override("Mobility"),
+            "pairing": Override("Pairing"),
+            **{name: Override(its.title) for name, its in GOODPUTS.items()},
+            "gain": Override("Gain", decimals=2),
+            "benefit": Override("Benefit", decimals=2),
+            "primary_share": Override("Share over the primary path", unit="share"),
+            "best_operator": Override("Best operator"),
+            "fallback": Override("Fell back", cell="text"),
+            "failed": Override("Runs that failed"),
         },
         sort_by=("Time", True),
         width=width,
@@ -295,53 +289,53 @@ def newest(width: int = 24) -> Panel:
 
 def recoveries(width: int = 12) -> Panel:
     """t_R of each run's subflows."""
-    asked = select("t_r_median_s", of="run_trace", where=_CAPTURED, by=("path", "operator"))
+    query = select("t_r_median_s", of="run_trace", where=_CAPTURED, by=("path", "operator"))
     return time_series(
         "Time until the RTT is back (t_R), of each run",
-        "From the runs' captures: how long after a handover or a drop of signal the round-trip time of that path's subflow was back, the "
-        "median of each run. A point a subflow. Empty: no captures, or no event that stands apart while one ran.",
-        series(asked, "$tag_path ($tag_operator)"),
-        looks={"t_r_median_s": Look(as_points=True)},
+        "From the runs' captures: how long after a handover or a drop of signal the round-trip time of that path's subflow was back, "
+        "the median of each run. A point a subflow. Empty: no captures, or no event that stands apart while one ran.",
+        series(query, "$tag_path ($tag_operator)"),
+        overrides={"t_r_median_s": Override(as_points=True)},
         width=width,
     )
 
 
 def reordering(width: int = 12) -> Panel:
     """The data-level queue of each run."""
-    asked = select("reorder_queue_max_bytes", of="run_trace", where=[chosen("probe"), _MPTCP], by=("probe",))
+    query = select("reorder_queue_max_bytes", of="run_trace", where=[chosen("probe"), _MPTCP], by=("probe",))
     return time_series(
         "Reordering: most that waited in a run",
         "From the captures of Multipath TCP runs: the greatest amount of data that had come and waited for what was missing. A point a "
         "run. Empty: no captures of such runs have arrived and been analysed in this time.",
-        series(asked, "$tag_probe"),
-        looks={"reorder_queue_max_bytes": Look(as_points=True)},
+        series(query, "$tag_probe"),
+        overrides={"reorder_queue_max_bytes": Override(as_points=True)},
         width=width,
     )
 
 
 def came_again(width: int = 24) -> Panel:
     """What came again of each run's subflows."""
-    asked = select("again_percent", of="run_trace", where=_CAPTURED, by=("path", "operator"))
+    query = select("again_percent", of="run_trace", where=_CAPTURED, by=("path", "operator"))
     return time_series(
         "Share of bytes that came again, of each run",
-        "From the captures of Multipath TCP runs: bytes seen twice, and bytes that filled a hole behind them, by all that came over each "
-        "path. A point a subflow. Empty: no captures of such runs have arrived and been analysed in this time.",
-        series(asked, "$tag_path ($tag_operator)"),
-        looks={"again_percent": Look(as_points=True)},
+        "From the captures of Multipath TCP runs: bytes seen twice, and bytes that filled a hole behind them, by all that came over "
+        "each path. A point a subflow. Empty: no captures of such runs have arrived and been analysed in this time.",
+        series(query, "$tag_path ($tag_operator)"),
+        overrides={"again_percent": Override(as_points=True)},
         width=width,
     )
 
 
 _BY_SECOND = (
-    " A point a second (of long runs one of several), of the last day at most. Empty: no captures of such runs have arrived "
-    "and been analysed."
+    " A point a second (of long runs one of several), of the last day at most. Empty: no captures of such runs have arrived and been "
+    "analysed."
 )
 
 
 def _by_second(field: str, *by: str) -> Query:
     where = _CAPTURED if by else [chosen("probe"), _MPTCP]
-    asked = select(field, of="run_trace_second", where=where, by=by or ("probe",), recent="1d")
-    return series(asked, "$tag_path ($tag_operator)" if by else "$tag_probe")
+    query = select(field, of="run_trace_second", where=where, by=by or ("probe",), recent="1d")
+    return series(query, "$tag_path ($tag_operator)" if by else "$tag_probe")
 
 
 def recoveries_by_second(width: int = 8) -> Panel:
@@ -351,7 +345,7 @@ def recoveries_by_second(width: int = 8) -> Panel:
         "From the captures of Multipath TCP runs: how long after each handover or drop of signal the round-trip time of that path's "
         "subflow was back, at the second of the event." + _BY_SECOND,
         _by_second("t_r_s", "path", "operator"),
-        looks={"t_r_s": Look(as_points=True)},
+        overrides={"t_r_s": Override(as_points=True)},
         width=width,
     )
 
@@ -362,7 +356,7 @@ def reordering_by_second(width: int = 8) -> Panel:
         "Reordering queue, the last day",
         "From the captures of Multipath TCP runs: the most that had come and waited for what was missing." + _BY_SECOND,
         _by_second("reorder_queue_max_bytes"),
-        looks={"reorder_queue_max_bytes": Look(as_points=True)},
+        overrides={"reorder_queue_max_bytes": Override(as_points=True)},
         width=width,
     )
 
@@ -374,6 +368,6 @@ def came_again_by_second(width: int = 8) -> Panel:
         "From the captures of Multipath TCP runs: bytes seen twice, and bytes that filled a hole behind them, on each path."
         + _BY_SECOND,
         _by_second("again_bit_per_s", "path", "operator"),
-        looks={"again_bit_per_s": Look(as_points=True)},
+        overrides={"again_bit_per_s": Override(as_points=True)},
         width=width,
     )

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from tandem_dashboards.conditions import chosen
-from tandem_dashboards.expressions import Expression, last, mean
-from tandem_dashboards.influxql import INTERVAL, Select, select
+from tandem_dashboards.expressions import Expression, chosen, last, mean
+from tandem_dashboards.influxql import INTERVAL, Policy, Select, select
 from tandem_dashboards.kinds import state_timeline, time_series
-from tandem_dashboards.panel import Panel
-from tandem_dashboards.target import series
-from tandem_dashboards.vocabulary import Policy
+from tandem_dashboards.panel import Panel, series
 
 WHERE = (chosen("probe"), chosen("operator"), chosen("path"))
 NAMED = "$tag_probe $tag_path ($tag_operator)"
@@ -25,9 +22,8 @@ def rsrp(width: int = 12, policy: Policy | None = None) -> Panel:
     """RSRP of each modem. ``policy``: ``RESOLUTION`` on a board that is looked at over months; likewise below."""
     return time_series(
         "RSRP of each modem",
-        "How strong the serving cell's reference signals arrive, as each modem answered when polled (about once a "
-        "second); the mean of each stretch. Coloured bands: poor, fair, good. A gap: the modem did not answer, or "
-        "the probe was silent.",
+        "How strong the serving cell's reference signals arrive, as each modem answered when polled (about once a second); the mean of "
+        "each stretch. Coloured bands: poor, fair, good. A gap: the modem did not answer, or the probe was silent.",
         series(_over_time(mean("rsrp_dbm"), policy), NAMED),
         grades="areas",
         cadence=CADENCE,
@@ -39,9 +35,9 @@ def rsrq(width: int = 12, policy: Policy | None = None) -> Panel:
     """RSRQ of each modem."""
     return time_series(
         "RSRQ of each modem",
-        "The serving cell's reference signals against all that the modem receives: falls with the load of the cell "
-        "and with neighbours, however strong the cell. The mean of each stretch. Coloured bands: poor, fair, good. A "
-        "gap: the modem did not answer, or does not tell.",
+        "The serving cell's reference signals against all that the modem receives: falls with the load of the cell and with "
+        "neighbours, however strong the cell. The mean of each stretch. Coloured bands: poor, fair, good. A gap: the modem did not "
+        "answer, or does not tell.",
         series(_over_time(mean("rsrq_db"), policy), NAMED),
         grades="areas",
         cadence=CADENCE,
@@ -53,9 +49,8 @@ def sinr(width: int = 12, policy: Policy | None = None) -> Panel:
     """SINR of each modem."""
     return time_series(
         "SINR of each modem",
-        "The serving cell against interference and noise, by the modem's own estimate (families reckon it "
-        "differently); the mean of each stretch. Coloured bands: poor, fair, good. A gap: the modem did not answer, "
-        "or does not tell.",
+        "The serving cell against interference and noise, by the modem's own estimate (families reckon it differently); the mean of "
+        "each stretch. Coloured bands: poor, fair, good. A gap: the modem did not answer, or does not tell.",
         series(_over_time(mean("sinr_db"), policy), NAMED),
         grades="areas",
         cadence=CADENCE,
@@ -67,9 +62,8 @@ def cells(width: int = 24, policy: Policy | None = None) -> Panel:
     """Which cell each modem was on."""
     return state_timeline(
         "Serving cell of each modem",
-        "Site (eNodeB) and physical cell identity that each poll found; of each stretch the last. Where the colour "
-        "changes, the modem has changed its cell. Nothing drawn: no polls arrived from that time, or the modem had "
-        "no service.",
+        "Site (eNodeB) and physical cell identity that each poll found; of each stretch the last. Where the colour changes, the modem "
+        "has changed its cell. Nothing drawn: no polls arrived from that time, or the modem had no service.",
         series(_over_time(last("enb_id"), policy), f"{NAMED} eNodeB"),
         series(_over_time(last("pci"), policy), f"{NAMED} PCI"),
         cadence=CADENCE,
@@ -82,8 +76,8 @@ def states(width: int = 24, policy: Policy | None = None) -> Panel:
     """What state each modem's radio was in."""
     return state_timeline(
         "State of each modem's radio",
-        "Connected, idle, searching, without service, or no answer, as each poll found it; of each stretch the last. "
-        "Nothing drawn: no polls arrived from that time.",
+        "Connected, idle, searching, without service, or no answer, as each poll found it; of each stretch the last. Nothing drawn: no "
+        "polls arrived from that time.",
         series(_over_time(last("state"), policy), NAMED),
         cadence=CADENCE,
         width=width,

@@ -1,15 +1,12 @@
-"""Every path asked at the same instants: how long it took, what had no answer, and what the best path would have had."""
+"""Round trips over every path at the same instants: how long it took, what had no answer, and what the best path would have had."""
 
 from __future__ import annotations
 
-from tandem_dashboards.conditions import chosen
-from tandem_dashboards.expressions import Expression, count, greatest, last, least, mean, percentile, total
-from tandem_dashboards.influxql import INTERVAL, select
+from tandem_dashboards.expressions import Expression, chosen, count, greatest, last, least, mean, percentile, total
+from tandem_dashboards.influxql import INTERVAL, RESOLUTION, ROLLED, select
 from tandem_dashboards.kinds import stat, state_timeline, table, time_series
-from tandem_dashboards.look import Look
-from tandem_dashboards.panel import Panel
-from tandem_dashboards.target import series
-from tandem_dashboards.vocabulary import RESOLUTION, ROLLED
+from tandem_dashboards.overrides import Override
+from tandem_dashboards.panel import Panel, series
 
 WHERE = (chosen("probe"), chosen("operator"), chosen("path"))
 BY = ("path", "operator")
@@ -22,12 +19,12 @@ RECENT = "3h"
 
 def times(width: int = 12) -> Panel:
     """Round-trip time of each path over time."""
-    asked = select(mean("rtt_ms"), of="round_trip", where=WHERE, by=BY, every=INTERVAL, policy=RESOLUTION)
+    query = select(mean("rtt_ms"), of="round_trip", where=WHERE, by=BY, every=INTERVAL, policy=RESOLUTION)
     return time_series(
         "Round trips of each path",
-        "Answers to the UDP questions that go out over all paths at the same instants; the mean of each stretch, runs' own load included. "
-        "A gap: no answer, or nothing was asked; the lanes beside say which." + OFF,
-        series(asked, NAMED),
+        "Answers to the UDP questions that go out over all paths at the same instants; the mean of each stretch, runs' own load "
+        "included. A gap: no answer, or nothing was asked; the lanes beside say which." + OFF,
+        series(query, NAMED),
         grades="areas",
         logarithmic=True,
         cadence="2s",
@@ -37,13 +34,13 @@ def times(width: int = 12) -> Panel:
 
 def outcomes(width: int = 12) -> Panel:
     """What became of the questions."""
-    asked = select(last("outcome"), of="round_trip", where=WHERE, by=BY, every=INTERVAL, policy=RESOLUTION)
+    query = select(last("outcome"), of="round_trip", where=WHERE, by=BY, every=INTERVAL, policy=RESOLUTION)
     return state_timeline(
         "Answers of each path",
         "What became of each question, of each stretch the last: red on all lanes at once is an outage of all networks. Paused, nothing "
-        "left and not served: nothing was asked, which says nothing of the path. Nothing drawn: not asked, or told within the minute."
+        "left and not served: nothing was asked, which says nothing of the path. Nothing drawn: not query, or told within the minute."
         + OFF,
-        series(asked, NAMED),
+        series(query, NAMED),
         cadence="2s",
         width=width,
     )
@@ -55,17 +52,17 @@ def _quantiles(of: str = "rtt_ms") -> tuple[Expression, ...]:
 
 def quantiles(width: int = 12) -> Panel:
     """Quantiles of each path's answers."""
-    asked = select(count("rtt_ms").named("answers"), *_quantiles(), of="round_trip", where=WHERE, by=BY, recent=RECENT)
+    query = select(count("rtt_ms").named("answers"), *_quantiles(), of="round_trip", where=WHERE, by=BY, recent=RECENT)
     return table(
         "Quantiles of round trips",
-        "Of each path's answers in the time shown, of its part in the last three hours (of longer times: the report). What had no answer "
-        "is in none of them, but in the lanes above and on the board Operators." + OFF,
-        asked,
+        "Of each path's answers in the time shown, of its part in the last three hours (of longer times: the report). What had no "
+        "answer is in none of them, but in the lanes above and on the board Operators." + OFF,
+        query,
         show={
-            "path": Look(),
-            "operator": Look(),
-            "answers": Look("Answers"),
-            **{f"p{share:g}": Look(f"p{share:g}") for share in QUANTILES},
+            "path": Override(),
+            "operator": Override(),
+            "answers": Override("Answers"),
+            **{f"p{share:g}": Override(f"p{share:g}") for share in QUANTILES},
         },
         width=width,
         height=5,
@@ -83,13 +80,13 @@ def best(width: int = 12) -> Panel:
         fill="none",
         recent=RECENT,
     )
-    asked = select(*_quantiles("best_ms"), of=each, timed=False)
+    query = select(*_quantiles("best_ms"), of=each, timed=False)
     return stat(
         "The best of the chosen paths",
-        "Quantiles of the shortest answer of each second, as if every packet went over all of them, of the same time as the table beside; "
-        "what none answered is in none of them. Choose two paths above to compare." + OFF,
-        asked,
-        look=Look(unit="ms"),
+        "Quantiles of the shortest answer of each second, as if every packet went over all of them, of the same time as the table "
+        "beside; what none answered is in none of them. Choose two paths above to compare." + OFF,
+        query,
+        override=Override(unit="ms"),
         width=width,
         height=5,
     )
@@ -97,7 +94,7 @@ def best(width: int = 12) -> Panel:
 
 def unanswered(width: int = 12) -> Panel:
     """Share of the questions without an answer."""
-    asked = select(
+    query = select(
         (total("unanswered_sum") / total("unanswered_count")).in_unit("share").named("share"),
         of="round_trip",
         policy=ROLLED,
@@ -110,9 +107,9 @@ def unanswered(width: int = 12) -> Panel:
         "Round trips without an answer",
         "Share of the instants at which a path had no answer within ten seconds or was not up, for each operator over all chosen probes."
         + OFF,
-        series(asked, "$tag_operator"),
+        series(query, "$tag_operator"),
         style="points",
-        look=Look(low=0),
+        override=Override(low=0),
         cadence="1m",
         points=180,
         width=width,
@@ -125,7 +122,7 @@ def over_time(width: int = 12) -> Panel:
         (total("rtt_ms_sum") / total("rtt_ms_count")).in_unit("ms").named("mean"),
         greatest("rtt_ms_max").named("greatest"),
     )
-    asked = [
+    query = [
         select(column, of="round_trip", policy=ROLLED, where=WHERE, by=["operator"], every=INTERVAL, fill="none")
         for column in columns
     ]
@@ -133,7 +130,7 @@ def over_time(width: int = 12) -> Panel:
         "Round trips over time",
         "Mean and greatest round-trip time of the answers of each stretch, for each operator over all chosen probes, runs' own load "
         "included." + OFF,
-        *(series(one, f"$tag_operator, {column.name}") for one, column in zip(asked, columns, strict=True)),
+        *(series(one, f"$tag_operator, {column.name}") for one, column in zip(query, columns, strict=True)),
         style="points",
         logarithmic=True,
         cadence="1m",

@@ -1,16 +1,13 @@
-"""One run: what it was, what came of it, its connections and subflows at 100 ms."""
+"""One run: what it was, what came of it, its connections and subflows at 100 ms, what it found out."""
 
 from __future__ import annotations
 
 from tandem.schema.grades import Meaning
-from tandem_dashboards.conditions import chosen, equal
-from tandem_dashboards.expressions import rate, tag
+from tandem_dashboards.expressions import chosen, equal, rate, tag
 from tandem_dashboards.influxql import Select, select
 from tandem_dashboards.kinds import table, time_series, words
-from tandem_dashboards.links import Link, cell, to_board
-from tandem_dashboards.look import Look
-from tandem_dashboards.panel import Panel
-from tandem_dashboards.target import series
+from tandem_dashboards.overrides import Link, Override, cell, to_board
+from tandem_dashboards.panel import Panel, series
 
 RUN = chosen("run")
 OF_PATHS = (RUN, chosen("operator"), chosen("path"))
@@ -28,26 +25,26 @@ SECONDS_GAP_MS = 10_000
 
 def begun(width: int = 24) -> Panel:
     """How the run began."""
-    asked = select(
+    query = select(
         *(tag(name) for name in ("probe", "experiment", "kind", "pairing", "campaign")),
         *("paths", "trigger", "step", "attempt", "label", "seconds", "bytes"),
         of="run_begun",
         where=[RUN],
     )
-    shown: dict[str, Look] = {
-        "Time": Look(title="Began"),
-        "probe": Look(links=(to_board("tandem-probe", "Probe live", probe=cell("probe")),)),
-        **{name: Look() for name in ("experiment", "kind", "paths", "pairing", "trigger")},
-        "campaign": Look(links=(to_board("tandem-campaign", "Campaign", campaign=cell("campaign")),)),
-        **{name: Look() for name in ("step", "attempt", "label")},
-        "seconds": Look(title="Meant to last"),
-        "bytes": Look(title="Meant to move"),
+    shown: dict[str, Override] = {
+        "Time": Override(title="Began"),
+        "probe": Override(links=(to_board("tandem-probe", "Probe live", probe=cell("probe")),)),
+        **{name: Override() for name in ("experiment", "kind", "paths", "pairing", "trigger")},
+        "campaign": Override(links=(to_board("tandem-campaign", "Campaign", campaign=cell("campaign")),)),
+        **{name: Override() for name in ("step", "attempt", "label")},
+        "seconds": Override(title="Meant to last"),
+        "bytes": Override(title="Meant to move"),
     }
     return table(
         "What it was",
         "The run as its probe began it: experiment, paths (the primary first), what began it, which step of which campaign. Empty: no "
         "such run began in the time range, or its first record has not arrived yet.",
-        asked,
+        query,
         show=shown,
         width=width,
         height=3,
@@ -56,32 +53,32 @@ def begun(width: int = 24) -> Panel:
 
 def of_the_pair(width: int = 24) -> Panel:
     """What came of this run and the others of its pair."""
-    asked = select(
+    query = select(
         *(tag(name) for name in ("run", "experiment", "kind", "path")),
         *("ok", "goodput_bit_per_s", "bytes", "duration_s", "connect_ms", "first_byte_ms", "fallback", "failure"),
         of="run",
         where=[chosen("pair")],
     )
     shown = {
-        "Time": Look(title="Ended"),
-        "run": Look(
+        "Time": Override(title="Ended"),
+        "run": Override(
             links=(
                 to_board("tandem-run", "This run", keep=("probe", "campaign"), run=cell("run")),
                 Link("Report of this run", f"/runs/{cell('run')}", new_tab=True),
                 Link("Traces and files of this run", f"/runs/{cell('run')}#files", new_tab=True),
             )
         ),
-        **{name: Look() for name in ("experiment", "kind", "path")},
-        "ok": Look(cell="colour"),
-        **{name: Look() for name in ("goodput_bit_per_s", "bytes", "duration_s", "connect_ms", "first_byte_ms")},
-        "fallback": Look(cell="text", words=FELL_BACK),
-        "failure": Look(),
+        **{name: Override() for name in ("experiment", "kind", "path")},
+        "ok": Override(cell="colour"),
+        **{name: Override() for name in ("goodput_bit_per_s", "bytes", "duration_s", "connect_ms", "first_byte_ms")},
+        "fallback": Override(cell="text", words=FELL_BACK),
+        "failure": Override(),
     }
     return table(
         "What came of it, and of the other runs of its pair",
         "A row for each run of the pair that has ended: Multipath TCP over all paths beside TCP over each alone, where the pair has "
         "both. A failure is a result too, and says why. Empty: none has ended in the time range, or its record has not arrived.",
-        asked,
+        query,
         show=shown,
         sort_by=("Ended", False),
         width=width,
@@ -118,7 +115,7 @@ def shares(width: int = 12) -> Panel:
         stacked="shares",
         fill=60,
         gap_ms=GAP_MS,
-        look=Look(unit="share", low=0, high=1),
+        override=Override(unit="share", low=0, high=1),
         width=width,
         height=9,
     )
@@ -126,12 +123,12 @@ def shares(width: int = 12) -> Panel:
 
 def rtt(width: int = 12) -> Panel:
     """Round-trip time of each subflow, by both ends."""
-    asked = select("rtt_ms", of="subflow", where=OF_PATHS, by=(*BY, "end"))
+    query = select("rtt_ms", of="subflow", where=OF_PATHS, by=(*BY, "end"))
     return time_series(
         "Round-trip time of each subflow",
-        "Smoothed by TCP, as either end has it, ten times a second. It is true at the end that sends the data: the server in a download, "
-        "the probe in an upload; the other end's stands still. Nothing drawn: that end told nothing of this run.",
-        series(asked, f"{NAMED}, at the $tag_end"),
+        "Smoothed by TCP, as either end has it, ten times a second. It is true at the end that sends the data: the server in a "
+        "download, the probe in an upload; the other end's stands still. Nothing drawn: that end told nothing of this run.",
+        series(query, f"{NAMED}, at the $tag_end"),
         gap_ms=GAP_MS,
         width=width,
     )
@@ -152,12 +149,12 @@ def window(width: int = 12) -> Panel:
 def retransmitted(width: int = 12) -> Panel:
     """What the server had to send again."""
     lost = rate("bytes_retrans", times=8, unit="bit/s").named("sent again")
-    asked = select(lost, of="subflow", where=[*OF_PATHS, AT_SERVER], by=BY)
+    query = select(lost, of="subflow", where=[*OF_PATHS, AT_SERVER], by=BY)
     return time_series(
         "Sent again by the server",
-        "Payload that the server's TCP sent anew on each subflow, by its counter: loss on the way, or a path that went silent. At nought "
-        "nothing was lost; nothing drawn: the server read nothing of this run.",
-        series(asked, NAMED),
+        "Payload that the server's TCP sent anew on each subflow, by its counter: loss on the way, or a path that went silent. At "
+        "nought nothing was lost; nothing drawn: the server read nothing of this run.",
+        series(query, NAMED),
         gap_ms=GAP_MS,
         width=width,
     )
@@ -165,12 +162,12 @@ def retransmitted(width: int = 12) -> Panel:
 
 def connection(width: int = 12) -> Panel:
     """What the application got, all subflows together."""
-    asked = select("goodput_bit_per_s", of="connection", where=[RUN, AT_PROBE], by=("kind", "path"))
+    query = select("goodput_bit_per_s", of="connection", where=[RUN, AT_PROBE], by=("kind", "path"))
     return time_series(
         "What the application got",
-        "Payload of the connection as a whole, ten times a second: bytes in order, so it waits where the subflows' sum goes on. Nothing "
-        "drawn: no connection then, or its samples have not arrived.",
-        series(asked, "$tag_kind from $tag_path"),
+        "Payload of the connection as a whole, ten times a second: bytes in order, so it waits where the subflows' sum goes on. "
+        "Nothing drawn: no connection then, or its samples have not arrived.",
+        series(query, "$tag_kind from $tag_path"),
         gap_ms=GAP_MS,
         width=width,
     )
@@ -178,22 +175,22 @@ def connection(width: int = 12) -> Panel:
 
 def alive(width: int = 12) -> Panel:
     """How many subflows there were."""
-    asked = select("subflows", of="connection", where=[RUN, AT_PROBE], by=("kind", "path"))
+    query = select("subflows", of="connection", where=[RUN, AT_PROBE], by=("kind", "path"))
     return time_series(
         "Subflows alive",
         "How many subflows the connection had: a path that is lost takes its subflow along, and one that is restored adds one. Nothing "
         "drawn: no connection then.",
-        series(asked, "$tag_kind from $tag_path"),
+        series(query, "$tag_kind from $tag_path"),
         style="steps",
         gap_ms=GAP_MS,
-        look=Look(low=0, decimals=0),
+        override=Override(low=0, decimals=0),
         width=width,
     )
 
 
 def events(width: int = 24) -> Panel:
     """What was noticed meanwhile."""
-    asked = select(
+    query = select(
         *(tag(name) for name in ("kind", "path", "operator")),
         *("state", "from_eci", "to_eci", "detail"),
         of="event",
@@ -203,13 +200,13 @@ def events(width: int = 24) -> Panel:
     )
     return table(
         "What the probe noticed meanwhile",
-        "Events of the chosen probe in the board's time range, the newest first: handovers, drops, movement, paths and subflows lost and "
-        "restored, recoveries, supply. Many are marks in the charts, too. Empty: nothing happened, or nothing has arrived.",
-        asked,
+        "Events of the chosen probe in the board's time range, the newest first: handovers, drops, movement, paths and subflows lost "
+        "and restored, recoveries, supply. Many are marks in the charts, too. Empty: nothing happened, or nothing has arrived.",
+        query,
         show={
-            "Time": Look(),
-            "kind": Look(cell="text"),
-            **{name: Look() for name in ("path", "operator", "state", "from_eci", "to_eci", "detail")},
+            "Time": Override(),
+            "kind": Override(cell="text"),
+            **{name: Override() for name in ("path", "operator", "state", "from_eci", "to_eci", "detail")},
         },
         width=width,
         height=7,
@@ -218,7 +215,7 @@ def events(width: int = 24) -> Panel:
 
 def captured(width: int = 24) -> Panel:
     """What the run's captures say."""
-    asked = select(
+    query = select(
         *(tag(name) for name in ("path", "operator", "subflow")),
         *("goodput_bytes", "again_percent", "duplicate_bytes", "hole_fill_bytes", "reinjected_bytes"),
         *(
@@ -233,25 +230,25 @@ def captured(width: int = 24) -> Panel:
         of="run_trace",
         where=[RUN],
     )
-    shown: dict[str, Look] = {name: Look() for name in ("path", "operator", "subflow")}
+    shown: dict[str, Override] = {name: Override() for name in ("path", "operator", "subflow")}
     shown |= {
-        "goodput_bytes": Look(title="Carried"),
-        "again_percent": Look(title="Came again"),
-        "duplicate_bytes": Look(title="Twice"),
-        "hole_fill_bytes": Look(title="Lost, sent again"),
-        "reinjected_bytes": Look(title="Reinjected"),
-        **{name: Look() for name in ("rtt_median_ms", "rtt_p95_ms")},
-        "reorder_queue_max_bytes": Look(title="Reordering queue, most"),
-        **{name: Look() for name in ("events", "recoveries")},
-        "t_r_median_s": Look(title="t_R, median"),
-        "t_r_max_s": Look(title="t_R, longest"),
+        "goodput_bytes": Override(title="Carried"),
+        "again_percent": Override(title="Came again"),
+        "duplicate_bytes": Override(title="Twice"),
+        "hole_fill_bytes": Override(title="Lost, sent again"),
+        "reinjected_bytes": Override(title="Reinjected"),
+        **{name: Override() for name in ("rtt_median_ms", "rtt_p95_ms")},
+        "reorder_queue_max_bytes": Override(title="Reordering queue, most"),
+        **{name: Override() for name in ("events", "recoveries")},
+        "t_r_median_s": Override(title="t_R, median"),
+        "t_r_max_s": Override(title="t_R, longest"),
     }
     return table(
         "What its captures say",
         "A row for each subflow in the run's captures, and one without a path for the whole connection, whose reordering queue is what "
         "waited for missing data. t_R is the time until the round-trip time is back after a handover or a drop on that path. Empty: no "
         "captures were made, they have not arrived (they go at night), or they could not be analysed.",
-        asked,
+        query,
         show=shown,
         width=width,
         height=6,
@@ -262,10 +259,10 @@ def phases(width: int = 12) -> Panel:
     """The run's phases."""
     return table(
         "Phases",
-        "The steps that the experiment went through, each at its beginning; they are marks in the charts, too. Empty: the experiment has "
-        "no phases.",
+        "The steps that the experiment went through, each at its beginning; they are marks in the charts, too. Empty: the experiment "
+        "has no phases.",
         select("number", "of", "name", of="phase", where=[RUN]),
-        show={"Time": Look(), "number": Look(), "of": Look(), "name": Look()},
+        show={"Time": Override(), "number": Override(), "of": Override(), "name": Override()},
         sort_by=("Time", False),
         width=width,
     )
@@ -273,12 +270,12 @@ def phases(width: int = 12) -> Panel:
 
 def waited(width: int = 12) -> Panel:
     """The data-level queue, every second."""
-    asked = select("reorder_queue_max_bytes", of="run_trace_second", where=[RUN], by=("kind",))
+    query = select("reorder_queue_max_bytes", of="run_trace_second", where=[RUN], by=("kind",))
     return time_series(
         "Reordering queue, every second",
-        "From the captures: the most that had come and waited for what was missing, in each second of the run. Nothing drawn: its captures "
-        "have not arrived and been analysed, or not of every path.",
-        series(asked, "$tag_kind"),
+        "From the captures: the most that had come and waited for what was missing, in each second of the run. Nothing drawn: its "
+        "captures have not arrived and been analysed, or not of every path.",
+        series(query, "$tag_kind"),
         gap_ms=SECONDS_GAP_MS,
         width=width,
     )
@@ -286,13 +283,13 @@ def waited(width: int = 12) -> Panel:
 
 def came_again(width: int = 12) -> Panel:
     """What came again, every second."""
-    asked = select("again_bit_per_s", "reinjected_bit_per_s", of="run_trace_second", where=OF_PATHS, by=BY)
+    query = select("again_bit_per_s", "reinjected_bit_per_s", of="run_trace_second", where=OF_PATHS, by=BY)
     return time_series(
         "Came again, every second",
         "From the captures: bytes seen twice or sent again behind a hole on each subflow, and those that another subflow had carried "
         "before (reinjected). Nothing drawn: its captures have not arrived and been analysed.",
-        series(asked, f"$col: {NAMED}"),
-        looks={"again_bit_per_s": Look("again"), "reinjected_bit_per_s": Look("reinjected")},
+        series(query, f"$col: {NAMED}"),
+        overrides={"again_bit_per_s": Override("again"), "reinjected_bit_per_s": Override("reinjected")},
         gap_ms=SECONDS_GAP_MS,
         width=width,
     )
@@ -300,13 +297,13 @@ def came_again(width: int = 12) -> Panel:
 
 def cost(width: int = 12) -> Panel:
     """What the run cost each path."""
-    asked = select(tag("path"), tag("operator"), "received_bytes", "sent_bytes", "shared", of="run_usage", where=[RUN])
+    query = select(tag("path"), tag("operator"), "received_bytes", "sent_bytes", "shared", of="run_usage", where=[RUN])
     return table(
         "What it cost each path",
         "All that crossed each path's interface during the run, headers and other traffic too: what an operator bills. Shared: of all "
         "runs of a simultaneous pair together. Empty: the run has not ended.",
-        asked,
-        show={name: Look() for name in ("path", "operator", "received_bytes", "sent_bytes", "shared")},
+        query,
+        show={name: Override() for name in ("path", "operator", "received_bytes", "sent_bytes", "shared")},
         footer=True,
         width=width,
     )
@@ -333,4 +330,63 @@ def where_it_lies(width: int = 12) -> Panel:
         f"[Multipath TCP against single paths](/d/tandem-multipath?var-probe=${{probe}}&{here}), "
         f"[plays of DASH](/d/tandem-dash?var-probe=${{probe}}&{here})\n",
         width=width,
+    )
+
+
+def aggregation(width: int = 24) -> Panel:
+    """Each round of a bandwidth or delay experiment."""
+    names = (
+        *("round", "benefit", "tdi", "goodput_bit_per_s", "c_max_bit_per_s", "c_total_bit_per_s", "bandwidth_ratio"),
+        *("bytes", "delay_ms", "fastest_ms", "ideal_ms", "fallback"),
+    )
+    shown = {
+        **{name: Override() for name in ("round", "path", "operator", "mode")},
+        **{name: Override() for name in names[1:]},
+        "path": Override(title="Primary path"),
+        "mode": Override(
+            title="Direction", words={"oneway": Meaning("upload", "quiet"), "reqresp": Meaning("download", "quiet")}
+        ),
+        "benefit": Override(title="Benefit", cell="text", decimals=2),
+        "tdi": Override(title="TDI", cell="text", decimals=2),
+        "c_max_bit_per_s": Override(title="Best path alone"),
+        "c_total_bit_per_s": Override(title="All paths at once, TCP"),
+        "bytes": Override(title="Size of each transfer"),
+        "delay_ms": Override(title="Delay"),
+        "fastest_ms": Override(title="Fastest path alone"),
+        "ideal_ms": Override(title="Ideal"),
+    }
+    return table(
+        "What aggregation gave, round by round",
+        "Benefit: 0 is the best path alone, 1 the ideal, below 0 a loss. TDI: 1 where the paths share no bottleneck. Delays for runs "
+        "of the delay experiment, goodputs for bandwidth. Empty: the run was neither, or no round of it is whole.",
+        select(*(tag(name) for name in ("path", "operator", "mode")), *names, of="aggregation", where=[RUN]),
+        show=shown,
+        sort_by=("Round", False),
+        width=width,
+        height=6,
+    )
+
+
+def verdicts(width: int = 24) -> Panel:
+    """Whether each path lets Multipath TCP through."""
+    query = select(
+        *(tag(name) for name in ("path", "operator", "role", "verdict")),
+        "where",
+        "over",
+        "detail",
+        of="verdict",
+        where=[RUN],
+    )
+    return table(
+        "Whether each path lets Multipath TCP through",
+        "Of a verdict run: each path as the one on which a connection begins and as one that joins, with where it was lost and why. "
+        "Empty: the run was none of the verdict experiment.",
+        query,
+        show={
+            **{name: Override() for name in ("path", "operator", "role")},
+            "verdict": Override(cell="colour"),
+            **{name: Override() for name in ("where", "over", "detail")},
+        },
+        width=width,
+        height=5,
     )

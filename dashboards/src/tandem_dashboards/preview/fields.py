@@ -1,8 +1,10 @@
-"""What a panel's JSON says of a column or series: defaults, then every override that matches, in their order."""
+"""What a panel's JSON says of a column or series (defaults, then every override that matches, in their order), and figures with their
+units, as Grafana writes them: of its units those that boards here use."""
 
 from __future__ import annotations
 
 import copy
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +12,6 @@ from typing import Any
 
 from tandem.schema import grades
 from tandem_dashboards.grafana.frames import Value
-from tandem_dashboards.preview.units import written
 
 PALETTE = (
     *(colour.web for colour in grades.PATH_COLOURS),
@@ -30,10 +31,6 @@ class Config:
     @property
     def title(self) -> str:
         return str(self.raw.get("displayName") or self.name)
-
-    @property
-    def unit(self) -> str:
-        return str(self.raw.get("unit") or "none")
 
     @property
     def custom(self) -> Mapping[str, Any]:
@@ -66,7 +63,9 @@ class Config:
         if isinstance(value, str):
             return value
         decimals = self.raw.get("decimals")
-        return written(float(value), self.unit, int(decimals) if decimals is not None else None)
+        return written(
+            float(value), str(self.raw.get("unit") or "none"), int(decimals) if decimals is not None else None
+        )
 
     def colour(self, value: Value) -> str:
         """By the state's word, the fixed colour, the thresholds, or the place in the palette."""
@@ -126,3 +125,48 @@ def _set(raw: dict[str, Any], path: str, value: object) -> None:
 
 def _key(value: Value) -> str:
     return f"{value:.15g}" if isinstance(value, int | float) else str(value)
+
+
+_SCALED = {"bps": "b/s", "decbytes": "B", "Bps": "B/s"}
+_PLAIN = {
+    "dBm": " dBm", "dB": " dB", "percent": " %", "celsius": " °C", "velocityms": " m/s", "ppm": " ppm", "degree": "°",
+    "cps": " c/s", "cpm": " c/m",
+}  # fmt: skip
+_TIMES_S = {"ns": 1e-9, "ms": 1e-3, "s": 1.0}
+_SPANS = (
+    (86_400 * 365, "years"), (86_400, "days"), (3600, "hours"), (60, "mins"), (1, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"),
+)  # fmt: skip
+
+
+def written(value: float, unit: str, decimals: int | None = None) -> str:
+    """``12.3 Mb/s``, ``4.5 mins``, ``-97 dBm``."""
+    if not math.isfinite(value):
+        return str(value)
+    if unit in _SCALED:
+        prefixes = ["", "k", "M", "G", "T", "P"]
+        while abs(value) >= 1000 and len(prefixes) > 1:
+            value = value / 1000
+            del prefixes[0]
+        return f"{_digits(value, decimals)} {prefixes[0]}{_SCALED[unit]}"
+    if unit in _TIMES_S:
+        seconds = value * _TIMES_S[unit]
+        size, name = next(((size, name) for size, name in _SPANS if abs(seconds) >= size), (_TIMES_S[unit], unit))
+        return f"{_digits(seconds / size, decimals)} {name}"
+    if unit == "percentunit":
+        return f"{_digits(value * 100, decimals)} %"
+    if unit == "lengthm":
+        return f"{_digits(value / 1000, decimals)} km" if abs(value) >= 1000 else f"{_digits(value, decimals)} m"
+    if unit.startswith("suffix:"):
+        return f"{_digits(value, decimals)} {unit.removeprefix('suffix:')}"
+    return _digits(value, decimals) + _PLAIN.get(unit, "")
+
+
+def _digits(value: float, decimals: int | None) -> str:
+    """Three figures that count, or as many ``decimals``."""
+    if decimals is not None:
+        return f"{value:.{decimals}f}"
+    if value == int(value):
+        return str(int(value))
+    places = max(0, 2 - math.floor(math.log10(abs(value)))) if value else 0
+    text = f"{value:.{min(places, 6)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text

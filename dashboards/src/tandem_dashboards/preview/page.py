@@ -8,14 +8,16 @@ from dataclasses import replace
 from html import escape
 from typing import Any
 
-from tandem_dashboards.asking import SCREEN_PIXELS, Answer, range_for
-from tandem_dashboards.grafana.frames import Frame, as_series, as_table
-from tandem_dashboards.grafana.macros import Chosen, replaced
-from tandem_dashboards.grafana.times import Range
-from tandem_dashboards.grafana.transforms import TransformError, transformed
-from tandem_dashboards.preview.draw import chart, counts, figure, grid, land, lanes, svg
+from tandem_dashboards.grafana.frames import Frame, TransformError, Value, as_series, as_table, transformed
+from tandem_dashboards.grafana.macros import Chosen, Range, replaced
+from tandem_dashboards.preview import charts, figures
+from tandem_dashboards.preview.fields import Config
+from tandem_dashboards.preview.figures import instant, tag
+from tandem_dashboards.query_runner import SCREEN_PIXELS, Answer, range_for
 
 _UNIT, _GAP, _HEAD = 30, 8, 32
+_LINE, _MOST_LINES = 18, 5
+"""Of a legend: pixels; lines."""
 STYLE = """
 body{margin:0;background:#111217;color:#d0d0d6;font:13px system-ui,"DejaVu Sans",sans-serif}
 header{padding:10px 16px}header h1{font-size:18px;margin:0 0 4px}header p{margin:2px 0;color:#8e8e96}
@@ -51,113 +53,109 @@ def page(
 ) -> str:
     """HTML that needs nothing else: no script, no other file, no network."""
     marks = _marks(board, answers)
-    told = {name: replace(its, everything="All") if its.everything is not None else its for name, its in chosen.items()}
+    named = {
+        name: replace(its, everything="All") if its.everything is not None else its for name, its in chosen.items()
+    }
     parts, bottom = [], 0.0
-    for panel in _placed(board):
+    for panel in board["panels"]:
         place = panel["gridPos"]
         x, wide = place["x"] * width / 24, place["w"] * width / 24 - _GAP
         y, tall = place["y"] * (_UNIT + _GAP), place["h"] * (_UNIT + _GAP) - _GAP
         bottom = max(bottom, y + tall)
         style = f"left:{x:.0f}px;top:{y}px;width:{wide:.0f}px;height:{tall}px"
-        title = svg.tag(
-            "h2", escape(replaced(panel.get("title") or "", told, span)), title=panel.get("description", "")
-        )
+        title = tag("h2", escape(replaced(panel.get("title") or "", named, span)), title=panel.get("description", ""))
         if panel["type"] == "row":
-            parts.append(svg.tag("section", title, class_="row", style=style))
+            parts.append(tag("section", title, class_="row", style=style))
             continue
-        its = [a for a in answers if a.question.of == "panel" and a.question.panel == panel["id"]]
-        parts.append(svg.tag("section", title + _drawn(panel, its, span, marks, (wide, tall - _HEAD)), style=style))
-    body = _header(board, span, chosen) + svg.tag("main", "".join(parts), style=f"width:{width}px;height:{bottom}px")
+        its = [a for a in answers if a.query.of == "panel" and a.query.panel == panel["id"]]
+        parts.append(tag("section", title + _drawn(panel, its, span, marks, (wide, tall - _HEAD)), style=style))
+    body = _header(board, span, chosen) + tag("main", "".join(parts), style=f"width:{width}px;height:{bottom}px")
     head = f'<meta charset="utf-8"><title>{escape(board["title"])}</title><style>{STYLE}</style>'
     return f'<!doctype html><html lang="en"><head>{head}</head><body>{body}</body></html>\n'
 
 
-def _placed(board: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Rows and panels, collapsed rows opened: what is below moves down."""
-    found: list[dict[str, Any]] = []
-    moved = 0
-    for panel in board["panels"]:
-        place = panel["gridPos"]
-        found.append({**panel, "gridPos": {**place, "y": place["y"] + moved}})
-        inner = panel.get("panels") or []
-        for one in inner:
-            its = one["gridPos"]
-            found.append({**one, "gridPos": {**its, "y": its["y"] + moved}})
-        if inner:
-            last = max(one["gridPos"]["y"] + one["gridPos"]["h"] for one in inner)
-            following = next((p["gridPos"]["y"] for p in board["panels"] if p["gridPos"]["y"] > place["y"]), last)
-            moved += max(0, last - following)
-    return found
-
-
 def _drawn(
-    panel: Mapping[str, Any], answers: Sequence[Answer], span: Range, marks: list[chart.Mark], size: tuple[float, float]
+    panel: Mapping[str, Any],
+    answers: Sequence[Answer],
+    span: Range,
+    marks: list[charts.Mark],
+    size: tuple[float, float],
 ) -> str:
     errors = [answer for answer in answers if answer.error]
     if errors:
-        return svg.tag("div", escape(f"{errors[0].error}\n{errors[0].text}"), class_="error")
+        return tag("div", escape(f"{errors[0].error}\n{errors[0].text}"), class_="error")
     if panel["type"] == "text":
-        return svg.tag("div", _markdown(panel["options"]["content"]), class_="text")
+        return tag("div", _markdown(panel["options"]["content"]), class_="text")
     frames = [frame for answer in answers for frame in frames_of(answer)]
     try:
         frames = transformed(frames, panel.get("transformations") or ())
     except TransformError as error:
-        return svg.tag("div", escape(str(error)), class_="error")
-    its = range_for(answers[0].question, span) if answers else span
+        return tag("div", escape(str(error)), class_="error")
+    its = range_for(answers[0].query, span) if answers else span
     anything = any(answer.rows for answer in answers)
     drawn = _kind(panel, frames, its, marks, size) if anything or panel["type"] == "stat" else ""
-    return drawn or svg.tag("div", "No data", class_="empty")
+    return drawn or tag("div", "No data", class_="empty")
 
 
 def _kind(
-    panel: Mapping[str, Any], frames: list[Frame], span: Range, marks: list[chart.Mark], size: tuple[float, float]
+    panel: Mapping[str, Any], frames: list[Frame], span: Range, marks: list[charts.Mark], size: tuple[float, float]
 ) -> str:
     kind, (width, height) = panel["type"], size
     if kind == "timeseries":
-        return chart.draw(panel, frames, span, width, height, marks)
+        series = charts.configured(panel, frames)
+        below, lines = _legend(panel, [(its, frame.figures) for its, frame in series], width)
+        return charts.time_series(panel, frames, span, (width, height - lines * _LINE), marks) + below
     if kind == "state-timeline":
-        return lanes.draw(panel, frames, span, width, height)
-    if kind == "stat":
-        return figure.stat(panel, frames, width, height)
-    if kind == "bargauge":
-        return figure.gauge(panel, frames)
-    if kind == "table":
-        return grid.draw(panel, frames)
-    if kind == "barchart":
-        return counts.bars(panel, frames, width, height)
-    if kind == "histogram":
-        return counts.histogram(panel, frames, width, height)
-    if kind == "heatmap":
-        return counts.heat(panel, frames, span, width, height)
+        return charts.state_timeline(panel, frames, span, size)
+    if kind in ("barchart", "histogram"):
+        bars = charts.bars_of(panel, frames) if kind == "barchart" else charts.counts_of(panel, frames)
+        below, lines = _legend(panel, bars[1], width)
+        return charts.bar_chart(panel, bars, (width, height - lines * _LINE)) + below
     if kind == "geomap":
-        return land.draw(panel, frames, width, height)
-    return svg.tag("div", escape(f"the preview draws no {kind}"), class_="error")
+        return charts.world(panel, frames, size)
+    if kind == "stat":
+        return figures.stat(panel, frames, width, height)
+    if kind == "bargauge":
+        return figures.gauge(panel, frames)
+    if kind == "table":
+        return figures.table(panel, frames)
+    return tag("div", escape(f"the preview draws no {kind}"), class_="error")
+
+
+def _legend(panel: Mapping[str, Any], of: Sequence[tuple[Config, Sequence[Value]]], width: float) -> tuple[str, int]:
+    """And how many lines it has."""
+    options = panel["options"].get("legend") or {}
+    if not of or not options.get("showLegend"):
+        return "", 0
+    sums = options.get("calcs") or []
+    lines = len(of) + 1 if sums else -(-sum(len(its.title) * 7 + 30 for its, _ in of) // int(width))
+    return figures.legend(of, sums), min(lines, _MOST_LINES)
 
 
 def frames_of(answer: Answer) -> list[Frame]:
     """An answer as Grafana's frames, in the shape that its query asks for."""
-    asked = answer.question
-    if asked.shape == "table":
-        return as_table(answer.series, asked.ref)
-    return as_series(answer.series, asked.alias, asked.ref)
+    query = answer.query
+    if query.shape == "table":
+        return as_table(answer.series, query.ref)
+    return as_series(answer.series, query.alias, query.ref)
 
 
-def _marks(board: Mapping[str, Any], answers: Sequence[Answer]) -> list[chart.Mark]:
+def _marks(board: Mapping[str, Any], answers: Sequence[Answer]) -> list[charts.Mark]:
     """Annotations, without rows in which anything is missing: Grafana leaves those out."""
-    found: list[chart.Mark] = []
+    found: list[charts.Mark] = []
     for one in board.get("annotations", {}).get("list", []):
         target = one.get("target", {})
         title = str(target.get("titleColumn", "")).partition(".")[2]
         for answer in answers:
-            if answer.question.of != "annotation" or answer.question.name != one["name"]:
+            if answer.query.of != "annotation" or answer.query.name != one["name"]:
                 continue
             for frame in as_table(answer.series):
                 for n in range(frame.length):
                     row = {name: column[n] for name, column in frame.columns.items()}
                     if None in row.values():
                         continue
-                    tags = [str(row[tag]) for tag in str(target.get("tagsColumn") or "").split(",") if tag in row]
-                    words = f"{row.get(title, '')}: {row.get(target.get('textColumn'), '')} {' '.join(tags)}"
+                    labels = [str(row[name]) for name in str(target.get("tagsColumn") or "").split(",") if name in row]
+                    words = f"{row.get(title, '')}: {row.get(target.get('textColumn'), '')} {' '.join(labels)}"
                     found.append((int(float(row["Time"] or 0)), words, one["iconColor"]))
     return found
 
@@ -169,14 +167,14 @@ def _header(board: Mapping[str, Any], span: Range, chosen: Mapping[str, Chosen])
             continue
         its = chosen[variable["name"]]
         value = "All" if its.everything is not None else ", ".join(its.values) or "none"
-        picked += escape(variable["label"]) + " " + svg.tag("b", escape(value))
-    when = f"{svg.instant(span.from_ms)} to {svg.instant(span.to_ms)} UTC"
-    return svg.tag(
+        picked += escape(variable["label"]) + " " + tag("b", escape(value))
+    when = f"{instant(span.from_ms)} to {instant(span.to_ms)} UTC"
+    return tag(
         "header",
-        svg.tag("h1", escape(board["title"]))
-        + svg.tag("p", escape(board.get("description", "")))
-        + svg.tag("p", picked)
-        + svg.tag("p", f"{when}; a preview: Grafana draws alike, not the same"),
+        tag("h1", escape(board["title"]))
+        + tag("p", escape(board.get("description", "")))
+        + tag("p", picked)
+        + tag("p", f"{when}; a preview: Grafana draws alike, not the same"),
     )
 
 
@@ -186,16 +184,16 @@ def _markdown(text: str) -> str:
     for block in re.split(r"\n\s*\n", text.strip()):
         lines = [_inline(line) for line in block.splitlines()]
         if all(line.startswith("- ") for line in lines):
-            html += svg.tag("ul", "".join(svg.tag("li", line[2:]) for line in lines))
+            html += tag("ul", "".join(tag("li", line[2:]) for line in lines))
         elif lines[0].startswith("#"):
-            html += svg.tag("h3", lines[0].lstrip("# ")) + svg.tag("p", "<br>".join(lines[1:]))
+            html += tag("h3", lines[0].lstrip("# ")) + tag("p", "<br>".join(lines[1:]))
         else:
-            html += svg.tag("p", " ".join(lines))
+            html += tag("p", " ".join(lines))
     return html
 
 
 def _inline(line: str) -> str:
-    said = escape(line, quote=False)
-    said = re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", said)
-    said = re.sub(r"`(.+?)`", r"<code>\1</code>", said)
-    return re.sub(r"\[(.+?)\]\((\S+?)\)", r'<a title="\2">\1</a>', said)
+    html = escape(line, quote=False)
+    html = re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", html)
+    html = re.sub(r"`(.+?)`", r"<code>\1</code>", html)
+    return re.sub(r"\[(.+?)\]\((\S+?)\)", r'<a title="\2">\1</a>', html)

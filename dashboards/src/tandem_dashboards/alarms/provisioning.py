@@ -1,0 +1,230 @@
+"""The provisioning files of alarms, ``dashboards/provisioning/alerting/``: rules, contact points, policies, quiet hours, message templates.
+
+Files differ from the API: ``folder`` and ``interval: 60s`` of a group, no ``folderUID`` or ``ruleGroup`` of a rule; relative times in
+seconds. The SDK's rule knows no ``KeepLast`` (Grafana has it since 10.4), so the envelope is written here. Addresses come from the
+environment of the Grafana server: ``TANDEM_ALARM_MAIL`` (several with ``;``) and ``TANDEM_ALARM_WEBHOOK``. A file a way, so that whoever
+has no webhook leaves that file out; both speak as one contact point.
+"""
+
+from __future__ import annotations
+
+import json
+
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models import expr
+from grafana_foundation_sdk.models.dashboard import DataSourceRef
+
+from tandem_dashboards.alarms import GROUPS
+from tandem_dashboards.alarms.alarm import FIRES, Alarm, AlarmQuery, Expression, Last, Math
+from tandem_dashboards.alarms.yaml_text import Node, to_yaml
+from tandem_dashboards.panel import DATASOURCE_UID, Query
+
+Document = dict[str, Node]
+
+CONTACT = "Tandem"
+FOLDER = "Tandem"
+NIGHT = "Tandem: night"
+EXPRESSIONS = "__expr__"
+"""The uid of what is no data source but an expression."""
+INTERVAL_S = 60
+LINK = "{{ reReplaceAll `/*\\z` `` externalURL }}"
+"""Grafana's own address, without a slash at its end."""
+
+_MADE = "Made by python -m tandem_dashboards generate; change tandem_dashboards/alarms instead."
+
+TITLE = '{{ template "tandem.title" . }}'
+MESSAGE = '{{ template "tandem.message" . }}'
+
+TEMPLATE = """\
+{{ define "tandem.title" -}}
+{{ if .Alerts.Firing }}{{ .CommonLabels.alertname }}: {{ len .Alerts.Firing }}
+{{- if .Alerts.Resolved }}, over: {{ len .Alerts.Resolved }}{{ end }}
+{{- else }}Over: {{ .CommonLabels.alertname }}{{ end }}
+{{- end }}
+{{ define "tandem.message" -}}
+{{ range .Alerts.Firing -}}
+{{ .Labels.severity }}: {{ .Labels.alertname }}
+What:  {{ .Annotations.summary }}
+Since: {{ .Annotations.since }} Told since {{ .StartsAt.UTC.Format "2006-01-02 15:04" }} UTC.
+Do:    {{ .Annotations.do }}
+Board: {{ .Annotations.board }}
+
+{{ end -}}
+{{ range .Alerts.Resolved -}}
+Over: {{ .Labels.alertname }}{{ if .Labels.probe }}, probe {{ .Labels.probe }}{{ end }}
+{{- if .Labels.path }}, modem {{ .Labels.path }}{{ end }} ({{ .StartsAt.UTC.Format "2006-01-02 15:04" }} to
+{{- " " }}{{ .EndsAt.UTC.Format "15:04" }} UTC)
+{{ end -}}
+{{ end }}
+"""
+"""``alertname`` is the rule's title. No dollar sign: provisioning would take it for an environment variable."""
+
+
+def rules_document() -> Document:
+    """All groups, as Grafana reads them."""
+    return {
+        "apiVersion": 1,
+        "groups": [
+            {
+                "orgId": 1,
+                "name": name,
+                "folder": FOLDER,
+                "interval": f"{INTERVAL_S}s",
+                "rules": [rule(alarm) for alarm in alarms],
+            }
+            for name, alarms in GROUPS.items()
+        ],
+    }
+
+
+def texts() -> dict[str, str]:
+    """File name → text."""
+    return {
+        "rules.yaml": to_yaml(rules_document(), _MADE),
+        "contact-mail.yaml": to_yaml(mail(), f"{_MADE}\nLeave it out if nobody is told by mail."),
+        "contact-webhook.yaml": to_yaml(webhook(), f"{_MADE}\nLeave it out if there is no webhook."),
+        "policies.yaml": to_yaml(policies(), _MADE),
+        "quiet-hours.yaml": to_yaml(quiet(), _MADE),
+        "templates.yaml": to_yaml(templates(), _MADE),
+    }
+
+
+def rule(alarm: Alarm) -> dict[str, Node]:
+    """One rule of a group."""
+    return {
+        "uid": alarm.uid,
+        "title": alarm.title,
+        "condition": FIRES,
+        "data": [
+            *(_query(name, query) for name, query in alarm.queries.items()),
+            *(_expression(name, expression) for name, expression in alarm.expressions.items()),
+        ],
+        "noDataState": alarm.no_data,
+        "execErrState": alarm.on_error,
+        "for": f"{alarm.tolerance.for_s}s",
+        "annotations": {
+            "summary": alarm.what,
+            "since": alarm.since,
+            "do": alarm.do,
+            "board": LINK + alarm.board,
+            "tolerance": alarm.tolerance.why,
+        },
+        "labels": {"severity": alarm.severity, "alarm": alarm.key},
+        "isPaused": False,
+    }
+
+
+def _query(name: str, query: AlarmQuery) -> dict[str, Node]:
+    model = _plain(Query(query.select, "time_series", ref=name))
+    return {
+        "refId": name,
+        "relativeTimeRange": {"from": query.from_s, "to": 0},
+        "datasourceUid": DATASOURCE_UID,
+        "model": {**model, "intervalMs": 1000, "maxDataPoints": 43200},
+    }
+
+
+def _expression(name: str, expression: Expression) -> dict[str, Node]:
+    return {
+        "refId": name,
+        "relativeTimeRange": {"from": 0, "to": 0},
+        "datasourceUid": EXPRESSIONS,
+        "model": _plain(_typed(name, expression)),
+    }
+
+
+def _typed(name: str, expression: Expression) -> expr.TypeReduce | expr.TypeMath | expr.TypeThreshold:
+    here = DataSourceRef(EXPRESSIONS, EXPRESSIONS)
+    if isinstance(expression, Last):
+        dropped = expr.ExprTypeReduceSettings("dropNN")
+        return expr.TypeReduce(datasource=here, expression=expression.of, ref_id=name, reducer="last", settings=dropped)
+    if isinstance(expression, Math):
+        return expr.TypeMath(datasource=here, expression=expression.text, ref_id=name)
+    evaluator = expr.ExprTypeThresholdConditionsEvaluator([expression.limit], expression.kind)
+    conditions = [expr.ExprTypeThresholdConditions(evaluator=evaluator)]
+    return expr.TypeThreshold(datasource=here, expression=expression.of, ref_id=name, conditions=conditions)
+
+
+def _plain(typed: object) -> dict[str, Node]:
+    """JSON of an SDK object. TypeError when it has none."""
+    read: dict[str, Node] = json.loads(json.dumps(typed, cls=JSONEncoder))
+    return read
+
+
+def mail() -> Document:
+    """By mail: needs [smtp] in grafana.ini."""
+    settings: Document = {
+        "addresses": "${TANDEM_ALARM_MAIL}",
+        "singleEmail": True,
+        "subject": TITLE,
+        "message": MESSAGE,
+    }
+    return _contact("mail", "email", settings)
+
+
+def webhook() -> Document:
+    """A POST of JSON: chat bridges, pagers, own programs."""
+    settings: Document = {
+        "url": "${TANDEM_ALARM_WEBHOOK}",
+        "httpMethod": "POST",
+        "title": TITLE,
+        "message": MESSAGE,
+    }
+    return _contact("webhook", "webhook", settings)
+
+
+def policies() -> Document:
+    """Alarms of one kind go together, so that a server that was away does not send forty messages.
+
+    Critical: at once, again every four hours. Warning: within five minutes, again once a day. Info: not at night, again once a week.
+    """
+    return {
+        "apiVersion": 1,
+        "policies": [
+            {
+                "orgId": 1,
+                "receiver": CONTACT,
+                "group_by": ["grafana_folder", "alertname"],
+                "group_wait": "5m",
+                "group_interval": "15m",
+                "repeat_interval": "1d",
+                "routes": [
+                    {
+                        "receiver": CONTACT,
+                        "object_matchers": [["severity", "=", "critical"]],
+                        "group_wait": "30s",
+                        "group_interval": "5m",
+                        "repeat_interval": "4h",
+                    },
+                    {
+                        "receiver": CONTACT,
+                        "object_matchers": [["severity", "=", "info"]],
+                        "repeat_interval": "7d",
+                        "mute_time_intervals": [NIGHT],
+                    },
+                ],
+            }
+        ],
+    }
+
+
+def quiet() -> Document:
+    """UTC: change it for a fleet far from Greenwich (``location`` is a name of the time zone database)."""
+    times: list[Node] = [
+        {"start_time": "21:00", "end_time": "24:00"},
+        {"start_time": "00:00", "end_time": "06:00"},
+    ]
+    return {
+        "apiVersion": 1,
+        "muteTimes": [{"orgId": 1, "name": NIGHT, "time_intervals": [{"times": times, "location": "UTC"}]}],
+    }
+
+
+def templates() -> Document:
+    """The messages' words."""
+    return {"apiVersion": 1, "templates": [{"orgId": 1, "name": "tandem", "template": TEMPLATE}]}
+
+
+def _contact(key: str, sort: str, settings: Document) -> Document:
+    receiver: Document = {"uid": f"tandem-{key}", "type": sort, "settings": settings, "disableResolveMessage": False}
+    return {"apiVersion": 1, "contactPoints": [{"orgId": 1, "name": CONTACT, "receivers": [receiver]}]}

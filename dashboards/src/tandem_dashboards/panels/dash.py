@@ -1,0 +1,361 @@
+"""Plays of DASH: what watchers got, by Multipath TCP beside each path alone, over any time; and one play within a run, by segment."""
+
+from __future__ import annotations
+
+from tandem.schema import grades
+from tandem_dashboards.expressions import Expression, chosen, last, least, tag, total
+from tandem_dashboards.field_config import Steps
+from tandem_dashboards.influxql import INTERVAL, ROLLED, Select, select
+from tandem_dashboards.kinds import bar_gauge, histogram, state_timeline, table, time_series
+from tandem_dashboards.overrides import Override, cell, to_board
+from tandem_dashboards.panel import Panel, series
+
+WHERE = (chosen("probe"), chosen("campaign"), chosen("operator"))
+ARM = ("kind", "operator")
+NAMED = "$tag_kind, $tag_operator"
+ARMS = "An arm is the way that a play took: TCP over one operator, or Multipath TCP that began on the operator named and may use all. "
+ROLLED_SAYS = (
+    "Made from roll-ups by the minute or the hour, a minute or two late. Empty: no play ended in the time range."
+)
+
+
+def mean_of(field: str, unit: str) -> Expression:
+    """Over all plays of a window, however many roll-ups it spans."""
+    return (total(f"{field}_sum") / total(f"{field}_count")).in_unit(unit).named(field)
+
+
+def graded(field: str) -> Steps:
+    """The schema's limits of a field of ``dash``, for a mean of it."""
+    scale = grades.scale("dash", field)
+    return scale.steps if scale else ()
+
+
+PLAYS = total("records").named("plays")
+WHOLE = (total("whole_true_count") / total("records")).in_unit("share").named("whole")
+STARTUP = mean_of("startup_delay_ms", "ms")
+STALLED = mean_of("stall_ratio", "share")
+STALLS = (total("stalls") / total("records")).named("stalls")
+SWITCHES = (total("switches") / total("media_s") * 60).named("switches")
+BITRATE = mean_of("bitrate_bit_per_s", "bit/s")
+GOODPUT = mean_of("goodput_bit_per_s", "bit/s")
+SCORE = mean_of("qoe_bit_per_s", "bit/s")
+FIGURES = (PLAYS, WHOLE, STARTUP, STALLED, STALLS, SWITCHES, BITRATE, GOODPUT, SCORE)
+SHOWN = {
+    "plays": Override(),
+    "whole": Override(title="Played to the end", decimals=0),
+    "startup_delay_ms": Override(title="Startup delay", cell="text", steps=graded("startup_delay_ms")),
+    "stall_ratio": Override(title="Time stalled", cell="text", steps=graded("stall_ratio")),
+    "stalls": Override(title="Stalls a play", decimals=2),
+    "switches": Override(title="Switches a minute of video", decimals=1),
+    "bitrate_bit_per_s": Override(title="Bitrate of the representations"),
+    "goodput_bit_per_s": Override(title="Goodput"),
+    "qoe_bit_per_s": Override(title="Score"),
+}
+
+
+def _arms(figure: Expression, *, every: str | None = None, of: str = "dash") -> Select:
+    where = WHERE if of == "dash" else (chosen("probe"), chosen("operator"))
+    return select(figure, of=of, where=where, by=ARM, every=every, policy=ROLLED)
+
+
+def arms(width: int = 24) -> Panel:
+    """Each arm's figures."""
+    return table(
+        "Arms side by side",
+        f"{ARMS}Time stalled: part of the time since the picture began. Score: Yin et al. (SIGCOMM 2015) by segment: mean bitrate less "
+        f"switches, stalls and startup. {ROLLED_SAYS}",
+        select(*FIGURES, of="dash", where=WHERE, by=ARM, policy=ROLLED),
+        show={"kind": Override(), "operator": Override(), **SHOWN},
+        sort_by=("Operator", False),
+        width=width,
+        height=6,
+    )
+
+
+def rules(width: int = 24) -> Panel:
+    """Each rule's figures."""
+    return table(
+        "Rules side by side",
+        "The same by who chose the representations: the player's rule, or VLC's logic (vlc-…), for Multipath TCP and for TCP. Compare "
+        f"rules only where they played the same content. {ROLLED_SAYS}",
+        select(*FIGURES, of="dash", where=WHERE, by=("rule", "kind"), policy=ROLLED),
+        show={"rule": Override(), "kind": Override(), **SHOWN},
+        sort_by=("Rule", False),
+        width=width,
+        height=6,
+    )
+
+
+def _gauge(title: str, says: str, figure: Expression, override: Override, width: int) -> Panel:
+    return bar_gauge(
+        title, f"{says} {ARMS}{ROLLED_SAYS}", series(_arms(figure), NAMED), override=override, width=width, height=7
+    )
+
+
+def startup_by_arm(width: int = 8) -> Panel:
+    """Startup delay of each arm."""
+    says = "Mean time from the request of the manifest to the picture, of the plays whose picture began."
+    return _gauge("Startup delay", says, STARTUP, Override(low=0, steps=graded("startup_delay_ms")), width)
+
+
+def stalled_by_arm(width: int = 8) -> Panel:
+    """Time stalled of each arm."""
+    says = "Mean part of a play's time in which the picture stood still."
+    return _gauge("Time stalled", says, STALLED, Override(low=0, steps=graded("stall_ratio")), width)
+
+
+def bitrate_by_arm(width: int = 8) -> Panel:
+    """Bitrate of each arm."""
+    says = "Mean bitrate of the representations that were shown, by the manifest: the quality of the picture."
+    return _gauge("Bitrate of the representations", says, BITRATE, Override(low=0), width)
+
+
+def _over_time(title: str, says: str, figure: Expression, override: Override, width: int) -> Panel:
+    return time_series(
+        title,
+        f"{says} A point for each stretch in which a play ended, for each arm. {ROLLED_SAYS}",
+        series(_arms(figure, every=INTERVAL), NAMED),
+        style="points",
+        override=override,
+        cadence="1m",
+        width=width,
+    )
+
+
+def startup(width: int = 12) -> Panel:
+    """Startup delay over time."""
+    return _over_time("Startup delay over time", "Mean of each stretch.", STARTUP, Override(low=0), width)
+
+
+def stalled(width: int = 12) -> Panel:
+    """Rebuffering over time."""
+    says = "Part of the time since the picture began in which it stood still for want of video, mean over plays."
+    return _over_time("Rebuffering over time", says, STALLED, Override(low=0), width)
+
+
+def bitrate(width: int = 12) -> Panel:
+    """Representations over time."""
+    says = "Bitrate by the manifest of the representations that were shown, mean over plays."
+    return _over_time("Representations over time", says, BITRATE, Override(low=0), width)
+
+
+def switches(width: int = 12) -> Panel:
+    """Quality switches over time."""
+    says = "Changes of representation by minute of video."
+    return _over_time("Quality switches by minute of video, over time", says, SWITCHES, Override(low=0), width)
+
+
+def score(width: int = 12) -> Panel:
+    """Score over time."""
+    says = "Score of Yin et al. (SIGCOMM 2015) by segment, mean over plays: mean bitrate less switches, stalls and startup."
+    return _over_time("Score over time", says, SCORE, Override(), width)
+
+
+def how_many(width: int = 12) -> Panel:
+    """Plays over time."""
+    return time_series(
+        "Plays",
+        f"How many plays ended in each stretch, by arm: what the other figures rest on. {ROLLED_SAYS}",
+        series(_arms(PLAYS, every=INTERVAL), NAMED),
+        style="bars",
+        stacked=True,
+        override=Override(low=0, decimals=0),
+        cadence="1m",
+        width=width,
+    )
+
+
+def lowest_buffer(width: int = 12) -> Panel:
+    """How low the buffer was."""
+    return time_series(
+        "Lowest buffer",
+        "The least video in the buffer after a segment, in each stretch and arm: near nought the picture is about to stand still. "
+        f"Coloured bands: poor, fair, good. {ROLLED_SAYS}",
+        series(_arms(least("buffer_level_ms_min"), every=INTERVAL, of="dash_segment"), NAMED),
+        style="points",
+        grades="areas",
+        cadence="1m",
+        width=width,
+    )
+
+
+def segment_time(width: int = 12) -> Panel:
+    """How long segments took."""
+    return time_series(
+        "Time that segments took",
+        f"Mean time from a segment's request to its last byte, in each stretch and arm. {ROLLED_SAYS}",
+        series(_arms(mean_of("duration_ms", "ms"), every=INTERVAL, of="dash_segment"), NAMED),
+        style="points",
+        override=Override(low=0),
+        cadence="1m",
+        width=width,
+    )
+
+
+def now_playing(width: int = 12) -> Panel:
+    """Plays that are on."""
+    query = select(
+        *(last(name).named(name) for name in ("state", "buffer_level_ms", "played_s", "stalled_s")),
+        of="dash_playback",
+        where=[chosen("probe"), chosen("operator")],
+        by=("probe", "run", "kind", "path"),
+        recent="1m",
+    )
+    return table(
+        "Playing now",
+        "Plays that told of themselves in the last minute, as they stood then; the run's name opens it. Empty: nothing plays, or the "
+        "probes that play are not heard.",
+        query,
+        show={
+            "probe": Override(),
+            "run": Override(links=(to_board("tandem-run", "Run", probe=cell("probe"), run=cell("run")),)),
+            "kind": Override(),
+            "path": Override(),
+            "state": Override(cell="colour"),
+            "buffer_level_ms": Override(cell="text"),
+            "played_s": Override(),
+            "stalled_s": Override(),
+        },
+        width=width,
+    )
+
+
+def distribution(width: int = 12) -> Panel:
+    """How startup delays are spread."""
+    return histogram(
+        "Startup delays of the last 24 hours",
+        "How many plays had which startup delay, Multipath TCP beside TCP, whatever the board's time range. Empty: no play's picture "
+        "began in the last 24 hours.",
+        series(select("startup_delay_ms", of="dash", where=WHERE, by=["kind"]), "$tag_kind"),
+        time_from="24h",
+        width=width,
+    )
+
+
+def latest(width: int = 24) -> Panel:
+    """The last plays."""
+    names = (
+        *("whole", "startup_delay_ms", "stalls", "stalled_s", "switches", "bitrate_bit_per_s", "goodput_bit_per_s"),
+        *("primary_share", "qoe_bit_per_s"),
+    )
+    tags = ("probe", "run", "kind", "path", "operator", "rule")
+    query = select(*(tag(name) for name in tags), *names, of="dash", where=WHERE, newest_first=True, limit=200)
+    return table(
+        "The latest plays",
+        "Plays that ended in the last 24 hours, whatever the board's time range, the newest first; the run's name opens it. Empty: "
+        "none did.",
+        query,
+        show={
+            "Time": Override(title="Ended"),
+            **{name: Override() for name in tags},
+            "run": Override(links=(to_board("tandem-run", "Run", probe=cell("probe"), run=cell("run")),)),
+            **{name: Override() for name in names},
+            "whole": Override(cell="text"),
+            "startup_delay_ms": Override(cell="text"),
+            "primary_share": Override(unit="share"),
+            "qoe_bit_per_s": Override(title="Score"),
+        },
+        time_from="24h",
+        width=width,
+        height=10,
+    )
+
+
+RUN = chosen("run")
+BY = ("kind", "path")
+OF_RUN = "$tag_kind from $tag_path"
+ONLY = "Empty: the run was no play of DASH, or its records have not arrived."
+
+
+def watched(width: int = 24) -> Panel:
+    """Whether the picture ran."""
+    query = select(last("state"), of="dash_playback", where=[RUN], by=BY, every=INTERVAL)
+    return state_timeline(
+        "What the watcher saw",
+        "Starting, playing, standing still for want of video, ended: told once a second and at each change. Rebuffering is where it "
+        f"stands still. {ONLY}",
+        series(query, OF_RUN),
+        cadence="2s",
+        width=width,
+        height=4,
+    )
+
+
+def buffer(width: int = 12) -> Panel:
+    """Video in the buffer."""
+    return time_series(
+        "Video in the buffer",
+        "What had come and was not yet shown, once a second; empty, the picture stands still. Coloured bands: poor, fair, good. "
+        + ONLY,
+        series(select("buffer_level_ms", of="dash_playback", where=[RUN], by=BY), OF_RUN),
+        grades="areas",
+        gap_ms=5000,
+        width=width,
+    )
+
+
+def representation(width: int = 12) -> Panel:
+    """Which quality was chosen, beside the goodput that the choice had to live on."""
+    chosen_rate = select("bitrate_bit_per_s", of="dash_segment", where=[RUN], by=BY)
+    goodput = select("goodput_bit_per_s", of="dash_segment", where=[RUN], by=BY)
+    return time_series(
+        "Representation, and each segment's goodput",
+        "Bitrate of the representation that was chosen, by the manifest, as steps from segment to segment; points: the goodput while "
+        "the segment came. " + ONLY,
+        series(chosen_rate, "representation"),
+        series(goodput, "goodput of the segment"),
+        style="steps",
+        overrides={"goodput of the segment": Override(as_points=True)},
+        width=width,
+    )
+
+
+def segments(width: int = 12) -> Panel:
+    """How long each segment took."""
+    query = select("duration_ms", "stall_ms", of="dash_segment", where=[RUN], by=BY)
+    return time_series(
+        "Time that each segment took",
+        "From its request to its last byte; and how long the picture stood still meanwhile. A segment that takes longer than it lasts "
+        "empties the buffer. " + ONLY,
+        series(query, "$col"),
+        style="points",
+        width=width,
+    )
+
+
+def share(width: int = 12) -> Panel:
+    """How much of each segment came over the primary path."""
+    return time_series(
+        "Share of the primary path in each segment",
+        "Part of the bytes that came over the primary path while the segment came; of TCP always all. " + ONLY,
+        series(select("primary_share", of="dash_segment", where=[RUN], by=BY), OF_RUN),
+        style="points",
+        override=Override(unit="share", low=0, high=1),
+        width=width,
+    )
+
+
+def outcome(width: int = 24) -> Panel:
+    """What the play came to."""
+    names = (
+        *("whole", "startup_delay_ms", "stalls", "stalled_s", "stall_ratio", "switches", "bitrate_bit_per_s"),
+        *("qoe_bit_per_s", "primary_share", "segments", "bytes", "play_s", "content"),
+    )
+    query = select(tag("kind"), tag("path"), tag("rule"), *names, of="dash", where=[RUN])
+    return table(
+        "What the play came to",
+        "Startup delay, stalls, switches, mean bitrate and score of the play, once it has ended. Score: Yin et al. (SIGCOMM 2015) by "
+        "segment: mean bitrate less switches, stalls and startup. " + ONLY,
+        query,
+        show={
+            **{name: Override() for name in ("kind", "path", "rule")},
+            **{name: Override() for name in names},
+            "whole": Override(cell="text"),
+            "startup_delay_ms": Override(cell="text"),
+            "stall_ratio": Override(unit="share", cell="text"),
+            "primary_share": Override(unit="share"),
+            "qoe_bit_per_s": Override(title="Score"),
+        },
+        width=width,
+        height=4,
+    )

@@ -1,0 +1,315 @@
+"""One probe: what it does now and did (states, runs, movement), and how it is (modems, supply, clock, spool, storage, SIMs, paths)."""
+
+from __future__ import annotations
+
+from tandem_server.schema.grades import SHARES
+from tandem_dashboards.expressions import chosen, equal, greatest, last, least, mean, rate, tag
+from tandem_dashboards.influxql import INTERVAL, RESOLUTION, Select, select
+from tandem_dashboards.kinds import bar_gauge, stat, state_timeline, table, time_series
+from tandem_dashboards.overrides import Override, cell, to_board
+from tandem_dashboards.panel import Panel, series
+
+PROBE = (chosen("probe"),)
+OF_PATHS = (*PROBE, chosen("operator"), chosen("path"))
+PATH = "$tag_path ($tag_operator)"
+MINUTE = "3m"
+"""What is told once a minute is "now" for so long: one point may be late."""
+DAY = "24h"
+"""Runs are many: over months a list of the newest need not look at all of them."""
+
+
+def _told(field: str) -> Select:
+    return select(last(field), of="probe_state", where=PROBE, recent=MINUTE)
+
+
+def state(width: int = 4) -> Panel:
+    """The probe's state, as the server has it."""
+    return stat(
+        "State",
+        "What the server makes of this probe, once a minute: measuring, idle, online without measuring, not uploading, silent. A dash: "
+        "the server has written nothing for three minutes (its gateway does not run), or the time range does not reach to now.",
+        series(_told("state")),
+        texts=True,
+        background=True,
+        names=False,
+        width=width,
+        height=4,
+    )
+
+
+def experiment(width: int = 8) -> Panel:
+    """What it measures."""
+    return stat(
+        "Experiment and campaign now",
+        "The experiment of the run that this probe is at, and the campaign under way there, as the server knew within the last minute. "
+        "A dash: it is at none.",
+        series(_told("experiment"), "experiment"),
+        series(_told("campaign"), "campaign"),
+        texts=True,
+        width=width,
+        height=4,
+    )
+
+
+def movement_now(width: int = 3) -> Panel:
+    """Whether it moves."""
+    query = select(last("mobile"), of="health", where=PROBE, recent="1m")
+    return stat(
+        "Movement",
+        "Whether the probe judges itself moving, from what its modems see and, where there is a receiver, from its speed; told every "
+        "ten seconds. A dash: nothing has come for a minute.",
+        series(query),
+        texts=True,
+        names=False,
+        width=width,
+        height=4,
+    )
+
+
+def level_now(width: int = 9) -> Panel:
+    """RSRP of each modem, now."""
+    query = select(last("rsrp_dbm"), of="radio", where=OF_PATHS, by=("path", "operator"), recent="30s")
+    return stat(
+        "RSRP now",
+        "The newest poll of each modem of the last 30 seconds, coloured by its grade: good, fair, poor. A modem that is missing did "
+        "not answer, had no service, or its polls have not arrived; a dash: none has.",
+        series(query, PATH),
+        spark=False,
+        width=width,
+        height=4,
+    )
+
+
+def rtt(width: int = 12) -> Panel:
+    """Round-trip time of each subflow while the run goes on."""
+    where = (chosen("run"), chosen("operator"), chosen("path"))
+    by = ("path", "operator", "subflow")
+    at_probe = select("rcv_rtt_ms", of="subflow", where=[*where, equal("end", "probe")], by=by)
+    at_server = select("rtt_ms", of="subflow", where=[*where, equal("end", "server")], by=by)
+    return time_series(
+        "Round-trip time of each subflow, every 100 ms",
+        "As the probe's kernel estimates it from what it receives (of a download; at once), and as the server's has it (dashed; exact, "
+        "and here once the run has ended). Lines across: where it is fair, and poor for talk. Nothing drawn: nothing came over any "
+        "subflow, or no samples have arrived.",
+        series(at_probe, f"{PATH}, subflow $tag_subflow"),
+        series(at_server, f"{PATH}, subflow $tag_subflow, at the server"),
+        grades="lines",
+        overrides={"/ server$/": Override(dashed=True)},
+        gap_ms=1000,
+        width=width,
+        height=9,
+    )
+
+
+def movement(width: int = 24) -> Panel:
+    """The mobility state over time."""
+    moving = select(last("mobile"), of="health", where=PROBE, every=INTERVAL, policy=RESOLUTION)
+    speed = select(last("speed_class"), of="health", where=PROBE, every=INTERVAL, policy=RESOLUTION)
+    return state_timeline(
+        "Movement",
+        "The mobility state that starts runs, and on the move the speed class: on foot, or driving. Told every ten seconds; of each "
+        "stretch the last. Nothing drawn: the probe was off, or its records have not arrived.",
+        series(moving, "movement"),
+        series(speed, "speed class"),
+        cadence="10s",
+        width=width,
+        height=5,
+    )
+
+
+def activity(width: int = 24) -> Panel:
+    """What it did, over time."""
+
+    def lane(field: str) -> Select:
+        return select(last(field), of="probe_state", where=PROBE, every=INTERVAL, policy=RESOLUTION)
+
+    return state_timeline(
+        "What it did",
+        "State of the probe, experiment of its run, and campaign, as the server wrote them once a minute; of each stretch the last. "
+        "Bare: it was at no run, or in no campaign; bare in the first lane too: the server wrote nothing then.",
+        series(lane("state"), "state"),
+        series(lane("experiment"), "experiment"),
+        series(lane("campaign"), "campaign"),
+        cadence="1m",
+        width=width,
+        height=6,
+    )
+
+
+def begun(width: int = 12) -> Panel:
+    """The runs that it began last."""
+    names = ("run", "experiment", "kind", "path", "pairing", "campaign")
+    query = select(
+        *(tag(name) for name in names),
+        "number",
+        "of",
+        "trigger",
+        of="run_begun",
+        where=PROBE,
+        newest_first=True,
+        limit=12,
+    )
+    to_run = to_board("tandem-run", "This run", ("probe", "operator", "path"), run=cell("run"))
+    return table(
+        "Runs that it began last",
+        "The newest twelve runs that began in the last 24 hours, as the probe told when they began: under way, ended or cut off. A "
+        "click on a run opens it. Empty: none began, or their records have not arrived.",
+        query,
+        show={
+            "Time": Override(title="Began"),
+            "run": Override(links=(to_run,)),
+            **{name: Override() for name in names[1:]},
+            "number": Override(title="No."),
+            "of": Override(title="Of"),
+            "trigger": Override(title="Begun by"),
+        },
+        width=width,
+        height=8,
+        time_from=DAY,
+    )
+
+
+def ended(width: int = 12) -> Panel:
+    """What came of its last runs."""
+    query = select(
+        tag("run"), tag("experiment"), tag("kind"), tag("path"), "ok", "goodput_bit_per_s", "bytes", "duration_s", "fallback", "failure",
+        of="run", where=PROBE, newest_first=True, limit=12
+    )  # fmt: skip
+    to_run = to_board("tandem-run", "This run", ("probe", "operator", "path"), run=cell("run"))
+    return table(
+        "What came of its last runs",
+        "The newest twelve runs that ended in the last 24 hours. A network that failed is a result, too, and says why. Empty: none "
+        "ended, or their records have not arrived.",
+        query,
+        show={
+            "Time": Override(title="Ended"),
+            "run": Override(links=(to_run,)),
+            "experiment": Override(),
+            "kind": Override(),
+            "path": Override(),
+            "ok": Override(cell="colour"),
+            "goodput_bit_per_s": Override(cell="text"),
+            "bytes": Override(),
+            "duration_s": Override(),
+            "fallback": Override(cell="text"),
+            "failure": Override(),
+        },
+        width=width,
+        height=8,
+        time_from=DAY,
+    )
+
+
+BY_PATH = ("path", "operator")
+
+
+def _lane(field: str, of: str = "health") -> Select:
+    return select(last(field), of=of, where=PROBE, every=INTERVAL, policy=RESOLUTION)
+
+
+def modems(width: int = 12) -> Panel:
+    """State of each modem's health."""
+    query = select(last("state"), of="modem_health", where=OF_PATHS, by=BY_PATH, every=INTERVAL, policy=RESOLUTION)
+    return state_timeline(
+        "Modems",
+        "Whether each modem answers its polls (usable), is silent or repeats itself (lost), or is being brought back (recovering); "
+        "told once a minute. Nothing drawn: the probe was off, or its records have not arrived.",
+        series(query, PATH),
+        cadence="1m",
+        width=width,
+        height=6,
+    )
+
+
+def supply_and_clock(width: int = 12) -> Panel:
+    """Supply, slowed processor, clock."""
+    return state_timeline(
+        "Supply, processor, clock",
+        "Whether the supply's voltage is too low and the processor slowed down (a Raspberry Pi tells; on other machines these lanes "
+        "are bare), and whether the clock has been set: without it records wait for their time. Nothing drawn: the probe was off.",
+        series(_lane("undervoltage"), "supply"),
+        series(_lane("throttled"), "processor"),
+        series(_lane("clock_synchronised"), "clock"),
+        cadence="1m",
+        width=width,
+        height=6,
+    )
+
+
+def spool(width: int = 8) -> Panel:
+    """Records that wait."""
+    oldest = select(greatest("spool_oldest_s"), of="health", where=PROBE, every=INTERVAL, policy=RESOLUTION)
+    waiting = select(greatest("spool_records"), of="health", where=PROBE, every=INTERVAL, policy=RESOLUTION)
+    return time_series(
+        "Records that wait to be sent",
+        "Age of the oldest record in the probe's spool (left; lines: where it is fair, and poor) and how many wait (right). It grows "
+        "while no path is up, and falls once the backlog goes out. A gap: the probe was off, or what it told of then is itself still "
+        "waiting.",
+        series(oldest, "oldest"),
+        series(waiting, "records"),
+        grades="lines",
+        cadence="10s",
+        width=width,
+    )
+
+
+def temperature(width: int = 8) -> Panel:
+    """Temperature of the processor."""
+    query = select(mean("processor_temperature_degc"), of="health", where=PROBE, every=INTERVAL, policy=RESOLUTION)
+    return time_series(
+        "Temperature of the processor",
+        "As the kernel's thermal zone tells, every ten seconds. Coloured bands: good, fair (from 60 °C: some models slow down), poor "
+        "(from 80 °C: all do). Nothing drawn: this machine has no such sensor, or the probe was off.",
+        series(query, "processor"),
+        grades="areas",
+        cadence="10s",
+        width=width,
+    )
+
+
+def disk(width: int = 8) -> Panel:
+    """Room on the disk."""
+    query = select(least("disk_free_bytes"), of="health", where=PROBE, every=INTERVAL, policy=RESOLUTION)
+    return time_series(
+        "Free disk",
+        "Room for ordinary users on the file system that holds spool and captures, the least of each stretch. Lines: where the probe "
+        "itself begins and ends its alarm (of a disk under 10 GB a tenth is enough). Nothing drawn: the probe was off.",
+        series(query, "free"),
+        grades="lines",
+        cadence="10s",
+        width=width,
+    )
+
+
+def plans(width: int = 8) -> Panel:
+    """What each SIM will have used of its plan at its reset."""
+    share = (last("expected_bytes") / last("plan_bytes")).in_unit("share").named("expected")
+    query = select(share, of="sim_usage", where=OF_PATHS, by=BY_PATH, recent="10m")
+    return bar_gauge(
+        "SIM plans at their reset, forecast",
+        "What each SIM will have carried when its plan begins anew, as a part of the plan, by the probe's forecast of the last ten "
+        "minutes: fair from 80 %, poor above the plan. A dash: no SIM has a plan in the probe's configuration, its clock is not set, "
+        "or nothing came.",
+        series(query, PATH),
+        override=Override(low=0, high=1.2, steps=SHARES["plan"].steps),
+        width=width,
+    )
+
+
+def carried(width: int = 16) -> Panel:
+    """What each path's interface carries."""
+
+    def of(field: str) -> Select:
+        bits = rate(last(field), times=8, unit="bit/s").named("rate")
+        return select(bits, of="usage", where=OF_PATHS, by=BY_PATH, every=INTERVAL, policy=RESOLUTION)
+
+    return time_series(
+        "What each path carries",
+        "Everything that crosses each path's interface, as the kernel counts it every ten seconds: runs, records on their way to the "
+        "server, headers, other programs. Received, and sent (dashed). A gap: the probe was off, or began anew.",
+        series(of("received_bytes"), f"{PATH} received"),
+        series(of("sent_bytes"), f"{PATH} sent"),
+        overrides={"/ sent$/": Override(dashed=True)},
+        cadence="20s",
+        width=width,
+    )
