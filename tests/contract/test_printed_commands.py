@@ -22,13 +22,12 @@ from tandem_image.cli import parser as image_parser
 from tandem_server.cli.main import parser as server_parser
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("docs", "hardware/guides")
+FOLDERS = ("docs", "docs/campaigns", "docs/contributing", "hardware/guides")
 ALONE = (
     "README.md",
     "ansible/README.md",
     "hardware/README.md",
     "firmware/image/README.md",
-    "collector/src/tandem/campaigns/README.md",
 )
 PAGES = sorted({ROOT / name for name in ALONE} | {page for name in FOLDERS for page in (ROOT / name).glob("*.md")})
 PARSERS = {
