@@ -62,7 +62,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def built(site: Path) -> dict[str, Html]:
     """By the page's place, as ``reference/records``."""
-    return {str(file.relative_to(site)).removesuffix(".html").removesuffix("/index"): Html(file) for file in site.rglob("*.html")}
+    return {
+        str(file.relative_to(site)).removesuffix(".html").removesuffix("/index"): Html(file)
+        for file in site.rglob("*.html")
+    }
 
 
 def test_no_link_and_no_anchor_is_dead(site: Path, built: dict[str, Html]) -> None:
@@ -87,7 +90,9 @@ def test_no_link_between_the_texts_of_the_repository_is_dead() -> None:
         for link in LINK.findall(re.sub(r"`[^`\n]*`", "", text)):
             parts = urlsplit(link)
             target = ((ROOT / name).parent / unquote(parts.path)).resolve()
-            if not (parts.scheme or target.exists() or target == (ROOT / "docs/contributing/architecture.md").resolve()):
+            if not (
+                parts.scheme or target.exists() or target == (ROOT / "docs/contributing/architecture.md").resolve()
+            ):
                 dead.append(f"{name}: {link}")
     assert dead == []
 
