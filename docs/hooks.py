@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import functools
 import inspect
+import itertools
 import logging
 import posixpath
 import re
@@ -225,13 +226,15 @@ def _commands() -> Iterator[str]:
 
 
 def _help(parser: argparse.ArgumentParser) -> Iterator[str]:
+    for action in parser._actions:
+        if isinstance(action.default, Path) and action.default.is_relative_to(ROOT):
+            action.default = action.default.relative_to(ROOT)
     # Of one width, whatever the terminal's.
     parser.formatter_class = functools.partial(parser.formatter_class, width=110)  # type: ignore[assignment]
     yield from ("```text", parser.format_help().rstrip(), "```", "")
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for one in action.choices.values():
-                yield from (f"### {one.prog}", "", *_help(one))
+    below = [a.choices.values() for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
+    for one in itertools.chain(*below):
+        yield from (f"### {one.prog}", "", *_help(one))
 
 
 MADE: dict[str, Callable[..., Iterator[str]]] = {
@@ -245,4 +248,3 @@ MADE: dict[str, Callable[..., Iterator[str]]] = {
     "radio_packets": lambda: _table(("column", "type", "unit", ""), ((f"`{one[0]}`", *one[1:]) for one in COLUMNS)),
     "commands": _commands,
 }
-"""By the marker's first word."""

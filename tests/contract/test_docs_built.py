@@ -128,6 +128,7 @@ def test_every_command_is_there(built: dict[str, Html]) -> None:
     programs = [prog for made in PARSERS for prog in commands(made())]
     assert len(programs) > 80
     assert [prog for prog in programs if f"usage: {prog}" not in text] == []
+    assert str(ROOT) not in text
 
 
 def commands(parser: argparse.ArgumentParser) -> Iterator[str]:
