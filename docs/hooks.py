@@ -10,7 +10,7 @@ import itertools
 import logging
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from mkdocs.structure.pages import Page
 from tandem.app.config_schema import TABLES
 from tandem.cli.main import parser as probe_parser
 from tandem.schema import manifest, metrics
-from tandem.schema.metrics import COMMON_FIELDS, COMMON_TAGS, MEASUREMENTS, SERVER_MEASUREMENTS, Measurement
+from tandem.schema.metrics import COMMON_FIELDS, COMMON_TAGS, MEASUREMENTS, SERVER_MEASUREMENTS
 from tandem.schema.rollups import NOT_ROLLED, ROLLUPS
 from tandem_bench.cli.main import parser as bench_parser
 from tandem_dashboards.cli import parser as dashboards_parser
@@ -176,8 +176,7 @@ def _prose(thing: object) -> str:
 
 def _records(whose: str = "probe") -> Iterator[str]:
     """Every measurement with its tags and fields."""
-    chosen: Mapping[str, Measurement] = MEASUREMENTS if whose == "probe" else SERVER_MEASUREMENTS
-    for one in chosen.values():
+    for one in (MEASUREMENTS if whose == "probe" else SERVER_MEASUREMENTS).values():
         yield from (f"### {one.name}", "", one.purpose[:1].upper() + one.purpose[1:] + ".", "")
         yield f"Tags: {', '.join(f'`{tag}`' for tag in one.tags) or 'none of its own'}."
         yield from _fields(one.fields)
