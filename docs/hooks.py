@@ -228,6 +228,9 @@ def _commands() -> Iterator[str]:
 
 
 def _help(parser: argparse.ArgumentParser) -> Iterator[str]:
+    for action in parser._actions:
+        if isinstance(action.default, Path) and action.default.is_relative_to(ROOT):
+            action.default = action.default.relative_to(ROOT)
     # Of one width, whatever the terminal's.
     parser.formatter_class = functools.partial(parser.formatter_class, width=110)  # type: ignore[assignment]
     yield from ("```text", parser.format_help().rstrip(), "```", "")
