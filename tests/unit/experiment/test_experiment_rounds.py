@@ -312,7 +312,7 @@ def test_a_seed_gives_one_sequence():
     drawn = rounds(WAYS[:3], 3, 7, "poisson", 300, (100, 10**6))
     assert drawn == rounds(WAYS[:3], 3, 7, "poisson", 300, (100, 10**6))
     assert drawn != rounds(WAYS[:3], 3, 8, "poisson", 300, (100, 10**6))
-    assert [r.told() for r in drawn] == [
+    assert [r.to_dict() for r in drawn] == [
         {"bytes": 36025, "gap_s": 0.0, "order": ["tcp-all", "tcp b", "tcp a"]},
         {"bytes": 2921, "gap_s": 832.4761774116806, "order": ["tcp b", "tcp a", "tcp-all"]},
         {"bytes": 276570, "gap_s": 506.6391145115439, "order": ["tcp a", "tcp-all", "tcp b"]},
