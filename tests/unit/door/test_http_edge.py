@@ -1,9 +1,9 @@
 """Every wait for a peer of the HTTP edge ends: before a head, within one, after an answer, and with a body that nobody reads."""
 
 import asyncio
+import contextlib
 import socket
 import time
-from contextlib import asynccontextmanager
 
 import pytest
 import uvicorn
@@ -30,7 +30,7 @@ async def app(scope, receive, send):
     await PlainTextResponse("x" * size)(scope, receive, send)
 
 
-@asynccontextmanager
+@contextlib.asynccontextmanager
 async def edge(**limits):
     """The limiter, and how a connection is opened."""
     limiter = ConnectionLimiter(ConnectionLimits(head_s=HEAD_S, body_s=BODY_S, idle_s=IDLE_S, **limits))
@@ -62,6 +62,12 @@ async def ended_after(reader):
     return time.monotonic() - began_s, answer
 
 
+async def left(writer):
+    writer.transport.abort()
+    with contextlib.suppress(ConnectionError):
+        await writer.wait_closed()
+
+
 @pytest.mark.parametrize(
     ("first", "least_s"),
     [
@@ -79,7 +85,7 @@ def test_a_connection_that_rests_ends_in_its_time(first, least_s):
             reader, writer = await connect()
             writer.write(first)
             took_s, _ = await ended_after(reader)
-            writer.close()
+            await left(writer)
             while limiter.authenticated + limiter.unauthenticated:
                 await asyncio.sleep(0.01)
             return took_s
@@ -102,7 +108,9 @@ def test_one_that_trickles_a_head_ends_and_one_that_goes_on_asking_does_not():
                 await asyncio.sleep(0.02)
                 if writer.transport.is_closing():
                     break
-            return time.monotonic() - began_s
+            took_s = time.monotonic() - began_s
+            await left(writer)
+            return took_s
 
     assert HEAD_S * 0.9 <= asyncio.run(asyncio.wait_for(run(), 3 * LATE_S)) < LATE_S
 
@@ -121,7 +129,7 @@ def test_who_does_not_read_an_answer_is_cut(monkeypatch):
             while limiter.unauthenticated:
                 assert time.monotonic() - began_s < LATE_S
                 await asyncio.sleep(0.01)
-            writer.close()
+            await left(writer)
 
     asyncio.run(asyncio.wait_for(run(), 3 * LATE_S))
 
@@ -140,6 +148,6 @@ def test_the_newest_is_admitted_and_a_good_token_keeps_its_place():
             writer.write(b"GET /known HTTP/1.1\r\nHost: x\r\n\r\n")
             assert b"200 OK" in await known.readuntil(b"xx")
             for one in (writer, newest, *(each for _, each in crowd)):
-                one.close()
+                await left(one)
 
     asyncio.run(asyncio.wait_for(run(), 3 * LATE_S))

@@ -8,6 +8,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Mapping
+from typing import Self
 
 from tandem.schema.line_protocol import Point
 from tandem.schema.record import Value
@@ -39,7 +40,7 @@ class Periodic:
         """Do it once. Seconds until the next, None: as ever. StoreDown, QueryError, sqlite3.Error, OSError: not this time."""
         raise NotImplementedError
 
-    def __enter__(self) -> Periodic:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
