@@ -48,8 +48,13 @@ PAGES = {"ARCHITECTURE.md": "contributing/architecture.md"}
 NO_PAGES = ("hooks.py", "notebooks/")
 
 _KINDS = {
-    "whole": "whole number", "truth": "true or false", "int": "whole number", "float": "number",
-    "bool": "true or false", "str": "text", "Path": "path",
+    "whole": "whole number",
+    "truth": "true or false",
+    "int": "whole number",
+    "float": "number",
+    "bool": "true or false",
+    "str": "text",
+    "Path": "path",
 }
 _MARKER = re.compile(r"^<!-- made: ([a-z_]+)((?: [a-z_.]+)?) -->$", re.M)
 _FENCE = re.compile(r"^( *)(```|~~~).*?^\1\2 *$", re.M | re.S)

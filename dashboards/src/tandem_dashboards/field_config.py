@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from grafana_foundation_sdk.models import dashboard as sdk
 
-from tandem_server.schema import grades
 from tandem.schema.metrics import Field
 from tandem_dashboards.influxql import Output
+from tandem_server.schema import grades
 
 GRAFANA_UNITS = {
     "dBm": "dBm",

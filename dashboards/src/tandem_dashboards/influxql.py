@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Final, Literal
 
-from tandem.schema.metrics import COMMON_FIELDS, COMMON_TAGS, Field, Kind, MEASUREMENTS
-from tandem_server.schema.measurements import SERVER_MEASUREMENTS
-from tandem_server.schema.derived import DERIVED_POLICIES, HOURS_OF
-from tandem_server.schema.rollups import NOT_ROLLED, ROLLUPS
+from tandem.schema.metrics import COMMON_FIELDS, COMMON_TAGS, MEASUREMENTS, Field, Kind
 from tandem_dashboards.expressions import Condition, Expression, quoted, value
+from tandem_server.schema.derived import DERIVED_POLICIES, HOURS_OF
+from tandem_server.schema.measurements import SERVER_MEASUREMENTS
+from tandem_server.schema.rollups import NOT_ROLLED, ROLLUPS
 
 INTERVAL = "$__interval"
 """As wide as a pixel or the panel's least interval: Grafana puts the time in."""

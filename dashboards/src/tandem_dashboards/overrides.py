@@ -8,9 +8,9 @@ from typing import Literal
 
 from grafana_foundation_sdk.models import dashboard as sdk
 
-from tandem_server.schema import grades
 from tandem_dashboards.field_config import Steps, field_config, mappings, thresholds, unit_id
 from tandem_dashboards.influxql import Output
+from tandem_server.schema import grades
 
 Cell = Literal["plain", "colour", "text", "gauge"]
 """Of a table: as it is; its background, or its text, in the colour of the grade or state; a bar."""

@@ -7,10 +7,10 @@ from typing import Literal
 
 from grafana_foundation_sdk.models import dashboard as sdk
 
-from tandem_server.schema.rollups import resolution_query
 from tandem_dashboards.expressions import chosen, tag, unequal
 from tandem_dashboards.influxql import INTERVAL, QueryError, select, tag_values
 from tandem_dashboards.panel import datasource
+from tandem_server.schema.rollups import resolution_query
 
 ALL_VALUE = ".*"
 """What All becomes in a query: every value and, in InfluxQL, also points without the tag."""

@@ -5,11 +5,11 @@ import re
 from pathlib import Path
 
 import pytest
+from tandem.cli.view.campaign_text import span
 from test_check import CONFIG
 
 from tandem import campaigns
 from tandem.cli.main import main
-from tandem.cli.view.campaign_text import span
 
 OWN = """\
 format = "tandem-campaign-file/1"

@@ -4,7 +4,15 @@ import random
 from collections.abc import Iterator
 from itertools import product
 
-from tandem.schema.metrics import CAMPAIGN_STATES, EVENT_KINDS, MEASUREMENTS, MODEM_STATES, RADIO_STATES, VERDICTS, VERDICT_ROLES
+from tandem.schema.metrics import (
+    CAMPAIGN_STATES,
+    EVENT_KINDS,
+    MEASUREMENTS,
+    MODEM_STATES,
+    RADIO_STATES,
+    VERDICT_ROLES,
+    VERDICTS,
+)
 from tandem_server.schema.derived import DERIVED_POLICIES, MOBILITY
 from tandem_server.schema.grades import usual
 from tandem_server.schema.measurements import PROBE_STATES, SERVER_MEASUREMENTS, SERVER_PLACES

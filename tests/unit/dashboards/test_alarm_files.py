@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from support.grafana_alerting import ExpressionError, rules, seconds
 from tandem.schema.metrics import MODEM_STATES
-from tandem_server.schema.measurements import PROBE_STATES
 from tandem_dashboards import generate
 from tandem_dashboards.alarms import GROUPS, alarms
 from tandem_dashboards.alarms.alarm import Alarm, AlarmError, Last, Threshold, now
@@ -23,6 +22,7 @@ from tandem_dashboards.alarms.tolerances import TOLERANCES
 from tandem_dashboards.alarms.yaml_text import to_yaml
 from tandem_dashboards.cli import READER
 from tandem_dashboards.panel import DATASOURCE_TYPE, DATASOURCE_UID
+from tandem_server.schema.measurements import PROBE_STATES
 
 files = generate.alarms
 

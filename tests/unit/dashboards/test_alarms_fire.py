@@ -19,10 +19,10 @@ from support.grafana_templates import Told, message
 from tandem.schema.line_protocol import Point
 from tandem.schema.metrics import MEASUREMENTS
 from tandem.schema.record import check
-from tandem_server.schema.measurements import check_server, encode_point
 from tandem_dashboards.alarms import alarms
 from tandem_dashboards.alarms.provisioning import rules_document
 from tandem_dashboards.cli import main
+from tandem_server.schema.measurements import check_server, encode_point
 from tandem_server.store import PrivateInflux
 from tandem_server.store.private import account_password
 

@@ -7,11 +7,11 @@ import time
 import months
 import pytest
 
-from tandem_server.schema.rollups import ROLLUPS
 from tandem_dashboards import generate
 from tandem_dashboards.grafana.macros import range_of
 from tandem_dashboards.influx import Influx as Reading
 from tandem_dashboards.query_runner import run_board
+from tandem_server.schema.rollups import ROLLUPS
 from tandem_server.store import PrivateInflux
 
 BOARDS = {file.stem: json.loads(file.read_text()) for file in sorted(generate.boards.folder.glob("*.json"))}

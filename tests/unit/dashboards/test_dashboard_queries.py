@@ -7,15 +7,15 @@ from itertools import pairwise
 import pytest
 from hostile import said
 
-from tandem_server.schema.grades import title_of
-from tandem.schema.metrics import COMMON_FIELDS, Field, MEASUREMENTS
-from tandem_server.schema.rollups import RESOLUTIONS
+from tandem.schema.metrics import COMMON_FIELDS, MEASUREMENTS, Field
 from tandem_dashboards import expressions as x
 from tandem_dashboards.expressions import chosen, compare, equal, greatest, last, mean, total
 from tandem_dashboards.field_config import GRAFANA_UNITS, UnknownUnitError, field_config, unit
 from tandem_dashboards.grafana.macros import Range, interval_ms
 from tandem_dashboards.influxql import INTERVAL, RESOLUTION, ROLLED, QueryError, UnknownNameError, select, tag_values
 from tandem_dashboards.panel import ROLLED_POINTS
+from tandem_server.schema.grades import title_of
+from tandem_server.schema.rollups import RESOLUTIONS
 
 
 def test_a_query_is_written_as_influxql_has_it():

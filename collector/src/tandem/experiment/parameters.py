@@ -265,8 +265,8 @@ class SocketOptions:
         )
 
     def there(self, *, sends: bool) -> dict[str, dict[str, Any]]:
-        """The endpoint's part, as the request for a session has it (``docs/reference/endpoint-api.md``): ``options``, or nothing. ``sends``:
-        whether the endpoint does."""
+        """The endpoint's part, as the request for a session has it (``docs/reference/endpoint-api.md``): ``options``, or
+        nothing. ``sends``: whether the endpoint does."""
         names = ("send_buffer_bytes", "congestion_control") if sends else ("receive_buffer_bytes",)
         given = {name: value for name in names if (value := getattr(self, name)) is not None}
         return {"options": given} if given else {}

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tandem_server.schema.measurements import PROBE_STATES
 from tandem_dashboards.alarms.alarm import (
     Alarm,
     AlarmQuery,
@@ -25,6 +24,7 @@ from tandem_dashboards.alarms.alarm import (
 from tandem_dashboards.alarms.tolerances import FORECAST_DAYS
 from tandem_dashboards.expressions import Expression, first, last, mean
 from tandem_dashboards.influxql import select
+from tandem_server.schema.measurements import PROBE_STATES
 
 LIVE = "/d/tandem-probe?var-probe={{ urlquery .Labels.probe }}"
 _FOR = "{{ humanizeDuration .Values.since.Value }}"

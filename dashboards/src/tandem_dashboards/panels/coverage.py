@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from tandem.schema import grades
-from tandem_server.schema.derived import GOODPUT_BINS, GOODPUT_EDGES_MBIT_PER_S, RSRP_BINS, RSRP_EDGES_DBM, WEAK_DBM
 from tandem_dashboards.expressions import Expression, chosen, every, present, some, total
 from tandem_dashboards.influxql import INTERVAL, ROLLED, Select, select
 from tandem_dashboards.kinds import bar_chart, markers, table, time_series, world
 from tandem_dashboards.overrides import Override
 from tandem_dashboards.panel import Panel, merged, series
+from tandem_server.schema.derived import GOODPUT_BINS, GOODPUT_EDGES_MBIT_PER_S, RSRP_BINS, RSRP_EDGES_DBM, WEAK_DBM
 
 WHERE = (chosen("probe"), chosen("operator"), chosen("path"))
 _MADE = (

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tandem_server.schema import grades
-from tandem_server.schema.measurements import PROBE_STATES
 from tandem_dashboards.expressions import Expression, chosen, count, either, equal, greatest, last, total, value
 from tandem_dashboards.influxql import INTERVAL, RESOLUTION, ROLLED, Select, select
 from tandem_dashboards.kinds import markers, stat, state_timeline, table, time_series, world
 from tandem_dashboards.overrides import Link, Override, cell, label, to_board
 from tandem_dashboards.panel import Panel, joined, series
+from tandem_server.schema import grades
+from tandem_server.schema.measurements import PROBE_STATES
 
 WHERE = (chosen("probe"),)
 NOW = "5m"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tandem_server.schema.grades import SHARES
 from tandem_dashboards.expressions import chosen, equal, greatest, last, least, mean, rate, tag
 from tandem_dashboards.influxql import INTERVAL, RESOLUTION, Select, select
 from tandem_dashboards.kinds import bar_gauge, stat, state_timeline, table, time_series
 from tandem_dashboards.overrides import Override, cell, to_board
 from tandem_dashboards.panel import Panel, series
+from tandem_server.schema.grades import SHARES
 
 PROBE = (chosen("probe"),)
 OF_PATHS = (*PROBE, chosen("operator"), chosen("path"))

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tandem_server.schema import grades
 from tandem_dashboards.expressions import Expression, chosen, compare, greatest, last, least, mean, total, value
 from tandem_dashboards.influxql import INTERVAL, RESOLUTION, ROLLED, Select, select
 from tandem_dashboards.kinds import bar_gauge, stat, table, time_series
 from tandem_dashboards.overrides import Override, cell, to_board
 from tandem_dashboards.panel import Panel, series
+from tandem_server.schema import grades
 
 OF_PROBES = (chosen("probe"),)
 _LIVE = to_board("tandem-probe", "Probe live", probe=cell("probe"))

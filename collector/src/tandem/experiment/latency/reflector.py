@@ -1,5 +1,5 @@
-"""The server's reflector (docs/reference/endpoint-api.md): what the answer to a session says of it, its datagrams, made, signed, checked and
-read, and whether its clock can be compared with ours. Pure, but for ``our_clock``.
+"""The server's reflector (docs/reference/endpoint-api.md): what the answer to a session says of it, its datagrams, made, signed,
+checked and read, and whether its clock can be compared with ours. Pure, but for ``our_clock``.
 """
 
 from __future__ import annotations
