@@ -22,12 +22,9 @@ from tandem_image.cli import parser as image_parser
 from tandem_server.cli.main import parser as server_parser
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("docs", "hardware/guides")
+FOLDERS = ("docs", "docs/field")
 ALONE = (
     "README.md",
-    "ansible/README.md",
-    "hardware/README.md",
-    "firmware/image/README.md",
     "collector/src/tandem/campaigns/README.md",
 )
 PAGES = sorted({ROOT / name for name in ALONE} | {page for name in FOLDERS for page in (ROOT / name).glob("*.md")})
@@ -95,7 +92,7 @@ def test_the_figures_of_the_quickstart_are_those_of_the_campaign_that_it_pushes(
 
 
 def test_what_the_server_costs_is_the_roles_estimate_and_aws_takes_the_command_that_asks_its_list() -> None:
-    page = (ROOT / "ansible/roles/aws/README.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/field/provision.md").read_text(encoding="utf-8")
     eu, us, small = (_estimate(**own) for own in ({}, {"aws_region": "us-east-1"}, {"aws_instance_type": "t3.medium"}))
     assert f"about {eu} USD a month in `eu-central-1` and {us} in `us-east-1`" in page
     assert f"saves about {eu - small} USD" in page

@@ -1,4 +1,4 @@
-"""``tandem-hardware``: writes what is made of the sources in hardware/, and its guides for a printer."""
+"""``tandem-hardware``: writes what is made of the sources in hardware/, and the field guide's pages for a printer."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 from tandem_hardware import guides
 from tandem_hardware.sources import LackError, SourceError
 
-_GUIDE = """Write a guide of hardware/guides/ for a printer: as one PDF (A4; printed by Chromium without a window), or as one HTML
+_GUIDE = """Write a guide (pages of docs/field/) for a printer: as one PDF (A4; printed by Chromium without a window), or as one HTML
 page that needs nothing beside itself. What the guide leaves open is filled from the options; what no option fills is printed as a
 line to write on."""
 _EXIT = """Exit status: 0 written; 2 wrong usage, or a guide that does not fit its page; 3 no Chromium here (install
-chromium-headless-shell or chromium, set TANDEM_CHROMIUM, or --format html). Examples: hardware/guides/README.md."""
+chromium-headless-shell or chromium, set TANDEM_CHROMIUM, or --format html). Examples: docs/field/hand-out.md."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -22,7 +22,7 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="tandem-hardware", description=__doc__)
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     make = commands.add_parser(
-        "generate", help="write pages, tables and power.svg (make and ./kit hardware do, and draw the rest)"
+        "generate", help="write parts.scad and power.svg (make and ./kit hardware do, and draw the rest)"
     )
     make.add_argument(
         "--check", action="store_true", help="write nothing; exit 1 when a file is not as its source makes it"

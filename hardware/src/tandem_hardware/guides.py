@@ -1,4 +1,4 @@
-"""A guide of hardware/guides/ for a printer: Markdown → one HTML page that needs nothing beside itself → PDF by a headless Chromium."""
+"""Pages of the field guide for a printer: Markdown → one HTML page that needs nothing beside itself → PDF by a headless Chromium."""
 
 from __future__ import annotations
 
@@ -18,10 +18,20 @@ from markdown_it.token import Token
 
 from tandem.schema.status_led import STATES
 from tandem_hardware import led
-from tandem_hardware.sources import HARDWARE, LackError, SourceError
+from tandem_hardware.pages import with_blocks
+from tandem_hardware.sources import FIELD, HARDWARE, LackError, SourceError
 
 FOLDER = HARDWARE / "guides"
-NAMES = ("commuter", "consent", "assembly", "lab-book", "regulatory", "bench-unit")
+PAGES = {
+    "commuter": ("commuter",),
+    "consent": ("consent",),
+    "assembly": ("build",),
+    "lab-book": ("hand-out", "take-back", "log"),
+    "regulatory": ("regulatory",),
+    "bench-unit": ("bench-unit",),
+}
+"""A guide's name → the pages of docs/field/ that it prints, in order."""
+NAMES = tuple(PAGES)
 POSITIONS = ("off", "coarse", "full")
 PROGRAMS = ("chromium-headless-shell", "chromium", "google-chrome-stable", "google-chrome")
 ONE_SIDE = ("commuter",)
@@ -34,8 +44,8 @@ _KINDS = {".png": "image/png", ".svg": "image/svg+xml"}
 def page(name: str, values: Mapping[str, str], position: str | None = None, size: float = 1.0) -> str:
     """The guide ``name`` as HTML. ``values``: what its blanks are filled with; ``position``: which box of the position's mode is ticked;
     ``size``: of all letters, by the sheet's. SourceError: a blank nobody knows, a picture that is not there."""
-    path = FOLDER / f"{name}.md"
-    text = re.sub(r"<!-- .*? -->\n?", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+    paths = [FIELD / f"{one}.md" for one in PAGES[name]]
+    text = "\n".join(with_blocks(path.name, path.read_text(encoding="utf-8")) for path in paths)
     if position is not None:
         if text.count(f"☐ **{position}**") != 1:
             raise SourceError(f"{name} has no position to tick by option; hint: leave out --position")
@@ -44,7 +54,7 @@ def page(name: str, values: Mapping[str, str], position: str | None = None, size
     tokens = reader.parse(text)
     for token in tokens:
         for child in token.children or []:
-            _settle(child, path)
+            _settle(child, name)
     body = reader.renderer.render(tokens, reader.options, {})
     for state in STATES:
         body = body.replace(
@@ -62,12 +72,12 @@ def page(name: str, values: Mapping[str, str], position: str | None = None, size
     )
 
 
-def _settle(token: Token, path: Path) -> None:
+def _settle(token: Token, name: str) -> None:
     """Pictures are put in; what leads to another file of the repository leads nowhere on paper: its text stays, the link goes."""
     if token.type == "image":
-        picture = (path.parent / str(token.attrs["src"])).resolve()
+        picture = FIELD / str(token.attrs["src"])
         if not picture.is_file():
-            raise SourceError(f"{path.name}: no picture {token.attrs['src']}; hint: ./kit hardware")
+            raise SourceError(f"{name}: no picture {token.attrs['src']}; hint: ./kit hardware")
         coded = base64.b64encode(picture.read_bytes()).decode("ascii")
         token.attrs["src"] = f"data:{_KINDS[picture.suffix]};base64,{coded}"
     elif token.type == "link_open" and not re.match(r"https?:|#", str(token.attrs["href"])):

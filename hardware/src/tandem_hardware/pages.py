@@ -1,8 +1,9 @@
-"""What is written of the sources: bom.md, power.svg, case/parts.scad, and the blocks between ``<!-- generated: NAME -->`` and
-``<!-- end -->`` of every Markdown page here, by ``templates/NAME.md.j2``."""
+"""What is made of the sources: power.svg and case/parts.scad, which are committed; and the tables of the field guide, which are filled in
+where a page has ``<!-- generated: NAME -->`` (by ``templates/NAME.md.j2``) when the site is built or a guide is printed."""
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -12,11 +13,12 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateNotFo
 
 from tandem.schema.status_led import STATES
 from tandem_hardware import bom, builds, case, led
-from tandem_hardware.power import budget
+from tandem_hardware.power import Budget, budget
 from tandem_hardware.power_cli import duty, read_campaign
-from tandem_hardware.sources import HARDWARE, SourceError
+from tandem_hardware.sources import FIELD, HARDWARE, ROOT, SourceError
 
-_BLOCK = re.compile(r"(<!-- generated: ([a-z0-9-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+POWER = FIELD / "pictures" / "power.svg"
+_BLOCK = re.compile(r"<!-- generated: ([a-z0-9-]+) -->")
 _NUMBER = re.compile(rb"((?<![#\w])-?\d+(?:\.\d+)?)")
 
 
@@ -40,53 +42,53 @@ def environment(**known: object) -> Environment:
     return made
 
 
-def with_blocks(path: Path, text: str, made: Environment) -> str:
-    """``text`` with each block's body made anew. SourceError: a block that no template makes."""
+@functools.cache
+def _sources() -> tuple[dict[str, bom.Part], builds.Builds, list[Budget]]:
+    """Parts, builds, and the power budget of each build under the campaign of builds.toml. SourceError."""
+    parts = bom.load()
+    known = builds.load(parts)
+    share = duty(read_campaign(known.campaign), known.hours_on).share
+    return parts, known, [budget(parts, known, one, 1.0 if one.always_on else share) for one in known.builds.values()]
+
+
+@functools.cache
+def of_sources() -> Environment:
+    """Jinja's, with all that the templates tell of. SourceError."""
+    parts, known, budgets = _sources()
+    cases = {build: (of := case.layout(build), case.printed_g(build), case.air_mm2(of, parts)) for build in case.CASES}
+    return environment(parts=parts, builds=known, budgets=budgets, cases=cases, lights=STATES)
+
+
+def with_blocks(name: str, text: str, made: Environment | None = None) -> str:
+    """``text`` of the page ``name`` with each block filled, by default of the sources. SourceError: a block that no template makes."""
 
     def fill(found: re.Match[str]) -> str:
+        known = made or of_sources()
         try:
-            body = made.get_template(f"{found[2]}.md.j2").render()
+            return known.get_template(f"{found[1]}.md.j2").render().rstrip()
         except TemplateNotFound as error:
             line = text.count("\n", 0, found.start()) + 1
-            names = ", ".join(sorted(name.removesuffix(".md.j2") for name in made.list_templates()))
-            raise SourceError(
-                f"{path.name}:{line}: nothing makes a block {found[2]!r}; hint: one of {names}"
-            ) from error
-        return f"{found[1]}{body.rstrip()}\n{found[3]}"
+            names = ", ".join(sorted(name.removesuffix(".md.j2") for name in known.list_templates()))
+            raise SourceError(f"{name}:{line}: nothing makes a block {found[1]!r}; hint: one of {names}") from error
 
     return _BLOCK.sub(fill, text)
 
 
 def pages(only: Sequence[str] = ()) -> Iterator[tuple[Path, bytes]]:
-    """Each file that is written here, with its bytes as its sources make it; those with one of ``only`` in their path. SourceError."""
-    parts = bom.load()
-    known = builds.load(parts)
+    """Each committed file that is written here, with its bytes as its sources make it; those with one of ``only`` in their path.
+    SourceError: also where a part does not fit into its case."""
 
     def wanted(path: Path) -> bool:
-        return not only or any(name in path.relative_to(HARDWARE).as_posix() for name in only)
+        return not only or any(name in path.relative_to(ROOT).as_posix() for name in only)
 
     if wanted(path := case.FOLDER / "parts.scad"):
-        yield path, case.parts_scad(parts).encode()
-    if only and not any(map(wanted, _written())):
-        return
-    case.check(parts)
-    share = duty(read_campaign(known.campaign), known.hours_on).share
-    budgets = [budget(parts, known, one, 1.0 if one.always_on else share) for one in known.builds.values()]
-    cases = {build: (of := case.layout(build), case.printed_g(build), case.air_mm2(of, parts)) for build in case.CASES}
-    made = environment(parts=parts, builds=known, budgets=budgets, cases=cases, lights=STATES)
-    for path in filter(wanted, _written()):
-        if path.suffix == ".svg":
-            from tandem_hardware.power_plot import draw
+        yield path, case.parts_scad(bom.load()).encode()
+    if wanted(POWER):
+        from tandem_hardware.power_plot import draw
 
-            yield path, draw(budgets, known.hours_on, "svg")
-        elif path.name == "bom.md":
-            yield path, made.get_template("bom.md.j2").render().encode() + b"\n"
-        else:
-            yield path, with_blocks(path, path.read_text(encoding="utf-8"), made).encode()
-
-
-def _written() -> list[Path]:
-    return [HARDWARE / "bom.md", HARDWARE / "power.svg", *sorted({*HARDWARE.rglob("*.md")} - {HARDWARE / "bom.md"})]
+        parts, known, budgets = _sources()
+        case.check(parts)
+        yield POWER, draw(budgets, known.hours_on, "svg")
 
 
 def same(kept: bytes, fresh: bytes) -> bool:
@@ -105,7 +107,7 @@ def generate(only: Sequence[str] = ()) -> int:
             part = path.with_name(f"{path.name}.tmp")
             part.write_bytes(fresh)
             part.replace(path)
-            sys.stderr.write(f"hardware: written: {path.relative_to(HARDWARE)}\n")
+            sys.stderr.write(f"hardware: written: {path.relative_to(ROOT)}\n")
     return 0
 
 
@@ -113,6 +115,6 @@ def check(only: Sequence[str] = ()) -> int:
     """Say what is not as its sources make it. Exit status: 1 when something is not."""
     wrong = [path for path, fresh in pages(only) if not (path.exists() and same(path.read_bytes(), fresh))]
     for path in wrong:
-        name = path.relative_to(HARDWARE)
-        sys.stderr.write(f"hardware/{name}: not as its sources make it; hint: ./kit hardware, look at it, commit it\n")
+        name = path.relative_to(ROOT)
+        sys.stderr.write(f"{name}: not as its sources make it; hint: ./kit hardware, look at it, commit it\n")
     return 1 if wrong else 0

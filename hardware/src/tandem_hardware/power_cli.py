@@ -18,6 +18,11 @@ from tandem_hardware.power import Budget, budget
 from tandem_hardware.power_report import as_json, table
 from tandem_hardware.sources import ROOT, LackError, SourceError
 
+_JSON = """--json prints one object: format (tandem-power-budget/1), runs_per_day, bytes_per_day (over the path that carries most;
+null with --duty), assumed_steps, and budgets, each with build, campaign, duty_share, hours_on, volts, current_a and power_w (idle,
+measuring, peak, average), supply, battery, battery_hours, battery_days (null without a battery), limits (kind: supply, battery, usb,
+port, standard; of, drawn_a, limit_a, margin_a, verdict: kept, close, exceeded; note), warnings (level: exceeded, close; kind, of, text,
+mend) and estimates (parts whose power is one)."""
 CAMPAIGNS = ROOT / "collector" / "src" / "tandem" / "campaigns"
 
 
@@ -27,6 +32,7 @@ def parser() -> argparse.ArgumentParser:
         prog="power-budget",
         description="Computes current on the 5 V rail, hours per battery and margins from hardware/bom.csv, hardware/builds.toml and a "
         "campaign. Exit status: 0 every limit is kept, 1 one is exceeded, 2 bad input, 3 this machine lacks a program.",
+        epilog=_JSON,
     )
     add = top.add_argument
     add("--build", choices=bom.BUILDS, help="default: all")

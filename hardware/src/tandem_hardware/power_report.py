@@ -59,7 +59,7 @@ def table(budget: Budget, hours_on: float, campaign: str) -> str:
 
 
 def as_json(budget: Budget, hours_on: float, campaign: str) -> dict[str, Any]:
-    """For ``--json``; hardware/README.md documents the keys."""
+    """For ``--json``; the help of the command documents the keys."""
     hours = budget.battery_hours
     watts = dict[str, float](budget.watts.items()) | {"average": budget.average_w}
     return {

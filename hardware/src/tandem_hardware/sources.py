@@ -9,6 +9,9 @@ HARDWARE = Path(__file__).resolve().parents[2]
 
 ROOT = HARDWARE.parent
 
+FIELD = ROOT / "docs" / "field"
+"""The field guide, whose pages show what is made of the sources."""
+
 
 class SourceError(ValueError):
     """A source is wrong: one line that names the file, the line and a hint. Exit status 2."""

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,9 +17,9 @@ from tandem_hardware import bom, builds, pages
 from tandem_hardware.bom import Part
 from tandem_hardware.builds import Build, Builds, Feed, Usb
 from tandem_hardware.power import Budget, Limit, budget
-from tandem_hardware.power_cli import duty, main
+from tandem_hardware.power_cli import duty, main, parser
 from tandem_hardware.power_report import warnings
-from tandem_hardware.sources import HARDWARE
+from tandem_hardware.sources import FIELD, HARDWARE
 
 PARTS = bom.load()
 KNOWN = builds.load(PARTS)
@@ -191,15 +192,14 @@ def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str,
     return status, *capsys.readouterr()
 
 
-def test_the_object_has_the_keys_that_the_readme_documents(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_object_has_the_keys_that_the_help_documents(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = told(capsys, "--json", "--stock-config")
     content = json.loads(out)
     assert status == 1, "the paper build's sticks draw more than a Pi 2 gives"
     assert [one["build"] for one in content["budgets"]] == list(bom.BUILDS)
-    readme = (HARDWARE / "README.md").read_text(encoding="utf-8")
+    documented = set(re.findall(r"[\w/-]+", " ".join(parser().format_help().split()).split("--json prints")[1]))
     first = content["budgets"][0]
-    for key in (*content, *first, *first["limits"][0], *first["warnings"][0], *first["current_a"]):
-        assert f"`{key}`" in readme or key in readme.split("`--json` prints")[1].split("##")[0].split("`"), key
+    assert {*content, *first, *first["limits"][0], *first["warnings"][0], *first["current_a"]} <= documented
     assert first["warnings"][0]["level"] == "exceeded"
     assert first["current_a"]["peak"] == pytest.approx(2.9)
 
@@ -260,7 +260,7 @@ def test_a_campaign_file_with_a_mistake_is_told_with_its_line(
 def test_the_page_marks_estimates_and_sums() -> None:
     """The bench: 2 Pi Zero 18, 2 cards 12, hub 30, supply 9, 2 cables 4 EUR: 36 + 24 + 30 + 9 + 8 = 107;
     22 + 1 + 100 + 100 + 32 = 255 g."""
-    (text,) = (fresh.decode() for path, fresh in pages.pages(["bom.md"]) if path.name == "bom.md")
+    text = pages.with_blocks("parts.md", (FIELD / "parts.md").read_text(encoding="utf-8"))
     bench = text.split("## Bench (`bench`)")[1].split("\n## ")[0]
     assert "Together: ≈ 107 EUR (prices of 2025-06), ≈ 255 g." in bench
     assert "| 2 | Raspberry Pi Zero 2 W (SC0510) | `pi-zero-2w` |" in bench

@@ -19,7 +19,7 @@ def parser() -> argparse.ArgumentParser:
         description="Make the image of one probe from a Raspberry Pi OS Lite image (bookworm or trixie), and write its card. "
         "Run it without sudo: only the card is written with root's rights, by sudo.",
         epilog="Exit status: 0 done, 1 a disk or the server refused or failed, 2 wrong usage or input, 3 a program is missing, "
-        "130 Ctrl-C. More: firmware/image/README.md",
+        "130 Ctrl-C. More: docs/field/provision.md",
     )
     made.add_argument("name", nargs="?", metavar="NAME", help="the probe's name, as in the inventory")
     made.add_argument("-i", "--inventory", metavar="DIR", type=Path, help="the fleet (./kit fleet new DIR)")
