@@ -21,6 +21,7 @@ from tandem.experiment.parameters import Parameter
 REPOSITORY = Path(__file__).resolve().parents[2]
 PACKAGE = Path(tandem.experiment.__file__).parent
 EXAMPLES = REPOSITORY / "collector/examples/experiments"
+PAGE = REPOSITORY / "docs/campaigns/experiments.md"
 """What a person would have outside the package is held to the same."""
 FOLDERS = {
     **{name: PACKAGE / name for name in tandem.experiment.names()},
@@ -44,6 +45,14 @@ def loaded(name: str) -> Experiment:
         spec.loader.exec_module(module)
     found: Experiment = module.EXPERIMENT
     return found
+
+
+def described(name: str) -> str:
+    """What people read of it: the page's section of its name and the one of all experiments; of one outside the package its README."""
+    if FOLDERS[name].parent != PACKAGE:
+        return (FOLDERS[name] / "README.md").read_text()
+    sections = dict(part.split("\n", 1) for part in PAGE.read_text().split("\n## ")[1:])
+    return sections["Every experiment"] + sections[name]
 
 
 def survey(folder: Path) -> dict[str, object]:
@@ -80,8 +89,8 @@ every_experiment = pytest.mark.parametrize("name", NAMES)
 
 
 @every_experiment
-def test_parameters_name_their_units_and_purpose_and_the_readme_tells_them(name):
-    told, text = loaded(name).parameters, (FOLDERS[name] / "README.md").read_text()
+def test_parameters_name_their_units_and_purpose_and_the_page_tells_them(name):
+    told, text = loaded(name).parameters, described(name)
     assert len({p.name for p in told}) == len(told)
     for parameter in told:
         assert isinstance(parameter, Parameter)
@@ -96,8 +105,8 @@ def test_parameters_name_their_units_and_purpose_and_the_readme_tells_them(name)
 
 
 @every_experiment
-def test_results_are_declared_with_their_units_and_the_readme_tells_them(name):
-    told, text = loaded(name).results, (FOLDERS[name] / "README.md").read_text()
+def test_results_are_declared_with_their_units_and_the_page_tells_them(name):
+    told, text = loaded(name).results, described(name)
     assert len({r.name for r in told}) == len(told)
     assert "bytes_by_path" in {r.name for r in told}
     for result in told:

@@ -22,11 +22,8 @@ from tandem_image.cli import parser as image_parser
 from tandem_server.cli.main import parser as server_parser
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("docs", "docs/field")
-ALONE = (
-    "README.md",
-    "collector/src/tandem/campaigns/README.md",
-)
+FOLDERS = ("docs", "docs/field", "docs/campaigns", "docs/contributing", "docs/reference")
+ALONE = ("README.md",)
 PAGES = sorted({ROOT / name for name in ALONE} | {page for name in FOLDERS for page in (ROOT / name).glob("*.md")})
 PARSERS = {
     "tandem": probe_parser,

@@ -22,7 +22,7 @@ from tandem_server.content.ladder import LADDER
 NO_VLC, NO_LAB = why_no_vlc(), why_not()
 needs_vlc = pytest.mark.skipif(NO_VLC is not None, reason=str(NO_VLC))
 SECONDS = 14
-CAMPAIGNS = REPOSITORY / "collector/src/tandem/campaigns/README.md"
+CAMPAIGNS = REPOSITORY / "docs/campaigns/campaigns.md"
 SOON = {"startup_buffer_s": 1, "resume_buffer_s": 1}
 
 

@@ -65,8 +65,8 @@ def nft(kit: KitOnRig, *args: str) -> None:
 
 
 def condition(kit: KitOnRig, wait_s: int = 0, config: str | None = None) -> subprocess.CompletedProcess[str]:
-    """The command of the systemd unit that system/README.md shows, on this probe."""
-    text = (REPOSITORY / "collector/system/README.md").read_text()
+    """The command of the systemd unit that the collector's page shows, on this probe."""
+    text = (REPOSITORY / "docs/contributing/collector.md").read_text()
     (line,) = re.findall(r"^ExecCondition=/bin/sh -c '(.*)'$", text, re.MULTILINE)
     assert " --wait 3600;" in line
     tandem = f"{sys.executable} -m tandem"

@@ -15,7 +15,7 @@ from tandem_bench.rig.rights import Owner
 
 pytestmark = pytest.mark.system
 pytest.importorskip("pyarrow", reason="pip install -r requirements/dev.txt")
-TEXTS = ("collector/src/tandem/campaigns/README.md", "firmware/bench/README.md")
+TEXTS = ("docs/campaigns/campaigns.md", "docs/campaigns/rehearse.md")
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 

@@ -96,7 +96,7 @@ class Report:
         return Counter(one["outcome"] for one in self.tests.values())
 
     def as_json(self, tier: str, seconds: float, digest: str | None) -> dict[str, Any]:
-        """For machines: shapes as in ``tests/README.md``."""
+        """For machines: keys as in docs/contributing/tests.md."""
         commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
         counts = self.counts()
         return {

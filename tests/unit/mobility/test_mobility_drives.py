@@ -16,7 +16,8 @@ PLACES = [Path(NAMED)] if NAMED else [folder / "shared" for folder in Path(__fil
 DRIVES = next((place / "data/drives" for place in PLACES if (place / "data/drives").is_dir()), None)
 HELD_S = 120.0
 MEASURED = [f"{kind}-{modem}" for kind in ("drive-download", "drive-video", "static-download") for modem in "ab"]
-"""Of the 37 that the detector was fitted to: the floors here are no claim (the README has that), they notice a detector that broke."""
+"""Of the 37 that the detector was fitted to: the floors here are no claim (docs/contributing/mobility.md has that), they notice
+a detector that broke."""
 
 pytestmark = pytest.mark.skipif(
     DRIVES is None,

@@ -1,4 +1,4 @@
-"""The papers' campaigns as files, found by name. To add one: a file ``NAME.toml`` here (``README.md`` says what stands in it)."""
+"""The papers' campaigns as files, found by name. To add one: a file ``NAME.toml`` here (docs/campaigns/campaigns.md has its keys)."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def _add_idle(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         help="whether maintenance may go on",
         description="For what is not urgent, as upgrades of the system: is a run under way, or the quiet before one? Exit status: 0 "
         "nothing is measured now, or no collector runs; 1 held: wait; 2 the configuration is wrong. "
-        "system/README.md shows it in a systemd unit.",
+        "docs/contributing/collector.md shows it in a systemd unit.",
     )
     idle.add_argument(
         "--wait", type=_seconds, default=0.0, metavar="S", help="wait up to S seconds until nothing is measured"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 MENDS = """Each line passes, fails with its mend, follows from another line that fails, or is skipped and says why. What follows needs no
 mend of its own. The lines: collector, modem, sim, registered, levels, path, data and mptcp of each path, clock, gps, power, disk, spool,
-server, metrics, token, budget, version, tunnel (src/tandem/app/preflight/README.md)."""
+server, metrics, token, budget, version, tunnel (docs/silent-kit.md)."""
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -18,7 +18,9 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         description="Asks the running collector and prints its state. Exit status: 0, or 1 when no collector runs there.",
     )
     add_where(parser)
-    parser.add_argument("--json", action="store_true", help="the status object as JSON (fields: collector/README.md)")
+    parser.add_argument(
+        "--json", action="store_true", help="the status object as JSON (fields: docs/contributing/collector.md)"
+    )
     parser.set_defaults(func=main)
 
 

@@ -26,7 +26,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--plain", action="store_true", help="plain lines also on a terminal")
     how.add_argument(
-        "--json", action="store_true", help="each status as one line of JSON (fields: collector/README.md)"
+        "--json", action="store_true", help="each status as one line of JSON (fields: docs/contributing/collector.md)"
     )
     parser.add_argument("--ascii", action="store_true", help="ASCII characters only, whatever the locale says")
     parser.set_defaults(func=main)

@@ -1,5 +1,5 @@
-"""The speed of position records: moving or not, and a movement's low or high speed. Radio alone does not tell that (README): without good
-fixes there is none."""
+"""The speed of position records: moving or not, and a movement's low or high speed. Radio alone does not tell that
+(docs/contributing/mobility.md): without good fixes there is none."""
 
 from __future__ import annotations
 

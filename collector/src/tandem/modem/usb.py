@@ -21,7 +21,7 @@ ROLES: tuple[str, ...] = get_args(Role)
 
 _DEVICE_KEYS = ("vendor", "product", "models", "switched_from", "interface", "mode_switch", "address", "note")
 _INTERFACE_KEYS = ("number", "class", "subclass", "protocol", "role", "note")
-_MEND = "see Add a family in tandem/modem/README.md"
+_MEND = "see docs/contributing/adding.md, A modem family"
 
 
 class PortsError(ValueError):

@@ -1,1 +1,1 @@
-"""Where the probe is: gpsd's reports, made into records that keep homes private. See README.md."""
+"""Where the probe is: gpsd's reports, made into records that keep homes private."""

@@ -107,7 +107,8 @@ def nearest_m(a: Point, b: Point, centre: Point) -> float:
 # nothing is not the configured circle but a hidden one: twice its radius, its middle moved by up to nine tenths of
 # the radius in a direction that only this probe's key knows. So whoever gathers the ends of many tracks finds the
 # hidden circle, and from it that the home is somewhere within a configured radius of its middle, which is what was
-# promised; and the configured circle lies inside it whole. README.md says what else can be learned.
+# promised; and the configured circle lies inside it whole. docs/contributing/collector.md says what
+# else can be learned.
 
 
 MOST_OFFSET = 0.9

@@ -25,7 +25,7 @@ UNFINISHED = ".new"
 """At the end of the name of a file that is being made."""
 
 PAGE_BYTES = 512
-"""Small pages, since a commit writes whole ones: 38 % fewer bytes a day than with 4096 (README, bytes written)."""
+"""Small pages, since a commit writes whole ones: 38 % fewer bytes a day than with 4096."""
 
 _SCHEMA = """
 CREATE TABLE blob(id INTEGER PRIMARY KEY, records INTEGER NOT NULL, kept INTEGER NOT NULL, body BLOB NOT NULL);

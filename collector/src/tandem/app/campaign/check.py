@@ -87,7 +87,7 @@ def _values(campaign: Campaign, step: Step, own: Sequence[Parameter], given: Map
         text = str(error)
         name = next((n for n in given if f"'{n}'" in text or f"'{n}[" in text), "")
         parameter = next((p for p in own if p.name == name), None)
-        hint = f"see the README of {step.experiment}" if parameter is None else _range(parameter)
+        hint = f"tandem experiment describe {step.experiment}" if parameter is None else _range(parameter)
         raise _wrong(campaign, step, name, text, hint) from None
 
 

@@ -267,7 +267,7 @@ class ClockWatch:
             self._why.append("gpsd tells no time that can be believed")
         if self._source == "auto":
             self._why.append(
-                'hint: install chrony (collector/README.md); on a bench or laptop [clock] source = "system"'
+                'hint: install chrony (docs/contributing/collector.md); on a bench or laptop [clock] source = "system"'
             )
         return None
 

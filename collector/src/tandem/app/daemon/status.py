@@ -41,7 +41,7 @@ class _Sim:
     at_ns: int
 
     def to_dict(self, now_ns: int) -> dict[str, str | bool | float | None]:
-        """As collector/README.md has it."""
+        """As docs/contributing/collector.md has it."""
         state, named = (None, None) if self.card is None else (self.card.state, self.card.named)
         return {
             "state": state,
@@ -202,7 +202,7 @@ class StatusModel(RunObserver):
     # --- the status object ---------------------------------------------------------------------------------------------
 
     def status(self) -> dict[str, Any]:
-        """See collector/README.md."""
+        """See docs/contributing/collector.md."""
         now = time.monotonic_ns()
         with self._lock:
             since = self.mobile_since_ns

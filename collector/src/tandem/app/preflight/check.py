@@ -71,7 +71,7 @@ class Report:
         return ready(self.lines)
 
     def as_json(self) -> dict[str, Any]:
-        """See README.md."""
+        """See docs/contributing/collector.md."""
         return {
             "format": FORMAT,
             "probe": self.probe,

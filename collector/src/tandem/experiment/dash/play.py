@@ -46,7 +46,7 @@ class Play:
         **more: Any,  # noqa: ANN401  any JSON value
     ) -> None:
         """A segment has come: its row into the log and onto ``output``. ``carried``: bytes of each path meanwhile; ``level_s``: of the
-        buffer, with this segment in it; ``more``: the row's other keys (README)."""
+        buffer, with this segment in it; ``more``: the row's other keys."""
         self.shown.append(Shown(r, fetched.size_bytes, segment.start_s, segment.duration_s))
         first_byte_ms = (fetched.first_byte_ns - fetched.requested_ns) / 1e6
         if self.first_byte_ms is None:

@@ -1,1 +1,1 @@
-"""Page loads: see README.md."""
+"""Stored pages loaded by a browser, or as an object graph where there is none."""

@@ -37,7 +37,7 @@ def lack() -> str | None:
 
 
 class NetemLink:
-    """As ``LinkProcess``, by other means: see README.md for what differs. ``start`` to ``stop``; as a context manager both."""
+    """As ``LinkProcess``, by other means (docs/contributing/bench.md). ``start`` to ``stop``; as a context manager both."""
 
     def __init__(self, spec: LinkSpec) -> None:
         self.spec = spec
