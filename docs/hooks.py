@@ -228,8 +228,8 @@ def _help(parser: argparse.ArgumentParser) -> Iterator[str]:
     for action in parser._actions:
         if isinstance(action.default, Path) and action.default.is_relative_to(ROOT):
             action.default = action.default.relative_to(ROOT)
-    # Of one width, whatever the terminal's.
-    parser.formatter_class = functools.partial(parser.formatter_class, width=110)  # type: ignore[assignment]
+    # Of one width, whatever the terminal's; the type of formatters does not say that they take one.
+    parser.formatter_class = functools.partial(parser.formatter_class, width=110)  # type: ignore[call-arg]
     yield from ("```text", parser.format_help().rstrip(), "```", "")
     below = [a.choices.values() for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
     for one in itertools.chain(*below):
