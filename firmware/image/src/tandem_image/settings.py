@@ -81,7 +81,9 @@ def invitation(probe: str, text: str) -> str:
     if told.get("probe") != probe:
         raise ImageError(f"the invitation is for {told.get('probe')!r}, not {probe!r}; {hint}")
     code = told.get("code")
-    if not isinstance(code, str) or re.fullmatch(r"invite_[A-Za-z0-9_-]{43}", code) is None:  # docs/reference/probe-api.md
+    if (
+        not isinstance(code, str) or re.fullmatch(r"invite_[A-Za-z0-9_-]{43}", code) is None
+    ):  # docs/reference/probe-api.md
         raise ImageError(f"the invitation has no code; {hint}")
     return code
 
