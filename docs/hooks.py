@@ -22,8 +22,6 @@ from mkdocs.structure.pages import Page
 from tandem.app.config_schema import TABLES
 from tandem.cli.main import parser as probe_parser
 from tandem.schema import manifest, metrics
-from tandem.schema.metrics import COMMON_FIELDS, COMMON_TAGS, MEASUREMENTS, SERVER_MEASUREMENTS
-from tandem.schema.rollups import NOT_ROLLED, ROLLUPS
 from tandem_bench.cli.main import parser as bench_parser
 from tandem_dashboards.cli import parser as dashboards_parser
 from tandem_fleet.cli import parser as fleet_parser
@@ -32,6 +30,8 @@ from tandem_server.analysis.radio_packets import COLUMNS
 from tandem_server.cli import configuration
 from tandem_server.cli.main import parser as server_parser
 from tandem_server.endpoint.sessions import Share
+from tandem_server.schema import measurements
+from tandem_server.schema.rollups import NOT_ROLLED, ROLLUPS
 
 ROOT = Path(__file__).parents[1]
 PARSERS = {
@@ -176,7 +176,7 @@ def _prose(thing: object) -> str:
 
 def _records(whose: str = "probe") -> Iterator[str]:
     """Every measurement with its tags and fields."""
-    for one in (MEASUREMENTS if whose == "probe" else SERVER_MEASUREMENTS).values():
+    for one in (metrics.MEASUREMENTS if whose == "probe" else measurements.SERVER_MEASUREMENTS).values():
         yield from (f"### {one.name}", "", one.purpose[:1].upper() + one.purpose[1:] + ".", "")
         yield f"Tags: {', '.join(f'`{tag}`' for tag in one.tags) or 'none of its own'}."
         yield from _fields(one.fields)
@@ -188,13 +188,13 @@ def _fields(those: Iterable[metrics.Field]) -> Iterator[str]:
 
 
 def _common() -> Iterator[str]:
-    yield from (f"Tags: {', '.join(f'`{tag}`' for tag in COMMON_TAGS)}.", *_fields(COMMON_FIELDS))
+    yield from (f"Tags: {', '.join(f'`{tag}`' for tag in metrics.COMMON_TAGS)}.", *_fields(metrics.COMMON_FIELDS))
 
 
 def _words() -> Iterator[str]:
     """The lists of words that fields refer to."""
-    lists = ((name, value) for name, value in sorted(vars(metrics).items()) if re.fullmatch("[A-Z][A-Z_]*", name))
-    words = ((n, v) for n, v in lists if isinstance(v, tuple) and all(isinstance(word, str) for word in v))
+    lists = sorted({**vars(measurements), **vars(metrics)}.items())
+    words = ((n, v) for n, v in lists if n[0].isupper() and isinstance(v, tuple) and all(isinstance(w, str) for w in v))
     yield from _table(("list", "words"), ((f"`{n}`", ", ".join(f"`{word}`" for word in v)) for n, v in words))
 
 

@@ -32,10 +32,10 @@ from test_ingest_body import MANIFEST
 from tandem.schema.campaign_queue import QueueError, read_report
 from tandem.schema.line_protocol import parse
 from tandem.schema.trace import TraceError, offer_of, read_offer
-from tandem_server.ingest.body import Unreadable, decode
-from tandem_server.ingest.known_lines import KnownHeads
-from tandem_server.ingest.lines import TimeWindow, TooMuch, sift
-from tandem_server.ingest.run_manifest import NoManifest, read_manifest
+from tandem_server.http.body import Unreadable, decode
+from tandem_server.ingest.fast_path import FastPathCache
+from tandem_server.ingest.lines import TimeWindow, TooMuch, validate_batch
+from tandem_server.ingest.run_manifest import InvalidManifest, read_manifest
 from tandem_server.store import PrivateInflux, find_influxd
 
 LIMIT_BYTES = 256 * 1024
@@ -65,7 +65,7 @@ def mutated_json(chance, told):
 class Fuzz:
     def __init__(self, chance, store):
         self.chance, self.store = chance, store
-        self.heads, self.passed, self.counts = KnownHeads(), [], Counter()
+        self.heads, self.passed, self.counts = FastPathCache(), [], Counter()
         offer = offer_of(io.BytesIO(bytes(range(256)) * 300), "captures/pair-1-a.pcap", "run-1", "gzip", 16 * 1024)
         self.offer = offer.as_json()
         self.report = {
@@ -90,7 +90,7 @@ class Fuzz:
         except Unreadable:
             return "unreadable"
         window = TimeWindow.at(now, 600.0, None)
-        mine, reference = sift(text, "probe-1", window, self.heads), sift(text, "probe-1", window)
+        mine, reference = validate_batch(text, "probe-1", window, self.heads), validate_batch(text, "probe-1", window)
         if (mine.origins, mine.rejected) != (reference.origins, reference.rejected):
             raise Failed("judged otherwise than by the reference")
         for one, other in zip(mine.lines, reference.lines, strict=True):
@@ -132,7 +132,7 @@ class Fuzz:
         self.last = mutated_json(self.chance, MANIFEST)
         try:
             read_manifest(self.last.decode("utf-8", "replace"), MANIFEST["id"], MANIFEST["probe"])
-        except NoManifest as error:
+        except InvalidManifest as error:
             return _one_line(error)
         return "read"
 

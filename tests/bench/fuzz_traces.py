@@ -13,33 +13,36 @@ import random
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "unit/traces"))
 
 import fuzzing
+from starlette.responses import Response
 from trace_desk_here import CHUNK, PLENTY, Place, offered
 
-from tandem_server.ingest.body import Readers, Unreadable
-from tandem_server.ingest.budget import Budget
-from tandem_server.ingest.lines import TooMuch
-from tandem_server.ingest.traces import ProbesTraces
-from tandem_server.store.trace_store import content_of
+from tandem_server.http.body import BodyReader, Budget
+from tandem_server.ingest.errors import handlers
+from tandem_server.uploads.resource import UploadResource
+from tandem_server.uploads.store import content_of
+
+HANDLERS = handlers(60.0)
 
 
 class Asked:
     """A request as the handlers see it."""
 
     def __init__(self, body: bytes, headers: dict[str, str], sha256: str = "") -> None:
-        self._body, self.headers, self.path_params = body, headers, {"sha256": sha256}
+        self._body, self.headers, self.path_params, self.scope = body, headers, {"sha256": sha256}, {}
 
     async def stream(self) -> Any:
         for at in range(0, len(self._body), 5000):
             yield self._body[at : at + 5000]
 
 
-async def asked(traces: ProbesTraces, place: Place, dice: random.Random) -> str:
+async def asked(traces: UploadResource, place: Place, dice: random.Random) -> str:
     """One offer, perhaps mutated, and some bytes for it; what was answered."""
     content = dice.choice((b"", b"x", bytes(9000), random.Random(dice.randrange(4000)).randbytes(CHUNK * 2 + 5)))
     offer, stream = offered(content, f"captures/{dice.randrange(5000)}.pcap", dice.choice(("gzip", "identity")))
@@ -48,12 +51,9 @@ async def asked(traces: ProbesTraces, place: Place, dice: random.Random) -> str:
     if dice.random() < 0.2:
         body = fuzzing.scratched(dice, body, most=3)
     headers = {} if dice.random() < 0.9 else {"content-encoding": dice.choice(("gzip", "br"))}
-    try:
-        first = (await traces.offer(Asked(body, headers), "probe-1")).status_code  # type: ignore[arg-type]
-    except (Unreadable, TooMuch):  # which the gateway answers for all resources
-        first = 400
+    first = await status_of(traces.offer, Asked(body, headers))
     offset = dice.choice(("0", str(dice.randrange(10_000)), str(CHUNK), "", "-1", "x", "1e3"))
-    if dice.random() < 0.5 and (known := place.registry.trace_offers.known("probe-1", offer.sha256)):
+    if dice.random() < 0.5 and (known := place.registry.pending_uploads.known("probe-1", offer.sha256)):
         size = place.stream("probe-1", offer)
         offset = str(size.stat().st_size if size.exists() else known.checked_bytes)
     at = int(offset) if offset.isdigit() else 0
@@ -61,8 +61,18 @@ async def asked(traces: ProbesTraces, place: Place, dice: random.Random) -> str:
     if dice.random() < 0.3:
         sent = fuzzing.scratched(dice, sent, most=3)
     address = offer.sha256 if dice.random() < 0.95 else str(dice.choice(fuzzing.JUNK))
-    second = await traces.append(Asked(sent, {"upload-offset": offset}, address), "probe-1")  # type: ignore[arg-type]
-    return f"{first} {second.status_code}"
+    return f"{first} {await status_of(traces.append, Asked(sent, {'upload-offset': offset}, address))}"
+
+
+async def status_of(answer: Callable[[Any, str], Awaitable[Response]], request: Asked) -> int:
+    """As the gateway answers it, with what is raised."""
+    try:
+        return (await answer(request, "probe-1")).status_code
+    except Exception as error:
+        for kind in type(error).__mro__:
+            if kind in HANDLERS:
+                return (await HANDLERS[kind](request, error)).status_code  # type: ignore[arg-type,index]
+        raise
 
 
 def check(place: Place) -> int:
@@ -85,7 +95,7 @@ def check(place: Place) -> int:
 
 async def fuzz(seconds: float, seed: int, folder: Path) -> None:
     place, dice, answers = Place(folder, PLENTY), random.Random(seed), Counter[str]()
-    traces = ProbesTraces(place.desk, Readers(Budget(1 << 26), 60.0, 4), 60.0)
+    traces = UploadResource(place.desk, BodyReader(Budget(1 << 26), 60.0, 4), 60.0)
     for _ in fuzzing.rounds(seconds):
         answers[await asked(traces, place, dice)] += 1
         statuses = {int(word) for words in answers for word in words.split()}

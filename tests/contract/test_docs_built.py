@@ -14,7 +14,7 @@ import pytest
 
 from tandem.app.config_schema import TABLES
 from tandem.cli.main import parser as probe_parser
-from tandem.schema.metrics import EVENT_KINDS, MEASUREMENTS, SERVER_MEASUREMENTS
+from tandem.schema.metrics import EVENT_KINDS, MEASUREMENTS
 from tandem_bench.cli.main import parser as bench_parser
 from tandem_dashboards.cli import parser as dashboards_parser
 from tandem_fleet.cli import parser as fleet_parser
@@ -23,6 +23,7 @@ from tandem_server.analysis.radio_packets import COLUMNS
 from tandem_server.cli import configuration
 from tandem_server.cli.main import parser as server_parser
 from tandem_server.endpoint.sessions import Share
+from tandem_server.schema.measurements import SERVER_MEASUREMENTS
 
 ROOT = Path(__file__).parents[2]
 PARSERS = (probe_parser, server_parser, bench_parser, dashboards_parser, image_parser, fleet_parser)

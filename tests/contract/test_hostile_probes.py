@@ -18,11 +18,11 @@ from tandem.export.records import Line, send
 from tandem_server.cli.configuration import load
 from tandem_server.cli.log import FewOfAKind, LineFormatter, line_handler
 from tandem_server.cli.main import main
-from tandem_server.cli.trace_stores import trace_desk
-from tandem_server.door import DiskShare, Reserve
+from tandem_server.cli.stores import upload_service
 from tandem_server.endpoint.results import Results
+from tandem_server.http.rates import DiskShare, Reserve
 from tandem_server.ingest.gateway import Gateway, GatewayLimits
-from tandem_server.ingest.run_manifest import NoManifest
+from tandem_server.ingest.run_manifest import InvalidManifest
 from tandem_server.registry import Registry
 from tandem_server.store import PrivateInflux, StoreStartError, find_influxd
 
@@ -60,7 +60,7 @@ class Attacked:
     def open(self, reserve_bytes=0, **limits):
         """Begin anew, with bounds of its own."""
         desk, reserve = (
-            trace_desk(load(self.folder / "server.toml"), self.registry),
+            upload_service(load(self.folder / "server.toml"), self.registry),
             Reserve([self.folder], reserve_bytes),
         )
         self.gateway = Gateway(self.registry, self.store, GatewayLimits(**limits), desk, reserve=reserve)
@@ -209,7 +209,7 @@ def test_while_one_probes_document_is_read_others_are_answered(server, monkeypat
         reading.set()
         assert let.wait(PATIENCE_S)
         at_once -= 1
-        raise NoManifest("none")
+        raise InvalidManifest("none")
 
     monkeypatch.setattr("tandem_server.ingest.gateway.read_manifest", slow)
 
@@ -311,9 +311,9 @@ def test_whatever_a_stranger_asks_is_counted_and_bounded(server):
     told, *good = asyncio.run(run())
     assert told["/v1/health", "GET"] == [200] * 10 + [429] * 2
     assert told["/v1/enrol", "POST"] == [400] * 10 + [429] * 2
-    assert set(told["/v1/nothing", "GET"] + told["/v1/health", "PUT"]) == {401}  # which the door counts
+    assert set(told["/v1/nothing", "GET"] + told["/v1/health", "PUT"]) == {401}  # which the edge counts
     assert good == [200, 404]
-    assert server.gateway._meter.take().strangers == 48
+    assert server.gateway._meter.take().unauthenticated == 48
 
 
 def test_no_command_brings_a_probes_escapes_to_a_terminal(server, influx, capsys):

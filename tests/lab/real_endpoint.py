@@ -15,8 +15,8 @@ from run_experiment import Serving, asked, run
 from two_paths import PATHS, SERVER, Lab
 
 from tandem.mptcp.paths import Path as ProbePath
-from tandem_server.cli.bounds import Bounds, measurement_bounds
-from tandem_server.door import DiskShare, Door, Reserve
+from tandem_server.cli.configuration import Bounds
+from tandem_server.cli.listeners import measurement_bounds
 from tandem_server.endpoint.control import control_app
 from tandem_server.endpoint.listener import Acceptor, listen
 from tandem_server.endpoint.measurement import Measurement
@@ -24,6 +24,8 @@ from tandem_server.endpoint.recorder import Recorder
 from tandem_server.endpoint.reflector import Reflector, reflector_socket
 from tandem_server.endpoint.results import Results
 from tandem_server.endpoint.sessions import Limits, SessionTable
+from tandem_server.http.connections import ConnectionLimiter
+from tandem_server.http.rates import DiskShare, Reserve
 from tandem_server.registry import Registry
 
 
@@ -49,7 +51,7 @@ class RealEndpoint:
         self.measurement_port = self.listener.getsockname()[1]
         measurement = Measurement(self.sessions, limits, self.recorder, "boot-1")
         self.acceptor = Acceptor(
-            self.listener, lambda *them: measurement.serve(*them[:4]), Door(measurement_bounds(Bounds()))
+            self.listener, lambda *them: measurement.serve(*them[:4]), ConnectionLimiter(measurement_bounds(Bounds()))
         )
         self.control = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
         self.control.bind((host, 0))

@@ -10,7 +10,8 @@ from eventful_second import NAME
 from filled_database import Filled
 from kit_on_rig import PROBE
 
-from tandem.schema.metrics import MEASUREMENTS, SERVER_MEASUREMENTS
+from tandem.schema.metrics import MEASUREMENTS
+from tandem_server.schema.measurements import SERVER_MEASUREMENTS
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.timeout(600)]
 

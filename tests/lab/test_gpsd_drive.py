@@ -18,8 +18,8 @@ from tandem.position.gpsd import Gpsd, GpsdMissingError, program
 from tandem.position.observer import Observer, State
 from tandem.position.receiver import Receiver
 from tandem.position.zones import Point, Privacy, Zones, distance_m
-from tandem.schema.nearest import nearest
 from tandem.schema.record import Record
+from tandem_server.derived.coverage import nearest
 
 DRIVES = Path(os.environ.get("TANDEM_SHARED", Path(__file__).parents[3] / "shared")) / "data" / "drives"
 SECONDS = 8

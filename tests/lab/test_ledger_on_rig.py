@@ -54,8 +54,8 @@ def receive(registry: Registry, kit: KitOnRig, run: str, name: str) -> None:
     """A capture of the probe, as the gateway enters it when its last chunk is in the store."""
     content = (kit.probe / name).read_bytes()
     offer = offer_of(io.BytesIO(content), name, run, "identity")
-    registry.trace_offers.offer(PROBE, offer, 99)
-    registry.trace_offers.finish(PROBE, offer, name, "identity", len(content))
+    registry.pending_uploads.offer(PROBE, offer, 99)
+    registry.pending_uploads.finish(PROBE, offer, name, "identity", len(content))
 
 
 def test_what_is_taken_away_is_named(kit: KitOnRig) -> None:

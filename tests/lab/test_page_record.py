@@ -15,7 +15,7 @@ import pytest
 from lone_endpoint import SOURCES
 
 from tandem.devtools.browser import find
-from tandem_server.content.page.shelf import Shelf, verify
+from tandem_server.content.page.store import PageStore, verify
 
 pytestmark = [
     pytest.mark.lab,
@@ -91,7 +91,7 @@ def record(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
 def test_a_site_is_recorded_with_its_graph(tmp_path, site):
     done = record(tmp_path, site, "--name", "site")
     assert done.returncode == 0, done.stderr
-    opened = Shelf(tmp_path / "content").open("site")
+    opened = PageStore(tmp_path / "content").open("site")
     assert opened is not None
     assert verify(opened) == []
     objects = opened.page.objects
@@ -152,7 +152,7 @@ def test_a_page_reaches_nothing_behind_the_server_that_was_not_named(tmp_path, s
         server.shutdown()
         server.server_close()
     assert done.returncode == 0, done.stderr
-    opened = Shelf(tmp_path / "content").open("hostile")
+    opened = PageStore(tmp_path / "content").open("hostile")
     assert opened is not None
     assert {one.url for one in opened.page.objects} <= {
         f"http://127.0.0.1:{own}/",
@@ -160,7 +160,7 @@ def test_a_page_reaches_nothing_behind_the_server_that_was_not_named(tmp_path, s
     }
     assert f"{site}real.png: not a public address" in done.stderr
     assert "/n" not in asked
-    assert (away.returncode, Shelf(tmp_path / "content").open("away")) == (1, None)
+    assert (away.returncode, PageStore(tmp_path / "content").open("away")) == (1, None)
     assert "not a public address" in away.stderr
 
 

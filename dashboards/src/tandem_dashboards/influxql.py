@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tandem.schema.metrics import Field, Kind
-from tandem.schema.metrics.coverage import DERIVED_POLICIES, HOURS_OF
 from tandem_dashboards.conditions import Condition
 from tandem_dashboards.expressions import Expression, quoted, value
 from tandem_dashboards.vocabulary import ROLLED, Policy, UnknownNameError, names_of
+from tandem_server.schema.derived import DERIVED_POLICIES, HOURS_OF
 
 INTERVAL = "$__interval"
 """As wide as a pixel or the panel's least interval: Grafana puts the time in."""

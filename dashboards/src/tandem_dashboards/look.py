@@ -29,7 +29,7 @@ class Look:
     decimals: int | None = None
     colour: str | None = None
     steps: Steps | None = None
-    words: grades.states.Words | None = None
+    words: grades.Words | None = None
     low: float | None = None
     high: float | None = None
     axis: Literal["left", "right"] | None = None

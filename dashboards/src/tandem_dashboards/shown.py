@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from grafana_foundation_sdk.models import dashboard as sdk
 
-from tandem.schema import grades
 from tandem_dashboards.influxql import Output
 from tandem_dashboards.units import PLAIN, grafana_unit, unit
+from tandem_server.schema import grades
 
 Steps = tuple[tuple[float | None, grades.Tone], ...]
 
@@ -23,7 +23,7 @@ class Shown:
     low: float | None
     high: float | None
     steps: Steps
-    words: grades.states.Words
+    words: grades.Words
 
 
 def shown(output: Output) -> Shown:
@@ -55,7 +55,7 @@ def thresholds(steps: Steps) -> sdk.ThresholdsConfig:
     )
 
 
-def mappings(words: grades.states.Words) -> list[sdk.ValueMapping]:
+def mappings(words: grades.Words) -> list[sdk.ValueMapping]:
     """Grafana's value mappings: each state's words and colour."""
     if not words:
         return []

@@ -7,11 +7,11 @@ from typing import Literal
 
 from grafana_foundation_sdk.models import dashboard as sdk
 
-from tandem.schema.rollups import resolution_query
 from tandem_dashboards.conditions import chosen, unequal
 from tandem_dashboards.expressions import tag
 from tandem_dashboards.influxql import INTERVAL, QueryError, Select, select, tag_values
 from tandem_dashboards.target import datasource
+from tandem_server.schema.rollups import resolution_query
 
 ALL_VALUE = ".*"
 """What All becomes in a query: every value and, in InfluxQL, also points without the tag."""

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final, Literal
 
-from tandem.schema.metrics import COMMON_FIELDS, COMMON_TAGS, MEASUREMENTS, SERVER_MEASUREMENTS, Field, Kind
-from tandem.schema.metrics.coverage import DERIVED_POLICIES, HOURS_OF
-from tandem.schema.rollups import NOT_ROLLED, ROLLUPS
+from tandem.schema.metrics import COMMON_FIELDS, COMMON_TAGS, MEASUREMENTS, Field, Kind
+from tandem_server.schema.derived import DERIVED_POLICIES, HOURS_OF
+from tandem_server.schema.measurements import SERVER_MEASUREMENTS
+from tandem_server.schema.rollups import NOT_ROLLED, ROLLUPS
 
 RESOLUTION: Final = "${resolution:raw}"
 """Retention policy by the board's time range, raw for short ones. Only names that raw records and roll-ups share."""

@@ -8,7 +8,7 @@ from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from tandem.schema.toml_lines import Place, line_of, places
+from tandem.schema.toml_file import Place, line_of, places
 from tandem_hardware.bom import BUILDS, Part
 from tandem_hardware.sources import HARDWARE, SourceError
 

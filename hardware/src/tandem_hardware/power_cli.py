@@ -11,8 +11,7 @@ from pathlib import Path
 
 from tandem.app.campaign.estimate import estimate
 from tandem.schema.campaign import Campaign, CampaignError, Trigger
-from tandem.schema.campaign_reader import parse
-from tandem.schema.campaign_text import text_of
+from tandem.schema.campaign_reader import parse, text_of
 from tandem_hardware import bom, builds
 from tandem_hardware.power import Budget, budget
 from tandem_hardware.power_report import as_json, table

@@ -12,7 +12,7 @@ from tandem.export.records import Batches
 from tandem.schema.line_protocol import parse
 from tandem.schema.record import Record
 from tandem.spool import Spool
-from tandem_server.ingest.lines import TimeWindow, sift
+from tandem_server.ingest.lines import TimeWindow, validate_batch
 
 S = 10**9
 BEGIN_NS = 1_790_000_000 * S
@@ -91,7 +91,7 @@ class World:
         if method == "GET":
             return Answer(200, {"ok": True}, None, date_s)
         assert url == "/v1/records"
-        sifted = sift(gzip.decompress(content).decode(), "probe-1", TimeWindow.at(self.now_ns, 600.0, None))
+        sifted = validate_batch(gzip.decompress(content).decode(), "probe-1", TimeWindow.at(self.now_ns, 600.0, None))
         for line in sifted.lines:
             point = parse(line)
             assert point.utc_ns is not None

@@ -19,7 +19,7 @@ from tandem.app.modem_list import holder
 from tandem.modem.mm_poller import ConnectedPoller
 from tandem.modem.poll import NO_ANSWER, PORT_LOST, Poll
 from tandem.modem.poller import Poller
-from tandem.schema.toml_lines import line_of, places
+from tandem.schema.toml_file import line_of, places
 
 FIRST, SECOND = 'port = "/dev/ttyUSB2"', 'port = "/dev/ttyUSB6"'
 SIM = "0123456789abcdef01234567"

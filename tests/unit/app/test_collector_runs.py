@@ -15,7 +15,7 @@ from https_gateway import Gateway
 from tandem.app.config import Config
 from tandem.app.daemon.status_socket import ask
 from tandem.app.runs.process import ExperimentProcess
-from tandem.cli.view.plain import summary
+from tandem.cli.view.text import summary
 from tandem_server.ingest.run_manifest import read_manifest
 
 

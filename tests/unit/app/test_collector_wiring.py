@@ -22,7 +22,7 @@ from tandem.app.errors import MissingRequirementError
 from tandem.app.runs.plan import Plan, PlannedRun
 from tandem.app.runs.request import RunRequest
 from tandem.app.runs.scheduler import RunScheduler
-from tandem.cli.view.plain import summary
+from tandem.cli.view.text import summary
 from tandem.modem.reset import ALL_STEPS, CannotStepError, UsbPlace
 from tandem.schema.record import Record
 from tandem.spool import Spool, SpoolFullError

@@ -85,7 +85,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     monkeypatch.setattr(modem_list, "open_port", made.open)
     monkeypatch.setattr(mm_dbus, "system_bus", made.open_bus)
     monkeypatch.setattr(modem_proposal, "ROUTES", made.routes)
-    monkeypatch.setattr("tandem.cli.modem.CONFIG", made.config)
+    monkeypatch.setattr("tandem.cli.command.CONFIG", made.config)
     yield made
     made.modem.close()
 

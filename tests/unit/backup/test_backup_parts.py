@@ -6,9 +6,9 @@ import tarfile
 
 import pytest
 
-from tandem_server.cli.influx_portable import await_taken, open_connections, shards_sent, shards_taken
+from tandem_server.cli.backup import await_taken, open_connections, shards_sent, shards_taken
+from tandem_server.cli.command import EnvironmentLacks
 from tandem_server.cli.main import main
-from tandem_server.cli.stop import EnvironmentLacks
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_it_is_waited_for(sent, monkeypatch):
         looks.append(open_connections(port))
         taker.close()
 
-    monkeypatch.setattr("tandem_server.cli.influx_portable.time.sleep", pause)
+    monkeypatch.setattr("tandem_server.cli.backup.time.sleep", pause)
     await_taken(f"127.0.0.1:{port}")
     assert looks == [1]
 

@@ -11,7 +11,7 @@ from tandem.app.campaign.queue_watch import QueueWatch
 from tandem.export import CampaignQueueClient, Later
 from tandem.export.gateway import Answer
 from tandem.schema.campaign import CampaignError
-from tandem.schema.campaign_queue import FORMAT, SETTLED, Pushed, queue_told, read_report
+from tandem.schema.campaign_queue import FORMAT, SETTLED, Pushed, queue_to_dict, read_report
 from tandem.schema.campaign_reader import parse
 
 STEPS = step(repetitions=2, more="[step.parameters]\nbytes = [1, 2]")
@@ -62,7 +62,7 @@ class PushingServer:
                 for r in self.rows.values()
                 if r["state"] not in SETTLED
             ]
-            return 200, queue_told(listed)
+            return 200, queue_to_dict(listed)
         row = self.rows.get(rest[0])
         if row is None:
             return 404, {"error": "no such campaign"}

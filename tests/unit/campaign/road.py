@@ -2,8 +2,8 @@
 
 from tandem.app.campaign.scheduler import Scheduler
 from tandem.app.campaign.state import Cost, Happening, Moment, Outcome, ProbeState, Start
+from tandem.schema.campaign import order
 from tandem.schema.campaign_reader import parse
-from tandem.schema.campaign_sequence import order
 
 BEGUN_UTC_S = 1_790_000_000.0 - 1_790_000_000.0 % 86400  # a midnight
 

@@ -25,9 +25,8 @@ from tandem.app.runs.plan import parameters_of, plan
 from tandem.app.runs.registry import Registry
 from tandem.app.runs.request import parse_request
 from tandem.experiment import names
-from tandem.schema.campaign import CampaignError
+from tandem.schema.campaign import CampaignError, items
 from tandem.schema.campaign_queue import Pushed
-from tandem.schema.campaign_sequence import items
 
 CONFIG = """\
 [probe]

@@ -12,7 +12,7 @@ from tandem.app.campaign import progress
 from tandem.app.campaign.check import placed
 from tandem.app.campaign.progress import Progress
 from tandem.app.campaign.report import campaign_records, stored
-from tandem.cli.view.campaign_text import status_lines
+from tandem.cli.campaign import status_lines
 from tandem.schema.campaign import CampaignError
 from tandem.schema.metrics import CAMPAIGN_STATES
 

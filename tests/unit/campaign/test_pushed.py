@@ -16,7 +16,7 @@ from tandem.app.campaign.queue import FILE, read
 from tandem.app.campaign.report import stored
 from tandem.app.campaign.scheduler import MOST_ATTEMPTS
 from tandem.schema.campaign import CampaignError
-from tandem.schema.campaign_queue import FORMAT, pushed_told
+from tandem.schema.campaign_queue import FORMAT
 
 pytestmark = pytest.mark.usefixtures("disk")
 
@@ -265,7 +265,7 @@ json_values = any_json()
 def test_a_hostile_server_ends_nothing(tmp_path_factory, status, value, where):
     server = PushingServer()
     probe = PushedTo(server, tmp_path_factory.mktemp("probe"))
-    row = {**pushed_told(server.rows[server.push()]["pushed"]), "name": value}
+    row = {**server.rows[server.push()]["pushed"].to_dict(), "name": value}
     said = {
         "format": {"format": value, "campaigns": []},
         "campaigns": {"format": FORMAT, "campaigns": value},

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tandem.schema.metrics import MODEM_STATES, PROBE_STATES
+from tandem.schema.metrics import MODEM_STATES
+from tandem_server.schema.measurements import PROBE_STATES
 
 Written = list[tuple[str, dict[str, str], dict[str, object]]]
 GB = 2**30

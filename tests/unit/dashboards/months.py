@@ -4,14 +4,19 @@ import random
 from collections.abc import Iterator
 from itertools import product
 
-from tandem.schema.grades import usual
-from tandem.schema.metrics import EVENT_KINDS, MEASUREMENTS, SERVER_MEASUREMENTS, VERDICT_ROLES, VERDICTS
-from tandem.schema.metrics.campaign import CAMPAIGN_STATES
-from tandem.schema.metrics.coverage import DERIVED_POLICIES, MOBILITY
-from tandem.schema.metrics.probe import MODEM_STATES
-from tandem.schema.metrics.radio import RADIO_STATES
-from tandem.schema.metrics.server import PROBE_STATES, SERVER_PLACES
-from tandem.schema.rollups import ROLLUPS
+from tandem.schema.metrics import (
+    CAMPAIGN_STATES,
+    EVENT_KINDS,
+    MEASUREMENTS,
+    MODEM_STATES,
+    RADIO_STATES,
+    VERDICT_ROLES,
+    VERDICTS,
+)
+from tandem_server.schema.derived import DERIVED_POLICIES, MOBILITY
+from tandem_server.schema.grades import usual
+from tandem_server.schema.measurements import PROBE_STATES, SERVER_MEASUREMENTS, SERVER_PLACES
+from tandem_server.schema.rollups import ROLLUPS
 
 HOUR_S = 3600
 HOURS = 48

@@ -12,7 +12,7 @@ from hostile import said
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.schema.metrics import MODEM_STATES, PROBE_STATES
+from tandem.schema.metrics import MODEM_STATES
 from tandem_dashboards import generate
 from tandem_dashboards.alarms import files
 from tandem_dashboards.alarms.alarm import Alarm, AlarmError, above, last
@@ -25,6 +25,7 @@ from tandem_dashboards.alarms.tolerances import TOLERANCES
 from tandem_dashboards.alarms.yaml_text import to_yaml
 from tandem_dashboards.cli.asked import READER
 from tandem_dashboards.target import DATASOURCE_TYPE, DATASOURCE_UID
+from tandem_server.schema.measurements import PROBE_STATES
 
 
 @functools.cache

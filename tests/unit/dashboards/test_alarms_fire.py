@@ -14,14 +14,15 @@ from urllib.parse import urlencode
 import pytest
 from alarm_cases import CASES, Written
 
-from tandem.schema.line_protocol import Point, encode_point
+from tandem.schema.line_protocol import Point
 from tandem.schema.metrics import MEASUREMENTS
-from tandem.schema.record import check, check_server
+from tandem.schema.record import check
 from tandem_dashboards.alarms.files import rules_document
 from tandem_dashboards.alarms.message import Told, message
 from tandem_dashboards.alarms.reading import rules
 from tandem_dashboards.alarms.rules import alarms
 from tandem_dashboards.cli import main
+from tandem_server.schema.measurements import check_server, encode_point
 from tandem_server.store import PrivateInflux
 from tandem_server.store.private import account_password
 

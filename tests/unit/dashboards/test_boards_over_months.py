@@ -7,11 +7,11 @@ import time
 import months
 import pytest
 
-from tandem.schema.rollups import ROLLUPS
 from tandem_dashboards.asking import ask_board
 from tandem_dashboards.generate import GENERATED
 from tandem_dashboards.grafana.times import range_of
 from tandem_dashboards.influx import Influx as Asking
+from tandem_server.schema.rollups import ROLLUPS
 from tandem_server.store import PrivateInflux
 
 BOARDS = {file.stem: json.loads(file.read_text()) for file in sorted(GENERATED.glob("*.json"))}

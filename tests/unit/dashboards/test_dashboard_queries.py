@@ -8,7 +8,6 @@ import pytest
 from hostile import said
 
 from tandem.schema.metrics import COMMON_FIELDS, MEASUREMENTS, Field
-from tandem.schema.rollups import RESOLUTIONS
 from tandem_dashboards import expressions as x
 from tandem_dashboards.conditions import chosen, compare, equal
 from tandem_dashboards.expressions import greatest, last, mean, total
@@ -18,6 +17,7 @@ from tandem_dashboards.panel import ROLLED_POINTS
 from tandem_dashboards.shown import shown
 from tandem_dashboards.units import GRAFANA_UNITS, Axis, UnknownUnitError, axis, unit
 from tandem_dashboards.vocabulary import RESOLUTION, ROLLED, UnknownNameError
+from tandem_server.schema.rollups import RESOLUTIONS
 
 
 def test_a_query_is_written_as_influxql_has_it():

@@ -17,7 +17,7 @@ from tandem_dashboards.influx import Influx as Reading
 from tandem_server.ingest.expected import ExpectedSeries
 from tandem_server.ingest.gateway_series import GatewaySeries
 from tandem_server.ingest.ledger_series import LedgerSeries
-from tandem_server.ingest.machine_series import MachineSeries
+from tandem_server.ingest.machine import MachineSeries
 from tandem_server.ingest.meter import Meter
 from tandem_server.ingest.rolling import HOUR_S, Rollups, Span
 from tandem_server.ledger.states import Tolerances
@@ -124,9 +124,9 @@ def reading(private_influx, tmp_path_factory):
         registry.runs.put("run-9", "p1", manifest("run-9", "p1", now_ns, {}, files=files, **campaign))
         for file, whole in (("captures/y", True), ("captures/z", False)):
             offer = offer_of(io.BytesIO(file.encode()), file, "run-9", "identity")
-            registry.trace_offers.offer("p1", offer, 8)
+            registry.pending_uploads.offer("p1", offer, 8)
             if whole:
-                registry.trace_offers.finish("p1", offer, f"p1/{file}", "identity", 10)
+                registry.pending_uploads.finish("p1", offer, f"p1/{file}", "identity", 10)
         meter = Meter()
         gateway = GatewaySeries(store, meter, 1)
         expected, ledger = ExpectedSeries(registry, store, Tolerances()), LedgerSeries(registry, store, None)

@@ -8,8 +8,8 @@ from tandem import campaigns
 from tandem.app.campaign.check import fitted
 from tandem.app.campaign.files import load
 from tandem.app.runs.registry import Registry
+from tandem.schema.campaign import arms
 from tandem.schema.campaign_reader import parse
-from tandem.schema.campaign_sequence import arms
 from tandem_bench.example.acts import in_place, on_the_way
 from tandem_bench.example.compared import FileError, by_hand, prepare
 from tandem_bench.example.outcome import table

@@ -7,8 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.schema.metrics import PAIR
-from tandem.schema.record import check_server
 from tandem_server.derived.coverage import (
     CLASS_WITHIN_S,
     HOLDS_S,
@@ -33,6 +31,8 @@ from tandem_server.derived.coverage import (
     pair_point,
     steps,
 )
+from tandem_server.schema.derived import PAIR
+from tandem_server.schema.measurements import check_server
 
 START = 1_700_000_000 // 3600 * 3600 * S_NS
 HERE, THERE = (50.0, 8.0), (50.1, 8.0)

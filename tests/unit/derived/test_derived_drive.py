@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from riding import HOUR, S, driven
 
-from tandem.schema.metrics.coverage import RSRP_EDGES_DBM
 from tandem_server.derived.series import DerivedSeries
-from tandem_server.registry import Ripening
+from tandem_server.registry import Debounce
+from tandem_server.schema.derived import RSRP_EDGES_DBM
 
 FOLDER = Path(os.environ.get("TANDEM_SHARED", Path(__file__).parents[4] / "shared")) / "data" / "drives"
 LOGS = ("drive-download-a.csv", "drive-video-b.csv", "static-download-a.csv")
@@ -56,7 +56,7 @@ def test_a_drive_is_counted_as_its_log_has_it(registry, store, name):
     ride = driven(seconds, START)
     for i in range(0, len(ride.lines), 5000):
         assert store.write(ride.lines[i : i + 5000]) == []
-    DerivedSeries(registry, store, Ripening(0)).turn(START + (seconds[-1]["t"] // 3600 + 3) * HOUR)
+    DerivedSeries(registry, store, Debounce(0)).turn(START + (seconds[-1]["t"] // 3600 + 3) * HOUR)
 
     def asked(of, measurement="coverage_day", policy="hour"):
         (found,) = store.query(f'SELECT {of} FROM "{policy}"."{measurement}"')  # noqa: S608  constants of this test

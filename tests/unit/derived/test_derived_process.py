@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from riding import Riding, S
 
-from tandem_server.cli.beside import NICE, Beside
+from tandem_server.cli.background import NICE, Beside
 from tandem_server.store.private import account_password
 
-MODULE = "tandem_server.cli.derived_process"
+MODULE = "tandem_server.cli.background"
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_it_makes_the_hour_that_goes_on_and_ends_with_its_context(config, store)
     for t in range(now // S - 60, now // S):
         ride.say(t * S, "radio", {"path": "a", "operator": "op-a", "rat": "LTE"}, {"state": "idle", "rsrp_dbm": -90.0})
     assert store.write(ride.lines) == []
-    with Beside(MODULE, config, after_s=0.01):
+    with Beside("derived", config, after_s=0.01):
         until(lambda: polls_in(store) == 60)
         (process,) = processes_of(config)
         assert os.getpriority(os.PRIO_PROCESS, process) == NICE
@@ -60,11 +60,3 @@ def test_it_makes_the_hour_that_goes_on_and_ends_with_its_context(config, store)
         os.kill(process, 9)
         until(lambda: [p for p in processes_of(config) if p != process])
     assert processes_of(config) == []
-
-
-def test_it_has_nothing_to_do_where_there_is_no_influxdb(tmp_path, capfd):
-    file = tmp_path / "server.toml"
-    file.write_text('[store]\nkind = "victoriametrics"\nurl = "http://127.0.0.1:1"\ntexts = "dropped"\n')
-    with Beside(MODULE, file, after_s=0.01) as beside:
-        beside._thread.join()
-    assert "they need an InfluxDB 1.x" in capfd.readouterr().err

@@ -5,14 +5,13 @@ import random
 import pytest
 from riding import HOUR, START, S, commute
 
-from tandem.schema.metrics import SERVER_MEASUREMENTS
-from tandem.schema.metrics.coverage import DERIVED_POLICIES
 from tandem_server.derived.making import AFFECTED, Making
 from tandem_server.derived.series import CONSUMER, LEASE, DerivedSeries, affected, duration_s
 from tandem_server.derived.stored import Derived, Span
 from tandem_server.ingest.late_notes import late_hours
-from tandem_server.registry import Registry, Ripening
-from tandem_server.registry.late import CONSUMERS, LateHour
+from tandem_server.registry import CONSUMERS, Debounce, LateHour, Registry
+from tandem_server.schema.derived import DERIVED_POLICIES
+from tandem_server.schema.measurements import SERVER_MEASUREMENTS
 from tandem_server.store import StoreDown
 
 LATER = START + 5 * HOUR
@@ -27,7 +26,7 @@ ALL = [Span(None, START - 24 * HOUR, START + 48 * HOUR)]
 
 
 def series_of(registry, store):
-    return DerivedSeries(registry, store, Ripening(settle_s=0))
+    return DerivedSeries(registry, store, Debounce(settle_s=0))
 
 
 def turned(registry, store, now):

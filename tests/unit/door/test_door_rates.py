@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem_server.door import Buckets, Door, DoorBounds
-from tandem_server.door.admission import address_of
+from tandem_server.http.connections import ConnectionLimiter, ConnectionLimits, address_of
+from tandem_server.http.rates import Buckets
 
 
 class Clock:
@@ -66,7 +66,7 @@ def test_what_counts_as_one_address(host, address):
 
 
 class Peer:
-    """A connection's socket, as far as the door looks at it."""
+    """A connection's socket, as far as the limiter looks at it."""
 
     def __init__(self, number):
         self.number, self.ended = number, False
@@ -96,49 +96,62 @@ class Peer:
     )
 )
 def test_its_counts_are_right_and_within_bounds_whatever_happens(steps):
-    door = Door(DoorBounds(strangers=8, strangers_per_address=3, known=5, known_per_probe=2, new_per_minute=10**6))
+    limiter = ConnectionLimiter(
+        ConnectionLimits(
+            unauthenticated=8,
+            unauthenticated_per_address=3,
+            authenticated=5,
+            authenticated_per_probe=2,
+            new_per_minute=10**6,
+        )
+    )
     here = []
     for number, (step, address, which) in enumerate(steps):
         if step == "come":
             peer = Peer(number)
-            admitted = door.admit(peer, (f"192.0.2.{address}", 1024 + number))
+            admitted = limiter.admit(peer, (f"192.0.2.{address}", 1024 + number))
             if admitted is not None:
                 here.append(admitted)
         elif here:
             one = here[which % len(here)]
             if step == "known" and not one.socket.ended:
-                door.is_known(one, f"probe-{address}")
+                limiter.authenticate(one, f"probe-{address}")
             elif step == "leave":
                 here.remove(one)
-                door.left(one)
-                door.left(one)
+                limiter.left(one)
+                limiter.left(one)
         for one in [one for one in here if one.socket.ended]:  # as a transport does once it is aborted
             here.remove(one)
-            door.left(one)
+            limiter.left(one)
         strangers = [one for one in here if one.probe is None]
-        assert door.strangers == len(strangers) <= 8
-        assert door.known == len(here) - len(strangers)
+        assert limiter.unauthenticated == len(strangers) <= 8
+        assert limiter.authenticated == len(here) - len(strangers)
         by_address = [sum(one.address == f"192.0.2.{a}" for one in strangers) for a in range(6)]
         assert max(by_address) <= 3
-        assert all(door.find(one.ends) is one for one in here)
+        assert all(limiter.find(one.ends) is one for one in here)
 
 
 def test_known_ones_are_bounded_by_probe_and_in_all():
-    door = Door(DoorBounds(known=3, known_per_probe=2, new_per_minute=10**6))
-    made = [door.admit(Peer(n), ("192.0.2.1", 1024 + n)) for n in range(5)]
-    shown = [door.is_known(one, probe) for one, probe in zip(made, ["1", "1", "1", "2", "3"], strict=True)]
+    limiter = ConnectionLimiter(ConnectionLimits(authenticated=3, authenticated_per_probe=2, new_per_minute=10**6))
+    made = [limiter.admit(Peer(n), ("192.0.2.1", 1024 + n)) for n in range(5)]
+    shown = [limiter.authenticate(one, probe) for one, probe in zip(made, ["1", "1", "1", "2", "3"], strict=True)]
     assert shown == [True, True, False, True, False]
-    assert (door.known, door.strangers) == (3, 2)  # who is over its share takes no place of the others
-    assert not door.is_known(made[3], "1")
-    door.left(made[0])
-    assert door.is_known(made[2], "1")
+    assert (limiter.authenticated, limiter.unauthenticated) == (
+        3,
+        2,
+    )  # who is over its share takes no place of the others
+    assert not limiter.authenticate(made[3], "1")
+    limiter.left(made[0])
+    assert limiter.authenticate(made[2], "1")
 
 
 def test_an_address_of_good_tokens_makes_room_last():
-    door = Door(DoorBounds(strangers=4, strangers_per_address=4, new_per_minute=10**6))
-    good = door.admit(Peer(0), ("192.0.2.1", 1000))
-    assert door.is_known(good, "probe-1")
-    again = door.admit(Peer(1), ("192.0.2.1", 1001))
-    crowd = [door.admit(Peer(n), (f"192.0.2.{n}", 2000 + n)) for n in range(10, 30)]
+    limiter = ConnectionLimiter(
+        ConnectionLimits(unauthenticated=4, unauthenticated_per_address=4, new_per_minute=10**6)
+    )
+    good = limiter.admit(Peer(0), ("192.0.2.1", 1000))
+    assert limiter.authenticate(good, "probe-1")
+    again = limiter.admit(Peer(1), ("192.0.2.1", 1001))
+    crowd = [limiter.admit(Peer(n), (f"192.0.2.{n}", 2000 + n)) for n in range(10, 30)]
     assert not again.socket.ended
     assert sum(not one.socket.ended for one in crowd) == 3

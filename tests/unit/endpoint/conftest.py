@@ -13,11 +13,11 @@ def registry(tmp_path):
 
 @pytest.fixture
 def endpoint(registry):
-    """Starts endpoints with chosen limits, and bounds of the door, records going into a list; ends them."""
+    """Starts endpoints with chosen limits, and limits on connections, records going into a list; ends them."""
     started = []
 
-    def start(door=None, **limits):
-        started.append(Endpoint(registry, Limits(**limits), door=door))
+    def start(connections=None, **limits):
+        started.append(Endpoint(registry, Limits(**limits), limits_on_connections=connections))
         return started[-1]
 
     yield start

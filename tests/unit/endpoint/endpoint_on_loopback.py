@@ -15,15 +15,16 @@ from pathlib import Path
 from tandem.experiment.control import Session
 from tandem.mptcp_abi import IPPROTO_MPTCP
 from tandem.schema.line_protocol import parse
-from tandem_server.cli.bounds import Bounds, measurement_bounds
+from tandem_server.cli.configuration import Bounds
+from tandem_server.cli.listeners import measurement_bounds
 from tandem_server.cli.tls import make
-from tandem_server.door import Door
 from tandem_server.endpoint.listener import Acceptor, listen
 from tandem_server.endpoint.measurement import Measurement
 from tandem_server.endpoint.paths import PathPeer
 from tandem_server.endpoint.recorder import Recorder
 from tandem_server.endpoint.secure import tls_context
 from tandem_server.endpoint.sessions import SessionTable
+from tandem_server.http.connections import ConnectionLimiter
 
 PATHS = {"a": PathPeer("A", "127.0.0.1"), "b": PathPeer("B", None)}
 PATIENCE_S = 60
@@ -99,7 +100,7 @@ class Shelf:
 
 
 class Endpoint:
-    def __init__(self, registry, limits, content=None, pages=None, door=None):
+    def __init__(self, registry, limits, content=None, pages=None, limits_on_connections=None):
         self.registry, self.shelf = registry, Shelf()
         self.sessions = KnownTable(registry, limits)
         self.recorder = Recorder(lambda: self.shelf)
@@ -108,12 +109,12 @@ class Endpoint:
         tls_listener = listen("127.0.0.1", 0)
         self.tls_port = tls_listener.getsockname()[1]
         self.measurement = Measurement(self.sessions, limits, self.recorder, "boot-1", content, contexts()[0], pages)
-        self.door = Door(door or measurement_bounds(Bounds()))
-        # Sessions are in this process here: nobody asks for them, so that all connections stay strangers.
+        self.limiter = ConnectionLimiter(limits_on_connections or measurement_bounds(Bounds()))
+        # Sessions are in this process here: nobody asks for them, so that all connections stay unauthenticated.
         serve, serve_tls = (
             lambda *them, each=each: each(*them[:4]) for each in (self.measurement.serve, self.measurement.serve_tls)
         )
-        self.acceptor = Acceptor(self.listener, serve, self.door, [(tls_listener, serve_tls)])
+        self.acceptor = Acceptor(self.listener, serve, self.limiter, [(tls_listener, serve_tls)])
         self._stopped = threading.Lock()
         if not any(probe.name == "probe-1" for probe in registry.probes.all()):
             registry.probes.add("probe-1")

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import hashlib
+import io
 import ipaddress
 import json
 import os
@@ -16,13 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_endpoint_control import ASK, call
 
-from tandem_server.door import DiskShare, Reserve
 from tandem_server.endpoint import capture as capture_module
-from tandem_server.endpoint.capture import CaptureRefused, Captures
+from tandem_server.endpoint.capture import CaptureRefused, Captures, Kept
 from tandem_server.endpoint.control import control_app
-from tandem_server.endpoint.kept import Kept
 from tandem_server.endpoint.pcap import HEADER_BYTES, PcapError, belongs, ends_of, read_header, record_bytes, records
 from tandem_server.endpoint.results import Results
+from tandem_server.http.rates import DiskShare, Reserve
 
 real = pytest.mark.skipif(os.geteuid() != 0 or shutil.which("tcpdump") is None, reason="needs root and tcpdump")
 
@@ -58,7 +58,7 @@ def _patience(monkeypatch):
 def sides(file):
     raw = file.read_bytes()
     link = read_header(raw[:HEADER_BYTES]).link_type
-    return [ends_of(one, link) for one in records(raw[HEADER_BYTES:])]
+    return [ends_of(one, link) for one in records(io.BytesIO(raw[HEADER_BYTES:]))]
 
 
 @real
@@ -87,7 +87,7 @@ def test_only_the_sessions_own_connections_are_kept(channel, kind):
     here = ("127.0.0.1", ask.endpoint.port)
     assert set(seen) == {(peer, here), (here, peer)}
     assert connection["subflows"][0]["remote"] == connection["peer"]
-    assert max(len(one) for one in records(file.read_bytes()[HEADER_BYTES:])) <= 16 + 160  # headers only
+    assert max(len(one) for one in records(io.BytesIO(file.read_bytes()[HEADER_BYTES:]))) <= 16 + 160  # headers only
     assert not [path for path in (ask.folder.parent / "captures").rglob("*") if path.is_file()]
     assert not list((ask.folder / ".captures").iterdir())
 
@@ -264,8 +264,8 @@ def test_what_is_no_tcp_or_cut_off_is_nobodys_and_a_mapped_address_is_ipv4():
 
 def test_headers_are_read_records_parted_and_a_cut_one_left_out():
     both = record(A, HERE) + record(HERE, B)
-    assert list(records(both)) == [record(A, HERE), record(HERE, B)]
-    assert list(records(both[:-1])) == [record(A, HERE)]
+    assert list(records(io.BytesIO(both))) == [record(A, HERE), record(HERE, B)]
+    assert list(records(io.BytesIO(both[:-1]))) == [record(A, HERE)]
     assert read_header(header()).link_type == SLL2
     assert read_header(header(SLL, 0xA1B23C4D)).link_type == SLL
     for raw in (b"", header()[:-1], header(magic=0), header(link=1), b"\xff" * 24):
@@ -278,7 +278,7 @@ def test_headers_are_read_records_parted_and_a_cut_one_left_out():
 @given(st.binary(max_size=200), st.sampled_from([SLL, SLL2]))
 def test_any_bytes_are_records_or_refused(raw, link):
     with contextlib.suppress(PcapError):
-        for one in records(raw):
+        for one in records(io.BytesIO(raw)):
             assert len(one) >= 16
             ends_of(one, link)
     with contextlib.suppress(PcapError):

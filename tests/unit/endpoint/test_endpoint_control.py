@@ -9,12 +9,12 @@ from endpoint_on_loopback import Endpoint, full_disk
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem_server.door import DiskShare, Reserve
 from tandem_server.endpoint.control import control_app
 from tandem_server.endpoint.options import Options, OptionsError, negotiate
 from tandem_server.endpoint.results import RESULT_BYTES, Results
-from tandem_server.endpoint.session_ask import BadAsk, read_session_ask
+from tandem_server.endpoint.session_request import InvalidRequest, read_session_request
 from tandem_server.endpoint.sessions import Limits
+from tandem_server.http.rates import DiskShare, Reserve
 
 ASK = {"run": "run-1", "kind": "mptcp", "path": "a", "bytes": 1000, "seconds": None}
 
@@ -201,8 +201,8 @@ JSON = st.recursive(
     )
 )
 def test_any_body_is_a_request_or_refused(body):
-    with contextlib.suppress(BadAsk):
-        ask = read_session_ask(body)
+    with contextlib.suppress(InvalidRequest):
+        ask = read_session_request(body)
         assert ask.kind in ("mptcp", "tcp", "any")
         assert ask.payload_bytes is None or ask.payload_bytes > 0
         assert ask.seconds is None or ask.seconds > 0

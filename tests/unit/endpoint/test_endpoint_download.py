@@ -13,12 +13,12 @@ import pytest
 from endpoint_on_loopback import PATHS, head, request, wait_until
 
 from tandem.schema.line_protocol import Point
-from tandem_server.door import DoorBounds
 from tandem_server.endpoint import download
 from tandem_server.endpoint.download import Download
 from tandem_server.endpoint.recorder import Recorder
-from tandem_server.endpoint.request import Ask
+from tandem_server.endpoint.request import Transfer
 from tandem_server.endpoint.sampler import Sampler
+from tandem_server.http.connections import ConnectionLimits
 from tandem_server.store import StoreDown
 
 
@@ -107,7 +107,7 @@ def test_whoami_within_a_session_tells_of_the_handshake(endpoint):
 
 
 def test_the_oldest_that_asks_for_nothing_makes_room(endpoint):
-    here = endpoint(door=DoorBounds(strangers=2))
+    here = endpoint(connections=ConnectionLimits(unauthenticated=2))
     with here.connect("tcp") as oldest, here.connect() as second, here.connect():
         assert (oldest.recv(1), second.fileno() > 0) == (b"", True)
         assert here.get("/v1/whoami")[0] == 200
@@ -258,7 +258,7 @@ def test_the_sender_is_looked_at_ten_times_a_second(pair, monkeypatch):
             while client.recv(1 << 20):
                 pass
 
-    one = downloading(serving, Ask(None, 2.05), read, samples.append)
+    one = downloading(serving, Transfer(None, 2.05), read, samples.append)
     assert one.run(b"abc") == "complete"
     # Until the client's kernel has acknowledged all it goes on looking: how long that takes is the machine's.
     looked_s = next(now_s) - 1000
@@ -268,14 +268,14 @@ def test_the_sender_is_looked_at_ten_times_a_second(pair, monkeypatch):
 
 def test_all_was_sent_and_the_client_has_closed_before_we_look_again(pair):
     serving, client = pair
-    one = downloading(serving, Ask(1000, None), lambda: close_and_wait(serving, client, 1003))
+    one = downloading(serving, Transfer(1000, None), lambda: close_and_wait(serving, client, 1003))
     assert one.run(b"abc") == "complete"
     assert one.acked_at_s is not None
 
 
 def test_who_closes_before_has_gone(pair):
     serving, client = pair
-    one = downloading(serving, Ask(5000, None), lambda: close_and_wait(serving, client, 3))
+    one = downloading(serving, Transfer(5000, None), lambda: close_and_wait(serving, client, 3))
     one._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
     assert one.run(b"abc" + bytes(10_000_000)) == "client gone"
 
@@ -285,7 +285,7 @@ def test_a_look_that_comes_late_sees_first_that_the_client_has_closed(pair, monk
     serving, client = pair
     monkeypatch.setattr("tandem_server.endpoint.download._DRAIN_S", 0.2)
     client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    one = downloading(serving, Ask(None, 0.1), lambda: None)
+    one = downloading(serving, Transfer(None, 0.1), lambda: None)
     asleep = time.sleep
 
     def late(_seconds):

@@ -21,7 +21,7 @@ def attacked(endpoint):
 
     yield start
     (here,) = started
-    wait_until(lambda: not here.door.strangers, "a connection is left")
+    wait_until(lambda: not here.limiter.unauthenticated, "a connection is left")
     session = here.session()
     assert len(here.get("/v1/download?bytes=5000", session.id)[2]) == 5000
     assert here.ended(session)["end"] == "complete"
@@ -54,7 +54,7 @@ def test_resets_at_every_point_leave_nothing_behind(attacked):
             with here.connect(kind) as client:
                 client.sendall(sent)
                 client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
-    wait_until(lambda: not here.door.strangers)
+    wait_until(lambda: not here.limiter.unauthenticated)
     assert session.live == 0
     assert {c["end"] for c in session.summaries} <= {"client gone"}
 

@@ -9,7 +9,7 @@ from endpoint_on_loopback import Endpoint, head, read_kept
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem_server.content.page.shelf import Captured, Shelf, write
+from tandem_server.content.page.store import Captured, PageStore, write
 from tandem_server.endpoint.byte_stream import Ended
 from tandem_server.endpoint.replay import _read
 from tandem_server.endpoint.sessions import Limits
@@ -32,7 +32,7 @@ def endpoint(registry, tmp_path):
             Captured(o.method, o.url.replace("http:", scheme.decode()), o.status, o.headers, o.body) for o in OBJECTS
         ]
         write(tmp_path / name, objects, {}, {})
-    made = Endpoint(registry, Limits(), pages=Shelf(tmp_path))
+    made = Endpoint(registry, Limits(), pages=PageStore(tmp_path))
     yield made
     made.stop()
 
@@ -102,7 +102,7 @@ def test_a_page_is_replayed_over_one_connection_and_counted(endpoint):
 
 
 def test_an_https_page_is_replayed_by_tls_with_the_certificate_that_control_tells(endpoint, tmp_path):
-    trusted = Shelf(tmp_path).open("secure").public["certificate"]
+    trusted = PageStore(tmp_path).open("secure").public["certificate"]
     browser = Browser(endpoint, "secure", endpoint.session(), trusted)
     assert browser.get("www.a.test", "/")[2] == b"<html>" * 1000
     assert browser.get("www.a.test:443", "/moved")[0] == 302
@@ -208,7 +208,7 @@ def test_any_bytes_are_a_request_an_end_or_the_connections_end(raw, sizes):
 def test_a_browser_that_takes_nothing_more_is_given_up(registry, tmp_path):
     (tmp_path / "big").mkdir()
     write(tmp_path / "big", [Captured("GET", "http://a.test/", 200, (), bytes(30_000_000))], {}, {})
-    endpoint = Endpoint(registry, Limits(stall_s=0.3), pages=Shelf(tmp_path))
+    endpoint = Endpoint(registry, Limits(stall_s=0.3), pages=PageStore(tmp_path))
     try:
         session = endpoint.session(kind="tcp")
         with endpoint.connect("tcp") as client:

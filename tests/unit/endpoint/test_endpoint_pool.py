@@ -50,7 +50,7 @@ class Pooled(Endpoint):
         self.pool = Pool(command, 2, self.sessions)
         listener = listen("127.0.0.1", 0)
         self.port = listener.getsockname()[1]
-        self.acceptor = Acceptor(listener, self.pool.serve, self.door)
+        self.acceptor = Acceptor(listener, self.pool.serve, self.limiter)
 
     def idle(self):
         """Two processes, and no connection at either."""

@@ -22,7 +22,7 @@ class Open:
         self.sessions = SessionTable(self.registry, Limits())
         self.session = self.sessions.open("probe-1", "run-1", "tcp", "a", {}, budget, None)
         self.reflector = Reflector(reflector_socket(host, 0), self.sessions)
-        self.told = self.reflector.told()
+        self.told = self.reflector.to_dict()
         self.key, self.id = self.session.key, bytes.fromhex(self.session.id)
 
     def question(self, sequence=0, size=100, stream=3, key=None):

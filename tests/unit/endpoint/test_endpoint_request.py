@@ -6,7 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tandem_server.endpoint.request import HEAD_LIMIT_BYTES, BadRequest, read_ask, read_head
+from tandem_server.endpoint.http1 import HEAD_LIMIT_BYTES, BadRequest, read_head
+from tandem_server.endpoint.request import read_transfer
 
 GOOD = b"GET /v1/download?bytes=5 HTTP/1.1\r\nHost: x\r\nX-Tandem-Session: abc\r\n\r\n"
 TOKENS = [
@@ -89,10 +90,10 @@ def status_of(read, asked):
 def test_what_is_not_exactly_right_is_refused():
     told = [(old, new, status_of(read_head, GOOD.replace(old, new))) for old, new, _ in REFUSED]
     assert told == REFUSED
-    assert [query for query in NO_DOWNLOADS if status_of(read_ask, query) != 400] == []
+    assert [query for query in NO_DOWNLOADS if status_of(read_transfer, query) != 400] == []
 
 
 @given(st.integers(1, 10**15 - 1), st.integers(1, 99_999_999))
 def test_every_size_and_time_in_range_is_understood(payload, milliseconds):
-    assert read_ask({"bytes": str(payload)}).payload_bytes == payload
-    assert read_ask({"seconds": f"{milliseconds / 1000:.3f}"}).seconds == pytest.approx(milliseconds / 1000)
+    assert read_transfer({"bytes": str(payload)}).payload_bytes == payload
+    assert read_transfer({"seconds": f"{milliseconds / 1000:.3f}"}).seconds == pytest.approx(milliseconds / 1000)

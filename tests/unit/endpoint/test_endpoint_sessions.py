@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.experiment.control import Session
+from tandem_server.endpoint.http1 import BadRequest, read_head
 from tandem_server.endpoint.paths import PathPeer, name_subflows
-from tandem_server.endpoint.request import Ask, BadRequest, read_claim, read_head
+from tandem_server.endpoint.request import Transfer, read_claim
 from tandem_server.endpoint.sessions import Limits, Refused, SessionTable, Share
 
 
@@ -39,7 +40,7 @@ def claimed(session, number, key=None, target="/v1/download?bytes=5"):
 
 
 def test_a_connection_is_admitted_by_its_own_mac_once(table):
-    sessions, ask = table(connections_per_session=10_000), Ask(None, None)
+    sessions, ask = table(connections_per_session=10_000), Transfer(None, None)
     session, another = opened(sessions), opened(sessions)
     for number in (1, 3, 2, 5000, 3977):
         assert sessions.admit(claimed(session, number), ask, False) is session
@@ -165,7 +166,7 @@ def test_a_connection_is_admitted_while_the_registry_does_not_answer(table, regi
         waiting.wait(PATIENCE_S)
         try:
             assert (
-                threads.submit(sessions.admit, claimed(session, 1), Ask(None, None), False).result(PATIENCE_S)
+                threads.submit(sessions.admit, claimed(session, 1), Transfer(None, None), False).result(PATIENCE_S)
                 is session
             )
         finally:

@@ -3,7 +3,7 @@
 from collections import defaultdict
 
 from tandem.schema.line_protocol import parse
-from tandem.schema.rollups import ROLLUPS
+from tandem_server.schema.rollups import ROLLUPS
 
 STEP_S = {"minute": 60, "hour": 3600}
 _FUNCTIONS = {"sum": sum, "min": min, "max": max, "last": lambda values: values[-1]}

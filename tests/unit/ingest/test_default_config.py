@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from serve_on_loopback import command
 
-from tandem_server.cli.config_file import VARIABLE, config_file, found_config_file
-from tandem_server.cli.stop import ConfigError
+from tandem_server.cli.command import VARIABLE, ConfigError, config_file, found_config_file
 
 
 @pytest.fixture(autouse=True)

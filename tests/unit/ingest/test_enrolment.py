@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from serve_on_loopback import command, whole_server
 
-from tandem_server.ingest.enrolment import NoEnrolment, is_key, read_asked
-from tandem_server.registry.peers import FILE
+from tandem_server.ingest.enrolment import InvalidEnrolment, is_key, read_enrolment
+from tandem_server.registry.enrolments import FILE
 
 HUB_KEY = base64.b64encode(bytes(range(32))).decode()
 
@@ -197,8 +197,8 @@ named = st.fixed_dictionaries(
 @given(st.text() | json_values.map(json.dumps) | named.map(json.dumps))
 def test_whatever_comes_is_read_or_refused_and_ends_no_line(text):
     try:
-        asked = read_asked(text)
-    except NoEnrolment:
+        asked = read_enrolment(text)
+    except InvalidEnrolment:
         return
     assert is_key(asked.wireguard_public_key)
     assert all(len(one.split(" ")) == 2 and one.isascii() and one.isprintable() for one in asked.ssh_host_keys)
@@ -210,10 +210,10 @@ def test_a_host_key_that_is_taken_is_one_line_of_its_own_type(raw, comment):
     line = f"ssh-ed25519 {base64.b64encode(inner).decode()} {comment}"
     text = json.dumps({"probe": "p", "code": "c", "wireguard_public_key": HUB_KEY, "ssh_host_keys": [line]})
     try:
-        (kept,) = read_asked(text).ssh_host_keys
-    except NoEnrolment:
+        (kept,) = read_enrolment(text).ssh_host_keys
+    except InvalidEnrolment:
         assert not (comment.isascii() and comment.isprintable())
         return
     assert kept == " ".join(line.split(" ")[:2])
-    with pytest.raises(NoEnrolment, match="another type"):
-        read_asked(text.replace("ssh-ed25519 ", "ssh-rsa "))
+    with pytest.raises(InvalidEnrolment, match="another type"):
+        read_enrolment(text.replace("ssh-ed25519 ", "ssh-rsa "))

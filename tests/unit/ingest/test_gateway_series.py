@@ -15,8 +15,8 @@ from tandem_server.derived import series as derived
 from tandem_server.ingest import gateway_series
 from tandem_server.ingest.gateway_series import GatewaySeries
 from tandem_server.ingest.meter import Meter, quantile
-from tandem_server.ingest.own_lines import own_line
-from tandem_server.ingest.rolling_series import RollingSeries
+from tandem_server.ingest.periodic import own_line
+from tandem_server.ingest.rolling import RollingSeries
 from tandem_server.registry import Registry
 from tandem_server.store import Influx, StoreDown
 from tandem_server.store.preparing import Kept

@@ -8,7 +8,7 @@ import pytest
 from fake_database import FakeDatabase
 
 from tandem_server.cli.configuration import load
-from tandem_server.cli.trace_stores import trace_desk
+from tandem_server.cli.stores import upload_service
 from tandem_server.ingest.gateway import Gateway, GatewayLimits
 from tandem_server.registry import Registry
 
@@ -22,7 +22,7 @@ def registry(tmp_path):
 @pytest.fixture
 def traces(tmp_path, registry):
     (tmp_path / "server.toml").write_text("")
-    return trace_desk(load(tmp_path / "server.toml"), registry)
+    return upload_service(load(tmp_path / "server.toml"), registry)
 
 
 def lines(boot, count):

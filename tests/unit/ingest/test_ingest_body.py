@@ -9,8 +9,8 @@ from hostile import any_json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem_server.ingest.body import Unreadable, decode
-from tandem_server.ingest.run_manifest import NoManifest, read_manifest
+from tandem_server.http.body import Unreadable, decode
+from tandem_server.ingest.run_manifest import InvalidManifest, read_manifest
 
 LIMIT = 100_000
 
@@ -72,7 +72,7 @@ def test_a_manifest_is_read_and_a_number_that_nobody_else_reads_is_refused():
     text = json.dumps({**MANIFEST, "modems": {"a": {"level": 5.5}}})
     assert read_manifest(text, "run-1", "probe-1")["modems"] == {"a": {"level": 5.5}}
     for number in ("1e999", "-1e999", "NaN", "Infinity"):
-        with pytest.raises(NoManifest, match=f"not JSON: {number} "):
+        with pytest.raises(InvalidManifest, match=f"not JSON: {number} "):
             read_manifest(text.replace("5.5", number), "run-1", "probe-1")
 
 
@@ -94,11 +94,11 @@ NO_MANIFESTS = [
 
 def test_what_is_no_manifest_is_refused_by_name():
     for change, reason in NO_MANIFESTS:
-        with pytest.raises(NoManifest, match=reason):
+        with pytest.raises(InvalidManifest, match=reason):
             read_manifest(json.dumps({**MANIFEST, **change}), "run-1", "probe-1")
         for key in change.keys() & MANIFEST.keys():
             without = {k: v for k, v in MANIFEST.items() if k != key}
-            with pytest.raises(NoManifest):
+            with pytest.raises(InvalidManifest):
                 read_manifest(json.dumps(without), "run-1", "probe-1")
 
 
@@ -108,5 +108,5 @@ JSON = any_json()
 @given(st.dictionaries(st.sampled_from(list(MANIFEST)), JSON, max_size=4), st.text(max_size=20))
 def test_any_text_is_a_manifest_or_refused(change, text):
     for candidate in (json.dumps({**MANIFEST, **change}), text, "[" * 100_000):
-        with contextlib.suppress(NoManifest):
+        with contextlib.suppress(InvalidManifest):
             assert read_manifest(candidate, "run-1", "probe-1")["id"] == "run-1"

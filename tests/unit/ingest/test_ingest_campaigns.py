@@ -11,7 +11,7 @@ from serve_on_loopback import command
 from tandem import campaigns
 from tandem.schema.campaign_queue import FORMAT, read_queue, read_text
 from tandem_dashboards.boards.campaign import board as campaign_board
-from tandem_server.cli import campaign_source
+from tandem_server.cli import campaign as campaigns_pushed
 
 OWN = """\
 format = "tandem-campaign-file/1"
@@ -171,13 +171,13 @@ def test_a_mistake_is_one_line_with_its_hint(kit, own, monkeypatch):
 
 
 def test_the_papers_campaigns_are_found_by_name_and_others_by_the_probe(kit, monkeypatch):
-    assert campaign_source.shipped() == campaigns.names()
+    assert campaigns_pushed.shipped() == campaigns.names()
     (row,) = pushed(kit, "chen-sizes", "--probes", "all", "--form", "pilot")
     assert read_text(kit.gateway("GET", f"/v1/campaigns/{row['id']}")[2]) == campaigns.text("chen-sizes")
     assert (row["name"], row["form"]) == ("chen-sizes", "pilot")
     assert "(pilot form)" in campaign(kit, "list")[1]
     campaign(kit, "withdraw", "chen-sizes")
-    monkeypatch.setattr(campaign_source, "shipped", list)
+    monkeypatch.setattr(campaigns_pushed, "shipped", list)
     (row,) = pushed(kit, "its-own", "--probes", "all", "--path", "any=wlan")
     assert kit.gateway("GET", f"/v1/campaigns/{row['id']}")[2] == {"format": FORMAT, "id": row["id"], "text": None}
     campaign(kit, "withdraw", "its-own")

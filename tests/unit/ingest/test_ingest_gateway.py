@@ -9,8 +9,8 @@ import time
 from serve_on_loopback import command, wait_for
 from test_ingest_body import MANIFEST
 
-from tandem.schema.metrics import SERVER_MEASUREMENTS
 from tandem_server import __version__
+from tandem_server.schema.measurements import SERVER_MEASUREMENTS
 
 
 def line(seq, **more):

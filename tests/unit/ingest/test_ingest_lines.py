@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tandem.schema.line_protocol import encode, parse
 from tandem.schema.metrics import MEASUREMENTS
 from tandem.schema.record import Record
-from tandem_server.ingest.known_lines import KnownHeads, known
-from tandem_server.ingest.lines import EARLIEST_UTC_NS, LINES_LIMIT, TimeWindow, TooMuch, sift
+from tandem_server.ingest.fast_path import FastPathCache, fast_path
+from tandem_server.ingest.lines import EARLIEST_UTC_NS, LINES_LIMIT, TimeWindow, TooMuch, validate_batch
 
 NOW = 1_800_000_000 * 10**9
 WINDOW = TimeWindow.at(NOW, 600.0, None)
@@ -19,16 +19,16 @@ GOOD = f"radio,boot=b,path=a,probe=probe-1 monotonic_ns=5i,rsrp_dbm=-90.0,seq=1i
 
 
 def reasons(body, window=WINDOW):
-    return dict(sift(body, "probe-1", window).rejected)
+    return dict(validate_batch(body, "probe-1", window).rejected)
 
 
 def test_a_good_line_goes_in_as_it_is_under_the_tokens_probe_with_the_tables_types():
-    sifted = sift(GOOD + "\n", "probe-1", WINDOW)
+    sifted = validate_batch(GOOD + "\n", "probe-1", WINDOW)
     assert (sifted.lines, sifted.origins, sifted.rejected) == ([GOOD], [0], [])
     for line in (GOOD.replace("probe-1", "somebody"), GOOD.replace(",probe=probe-1", "")):
-        (stored,) = sift(line, "probe-1", WINDOW).lines
+        (stored,) = validate_batch(line, "probe-1", WINDOW).lines
         assert parse(stored).tags["probe"] == "probe-1"
-    (stored,) = sift(GOOD.replace("-90.0", "-90i"), "probe-1", WINDOW).lines
+    (stored,) = validate_batch(GOOD.replace("-90.0", "-90i"), "probe-1", WINDOW).lines
     assert "rsrp_dbm=-90.0" in stored
 
 
@@ -45,7 +45,7 @@ def test_a_bad_line_is_named_and_the_others_pass():
         (GOOD.replace("radio", "weather"), "unknown measurement"),
         ("# a comment", "field without a value"),
     ):
-        sifted = sift(f"{GOOD}\n\n{line}\n{GOOD}\n", "probe-1", WINDOW)
+        sifted = validate_batch(f"{GOOD}\n\n{line}\n{GOOD}\n", "probe-1", WINDOW)
         assert sifted.origins == [0, 3]
         ((number, why),) = sifted.rejected
         assert (number, reason in why) == (2, True), line
@@ -56,9 +56,9 @@ def test_the_window_moves_with_retention_and_a_request_has_at_most_so_many_lines
     old = GOOD.replace(str(NOW), str(NOW - 31 * 86_400 * 10**9))
     assert "the oldest kept" in reasons(old, window)[0]
     assert reasons(old) == {}
-    assert len(sift("\n".join([GOOD] * LINES_LIMIT) + "\n", "probe-1", WINDOW).lines) == LINES_LIMIT
+    assert len(validate_batch("\n".join([GOOD] * LINES_LIMIT) + "\n", "probe-1", WINDOW).lines) == LINES_LIMIT
     with pytest.raises(TooMuch):
-        sift("\n".join([GOOD] * (LINES_LIMIT + 1)), "probe-1", WINDOW)
+        validate_batch("\n".join([GOOD] * (LINES_LIMIT + 1)), "probe-1", WINDOW)
 
 
 PIECES = st.lists(
@@ -71,7 +71,7 @@ PIECES = st.lists(
 
 @given(st.one_of(PIECES, st.text()))
 def test_every_line_of_any_body_is_stored_rejected_or_empty(body):
-    sifted = sift(body, "probe-1", WINDOW)
+    sifted = validate_batch(body, "probe-1", WINDOW)
     numbers = sifted.origins + [number for number, _ in sifted.rejected]
     assert sorted(numbers) == [i for i, line in enumerate(body.split("\n")) if line]
     for line in sifted.lines:
@@ -132,16 +132,16 @@ def spoilt(draw):
 
 def same(line):
     """Judged with all heads known, as it is judged without any."""
-    heads = KnownHeads()
-    sift(line, "probe-1", WINDOW, heads)
+    heads = FastPathCache()
+    validate_batch(line, "probe-1", WINDOW, heads)
     for other in MEASUREMENTS:  # heads of lines that were good, whatever becomes of this one
-        sift(
+        validate_batch(
             f"{line.partition(' ')[0]} seq=1i,monotonic_ns=1i {NOW}\n{other},boot=b0 seq=1i,monotonic_ns=1i {NOW}",
             "probe-1",
             WINDOW,
             heads,
         )
-    short, long = sift(line, "probe-1", WINDOW, heads), sift(line, "probe-1", WINDOW)
+    short, long = validate_batch(line, "probe-1", WINDOW, heads), validate_batch(line, "probe-1", WINDOW)
     assert short.origins == long.origins
     assert short.rejected == long.rejected
     assert len(short.lines) == len(long.lines)
@@ -184,7 +184,7 @@ def test_any_fields_after_a_known_head_are_judged_alike(rest):
 
 def test_an_exporters_lines_do_take_the_short_way():
     """Otherwise the tests above would show nothing: most of a real batch must."""
-    chance, heads, lines = random.Random(3), KnownHeads(), []
+    chance, heads, lines = random.Random(3), FastPathCache(), []
     for i in range(200):
         fields = {
             "rsrp_dbm": -chance.randint(80, 110),
@@ -194,25 +194,25 @@ def test_an_exporters_lines_do_take_the_short_way():
         }
         record = Record.make("radio", {"path": "a"}, {**fields, "poll_late_ms": chance.uniform(0, 5)}, i)
         lines.append(encode(record, {"probe": "probe-1", "boot": "b0"}, i + 1, NOW + i))
-    assert sift("\n".join(lines), "probe-1", WINDOW, heads).lines == lines
+    assert validate_batch("\n".join(lines), "probe-1", WINDOW, heads).lines == lines
     mine = heads.of("probe-1")
-    short = [line for line in lines if known(line, mine, WINDOW.oldest_utc_ns, WINDOW.newest_utc_ns) == line]
+    short = [line for line in lines if fast_path(line, mine, WINDOW.oldest_utc_ns, WINDOW.newest_utc_ns) == line]
     assert len(short) == len(lines)
 
 
 def test_another_probes_head_is_not_mine():
-    heads, line = KnownHeads(), f"health,boot=b0,probe=probe-1 monotonic_ns=1i,seq=1i {NOW}"
-    sift(line, "probe-1", WINDOW, heads)
-    (mine,) = sift(line, "probe-2", WINDOW, heads).lines
+    heads, line = FastPathCache(), f"health,boot=b0,probe=probe-1 monotonic_ns=1i,seq=1i {NOW}"
+    validate_batch(line, "probe-1", WINDOW, heads)
+    (mine,) = validate_batch(line, "probe-2", WINDOW, heads).lines
     assert parse(mine).tags["probe"] == "probe-2"
-    (again,) = sift(line, "probe-2", WINDOW, heads).lines
+    (again,) = validate_batch(line, "probe-2", WINDOW, heads).lines
     assert parse(again).tags["probe"] == "probe-2"
 
 
 @pytest.mark.parametrize("probes", [1, 50])
 def test_what_is_remembered_is_bounded(probes):
-    heads = KnownHeads(most=100)
+    heads = FastPathCache(most=100)
     for i in range(1000):
-        sift(f"health,boot=b{i} monotonic_ns=1i,seq=1i {NOW}", f"probe-{i % probes}", WINDOW, heads)
+        validate_batch(f"health,boot=b{i} monotonic_ns=1i,seq=1i {NOW}", f"probe-{i % probes}", WINDOW, heads)
         assert len(heads) <= 100
     assert len(heads) > 0

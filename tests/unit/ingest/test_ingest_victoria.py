@@ -1,4 +1,4 @@
-"""The whole gateway in front of VictoriaMetrics: accepted means that it can be exported; while it is away nothing is accepted."""
+"""The whole gateway with VictoriaMetrics as its mirror: accepted means that it can be exported there; while it is away nothing is."""
 
 import json
 import sys
@@ -13,19 +13,13 @@ from victoria_metrics import VictoriaMetrics
 FIT = ("-dedup.minScrapeInterval=1ms", "-retentionPeriod=100y")
 
 
-def configured(folder, text):
-    """A server.toml with this ``[store]``, and the ports."""
-    ports = lay_out(folder)
-    file = folder / "server.toml"
-    before, _, after = file.read_text().partition("[store]\n")
-    file.write_text(f"{before}[store]\n{text}\n[limits]{after.partition('[limits]')[2]}")
-    return ports
-
-
 def test_records_arrive_in_it(tmp_path):
     database = VictoriaMetrics(tmp_path, *FIT).start()
-    store = f'kind = "victoriametrics"\nurl = "http://127.0.0.1:{database.port}"\ntexts = "labels"'
-    ports = configured(tmp_path, store)
+    ports = lay_out(tmp_path)
+    with (tmp_path / "server.toml").open("a") as file:
+        file.write(f'\n[mirror]\nurl = "http://127.0.0.1:{database.port}"\ntexts = "labels"\n')
+    influx = start(tmp_path, "database")
+    await_ready(influx, "database")
     gateway, client = start(tmp_path, "gateway"), database.client()
     try:
         await_ready(gateway, "gateway")
@@ -51,28 +45,31 @@ def test_records_arrive_in_it(tmp_path):
     finally:
         client.close()
         assert end(gateway) == 0
+        assert end(influx) == 0
         database.kill()
 
 
 HALF_TOLD = [
-    ('kind = "victoriametrics"\nurl = "http://127.0.0.1:1"', "needs texts"),
-    ('kind = "victoriametrics"\nurl = "http://127.0.0.1:1"\ntexts = "kept"', "one of labels, dropped"),
-    ('kind = "victoriametrics"\nurl = "http://127.0.0.1:1"\ntexts = "labels"\nuser = "u"', "belong together"),
-    ('kind = "influxdb2"\nurl = "http://127.0.0.1:1"\norg = "lab"', "needs token_file"),
-    ('kind = "influxdb2"\nurl = "127.0.0.1:1"\norg = "lab"\ntoken_file = "t"', "hint: http://HOST:PORT"),
-    ('kind = "running"\nurl = "http://127.0.0.1:1"\nuser = "u"', "needs password_file"),
+    ('[mirror]\nurl = "http://127.0.0.1:1"', "needs texts"),
+    ('[mirror]\ntexts = "labels"', "needs url"),
+    ('[mirror]\nurl = "http://127.0.0.1:1"\ntexts = "kept"', "one of labels, dropped"),
+    ('[mirror]\nurl = "http://127.0.0.1:1"\ntexts = "labels"\nuser = "u"', "belong together"),
+    ('[mirror]\nurl = "127.0.0.1:1"\ntexts = "labels"', "hint: http://HOST:PORT"),
+    ('[store]\nkind = "influxdb2"\nurl = "http://127.0.0.1:1"', "one of private, running"),
+    ('[store]\nkind = "victoriametrics"\nurl = "http://127.0.0.1:1"', "one of private, running"),
+    ('[store]\nkind = "running"\nurl = "http://127.0.0.1:1"\nuser = "u"', "needs password_file"),
     (
-        'kind = "running"\nurl = "http://127.0.0.1:1"\nuser = "u"\npassword_file = "p"\norg = "lab"',
-        'org is not for kind "running"',
+        '[store]\nkind = "running"\nurl = "http://127.0.0.1:1"\nuser = "u"\npassword_file = "p"\norg = "lab"',
+        "unknown key 'org'",
     ),
-    ('texts = "labels"', 'texts is not for kind "private"'),
+    ('[store]\nurl = "http://127.0.0.1:1"', 'url is not for kind "private"'),
 ]
 
 
 def test_a_store_that_is_not_wholly_told_stops_the_start(tmp_path):
     file = tmp_path / "server.toml"
     for store, said in HALF_TOLD:
-        file.write_text(f"[store]\n{store}\n")
+        file.write_text(f"{store}\n")
         status, out, err = command("serve", "gateway", "--config", file)
         assert (status, out, err.count("\n"), said in err) == (2, "", 1, True), (store, err)
         assert err.startswith(f"tandem-server: {file}:")

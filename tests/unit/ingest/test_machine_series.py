@@ -9,10 +9,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tandem.schema.line_protocol import parse
-from tandem.schema.metrics import SERVER_PLACES
 from tandem_server.cli.configuration import load
-from tandem_server.cli.gateway_process import places_of
+from tandem_server.cli.gateway import places_of
 from tandem_server.ingest.machine import (
+    MachineSeries,
     Processors,
     busy_percent,
     disk,
@@ -21,8 +21,8 @@ from tandem_server.ingest.machine import (
     memory_bytes,
     processors,
 )
-from tandem_server.ingest.machine_series import MachineSeries
 from tandem_server.registry import Registry
+from tandem_server.schema.measurements import SERVER_PLACES
 
 
 @given(st.text())

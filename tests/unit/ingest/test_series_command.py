@@ -138,14 +138,6 @@ def test_preparing_an_influxdb_of_ones_own(private_influx, tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (
-            '[store]\nkind = "victoriametrics"\nurl = "http://localhost:1"\ntexts = "dropped"',
-            "has no roll-ups; hint: they need an InfluxDB 1.x",
-        ),
-        (
-            '[store]\nkind = "influxdb2"\nurl = "http://localhost:1"\norg = "o"\ntoken_file = "t"',
-            "has no roll-ups; hint: they need an InfluxDB 1.x",
-        ),
         ("[series]\nsettle_s = 0", "[series] settle_s is 0; hint: 1 to 3600 seconds"),
     ],
 )

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from serve_on_loopback import await_ready, command, end, lay_out, start, tandem_server
 
+from tandem_server.cli.command import ConfigError
 from tandem_server.cli.configuration import load
-from tandem_server.cli.stop import ConfigError
 from tandem_server.endpoint.sessions import Share
 
 

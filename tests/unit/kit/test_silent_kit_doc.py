@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tandem.app.preflight.lines import TITLES
-from tandem.schema.metrics import PROBE_STATES
 from tandem_server.ledger.last_words import LastWords, reasons
+from tandem_server.schema.measurements import PROBE_STATES
 
 DOC = (Path(__file__).parents[3] / "docs" / "silent-kit.md").read_text()
 

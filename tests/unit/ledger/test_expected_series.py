@@ -6,7 +6,7 @@ import pytest
 from told import Probe, S
 
 from tandem_server.ingest.expected import LEASE, ExpectedSeries
-from tandem_server.ingest.leased import Leased
+from tandem_server.ingest.periodic import Leased
 from tandem_server.ingest.sightings import Sightings
 from tandem_server.ledger.records import RecordCounts
 from tandem_server.ledger.states import Tolerances

@@ -9,10 +9,9 @@ import pytest
 from told import Probe, S, file_of, ledger, queries_of, receive
 
 from tandem_server.ingest.ledger_series import LedgerSeries
-from tandem_server.ledger.as_json import as_json
 from tandem_server.ledger.records import RecordCounts
+from tandem_server.ledger.running_totals import RunningTotals
 from tandem_server.ledger.table import WIDTH, lines
-from tandem_server.ledger.tally import Tally
 
 
 @pytest.fixture
@@ -52,7 +51,7 @@ def test_what_arrived_whole_is_complete_and_adds_up(registry, store):
     (account,) = found.accounts
     assert (account.made, account.arrived, account.waiting, account.unexplained) == (32, 32, 0, 0)
     assert not found.lacks
-    whole = as_json(found)
+    whole = found.to_dict()
     assert whole["complete"] is True
     assert whole["totals"]["by_state"] == {"complete": 1}
 
@@ -115,7 +114,7 @@ def test_files_are_known_by_their_hash(registry, store):
     assert [trace.name for trace in found.unpromised] == ["captures/stray.pcap"]
     registry.trace_tables.mark("probe-1", ["captures/here.pcap"], 1)
     registry.trace_tables.mark("probe-1", ["captures/other.pcap"], 1, "not a capture")
-    (told,) = as_json(ledger(registry, store))["runs"]
+    (told,) = ledger(registry, store).to_dict()["runs"]
     assert (told["analysed"], told["analysis_failed"]) == (1, {"captures/other.pcap": "not a capture"})
     assert row(found, "run-1").state == "missing"
     assert row(ledger(registry, store, with_files=False), "run-1").state == "complete"
@@ -339,7 +338,7 @@ def make_due(registry):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_after_any_order_of_events_it_is_the_ledger_told_whole(registry, store, seed):
-    dice, tally = random.Random(seed), Tally(registry, RecordCounts(store), None)
+    dice, tally = random.Random(seed), RunningTotals(registry, RecordCounts(store), None)
     probes = [Probe(f"probe-{n}", f"b{n}", f"{n:012x}") for n in (1, 2)]
     files, manifests = {}, {}
     for step in range(40):
@@ -388,7 +387,7 @@ def test_after_any_order_of_events_it_is_the_ledger_told_whole(registry, store, 
 
 
 def test_what_is_settled_is_never_asked_for_again(registry, store, monkeypatch):
-    probe, tally = Probe(), Tally(registry, RecordCounts(store), None)
+    probe, tally = Probe(), RunningTotals(registry, RecordCounts(store), None)
     for number in range(30):
         put(registry, probe.run(f"run-{number}"))
     probe.tell()
@@ -407,7 +406,7 @@ def test_what_is_settled_is_never_asked_for_again(registry, store, monkeypatch):
 
 
 def test_a_run_that_lacks_something_is_looked_at_the_more_seldom_the_older_it_is(registry, store):
-    probe, tally = Probe(now_ns=time.time_ns() - 40 * 86_400 * S), Tally(registry, RecordCounts(store), None)
+    probe, tally = Probe(now_ns=time.time_ns() - 40 * 86_400 * S), RunningTotals(registry, RecordCounts(store), None)
     put(registry, probe.run("run-old"))
     probe.lines.pop()
     probe.tell()
@@ -426,7 +425,7 @@ def test_a_run_that_lacks_something_is_looked_at_the_more_seldom_the_older_it_is
 
 
 def test_what_happens_to_a_run_is_looked_at_at_once(registry, store):
-    probe, tally = Probe(now_ns=time.time_ns() - 40 * 86_400 * S), Tally(registry, RecordCounts(store), None)
+    probe, tally = Probe(now_ns=time.time_ns() - 40 * 86_400 * S), RunningTotals(registry, RecordCounts(store), None)
     manifest = probe.run("run-1", files=[file_of("captures/a", b"content")])
     put(registry, manifest)
     late, probe.lines = probe.lines[-2:], probe.lines[:-2]
@@ -453,7 +452,7 @@ def test_what_happens_to_a_run_is_looked_at_at_once(registry, store):
 
 
 def test_what_a_manifest_claims_breaks_nothing_for_others(registry, store):
-    probe, tally = Probe(), Tally(registry, RecordCounts(store), None)
+    probe, tally = Probe(), RunningTotals(registry, RecordCounts(store), None)
     most = 2**63 - 1
     for number in range(3):
         manifest = probe.run(f"run-{number}", ended_utc_ns=most, started_utc_ns=0)
@@ -511,7 +510,7 @@ def test_what_the_database_has_forgotten_is_expired(registry, store):
         put(registry, probe.run(f"run-{probe.name}"))
         probe.tell()
         probe.send(store)
-    tally = Tally(registry, RecordCounts(store), 30)
+    tally = RunningTotals(registry, RecordCounts(store), 30)
     now = time.time_ns()
     tally.bring_up(now, 60)
     assert states(registry).keys() == {("probe-1", "complete"), ("probe-2", "complete")}

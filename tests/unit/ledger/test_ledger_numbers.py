@@ -10,7 +10,7 @@ from tandem_server.ledger.numbers import (
     BootCount,
     Found,
     account_of,
-    account_untold,
+    account_unreported,
     how_many,
     spools_of,
 )
@@ -95,7 +95,7 @@ def test_boots_belong_to_the_spool_that_told_of_them_or_where_their_numbers_fit(
     del reports["c1"], boots["c1"]
     assert {s: sorted(n) for s, n in spools_of(boots, reports).items()} == {"old": ["b1", "b2", "b3"], None: ["x"]}
     assert spools_of(boots, {}) == {None: ["b1", "b2", "b3", "x"]}
-    untold = account_untold("probe-1", [boots["x"]])
+    untold = account_unreported("probe-1", [boots["x"]])
     assert (untold.arrived, untold.made, untold.lacks(0, 1.0)) == (40, None, False)
 
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.schema.metrics import PROBE_STATES
 from tandem_server.ledger.report import SpoolReport
 from tandem_server.ledger.states import Observed, State, Tolerances, state_of
+from tandem_server.schema.measurements import PROBE_STATES
 
 S = 10**9
 NOW = 1_800_000_000 * S

@@ -8,7 +8,7 @@ from typing import Any
 from tandem.schema.line_protocol import encode
 from tandem.schema.record import Record
 from tandem.schema.trace import offer_of
-from tandem_server.ledger.book import Book, Ledger
+from tandem_server.ledger.reader import Ledger, LedgerReader
 from tandem_server.ledger.records import RecordCounts
 from tandem_server.ledger.states import Tolerances
 from tandem_server.registry import Registry
@@ -80,15 +80,15 @@ def receive(registry: Registry, probe: str, name: str, content: bytes, run: str 
     import io
 
     offer = offer_of(io.BytesIO(content), name, run, "identity")
-    registry.trace_offers.offer(probe, offer, 8)
-    registry.trace_offers.finish(probe, offer, f"{probe}/{name}", "identity", len(content))
+    registry.pending_uploads.offer(probe, offer, 8)
+    registry.pending_uploads.finish(probe, offer, f"{probe}/{name}", "identity", len(content))
 
 
 def ledger(
     registry: Registry, store: Influx, probe: str | None = None, retention_days: int | None = None, **how: bool
 ) -> Ledger:
     with_files = how.pop("with_files", True)
-    book = Book(registry, RecordCounts(store), Tolerances(), retention_days, with_files=with_files)
+    book = LedgerReader(registry, RecordCounts(store), Tolerances(), retention_days, with_files=with_files)
     return book.read(probe, **how)
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem_server.content.page import har
-from tandem_server.content.page.shelf import in_order, write
+from tandem_server.content.page.store import in_order, write
 
 
 def entry(url, text="x", status=200, at="2026-11-21T10:00:00.000Z", **more):

@@ -12,7 +12,7 @@ from tandem_server.cli.main import main
 from tandem_server.content.page import recording, synthetic
 from tandem_server.content.page.index import Page, PageError, Stored, address, parse, public
 from tandem_server.content.page.matching import Match, Matcher
-from tandem_server.content.page.shelf import BODIES, INDEX, TLS, Captured, Shelf, verify, write
+from tandem_server.content.page.store import BODIES, INDEX, TLS, Captured, PageStore, verify, write
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
@@ -88,7 +88,7 @@ def test_a_body_that_is_not_what_the_index_says_is_found(tmp_path):
     files[0].write_bytes(files[0].read_bytes()[::-1])
     files[1].write_bytes(b"short")
     files[2].unlink()
-    opened = Shelf(tmp_path).open("p")
+    opened = PageStore(tmp_path).open("p")
     assert [line.split(":")[0] for line in verify(opened)] == ["object 0", "object 1", "object 2"]
     with pytest.raises(PageError):
         opened.body(1)
@@ -102,12 +102,12 @@ def test_no_link_is_followed(tmp_path):
     file.unlink()
     file.symlink_to(tmp_path / "secret")
     (tmp_path / "q").symlink_to(tmp_path / "p")
-    shelf = Shelf(tmp_path)
+    pages = PageStore(tmp_path)
     with pytest.raises(OSError, match=r"[Ll]ink|loop|levels"):
-        shelf.open("p").body(0)
-    assert shelf.open("q") is None
-    assert shelf.open("../p") is None
-    assert shelf.open(".p") is None
+        pages.open("p").body(0)
+    assert pages.open("q") is None
+    assert pages.open("../p") is None
+    assert pages.open(".p") is None
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "traces"))
 from told import Probe, S, file_of
 from trace_desk_here import Place, offered
 
-from tandem_server.ingest.lines import TimeWindow, sift
+from tandem_server.ingest.lines import TimeWindow, validate_batch
 from tandem_server.ingest.run_manifest import read_manifest
 
 RUN = "run-0123456789ab"
@@ -58,7 +58,7 @@ class Arrived:
     def records(self, probe):
         """Through the gateway's sieve into the database."""
         window = TimeWindow.at(time.time_ns(), 600.0, None)
-        sifted = sift("\n".join(probe.lines), probe.name, window)
+        sifted = validate_batch("\n".join(probe.lines), probe.name, window)
         assert not sifted.rejected
         assert self.store.write(sifted.lines) == []
         probe.lines.clear()

@@ -17,11 +17,11 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
 from test_report_page import Page
 
 from tandem_server.analysis.one_run import account_of, file_of
-from tandem_server.pages.app import as_told
-from tandem_server.pages.front import is_loopback
-from tandem_server.pages.ranges import Part, part_of
+from tandem_server.http.ranges import Part, part_of
 from tandem_server.registry.database import Registry
 from tandem_server.report.run_page import encoded, render
+from tandem_server.run_viewer.app import run_to_dict
+from tandem_server.run_viewer.front import is_loopback
 from tandem_server.store import QueryError, StoreDown
 
 
@@ -245,7 +245,7 @@ def test_nothing_that_a_probe_sends_becomes_markup(alone, wild, experiment):
             assert not re.match(r"[a-z]+:|//", attrs.get(link) or ""), attrs
     shown = page.partition("</style>")[2].rpartition("<script>")[0]
     assert not set(html.unescape(shown)) & (set(map(chr, range(32))) - set(string.whitespace) | {"\u202e"})
-    json.loads(json.dumps(as_told(account), allow_nan=False))
+    json.loads(json.dumps(run_to_dict(account), allow_nan=False))
 
 
 def test_a_files_name_that_is_no_text_is_shown_as_a_file_that_is_not_here(alone):

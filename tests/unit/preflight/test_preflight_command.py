@@ -18,8 +18,7 @@ from tandem.app.preflight.check import CheckOptions, Report, check
 from tandem.app.preflight.lines import fails, passes, settled
 from tandem.app.preflight.own_collector import token_file
 from tandem.cli.main import main
-from tandem.cli.view.preflight_page import page
-from tandem.cli.view.preflight_text import text
+from tandem.cli.preflight import page, text
 
 NOBODY = 65534
 GOOD = (Path(__file__).parents[1] / "app" / "good.toml").read_text()

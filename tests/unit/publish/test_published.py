@@ -199,7 +199,7 @@ def test_identities_stop_it_with_file_line_and_column(tmp_path, capsys, change, 
     assert publish(folder, out, "--no-home") == 1
     err = capsys.readouterr().err
     assert place.replace("FILE", path.name) in err
-    assert "nothing is published: the folder tells identities (above); hint:" in err
+    assert "nothing is published: the folder shows identities (above); hint:" in err
     assert not list(tmp_path.glob("out*"))
     assert publish(folder, out, "--no-home", "--json") == 1
     assert any(one.endswith(place.rpartition(": ")[2]) for one in json.loads(capsys.readouterr().out)["identities"])
@@ -230,7 +230,7 @@ def test_what_the_rewriting_would_miss_the_last_check_finds(tmp_path, capsys, mo
         (("--no-home",), None, "hint: --licence"),
         (("--no-home",), "mine", "not among the licences known here; hint: one of"),
         ((), "CC0-1.0", "of homes nothing is said; hint: --home"),
-        (("--no-home", "--home", ARGUMENT), "CC0-1.0", "homes are told and not told; hint:"),
+        (("--no-home", "--home", ARGUMENT), "CC0-1.0", "homes are named and not named; hint:"),
         (("--no-home", "--creator", "Doe <doe>"), "CC0-1.0", "no name with an ORCID; hint:"),
         (("--home", "here"), "CC0-1.0", "--home: no LAT,LON,RADIUS_M; hint:"),
     ],

@@ -7,8 +7,8 @@ import time
 import pytest
 
 from tandem_server.cli.main import main
+from tandem_server.registry import NotErasableError
 from tandem_server.registry.database import Registry
-from tandem_server.registry.erasure import NotErasableError
 
 GONE, KEPT = "kit-01b", "kit-02a"
 NOW = time.time_ns()

@@ -11,8 +11,7 @@ from old_registry import WITH_FORMS, to_version
 
 from tandem.schema.campaign_queue import MOST_QUEUED
 from tandem.schema.trace import offer_of
-from tandem_server.registry import JudgedRun, QueueFull, Registry, Ripening
-from tandem_server.registry.late import NOTED_AGAIN_S
+from tandem_server.registry import NOTED_AGAIN_S, Debounce, JudgedRun, QueueFull, Registry
 
 
 def test_a_run_is_entered_once_and_its_last_manifest_holds(registry):
@@ -103,13 +102,13 @@ def test_one_taken_off_and_noted_anew_is_another(registry):
 
 
 def test_a_note_is_ripe_when_it_has_stood_for_longer_than_it_may_be_left_unrepeated(registry):
-    ripening = Ripening()
+    debounce = Debounce()
     registry.late.note({("p1", "radio", HOUR)}, 1)
-    assert ripening.ripe(registry.late.pending("rollups"), 100.0) == []
+    assert debounce.ready(registry.late.pending("rollups"), 100.0) == []
     registry.late.note({("p1", "radio", HOUR)}, 1)  # noted again: it begins anew
-    assert ripening.ripe(registry.late.pending("rollups"), 129.0) == []
-    assert ripening.ripe(registry.late.pending("rollups"), 131.0) == []
-    assert keys(ripening.ripe(registry.late.pending("rollups"), 129.0 + 30.0)) == [("p1", "radio", HOUR)]
+    assert debounce.ready(registry.late.pending("rollups"), 129.0) == []
+    assert debounce.ready(registry.late.pending("rollups"), 131.0) == []
+    assert keys(debounce.ready(registry.late.pending("rollups"), 129.0 + 30.0)) == [("p1", "radio", HOUR)]
     assert NOTED_AGAIN_S < 30.0
 
 
@@ -119,13 +118,13 @@ def offer(content=b"packets" * 5000, name="captures/run-1-a.pcap", run="run-1"):
 
 def test_one_that_was_touched_since_it_was_looked_at_is_not_given_up(registry):
     told = offer()
-    one = registry.trace_offers.offer("probe-1", told, 10)
-    assert registry.trace_offers.checked("probe-1", told.sha256, 4096, 4796) == 4796
-    assert registry.trace_offers.today_bytes("probe-1") == 4796
-    assert not registry.trace_offers.expire(one, 4096)
-    (touched,) = registry.trace_offers.unfinished()
-    assert registry.trace_offers.expire(touched, 4096)
-    assert registry.trace_offers.unfinished() == []
+    one = registry.pending_uploads.offer("probe-1", told, 10)
+    assert registry.pending_uploads.checked("probe-1", told.sha256, 4096, 4796) == 4796
+    assert registry.pending_uploads.today_bytes("probe-1") == 4796
+    assert not registry.pending_uploads.expire(one, 4096)
+    (touched,) = registry.pending_uploads.unfinished()
+    assert registry.pending_uploads.expire(touched, 4096)
+    assert registry.pending_uploads.unfinished() == []
 
 
 BEFORE = 5
@@ -212,6 +211,6 @@ def test_a_registry_of_any_version_gets_what_it_lacks(tmp_path, version):
         how = {"form": "paper", "label": None, "paths": {}, "allow_substitutes": False, "priority": 1}
         assert opened.campaigns.push(["probe-1"], "own", "own.toml", "t", **how)
         offer = offer_of(io.BytesIO(b"packets"), "a.pcap", None, "identity", 4096)
-        opened.trace_offers.offer("probe-1", offer, 10)
-        row = opened.trace_offers.finish("probe-1", offer, "probe-1/a.pcap", "identity", offer.bytes)
+        opened.pending_uploads.offer("probe-1", offer, 10)
+        row = opened.pending_uploads.finish("probe-1", offer, "probe-1/a.pcap", "identity", offer.bytes)
         assert opened.traces.received() == [row]

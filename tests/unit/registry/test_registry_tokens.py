@@ -15,9 +15,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem_server.registry import HUB_AND_PEOPLE, BadCode, NetworkFullError, Registry, RegistryError, valid_name
-from tandem_server.registry.bearer import probe_of
-from tandem_server.registry.peers import FILE, known_hosts, peers, write_peers
+from tandem_server.registry import (
+    HUB_AND_PEOPLE,
+    BadCode,
+    NetworkFullError,
+    Registry,
+    RegistryError,
+    probe_of,
+    valid_name,
+)
+from tandem_server.registry.enrolments import FILE, known_hosts, peers, write_peers
 
 
 def test_the_file_holds_no_token_and_is_its_owners_only(registry):
@@ -252,7 +259,7 @@ def test_without_a_tunnel_there_are_host_keys_and_no_peers(registry):
 ENROL_MANY = """
 import base64, ipaddress, os, pathlib, sys
 from tandem_server.registry import Registry
-from tandem_server.registry.peers import write_peers
+from tandem_server.registry.enrolments import write_peers
 file = pathlib.Path(sys.argv[1])
 network = ipaddress.ip_network("10.87.0.0/16")
 with Registry(file) as registry:

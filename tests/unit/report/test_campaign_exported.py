@@ -20,7 +20,7 @@ from tandem.schema.line_protocol import Point, encode_point
 from tandem.schema.trace import offer_of
 from tandem_server.analysis import load
 from tandem_server.cli.main import main
-from tandem_server.endpoint.kept import Kept
+from tandem_server.endpoint.capture import Kept
 from tandem_server.registry import Registry
 from tandem_server.store import PrivateInflux
 
@@ -223,8 +223,8 @@ def test_captures_and_what_the_ledger_lacks(server, tmp_path, capsys):
     with Registry(server.bench / "server" / "registry.sqlite") as registry:
         for one, of, known in ((name, content, run), (gone, lost, its_run)):
             offer = offer_of(io.BytesIO(of), one, known, "identity")
-            registry.trace_offers.offer(PROBE, offer, 8)
-            registry.trace_offers.finish(PROBE, offer, f"{PROBE}/{one}", "identity", len(of))
+            registry.pending_uploads.offer(PROBE, offer, 8)
+            registry.pending_uploads.finish(PROBE, offer, f"{PROBE}/{one}", "identity", len(of))
     stored = server.bench / "server" / "traces" / PROBE / name
     stored.parent.mkdir(parents=True)
     stored.write_bytes(content)  # the other one is gone from the store

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem import campaigns
-from tandem.schema.campaign import Campaign, CampaignError, Draw
+from tandem.schema.campaign import Campaign, CampaignError, Draw, arms, draw, items, order
 from tandem.schema.campaign_reader import forms, parse
-from tandem.schema.campaign_sequence import arms, draw, items, order
 
 import random  # isort: skip
 

@@ -15,12 +15,10 @@ from tandem.schema.campaign_queue import (
     Pushed,
     QueueError,
     Report,
-    pushed_told,
-    queue_told,
+    queue_to_dict,
     read_queue,
     read_report,
     read_text,
-    report_told,
 )
 
 ids = st.from_regex(r"push-[0-9a-f]{12}", fullmatch=True)
@@ -46,7 +44,7 @@ ONE = Pushed("push-0123456789ab", "own", "own.toml", "pilot", None, {"wifi": "wl
 
 @given(st.lists(pushes, max_size=6, unique_by=lambda one: one.id))
 def test_a_queue_is_read_as_it_was_told_in_its_turn(queue):
-    assert read_queue(json.loads(json.dumps(queue_told(queue)))) == sorted(queue, key=lambda one: one.turn)
+    assert read_queue(json.loads(json.dumps(queue_to_dict(queue)))) == sorted(queue, key=lambda one: one.turn)
 
 
 @given(json_values)
@@ -56,14 +54,14 @@ def test_whatever_comes_is_a_queue_or_a_queue_error(content):
             assert "\n" not in said(QueueError, read, told)
 
 
-@given(st.sampled_from(sorted(pushed_told(ONE))), json_values)
+@given(st.sampled_from(sorted(ONE.to_dict())), json_values)
 def test_one_wrong_value_is_named_or_taken(key, value):
-    row = {**pushed_told(ONE), key: value}
+    row = {**ONE.to_dict(), key: value}
     try:
         (read,) = read_queue({"format": FORMAT, "campaigns": [row]})
     except QueueError:
         return
-    assert pushed_told(read) == row
+    assert read.to_dict() == row
 
 
 def test_a_fault_is_named():
@@ -83,7 +81,7 @@ def test_a_fault_is_named():
     assert [
         (change, reason)
         for change, reason in rows
-        if reason not in said(QueueError, read_queue, {"format": FORMAT, "campaigns": [{**pushed_told(ONE), **change}]})
+        if reason not in said(QueueError, read_queue, {"format": FORMAT, "campaigns": [{**ONE.to_dict(), **change}]})
     ] == []
     rows = [
         ({"state": "queued"}, "is none of taken"),
@@ -95,7 +93,7 @@ def test_a_fault_is_named():
         ([], "no JSON object"),
     ]
     assert [(content, reason) for content, reason in rows if reason not in said(QueueError, read_report, content)] == []
-    row = pushed_told(ONE)
+    row = ONE.to_dict()
     with pytest.raises(QueueError, match="occurs twice"):
         read_queue({"format": FORMAT, "campaigns": [row, row]})
     with pytest.raises(QueueError, match=f"at most {MOST_QUEUED}"):
@@ -115,5 +113,5 @@ def test_a_fault_is_named():
 @given(st.sampled_from(sorted(set(STATES) - {"queued", "refused"})), st.dictionaries(names, counts, max_size=4), counts)
 def test_a_report_is_read_as_it_was_told(state, steps, runs):
     report = Report(state, None, steps, runs)
-    assert read_report(json.loads(json.dumps(report_told(report)))) == report
+    assert read_report(json.loads(json.dumps(report.to_dict()))) == report
     assert set(SETTLED) < set(STATES)

@@ -12,20 +12,11 @@ from tandem.schema.grades import (
     COLOURS,
     EVENTS,
     PATH_COLOURS,
-    SCALES,
     SHARES,
-    STATES,
     Meaning,
     event_meaning,
-    meaning,
-    meanings,
     path_colours,
-    scale,
-    title,
-    tone_of,
-    usual,
 )
-from tandem.schema.grades.ranges import USUAL
 from tandem.schema.metrics import (
     CAMPAIGN_STATES,
     COMMON_FIELDS,
@@ -34,15 +25,25 @@ from tandem.schema.metrics import (
     MEASUREMENTS,
     MODEM_STATES,
     PLAYBACK_STATES,
-    PROBE_STATES,
     RADIO_STATES,
     ROUND_TRIP_OUTCOMES,
-    SERVER_MEASUREMENTS,
     VERDICT_ROLES,
     VERDICTS,
     Field,
 )
-from tandem.schema.rollups import FINEST, NOT_ROLLED, RESOLUTIONS, ROLLUPS
+from tandem_server.schema.grades import (
+    SCALES,
+    STATES,
+    USUAL,
+    meaning,
+    meanings,
+    scale,
+    title,
+    tone_of,
+    usual,
+)
+from tandem_server.schema.measurements import PROBE_STATES, SERVER_MEASUREMENTS
+from tandem_server.schema.rollups import FINEST, NOT_ROLLED, RESOLUTIONS, ROLLUPS
 
 ALL = {**MEASUREMENTS, **SERVER_MEASUREMENTS}
 FIELDS = [(m.name, f.name) for m in ALL.values() for f in m.fields]

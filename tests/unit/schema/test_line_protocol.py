@@ -11,8 +11,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tandem.schema.line_protocol import Point, _parse_any, _parse_plain, encode, encode_point, parse
-from tandem.schema.metrics import COMMON_TAGS, MEASUREMENTS, SERVER_MEASUREMENTS, Field
-from tandem.schema.record import Record, RecordError, check, check_server
+from tandem.schema.metrics import COMMON_TAGS, MEASUREMENTS, Field
+from tandem.schema.record import Record, RecordError, check
+from tandem_server.schema import measurements
+from tandem_server.schema.measurements import SERVER_MEASUREMENTS, check_server
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 TAG = st.text(
@@ -140,6 +142,8 @@ def test_what_breaks_the_table_is_refused_by_name():
 def test_what_the_server_records_no_probe_may() -> None:
     for name in SERVER_MEASUREMENTS:
         with pytest.raises(RecordError, match="recorded by the server alone"):
+            measurements.check(name, {"probe": "probe-1"}, {"seen": 1})
+        with pytest.raises(RecordError, match=f"unknown measurement '{name}'"):
             check(name, {"probe": "probe-1"}, {"seen": 1})
     check_server("expected", {"probe": "probe-1"}, {"seen": 1})
     with pytest.raises(RecordError, match="unknown measurement 'radio'; known: expected, probe_state"):

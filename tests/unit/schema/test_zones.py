@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.schema import zones
-from tandem.schema.nearest import nearest
+from tandem_server.derived.coverage import nearest
 
 LA = "America/Los_Angeles"
 

@@ -157,7 +157,7 @@ def test_without_enough_descriptors_it_is_said():
     code = (
         "import logging, resource; logging.basicConfig();"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (64, 1000));"
-        "from tandem_server.cli.descriptors import enough_descriptors;"
+        "from tandem_server.cli.listeners import enough_descriptors;"
         "enough_descriptors(500); print(resource.getrlimit(resource.RLIMIT_NOFILE)); enough_descriptors(4000)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tandem.schema.rollups import RESOLUTIONS, ROLLUPS, resolution_query
+from tandem_server.schema.rollups import RESOLUTIONS, ROLLUPS, resolution_query
 from tandem_server.store import Influx, PrivateInflux, QueryError, StoreDown, StoreStartError, find_influxd
+from tandem_server.store.influx import AnswerError, joined, read_parts
 from tandem_server.store.preparing import Kept, look, prepare, prepare_reader, runs_continuous_queries
 from tandem_server.store.rollup_queries import of_minutes, of_raw
-from tandem_server.store.series import AnswerError, joined, read_parts
 
 NOW = 1_700_000_000 * 10**9
 

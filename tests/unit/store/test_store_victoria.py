@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from victoria_metrics import VictoriaMetrics
 
 from tandem.schema.line_protocol import parse
-from tandem_server.store import QueryError, StoreDown
-from tandem_server.store.victoria_lines import stored
+from tandem_server.store import Mirrored, Rejected, StoreDown
+from tandem_server.store.victoria import stored
 
 FIT = ("-dedup.minScrapeInterval=1ms", "-retentionPeriod=100y")
 NOW = time.time_ns() // 10**9 * 10**9
@@ -132,11 +132,6 @@ def test_one_that_would_keep_twins_or_forget_too_soon_is_given_nothing(tmp_path,
         client.close()
 
 
-def test_it_says_that_it_has_no_influxql(store):
-    with pytest.raises(QueryError, match="need an InfluxDB"):
-        store.query("SHOW MEASUREMENTS")
-
-
 @given(
     st.dictionaries(
         st.sampled_from(["path", "operator"]), st.text(st.characters(exclude_characters="\r\n"), min_size=1, max_size=6)
@@ -164,3 +159,34 @@ def test_one_probe_is_erased_and_the_other_stays(store):
     assert store.measurements_of("erased") == 2
     store.erase("erased")
     assert (store.measurements_of("erased"), store.measurements_of("kept-one")) == (0, 2)
+
+
+class Database:
+    """Takes every line but those with ``seq=13i``."""
+
+    def __init__(self):
+        self.lines = []
+
+    def write(self, lines, **_):
+        self.lines += [line for line in lines if "seq=13i" not in line]
+        return [Rejected(i, "no") for i, line in enumerate(lines) if "seq=13i" in line]
+
+
+def test_the_mirror_has_what_the_database_accepted(database, caplog):
+    accepting, mirror = Database(), database.client()
+    both = Mirrored(accepting, mirror)
+    lines = [line(seq, "mirrored", NOW + seq * 10**6) for seq in (12, 13, 14)]
+    textual = f'radio,boot=mirrored,path=a,probe=p state="only text" {NOW}'
+    assert [one.index for one in both.write([*lines, textual])] == [1]
+    assert sorted(exported(mirror, "radio_seq", boot="mirrored").values()) == [12, 14]
+    assert len(accepting.lines) == 3
+    (message,) = [record.getMessage() for record in caplog.records]
+    assert message.startswith("not in the mirror: radio,boot=mirrored")
+    mirror.close()
+
+
+def test_without_the_mirror_nothing_is_acknowledged(tmp_path):
+    accepting = Database()
+    away = Mirrored(accepting, VictoriaMetrics(tmp_path, *FIT).client())
+    with pytest.raises(StoreDown):
+        away.write([line(1, "away", NOW)])

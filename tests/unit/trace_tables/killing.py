@@ -9,7 +9,6 @@ capture; all but ``always`` are removed by the process that they kill, so that t
 import os
 import signal
 import sys
-from argparse import Namespace
 from pathlib import Path
 from unittest.mock import patch
 
@@ -52,8 +51,8 @@ def process_batch(paths, bin_ns, packets, out):
 if __name__ == "__main__":
     import killing  # by its name: processes that are started import it
 
-    from tandem_server.cli import tables_process
+    from tandem_server.cli import background
     from tandem_server.derived import tables
 
     tables.process_batch = killing.process_batch
-    sys.exit(tables_process.main(Namespace(config=Path(sys.argv[1]))))
+    sys.exit(background.main("tables", Path(sys.argv[1])))

@@ -14,7 +14,7 @@ from test_traces_analysed import ENVIRONMENT, PLAIN, RUN, halves, server  # noqa
 
 pytest.importorskip("pyarrow", reason="no pyarrow; pip install -r requirements/dev.txt")
 
-from tandem_server.cli.beside import Beside
+from tandem_server.cli.background import Beside
 from tandem_server.cli.main import main
 
 
@@ -43,7 +43,7 @@ def test_what_a_killed_pass_was_at_is_analysed_once(server, private_influx, tmp_
     tables = tmp_path / "traces/probe-1/.tables"
     left = {path.name: path.stat().st_mtime_ns for path in tables.glob("bins/*.parquet")}
     assert left
-    with Beside("tandem_server.cli.tables_process", config, after_s=0.01):
+    with Beside("tables", config, after_s=0.01):
         while ("waiting", None) in server.states().values():  # pytest's own timeout ends a wait for nothing
             time.sleep(0.05)
     assert set(server.states().values()) == {("analysed", None)}

@@ -10,20 +10,18 @@ import dask_here
 import folders
 import pytest
 from test_analyse_dask import until_workers
-from test_traces_analysed import NO_CAPTURE, PLAIN, RUN, Server, halves
+from test_traces_analysed import NO_CAPTURE, PLAIN, RUN, Server, halves, store_of
 from test_traces_s3 import _keys, moto, s3  # noqa: F401  (fixtures)
 
 pytest.importorskip("pyarrow", reason="no pyarrow; pip install -r requirements/dev.txt")
 
-from tandem_server.cli.beside import Beside
+from tandem_server.cli.background import Beside
 from tandem_server.cli.main import main
-from tandem_server.store.trace_s3 import TraceBucket
-
-ELSEWHERE = '[store]\nkind = "victoriametrics"\nurl = "http://127.0.0.1:1"\ntexts = "dropped"\n'
+from tandem_server.uploads.s3 import TraceBucket
 
 
 @pytest.fixture
-def filled(tmp_path, moto, s3):  # noqa: F811  (the fixtures)
+def filled(tmp_path, moto, s3, private_influx):  # noqa: F811  (the fixtures)
     """A server whose captures are in a bucket; a run of two paths, one that is alone, one that is none."""
     url = f"http://127.0.0.1:{moto}"
     assert s3.head_bucket(Bucket="traces-here")
@@ -36,7 +34,8 @@ def filled(tmp_path, moto, s3):  # noqa: F811  (the fixtures)
     server.come(PLAIN, "one-a.pcap", None)
     server.come(NO_CAPTURE, "two-a.pcap", None)
     (tmp_path / "server.toml").write_text(
-        f'{ELSEWHERE}[traces]\nreserve_bytes = 0\n[traces.s3]\nbucket = "traces-here"\nprefix = "kit"\nendpoint_url = "{url}"\n'
+        store_of(private_influx)
+        + f'[traces]\nreserve_bytes = 0\n[traces.s3]\nbucket = "traces-here"\nprefix = "kit"\nendpoint_url = "{url}"\n'
     )
     yield server
     server.registry.close()
@@ -54,7 +53,7 @@ def made(server):
 def test_the_process_and_a_cluster_make_the_same_of_a_bucket(filled, tmp_path, capsys):
     config = tmp_path / "server.toml"
     fetched = filled.folder / "traces/probe-1/.tables/.fetched"
-    with Beside("tandem_server.cli.tables_process", config, after_s=0.01):
+    with Beside("tables", config, after_s=0.01):
         # pytest's own timeout ends a wait for nothing
         while ("waiting", None) in filled.states().values() or fetched.exists():
             time.sleep(0.05)

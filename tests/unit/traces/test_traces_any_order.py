@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from trace_desk_here import Place, offered
 
-from tandem_server.ingest.trace_writer import BadBytes, NoOffer, WrongOffset
 from tandem_server.registry import NameTaken
+from tandem_server.uploads.stream import BadBytes, NoOffer, WrongOffset
 
 _IN_MEMORY = Path("/dev/shm")  # noqa: S108  (thousands of syncs)
 NAMES = ("captures/a.pcap", "b", "b/c", "b.gz")
@@ -195,7 +195,7 @@ class AnyOrder(RuleBasedStateMachine):
     @invariant()
     def what_is_checked_is_what_was_offered(self):
         for (probe, sha256), (offer, stream, _) in getattr(self, "offers", {}).items():
-            checked = self.places[0].registry.trace_offers.offered(probe, sha256)[0].checked_bytes
+            checked = self.places[0].registry.pending_uploads.offered(probe, sha256)[0].checked_bytes
             assert checked in self.chunk_begins(offer)
             file = self.places[0].stream(probe, offer)
             assert (file.read_bytes() if file.exists() else b"")[:checked] == stream[:checked]

@@ -13,12 +13,10 @@ import pytest
 from trace_desk_here import CHUNK, PLENTY, Place, offered
 
 from tandem.schema.trace import Chunk
-from tandem_server.ingest import trace_stream
-from tandem_server.ingest.trace_desk import Refused
-from tandem_server.ingest.trace_stream import Busy
-from tandem_server.ingest.trace_writer import BadBytes, NoOffer, TooLong, WrongOffset
 from tandem_server.registry import NameTaken, TooManyUnfinished
-from tandem_server.store.trace_store import TraceStoreDown
+from tandem_server.uploads.service import Refused
+from tandem_server.uploads.store import TraceStoreDown
+from tandem_server.uploads.stream import BadBytes, Busy, NoOffer, Streams, TooLong, WrongOffset
 
 CONTENT = bytes(range(256)) * 64  # four chunks
 
@@ -68,7 +66,7 @@ def test_a_file_shorter_than_what_was_on_disk_is_not_believed(place):
     file = place.stream("probe-1", offer)
     file.write_bytes(stream[:CHUNK] + bytes(CHUNK))
     assert place.desk.state("probe-1", offer.sha256).offset == CHUNK
-    assert place.registry.trace_offers.offered("probe-1", offer.sha256)[0].checked_bytes == CHUNK
+    assert place.registry.pending_uploads.offered("probe-1", offer.sha256)[0].checked_bytes == CHUNK
 
 
 def test_two_at_once_from_the_same_offset_leave_one_stream(place):
@@ -165,8 +163,8 @@ def test_while_it_is_put_into_the_store_others_are_told_to_wait(bounded, monkeyp
     with ThreadPoolExecutor(1) as beside:
         settling = beside.submit(place.desk.settle, "probe-1", offer.sha256)
         assert holding.wait(60)
-        locked = trace_stream.Streams.locked
-        monkeypatch.setattr(trace_stream.Streams, "locked", functools.partialmethod(locked, wait_s=0.1))
+        locked = Streams.locked
+        monkeypatch.setattr(Streams, "locked", functools.partialmethod(locked, wait_s=0.1))
         with pytest.raises(Busy):
             place.desk.state("probe-1", offer.sha256)
         with pytest.raises(Busy):
@@ -187,9 +185,9 @@ def test_what_nothing_comes_for_is_given_up_and_counted(bounded, caplog):
         )
     assert place.desk.sweep() == 1
     assert "gave up old" in caplog.text
-    assert [one.name for one in place.registry.trace_offers.unfinished()] == ["young"]
+    assert [one.name for one in place.registry.pending_uploads.unfinished()] == ["young"]
     assert not place.stream("probe-1", old).exists()
-    (day,) = place.registry.trace_offers.days()
+    (day,) = place.registry.pending_uploads.days()
     assert (day.expired, day.expired_bytes) == (1, 5000)
     assert place.received("probe-1", old, stream) is not None  # it may come again
 
@@ -204,7 +202,7 @@ def test_one_that_was_left_for_a_day_gives_way_when_a_probe_has_too_many(bounded
         connection.execute("UPDATE trace_offers SET touched_utc_ns = touched_utc_ns - 90000 * 1000000000")
     assert place.received("probe-1", *offered(b"new", "new")).name == "new"
     assert not place.stream("probe-1", left).exists()
-    assert place.registry.trace_offers.days()[0].expired == 1
+    assert place.registry.pending_uploads.days()[0].expired == 1
 
 
 def test_files_of_no_offer_are_cleared_away(place):
@@ -215,4 +213,4 @@ def test_files_of_no_offer_are_cleared_away(place):
     assert place.stream("probe-1", offer).exists()
     place.desk.sweep()
     assert not place.stream("probe-1", offer).exists()
-    assert place.registry.trace_offers.unfinished()[0].sha256 == grown.sha256
+    assert place.registry.pending_uploads.unfinished()[0].sha256 == grown.sha256

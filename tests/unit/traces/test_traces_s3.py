@@ -9,10 +9,10 @@ from trace_desk_here import Place, offered
 
 from tandem_server.cli.configuration import load
 from tandem_server.cli.main import main
-from tandem_server.cli.trace_stores import trace_desk
-from tandem_server.store import trace_s3
-from tandem_server.store.trace_s3 import TraceBucket
-from tandem_server.store.trace_store import TraceStoreDown, content_of
+from tandem_server.cli.stores import upload_service
+from tandem_server.uploads import s3 as trace_s3
+from tandem_server.uploads.s3 import TraceBucket
+from tandem_server.uploads.store import TraceStoreDown, content_of
 
 boto3 = pytest.importorskip("boto3", reason="pip install -r requirements/dev.txt")
 moto_server = pytest.importorskip("moto.server", reason="pip install -r requirements/dev.txt")
@@ -208,7 +208,7 @@ def test_a_server_toml_with_a_bucket_stores_lists_fetches_and_verifies_there(s3,
     )
     monkeypatch.setenv("TANDEM_SERVER_CONFIG", str(tmp_path / "server.toml"))
     monkeypatch.chdir(tmp_path)
-    place.desk = trace_desk(load(tmp_path / "server.toml"), place.registry)
+    place.desk = upload_service(load(tmp_path / "server.toml"), place.registry)
     place.received("probe-1", *offered(CONTENT))
     assert main(["traces", "verify"]) == 0
     assert main(["traces", "get", "captures/run-1-a.pcap"]) == 0

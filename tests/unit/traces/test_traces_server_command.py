@@ -12,9 +12,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "ingest"))
 from serve_on_loopback import command as run
 from trace_desk_here import PLENTY, Place, offered
 
+from tandem_server.cli.command import ConfigError
 from tandem_server.cli.configuration import load
-from tandem_server.cli.stop import ConfigError
-from tandem_server.ingest.trace_desk import TraceDesk
+from tandem_server.uploads.service import UploadService
 
 CONTENT = random.Random(9).randbytes(50_000)
 
@@ -143,6 +143,6 @@ def test_a_bucket_is_read_either_way(tmp_path):
 
 def test_the_desk_makes_its_folder_for_the_server_only(tmp_path):
     place = Place(tmp_path)
-    TraceDesk(place.registry, place.store, tmp_path / "deep/er/.unfinished", PLENTY)
+    UploadService(place.registry, place.store, tmp_path / "deep/er/.unfinished", PLENTY)
     assert (tmp_path / "deep").stat().st_mode & 0o777 == 0o750
     place.registry.close()

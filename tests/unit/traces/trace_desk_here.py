@@ -4,12 +4,12 @@ import contextlib
 import io
 
 from tandem.schema.trace import encoded, offer_of
-from tandem_server.ingest.trace_desk import TraceDesk, TraceLimits
 from tandem_server.registry import Registry
-from tandem_server.store.trace_folder import TraceFolder
+from tandem_server.uploads.folder import TraceFolder
+from tandem_server.uploads.service import UploadLimits, UploadService
 
 CHUNK = 4096
-PLENTY = TraceLimits(reserve_bytes=0)
+PLENTY = UploadLimits(reserve_bytes=0)
 
 
 def offered(content, name="captures/run-1-a.pcap", encoding="gzip", run="run-1", chunk=CHUNK):
@@ -28,7 +28,7 @@ class Place:
         with contextlib.suppress(ValueError):
             self.registry.probes.add("probe-1")
             self.registry.probes.add("probe-2")
-        self.desk = TraceDesk(self.registry, self.store, folder / "traces/.unfinished", limits)
+        self.desk = UploadService(self.registry, self.store, folder / "traces/.unfinished", limits)
 
     def stream(self, probe, offer):
         return self.folder / "traces/.unfinished" / probe / f"{offer.sha256}.stream"

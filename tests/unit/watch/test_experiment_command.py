@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from tandem.cli.experiment import _announced
+from tandem.cli.experiment import _announced, parameters_of, result_lines
 from tandem.cli.main import main, parser
-from tandem.cli.view.described import result_lines
-from tandem.cli.view.plain import finished_line, state_line
-from tandem.cli.view.run_panel import lines_of_run, run_panel
+from tandem.cli.view.screen import lines_of_run, run_panel
+from tandem.cli.view.text import finished_line, state_line
 
 APP = Path(__file__).parents[1] / "app"
 CONFIG = f'[experiments]\nfolder = "{APP / "own_experiments"}"\n'
@@ -69,7 +68,6 @@ def test_wrong_usage_is_one_line_and_status_2(config: str, capsys: pytest.Captur
 
 
 def test_what_is_asked(tmp_path: Path) -> None:
-    from tandem.cli.experiment_asked import request_of
     from tandem.experiment.parameters import Parameter
 
     file = tmp_path / "p.json"
@@ -77,7 +75,7 @@ def test_what_is_asked(tmp_path: Path) -> None:
     words = ["--set", "label=7", "--set", "times=7", "--set", "deep={\"a\": [1]}", "--parameters", str(file), "--seed", "3",
              "--paths", "a, b", "--sysctl", "net.ipv4.tcp_rmem=1 2 3", "--shape", "a:down_bit_per_s=1e6,up_delay_ms=20"]  # fmt: skip
     args = parser().parse_args(["experiment", "run", "steps", *words])
-    assert request_of(args, [Parameter("label", "str", "a text")]) == {
+    assert parameters_of(args, [Parameter("label", "str", "a text")]) == {
         "paths": ["a", "b"],
         "parameters": {"sizes": [1, 2], "label": "7", "times": 7, "deep": {"a": [1]}},
         "sysctl": {"net.ipv4.tcp_rmem": "1 2 3"},

@@ -8,11 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from tandem.cli.view.ends import health, wrong
-from tandem.cli.view.figures import clock_words
-from tandem.cli.view.health_text import health_line, sim_lines, software_line, wrong_lines
-from tandem.cli.view.plain import Lines, summary
-from tandem.cli.view.screen import screen
+from tandem.cli.view.screen import health_row, screen, wrong_rows
+from tandem.cli.view.text import Lines, clock_words, health_line, sim_lines, software_line, summary, wrong_lines
 
 DISK = {"disk_free_bytes": 21_000_000_000, "disk_used_bytes": 8_500_000_000}
 SUPPLY = {"undervoltage": False, "undervoltage_since_boot": True, "throttled": False}
@@ -94,15 +91,15 @@ def test_the_screen_has_a_line_of_health_and_fits(width: int, height: int, told:
 
 
 def test_the_last_line_of_what_is_wrong_says_how_many_more_there_are() -> None:
-    (one, two) = wrong({**STATUS, "wrong": ["first", "second", "third", "fourth"]}, 80, 2)
+    (one, two) = wrong_rows({**STATUS, "wrong": ["first", "second", "third", "fourth"]}, 80, 2)
     assert one.plain == " ! first"
     assert two.plain == " ! second  (+2: tandem status)"
-    assert all(line.cell_len <= 40 for line in wrong({"wrong": ["word " * 9] * 3}, 40, 2))
+    assert all(line.cell_len <= 40 for line in wrong_rows({"wrong": ["word " * 9] * 3}, 40, 2))
 
 
 def row(**more: Any) -> tuple[str, list[str]]:
     """The row of health, and what is reversed in it."""
-    text = health({**STATUS, **more}, 80)
+    text = health_row({**STATUS, **more}, 80)
     assert text.cell_len <= 80
     return text.plain, [text.plain[s.start : s.end].strip() for s in text.spans if "reverse" in str(s.style)]
 

@@ -27,9 +27,8 @@ from rich.console import Console
 from test_watch_view import STATUS
 
 from tandem.app.daemon.status_socket import encode, listen
-from tandem.cli.view.glyphs import Glyphs, Shown
 from tandem.cli.view.screen import screen
-from tandem.cli.view.terminal import Terminal, charset, own_environment, terminal
+from tandem.cli.view.terminal import Glyphs, Shown, Terminal, charset, own_environment, terminal
 
 
 @pytest.mark.parametrize(

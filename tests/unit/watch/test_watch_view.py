@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from tandem.cli.view.charts import bar, history, nice_ceiling
-from tandem.cli.view.plain import Lines, finished_table, summary
-from tandem.cli.view.screen import screen
+from tandem.cli.view.screen import bar, history, nice_ceiling, screen
+from tandem.cli.view.text import Lines, finished_table, summary
 
 LEVELS = {"rsrp_dbm": -91.0, "rsrq_db": -10.0, "sinr_db": 12.0, "rssi_dbm": -62.0}
 CELL = {"eci": 1234 * 256 + 2, "enb_id": 1234, "sector_id": 2, "pci": 311}

@@ -24,7 +24,7 @@ from tandem.indicator.lamp import NAMES, Leds
 from tandem.mptcp.steering import Policy
 from tandem.schema.manifest import CaptureEnds
 from tandem.schema.status_led import CHANNELS
-from tandem.schema.toml_lines import Place, line_of, places
+from tandem.schema.toml_file import Place, line_of, places
 from tandem.spool.spool import DEFAULT_LIMIT_BYTES
 
 SIM_SECRET = "sim.secret"  # noqa: S105 - a file's name, in the probe's folder
@@ -413,10 +413,10 @@ class _Reader:
                 raise self._fail((*place, name), f"unknown key {name!r} in [{where}]", f"known are {', '.join(known)}")
             wrong = key.wrong(value)
             if wrong is not None:
-                raise self._fail((*place, name), f"{where}.{name}: {wrong}", key.mend)
+                raise self._fail((*place, name), f"{where}.{name}: {wrong}", key.hint)
         for key in known.values():
             if key.required and key.name not in given:
-                raise self._fail(place, f"[{where}] has no {key.name!r}", f"add it: {key.mend}")
+                raise self._fail(place, f"[{where}] has no {key.name!r}", f"add it: {key.hint}")
         return {name: given.get(name, key.default) for name, key in known.items()}
 
     def _tables(self, listed: object, place: Place, most: int, what: str, header: str) -> list[dict[str, Any]]:

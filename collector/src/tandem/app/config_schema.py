@@ -14,7 +14,7 @@ from tandem.mptcp.steering import POLICIES
 from tandem.schema.line_protocol import tag_fault
 from tandem.schema.manifest import CAPTURE_ENDS
 from tandem.schema.status_led import CHANNELS
-from tandem.schema.toml_keys import Key
+from tandem.schema.toml_file import Key
 from tandem.spool.spool import DEFAULT_LIMIT_BYTES
 
 MANAGED = "modemmanager:"

@@ -10,20 +10,10 @@ import pkgutil
 import signal
 import sys
 from collections.abc import Sequence
-from enum import IntEnum
 
 import tandem
 import tandem.cli
-
-
-class ExitCode(IntEnum):
-    """What the exit status says: a negative result is no failure of the program."""
-
-    OK = 0
-    NEGATIVE = 1
-    USAGE = 2
-    ENVIRONMENT = 3
-    INTERRUPTED = 130
+from tandem.cli.command import ExitCode, expected, say
 
 
 def parser() -> argparse.ArgumentParser:
@@ -31,28 +21,33 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="tandem", description="Tandem's collector: what runs on the probe.")
     top.add_argument("--version", action="version", version=f"%(prog)s {tandem.__version__}")
     subparsers = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for module in sorted(m.name for m in pkgutil.iter_modules(tandem.cli.__path__)):
-        if module != "main":
-            loaded = importlib.import_module(f"tandem.cli.{module}")
-            if hasattr(loaded, "add"):
-                loaded.add(subparsers)
+    for name in sorted(m.name for m in pkgutil.iter_modules(tandem.cli.__path__)):
+        if hasattr(module := importlib.import_module(f"tandem.cli.{name}"), "add"):
+            module.add(subparsers)
     return top
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one subcommand; the return value is the exit status (``ExitCode``)."""
+    """Run one subcommand; the return value is the exit status (``ExitCode``). What a person can do something about is one line on
+    standard error; any other exception is a fault of this program, with its traceback."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a locale without our characters is no reason to end
     args = parser().parse_args(argv)
     try:
-        return int(args.func(args))
+        return int(args.func(args) or ExitCode.OK)
     except KeyboardInterrupt:
-        print("tandem: stopped by Ctrl-C", file=sys.stderr)
+        say("stopped by Ctrl-C")
         return ExitCode.INTERRUPTED
     except BrokenPipeError:
         # The reader of our output went away (head, a closed pager): end as a program killed by SIGPIPE does.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
+    except Exception as error:
+        known = expected(error)
+        if known is None:
+            raise
+        say(known)
+        return known.status
 
 
 if __name__ == "__main__":

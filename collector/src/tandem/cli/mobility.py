@@ -1,13 +1,12 @@
-"""``tandem mobility``: how well movement is told from radio, scored on drive logs."""
+"""``tandem mobility``: how well movement is recognised by radio, scored on drive logs."""
 
 from __future__ import annotations
 
 import argparse
-import json
-import math
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from tandem.cli.command import HERE, Actions, CommandError, columns, command, group, number, output
 
 if TYPE_CHECKING:
     from tandem.mobility.gnettrack import Second
@@ -18,100 +17,59 @@ SUFFIXES = (".csv", ".tsv", ".txt")
 LEVELS = {"rsrp_dbm", "rscp_dbm", "rssi_dbm"}
 
 
-def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add(commands: Actions[argparse.ArgumentParser]) -> None:
     """Register the subcommand."""
-    parser = subparsers.add_parser(
-        "mobility", help="how well movement is told from radio", description="The detectors of movement, off line."
+    actions = group(
+        commands, "mobility", "how well movement is recognised by radio", "The detectors of movement, off line."
     )
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    command = actions.add_parser(
-        "score",
-        help="score the detectors on drive logs",
-        description="Plays logs of G-NetTrack Pro (CSV) to the detectors and compares what they say with what the logs know: moving is "
-        "above 3 km/h. Where a fix is older than 10 s the way to the next one decides (0.1 km in 10 minutes is standing, whatever the "
-        "speed column repeats), and seconds of which nobody knows are not judged; rows without a place go by the speed column. Radio "
-        "columns only, but with --receiver; every second is judged by what came up to it. Exit status: 0, or 2 for a log that cannot "
-        "be read.",
-        epilog="--json: moving_km_h, hold_s, logs (each with file, seconds, detectors) and overall; of each detector seconds (those "
-        "judged), accuracy (share of them judged rightly), false_starts, false_starts_per_hour, starts, missed_starts, delay_s_median and "
-        "stop_delay_s_median (seconds), still_judged_moving, moving_judged_still (shares); null where nothing of the kind was there to be "
-        "judged. by_speed_column: the same by the speed column as it stands, also where it repeats an old fix. With --receiver "
-        "where_told: the same of the seconds in which a fix decides.",
+    score = command(
+        actions, "score", _score, "score the detectors on drive logs", json="one JSON object instead of the table"
     )
-    command.add_argument(
-        "logs",
-        nargs="*",
-        type=Path,
-        metavar="LOG",
-        help="each log is one modem, alone; of a folder its .csv, .tsv and .txt files",
-    )
-    command.add_argument(
-        "--pair",
-        nargs=2,
-        type=Path,
-        action="append",
-        default=[],
-        metavar=("A", "B"),
-        help="two logs as the two modems of one probe, aligned at their starts; repeatable",
-    )
-    command.add_argument(
-        "--detector", choices=["published", "fused", "both"], default="both", help="default: %(default)s"
-    )
-    command.add_argument(
-        "--hold",
-        type=_seconds,
-        default=HOLD_S,
-        metavar="S",
-        help="how long the published rule holds movement after a change; default: %(default)g (in the collector: 10)",
-    )
-    command.add_argument(
+    each = "each log is one modem, alone; of a folder its .csv, .tsv and .txt files"
+    score.add_argument("logs", nargs="*", type=Path, metavar="LOG", help=each)
+    pair = "two logs as the two modems of one probe, aligned at their starts; repeatable"
+    score.add_argument("--pair", nargs=2, type=Path, action="append", default=[], metavar=("A", "B"), help=pair)
+    score.add_argument("--detector", choices=["published", "fused", "both"], default="both", help=HERE)
+    hold = "how long the published rule holds movement after a change; default: %(default)g (in the collector: 10)"
+    score.add_argument("--hold", type=number(0, 86400, "seconds", above=True), default=HOLD_S, metavar="S", help=hold)
+    score.add_argument(
         "--receiver",
         action="store_true",
-        help="tell the fused detector the speed of each fix, once, as a receiver would; what is true is then judged by places alone, and "
+        help="give the fused detector the speed of each fix, once, as a receiver would; what is true is then judged by places alone, and "
         "where_told is of the seconds in which such a fix decides",
     )
-    command.add_argument("--json", action="store_true", help="one JSON object instead of the table")
-    command.set_defaults(func=_score)
 
 
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 < value <= 86400:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0 and up to 86400")
-    return value
-
-
-def _score(args: argparse.Namespace) -> int:
+def _score(args: argparse.Namespace) -> None:
+    """Plays logs of G-NetTrack Pro (CSV) to the detectors and compares their result with what the logs know: moving is above 3 km/h.
+    Where a fix is older than 10 s the way to the next one decides (0.1 km in 10 minutes is standing, whatever the speed column
+    repeats), and seconds of which nobody knows are not judged; rows without a place go by the speed column. Radio columns only, but
+    with --receiver; every second is judged by what came up to it. Exit status: 0, or 2 for a log that cannot be read. --json:
+    moving_km_h, hold_s, logs (each with file, seconds, detectors) and overall; of each detector seconds (those judged), accuracy (share
+    of them judged rightly), false_starts, false_starts_per_hour, starts, missed_starts, delay_s_median and stop_delay_s_median
+    (seconds), still_judged_moving, moving_judged_still (shares); null where nothing of the kind was there to be judged.
+    by_speed_column: the same by the speed column as it stands, also where it repeats an old fix. With --receiver where_told: the same
+    of the seconds in which a fix decides."""
     from tandem.mobility.replay import Scores, scored
 
-    try:
-        wanted = [[path] for given in args.logs for path in _files(given)] + [list(pair) for pair in args.pair]
-    except (ValueError, OSError) as error:
-        print(f"tandem: {error}", file=sys.stderr)
-        return 2
-    if not wanted:
-        print("tandem: no log given; hint: tandem mobility score LOG.csv, or --pair A.csv B.csv", file=sys.stderr)
-        return 2
     names = ["published", "fused"] if args.detector == "both" else [args.detector]
     totals = {name: Scores() for name in names}
     entries = []
-    for paths in wanted:
-        try:
+    try:
+        wanted = [[path] for given in args.logs for path in _files(given)] + [list(pair) for pair in args.pair]
+        if not wanted:
+            raise ValueError("no log given; hint: tandem mobility score LOG.csv, or --pair A.csv B.csv")
+        for paths in wanted:
             logs = [_read(path) for path in paths]
-        except (ValueError, OSError) as error:
-            print(f"tandem: {error}", file=sys.stderr)
-            return 2
-        scores = {name: scored(logs, name, args.hold, receiver=args.receiver) for name in names}
-        totals = {name: totals[name] + scores[name] for name in names}
-        entries.append(_entry(" + ".join(str(path) for path in paths), scores, receiver=args.receiver))
+            scores = {name: scored(logs, name, args.hold, receiver=args.receiver) for name in names}
+            totals = {name: totals[name] + scores[name] for name in names}
+            entries.append(_entry(" + ".join(str(path) for path in paths), scores, receiver=args.receiver))
+    except (ValueError, OSError) as error:
+        raise CommandError(error) from error
     overall = _entry("overall", totals, receiver=args.receiver)
     del overall["file"]
     result = {"moving_km_h": 3.0, "hold_s": args.hold, "logs": entries, "overall": overall}
-    print(json.dumps(result, indent=1) if args.json else _table(result, receiver=args.receiver))
-    return 0
+    output(args, result, lambda: [_table(result, receiver=args.receiver)])
 
 
 def _files(path: Path) -> list[Path]:
@@ -172,33 +130,26 @@ COLUMNS = (
 
 
 def _table(result: dict[str, Any], *, receiver: bool) -> str:
-    last, title = ("where_told", "told") if receiver else ("by_speed_column", "column")
+    by, title = ("where_told", "told") if receiver else ("by_speed_column", "column")
     rows = [["log", "seconds", "judged", "detector", *(title for _, title, _ in COLUMNS), title]]
     for entry in [*result["logs"], {"file": "overall", **result["overall"]}]:
         for detector, figures in entry["detectors"].items():
             label = f"{detector} {result['hold_s']:g} s" if detector == "published" else detector
             cells = [_cell(figures[key], kind) for key, _, kind in COLUMNS]
-            by_column = _cell(figures[last]["accuracy"], "share")
+            by_column = _cell(figures[by]["accuracy"], "share")
             name = " + ".join(Path(part).name for part in entry["file"].split(" + "))
             rows.append([name, str(entry["seconds"]), str(figures["seconds"]), label, *cells, by_column])
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = [
-        "  ".join(
-            cell.ljust(w) if i in (0, 3) else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    ]
-    note = (
-        "judged: seconds of which the log's fixes tell whether it moved; right: share of them judged rightly; false/h: false starts an "
-        "hour;\nmissed: spells of moving never noticed; start, stop: median delays; still→mov, mov→still: share of still seconds judged "
-        "moving and the reverse;\n"
-        + (
-            "told: share right of the seconds in which a fix decides"
-            if receiver
-            else "column: share right by the speed column as it stands, old fixes and all"
-        )
+    last = (
+        "told: share right of the seconds in which a fix decides"
+        if receiver
+        else "column: share right by the speed column as it stands, old fixes and all"
     )
-    return "\n".join([*(line.rstrip() for line in lines), note])
+    note = (
+        "judged: seconds of which the log's fixes show whether it moved; right: share of them judged rightly; false/h: false starts an "
+        "hour;\nmissed: spells of moving never noticed; start, stop: median delays; still→mov, mov→still: share of still seconds judged "
+        f"moving and the reverse;\n{last}"
+    )
+    return "\n".join([*columns(rows, right=[n for n in range(len(rows[0])) if n not in (0, 3)]), note])
 
 
 def _cell(value: float | None, kind: str) -> str:

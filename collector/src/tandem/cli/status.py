@@ -1,35 +1,41 @@
-"""``tandem status``: what the running collector says of itself, once."""
+"""``tandem status`` and ``tandem watch``: what the running collector reports, once or live."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from tandem.cli.run import CONFIG
+from tandem.cli.command import CONFIG, HERE, Actions, ExitCode, answer_of, command, output, say
 
 
-def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the subcommand."""
-    parser = subparsers.add_parser(
+def add(commands: Actions[argparse.ArgumentParser]) -> None:
+    """Register the subcommands."""
+    parser = command(
+        commands,
         "status",
-        help="what the running collector says, once",
-        description="Asks the running collector and prints its state. Exit status: 0, or 1 when no collector runs there.",
+        _status,
+        "what the running collector reports, once",
+        json="the status object as JSON (fields: docs/contributing/collector.md)",
     )
     add_where(parser)
-    parser.add_argument(
-        "--json", action="store_true", help="the status object as JSON (fields: docs/contributing/collector.md)"
+    parser = command(commands, "watch", _watch, "the running collector, live")
+    add_where(parser)
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--plain", action="store_true", help="plain lines also on a terminal")
+    how.add_argument(
+        "--json", action="store_true", help="each status as one line of JSON (fields: docs/contributing/collector.md)"
     )
-    parser.set_defaults(func=main)
+    parser.add_argument("--ascii", action="store_true", help="ASCII characters only, whatever the locale says")
 
 
 def add_where(parser: argparse.ArgumentParser) -> None:
     """The options that say which collector."""
     where = parser.add_mutually_exclusive_group()
-    where.add_argument(
-        "--config", type=Path, default=CONFIG, metavar="FILE", help="of the collector; default: %(default)s"
-    )
+    where.add_argument("--config", type=Path, default=CONFIG, metavar="FILE", help=f"of the collector; {HERE}")
     where.add_argument("--socket", type=Path, metavar="PATH", help="its status socket, instead of --config")
 
 
@@ -42,22 +48,43 @@ def socket_of(args: argparse.Namespace) -> Path:
     return given if given is not None else load(args.config).folder / NAME
 
 
-def main(args: argparse.Namespace) -> int:
-    """Print it."""
-    from tandem.app.config import ConfigError
-    from tandem.app.daemon.status_socket import NoCollectorError, ask
-    from tandem.cli.view.plain import summary
+def _status(args: argparse.Namespace) -> None:
+    """Prints the state of the running collector. Exit status: 0, or 1 when no collector runs there."""
+    from tandem.cli.view.text import summary
 
-    try:
-        status = next(iter(ask(socket_of(args), {"op": "status"}, 5.0)), None)
-    except ConfigError as error:
-        print(f"tandem: {error}", file=sys.stderr)
-        return 2
-    except (NoCollectorError, TimeoutError) as error:
-        print(f"tandem: no collector answers: {error}; hint: start it with tandem run", file=sys.stderr)
-        return 1
-    if status is None:
-        print("tandem: the collector ended while it was asked", file=sys.stderr)
-        return 1
-    print(json.dumps(status, indent=1) if args.json else summary(status))
-    return 0
+    status = answer_of(socket_of(args), {"op": "status"}, 5.0, ExitCode.NEGATIVE)
+    output(args, status, lambda: [summary(status)])
+
+
+def _watch(args: argparse.Namespace) -> None:
+    """Shows both modems, movement, events, the current run with its subflows, and what is not well, of the running collector, on a
+    terminal of 80 columns and 24 rows or more (with less room: less); plain lines where no screen can be drawn (no terminal, or a dumb
+    one). Colours and characters are those of the terminal and the locale: a value that is fair bears a ! too, a poor one !!. NO_COLOR=1
+    leaves colours out. Ends when the collector ends; Ctrl-C ends the view, never the collector. Exit status: 0, or 1 when no collector
+    runs there."""
+    from tandem.app.daemon.status_socket import ask
+
+    answers = ask(socket_of(args), {"op": "watch"})
+    statuses = (answer for answer in answers if answer.get("type") == "status")
+    if args.json:
+        for status in statuses:
+            print(json.dumps(status), flush=True)
+    else:
+        _show(statuses, plain=args.plain, ascii_only=args.ascii)
+
+
+def _show(statuses: Iterator[dict[str, Any]], *, plain: bool, ascii_only: bool) -> None:
+    from tandem.cli.view.terminal import Glyphs, own_environment, terminal, watch
+    from tandem.cli.view.text import Lines
+
+    there = terminal(sys.stdout, own_environment())
+    if ascii_only:
+        there = there.in_ascii()
+    if there.screen and not plain:
+        watch(statuses, there)
+        say("the collector ended")
+        return
+    lines, glyphs = Lines(), Glyphs(there.charset)
+    for status in statuses:
+        for line in lines.of(status):
+            print(glyphs.text(line), flush=True)

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 
 from tandem.export.gateway import Ask, not_now
-from tandem.schema.campaign_queue import Pushed, QueueError, Report, read_queue, read_text, report_told
+from tandem.schema.campaign_queue import Pushed, QueueError, Report, read_queue, read_text
 
 _JSON = {"Content-Type": "application/json"}
 
@@ -42,7 +42,7 @@ class CampaignQueueClient:
 
     def report(self, campaign: str, report: Report) -> Settled:
         """Tell how far one is."""
-        content = json.dumps(report_told(report)).encode()
+        content = json.dumps(report.to_dict()).encode()
         answer = self._ask("PUT", f"/v1/campaigns/{campaign}/state", content, _JSON)
         if answer.status in (400, 404, 413):
             return Settled(known=False, withdraw=False, reason=answer.error)

@@ -1,4 +1,5 @@
-"""A campaign: what is measured, how often, in which order, when, and how much it may cost. Read from TOML by ``campaign_reader``.
+"""A campaign: what is measured, how often, when, how much it may cost, and the order of its runs: the same campaign and seed, the same
+sequence. Read from TOML by ``campaign_reader``.
 
 ``format = "tandem-campaign-file/1"``. Roles are the campaign's own words for paths ("wifi", "cellular"); whoever runs it says which path
 of the probe plays which, by default in the order of both lists. A parameter whose value is a list has one arm for each element; a
@@ -7,7 +8,10 @@ step's arms are all combinations. Standard library only.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+import math
+import random
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -50,7 +54,7 @@ class Trigger:
     ``speed_class`` while the probe moves so (still, low, high); ``place`` while within ``radius_m``; ``window`` while the time of day
     (the campaign's local time) is between ``start`` and ``end`` (minutes of the day; over midnight when end is smaller);
     ``periodic`` every ``every_s`` from start to start; ``poisson`` with exponential gaps of mean ``mean_s`` from start to start; ``hand``
-    only when told, with one of ``labels`` when there are any. ``gap_s``: at least so long between the starts of two runs of this step.
+    only by hand, with one of ``labels`` when there are any. ``gap_s``: at least so long between the starts of two runs of this step.
     """
 
     on: str = "always"
@@ -174,3 +178,81 @@ class Campaign:
         while place and place not in self.lines:
             place = place[:-1]
         return f"{self.file}:{self.lines.get(place, 1)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """One combination. ``shape``: by role, what its link is made to be; base conditions included."""
+
+    parameters: Mapping[str, Any]
+    shape: Mapping[str, Mapping[str, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One run to come. ``number``: its place in the step's sequence, from 0; ``seed``: for what the experiment draws itself."""
+
+    step: str
+    number: int
+    repetition: int
+    arm: int
+    seed: int
+    parameters: Mapping[str, Any]
+    shape: Mapping[str, Mapping[str, float]]
+
+
+def arms(campaign: Campaign, step: Step) -> list[Arm]:
+    """All combinations, as listed: the last key of the file changes fastest, the explicit arms before all others."""
+    names = list(step.parameters)
+    shaped = [(role, name) for role, quantities in step.shape.items() for name in quantities]
+    values = [step.parameters[n] for n in names] + [step.shape[role][name] for role, name in shaped]
+    found = []
+    for explicit in step.arms or ({},):
+        for chosen in itertools.product(*values):
+            parameters = {**dict(zip(names, chosen[: len(names)], strict=True)), **explicit}
+            shape = {role: dict(quantities) for role, quantities in campaign.base.items()}
+            for (role, name), value in zip(shaped, chosen[len(names) :], strict=True):
+                shape.setdefault(role, {})[name] = value
+            found.append(Arm(parameters, shape))
+    return found
+
+
+def order(campaign: Campaign, step: Step) -> list[tuple[int, int]]:
+    """Repetition and arm of every run of the step, in the order in which they are made."""
+    count, chance = step.arm_count, random.Random(f"{campaign.seed}/{step.name}/order")
+    if step.order == "shuffled":
+        runs = [(repetition, arm) for repetition in range(step.repetitions) for arm in range(count)]
+        chance.shuffle(runs)
+        return runs
+    runs = []
+    for repetition in range(step.repetitions):
+        block = list(range(count))
+        if step.order == "blocks":
+            chance.shuffle(block)
+        runs.extend((repetition, arm) for arm in block)
+    return runs
+
+
+def items(campaign: Campaign, step: Step, sequence: list[tuple[int, int]] | None = None) -> Iterator[Item]:
+    """Every run of the step; ``sequence``: as stored, else by the seed."""
+    combinations = arms(campaign, step)
+    for number, (repetition, arm) in enumerate(order(campaign, step) if sequence is None else sequence):
+        yield item(campaign, step, combinations[arm], number, repetition, arm)
+
+
+def item(campaign: Campaign, step: Step, chosen: Arm, number: int, repetition: int, arm: int) -> Item:
+    """The run of ``chosen``, the arm numbered ``arm``, with what is drawn for it."""
+    chance = random.Random(f"{campaign.seed}/{step.name}/{repetition}/{arm}")
+    seed = chance.getrandbits(31)
+    drawn = {k: draw(v, chance) if isinstance(v, Draw) else v for k, v in sorted(chosen.parameters.items())}
+    return Item(step.name, number, repetition, arm, seed, drawn, chosen.shape)
+
+
+def draw(law: Draw, chance: random.Random) -> float | int:
+    """One value within the law's bounds."""
+    log = law.law == "log_uniform"
+    low, high = (math.log(law.low), math.log(law.high)) if log else (law.low, law.high)
+    value = chance.uniform(low, high)
+    value = math.exp(value) if log else value
+    value = min(max(value, law.low), law.high)
+    return round(value) if isinstance(law.low, int) and isinstance(law.high, int) else value

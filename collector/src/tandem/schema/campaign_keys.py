@@ -1,11 +1,11 @@
-"""Every key of a campaign file, and the words with which a mistake is mended. Data only."""
+"""Every key of a campaign file, and the hint for a mistake in it. Data only."""
 
 from __future__ import annotations
 
 import re
 
 from tandem.schema.metrics import EVENT_KINDS
-from tandem.schema.toml_keys import Key
+from tandem.schema.toml_file import Key
 
 _YEAR_S = 366 * 86400.0
 TRIGGERS: dict[str, tuple[str, ...]] = {
@@ -115,19 +115,15 @@ BUDGET = (
 REQUIRES = (Key("scheduler", "text", "as the paper names it, as in minsrtt", check=_name),)
 """``controllers``, a list of texts, and ``substitutes``, a table, stand beside it."""
 
+
+def _numbers(hint: str, low: float, high: float, *names: str) -> tuple[Key, ...]:
+    return tuple(Key(name, "number", hint, minimum=low, maximum=high) for name in names)
+
+
 SHAPE = (
-    *(
-        Key(name, "number", "bit/s, 10000 to 10^10", minimum=10_000, maximum=10**10)
-        for name in ("rate_bit_per_s", "down_bit_per_s", "up_bit_per_s")
-    ),
-    *(
-        Key(name, "number", "ms, 0 to 10000", minimum=0, maximum=10_000)
-        for name in ("rtt_ms", "down_delay_ms", "up_delay_ms")
-    ),
-    *(
-        Key(name, "number", "percent, 0 to 100", minimum=0, maximum=100)
-        for name in ("down_loss_percent", "up_loss_percent")
-    ),
+    *_numbers("bit/s, 10000 to 10^10", 10_000, 10**10, "rate_bit_per_s", "down_bit_per_s", "up_bit_per_s"),
+    *_numbers("ms, 0 to 10000", 0, 10_000, "rtt_ms", "down_delay_ms", "up_delay_ms"),
+    *_numbers("percent, 0 to 100", 0, 100, "down_loss_percent", "up_loss_percent"),
     Key("queue_ms", "number", "ms, 1 to 10000", minimum=1, maximum=10_000),
 )
 """What a path is shaped to, seen from the probe: down is what it receives. ``rate_bit_per_s`` is both ways; ``rtt_ms`` is added to the

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from tandem.schema.campaign_text import LONGEST_TEXT
+from tandem.schema.campaign_reader import LONGEST_TEXT
 
 FORMAT = "tandem-campaign-queue/2"
 
@@ -54,15 +54,24 @@ class Pushed:
         """Sorts the queue: the highest priority first, then the oldest."""
         return (-self.priority, self.pushed_utc_ns, self.id)
 
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values."""
+        return {**asdict(self), "paths": dict(self.paths)}
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a probe tells of one. ``steps``: by name runs ``made`` and ``of`` how many; ``runs``: by ``ok``, ``failed``, ``cut_off``."""
+    """What a probe reports of one. ``steps``: by name runs ``made`` and ``of`` how many; ``runs``: by ``ok``, ``failed``, ``cut_off``."""
 
     state: str
     reason: str | None = None
     steps: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     runs: Mapping[str, int] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values."""
+        steps = {name: dict(counts) for name, counts in self.steps.items()}
+        return {"state": self.state, "reason": self.reason, "steps": steps, "runs": dict(self.runs)}
 
 
 def is_id(text: str) -> bool:
@@ -75,30 +84,14 @@ def is_name(text: str) -> bool:
     return _NAME.match(text) is not None
 
 
-def queue_told(queue: list[Pushed]) -> dict[str, Any]:
+def queue_to_dict(queue: list[Pushed]) -> dict[str, Any]:
     """The answer that ``read_queue`` reads."""
-    return {"format": FORMAT, "campaigns": [pushed_told(one) for one in queue]}
-
-
-def pushed_told(one: Pushed) -> dict[str, Any]:
-    """As plain values."""
-    return {**asdict(one), "paths": dict(one.paths)}
-
-
-def report_told(report: Report) -> dict[str, Any]:
-    """As plain values."""
-    return {
-        "state": report.state,
-        "reason": report.reason,
-        "steps": {name: dict(counts) for name, counts in report.steps.items()},
-        "runs": dict(report.runs),
-    }
+    return {"format": FORMAT, "campaigns": [one.to_dict() for one in queue]}
 
 
 def read_queue(content: object) -> list[Pushed]:
     """The queue in its turn; QueueError."""
-    told = _headed(content)
-    rows = told.get("campaigns")
+    rows = _headed(content).get("campaigns")
     if not isinstance(rows, list) or len(rows) > MOST_QUEUED:
         raise QueueError(f"'campaigns' is no list of at most {MOST_QUEUED}")
     found = [read_pushed(row) for row in rows]
@@ -135,9 +128,8 @@ def read_pushed(row: object) -> Pushed:
 
 def read_text(content: object) -> str | None:
     """The file of one campaign; None: the probe has one of that name itself. QueueError."""
-    told = _headed(content)
-    text = told.get("text")
-    if text is None and "text" in told:
+    text = _headed(content).get("text", False)  # absent is not null
+    if text is None:
         return None
     if not isinstance(text, str):
         raise QueueError("'text' is neither text nor null")

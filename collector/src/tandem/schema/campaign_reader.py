@@ -1,16 +1,39 @@
-"""Reads a campaign file, key by key. Pure: touches neither disk nor network, and knows no experiment."""
+"""Reads a campaign file, key by key: its lines, how a mistake is reported, forms laid over the file. Touches no network and knows no
+experiment; only ``text_of`` reads the disk."""
 
 from __future__ import annotations
 
+import copy
+import difflib
+import math
 import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from tandem.schema.campaign import MOST_ARMS, MOST_RUNS, PAPER, Budget, Campaign, Conditions, Requires, Step, Trigger
+from tandem.schema.campaign import (
+    MOST_ARMS,
+    MOST_RUNS,
+    PAPER,
+    Arms,
+    Budget,
+    Campaign,
+    CampaignError,
+    Conditions,
+    Draw,
+    Requires,
+    Step,
+    Trigger,
+)
 from tandem.schema.campaign_keys import (
     ASSUME,
     BUDGET,
     CONDITIONS,
+    CONTRADICTING,
     EVENT,
+    FORM,
+    FORM_TABLES,
     REQUIRES,
     SHAPE,
     STEP,
@@ -22,159 +45,331 @@ from tandem.schema.campaign_keys import (
     TRIGGERS,
     minutes,
 )
-from tandem.schema.campaign_source import Source
-from tandem.schema.campaign_values import agreeing, arms_of, explicit_arms, numbers_of
-from tandem.schema.toml_lines import Place
+from tandem.schema.toml_file import Key, Place, line_of, places
 
+LONGEST_TEXT = 1_000_000
+"""Bytes of a campaign's file."""
 MOST_ROLES = 8
 MOST_STEPS = 100
+
+_LAWS = ("uniform", "log_uniform")
+_VALUE = "a number, text in quotes, true or false, a table, or a list of these (one arm for each)"
+_NO_SYN = (
+    "simultaneous SYN existed only as a patch to a kernel of 2013; no kernel that can be had sends the second subflow's SYN "
+    "before the first has answered"
+)
+_OTHER_UNITS = ("_mbit_per_s", "_kbit_per_s", "_mb", "_kb", "_gb", "_mib", "_seconds", "_minutes", "_min", "_h", "_pct")
+_STEM_ENDS = ("_bit_per_s", "_percent", "_bytes", "_deg", "_ms", "_s", "_m")
+
+
+def text_of(file: str) -> str:
+    """Its text; CampaignError, one line with the file and the hint."""
+    try:
+        with Path(file).open("rb") as opened:
+            content = opened.read(LONGEST_TEXT + 1)
+    except OSError as error:
+        raise CampaignError(f"{file}: {error.strerror}; hint: name a campaign or its file") from error
+    if len(content) > LONGEST_TEXT:
+        raise CampaignError(f"{file}: longer than {LONGEST_TEXT} bytes; hint: fewer steps")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise CampaignError(f"{file}: is not UTF-8 text (byte {error.start}); hint: save it as UTF-8") from error
 
 
 def parse(text: str, file: str, *, form: str = PAPER) -> Campaign:
     """The campaign in ``text`` in one of its forms; CampaignError for the first thing that is wrong. ``file``: for messages."""
-    source = Source(text, file)
-    reader = _Reader(source)
+    reader = _Reader(text, file)
     paper = reader.campaign(PAPER)
     if form == PAPER:
         return paper
-    source.lay(form)
+    reader.lay(form)
     return reader.campaign(form)
 
 
 def forms(text: str, file: str) -> dict[str, Campaign]:
     """Every form that the file has, ``PAPER`` first; CampaignError."""
-    names = Source(text, file).forms()
+    names = _Reader(text, file).forms()
     return {form: parse(text, file, form=form) for form in (PAPER, *names)}
 
 
 class _Reader:
-    def __init__(self, source: Source) -> None:
-        self._source = source
+    """A file's content, read part by part. ``moved``: where a place of the form was written."""
+
+    def __init__(self, text: str, file: str) -> None:
+        self.file = file
+        try:
+            self.content: dict[str, Any] = tomllib.loads(text)
+        except (ValueError, RecursionError) as error:  # ValueError: no TOML, or a number of thousands of digits
+            raise CampaignError(_toml_error(file, text, str(error))) from error
+        self.lines = places(text)
+        self.moved: dict[Place, Place] = {}
+        self._check_sizes(self.content, ())
+
+    def _check_sizes(self, value: object, place: Place) -> None:
+        """Whole numbers of TOML have 64 bits; tomllib reads longer ones, which nothing here could write down."""
+        if isinstance(value, dict):
+            for name, inner in value.items():
+                self._check_sizes(inner, (*place, name))
+        elif isinstance(value, list):
+            for index, inner in enumerate(value):
+                self._check_sizes(inner, (*place, index))
+        elif isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise self.fail(place, "a whole number of more than 64 bits", "a smaller one")
+
+    def fail(self, place: Place, what: str, hint: str) -> CampaignError:
+        """The mistake at ``place``."""
+        return CampaignError(f"{self.file}:{self.line(place)}: {what}; hint: {hint}")
+
+    def line(self, place: Place) -> int:
+        """Where it was written, 1 when that is not known."""
+        rest: Place = ()
+        origin = place
+        while origin and origin not in self.moved:
+            origin, rest = origin[:-1], (origin[-1], *rest)
+        written = (*self.moved[origin], *rest) if origin else place
+        return line_of(self.lines, written) or 1
+
+    def table(self, value: object, place: Place) -> dict[str, Any]:
+        """``value`` as a table."""
+        if not isinstance(value, dict):
+            name = ".".join(str(p) for p in place)
+            raise self.fail(place, f"{name!r} is no table", f"begin it with [{name}] on a line of its own")
+        return value
+
+    def only(self, content: Mapping[str, Any], known: Iterable[str], place: Place, where: str) -> None:
+        """Refuse what is not ``known``."""
+        names = tuple(known)
+        for name in content:
+            if name not in names:
+                raise self.fail((*place, name), f"unknown key {name!r} in {where}", _hint_for_name(name, names))
+
+    def checked(self, keys: Sequence[Key], content: Mapping[str, Any], place: Place, where: str) -> dict[str, Any]:
+        """The values of ``keys`` with defaults; others in ``content`` are left alone."""
+        for key in keys:
+            if key.name in content:
+                value = content[key.name]
+                wrong = key.wrong(value)
+                if wrong is None and isinstance(value, float) and value in (float("inf"), float("-inf")):
+                    wrong = f"{value!r} is no finite number"
+                if wrong is not None:
+                    raise self.fail((*place, key.name), f"{where} {key.name}: {wrong}", key.hint)
+            elif key.required:
+                raise self.fail(place, f"{where} has no {key.name!r}", f"add it: {key.hint}")
+        return {key.name: content.get(key.name, key.default) for key in keys}
+
+    def section(
+        self, value: object, place: Place, keys: Sequence[Key], where: str, beside: Iterable[str] = ()
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The table ``value``, which has ``keys`` and what is named in ``beside`` only, and the values of ``keys``."""
+        content = self.table(value, place)
+        self.only(content, (*(k.name for k in keys), *beside), place, where)
+        return content, self.checked(keys, content, place, where)
+
+    def texts(self, value: object, place: Place, hint: str) -> tuple[str, ...]:
+        """A list of texts, each once."""
+        good = isinstance(value, list) and all(isinstance(v, str) and v and v.isprintable() for v in value)
+        if not good or not isinstance(value, list):
+            raise self.fail(place, f"{place[-1]}: {value!r} is no list of texts", hint)
+        if len(set(value)) != len(value):
+            raise self.fail(place, f"{place[-1]}: a text occurs twice", hint)
+        return tuple(value)
+
+    def forms(self) -> tuple[str, ...]:
+        """The forms that the file has beside ``PAPER``."""
+        found = self.table(self.content.get("form", {}), ("form",))
+        if PAPER in found:
+            raise self.fail(("form", PAPER), f"form {PAPER!r} is the file as it stands", "give it another name")
+        for name in found:
+            if (wrong := STEP[0].wrong(name)) is not None:
+                raise self.fail(("form", name), f"form {wrong}", STEP[0].hint)
+        return tuple(found)
+
+    def lay(self, form: str) -> None:
+        """Lay a form over the file. Only what can be laid is looked at here; the reader checks the rest."""
+        known = self.forms()
+        if form not in known:
+            raise self.fail(("form", *known[:1]), f"there is no form {form!r}", f"one of {', '.join((PAPER, *known))}")
+        here: Place = ("form", form)
+        over, values = self.section(self.content["form"][form], here, FORM, f"[form.{form}]", FORM_TABLES)
+        self.content = copy.deepcopy(self.content)
+        for name in ("quiet_s", "allow_substitutes", "base", "assume", "budget"):
+            if name in over:
+                self._put((), name, over[name], (*here, name))
+        steps = self.content.get("step", [])
+        overlays = self.table(over.get("step", {}), (*here, "step"))
+        names = [s.get("name") for s in steps if isinstance(s, dict)] if isinstance(steps, list) else []
+        for name in overlays:
+            if name not in names:
+                raise self.fail(
+                    (*here, "step", name), f"there is no step {name!r}", f"known are {', '.join(map(str, names))}"
+                )
+        for index, step in enumerate(steps if isinstance(steps, list) else ()):
+            if not isinstance(step, dict):
+                continue
+            place: Place = ("step", index)
+            if values["repetitions"] is not None:
+                self._put(place, "repetitions", values["repetitions"], (*here, "repetitions"))
+            if values["immediate"]:
+                self._put(place, "trigger", {"on": "always"}, (*here, "immediate"))
+                step.pop("conditions", None)
+            called = step.get("name")
+            if isinstance(called, str) and called in overlays:
+                origin = (*here, "step", called)
+                self._lay_step(place, step, self.table(overlays[called], origin), origin)
+        if isinstance(steps, list):
+            self._leave_out(steps)
+
+    def _lay_step(self, place: Place, step: dict[str, Any], overlay: dict[str, Any], origin: Place) -> None:
+        own = tuple(k.name for k in STEP if k.name not in ("name", "experiment"))
+        self.only(overlay, (*own, *STEP_TABLES, "skip", "without"), origin, "a form's step")
+        for name in self.texts(
+            overlay.get("without", []), (*origin, "without"), 'parameters to leave out, as in ["seconds"]'
+        ):
+            parameters = step.get("parameters")
+            if not isinstance(parameters, dict) or name not in parameters:
+                raise self.fail((*origin, "without"), f"the step has no parameter {name!r}", "take it out of 'without'")
+            del parameters[name]
+        skip = overlay.get("skip", False)
+        if not isinstance(skip, bool):
+            raise self.fail((*origin, "skip"), f"skip: {skip!r} is not true or false", "true or false")
+        step["skip"] = skip
+        for key, value in overlay.items():
+            if key == "parameters" and isinstance(step.get(key), dict) and isinstance(value, dict):
+                for inner, content in value.items():
+                    self._put((*place, key), inner, content, (*origin, key, inner))
+            elif key not in ("skip", "without"):
+                self._put(place, key, value, (*origin, key))
+
+    def _put(self, place: Place, name: str, value: object, origin: Place) -> None:
+        within: Any = self.content
+        for part in place:
+            within = within[part]
+        within[name] = copy.deepcopy(value)
+        self.moved[(*place, name)] = origin
+
+    def _leave_out(self, steps: list[Any]) -> None:
+        """Steps that the form skips; the others keep their lines."""
+        kept = [i for i, s in enumerate(steps) if not (isinstance(s, dict) and s.get("skip") is True)]
+        moved = {p: o for p, o in self.moved.items() if p[0] != "step"}
+        for new, old in enumerate(kept):
+            moved[("step", new)] = ("step", old)
+            for place, origin in self.moved.items():
+                if place[:2] == ("step", old):
+                    moved[("step", new, *place[2:])] = origin
+        self.moved = moved
+        steps[:] = [steps[i] for i in kept]
+        for step in steps:
+            if isinstance(step, dict):
+                step.pop("skip", None)
 
     def campaign(self, form: str) -> Campaign:
-        source = self._source
-        content = source.content
-        source.only(content, (*(k.name for k in TOP), *TOP_TABLES), (), "a campaign")
-        top = source.checked(TOP, content, (), "the campaign")
+        content = self.content
+        self.only(content, (*(k.name for k in TOP), *TOP_TABLES), (), "a campaign")
+        top = self.checked(TOP, content, (), "the campaign")
+        del top["format"]
         roles = self._roles(content)
         assume = self._by_role(content.get("assume", {}), ("assume",), roles, ASSUME)
         base = self._by_role(content.get("base", {}), ("base",), roles, SHAPE)
         steps = self._steps(content.get("step"), roles)
         lines = {("step", steps[i].name, *key[2:]): n for key, n in self._lines(len(steps)) for i in (int(key[1]),)}
         return Campaign(
-            name=top["name"],
-            title=top["title"],
-            reference=top["reference"],
-            seed=top["seed"],
+            **{**top, "quiet_s": float(top["quiet_s"])},
             roles=roles,
-            quiet_s=float(top["quiet_s"]),
-            hold_maintenance=top["hold_maintenance"],
-            on_interrupt=top["on_interrupt"],
-            allow_substitutes=top["allow_substitutes"],
             steps=steps,
-            budget=self._budget(source.table(content.get("budget", {}), ("budget",)), roles),
-            requires=self._requires(source.table(content.get("requires", {}), ("requires",))),
+            budget=self._budget(content.get("budget", {}), roles),
+            requires=self._requires(content.get("requires", {})),
             base=base,
             assumed_bit_per_s={r: q["rate_bit_per_s"] for r, q in assume.items() if "rate_bit_per_s" in q},
             form=form,
-            timezone=top["timezone"],
-            file=source.file,
-            lines={**lines, **{(key,): source.line((key,)) for key in ("requires", "roles", "timezone")}},
+            file=self.file,
+            lines={**lines, **{(key,): self.line((key,)) for key in ("requires", "roles", "timezone")}},
         )
 
     def _lines(self, steps: int) -> list[tuple[Place, int]]:
         """Where each step and its keys stand, in this form."""
-        found: list[tuple[Place, int]] = []
+        found: list[Place] = []
         for index in range(steps):
-            places: list[Place] = [("step", index)]
-            step = self._source.content["step"][index]
-            for key, value in step.items():
-                places.append(("step", index, key))
-                if isinstance(value, dict):
-                    places.extend(("step", index, key, inner) for inner in value)
-            found.extend((place, self._source.line(place)) for place in places)
-        return found
+            found.append(("step", index))
+            for key, value in self.content["step"][index].items():
+                found.append(("step", index, key))
+                found += [("step", index, key, inner) for inner in value] if isinstance(value, dict) else []
+        return [(place, self.line(place)) for place in found]
 
     def _roles(self, content: dict[str, Any]) -> tuple[str, ...]:
         hint = f'the campaign\'s words for its paths, one to {MOST_ROLES}, as in roles = ["wifi", "cellular"]'
         if "roles" not in content:
-            raise self._source.fail((), "the campaign has no 'roles'", f"add {hint}")
-        roles = self._source.texts(content["roles"], ("roles",), hint)
+            raise self.fail((), "the campaign has no 'roles'", f"add {hint}")
+        roles = self.texts(content["roles"], ("roles",), hint)
         if not 1 <= len(roles) <= MOST_ROLES or not all(re.fullmatch(r"[a-z][a-z0-9_-]{0,30}", r) for r in roles):
-            raise self._source.fail(("roles",), f"roles: {', '.join(roles) or 'none'}", hint)
+            raise self.fail(("roles",), f"roles: {', '.join(roles) or 'none'}", hint)
         if "random" in roles:
-            raise self._source.fail(("roles",), "roles: 'random' has a meaning of its own", "take another word")
+            raise self.fail(("roles",), "roles: 'random' has a meaning of its own", "take another word")
         return roles
 
     def _by_role(self, value: object, place: Place, roles: tuple[str, ...], keys: Any) -> dict[str, dict[str, float]]:  # noqa: ANN401 Key rows
-        table = self._source.table(value, place)
-        self._source.only(table, roles, place, f"[{place[0]}]")
+        table = self.table(value, place)
+        self.only(table, roles, place, f"[{place[0]}]")
         found = {}
         for role, content in table.items():
             within = (*place, role)
-            inner = self._source.table(content, within)
-            self._source.only(inner, [k.name for k in keys], within, f"[{'.'.join(map(str, within))}]")
-            agreeing(self._source, inner, within)
-            checked = self._source.checked(keys, inner, within, f"[{'.'.join(map(str, within))}]")
+            inner = self.table(content, within)
+            self.only(inner, [k.name for k in keys], within, f"[{'.'.join(map(str, within))}]")
+            self._agreeing(inner, within)
+            checked = self.checked(keys, inner, within, f"[{'.'.join(map(str, within))}]")
             found[role] = {k: float(v) for k, v in checked.items() if v is not None}
         return found
 
-    def _budget(self, content: dict[str, Any], roles: tuple[str, ...]) -> Budget:
-        self._source.only(content, (*(k.name for k in BUDGET), "role"), ("budget",), "[budget]")
-        told = self._source.checked(BUDGET, content, ("budget",), "[budget]")
+    def _budget(self, value: object, roles: tuple[str, ...]) -> Budget:
+        content, values = self.section(value, ("budget",), BUDGET, "[budget]", ("role",))
         place: Place = ("budget", "role")
-        table = self._source.table(content.get("role", {}), place)
-        self._source.only(table, roles, place, "[budget.role]")
-        for role, value in table.items():
-            if (wrong := BUDGET[0].wrong(value)) is not None:
-                raise self._source.fail((*place, role), f"[budget.role] {role}: {wrong}", BUDGET[0].mend)
-        return Budget(**told, by_role=dict(table))
+        table = self.table(content.get("role", {}), place)
+        self.only(table, roles, place, "[budget.role]")
+        for role, given in table.items():
+            if (wrong := BUDGET[0].wrong(given)) is not None:
+                raise self.fail((*place, role), f"[budget.role] {role}: {wrong}", BUDGET[0].hint)
+        return Budget(**values, by_role=dict(table))
 
-    def _requires(self, content: dict[str, Any]) -> Requires:
+    def _requires(self, value: object) -> Requires:
         here: Place = ("requires",)
-        self._source.only(content, ("scheduler", "controllers", "substitutes"), here, "[requires]")
-        told = self._source.checked(REQUIRES, content, here, "[requires]")
+        content, values = self.section(value, here, REQUIRES, "[requires]", ("controllers", "substitutes"))
         hint = 'controllers by name, as in ["lia", "olia"]'
-        controllers = self._source.texts(content.get("controllers", []), (*here, "controllers"), hint)
-        substitutes = self._source.table(content.get("substitutes", {}), (*here, "substitutes"))
-        for name, value in substitutes.items():
-            if name not in controllers or not isinstance(value, str) or not value:
-                what = f"substitutes: {name} = {value!r} is no controller for one that is required"
-                raise self._source.fail(
-                    (*here, "substitutes", name), what, 'as in lia = "reno", lia being in controllers'
-                )
-        return Requires(told["scheduler"], controllers, dict(substitutes))
+        controllers = self.texts(content.get("controllers", []), (*here, "controllers"), hint)
+        substitutes = self.table(content.get("substitutes", {}), (*here, "substitutes"))
+        for name, given in substitutes.items():
+            if name not in controllers or not isinstance(given, str) or not given:
+                what = f"substitutes: {name} = {given!r} is no controller for one that is required"
+                raise self.fail((*here, "substitutes", name), what, 'as in lia = "reno", lia being in controllers')
+        return Requires(values["scheduler"], controllers, dict(substitutes))
 
     def _steps(self, value: object, roles: tuple[str, ...]) -> tuple[Step, ...]:
         if not isinstance(value, list) or not value or not all(isinstance(s, dict) for s in value):
-            raise self._source.fail(("step",), "the campaign has no steps", "begin each step with [[step]]")
+            raise self.fail(("step",), "the campaign has no steps", "begin each step with [[step]]")
         if len(value) > MOST_STEPS:
-            raise self._source.fail(("step", MOST_STEPS), f"{len(value)} steps", f"at most {MOST_STEPS}")
+            raise self.fail(("step", MOST_STEPS), f"{len(value)} steps", f"at most {MOST_STEPS}")
         steps: list[Step] = []
         for index, content in enumerate(value):
             step = self._step(content, ("step", index), roles)
             if step.name in [s.name for s in steps]:
-                raise self._source.fail(
+                raise self.fail(
                     ("step", index, "name"), f"step {step.name!r} is there already", "give each its own name"
                 )
             steps.append(step)
             if sum(s.run_count for s in steps) > MOST_RUNS:
                 what = f"with step {step.name} the campaign has more than {MOST_RUNS} runs"
-                raise self._source.fail(("step", index), what, "fewer repetitions, or several campaigns")
+                raise self.fail(("step", index), what, "fewer repetitions, or several campaigns")
         return tuple(steps)
 
-    def _step(self, content: dict[str, Any], place: Place, roles: tuple[str, ...]) -> Step:
-        source = self._source
-        source.only(content, (*(k.name for k in STEP), *STEP_TABLES), place, "[[step]]")
-        told = source.checked(STEP, content, place, "[[step]]")
-        parameters = source.table(content.get("parameters", {}), (*place, "parameters"))
-        shape = source.table(content.get("shape", {}), (*place, "shape"))
-        source.only(shape, roles, (*place, "shape"), "[step.shape]")
+    def _step(self, value: object, place: Place, roles: tuple[str, ...]) -> Step:
+        content, values = self.section(value, place, STEP, "[[step]]", STEP_TABLES)
+        parameters = self.table(content.get("parameters", {}), (*place, "parameters"))
+        shape = self.table(content.get("shape", {}), (*place, "shape"))
+        self.only(shape, roles, (*place, "shape"), "[step.shape]")
         step = Step(
-            **told,
-            parameters={n: arms_of(source, v, (*place, "parameters", n)) for n, v in parameters.items()},
-            arms=explicit_arms(source, content.get("arms", []), (*place, "arms")),
-            shape={r: numbers_of(source, q, (*place, "shape", r)) for r, q in shape.items()},
+            **values,
+            parameters={n: self._arms(v, (*place, "parameters", n)) for n, v in parameters.items()},
+            arms=self._explicit_arms(content.get("arms", []), (*place, "arms")),
+            shape={r: self._numbers(q, (*place, "shape", r)) for r, q in shape.items()},
             sysctl=self._sysctl(content.get("sysctl", {}), (*place, "sysctl")),
             trigger=self._trigger(content.get("trigger", {"on": "always"}), (*place, "trigger")),
             conditions=self._conditions(content.get("conditions", {}), (*place, "conditions"), len(roles)),
@@ -183,63 +378,167 @@ class _Reader:
         return step
 
     def _sysctl(self, value: object, place: Place) -> dict[str, str | int]:
-        content = self._source.table(value, place)
-        self._source.only(content, [k.name for k in SYSCTLS], place, "[step.sysctl]")
-        told = self._source.checked(SYSCTLS, content, place, "[step.sysctl]")
-        return {name: value for name, value in told.items() if value is not None}
+        _, values = self.section(value, place, SYSCTLS, "[step.sysctl]")
+        return {name: given for name, given in values.items() if given is not None}
 
     def _combinations(self, step: Step, place: Place, roles: tuple[str, ...]) -> None:
         if step.run_count > MOST_RUNS:
             what = f"step {step.name}: {step.arm_count} arms × {step.repetitions} repetitions are more than {MOST_RUNS} runs"
-            raise self._source.fail((*place, "repetitions"), what, "fewer values or fewer repetitions")
+            raise self.fail((*place, "repetitions"), what, "fewer values or fewer repetitions")
         if step.arm_count > MOST_ARMS:
             what = f"step {step.name}: {step.arm_count} arms, more than {MOST_ARMS}"
-            raise self._source.fail((*place, "parameters"), what, "fewer values, or several steps")
+            raise self.fail((*place, "parameters"), what, "fewer values, or several steps")
         for arm in step.arms:
             for name in arm:
                 if name in step.parameters:
                     what = f"{name!r} stands in 'arms' and in 'parameters'"
-                    raise self._source.fail((*place, "arms"), what, "keep one of them")
+                    raise self.fail((*place, "arms"), what, "keep one of them")
         named = [("parameters", n, v) for n in ("path", "primary") for v in step.parameters.get(n, ())]
         named += [("arms", n, arm[n]) for arm in step.arms for n in ("path", "primary") if n in arm]
         for key, name, value in named:
             if value not in (*roles, "random"):
                 within = (*place, key, name) if key == "parameters" else (*place, key)
-                raise self._source.fail(
-                    within, f"{name}: {value!r} is no role", f"random, or one of {', '.join(roles)}"
-                )
+                raise self.fail(within, f"{name}: {value!r} is no role", f"random, or one of {', '.join(roles)}")
 
     def _trigger(self, value: object, place: Place) -> Trigger:
-        source = self._source
-        content = source.table(value, place)
-        source.only(content, (*(k.name for k in TRIGGER), "labels", "event"), place, "[step.trigger]")
-        told = source.checked(TRIGGER, content, place, "[step.trigger]")
-        needs = TRIGGERS[told["on"]]
+        content, values = self.section(value, place, TRIGGER, "[step.trigger]", ("labels", "event"))
+        needs = TRIGGERS[values["on"]]
         for name in needs:
             if name not in content:
-                hint = next(k.mend for k in (*TRIGGER, EVENT) if k.name == name)
-                raise source.fail((*place, "on"), f"a trigger {told['on']!r} has no {name!r}", f"add it: {hint}")
+                hint = next(k.hint for k in (*TRIGGER, EVENT) if k.name == name)
+                raise self.fail((*place, "on"), f"a trigger {values['on']!r} has no {name!r}", f"add it: {hint}")
         allowed = (*needs, "on", "gap_s", "expected_per_day")
-        allowed += ("within_s",) if told["on"] in ("mobility_start", "event") else ()
-        allowed += ("labels",) if told["on"] == "hand" else ()
+        allowed += ("within_s",) if values["on"] in ("mobility_start", "event") else ()
+        allowed += ("labels",) if values["on"] == "hand" else ()
         for name in content:
             if name not in allowed:
-                raise source.fail((*place, name), f"a trigger {told['on']!r} takes no {name!r}", "take it out")
+                raise self.fail((*place, name), f"a trigger {values['on']!r} takes no {name!r}", "take it out")
         event = content.get("event", [])
-        kinds = source.texts([event] if isinstance(event, str) else event, (*place, "event"), EVENT.mend)
+        kinds = self.texts([event] if isinstance(event, str) else event, (*place, "event"), EVENT.hint)
         for kind in (*kinds, *([""] if "event" in content and not kinds else [])):
             if (wrong := EVENT.wrong(kind)) is not None:
-                raise source.fail((*place, "event"), f"[step.trigger] event: {wrong}", EVENT.mend)
-        labels = source.texts(content.get("labels", []), (*place, "labels"), 'as in labels = ["still", "walk"]')
-        span = minutes(told.pop("between") or "") or (None, None)
-        return Trigger(**told, event=kinds, labels=labels, start=span[0], end=span[1])
+                raise self.fail((*place, "event"), f"[step.trigger] event: {wrong}", EVENT.hint)
+        labels = self.texts(content.get("labels", []), (*place, "labels"), 'as in labels = ["still", "walk"]')
+        span = minutes(values.pop("between") or "") or (None, None)
+        return Trigger(**values, event=kinds, labels=labels, start=span[0], end=span[1])
 
     def _conditions(self, value: object, place: Place, paths: int) -> Conditions:
-        content = self._source.table(value, place)
-        self._source.only(content, [k.name for k in CONDITIONS], place, "[step.conditions]")
-        told = self._source.checked(CONDITIONS, content, place, "[step.conditions]")
-        if told["paths_up"] is not None and told["paths_up"] > paths:
-            what = f"paths_up: {told['paths_up']} of {paths} paths"
-            raise self._source.fail((*place, "paths_up"), what, f"at most {paths}, as many as there are roles")
-        span = minutes(told.pop("between") or "") or (None, None)
-        return Conditions(**told, start=span[0], end=span[1])
+        _, values = self.section(value, place, CONDITIONS, "[step.conditions]")
+        if values["paths_up"] is not None and values["paths_up"] > paths:
+            what = f"paths_up: {values['paths_up']} of {paths} paths"
+            raise self.fail((*place, "paths_up"), what, f"at most {paths}, as many as there are roles")
+        span = minutes(values.pop("between") or "") or (None, None)
+        return Conditions(**values, start=span[0], end=span[1])
+
+    def _arms(self, value: object, place: Place) -> Arms:
+        """The values that a parameter takes; a list is one for each element."""
+        name = str(place[-1])
+        if name in ("simultaneous_syn", "sim_syn"):
+            raise self.fail(place, _NO_SYN, f"take {name!r} out")
+        if not isinstance(value, list):
+            return (self._value(value, place),)
+        if not value:
+            raise self.fail(place, f"{name}: an empty list has no arm", f"give {_VALUE}")
+        values = tuple(self._value(v, place) for v in value)
+        for index, one in enumerate(values):
+            if any(one == other and type(one) is type(other) for other in values[:index]):
+                raise self.fail(
+                    place, f"{name}: {one!r} occurs twice", "name each value once; say 'repetitions' for more"
+                )
+        return values
+
+    def _explicit_arms(self, value: object, place: Place) -> tuple[Mapping[str, Any], ...]:
+        """``arms = [{…}, {…}]``: parameters that go together."""
+        hint = 'as in arms = [{ kind = "mptcp" }, { kind = "tcp", path = "wifi" }]'
+        if not isinstance(value, list) or not all(isinstance(arm, dict) for arm in value):
+            raise self.fail(place, "arms: no list of tables", hint)
+        found = []
+        for arm in value:
+            for name, one in arm.items():
+                if name in ("simultaneous_syn", "sim_syn"):
+                    raise self.fail(place, _NO_SYN, f"take {name!r} out")
+                if isinstance(one, list):
+                    raise self.fail(
+                        place, f"arms: {name} has several values", "one value each; lists go into 'parameters'"
+                    )
+            found.append({name: self._value(one, place) for name, one in arm.items()})
+        return tuple(found)
+
+    def _numbers(self, value: object, place: Place) -> dict[str, Arms]:
+        """A link's quantities, each with its arms."""
+        table = self.table(value, place)
+        known = {key.name: key for key in SHAPE}
+        where = ".".join(str(p) for p in place if isinstance(p, str))
+        self.only(table, known, place, f"[{where}]")
+        self._agreeing(table, place)
+        found: dict[str, Arms] = {}
+        for name, given in table.items():
+            values = given if isinstance(given, list) else [given]
+            if not values:
+                raise self.fail((*place, name), f"{name}: an empty list has no arm", known[name].hint)
+            for one in values:
+                if (wrong := known[name].wrong(one)) is not None:
+                    raise self.fail((*place, name), f"{name}: {wrong}", known[name].hint)
+            if len({float(v) for v in values}) != len(values):
+                raise self.fail((*place, name), f"{name}: a value occurs twice", "name each value once")
+            found[name] = tuple(float(v) for v in values)
+        return found
+
+    def _agreeing(self, table: Mapping[str, Any], place: Place) -> None:
+        """Refuse a shape that says one thing twice."""
+        for both, single in CONTRADICTING:
+            for name in single:
+                if both in table and name in table:
+                    hint = f"{both} is for both ways; keep one of them"
+                    raise self.fail((*place, name), f"{name} and {both} are both given", hint)
+
+    def _value(self, value: object, place: Place) -> Any:  # noqa: ANN401 any JSON value, or a Draw
+        if isinstance(value, dict) and len(value) == 1 and next(iter(value)) in _LAWS:
+            return self._draw(*next(iter(value.items())), place)
+        if not _json(value):
+            raise self.fail(place, f"{place[-1]}: {value!r} is no value of a parameter", f"give {_VALUE}")
+        return value
+
+    def _draw(self, law: str, ends: object, place: Place) -> Draw:
+        hint = f"as in {place[-1]} = {{ {law} = [100, 1000000] }}"
+        numbers = isinstance(ends, list) and all(isinstance(e, int | float) and not isinstance(e, bool) for e in ends)
+        if not numbers or not isinstance(ends, list) or len(ends) != 2 or not all(abs(e) <= 10**15 for e in ends):
+            raise self.fail(place, f"{place[-1]}: {law} needs two numbers", hint)
+        low, high = ends
+        if not low < high or (law == "log_uniform" and low <= 0):
+            hint = f"{hint}, the smaller first, both above 0 for log_uniform"
+            raise self.fail(place, f"{place[-1]}: {law} from {low} to {high}", hint)
+        return Draw("uniform" if law == "uniform" else "log_uniform", low, high)
+
+
+def _json(value: object) -> bool:
+    if isinstance(value, dict):
+        return all(_json(v) for v in value.values())
+    if isinstance(value, list):
+        return all(_json(v) for v in value)
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return isinstance(value, bool | int | str)
+
+
+def _hint_for_name(name: str, known: Sequence[str]) -> str:
+    """What an unknown key should be: another unit of a known one, a slip of the pen, or the list."""
+    stem = name
+    for end in (*_OTHER_UNITS, *_STEM_ENDS):
+        if stem.lower().endswith(end):
+            stem = stem[: -len(end)]
+            break
+    for other in known:
+        for end in _STEM_ENDS:
+            if other.endswith(end) and other[: -len(end)] == stem:
+                return f"write {other}: the unit is in the name"
+    near = difflib.get_close_matches(name, known, 1)
+    return f"write {near[0]}" if near else f"known are {', '.join(known)}"
+
+
+def _toml_error(file: str, text: str, message: str) -> str:
+    what, _, rest = message.partition(" (at ")
+    number = rest.partition("line ")[2].partition(",")[0]
+    if not number.isdigit():
+        number = str(max(1, len(text.splitlines())))
+    return f"{file}:{number}: no TOML: {what[:1].lower() + what[1:]}; hint: write that line as TOML"

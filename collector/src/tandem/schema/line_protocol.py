@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from tandem.schema.metrics import Field
 from tandem.schema.record import SPECS, Record, RecordError, Value
 
 _INT = re.compile(r"-?[0-9]{1,19}i\Z")
@@ -65,8 +66,13 @@ def _format(kind: str, value: Value) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _write(measurement: str, tags: Mapping[str, str], fields: Mapping[str, Value], utc_ns: int | None) -> str:
-    specs = SPECS[measurement]
+def _write(
+    specs: Mapping[str, Field],
+    measurement: str,
+    tags: Mapping[str, str],
+    fields: Mapping[str, Value],
+    utc_ns: int | None,
+) -> str:
     head = [_escape(measurement, ", ")]
     head += [f"{_escape(key, ',= ')}={_escape(tags[key], ',= ')}" for key in sorted(tags)]
     body = [f"{_escape(key, ',= ')}={_format(specs[key].kind, fields[key])}" for key in sorted(fields)]
@@ -77,12 +83,13 @@ def _write(measurement: str, tags: Mapping[str, str], fields: Mapping[str, Value
 def encode(record: Record, common_tags: Mapping[str, str], seq: int, utc_ns: int) -> str:
     """One line (no line break) for ``record`` with the common tags, its number and its time in ns since 1970 UTC."""
     fields = {**record.fields, "seq": seq, "monotonic_ns": record.monotonic_ns}
-    return _write(record.measurement, {**common_tags, **record.tags}, fields, utc_ns)
+    measurement = record.measurement
+    return _write(SPECS[measurement], measurement, {**common_tags, **record.tags}, fields, utc_ns)
 
 
-def encode_point(point: Point) -> str:
-    """The line of a parsed point again, its tags sorted; the time is left out when it has none."""
-    return _write(point.measurement, point.tags, point.fields, point.utc_ns)
+def encode_point(point: Point, specs: Mapping[str, Mapping[str, Field]] = SPECS) -> str:
+    """The line of a parsed point again, its tags sorted; the time is left out when it has none. ``specs``: fields by measurement."""
+    return _write(specs[point.measurement], point.measurement, point.tags, point.fields, point.utc_ns)
 
 
 def parse(line: str) -> Point:

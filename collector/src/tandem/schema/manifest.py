@@ -1,4 +1,4 @@
-"""A run's manifest: what was asked, with what, when, what came of it, and which files belong to it.
+"""A run's manifest: what was requested, with what, when, what came of it, and which files belong to it.
 
 JSON, one file a run, ``<run id>.json``. Times are UTC nanoseconds (``_utc_ns``, None before the clock was synchronised) and
 CLOCK_MONOTONIC nanoseconds of ``boot`` (``_monotonic_ns``).
@@ -8,7 +8,7 @@ CLOCK_MONOTONIC nanoseconds of ``boot`` (``_monotonic_ns``).
 the manifest is sent.
 2026-11-21: ``campaign`` may have ``push``.
 2026-11-21: runs of any experiment: kind ``any``, whose result's keys are the experiment's own; ``usage`` and ``conditions``.
-2026-11-24: ``environment`` has ``experiment.server``: the settings of the server's kernel, as it told them with the session.
+2026-11-24: ``environment`` has ``experiment.server``: the settings of the server's kernel, as it reported them with the session.
 2026-11-26: ``campaign`` has ``form`` instead of ``short``; ``timezone`` and ``utc_offset_s``.
 2026-11-26: ``campaign`` has ``sha256``; ``environment`` may have ``city``, as the configuration names it.
 2026-11-26: ``server_captures``.
@@ -25,7 +25,7 @@ CHECK_RUN = "preflight"
 """The name of the session that the hand-out check opens and closes: no run, nothing is promised of it."""
 
 ROUND_TRIPS_RUN = "round-trips"
-"""The name of the sessions over which round trips are asked all the time: no run either."""
+"""The name of the sessions over which round trips are measured all the time: no run either."""
 
 RunKind = Literal["mptcp", "tcp", "any"]
 """``mptcp`` and ``tcp``: downloads over one connection; ``any``: another experiment, which may open connections of both kinds."""
@@ -86,8 +86,8 @@ class RunFile(TypedDict):
 
 
 class ServerCapture(TypedDict):
-    """The server's capture of one session, of a run that asked for both ends'. ``name``: as the server keeps it among the run's files
-    (``tandem.schema.trace.server_capture``), None where there is none, and then ``why``; ``session`` None: none was opened, or nobody told.
+    """The server's capture of one session, of a run that requested both ends'. ``name``: as the server keeps it among the run's files
+    (``tandem.schema.trace.server_capture``), None where there is none, and then ``why``; ``session`` None: none opened, or unknown.
     ``truncated``: the server's quota, or what ``why`` says, ended it early."""
 
     session: str | None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tandem.schema.metrics import COMMON_FIELDS, COMMON_TAGS, MEASUREMENTS, SERVER_MEASUREMENTS, Field
+from tandem.schema.metrics import COMMON_FIELDS, COMMON_TAGS, MEASUREMENTS, Field, Measurement
 
 Value = int | float | str | bool
 
@@ -45,50 +45,45 @@ class Record:
         return cls(measurement, kept_tags, kept_fields, monotonic_ns, utc_ns)
 
 
-SPECS: dict[str, dict[str, Field]] = {
-    kind.name: {field.name: field for field in (*COMMON_FIELDS, *kind.fields)} for kind in MEASUREMENTS.values()
-} | {kind.name: {field.name: field for field in kind.fields} for kind in SERVER_MEASUREMENTS.values()}
-"""Every field by measurement and name: with the common ones for what a probe records, without for what the server does."""
-
-_TAGS = {kind.name: frozenset((*COMMON_TAGS, *kind.tags)) for kind in MEASUREMENTS.values()}
-_SERVER_TAGS = {kind.name: frozenset(kind.tags) for kind in SERVER_MEASUREMENTS.values()}
 _TYPES: dict[str, tuple[type, ...]] = {"int": (int,), "float": (float, int), "str": (str,), "bool": (bool,)}
 _WORDS = {"int": "a whole number", "float": "a number", "str": "text", "bool": "true or false"}
 _INT64 = (-(2**63), 2**63 - 1)
 
 
-def check(measurement: str, tags: Mapping[str, str], fields: Mapping[str, Value]) -> None:
-    """Raise RecordError unless names, types and ranges are those of the table of what a probe records. Common tags and fields may
-    be there."""
-    _check(measurement, tags, fields, _TAGS)
+class Table:
+    """The measurements that may be recorded on one side. ``specs``: every field by measurement and name, the common ones included."""
+
+    def __init__(
+        self, measurements: Mapping[str, Measurement], tags: Sequence[str] = (), fields: Sequence[Field] = ()
+    ) -> None:
+        kinds = measurements.values()
+        self.specs = {kind.name: {field.name: field for field in (*fields, *kind.fields)} for kind in kinds}
+        self._tags = {kind.name: dict.fromkeys((*tags, *kind.tags)) for kind in kinds}
+
+    def check(self, measurement: str, tags: Mapping[str, str], fields: Mapping[str, Value]) -> None:
+        """RecordError unless names, types and ranges are those of the table."""
+        known = self._tags.get(measurement)
+        if known is None:
+            raise RecordError(f"unknown measurement {measurement!r}; known: {', '.join(self._tags)}")
+        specs = self.specs[measurement]
+        if not tags.keys() <= known.keys():
+            tag = next(tag for tag in tags if tag not in known)
+            raise RecordError(f"{measurement}: unknown tag {tag!r}; known: {', '.join(known)}")
+        if not fields:
+            raise RecordError(f"{measurement}: no field")
+        for name, value in fields.items():
+            spec = specs.get(name)
+            if spec is None:
+                raise RecordError(f"{measurement}: unknown field {name!r}; known: {', '.join(specs)}")
+            _check_value(measurement, spec, value)
 
 
-def check_server(measurement: str, tags: Mapping[str, str], fields: Mapping[str, Value]) -> None:
-    """The same for what only the server records."""
-    _check(measurement, tags, fields, _SERVER_TAGS)
+_TABLE = Table(MEASUREMENTS, COMMON_TAGS, COMMON_FIELDS)
+SPECS = _TABLE.specs
+"""Every field that a probe records, by measurement and name, the common ones included."""
 
-
-def _check(
-    measurement: str, tags: Mapping[str, str], fields: Mapping[str, Value], known: Mapping[str, frozenset[str]]
-) -> None:
-    allowed = known.get(measurement)
-    if allowed is None:
-        if measurement in _SERVER_TAGS:
-            raise RecordError(f"{measurement!r} is recorded by the server alone")
-        raise RecordError(f"unknown measurement {measurement!r}; known: {', '.join(known)}")
-    specs = SPECS[measurement]
-    if not allowed.issuperset(tags):
-        kind = MEASUREMENTS.get(measurement) or SERVER_MEASUREMENTS[measurement]
-        tag = next(tag for tag in tags if tag not in allowed)
-        common = COMMON_TAGS if measurement in MEASUREMENTS else ()
-        raise RecordError(f"{measurement}: unknown tag {tag!r}; known: {', '.join((*common, *kind.tags))}")
-    if not fields:
-        raise RecordError(f"{measurement}: no field")
-    for name, value in fields.items():
-        spec = specs.get(name)
-        if spec is None:
-            raise RecordError(f"{measurement}: unknown field {name!r}; known: {', '.join(specs)}")
-        _check_value(measurement, spec, value)
+check = _TABLE.check
+"""RecordError unless names, types and ranges are those of what a probe records. Common tags and fields may be there."""
 
 
 def _check_value(measurement: str, spec: Field, value: Value) -> None:

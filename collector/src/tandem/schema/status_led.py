@@ -1,10 +1,10 @@
-"""What the status LED of a kit says: the states, how each looks, and what they ask of whoever carries the kit.
+"""What the status LED of a kit says: the states, how each looks, and what whoever carries the kit is to do.
 
 The one source of it: the collector plays these patterns, the e-paper prints these sentences, the commuter's guide and the
 command `tandem indicator list` are made out of them.
 
 Gravest first. Of all states that hold at a time the first in `STATES` is shown, with two things to know about the order: what a
-commuter has to leave alone for a moment (`stopping`) comes before what they are to do, and what they can mend themselves
+commuter has to leave alone for a moment (`stopping`) comes before what they are to do, and what they can fix themselves
 (`charge`) before what they have to call for, since a weak supply is often why a modem is gone.
 
 How a state looks:

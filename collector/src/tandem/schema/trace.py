@@ -1,4 +1,4 @@
-"""What probe and server say to each other of a file that goes up in chunks: names, hashes, offers, receipts (docs/reference/probe-api.md).
+"""What probe and server exchange about a file that goes up in chunks: names, hashes, offers, receipts (docs/reference/probe-api.md).
 
 A file travels as a *stream*: the file itself (``identity``), or each of its chunks deflated on its own (``gzip``), so that the stream
 is a gzip file of many members and can be made again from any chunk on. Offsets and hashes of chunks are those of the stream; the hash
@@ -11,7 +11,7 @@ import hashlib
 import re
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, BinaryIO, Literal
 
 FORMAT = "tandem-trace/1"
@@ -105,16 +105,8 @@ class Receipt:
     received_utc_ns: int
 
     def as_json(self) -> dict[str, Any]:
-        """As told to the probe."""
-        return {
-            "format": RECEIPT_FORMAT,
-            "probe": self.probe,
-            "name": self.name,
-            "run": self.run,
-            "bytes": self.bytes,
-            "sha256": self.sha256,
-            "received_utc_ns": self.received_utc_ns,
-        }
+        """The body of the receipt."""
+        return {"format": RECEIPT_FORMAT, **asdict(self)}
 
 
 def chunk_bytes_of(total: int) -> int:
@@ -149,12 +141,12 @@ def _parts(file: BinaryIO, chunk_bytes: int) -> Iterator[bytes]:
         yield part
 
 
-def read_offer(told: object) -> Offer:
+def read_offer(document: object) -> Offer:
     """The offer in a JSON document; TraceError names the first fault."""
-    if not isinstance(told, dict) or told.get("format") != FORMAT:
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise TraceError(f"no {FORMAT}")
-    name, run, total, digest = told.get("name"), told.get("run"), told.get("bytes"), told.get("sha256")
-    encoding, size = told.get("encoding"), told.get("chunk_bytes")
+    name, run, total, digest = document.get("name"), document.get("run"), document.get("bytes"), document.get("sha256")
+    encoding, size = document.get("encoding"), document.get("chunk_bytes")
     if not is_name(name):
         raise TraceError("'name' is none of a trace: parts of letters, digits, '_', '.', '-', with '/' between")
     if str(name).startswith(SERVER_CAPTURES):
@@ -169,18 +161,18 @@ def read_offer(told: object) -> Offer:
         raise TraceError("'encoding' is neither identity nor gzip")
     if type(size) is not int or not LEAST_CHUNK_BYTES <= size <= MOST_CHUNK_BYTES:
         raise TraceError(f"'chunk_bytes' is not between {LEAST_CHUNK_BYTES} and {MOST_CHUNK_BYTES}")
-    chunks = _chunks(told.get("chunks"), total, encoding, size)
+    chunks = _chunks(document.get("chunks"), total, encoding, size)
     return Offer(str(name), run, total, str(digest), encoding, size, chunks)
 
 
-def _chunks(told: object, total: int, encoding: str, size: int) -> tuple[Chunk, ...]:
+def _chunks(document: object, total: int, encoding: str, size: int) -> tuple[Chunk, ...]:
     count = -(-total // size)
     if count > MOST_CHUNKS:
         raise TraceError(f"more than {MOST_CHUNKS} chunks; hint: a larger chunk_bytes")
-    if not isinstance(told, list) or len(told) != count:
-        raise TraceError(f"'chunks' does not list {count} chunks, as 'bytes' and 'chunk_bytes' ask for")
+    if not isinstance(document, list) or len(document) != count:
+        raise TraceError(f"'chunks' does not list {count} chunks, as 'bytes' and 'chunk_bytes' require")
     chunks = []
-    for number, row in enumerate(told):
+    for number, row in enumerate(document):
         if not (isinstance(row, list) and len(row) == 2 and type(row[0]) is int and is_sha256(row[1])):
             raise TraceError(f"chunk {number} is no pair of bytes and hash")
         plain = size if number < count - 1 else total - size * (count - 1)
@@ -192,12 +184,12 @@ def _chunks(told: object, total: int, encoding: str, size: int) -> tuple[Chunk, 
     return tuple(chunks)
 
 
-def read_receipt(told: object) -> Receipt:
+def read_receipt(document: object) -> Receipt:
     """The receipt in a JSON document; TraceError when it is none. Whether it is of the file that was offered is the caller's to see."""
-    if not isinstance(told, dict) or told.get("format") != RECEIPT_FORMAT:
+    if not isinstance(document, dict) or document.get("format") != RECEIPT_FORMAT:
         raise TraceError(f"no {RECEIPT_FORMAT}")
-    probe, name, run, total = told.get("probe"), told.get("name"), told.get("run"), told.get("bytes")
-    digest, received = told.get("sha256"), told.get("received_utc_ns")
+    probe, name, run, total = document.get("probe"), document.get("name"), document.get("run"), document.get("bytes")
+    digest, received = document.get("sha256"), document.get("received_utc_ns")
     if not (isinstance(probe, str) and is_name(name) and is_sha256(digest)):
         raise TraceError("a receipt without probe, name or hash")
     if not (run is None or (isinstance(run, str) and _RUN.match(run))):

@@ -1,14 +1,15 @@
 """From when on a rule speaks, and for how long it must be so: one table, with the reason beside each figure.
 
-Where the schema grades a quantity (``tandem.schema.grades``) the limit is the schema's: an alarm and a board's red are the same.
+Where the schema grades a quantity (``tandem_server.schema.grades``) the limit is the schema's: an alarm and a board's red are the same.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tandem.schema.grades import SCALES, SHARES
-from tandem.schema.metrics import MODEM_STATES, PROBE_STATES
+from tandem.schema.metrics import MODEM_STATES
+from tandem_server.schema.grades import SCALES, SHARES
+from tandem_server.schema.measurements import PROBE_STATES
 
 
 @dataclass(frozen=True)

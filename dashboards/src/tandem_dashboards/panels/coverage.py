@@ -6,13 +6,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from tandem.schema import grades
-from tandem.schema.metrics.coverage import (
-    GOODPUT_BINS,
-    GOODPUT_EDGES_MBIT_PER_S,
-    RSRP_BINS,
-    RSRP_EDGES_DBM,
-    WEAK_DBM,
-)
 from tandem_dashboards.conditions import chosen
 from tandem_dashboards.expressions import Expression, total
 from tandem_dashboards.influxql import INTERVAL, Select, select
@@ -21,6 +14,7 @@ from tandem_dashboards.look import Look
 from tandem_dashboards.panel import Panel
 from tandem_dashboards.target import series
 from tandem_dashboards.vocabulary import ROLLED
+from tandem_server.schema.derived import GOODPUT_BINS, GOODPUT_EDGES_MBIT_PER_S, RSRP_BINS, RSRP_EDGES_DBM, WEAK_DBM
 
 WHERE = (chosen("probe"), chosen("operator"), chosen("path"))
 _MADE = (

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from tandem.schema import grades
-from tandem.schema.metrics import PROBE_STATES
 from tandem_dashboards import transform
 from tandem_dashboards.conditions import chosen, either, equal
 from tandem_dashboards.expressions import Expression, count, greatest, last, total, value
@@ -14,6 +12,8 @@ from tandem_dashboards.look import Look
 from tandem_dashboards.panel import Panel
 from tandem_dashboards.target import series
 from tandem_dashboards.vocabulary import RESOLUTION, ROLLED
+from tandem_server.schema import grades
+from tandem_server.schema.measurements import PROBE_STATES
 
 WHERE = (chosen("probe"),)
 NOW = "5m"

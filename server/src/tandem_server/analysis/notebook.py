@@ -18,8 +18,7 @@ try:
 except ImportError as error:  # named here: a person at a notebook sees what to do
     raise ImportError("tables need pandas; hint: pip install 'tandem-server[notebook]'") from error
 
-from tandem.schema.metrics import MEASUREMENTS
-from tandem.schema.metrics.table import COMMON_FIELDS, COMMON_TAGS
+from tandem.schema.metrics import COMMON_FIELDS, COMMON_TAGS, MEASUREMENTS
 from tandem_server.analysis import pool as pools
 from tandem_server.analysis import radio_packets as columns
 from tandem_server.analysis.captures import Packets, of_campaign

@@ -15,10 +15,9 @@ from tandem_server.analysis.recorded import Recorded, name_by_run
 from tandem_server.analysis.records import Clock, Row, SourceError, rows_of
 from tandem_server.analysis.runs import run_paths
 from tandem_server.ledger.numbers import Numbers
-from tandem_server.ledger.one_run import row_of
-from tandem_server.ledger.promises import promise_of
+from tandem_server.ledger.reader import row_of
 from tandem_server.ledger.records import RecordCounts
-from tandem_server.ledger.runs import RunRow
+from tandem_server.ledger.runs import RunRow, promise_of
 from tandem_server.registry import Registry, Run, TraceRow
 from tandem_server.store import QueryError, SeriesStore, StoreDown
 

@@ -15,8 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tandem.schema.metrics import MEASUREMENTS
-from tandem.schema.metrics.table import COMMON_FIELDS, COMMON_TAGS
+from tandem.schema.metrics import COMMON_FIELDS, COMMON_TAGS, MEASUREMENTS
 from tandem_server.analysis.records import Row, SourceError
 from tandem_server.ledger.numbers import Numbers
 

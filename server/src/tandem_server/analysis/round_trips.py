@@ -15,7 +15,7 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from tandem.schema.grades.limits import SCALES
+from tandem.schema.grades import SCALES
 from tandem.schema.metrics import ROUND_TRIP_MEASURED
 from tandem_server.analysis.estimates import LEAST, LEVEL, RESAMPLES, SEED, Estimate
 from tandem_server.analysis.records import Clock, Source

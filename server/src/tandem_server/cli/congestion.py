@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import functools
 import json
 import signal
 import subprocess
@@ -16,55 +15,60 @@ from pathlib import Path
 from tandem.mptcp_abi.controllers import COUPLED
 from tandem.notify import Notify
 from tandem_server import congestion
-from tandem_server.cli.stop import EnvironmentLacks, with_plain_ends
+from tandem_server.cli.command import Actions, EnvironmentLacks, add_command
 
 
-def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the subcommand."""
-    parser = subparsers.add_parser(
+def add(commands: Actions[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = add_command(
+        commands,
         "congestion",
-        help="load LIA, OLIA and BALIA into the kernel, or remove them",
-        description="Coupled congestion control for Multipath TCP, by BPF (server/congestion). Exit status 3 where this machine cannot.",
+        lambda _: parser.error("load, unload or status?"),
+        "load LIA, OLIA and BALIA into the kernel, or remove them",
+        "Coupled congestion control for Multipath TCP, by BPF (server/congestion). Exit status 3 where this machine cannot.",
+        config=False,
     )
-    parser.set_defaults(func=lambda _: parser.error("load, unload or status?"))
-    commands = parser.add_subparsers(metavar="COMMAND")
-    load = commands.add_parser("load", help="register the controllers; needs root", description=congestion.load.__doc__)
+    actions = parser.add_subparsers(metavar="COMMAND")
+    load = add_command(
+        actions, "load", _refused(_load), "register the controllers; needs root", congestion.load.__doc__, config=False
+    )
     load.add_argument(
         "--hold", action="store_true", help="stay, and remove them at the end, also when this command is killed"
     )
-    _with_object(load)
-    load.set_defaults(func=_load)
-    unload = commands.add_parser(
-        "unload", help="remove them; needs root", description="Running connections keep theirs to their end."
+    unload = add_command(
+        actions,
+        "unload",
+        _refused(_unload),
+        "remove them; needs root",
+        "Running connections keep theirs to their end.",
+        config=False,
     )
     unload.add_argument("--when-stdin-ends", action="store_true", help=argparse.SUPPRESS)
-    unload.set_defaults(func=_unload)
-    status = commands.add_parser(
-        "status", help="which are loaded, of which object", description="Exit status 0 when all are loaded, 1 when not."
+    status = add_command(
+        actions,
+        "status",
+        _refused(_status),
+        "which are loaded, of which object",
+        "Exit status 0 when all are loaded, 1 when not.",
+        json="as JSON",
+        config=False,
     )
-    status.add_argument("--json", action="store_true", help="as JSON")
-    _with_object(status)
-    status.set_defaults(func=_status)
-
-
-def _with_object(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--object", type=Path, default=congestion.object_file(), metavar="FILE", help="default: %(default)s"
-    )
+    for one in (load, status):
+        one.add_argument(
+            "--object", type=Path, default=congestion.object_file(), metavar="FILE", help="default: %(default)s"
+        )
 
 
 def _refused(command: Callable[[Namespace], int]) -> Callable[[Namespace], int]:
-    @functools.wraps(command)
     def run(args: Namespace) -> int:
         try:
             return command(args)
         except congestion.CongestionError as error:
             raise EnvironmentLacks(str(error)) from error
 
-    return with_plain_ends(run)
+    return run
 
 
-@_refused
 def _load(args: Namespace) -> int:
     if args.hold:
         return _hold(args.object)
@@ -72,7 +76,6 @@ def _load(args: Namespace) -> int:
     return 0
 
 
-@_refused
 def _unload(args: Namespace) -> int:
     if args.when_stdin_ends:
         sys.stdin.buffer.read()
@@ -80,7 +83,6 @@ def _unload(args: Namespace) -> int:
     return 0
 
 
-@_refused
 def _status(args: Namespace) -> int:
     found = congestion.status(args.object)
     if args.json:

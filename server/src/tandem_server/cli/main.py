@@ -5,14 +5,32 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
-import pkgutil
 import signal
 import sys
 from collections.abc import Sequence
 from enum import IntEnum
 
 import tandem_server
-import tandem_server.cli
+from tandem_server.cli.command import run_plainly
+
+MODULES = {
+    "analyse": "analyse",
+    "backup": "backup",
+    "campaign": "campaign",
+    "check": "serve",
+    "congestion": "congestion",
+    "dash": "content",
+    "ledger": "ledger",
+    "page": "content",
+    "probe": "probe",
+    "report": "report",
+    "restore": "backup",
+    "series": "series",
+    "serve": "serve",
+    "tls": "tls",
+    "traces": "traces",
+}
+"""Each command, and the module beside this one whose ``add`` registers it."""
 
 
 class ExitCode(IntEnum):
@@ -26,29 +44,23 @@ class ExitCode(IntEnum):
 
 
 def parser(word: str | None = None) -> argparse.ArgumentParser:
-    """The whole command line, or when ``word`` is a subcommand only that: the others' imports take longer than many a command.
-    Subcommands are the modules beside this one that have ``add``."""
+    """The whole command line, or when ``word`` is a command only its module's: the others' imports take longer than many a command."""
     top = argparse.ArgumentParser(
         prog="tandem-server", description="Tandem's server: measurement endpoint, ingest gateway, store, report."
     )
     top.add_argument("--version", action="version", version=f"%(prog)s {tandem_server.__version__}")
-    subparsers = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    names = sorted(m.name for m in pkgutil.iter_modules(tandem_server.cli.__path__) if m.name != "main")
-    for module in [word] if word in names else names:
-        loaded = importlib.import_module(f"tandem_server.cli.{module}")
-        if hasattr(loaded, "add"):
-            loaded.add(subparsers)
-        elif module == word:
-            return parser()  # a module that is no subcommand: let the whole list be told
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for module in [MODULES[word]] if word in MODULES else dict.fromkeys(MODULES.values()):
+        importlib.import_module(f"tandem_server.cli.{module}").add(commands)
     return top
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one subcommand; the return value is the exit status (``ExitCode``)."""
+    """Run one command; the return value is the exit status (``ExitCode``)."""
     words = sys.argv[1:] if argv is None else argv
     args = parser(words[0] if words else None).parse_args(words)
     try:
-        return int(args.func(args))
+        return run_plainly(lambda: int(args.func(args)))
     except KeyboardInterrupt:
         print("tandem-server: stopped by Ctrl-C", file=sys.stderr)
         return ExitCode.INTERRUPTED

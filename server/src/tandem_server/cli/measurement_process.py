@@ -7,38 +7,19 @@ import sys
 import threading
 from pathlib import Path
 
-from tandem_server.cli.certificate import Certificate
-from tandem_server.cli.configuration import ServerConfig, load
-from tandem_server.cli.descriptors import enough_descriptors
+from tandem_server.cli.configuration import load
+from tandem_server.cli.listeners import enough_descriptors, session_limits
 from tandem_server.cli.log import log_to_stderr
-from tandem_server.cli.stores import open_store
+from tandem_server.cli.stores import DATABASE_WAIT_S, open_store
 from tandem_server.content.library import Library
-from tandem_server.content.page.shelf import Shelf
-from tandem_server.endpoint.desk import Desk
+from tandem_server.content.page.store import PageStore
+from tandem_server.endpoint.broker import SessionBroker
 from tandem_server.endpoint.environment import boot_id
 from tandem_server.endpoint.measurement import Measurement
 from tandem_server.endpoint.pool_member import serve_channel
 from tandem_server.endpoint.recorder import Recorder
 from tandem_server.endpoint.secure import tls_context
-from tandem_server.endpoint.sessions import Limits
-
-DATABASE_WAIT_S = 30.0
-
-
-def limits_of(config: ServerConfig) -> Limits:
-    """The endpoint's bounds, from the configuration's names for them."""
-    bounds = config.limits
-    return Limits(
-        session_bytes=bounds.session_bytes,
-        sessions_per_probe=bounds.sessions_per_probe,
-        probe_bytes_per_day=bounds.probe_bytes_per_day,
-        session_s=bounds.session_s,
-        idle_s=bounds.session_idle_s,
-        stall_s=bounds.stall_s,
-        connections_per_session=bounds.connections_per_session,
-        page_connections_per_session=bounds.page_connections_per_session,
-        head_s=bounds.head_s,
-    )
+from tandem_server.http.certificate import Certificate
 
 
 def main() -> None:
@@ -47,19 +28,19 @@ def main() -> None:
     log_to_stderr()
     enough_descriptors(4 * config.limits.connections)  # with a session and without, each with its wire
     store = open_store(config, DATABASE_WAIT_S)
-    recorder, limits, boot = Recorder(lambda: store), limits_of(config), boot_id()
-    content, pages = Library(config.content.folder), Shelf(config.content.folder)
+    recorder, limits, boot = Recorder(lambda: store), session_limits(config.limits), boot_id()
+    content, pages = Library(config.content.folder), PageStore(config.content.folder)
     certificate = (
         Certificate(config.tls.certificate, config.tls.key, tls_context) if config.listen.measurement_tls_port else None
     )
 
     def serve(
-        desk: Desk, connection: socket.socket, address: str, port: int, stopped: threading.Event, tls: bool
+        broker: SessionBroker, connection: socket.socket, address: str, port: int, stopped: threading.Event, tls: bool
     ) -> None:
         if tls and certificate is not None:
             certificate.refresh(only_if_changed=True)
         context = None if certificate is None else certificate.context
-        measurement = Measurement(desk, limits, recorder, boot, content, context, pages)
+        measurement = Measurement(broker, limits, recorder, boot, content, context, pages)
         (measurement.serve_tls if tls else measurement.serve)(connection, address, port, stopped)
 
     with socket.socket(fileno=int(sys.argv[2])) as channel:

@@ -1,134 +1,219 @@
-"""``tandem-server probe add|list|rotate|revoke``: who may send and measure; others are in probe_enrolment, probe_last and probe_erase."""
+"""``tandem-server probe``: who may send and measure (``add``, ``rotate``, ``revoke``, ``list``), codes by which probes enrol and the public
+keys that they gave (``invite``, ``peers``, ``known-hosts``), what a silent one sent last (``last``); ``erase`` is in ``erase``."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
 import json
+import os
 import sqlite3
+import sys
 import time
 from argparse import Namespace
-from datetime import UTC, datetime
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tandem_server.cli.config_file import add_config
+from tandem_server.cli import erase
+from tandem_server.cli.command import Actions, ConfigError, EnvironmentLacks, add_command, check_probe, hinted, within
 from tandem_server.cli.configuration import ServerConfig, load
-from tandem_server.cli.probe_enrolment import add_actions, keep_peers
-from tandem_server.cli.probe_erase import add_action as add_erase
-from tandem_server.cli.probe_last import add_action
-from tandem_server.cli.secret_place import SecretPlace
-from tandem_server.cli.stop import ConfigError, EnvironmentLacks, with_plain_ends
-from tandem_server.cli.stores import open_registry, open_store
-from tandem_server.ledger.as_json import probe_json
+from tandem_server.cli.stores import keep_peers, open_influx, open_reader, open_registry
+from tandem_server.ledger.last_words import last_words, text
 from tandem_server.ledger.records import RecordCounts
 from tandem_server.ledger.table import probe_line
 from tandem_server.ledger.watching import probes_now
-from tandem_server.registry import Enrolment, Registry
+from tandem_server.registry import Enrolment, NetworkFullError, Registry
+from tandem_server.registry.enrolments import known_hosts, peers
 from tandem_server.report.words import visible
 from tandem_server.store import QueryError, StoreDown
+from tandem_server.utc import utc
 
 _LONGEST_OVERLAP_S = 30 * 86_400
+_HOURS, _MOST_HOURS = 168.0, 720.0
+_NAME = "lower-case letters, digits and inner hyphens"
 
 
-def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the subcommand."""
-    parser = subparsers.add_parser(
+def add(commands: Actions[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = commands.add_parser(
         "probe", help="register probes and their tokens", description="Register probes and their tokens."
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    for action, text in (
-        ("add", "register a probe; prints its token, once"),
-        ("rotate", "give a probe a new token; the old one is void at once, or after --keep-old-for"),
-        ("revoke", "void a probe's token, code and place in the tunnel; what it sent stays"),
-        ("list", "list the probes, each with its state and since when"),
-    ):
-        sub = actions.add_parser(action, help=text, description=text[0].upper() + text[1:] + ".")
-        add_config(sub)
-        if action != "list":
-            sub.add_argument("name", metavar="NAME", help="lower-case letters, digits and inner hyphens")
-        if action in ("add", "rotate"):
-            sub.add_argument(
-                "--token-file", type=Path, metavar="PATH", help="write the token there (mode 0600), do not print it"
-            )
-        if action == "rotate":
-            sub.add_argument(
-                "--keep-old-for",
-                type=_seconds,
-                default=0.0,
-                metavar="SECONDS",
-                help="the old token works so long beside the new one, at most 30 days: for a probe in the field (default 0)",
-            )
-        if action == "revoke":
-            keeps = "it stays in the tunnel, to be reached and wiped; revoke it again without this to take that away"
-            sub.add_argument("--keep-peer", action="store_true", help=keeps)
-        if action in ("list", "revoke"):
-            sub.add_argument("--json", action="store_true", help="as JSON")
-        sub.set_defaults(func=_probe)
-    add_actions(actions)
-    add_action(actions)
-    add_erase(actions)
+    new = add_command(actions, "add", _add, "register a probe; prints its token, once")
+    rotate = add_command(
+        actions, "rotate", _rotate, "give a probe a new token; the old one is void at once, or after --keep-old-for"
+    )
+    revoke = add_command(
+        actions,
+        "revoke",
+        _revoke,
+        "void a probe's token, code and place in the tunnel; what it sent stays",
+        json="as JSON",
+    )
+    add_command(actions, "list", _list, "list the probes, each with its state and since when", json="as JSON")
+    for sub in (new, rotate, revoke):
+        sub.add_argument("name", metavar="NAME", help=_NAME)
+    for sub in (new, rotate):
+        sub.add_argument(
+            "--token-file", type=Path, metavar="PATH", help="write the token there (mode 0600), do not print it"
+        )
+    rotate.add_argument(
+        "--keep-old-for",
+        type=within(0, _LONGEST_OVERLAP_S, f"0 to {_LONGEST_OVERLAP_S} seconds"),
+        default=0.0,
+        metavar="SECONDS",
+        help="the old token works so long beside the new one, at most 30 days: for a probe in the field (default 0)",
+    )
+    revoke.add_argument(
+        "--keep-peer",
+        action="store_true",
+        help="it stays in the tunnel, to be reached and wiped; revoke it again without this to take that away",
+    )
+    invite = add_command(
+        actions,
+        "invite",
+        _invite,
+        "a code with which the probe itself asks for its token; prints it, once",
+        "Print a code, once, with which a probe asks for its token and a place in the tunnel when it first runs. A code"
+        " of before is void. Nothing changes for a registered probe until the code is used; then its token and key of before are void.",
+    )
+    invite.add_argument("name", metavar="NAME", help=f"{_NAME}; need not be registered")
+    invite.add_argument(
+        "--hours",
+        type=within(0, _MOST_HOURS, f"above 0 and at most {_MOST_HOURS:g} hours", above=True),
+        default=_HOURS,
+        metavar="H",
+        help=f"good for so long, at most {_MOST_HOURS:g} (default {_HOURS:g})",
+    )
+    place = invite.add_mutually_exclusive_group()
+    place.add_argument(
+        "--code-file", type=Path, metavar="PATH", help="write the code there (mode 0600), do not print it"
+    )
+    place.add_argument("--json", action="store_true", help="as JSON: probe, code, expires, address")
+    add_command(actions, "peers", _peers, "the hub's [Peer] sections, of the probes that enrolled")
+    add_command(actions, "known-hosts", _known_hosts, "SSH's known_hosts lines, of the probes that enrolled")
+    last = add_command(
+        actions,
+        "last",
+        _last,
+        "what a silent probe said last, and what of it may be why",
+        "Print when a probe's last record was made, what it said in the hour before of its supply, modems, SIMs, disk and "
+        "clock, its last events, and what of that may be why it is silent. Only records that arrived are known here: what it made "
+        "since lies on its card. Exit status: 0, or 1 when it never sent a record.",
+        json="as JSON",
+    )
+    last.add_argument("name", metavar="NAME", help="as probe list has it")
+    erase.add(actions)
 
 
-@with_plain_ends
-def _probe(args: Namespace) -> int:
-    config = load(args.config)
-    with open_registry(config) as registry:
-        try:
-            if args.action == "list":
-                _list(args.json, _rows(registry, config))
-            elif args.action == "revoke":
-                changed = registry.probes.revoke(args.name, args.keep_peer)
-                _take_peer_away(registry, config, args.name)
-                if args.json:
-                    print(json.dumps({"probe": args.name, "changed": changed}))
-            elif args.action == "add":
-                with SecretPlace(args.token_file) as place:
-                    place.deliver(registry.probes.add(args.name))
-            else:
-                with SecretPlace(args.token_file) as place:
-                    place.deliver(registry.probes.rotate(args.name, args.keep_old_for))
-        except KeyError:
-            raise ConfigError(f"no probe {args.name!r}; hint: tandem-server probe list") from None
-        except ValueError as error:
-            raise ConfigError(str(error)) from error
+# --- Tokens ----------------------------------------------------------------------------------------------------------------
+
+
+def _add(args: Namespace) -> int:
+    with open_registry(load(args.config)) as registry, _named(args.name), SecretPlace(args.token_file) as place:
+        place.deliver(registry.probes.add(args.name))
     return 0
 
 
-def _take_peer_away(registry: Registry, config: ServerConfig, name: str) -> None:
+def _rotate(args: Namespace) -> int:
+    with open_registry(load(args.config)) as registry, _named(args.name), SecretPlace(args.token_file) as place:
+        place.deliver(registry.probes.rotate(args.name, args.keep_old_for))
+    return 0
+
+
+def _revoke(args: Namespace) -> int:
+    config = load(args.config)
+    with open_registry(config) as registry, _named(args.name):
+        changed = registry.probes.revoke(args.name, args.keep_peer)
+        again = f"the token is void, but the hub does not know; run this as the registry's user: probe revoke {args.name}, once more"
+        with hinted(again, OSError, sqlite3.Error):
+            keep_peers(config, registry)
+    if args.json:
+        print(json.dumps({"probe": args.name, "changed": changed}))
+    return 0
+
+
+@contextlib.contextmanager
+def _named(name: str) -> Iterator[None]:
     try:
-        keep_peers(config, registry)
-    except (OSError, sqlite3.Error) as error:
-        mend = f"run this as the registry's user: probe revoke {name}, once more"
-        raise EnvironmentLacks(f"the token is void, but the hub is not told: {error}; hint: {mend}") from error
+        yield
+    except KeyError:
+        raise ConfigError(f"no probe {name!r}; hint: tandem-server probe list") from None
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
 
 
-def _seconds(text: str) -> float:
-    seconds = float(text)
-    if not 0 <= seconds <= _LONGEST_OVERLAP_S:
-        raise argparse.ArgumentTypeError(f"{text} is not 0 to {_LONGEST_OVERLAP_S} seconds")
-    return seconds
+class SecretPlace:
+    """Where a token or a code is put: printed (``path`` None), or into a file of its owner's alone, which is opened before the secret is
+    made, so that none is lost for want of a place."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path, self._fresh = path, None if path is None else path.with_name(path.name + ".tmp")
+        self._descriptor: int | None = None
+
+    def __enter__(self) -> SecretPlace:
+        if self._fresh is not None:
+            try:
+                with contextlib.suppress(FileNotFoundError):
+                    self._fresh.unlink()
+                self._descriptor = os.open(self._fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            except OSError as error:
+                raise EnvironmentLacks(
+                    f"{self._path}: {error.strerror}; hint: name a file that can be written"
+                ) from error
+        return self
+
+    def deliver(self, secret: str) -> None:
+        """Print it, or put it in its file."""
+        if self._path is None or self._fresh is None or self._descriptor is None:
+            print(secret)
+            return
+        os.write(self._descriptor, secret.encode() + b"\n")
+        os.fsync(self._descriptor)
+        self._fresh.rename(self._path)
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+        if kind is not None and self._fresh is not None:
+            self._fresh.unlink(missing_ok=True)
+
+
+# --- The list ----------------------------------------------------------------------------------------------------------------
+
+
+def _list(args: Namespace) -> int:
+    config = load(args.config)
+    with open_registry(config) as registry:
+        rows = _rows(registry, config)
+    if args.json:
+        print(json.dumps([row for row, _ in rows], indent=1))
+    else:
+        for _, line in rows:
+            print(visible(line))
+    return 0
 
 
 def _rows(registry: Registry, config: ServerConfig) -> list[tuple[dict[str, Any], str]]:
     """Each probe as JSON and as a line. The state is None where the database cannot be asked, and it would decide."""
-    now, told = time.time_ns(), None
+    now, unknown = time.time_ns(), ""
     try:
-        with contextlib.closing(open_store(config)) as store:
+        with contextlib.closing(open_influx(config)) as store:
             states = {one.probe.name: one for one in probes_now(registry, RecordCounts(store), config.states, now)}
     except (EnvironmentLacks, StoreDown, QueryError) as error:
-        states, told = {}, str(error).partition("; mend")[0]
+        states, unknown = {}, str(error).partition("; hint")[0]
     rows = []
     for probe in registry.probes.all():
         one = states.get(probe.name)
         row: dict[str, Any] = {
             "name": probe.name,
-            "created": _time(probe.created_utc_ns),
+            "created": utc(probe.created_utc_ns),
             "rotated": _time(probe.rotated_utc_ns),
             "revoked": _time(probe.revoked_utc_ns),
             "old_token_until": _time(probe.old_until_utc_ns),
         }
-        of_state = probe_json(one, now) if one is not None else {"state": None, "why": f"not known: {told}"}
+        of_state = one.to_dict(now) if one is not None else {"state": None, "why": f"not known: {unknown}"}
         if one is None and probe.revoked_utc_ns is not None:
             of_state = {"state": "revoked", "since_utc_ns": probe.revoked_utc_ns}
         line = probe_line(one, now) if one is not None else _plain(row, of_state)
@@ -142,22 +227,22 @@ def _with_enrolments(
     rows: list[tuple[dict[str, Any], str]], enrolments: dict[str, Enrolment], now: int
 ) -> list[tuple[dict[str, Any], str]]:
     """Address, enrolment and open code of each; and those that were invited and have not come yet."""
-    told = []
+    listed = []
     for row, line in rows:
         one, invited = enrolments.pop(row["name"], None), ""
         if one is not None and one.invited_until_utc_ns is not None:
             invited = f", {_code(one.probe, one.invited_until_utc_ns, now)}"
-        told.append((row | _enrolment(one), line + invited))
+        listed.append((row | _enrolment(one), line + invited))
     for one in enrolments.values():
         if (until := one.invited_until_utc_ns) is not None:
             row = {"name": one.probe, "created": None, "rotated": None, "revoked": None, "old_token_until": None}
-            told.append(
+            listed.append(
                 (
                     row | {"state": "invited"} | _enrolment(one),
                     f"{one.probe:<14} invited, {_code(one.probe, until, now)}",
                 )
             )
-    return told
+    return listed
 
 
 def _enrolment(one: Enrolment | None) -> dict[str, Any]:
@@ -169,8 +254,8 @@ def _enrolment(one: Enrolment | None) -> dict[str, Any]:
 
 def _code(name: str, until: int, now: int) -> str:
     if until > now:
-        return f"has a code until {_time(until)}"
-    return f"its code ended {_time(until)}; hint: tandem-server probe invite {name}"
+        return f"has a code until {utc(until)}"
+    return f"its code ended {utc(until)}; hint: tandem-server probe invite {name}"
 
 
 def _plain(row: dict[str, Any], of_state: dict[str, Any]) -> str:
@@ -179,12 +264,57 @@ def _plain(row: dict[str, Any], of_state: dict[str, Any]) -> str:
 
 
 def _time(utc_ns: int | None) -> str | None:
-    return None if utc_ns is None else datetime.fromtimestamp(utc_ns / 1e9, UTC).isoformat(timespec="seconds")
+    return None if utc_ns is None else utc(utc_ns)
 
 
-def _list(as_json: bool, rows: list[tuple[dict[str, Any], str]]) -> None:
-    if as_json:
-        print(json.dumps([row for row, _ in rows], indent=1))
-        return
-    for _, line in rows:
-        print(visible(line))
+# --- Enrolment ---------------------------------------------------------------------------------------------------------------
+
+
+def _invite(args: Namespace) -> int:
+    config = load(args.config)
+    with open_registry(config) as registry, SecretPlace(args.code_file) as place:
+        with hinted("a larger [wireguard] network", NetworkFullError), _named(args.name):
+            made = registry.enrolments.invite(args.name, args.hours * 3600, config.wireguard.addresses)
+        expires = utc(made.expires_utc_ns)
+        if made.known:
+            print(
+                f"{made.probe} is registered: when this code is used, its token and its key of now are void",
+                file=sys.stderr,
+            )
+        if args.json:
+            print(json.dumps({"probe": made.probe, "code": made.code, "expires": expires, "address": made.address}))
+            return 0
+        where = "" if made.address is None else f"; address in the tunnel: {made.address}"
+        print(f"{made.probe}: good once, until {expires}{where}", file=sys.stderr)
+        place.deliver(made.code)
+    return 0
+
+
+def _peers(args: Namespace) -> int:
+    config = load(args.config)
+    with open_registry(config) as registry:
+        with hinted("run this as the registry's user", OSError, sqlite3.Error):
+            keep_peers(config, registry)
+        sys.stdout.write(peers(registry.enrolments.all()))
+    return 0
+
+
+def _known_hosts(args: Namespace) -> int:
+    with open_registry(load(args.config)) as registry:
+        sys.stdout.write(known_hosts(registry.enrolments.all()))
+    return 0
+
+
+def _last(args: Namespace) -> int:
+    config = load(args.config)
+    with open_registry(config, read_only=True) as registry:
+        check_probe(registry, args.name)
+    with contextlib.closing(open_reader(config)) as store:
+        found = last_words(store, args.name)
+    if args.json:
+        print(json.dumps(None if found is None else found.to_dict(), indent=1))
+    elif found is None:
+        print(f"{args.name}: it never sent a record that is kept")
+    else:
+        print("\n".join(map(visible, text(args.name, found, time.time_ns()))))
+    return 1 if found is None else 0

@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import importlib
 import json
+import os
 import shutil
 import sys
 from argparse import Namespace
@@ -19,6 +20,7 @@ from tandem_server.analysis.arms import compare, table
 from tandem_server.analysis.captures import Packets, cut_captures, of_campaign
 from tandem_server.analysis.evaluate import AFTER_NS, BEFORE_NS, Evaluation, evaluate
 from tandem_server.analysis.mobility_classes import Fit, from_json
+from tandem_server.analysis.one_run import account_of
 from tandem_server.analysis.pool import BY
 from tandem_server.analysis.radio_packets import COLUMNS, TABLE, Joined, as_csv, records
 from tandem_server.analysis.reading import mapping, text, whole
@@ -32,30 +34,30 @@ from tandem_server.analysis.records import (
     records_of,
 )
 from tandem_server.analysis.summary import pool_summary, summary
-from tandem_server.analysis.traces.manifest import ManifestError
-from tandem_server.cli import configuration
-from tandem_server.cli.config_file import add_config, found_config_file
-from tandem_server.cli.run_report import report_run, write_whole
-from tandem_server.cli.stop import ConfigError, EnvironmentLacks, with_plain_ends
-from tandem_server.cli.stores import open_store
+from tandem_server.cli.command import Actions, ConfigError, EnvironmentLacks, add_command, add_config, found_config_file
+from tandem_server.cli.configuration import ServerConfig, load
+from tandem_server.cli.stores import open_influx, open_registry, reader_or_why
 from tandem_server.report import csv_files
 from tandem_server.report.arms import PREFIX, Compared, compared, files
 from tandem_server.report.figures.section import Drawn, draw, write_figures
 from tandem_server.report.in_text import in_text
 from tandem_server.report.page import render
+from tandem_server.report.run_page import encoded
+from tandem_server.report.run_page import render as render_run
 from tandem_server.report.words import visible
-from tandem_server.store import QueryError, StoreDown
 
 GIVEN = "given:"
 """Begins what a fit from elsewhere was fitted on."""
 
 
-def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the subcommand."""
-    parser = subparsers.add_parser(
+def add(commands: Actions[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = add_command(
+        commands,
         "report",
-        help="write summary.json, report.html and the result tables of a campaign folder",
-        description="Write DIR/summary.json, DIR/mobility.json, DIR/report.html, DIR/figures/ and DIR/tables/*.csv from"
+        _report,
+        "write summary.json, report.html and the result tables of a campaign folder",
+        "Write DIR/summary.json, DIR/mobility.json, DIR/report.html, DIR/figures/ and DIR/tables/*.csv from"
         " the folder's files and the database; a"
         " private database in DIR/server/influxdb is started for it when none answers. Where captures were analysed into DIR/traces radio"
         " events are joined to their packets: DIR/tables/radio_packets.csv and .parquet (docs/reference/captures.md)."
@@ -63,6 +65,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         " something is missing (it says what), 2 when DIR is no campaign folder. Figures of the captures are drawn where"
         " tandem-server analyse DIR/probe --out DIR/traces was run before."
         " With --run ID: the page of one run, as serve pages shows it.",
+        config=False,
     )
     parser.add_argument(
         "folders",
@@ -108,15 +111,13 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument("--json", action="store_true", help="print the summary")
     shown.add_argument("--print-tables", action="store_true", help="print the result tables")
-    parser.set_defaults(func=_report)
 
 
-@with_plain_ends
 def _report(args: Namespace) -> int:
     if (args.run is None) == (not args.folders):
         raise ConfigError("a folder or a run; hint: tandem-server report DIR, or report --run ID")
     if args.run is not None:
-        return report_run(configuration.load(args.config), args.run, args.out)
+        return _report_run(load(args.config), args.run, args.out)
     given = _fit(args.mobility)
     try:
         kits = [_kit(campaign, args.config, keep=args.records) for campaign in pool.load(args.folders, args.probe)]
@@ -128,18 +129,18 @@ def _report(args: Namespace) -> int:
     arms = compare(found.results.runs, found.bins, found.out_of_order)
     shown = compared(arms)
     whole = found.several or args.by is not None
-    told = _json(pool_summary(found, arms) if whole else summary(found.shown, found.joined, found.classes, arms))
-    write_whole(folder / "mobility.json", f"{_json(found.classes.as_json())}\n".encode())
-    write_whole(folder / "summary.json", f"{told}\n".encode())
+    shown_json = _json(pool_summary(found, arms) if whole else summary(found.shown, found.joined, found.classes, arms))
+    _write_whole(folder / "mobility.json", f"{_json(found.classes.as_json())}\n".encode())
+    _write_whole(folder / "summary.json", f"{shown_json}\n".encode())
     _write_figures(page.parent / "figures", drawn, shown)
-    write_whole(page, render(found.shown, drawn, found.joined, found.classes, shown, found).encode())
+    _write_whole(page, render(found.shown, drawn, found.joined, found.classes, shown, found).encode())
     _write_tables(args.tables or folder / "tables", csv_files.files(found.results, [table(arms)]), found.joined)
     if args.json:
-        print(told)
+        print(shown_json)
     else:
         if args.print_tables:
-            told_of = in_text(found.results, [one.table for one in shown])
-            print("\n".join(map(visible, told_of.split("\n"))), end="")
+            as_text = in_text(found.results, [one.table for one in shown])
+            print("\n".join(map(visible, as_text.split("\n"))), end="")
         print(page)
     for line in found.marks:
         print(f"tandem-server report: note: {line}", file=sys.stderr)
@@ -160,21 +161,18 @@ def _kit(campaign: campaign_folder.CampaignFolder, named: Path | None, *, keep: 
     return pool.Kit(evaluation, *_packets(evaluation))
 
 
-def _config(folder: Path, named: Path | None) -> configuration.ServerConfig | None:
+def _config(folder: Path, named: Path | None) -> ServerConfig | None:
     own = folder / "server" / "server.toml"
     if named is None and not own.is_file():
         # A folder that brings its database needs no other; one from the field is read out of this server's.
         named = None if (folder / "server").is_dir() else found_config_file()
-        return None if named is None else configuration.load(named)
-    return configuration.load(named or own)
+        return None if named is None else load(named)
+    return load(named or own)
 
 
 @contextlib.contextmanager
 def _source(
-    campaign: campaign_folder.CampaignFolder,
-    config: configuration.ServerConfig | None,
-    url: str | None,
-    database: str | None,
+    campaign: campaign_folder.CampaignFolder, config: ServerConfig | None, url: str | None, database: str | None
 ) -> Iterator[Source | str]:
     """The campaign's records in the folder, else its database, or why there is none."""
     own = records_of(campaign.folder, campaign.probe)
@@ -182,7 +180,7 @@ def _source(
         yield own
         return
     if config is not None and config.store.kind != "private":
-        with contextlib.closing(open_store(config)) as client:
+        with contextlib.closing(open_influx(config)) as client:
             yield InfluxSource(client)
         return
     place = config.store.folder if config else campaign.folder / DATABASE
@@ -204,8 +202,6 @@ def _keep_records(campaign: campaign_folder.CampaignFolder, source: InfluxSource
         fetched = export.RecordExport(source.store, campaign.probe, draft, lambda _: None)
         fetched.fetch(start - BEFORE_NS, end + AFTER_NS)
         draft.rename(folder)
-    except (StoreDown, QueryError) as error:
-        raise EnvironmentLacks(f"{error}; hint: report again") from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 
@@ -214,8 +210,6 @@ def _packets(e: Evaluation) -> tuple[Packets | None, list[str]]:
     """Of the captures, where they were analysed into DIR/traces; and which of them are cut."""
     try:
         return of_campaign(e), cut_captures(e.campaign)
-    except ManifestError as error:
-        raise ConfigError(str(error)) from error
     except ImportError as error:
         raise EnvironmentLacks(str(error)) from error
 
@@ -242,7 +236,7 @@ def _write_figures(folder: Path, drawn: list[Drawn], shown: list[Compared]) -> N
         for old in folder.glob(f"{PREFIX}*"):  # an earlier report's
             old.unlink()
         for name, content in files(shown).items():
-            write_whole(folder / name, content)
+            _write_whole(folder / name, content)
     except OSError as error:
         for draft in folder.glob("*.tmp"):
             draft.unlink()
@@ -257,12 +251,46 @@ def _write_tables(folder: Path, contents: dict[str, str], joined: Joined | None)
     except OSError as error:
         raise EnvironmentLacks(f"{folder}: {error.strerror}; hint: name another place with --tables FOLDER") from error
     for name, content in contents.items():
-        write_whole(folder / name, content.encode())
+        _write_whole(folder / name, content.encode())
     if joined is None:
         for kind in ("csv", "parquet"):  # an earlier report's, whose captures' tables are gone
             (folder / f"{TABLE}.{kind}").unlink(missing_ok=True)
         return
-    write_whole(folder / f"{TABLE}.csv", as_csv(joined).encode())
+    _write_whole(folder / f"{TABLE}.csv", as_csv(joined).encode())
     importlib.import_module("tandem_server.analysis.traces.tables").write_table(
         folder / f"{TABLE}.parquet", list(records(joined)), {name: kind for name, kind, *_ in COLUMNS}
     )
+
+
+def _report_run(config: ServerConfig, run: str, out: Path | None) -> int:
+    """Write the page to ``out`` (by default ``ID.html`` here). 0, or 1 when something promised is missing, or records cannot be read."""
+    with contextlib.ExitStack() as held:
+        registry = held.enter_context(open_registry(config, read_only=True))
+        store = reader_or_why(config)
+        if not isinstance(store, str):
+            held.callback(store.close)
+        account = account_of(registry, store, run, config.store.retention_days)
+    if account is None:
+        raise ConfigError(f"no manifest of run {run!r} has arrived; hint: tandem-server ledger lists runs")
+    page = out or Path(f"{account.run.id}.html")
+    _write_whole(page, encoded(render_run(account, linked=False)))
+    print(page)
+    for line in account.trouble:
+        print(f"tandem-server report: missing: {line}", file=sys.stderr)
+    return 1 if account.trouble or account.row is None or account.row.missing else 0
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    """Whole or not at all; EnvironmentLacks."""
+    draft = path.with_name(path.name + ".tmp")
+    try:
+        with draft.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError as error:
+        draft.unlink(missing_ok=True)  # of a full disk it holds the last bytes
+        raise EnvironmentLacks(
+            f"{path}: {error.strerror}; hint: free space, or give write permission on the folder"
+        ) from error

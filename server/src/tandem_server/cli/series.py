@@ -1,4 +1,4 @@
-"""``tandem-server series status|recompute|prepare``: roll-ups for boards, and what a database needs for them (docs/reference/ledger.md)."""
+"""``tandem-server series status|recompute|prepare``: roll-ups for boards, and what a database needs for them."""
 
 from __future__ import annotations
 
@@ -7,52 +7,55 @@ import contextlib
 import json
 import os
 import secrets
+import sys
 import time
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-from tandem.schema.rollups import ROLLUPS
-from tandem_server.cli.config_file import add_config
+from tandem_server.cli.command import Actions, ConfigError, EnvironmentLacks, add_command, check_probe
 from tandem_server.cli.configuration import ServerConfig, load
-from tandem_server.cli.series_recompute import recompute
-from tandem_server.cli.series_status import status_json, status_lines
-from tandem_server.cli.stop import ConfigError, EnvironmentLacks, with_plain_ends
-from tandem_server.cli.stores import kept_days, open_registry, open_rolled
-from tandem_server.store import Influx, QueryError, StoreDown
-from tandem_server.store.preparing import READER, look, prepare, prepare_reader, runs_continuous_queries
+from tandem_server.cli.stores import LONG_STATEMENT_S, kept_days, open_influx, open_registry
+from tandem_server.ingest.rolling import DAY_S, FRESH, HOUR_S, LEASE, LEASE_S, Rollups, Span
+from tandem_server.registry import CONSUMERS, BackfillQueue, Registry
+from tandem_server.schema.rollups import ROLLUPS
+from tandem_server.store import Influx
+from tandem_server.store.preparing import READER, Kept, Prepared, look, prepare, prepare_reader, runs_continuous_queries
 from tandem_server.store.private import account_password
+from tandem_server.store.rollup_queries import made_by
+from tandem_server.utc import MINUTE, utc
 
-_NO_ROLLUPS = '[store] kind "{kind}" has no roll-ups; hint: they need an InfluxDB 1.x ("private" or "running")'
+_TURN_S = 0.1
+_SHOWN_EVERY_S = 5.0
 
 
-def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the subcommand."""
-    parser = subparsers.add_parser(
+def add(commands: Actions[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = commands.add_parser(
         "series",
         help="roll-ups by the minute and the hour: how far they are, make them again, prepare a database for them",
         description="Roll-ups by the minute and the hour, which boards ask over long times (docs/reference/ledger.md).",
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-
-    status = actions.add_parser(
+    add_command(
+        actions,
         "status",
-        help="how far they are, and what waits",
-        description="How far roll-ups are, which hours wait to be made again, and what the database lacks. Exit status 1 when it lacks"
-        " something.",
+        _status,
+        "how far they are, and what waits",
+        "How far roll-ups are, which hours wait to be made again, and what the database lacks. Exit status 1 when it lacks something.",
+        json="for a machine (docs/reference/ledger.md)",
     )
-    add_config(status)
-    status.add_argument("--json", action="store_true", help="for a machine (docs/reference/ledger.md)")
-    status.set_defaults(func=_status)
-
-    again = actions.add_parser(
+    again = add_command(
+        actions,
         "recompute",
-        help="make them again of the raw records",
-        description="Make roll-ups again of the raw records, whole hours; what is settled and what came late needs none of it. The server"
+        _recompute,
+        "make them again of the raw records",
+        "Make roll-ups again of the raw records, whole hours; what is settled and what came late needs none of it. The server"
         " may run meanwhile.",
+        json="progress as JSON lines",
     )
-    add_config(again)
     again.add_argument(
         "--from",
         dest="start",
@@ -69,16 +72,14 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         help="only this one; may be given several times",
     )
     again.add_argument("--probe", metavar="P", help="of this probe only")
-    again.add_argument("--json", action="store_true", help="progress as JSON lines")
-    again.set_defaults(func=_recompute)
-
-    made = actions.add_parser(
+    made = add_command(
+        actions,
         "prepare",
-        help="policies, mapping and reader, in an InfluxDB of your own",
-        description="Make the database, its retention policies, the mapping that boards ask, and the account reader that can only read, in"
+        _prepare,
+        "policies, mapping and reader, in an InfluxDB of your own",
+        "Make the database, its retention policies, the mapping that boards ask, and the account reader that can only read, in"
         " an InfluxDB 1.x of your own. A private one is prepared at each start. Safe to call again.",
     )
-    add_config(made)
     made.add_argument(
         "--admin-user", default="admin", metavar="NAME", help="an account with all rights (default admin)"
     )
@@ -91,30 +92,28 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         metavar="FILE",
         help="give the reader this password; made (mode 0600) when there is no such file",
     )
-    made.set_defaults(func=_prepare)
 
 
-@with_plain_ends
 def _status(args: Namespace) -> int:
     config = load(args.config)
-    with _rolled(config) as store, open_registry(config) as registry, _plain(store):
+    with contextlib.closing(open_influx(config)) as store, open_registry(config) as registry:
         found = look(store)
-        if args.json:
-            print(json.dumps(status_json(store, found, registry.late), indent=1))
-        else:
-            for line in status_lines(store, found, registry.late, time.time()):
-                print(line)
+        status = _to_dict(store, found, registry.late)
+    if args.json:
+        print(json.dumps(status, indent=1))
+    else:
+        for line in _lines(status, time.time()):
+            print(line)
     return 1 if found.lacks else 0
 
 
-@with_plain_ends
 def _recompute(args: Namespace) -> int:
     config = load(args.config)
     if args.start is not None and args.start >= (args.end or time.time()):
         raise ConfigError("--from is not before --to; hint: times in UTC, the earlier one first")
-    with _rolled(config) as store, open_registry(config) as registry, _plain(store):
-        if args.probe is not None and args.probe not in {probe.name for probe in registry.probes.all()}:
-            raise ConfigError(f"no probe {args.probe!r}; hint: tandem-server probe list")
+    store = open_influx(config).patient(LONG_STATEMENT_S)
+    with contextlib.closing(store), open_registry(config) as registry:
+        check_probe(registry, args.probe)
         only = args.measurement or sorted(ROLLUPS)
         if args.probe is not None:
             only = [name for name in only if "probe" in ROLLUPS[name].tags]
@@ -122,10 +121,9 @@ def _recompute(args: Namespace) -> int:
     return 0
 
 
-@with_plain_ends
 def _prepare(args: Namespace) -> int:
     config = load(args.config)
-    with _rolled(config, admin=args) as admin, _plain(admin):
+    with contextlib.closing(_administrator(config, args)) as admin:
         prepare(admin, kept_days(config))
         print(f"prepared {admin.database} at {admin.url}")
         if args.reader_password_file is not None:
@@ -139,30 +137,15 @@ def _prepare(args: Namespace) -> int:
     return 0
 
 
-def _rolled(config: ServerConfig, admin: Namespace | None = None) -> contextlib.closing[Influx]:
-    store = open_rolled(config)
-    if store is None:
-        raise ConfigError(f"{config.file}: {_NO_ROLLUPS.format(kind=config.store.kind)}")
-    if admin is None:
-        return contextlib.closing(store)
-    store.close()
-    if admin.admin_password_file is not None:
-        password = admin.admin_password_file.read_text().strip()
+def _administrator(config: ServerConfig, args: Namespace) -> Influx:
+    store = open_influx(config)
+    if args.admin_password_file is not None:
+        password = args.admin_password_file.read_text().strip()
     elif config.store.kind == "private":
         password = account_password(config.store.folder, "admin")
     else:
         raise ConfigError("an InfluxDB of your own is prepared by its administrator; hint: --admin-password-file FILE")
-    return contextlib.closing(Influx(store.url, store.database, admin.admin_user, password))
-
-
-@contextlib.contextmanager
-def _plain(store: Influx) -> Iterator[None]:
-    try:
-        yield
-    except StoreDown as error:
-        raise EnvironmentLacks(f"{error}; hint: start the database at {store.url}, or correct the account") from error
-    except QueryError as error:
-        raise EnvironmentLacks(f"{error}; hint: tandem-server series prepare") from error
+    return Influx(store.url, store.database, args.admin_user, password, LONG_STATEMENT_S)
 
 
 def _password(file: Path) -> str:
@@ -185,3 +168,108 @@ def _utc(text: str) -> int:
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"{text!r} is no time; hint: 2026-05-01 or 2026-05-01T12:00") from error
     return int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp())
+
+
+def recompute(
+    registry: Registry,
+    store: Influx,
+    kept: Kept,
+    only: Sequence[str],
+    start_s: int | None,
+    end_s: int | None,
+    probe: str | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Roll-ups of ``only`` from ``start_s`` (the oldest record) to ``end_s`` (now), seconds since 1970 UTC. StoreDown, QueryError."""
+    rollups = Rollups(registry, store, kept, only)
+    now_s = time.time()
+    last_s = -(-int(now_s if end_s is None else end_s) // HOUR_S) * HOUR_S
+    spans: list[Span] = []
+    for measurement in only:
+        first_s = rollups.oldest(measurement, last_s) if start_s is None else start_s // HOUR_S * HOUR_S
+        days = range(first_s, last_s, DAY_S)
+        spans.extend(Span(measurement, at_s, min(at_s + DAY_S, last_s), probe) for at_s in days)
+    spans.sort(key=lambda span: -span.start_s)  # people look at what is new
+    shown_s, holder = 0.0, f"{os.getpid()}-{os.urandom(8).hex()}"
+    for number, span in enumerate(spans):
+        while not registry.seen.lease(LEASE, holder, time.time_ns(), LEASE_S):
+            time.sleep(_TURN_S)  # the gateway has its turn: a round of a few seconds
+        try:
+            rollups.make(span, now_s)
+        finally:
+            registry.seen.give_up(LEASE, holder)
+        if as_json or time.monotonic() - shown_s >= _SHOWN_EVERY_S:
+            _show(span, number + 1, len(spans), as_json=as_json)
+            shown_s = time.monotonic()
+    if as_json:
+        print(json.dumps({"format": "tandem-series-recompute/1", "done": True, "pieces": len(spans)}), flush=True)
+    else:
+        print(f"made again: {len(only)} measurements, {len(spans)} pieces, {time.time() - now_s:.0f} s")
+
+
+def _show(span: Span, done: int, of: int, *, as_json: bool) -> None:
+    if as_json:
+        piece = {"measurement": span.measurement, "from_utc_s": span.start_s, "to_utc_s": span.end_s}
+        print(
+            json.dumps({"format": "tandem-series-recompute/1", "pieces_done": done, "pieces": of, **piece}), flush=True
+        )
+        return
+    day = utc(span.start_s * 10**9, MINUTE)
+    print(f"{100 * done // of:3} %  {span.measurement} from {day}", file=sys.stderr, flush=True)
+
+
+def _to_dict(store: Influx, found: Prepared, late: BackfillQueue) -> dict[str, Any]:
+    """``tandem-series/1`` (docs/reference/ledger.md). sqlite3.Error."""
+    settled = late.settled()
+    fresh = settled.get(FRESH)
+    waiting = {consumer: late.waiting(consumer) for consumer in CONSUMERS}
+    return {
+        "format": "tandem-series/1",
+        "url": store.url,
+        "database": store.database,
+        "policies": found.policies,
+        "mapping": found.mapping,
+        "lacks": found.lacks,
+        "fresh_utc_s": None if fresh is None else fresh.through_utc_s,
+        "settled": {
+            name: settled[name].through_utc_s if name in settled and settled[name].made_by == made_by(name) else None
+            for name in ROLLUPS
+        },
+        "late": {consumer: {"hours": hours, "noted_utc_ns": noted} for consumer, (hours, noted) in waiting.items()},
+    }
+
+
+def _lines(status: dict[str, Any], now_s: float) -> list[str]:
+    """The same for people."""
+    lines = [f"database  {status['database']} at {status['url']}"]
+    for policy, duration in status["policies"].items():
+        lines.append(f"policy    {policy}: {'for ever' if duration == '0s' else duration}")
+    if status["lacks"]:
+        lines.append(f"LACKS     {', '.join(status['lacks'])}; hint: tandem-server series prepare")
+    fresh = status["fresh_utc_s"]
+    lines.append(
+        f"minutes   {'none made yet' if fresh is None else f'made up to {_minute(fresh)}'}{_behind(fresh, now_s)}"
+    )
+    begun = {name: through for name, through in status["settled"].items() if through is not None}
+    if begun:
+        furthest = min(begun, key=lambda name: begun[name])
+        lines.append(f"settled   all up to {_minute(begun[furthest])} (furthest behind: {furthest})")
+    if len(begun) < len(ROLLUPS):
+        lines.append(f"settled   {len(ROLLUPS) - len(begun)} of {len(ROLLUPS)} measurements not begun")
+    for consumer, of in status["late"].items():
+        since = "" if of["noted_utc_ns"] is None else f", the first noted {utc(of['noted_utc_ns'], MINUTE)}"
+        lines.append(f"late      {consumer}: {of['hours']} hours of a probe and measurement wait{since}")
+    return lines
+
+
+def _behind(fresh: int | None, now_s: float) -> str:
+    return (
+        f": {int(now_s - fresh) // 60} minutes ago; does the gateway run?"
+        if fresh is not None and now_s - fresh > 300
+        else ""
+    )
+
+
+def _minute(utc_s: int) -> str:
+    return utc(utc_s * 10**9, MINUTE)

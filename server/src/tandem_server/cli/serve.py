@@ -1,81 +1,104 @@
-"""``tandem-server serve [database|gateway|endpoint|pages]``: one role in this process, or all of them as children."""
+"""``tandem-server serve [database|gateway|endpoint|pages]``: one role in this process, or all of them as children; and ``check``."""
 
 from __future__ import annotations
 
 import argparse
 import functools
 import logging
+import os
+import select
+import selectors
+import shutil
 import signal
 import socket
+import subprocess
 import sys
 import threading
+import time
 from argparse import Namespace
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
 
 from tandem.mptcp_abi import v094
 from tandem.notify import Notify
 from tandem.stop_flag import StopFlag
-from tandem_server.cli.beside import Beside
-from tandem_server.cli.bounds import measurement_bounds
-from tandem_server.cli.config_file import add_config
+from tandem_server.cli import gateway
+from tandem_server.cli.background import Beside
+from tandem_server.cli.command import Actions, ConfigError, EnvironmentLacks, add_command
 from tandem_server.cli.configuration import ServerConfig, load
-from tandem_server.cli.gateway_pool import serve_by_processes
-from tandem_server.cli.gateway_process import serve as serve_gateway
-from tandem_server.cli.guarded import serve_guarded
-from tandem_server.cli.https import announce, bind
+from tandem_server.cli.listeners import (
+    announce,
+    bind,
+    connection_limits,
+    enough_descriptors,
+    measurement_bounds,
+    probe_rates,
+    serve_app,
+    session_limits,
+)
 from tandem_server.cli.log import log_to_stderr
-from tandem_server.cli.measurement_process import limits_of
-from tandem_server.cli.pages_process import serve_pages
-from tandem_server.cli.stop import ConfigError, EnvironmentLacks, with_plain_ends
-from tandem_server.cli.stores import open_registry, private_influx
-from tandem_server.cli.supervise import supervise
-from tandem_server.content.page.shelf import Shelf
-from tandem_server.door import DiskShare, Door, Reserve
-from tandem_server.endpoint.capture import Captures
+from tandem_server.cli.stores import TraceStores, open_registry, private_influx, reader_or_why
+from tandem_server.content.page.store import PageStore
+from tandem_server.endpoint.capture import Captures, Kept
 from tandem_server.endpoint.control import control_app
-from tandem_server.endpoint.kept import Kept
-from tandem_server.endpoint.limits import accepted_subflows
-from tandem_server.endpoint.listener import Acceptor, Controllers, ListenError, NoMultipathError, listen
+from tandem_server.endpoint.listener import Acceptor, Controllers, NoMultipathError, listen
+from tandem_server.endpoint.multipath import accepted_subflows
 from tandem_server.endpoint.pool import Pool, PoolError, cores
 from tandem_server.endpoint.reflector import Reflector, ReflectorError, reflector_socket
 from tandem_server.endpoint.results import Results
 from tandem_server.endpoint.secure import tls_context
 from tandem_server.endpoint.sessions import SessionTable
-from tandem_server.store import StoreStartError
+from tandem_server.http.connections import ConnectionLimiter
+from tandem_server.http.rates import DiskShare, Reserve
+from tandem_server.http.server import serve
+from tandem_server.run_viewer.app import Pages
 
 _LOG = logging.getLogger("tandem.serve")
 _SWEEP_S = 1.0
+_START_S = 60.0
+_STOP_S = 20.0
+_NEW_PAGES_PER_MINUTE = 6000
+"""A proxy is one address for everybody behind it."""
 
 
-def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the subcommand."""
-    parser = subparsers.add_parser(
+def add(commands: Actions[argparse.ArgumentParser]) -> None:
+    """Register the commands."""
+    command = add_command(
+        commands,
         "serve",
-        help="run the server: database, gateway, endpoint and pages, or one of them",
-        description="Run the server until SIGTERM or Ctrl-C. Each role prints 'ready ROLE ADDRESS:PORT' when it accepts work."
+        _serve,
+        "run the server: database, gateway, endpoint and pages, or one of them",
+        "Run the server until SIGTERM or Ctrl-C. Each role prints 'ready ROLE ADDRESS:PORT' when it accepts work."
         " Without a role, all of them run as child processes, and end together; pages only where [listen] pages_port is set.",
     )
-    parser.add_argument(
-        "role", nargs="?", choices=("database", "gateway", "endpoint", "pages"), help="run this role only"
+    command.add_argument("role", nargs="?", choices=tuple(_ROLES), help="run this role only")
+    add_command(
+        commands,
+        "check",
+        _check,
+        "read server.toml and say what is wrong in it",
+        "Read server.toml as the services do, and start nothing. Exit status 2 with file, line and hint when it is wrong.",
     )
-    add_config(parser)
-    parser.set_defaults(func=_serve)
 
 
-@with_plain_ends
+def _check(args: Namespace) -> int:
+    print(f"{load(args.config).file}: right")
+    return 0
+
+
 def _serve(args: Namespace) -> int:
     config = load(args.config)
     log_to_stderr()
     if args.role is None:
         roles = ["database"] if config.store.kind == "private" else []
         roles += ["gateway", "endpoint", *(["pages"] if config.listen.pages_port is not None else [])]
-        return supervise(roles, config.file)
+        return _supervise(roles, config.file)
     # Before the listeners take the signal over: SIGTERM while still starting is a clean end too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is a certificate to look at
-    roles_run = {"database": _database, "gateway": _gateway, "endpoint": _endpoint, "pages": serve_pages}
-    roles_run[args.role](config)
+    _ROLES[args.role](config)
     return 0
 
 
@@ -87,19 +110,16 @@ def _database(config: ServerConfig) -> None:
     stop = StopFlag()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    database, told = private_influx(config), Notify.of_environment()
-    try:
-        database.start()
-    except StoreStartError as error:
-        raise EnvironmentLacks(str(error)) from error
+    database, notify = private_influx(config), Notify.of_environment()
+    database.start()
     try:
         print(f"ready database 127.0.0.1:{database.port}", flush=True)
-        told.ready()
+        notify.ready()
         while not stop.wait(0.5):
             if database.wait(0) is not None:
                 raise EnvironmentLacks(f"influxd ended: {database.why_ended()}")
-            told.alive()
-        told.stopping()
+            notify.alive()
+        notify.stopping()
     finally:
         database.stop()
 
@@ -107,14 +127,14 @@ def _database(config: ServerConfig) -> None:
 def _gateway(config: ServerConfig) -> None:
     listen = config.listen
     with ExitStack() as beside:
-        beside.enter_context(Beside("tandem_server.cli.derived_process", config.file))
+        beside.enter_context(Beside("derived", config.file))
         if config.traces.analyse:
-            beside.enter_context(Beside("tandem_server.cli.tables_process", config.file))
+            beside.enter_context(Beside("tables", config.file))
         if listen.gateway_processes > 1:
-            serve_by_processes(config.file, listen.host, listen.gateway_port, listen.gateway_processes)
+            gateway.serve_by_processes(config.file, listen.host, listen.gateway_port, listen.gateway_processes)
             return
         with bind(listen.host, listen.gateway_port) as listener:
-            serve_gateway(config, listener, lambda: announce("gateway", listener))
+            gateway.serve(config, listener, lambda: announce("gateway", listener))
 
 
 def _endpoint(config: ServerConfig) -> None:
@@ -131,7 +151,7 @@ def _endpoint(config: ServerConfig) -> None:
             further.append(held.enter_context(_measurement_listener(config, tls_port)))
         registry.sessions.end_abandoned()
         choose = Controllers([measurement, *further]).choose if v094.present() else None
-        sessions = SessionTable(registry, limits_of(config), config.probes, choose)
+        sessions = SessionTable(registry, session_limits(bounds), config.probes, choose)
         command = [sys.executable, "-m", "tandem_server.cli.measurement_process", str(config.file)]
         try:
             pool = Pool(command, config.listen.processes or cores(), sessions)
@@ -142,7 +162,7 @@ def _endpoint(config: ServerConfig) -> None:
         acceptor = Acceptor(
             measurement,
             pool.serve,
-            Door(measurement_bounds(bounds)),
+            ConnectionLimiter(measurement_bounds(bounds)),
             [(one, serve_tls) for one in further],
         )
 
@@ -157,21 +177,21 @@ def _endpoint(config: ServerConfig) -> None:
         sweeper.start()
         try:
             port = config.listen.measurement_port
-            wanted = config.capture
-            shelf = Shelf(config.content.folder)
+            capture = config.capture
+            pages = PageStore(config.content.folder)
             captures = None
-            if wanted.allowed:
+            if capture.allowed:
                 kept = Kept(registry, config.traces.folder, config.traces.reserve_bytes)
-                captures = Captures(wanted.folder, wanted.budget_bytes, kept)
-            told = config.listen.further_addresses
-            _say_limits(told)
+                captures = Captures(capture.folder, capture.budget_bytes, kept)
+            addresses = config.listen.further_addresses
+            _warn_of_limit(addresses)
             reserve = Reserve([config.results.folder, config.registry.file.parent], config.traces.reserve_bytes)
             share = DiskShare(reserve, bounds.probe_document_bytes_per_day)
             results = Results(config.results.folder, share)
             app = control_app(
-                registry, sessions, port, results, captures, reflector, tls_port, told, shelf, bounds.body_s
+                registry, sessions, port, results, captures, reflector, tls_port, addresses, pages, bounds.body_s
             )
-            serve_guarded(config, app, listener, ready)
+            serve_app(config, app, listener, ready)
         finally:
             swept.set()
             sweeper.join()
@@ -182,8 +202,8 @@ def _endpoint(config: ServerConfig) -> None:
                 reflector.stop()
 
 
-def _say_limits(further: Sequence[str]) -> None:
-    """Who tells of more addresses takes more subflows; the kernel's default limit refuses the fourth."""
+def _warn_of_limit(further: Sequence[str]) -> None:
+    """More addresses bring more subflows; the kernel's default limit refuses the fourth."""
     accepted = accepted_subflows() if further else None
     if accepted is not None and accepted < 3:
         _LOG.warning(
@@ -208,18 +228,14 @@ def _sweep(sessions: SessionTable, stopped: threading.Event) -> None:
 
 
 def _measurement_listener(config: ServerConfig, port: int) -> socket.socket:
+    """ListenError."""
     try:
         return listen(config.listen.host, port)
     except NoMultipathError as error:
         if config.listen.multipath == "required":
-            raise EnvironmentLacks(str(error)) from error
+            raise
         _LOG.warning("%s; going on with plain TCP: every MPTCP run will fall back", error)
-    except ListenError as error:
-        raise EnvironmentLacks(str(error)) from error
-    try:
-        return listen(config.listen.host, port, multipath=False)
-    except ListenError as error:
-        raise EnvironmentLacks(str(error)) from error
+    return listen(config.listen.host, port, multipath=False)
 
 
 def _check_certificate(config: ServerConfig) -> None:
@@ -227,5 +243,137 @@ def _check_certificate(config: ServerConfig) -> None:
     try:
         tls_context(config.tls.certificate, config.tls.key)
     except OSError as error:
-        mend = "hint: tandem-server tls"
-        raise EnvironmentLacks(f"{config.tls.certificate}, {config.tls.key}: {error}; {mend}") from error
+        files = f"{config.tls.certificate}, {config.tls.key}"
+        raise EnvironmentLacks(f"{files}: {error}; hint: tandem-server tls") from error
+
+
+def _pages(config: ServerConfig) -> None:
+    """Reads the registry, the database and the traces, writes nothing, answers plain HTTP on loopback. ConfigError without a port."""
+    port = config.listen.pages_port
+    if port is None:
+        raise ConfigError(f"{config.file}: no [listen] pages_port; hint: give it a port, as pages_port = 8445")
+    limits = connection_limits(config.limits)
+    # Nobody shows a probe's token here: all are unauthenticated, and a proxy brings them all from one address.
+    limits = replace(limits, unauthenticated_per_address=limits.unauthenticated, new_per_minute=_NEW_PAGES_PER_MINUTE)
+    with ExitStack() as held:
+        listener = held.enter_context(bind(config.pages.host, port))
+        registry = held.enter_context(open_registry(config, read_only=True))
+        store = reader_or_why(config)
+        if not isinstance(store, str):
+            held.callback(store.close)
+        enough_descriptors(limits.unauthenticated + limits.authenticated)
+        days, behind_proxy = config.store.retention_days, config.pages.behind_proxy
+        app = Pages(registry, store, TraceStores(config).at, days).app(any_host=behind_proxy)
+        rates = probe_rates(config.limits, {})
+        serve(app, listener, None, ConnectionLimiter(limits), rates, lambda: announce("pages", listener))
+
+
+_ROLES = {"database": _database, "gateway": _gateway, "endpoint": _endpoint, "pages": _pages}
+
+# --- All roles: children of this process, all or none ----------------------------------------------------------------------
+
+
+def _supervise(roles: list[str], config: Path) -> int:
+    """Start the roles in order, each when the one before is ready, and wait. Exit status: 0 after SIGTERM, 130 after Ctrl-C,
+    else that of the child that died first, which is named."""
+    children: dict[str, subprocess.Popen[bytes]] = {}
+    notify = Notify.of_environment()
+    wake_read, wake_write = os.pipe()
+    os.set_blocking(wake_write, False)
+    heard: list[int] = []
+    before_wakeup = signal.set_wakeup_fd(wake_write)
+    before = {
+        n: signal.signal(n, lambda number, _: heard.append(number))
+        for n in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD, signal.SIGHUP)
+    }
+    try:
+        for role in roles:
+            children[role] = _start(role, config)
+            if not _await_ready(role, children, wake_read, heard):
+                break
+        else:
+            notify.ready()
+        return _watch(children, wake_read, heard, notify)
+    finally:
+        notify.stopping()
+        for role in reversed(list(children)):
+            _end(role, children[role])
+        signal.set_wakeup_fd(before_wakeup)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        os.close(wake_read)
+        os.close(wake_write)
+
+
+def _start(role: str, config: Path) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "tandem_server", "serve", role, "--config", str(config)]
+    setpriv = shutil.which("setpriv")
+    if setpriv:  # a killed supervisor takes its children along
+        command = [setpriv, "--pdeathsig", "TERM", *command]
+    # A session of its own: Ctrl-C in a terminal reaches this process only, which ends the children in order.
+    return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True)
+
+
+def _await_ready(role: str, children: dict[str, subprocess.Popen[bytes]], wake: int, heard: list[int]) -> bool:
+    """Pass the child's lines on until it is ready; False when a signal came or a child ended."""
+    output = children[role].stdout
+    assert output is not None  # noqa: S101  (started with a pipe)
+    deadline_s = time.monotonic() + _START_S
+    with selectors.DefaultSelector() as selector:
+        selector.register(output, selectors.EVENT_READ)
+        selector.register(wake, selectors.EVENT_READ)
+        text = b""
+        while f"ready {role} ".encode() not in text or not text.endswith(b"\n"):
+            for key, _ in selector.select(max(0.0, deadline_s - time.monotonic())):
+                if key.fileobj is output:
+                    more = os.read(output.fileno(), 4096)
+                    text += more
+                    sys.stdout.write(more.decode(errors="replace"))
+                    sys.stdout.flush()
+                    if not more:
+                        return False
+                else:
+                    os.read(wake, 512)
+            if any(n in heard for n in (signal.SIGTERM, signal.SIGINT)) or _dead(children):
+                return False
+            if time.monotonic() > deadline_s:
+                raise EnvironmentLacks(f"{role} was not ready within {_START_S:g} s; hint: see its log above")
+    return True
+
+
+def _watch(children: dict[str, subprocess.Popen[bytes]], wake: int, heard: list[int], notify: Notify) -> int:
+    while True:
+        notify.alive()
+        if signal.SIGINT in heard:
+            return 130
+        if signal.SIGTERM in heard:
+            return 0
+        dead = _dead(children)
+        if dead is not None:
+            status = children[dead].wait()
+            print(f"tandem-server: {dead} ended (status {status}); the others are stopped", file=sys.stderr, flush=True)
+            return status if status > 0 else 1
+        if signal.SIGHUP in heard:  # a renewed certificate: theirs to take over
+            heard.remove(signal.SIGHUP)
+            for role, child in children.items():
+                if role != "database":
+                    child.send_signal(signal.SIGHUP)
+        if select.select([wake], [], [], notify.every_s)[0]:
+            os.read(wake, 512)
+
+
+def _dead(children: dict[str, subprocess.Popen[bytes]]) -> str | None:
+    return next((role for role, child in children.items() if child.poll() is not None), None)
+
+
+def _end(role: str, child: subprocess.Popen[bytes]) -> None:
+    if child.poll() is None:
+        child.terminate()
+        try:
+            child.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            _LOG.warning("%s did not stop within %g s; killed", role, _STOP_S)
+            child.kill()
+            child.wait()
+    if child.stdout is not None:
+        child.stdout.close()

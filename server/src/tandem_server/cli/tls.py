@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from tandem_server.cli.stop import ConfigError, EnvironmentLacks, with_plain_ends
+from tandem_server.cli.command import Actions, ConfigError, add_command
 
 _HOST = re.compile(
     r"(?=.{1,253}\Z)[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?)*\Z"
@@ -28,14 +28,17 @@ _AUTHORITY_DAYS = 3650
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
-def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the subcommand."""
-    parser = subparsers.add_parser(
+def add(commands: Actions[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = add_command(
+        commands,
         "tls",
-        help="make a certificate for the server",
-        description="Make ca.pem, ca.key, server.pem and server.key in FOLDER. Probes get ca.pem. With --renew: a new certificate and key"
+        _tls,
+        "make a certificate for the server",
+        "Make ca.pem, ca.key, server.pem and server.key in FOLDER. Probes get ca.pem. With --renew: a new certificate and key"
         " by the authority that is there; probes notice nothing, and a server that runs takes them over by itself. ca.key is needed for"
         " that only: keep it elsewhere.",
+        config=False,
     )
     parser.add_argument("--folder", type=Path, required=True, metavar="FOLDER")
     parser.add_argument("--name", metavar="HOST", help="the server's host name; with --renew as it was")
@@ -54,10 +57,8 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     how.add_argument(
         "--force", action="store_true", help="replace what is there, the authority too: probes need the new ca.pem"
     )
-    parser.set_defaults(func=_tls)
 
 
-@with_plain_ends
 def _tls(args: Namespace) -> int:
     if not 1 <= args.days <= _AUTHORITY_DAYS:
         raise ConfigError(f"--days {args.days}; hint: 1 to {_AUTHORITY_DAYS}")
@@ -67,27 +68,22 @@ def _tls(args: Namespace) -> int:
         raise ConfigError(f"--address: {error}; hint: an IPv4 or IPv6 address") from error
     if args.name is not None and not _HOST.match(args.name):
         raise ConfigError(f"--name {args.name!r} is no host name; hint: as server.example.org")
-    try:
-        if args.renew:
-            name, told = _names_of(args.folder / "server.pem")
-            made = renew(*authority_in(args.folder), args.name or name, addresses or told, args.days)
-        else:
-            if args.name is None:
-                raise ConfigError(
-                    "--name is missing; hint: --name HOST, or --renew for the names of the certificate that is there"
-                )
-            there = [name for name in _FILES if (args.folder / name).exists()]
-            if there and not args.force:
-                mend = "--renew keeps the authority; --force replaces it, and probes need the new ca.pem"
-                raise ConfigError(f"{args.folder / there[0]} is there already; hint: {mend}")
-            args.folder.mkdir(parents=True, exist_ok=True)
-            made = make(args.name, addresses, args.days)
-        for name, (content, mode) in made.items():
-            _write(args.folder / name, content, mode)
-    except OSError as error:
-        raise EnvironmentLacks(
-            f"{error.filename}: {error.strerror}; hint: name a folder that can be read and written"
-        ) from error
+    if args.renew:
+        name, addresses_there = _names_of(args.folder / "server.pem")
+        made = renew(*authority_in(args.folder), args.name or name, addresses or addresses_there, args.days)
+    else:
+        if args.name is None:
+            raise ConfigError(
+                "--name is missing; hint: --name HOST, or --renew for the names of the certificate that is there"
+            )
+        there = [name for name in _FILES if (args.folder / name).exists()]
+        if there and not args.force:
+            hint = "--renew keeps the authority; --force replaces it, and probes need the new ca.pem"
+            raise ConfigError(f"{args.folder / there[0]} is there already; hint: {hint}")
+        args.folder.mkdir(parents=True, exist_ok=True)
+        made = make(args.name, addresses, args.days)
+    for name, (content, mode) in made.items():
+        _write(args.folder / name, content, mode)
     return 0
 
 
@@ -138,16 +134,16 @@ def renew(
 
 def authority_in(folder: Path) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
     """The one in ``folder``; ConfigError."""
-    mend = "hint: put the authority's ca.pem and ca.key there; without them, --force makes a new authority"
+    hint = "hint: put the authority's ca.pem and ca.key there; without them, --force makes a new authority"
     try:
         certificate = x509.load_pem_x509_certificate((folder / "ca.pem").read_bytes())
         key = serialization.load_pem_private_key((folder / "ca.key").read_bytes(), None)
     except FileNotFoundError as error:
-        raise ConfigError(f"{error.filename} is not there; {mend}") from error
+        raise ConfigError(f"{error.filename} is not there; {hint}") from error
     except (ValueError, TypeError) as error:
-        raise ConfigError(f"{folder}: ca.pem or ca.key cannot be read; {mend}") from error
+        raise ConfigError(f"{folder}: ca.pem or ca.key cannot be read; {hint}") from error
     if not isinstance(key, ec.EllipticCurvePrivateKey) or key.public_key() != certificate.public_key():
-        raise ConfigError(f"{folder}: ca.key is not the key of ca.pem; {mend}")
+        raise ConfigError(f"{folder}: ca.key is not the key of ca.pem; {hint}")
     if certificate.not_valid_after_utc <= datetime.now(UTC):
         raise ConfigError(
             f"{folder / 'ca.pem'} ended on {certificate.not_valid_after_utc.date()}; hint: --force makes a new authority"
@@ -157,19 +153,19 @@ def authority_in(folder: Path) -> tuple[x509.Certificate, ec.EllipticCurvePrivat
 
 def _names_of(file: Path) -> tuple[str, list[Address]]:
     """Host name and addresses of the certificate that is there; ConfigError."""
-    mend = "hint: give --name, and --force for a new authority"
+    hint = "hint: give --name, and --force for a new authority"
     try:
-        told = x509.load_pem_x509_certificate(file.read_bytes()).extensions.get_extension_for_class(
+        names = x509.load_pem_x509_certificate(file.read_bytes()).extensions.get_extension_for_class(
             x509.SubjectAlternativeName
         )
     except FileNotFoundError as error:
-        raise ConfigError(f"{file} is not there; {mend}") from error
+        raise ConfigError(f"{file} is not there; {hint}") from error
     except (ValueError, x509.ExtensionNotFound) as error:
-        raise ConfigError(f"{file}: {error}; {mend}") from error
-    names = told.value.get_values_for_type(x509.DNSName)
-    if not names:
-        raise ConfigError(f"{file} names no host; {mend}")
-    return names[0], list(told.value.get_values_for_type(x509.IPAddress))  # type: ignore[arg-type]  # no networks in a server's
+        raise ConfigError(f"{file}: {error}; {hint}") from error
+    hosts = names.value.get_values_for_type(x509.DNSName)
+    if not hosts:
+        raise ConfigError(f"{file} names no host; {hint}")
+    return hosts[0], list(names.value.get_values_for_type(x509.IPAddress))  # type: ignore[arg-type]  # no networks in a server's
 
 
 def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:

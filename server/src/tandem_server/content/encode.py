@@ -17,7 +17,7 @@ _ROW = re.compile(r'<S(?: t="([0-9]+)")? d="([0-9]+)"(?: r="([0-9]+)")?')
 
 
 class EncodeError(RuntimeError):
-    """ffmpeg failed, or made what was not asked for; one line."""
+    """ffmpeg failed, or made what was not wanted; one line."""
 
 
 def find_ffmpeg() -> str | None:

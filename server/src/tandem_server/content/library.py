@@ -125,10 +125,10 @@ class Library:
 
 def _read(index: Path) -> dict[str, tuple[int, bytes]]:
     try:
-        told = json.loads(index.read_text(encoding="utf-8"))["files"]
+        files = json.loads(index.read_text(encoding="utf-8"))["files"]
         return {
             path: (int(row["bytes"]), base64.b64decode(row.get("head", ""), validate=True))
-            for path, row in told.items()
+            for path, row in files.items()
         }
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ContentError(f"{index}: {error!r}; hint: build it anew (tandem-server dash build)") from error

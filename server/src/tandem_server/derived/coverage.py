@@ -4,26 +4,31 @@ over each path alone (docs/reference/ledger.md). Pure; times are UTC ns, what is
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from tandem.schema.aggregation import bandwidth_benefit
-from tandem.schema.metrics import AREA, COVERAGE, PAIR_DAY
-from tandem.schema.metrics.coverage import (
+from tandem.schema.record import Value
+from tandem_server.schema.derived import (
+    AREA,
+    COVERAGE,
     GOODPUT_BINS,
     GOODPUT_EDGES_MBIT_PER_S,
     GOODPUT_NONE,
+    PAIR_DAY,
     RSRP_BINS,
     RSRP_EDGES_DBM,
     WEAK_DBM,
 )
-from tandem.schema.nearest import nearest
-from tandem.schema.record import Value
 
 S_NS = 10**9
+WITHIN_NS = S_NS
+"""How far from a record the position may be that belongs to it."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +214,7 @@ class States:
         self._states.reverse()
 
     def at(self, utc_ns: int) -> str:
-        """One of ``tandem.schema.metrics.coverage.MOBILITY``; empty where nothing was told lately."""
+        """One of ``tandem_server.schema.derived.MOBILITY``; empty where nothing was told lately."""
         i = bisect_right(self._times, utc_ns) - 1
         return "" if i < 0 or utc_ns - self._times[i] > HOLDS_S * S_NS else self._states[i]
 
@@ -243,7 +248,7 @@ class Counts:
     counted: Counter[str] = field(default_factory=Counter)
 
     def fields(self) -> dict[str, Value]:
-        """As ``tandem.schema.metrics.COVERAGE`` has them. What was looked for and not found is 0; what was not looked for, and a bin
+        """As ``tandem_server.schema.derived.COVERAGE`` has them. What was looked for and not found is 0; what was not looked for, and a bin
         without a count, is left out."""
         bins = Counter(RSRP_BINS[bisect_right(RSRP_EDGES_DBM, value)] for value in self.rsrp_dbm)
         bins.update(map(_goodput_bin, self.goodput_bit_per_s))
@@ -431,7 +436,7 @@ class _Spans:
 
 @dataclass(frozen=True, slots=True)
 class PairPoint:
-    """One point of ``tandem.schema.metrics.PAIR``, without the probe and the mobility state. ``start_utc_ns``: of its Multipath TCP run."""
+    """One point of ``schema.derived.PAIR``, without the probe and the mobility state. ``start_utc_ns``: of its Multipath TCP run."""
 
     utc_ns: int
     start_utc_ns: int
@@ -503,3 +508,28 @@ def _shares(carried: Mapping[str, int], primary: str) -> dict[str, Value | None]
     if not whole:
         return {}
     return {"primary_share": carried.get(primary, 0) / whole, "most_loaded_share": max(carried.values()) / whole}
+
+
+def nearest(
+    times_ns: Sequence[int], rows_ns: Sequence[int], rows: Sequence[T], within_ns: int = WITHIN_NS
+) -> list[T | None]:
+    """For each of ``times_ns`` the row nearest in time, the earlier of two; None when none is within ``within_ns`` (inclusive). Nothing is
+    interpolated: between two positions there may be a home zone, or what was not measured.
+
+    ``rows_ns[i]`` is the time of ``rows[i]``. Any order; all times of one clock: UTC, or CLOCK_MONOTONIC of one boot.
+    """
+    if len(rows_ns) != len(rows):
+        raise ValueError(f"{len(rows_ns)} times for {len(rows)} rows")
+    order = sorted(range(len(rows)), key=rows_ns.__getitem__)
+    sorted_ns = [rows_ns[i] for i in order]
+    found: list[T | None] = []
+    for time_ns in times_ns:
+        after = bisect_left(sorted_ns, time_ns)
+        best: int | None = None
+        for place in (after - 1, after):
+            if 0 <= place < len(sorted_ns):
+                apart = abs(sorted_ns[place] - time_ns)
+                if apart <= within_ns and (best is None or apart < abs(sorted_ns[best] - time_ns)):
+                    best = place
+        found.append(None if best is None else rows[order[best]])
+    return found

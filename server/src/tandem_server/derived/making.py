@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from tandem.schema.metrics import AREA, AREA_DAY, COVERAGE_DAY, PAIR_DAY, PROBE_AREA_DAY, Measurement
+from tandem.schema.metrics import Measurement
 from tandem.schema.record import Value
 from tandem_server.derived.coverage import (
     AROUND_NS,
@@ -22,6 +22,7 @@ from tandem_server.derived.coverage import (
 )
 from tandem_server.derived.reading import ProbeRecords
 from tandem_server.derived.stored import Derived, Span
+from tandem_server.schema.derived import AREA, AREA_DAY, COVERAGE_DAY, PAIR_DAY, PROBE_AREA_DAY
 from tandem_server.store import Influx
 
 DAY_NS = 24 * HOUR_NS

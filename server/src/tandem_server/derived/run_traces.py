@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tandem.schema.line_protocol import Point, encode_point
-from tandem.schema.metrics.server import RUN_TRACE, RUN_TRACE_SECOND
-from tandem.schema.record import RecordError, Value, check_server
+from tandem.schema.line_protocol import Point
+from tandem.schema.record import RecordError, Value
 from tandem.schema.trace import SERVER_CAPTURES
 from tandem_server.analysis.captures import KINDS, WAYS, read
 from tandem_server.analysis.folder import Capture, capture_name
@@ -24,7 +23,9 @@ from tandem_server.derived import run_seconds
 from tandem_server.derived.tables import BIN_NS
 from tandem_server.derived.units import runs_of
 from tandem_server.registry import Registry, TraceRow
+from tandem_server.schema.measurements import RUN_TRACE, RUN_TRACE_SECOND, check_server, encode_point
 from tandem_server.store import Influx
+from tandem_server.store.influx import literal
 
 _LOG = logging.getLogger("tandem.tables")
 _TOTALS = (
@@ -62,7 +63,7 @@ class RunTraces:
             return
         for run in {point.tags["run"] for point in points}:
             for name in (RUN_TRACE.name, RUN_TRACE_SECOND.name):
-                self._store.query(f'DELETE FROM "{name}" WHERE "run" = \'{_escaped(run)}\'')  # noqa: S608  escaped
+                self._store.query(f'DELETE FROM "{name}" WHERE "run" = {literal(run)}')  # noqa: S608  quoted
         lines = [encode_point(point) for point in points]
         for some in (lines[at : at + _LINES] for at in range(0, len(lines), _LINES)):
             self._write(some, probe, captures[0].name)
@@ -193,7 +194,3 @@ def _operator(manifest: Mapping[str, Any], path: str) -> str | None:
         if text(one, "name") == path:
             return text(one, "operator")
     return None
-
-
-def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")

@@ -16,7 +16,7 @@ from tandem_server.derived.coverage import HOUR_NS, S_NS
 from tandem_server.derived.making import AFFECTED, SEEN_AFTER_S, Making
 from tandem_server.derived.reading import oldest_record, probes_with_records
 from tandem_server.derived.stored import DerivedRefused
-from tandem_server.registry import LateHour, Registry, Ripening, Settled
+from tandem_server.registry import Debounce, LateHour, Registry, Settled
 from tandem_server.store import Influx, QueryError, StoreDown
 
 _LOG = logging.getLogger("tandem.derived")
@@ -50,9 +50,9 @@ class Turn:
 class DerivedSeries:
     """A context: a thread of its own while it is open. ``turn`` by itself is for tests and commands."""
 
-    def __init__(self, registry: Registry, store: Influx, ripening: Ripening | None = None) -> None:
+    def __init__(self, registry: Registry, store: Influx, debounce: Debounce | None = None) -> None:
         self._registry, self._store, self._making = registry, store, Making(store)
-        self._ripening = ripening or Ripening()
+        self._debounce = debounce or Debounce()
         self._holder = f"{os.getpid()}-{os.urandom(8).hex()}"
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._work, name="derived", daemon=True)
@@ -132,7 +132,7 @@ class DerivedSeries:
         made = 0
         again: set[tuple[str, int]] = set()
         of_hour: dict[int, list[LateHour]] = defaultdict(list)
-        for one in self._ripening.ripe(pending, time.monotonic()):
+        for one in self._debounce.ready(pending, time.monotonic()):
             of_hour[one.hour_utc_s].append(one)
         for _, notes in sorted(of_hour.items(), reverse=True):
             if time.monotonic() >= until:
@@ -163,7 +163,7 @@ class DerivedSeries:
                 if str(error) != told:
                     _LOG.warning("no derived series this time: %s", error)
                 told = str(error)
-            except Exception:  # noqa: BLE001  (a fault of this program; as in ``ingest/leased.py``: its process would go on without it)
+            except Exception:  # noqa: BLE001  (a fault of this program; as in ``ingest/periodic.py``: its process would go on without it)
                 _LOG.exception("no derived series this time")
             else:
                 told = ""

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tandem.schema.line_protocol import Point, encode_point, tag_fault
-from tandem.schema.metrics import SERVER_MEASUREMENTS
-from tandem.schema.metrics.coverage import DERIVED_POLICIES
-from tandem.schema.record import Value, check_server
+from tandem.schema.line_protocol import Point, tag_fault
+from tandem.schema.record import Value
+from tandem_server.schema.derived import DERIVED_POLICIES
+from tandem_server.schema.measurements import SERVER_MEASUREMENTS, check_server, encode_point
 from tandem_server.store import Influx, Rejected
+from tandem_server.store.influx import literal
 
 Identity = tuple[int, tuple[tuple[str, str], ...]]
 """Time, and the tags that are there, by name."""
@@ -79,8 +80,8 @@ class Derived:
         for time, tags in points:
             known: dict[str, Any] = dict(tags)
             terms = [f"time = {time}"]
-            terms += [f"\"{tag}\" = '{_escaped(known.get(tag, ''))}'" for tag in SERVER_MEASUREMENTS[measurement].tags]
-            self._store.query(f'DELETE FROM "{measurement}" WHERE {" AND ".join(terms)}')  # noqa: S608  a constant, escaped
+            terms += [f'"{tag}" = {literal(known.get(tag, ""))}' for tag in SERVER_MEASUREMENTS[measurement].tags]
+            self._store.query(f'DELETE FROM "{measurement}" WHERE {" AND ".join(terms)}')  # noqa: S608  a constant, quoted
 
 
 def _tags(tags: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
@@ -100,7 +101,3 @@ def _from(measurement: str) -> str:
 def _of(span: Span) -> str:
     of_probe = "" if span.probe is None else '"probe" = $probe AND '
     return f"{of_probe}time >= {int(span.start_utc_ns)} AND time < {int(span.end_utc_ns)}"
-
-
-def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")

@@ -20,10 +20,10 @@ from tandem_server.analysis.traces.batch import Analysed, go_on, process_batch
 from tandem_server.analysis.traces.manifest import TOGETHER, VERSION, Capture, Part, captures_in, named
 from tandem_server.analysis.traces.processes import Task
 from tandem_server.derived.units import Unit, units
-from tandem_server.door import Reserve
+from tandem_server.http.rates import Reserve
 from tandem_server.registry import Registry, TraceRow
-from tandem_server.store.trace_folder import TABLES, make_folder
-from tandem_server.store.trace_store import TraceStore
+from tandem_server.uploads.folder import TABLES, make_folder
+from tandem_server.uploads.store import TraceStore
 
 _LOG = logging.getLogger("tandem.tables")
 BIN_NS = 100_000_000

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tandem_server.ledger.promises import promise_of
+from tandem_server.ledger.runs import promise_of
 from tandem_server.registry import Registry, Run, TraceRow
 
 WAIT_NS = 86_400 * 10**9

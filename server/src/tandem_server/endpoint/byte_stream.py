@@ -17,7 +17,7 @@ End = Literal["complete", "budget", "stalled", "stopped", "client gone"]
 
 
 class Ended(Exception):  # noqa: N818  (an end, not always an error)
-    """The connection's end, as its summary tells it."""
+    """The connection's end, as its summary has it."""
 
     def __init__(self, end: End) -> None:
         super().__init__(end)
@@ -25,7 +25,7 @@ class Ended(Exception):  # noqa: N818  (an end, not always an error)
 
 
 class ByteStream:
-    """Over ``stream``, of which ``begun`` has been read already."""
+    """Over ``stream``, of which ``begun`` has been read already. ``sent_bytes``: what ``write`` has given to the kernel."""
 
     def __init__(
         self, stream: Stream, begun: bytes, on_sample: Callable[[], None], stop: Callable[[], bool], stall_s: float
@@ -33,14 +33,17 @@ class ByteStream:
         self._stream, self.begun = stream, begun
         self._on_sample, self._stop, self._stall_s = on_sample, stop, stall_s
         self._next_sample_s = 0.0
+        self.sent_bytes = 0
         stream.setblocking(False)
 
-    def peek(self, within_s: float) -> bytes:
-        """What comes next, which stays; nothing at the end. TimeoutError, Ended."""
-        self.begun = self.begun or self.read(within_s)
+    def peek(self, within_s: float, *, sampled: bool = True) -> bytes:
+        """What comes next, which stays; nothing at the end. ``sampled``: read the statistics while it waits. TimeoutError, Ended."""
+        self.begun = self.begun or self.read(within_s, sampled=sampled)
+        if not sampled:
+            self._next_sample_s = 0.0  # what follows begins with a reading
         return self.begun
 
-    def read(self, within_s: float) -> bytes:
+    def read(self, within_s: float, *, sampled: bool = True) -> bytes:
         """Some bytes; none at the end of what the peer sends. TimeoutError, Ended."""
         if self.begun:
             begun, self.begun = self.begun, b""
@@ -50,37 +53,38 @@ class ByteStream:
             try:
                 return self._stream.recv(_CHUNK_BYTES)
             except BlockingIOError:
-                self._await(select.POLLIN, until_s)
+                self._await(select.POLLIN, until_s, sampled)
             except OSError as error:
                 raise Ended("client gone") from error
 
-    def write(self, content: bytes) -> None:
+    def write(self, content: bytes | memoryview) -> None:
         """All of it, to the kernel. Ended."""
         left = memoryview(content)
         until_s = time.monotonic() + self._stall_s
         try:
             while left or backlog(self._stream):
+                self._await(select.POLLOUT | select.POLLRDHUP, until_s, sampled=True)
                 try:
-                    count = self._stream.send(left) if left else 0
+                    count = self._stream.send(left)
                 except BlockingIOError:
-                    count = 0
+                    continue  # the room that poll saw is gone again
                 if count:
+                    self.sent_bytes += count
                     left = left[count:]
                     until_s = time.monotonic() + self._stall_s
-                else:
-                    self._await(select.POLLOUT | select.POLLRDHUP, until_s)
         except TimeoutError:
             raise Ended("stalled") from None
         except OSError as error:
             raise Ended("client gone") from error
 
-    def _await(self, events: int, until_s: float) -> None:
+    def _await(self, events: int, until_s: float, sampled: bool) -> None:
         poll = select.poll()
         poll.register(self._stream, events)
         while True:
             now_s = time.monotonic()
             if now_s >= self._next_sample_s:
-                self._on_sample()
+                if sampled:
+                    self._on_sample()
                 self._next_sample_s = now_s + SAMPLE_PERIOD_S
                 if self._stop():
                     raise Ended("stopped")

@@ -1,7 +1,8 @@
-"""The endpoint's own captures, for sessions that ask for one: tcpdump on the measurement port, headers only, within a disk budget.
+"""The endpoint's own captures, for sessions that request one: tcpdump on the measurement port, headers only, within a disk budget.
 
 While a session lasts its capture holds the port's whole traffic, for a connection's packets come before anybody knows whose it is. At the
-session's end only its own connections' packets are kept, as a trace of its run (``kept.py``).
+session's end only its own connections' packets are kept, as a trace of its run: beside what the probe sends, by name, run and hash in the
+registry. They stay in the folder of traces of this machine, also where received traces go to a bucket: a run's end waits for no network.
 """
 
 from __future__ import annotations
@@ -19,20 +20,22 @@ import threading
 import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from tandem_server.endpoint.kept import Kept
+from tandem.schema.trace import server_capture
 from tandem_server.endpoint.pcap import (
     HEADER_BYTES,
-    RECORD_HEADER_BYTES,
     End,
     Header,
     PcapError,
     belongs,
     read_header,
-    record_bytes,
+    records,
 )
-from tandem_server.store.trace_store import TraceStoreDown
+from tandem_server.http.rates import Reserve
+from tandem_server.registry import Registry, TraceRow
+from tandem_server.uploads.folder import TraceFolder, make_folder
+from tandem_server.uploads.store import TraceStoreDown
 
 _LOG = logging.getLogger("tandem.endpoint.capture")
 SNAPLEN_BYTES = 160
@@ -42,11 +45,44 @@ _AT_ONCE = 8
 _START_S = 5.0
 _STOP_S = 5.0
 _SETTLE_S = 0.2
+_DRAFTS = ".captures"
+"""Beside the probes' folders, whose names never begin with a dot; on the same file system, so that a draft is linked, not copied."""
 _DROPPED = re.compile(r"([0-9]+) packets? dropped by kernel")
 
 
 class CaptureRefused(RuntimeError):  # noqa: N818  (an answer, no accident)
-    """There will be no capture; the reason is told."""
+    """There will be no capture, for this reason."""
+
+
+class Kept:
+    """``traces``: the folder of traces. ``reserve_bytes`` of its disk stay free: nothing begins that would go into them."""
+
+    def __init__(self, registry: Registry, traces: Path, reserve_bytes: int = 0) -> None:
+        self.reserve = Reserve([traces], reserve_bytes)
+        self._traces, self._store, self._drafts = registry.traces, TraceFolder(traces), traces / _DRAFTS
+        for leftover in self._drafts.glob("*"):
+            leftover.unlink()  # of an endpoint that died
+
+    def taken_bytes(self) -> int:
+        """What is kept, of all probes; sqlite3.Error."""
+        return self._traces.server_bytes()
+
+    def draft(self, session: str) -> Path:
+        """Where a capture is written before it is kept; OSError."""
+        make_folder(self._drafts)
+        return self._drafts / session
+
+    def keep(self, draft: Path, probe: str, run: str, session: str, size: int, sha256: str) -> str:
+        """Make ``draft``, whole, a trace of the run, and say its name. TraceStoreDown, sqlite3.Error: then nothing of it is there."""
+        name = server_capture(run, session)
+        stored = self._store.put(draft, probe, name, sha256, "identity")
+        row = TraceRow(probe, name, run, sha256, size, time.time_ns(), stored.place, "identity", stored.stored_bytes)
+        try:
+            self._traces.add(row)
+        except BaseException:
+            (self._store.folder / stored.place).unlink(missing_ok=True)
+            raise
+        return name
 
 
 class Captures:
@@ -75,8 +111,8 @@ class Captures:
         with self._lock:
             self._kept_bytes = kept_bytes  # anew each time: a probe may have been erased
             if self._used_bytes + HEADER_BYTES > self._budget_bytes:
-                told = f"the endpoint's captures fill their {self._budget_bytes} bytes"
-                raise CaptureRefused(f"{told}; hint: a larger [capture] budget_bytes in server.toml")
+                full = f"the endpoint's captures fill their {self._budget_bytes} bytes"
+                raise CaptureRefused(f"{full}; hint: a larger [capture] budget_bytes in server.toml")
             if self._running >= _AT_ONCE:
                 raise CaptureRefused(f"{self._running} captures run already")
             self._running += 1
@@ -169,7 +205,7 @@ class Capture:
         with self._process.stderr as errors:
             self._said += errors.read().decode(errors="replace")
         dropped = _DROPPED.search(self._said)
-        told: dict[str, Any] = {
+        summary: dict[str, Any] = {
             "file": None,
             "name": None,
             "bytes": None,
@@ -180,12 +216,12 @@ class Capture:
         }
         self._captures.ended()
         if self._broken is not None:
-            told["error"] = self._broken
+            summary["error"] = self._broken
         try:
-            return told | self._keep(peers)
+            return summary | self._keep(peers)
         except (OSError, PcapError, TraceStoreDown, sqlite3.Error) as error:
             _LOG.warning("%s: %s", self._raw, error)
-            return told | {"error": str(error)}
+            return summary | {"error": str(error)}
 
     def _write(self) -> None:
         """Carry tcpdump's output to disk as long as there is room, and read on without writing when there is none."""
@@ -199,8 +235,7 @@ class Capture:
                     self._full = True
                     first = b""
                 self._taken_bytes += raw.write(first)
-                while len(head := output.read(RECORD_HEADER_BYTES)) == RECORD_HEADER_BYTES:
-                    record = head + output.read(record_bytes(head))
+                for record in records(output):
                     if not self._full and not self._captures.take(len(record)):
                         self._full = True
                     if not self._full:
@@ -223,7 +258,7 @@ class Capture:
                 digest.update(self._header.raw)
                 size, packets = file.write(self._header.raw), 0
                 raw.seek(HEADER_BYTES)
-                for record in _records(raw):
+                for record in records(raw):
                     if belongs(record, self._header.link_type, peers, self._port):
                         digest.update(record)
                         size += file.write(record)
@@ -235,8 +270,8 @@ class Capture:
                 draft.unlink(missing_ok=True)
             self._raw.unlink(missing_ok=True)
             self._captures.settle(self._taken_bytes, kept_bytes)
-        told = {"file": Path(name).name, "name": name, "bytes": size, "packets": packets}
-        return told | {"sha256": digest.hexdigest()}
+        kept = {"file": Path(name).name, "name": name, "bytes": size, "packets": packets}
+        return kept | {"sha256": digest.hexdigest()}
 
 
 def peers_of(summaries: Collection[Mapping[str, Any]]) -> set[End]:
@@ -245,11 +280,6 @@ def peers_of(summaries: Collection[Mapping[str, Any]]) -> set[End]:
         end for summary in summaries for end in (summary.get("peer"), *(f.get("remote") for f in summary["subflows"]))
     ]
     return {(end["address"], end["port"]) for end in ends if end is not None}
-
-
-def _records(raw: IO[bytes]) -> Any:  # noqa: ANN401  a generator of bytes
-    while len(head := raw.read(RECORD_HEADER_BYTES)) == RECORD_HEADER_BYTES:
-        yield head + raw.read(record_bytes(head))
 
 
 def _until_listening(process: subprocess.Popen[bytes]) -> str:

@@ -3,32 +3,36 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from tandem_server.content.page.index import PageError, public
-from tandem_server.content.page.shelf import Shelf
-from tandem_server.door import come_in
+from tandem_server.content.page.store import PageStore
 from tandem_server.endpoint.capture import CaptureRefused, Captures
 from tandem_server.endpoint.environment import read_environment
 from tandem_server.endpoint.options import OptionsError, negotiate
 from tandem_server.endpoint.reflector import Reflector
-from tandem_server.endpoint.results import RESULT_BYTES, BadResult, Results
-from tandem_server.endpoint.session_ask import BadAsk, read_session_ask
+from tandem_server.endpoint.results import RESULT_BYTES, Results
+from tandem_server.endpoint.session_request import InvalidRequest, read_session_request
 from tandem_server.endpoint.sessions import Refused, Session, SessionTable
+from tandem_server.http.body import TooMuch, Unreadable, receive
+from tandem_server.http.context import Authentication, probe_in
 from tandem_server.registry import Registry
-from tandem_server.registry.bearer import probe_of
+from tandem_server.registry.probes import probe_of
 
 _LOG = logging.getLogger("tandem.endpoint.control")
 _BODY_LIMIT_BYTES = 16 * 1024
+_LATER_S = 10
 
 
 def control_app(
@@ -40,47 +44,43 @@ def control_app(
     reflector: Reflector | None = None,
     measurement_tls_port: int | None = None,
     further_addresses: Sequence[str] = (),
-    pages: Shelf | None = None,
+    pages: PageStore | None = None,
     body_s: float = 60.0,
 ) -> Starlette:
     """The ASGI application. ``captures``: None when none are allowed. ``reflector``: None when there is none; then its part of
     the answers is null. ``measurement_tls_port``: None when the measurement listener speaks no TLS. ``further_addresses``: where the
     measurement listeners are reached besides. ``pages``: None: there are none. ``body_s``: within which a body must be whole."""
 
+    async def body_of(request: Request, limit_bytes: int) -> bytes:
+        async with asyncio.timeout(body_s):
+            return await receive(request.stream(), limit_bytes)
+
     async def post(request: Request) -> JSONResponse:
-        probe = await _probe(registry, request)
-        if isinstance(probe, JSONResponse):
-            return probe
-        try:
-            body = await _body(request, _BODY_LIMIT_BYTES, body_s)
-            ask = read_session_ask(body)
-            options = negotiate(ask.options)
-            if ask.capture and captures is None:
-                raise BadAsk("this endpoint allows no captures ([capture] allowed in its server.toml)")
-            port = measurement_tls_port if ask.tls else measurement_port
-            if port is None:
-                raise BadAsk("this endpoint measures without TLS ([listen] measurement_tls_port in its server.toml)")
-            session = await run_in_threadpool(
-                sessions.open,
-                probe,
-                ask.run,
-                ask.kind,
-                ask.path,
-                ask.paths,
-                ask.payload_bytes,
-                ask.seconds,
-                ask.budget_bytes,
-                ask.options,
-                ask.tls,
+        probe = probe_in(request)
+        wanted = read_session_request(await body_of(request, _BODY_LIMIT_BYTES))
+        options = negotiate(wanted.options)
+        if wanted.capture and captures is None:
+            raise InvalidRequest("this endpoint allows no captures ([capture] allowed in its server.toml)")
+        port = measurement_tls_port if wanted.tls else measurement_port
+        if port is None:
+            raise InvalidRequest(
+                "this endpoint measures without TLS ([listen] measurement_tls_port in its server.toml)"
             )
-            if ask.capture and captures is not None:
-                await run_in_threadpool(_begin_capture, captures, sessions, session, port)
-        except (BadAsk, OptionsError) as error:
-            return JSONResponse({"error": str(error)}, 400)
-        except (Refused, CaptureRefused) as error:
-            return JSONResponse({"error": str(error)}, 429)
-        except _TooLong as error:
-            return JSONResponse({"error": str(error)}, 413)
+        session = await run_in_threadpool(
+            sessions.open,
+            probe,
+            wanted.run,
+            wanted.kind,
+            wanted.path,
+            wanted.paths,
+            wanted.payload_bytes,
+            wanted.seconds,
+            wanted.budget_bytes,
+            wanted.options,
+            wanted.tls,
+        )
+        if wanted.capture and captures is not None:
+            await run_in_threadpool(_begin_capture, captures, sessions, session, port)
         answer = {
             "session": session.id,
             "key": session.key.hex(),
@@ -88,62 +88,46 @@ def control_app(
             "budget_bytes": session.budget_bytes,
             "measurement_port": port,
             "further_addresses": list(further_addresses),
-            "reflector": None if reflector is None else reflector.told(),
-            "options": options.told(),
+            "reflector": None if reflector is None else reflector.to_dict(),
+            "options": options.to_dict(),
             "environment": read_environment(),
         }
         return JSONResponse(answer, 201)
 
     async def delete(request: Request) -> JSONResponse:
-        probe = await _probe(registry, request)
-        if isinstance(probe, JSONResponse):
-            return probe
-        session = await run_in_threadpool(sessions.end, request.path_params["session"], probe)
-        if session is None:
-            return JSONResponse({"error": "no such session"}, 404)
-        return JSONResponse(_sender_side(session))
+        session = await run_in_threadpool(sessions.end, request.path_params["session"], probe_in(request))
+        return _NO_SESSION if session is None else JSONResponse(_sender_side(session))
 
     async def put_result(request: Request) -> JSONResponse:
-        probe = await _probe(registry, request)
-        if isinstance(probe, JSONResponse):
-            return probe
+        probe = probe_in(request)
         session = await run_in_threadpool(sessions.get, request.path_params["session"])
         if session is None or session.probe != probe:
-            return JSONResponse({"error": "no such session"}, 404)
-        try:
-            body = await _body(request, RESULT_BYTES, body_s)
-            await run_in_threadpool(results.put, probe, session.run, session.id, body)
-        except _TooLong as error:
-            return JSONResponse({"error": str(error)}, 413)
-        except BadResult as error:
-            return JSONResponse({"error": str(error)}, 400)
-        except OSError as error:
-            _LOG.warning("results: %s", error)
-            told = f"the endpoint cannot keep results now: {error.strerror}"
-            return JSONResponse({"error": told}, 503, {"Retry-After": "10"})
+            return _NO_SESSION
+        body = await body_of(request, RESULT_BYTES)
+        await run_in_threadpool(results.put, probe, session.run, session.id, body)
         session.charge(len(body))
         return JSONResponse({"bytes": len(body)})
 
     async def get_page(request: Request) -> JSONResponse:
-        if isinstance(refusal := await _probe(registry, request), JSONResponse):
-            return refusal
-        status, told = await run_in_threadpool(_page, pages, request.path_params["page"])
-        return JSONResponse(told, status)
+        status, content = await run_in_threadpool(_page, pages, request.path_params["page"])
+        return JSONResponse(content, status)
 
-    async def get_pages(request: Request) -> JSONResponse:
-        if isinstance(refusal := await _probe(registry, request), JSONResponse):
-            return refusal
+    async def get_pages(_request: Request) -> JSONResponse:
         return JSONResponse({"pages": [] if pages is None else await run_in_threadpool(pages.names)})
+
+    def route(path: str, answer: Callable[[Request], Awaitable[JSONResponse]], method: str) -> Route:
+        known = Middleware(Authentication, probe_of=functools.partial(probe_of, registry), unreadable=_unwritable)
+        return Route(path, answer, methods=[method], middleware=[known])
 
     return Starlette(
         routes=[
-            Route("/v1/pages", get_pages, methods=["GET"]),
-            Route("/v1/pages/{page}", get_page, methods=["GET"]),
-            Route("/v1/sessions", post, methods=["POST"]),
-            Route("/v1/sessions/{session}", delete, methods=["DELETE"]),
-            Route("/v1/sessions/{session}/result", put_result, methods=["PUT"]),
+            route("/v1/pages", get_pages, "GET"),
+            route("/v1/pages/{page}", get_page, "GET"),
+            route("/v1/sessions", post, "POST"),
+            route("/v1/sessions/{session}", delete, "DELETE"),
+            route("/v1/sessions/{session}/result", put_result, "PUT"),
         ],
-        exception_handlers={sqlite3.Error: _unwritable, TimeoutError: _late, ClientDisconnect: _gone},
+        exception_handlers={kind: _handler(answer) for kind, answer in _ERRORS.items()},
     )
 
 
@@ -155,37 +139,45 @@ def _begin_capture(captures: Captures, sessions: SessionTable, session: Session,
         raise
 
 
-class _TooLong(ValueError):  # noqa: N818  (an answer, no accident)
-    """The body is longer than it may be."""
+def _error(status: int, error: Exception | str) -> JSONResponse:
+    return JSONResponse({"error": str(error)}, status, {"Retry-After": str(_LATER_S)} if status == 503 else None)
 
 
-async def _body(request: Request, limit: int, within_s: float) -> bytes:
-    body = bytearray()
-    async with asyncio.timeout(within_s):
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > limit:
-                raise _TooLong(f"more than {limit} bytes")
-    return bytes(body)
-
-
-def _unwritable(_request: Request, error: Exception) -> JSONResponse:
-    """The registry's disk is full, or its file damaged: the probe may ask again later."""
+def _unwritable(error: sqlite3.Error) -> JSONResponse:
+    """The registry's disk is full, or its file damaged: the probe may come again later."""
     _LOG.warning("registry: %s", error)
-    return JSONResponse(
-        {"error": f"the endpoint's registry does not take sessions now: {error}"}, 503, {"Retry-After": "10"}
-    )
+    return _error(503, f"the endpoint's registry does not take sessions now: {error}")
 
 
-def _late(_request: Request, _error: Exception) -> JSONResponse:
-    return JSONResponse({"error": "the body did not come in time"}, 408)
+def _no_result(error: OSError) -> JSONResponse:
+    _LOG.warning("results: %s", error)
+    return _error(503, f"the endpoint cannot keep results now: {error.strerror}")
 
 
-def _gone(_request: Request, _error: Exception) -> JSONResponse:
-    return JSONResponse({"error": "the connection broke"}, 400)  # nobody reads it
+_ERRORS: dict[type[Exception], Callable[[Any], JSONResponse]] = {
+    Unreadable: lambda error: _error(400, error),
+    OptionsError: lambda error: _error(400, error),
+    ClientDisconnect: lambda _: _error(400, "the connection broke"),  # nobody reads it
+    TimeoutError: lambda _: _error(408, "the body did not come in time"),
+    TooMuch: lambda error: _error(413, error),
+    Refused: lambda error: _error(429, error),
+    CaptureRefused: lambda error: _error(429, error),
+    sqlite3.Error: _unwritable,
+    OSError: _no_result,
+}
+"""What goes wrong with a request becomes a status here (docs/reference/endpoint-api.md)."""
+
+_NO_SESSION = _error(404, "no such session")
 
 
-def _page(pages: Shelf | None, name: str) -> tuple[int, dict[str, Any]]:
+def _handler(answer: Callable[[Any], JSONResponse]) -> Callable[[Request, Any], Awaitable[JSONResponse]]:
+    async def answered(_request: Request, error: Exception) -> JSONResponse:
+        return answer(error)
+
+    return answered
+
+
+def _page(pages: PageStore | None, name: str) -> tuple[int, dict[str, Any]]:
     try:
         opened = None if pages is None else pages.open(name)
     except (PageError, OSError) as error:
@@ -203,13 +195,3 @@ def _sender_side(session: Session) -> dict[str, Any]:
         "connections": connections,
         "capture": session.captured,
     }
-
-
-async def _probe(registry: Registry, request: Request) -> str | JSONResponse:
-    """Whose token the request bears, or what it is told without a good one, or when it asks too much."""
-    probe = await run_in_threadpool(probe_of, registry, request.headers.get("authorization"))
-    if probe is None:
-        return JSONResponse({"error": "no good token"}, 401, {"WWW-Authenticate": "Bearer"})
-    if wait_s := come_in(request, probe):
-        return JSONResponse({"error": "more than this probe may ask a minute"}, 429, {"Retry-After": str(wait_s)})
-    return probe

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Literal, Protocol
 
 from tandem.stream import Stream, backlog, unacknowledged
-from tandem_server.endpoint.request import Ask
+from tandem_server.endpoint.request import Transfer
 from tandem_server.endpoint.sampler import Sampler, Snapshot
 
 _BLOCK_BYTES = 1 << 20
@@ -51,13 +51,13 @@ class Download:
         self,
         connection: Stream,
         sampler: Sampler,
-        ask: Ask,
+        transfer: Transfer,
         budget: Budget,
         on_sample: Callable[[Snapshot], None],
         stop: Callable[[], bool],
         stall_s: float,
     ) -> None:
-        self._socket, self._sampler, self._ask = connection, sampler, ask
+        self._socket, self._sampler, self._transfer = connection, sampler, transfer
         self._budget, self._on_sample, self._stop, self._stall_s = budget, on_sample, stop, stall_s
         self._poll = select.poll()
         self._poll.register(connection, select.POLLOUT | select.POLLRDHUP)
@@ -85,7 +85,7 @@ class Download:
         started_s = progress_s = time.monotonic()
         # The payload first: a small transfer's time must not hold a reading of ours.
         self._next_sample_s = started_s + _FIRST_SAMPLE_S
-        over_s = started_s + self._ask.seconds if self._ask.seconds is not None else float("inf")
+        over_s = started_s + self._transfer.seconds if self._transfer.seconds is not None else float("inf")
         offset = 0
         while True:
             now_s = time.monotonic()
@@ -99,8 +99,8 @@ class Download:
             if now_s - progress_s > self._stall_s:
                 return "stalled"
             wanted = _BLOCK_BYTES
-            if self._ask.payload_bytes is not None:
-                wanted = min(wanted, self._ask.payload_bytes - self.sent_bytes)
+            if self._transfer.payload_bytes is not None:
+                wanted = min(wanted, self._transfer.payload_bytes - self.sent_bytes)
             all_given = wanted == 0 and not pending
             if all_given and not backlog(self._socket):
                 return "complete"  # before looking whether the client has closed: one that has all may
@@ -110,7 +110,7 @@ class Download:
             if events[0][1] & select.POLLRDHUP:
                 # A Multipath TCP client that closes with nothing unread sends no reset, and its kernel takes data for a
                 # minute more. Nobody who still wants the payload closes, so this is the end.
-                # It may have closed by its own clock, too, and we be told of it late, on a busy machine.
+                # It may have closed by its own clock, too, and we notice it late, on a busy machine.
                 return "complete" if time.monotonic() >= over_s else "client gone"
             allowed = self._budget.take(wanted)
             if allowed == 0 and not pending and not all_given:
@@ -137,7 +137,7 @@ class Download:
         """Wait until the peer has acknowledged everything, so that the last sample's counters are whole."""
         left = unacknowledged(self._socket)
         progress_s = looked_s = time.monotonic()
-        by_progress = self._ask.payload_bytes is not None
+        by_progress = self._transfer.payload_bytes is not None
         if not left:
             self.acked_at_s, self.look_s = progress_s, progress_s - self._handed_s
         patience_s = self._stall_s if by_progress else _DRAIN_S
@@ -172,7 +172,7 @@ class Download:
         closed = False
         for _, event in self._poll.poll(0):
             if event & (select.POLLERR | select.POLLNVAL):
-                if self._ask.payload_bytes is None:
+                if self._transfer.payload_bytes is None:
                     return True
                 raise ConnectionError("reset by the peer")
             closed = bool(event & select.POLLRDHUP)

@@ -26,18 +26,18 @@ _MULTIPATH = {
 def read_environment(root: Path = Path("/")) -> dict[str, str | None]:
     """Settings of this network namespace as the kernel tells them; None for those that this kernel does not have, or hides: the
     out-of-tree kernel shows its own in the first namespace only. ``mptcp_protocol``: the version that it speaks, None without any."""
-    told: dict[str, str | None] = {"kernel": platform.release()}
+    settings: dict[str, str | None] = {"kernel": platform.release()}
     proc = root / "proc"
     stock = "1" if (proc / "sys" / _MULTIPATH["1"]["mptcp_enabled"]).exists() else None
-    told["mptcp_protocol"] = protocol = "0" if v094.present(root) else stock
+    settings["mptcp_protocol"] = protocol = "0" if v094.present(root) else stock
     for name, place in {**_SYSCTLS, **_MULTIPATH[protocol or "1"]}.items():
         try:
-            told[name] = " ".join((proc / "sys" / place).read_text().split())
+            settings[name] = " ".join((proc / "sys" / place).read_text().split())
         except OSError:
-            told[name] = None
-    if protocol == "0" and told["scheduler"] is None:
-        told["scheduler"] = v094.in_force().get("scheduler")
-    return told
+            settings[name] = None
+    if protocol == "0" and settings["scheduler"] is None:
+        settings["scheduler"] = v094.in_force().get("scheduler")
+    return settings
 
 
 def boot_id(proc: Path = Path("/proc")) -> str:

@@ -141,8 +141,8 @@ class FlowAccount:
     ) -> Point:
         own = {"probe": self._labels.probe, "boot": self._labels.boot, "run": self._labels.run, "end": "server"}
         kept = {k: v for k, v in tags.items() if v}
-        told: dict[str, Value] = {k: v for k, v in fields.items() if v is not None}
-        return Point(measurement, {**own, **kept}, {**told, "monotonic_ns": at.monotonic_ns}, at.utc_ns)
+        content: dict[str, Value] = {k: v for k, v in fields.items() if v is not None}
+        return Point(measurement, {**own, **kept}, {**content, "monotonic_ns": at.monotonic_ns}, at.utc_ns)
 
 
 def _subflow_fields(tcp: TcpInfo, before: TcpInfo | None, elapsed_s: float, upload: bool) -> dict[str, Value | None]:

@@ -1,4 +1,4 @@
-"""The measurement listener: accepts Multipath TCP and plain TCP, one thread a connection, through a door."""
+"""The measurement listener: accepts Multipath TCP and plain TCP, one thread a connection, within its limits on connections."""
 
 from __future__ import annotations
 
@@ -10,43 +10,46 @@ import socket
 import threading
 from collections.abc import Callable, Sequence
 
-from tandem_server.door import Admitted, Door
-from tandem_server.endpoint.multipath import MEND, open_socket
+from tandem_server.endpoint.multipath import HINT, open_socket
 from tandem_server.endpoint.options import choose_controller, effective
+from tandem_server.http.connections import Connection, ConnectionLimiter
 
 _LOG = logging.getLogger("tandem.endpoint.listener")
 _NO_MULTIPATH = (errno.ENOPROTOOPT, errno.EPROTONOSUPPORT, errno.EINVAL, errno.EPERM)
 
 
 class ListenError(RuntimeError):
-    """The port cannot be had; the message is one line with the mend."""
+    """The port cannot be had; the message is one line with a hint."""
 
 
 class NoMultipathError(ListenError):
     """This kernel, or this network namespace, has no Multipath TCP."""
 
 
-def listen(host: str, port: int, *, multipath: bool = True) -> socket.socket:
-    """A listening socket; NoMultipathError, ListenError. ``host`` ``::`` takes IPv4 too; with ``multipath`` plain TCP too."""
+def listen(host: str, port: int, *, multipath: bool = True, shared: bool = False) -> socket.socket:
+    """A listening socket, ``shared`` with others of this account that say so; NoMultipathError, ListenError. ``host`` ``::`` takes IPv4
+    too; with ``multipath`` plain TCP too."""
     host, family = family_of(host, multipath=multipath)
     try:
         listener = open_socket(family, multipath=multipath)
     except OSError as error:
         if multipath and error.errno in _NO_MULTIPATH:
             raise NoMultipathError(
-                f'the kernel has no Multipath TCP here; hint: {MEND}, or [listen] multipath = "optional"'
+                f'the kernel has no Multipath TCP here; hint: {HINT}, or [listen] multipath = "optional"'
             ) from error
         raise ListenError(f"no socket: {error.strerror}") from error
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         if family == socket.AF_INET6:
             listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         listener.bind((host, port))
         listener.listen(256)
     except OSError as error:
         listener.close()
-        mend = "end what listens there, or set another port" if error.errno == errno.EADDRINUSE else "correct [listen]"
-        raise ListenError(f"{host}:{port}: {error.strerror}; hint: {mend}") from error
+        hint = "end what listens there, or set another port" if error.errno == errno.EADDRINUSE else "correct [listen]"
+        raise ListenError(f"{host}:{port}: {error.strerror}; hint: {hint}") from error
     return listener
 
 
@@ -57,7 +60,7 @@ def family_of(host: str, *, multipath: bool) -> tuple[str, socket.AddressFamily]
         return host, socket.AF_INET
     if host == "::" and not _has(socket.AF_INET6, multipath=multipath) and _has(socket.AF_INET, multipath=multipath):
         _LOG.warning("IPv4 alone: this kernel has no IPv6%s", " for Multipath TCP" * multipath)
-        return "0.0.0.0", socket.AF_INET  # noqa: S104  (as was asked: every address)
+        return "0.0.0.0", socket.AF_INET  # noqa: S104  (as requested: every address)
     return host, socket.AF_INET6
 
 
@@ -92,7 +95,7 @@ Serve = Callable[[socket.socket, str, int, threading.Event, Entered], None]
 
 class Acceptor:
     """Runs ``serve(connection, address, port, stopped, entered)`` in a thread for each connection; closes it afterwards. ``further``:
-    more listeners, each with its own ``serve``, behind the same door.
+    more listeners, each with its own ``serve``, within the same limits.
 
     ``stop`` ends accepting, sets ``stopped`` and waits for the threads.
     """
@@ -101,11 +104,11 @@ class Acceptor:
         self,
         listener: socket.socket,
         serve: Serve,
-        door: Door,
+        limiter: ConnectionLimiter,
         further: Sequence[tuple[socket.socket, Serve]] = (),
     ) -> None:
         self._listeners = {one.fileno(): (one, serving) for one, serving in ((listener, serve), *further)}
-        self._door = door
+        self._limiter = limiter
         self._stopped = threading.Event()
         self._lock = threading.Condition()
         self._thread = threading.Thread(target=self._accept, name="acceptor", daemon=True)
@@ -123,7 +126,7 @@ class Acceptor:
         for one, _ in self._listeners.values():
             one.close()
         with self._lock:
-            self._lock.wait_for(lambda: not self._door.strangers + self._door.known, timeout_s)
+            self._lock.wait_for(lambda: not self._limiter.unauthenticated + self._limiter.authenticated, timeout_s)
 
     def _accept(self) -> None:
         poll = select.poll()
@@ -136,7 +139,7 @@ class Acceptor:
 
     def _accept_one(self, listener: socket.socket, serve: Serve) -> None:
         try:
-            connection, peer = listener.accept()
+            accepted, peer = listener.accept()
         except BlockingIOError:
             return
         except OSError as error:
@@ -144,36 +147,36 @@ class Acceptor:
             _LOG.warning("accept: %s", error)
             self._stopped.wait(0.05)
             return
-        connection.setblocking(True)
+        accepted.setblocking(True)
         with self._lock:
-            admitted = self._door.admit(connection, peer)
-        if admitted is None:
+            connection = self._limiter.admit(accepted, peer)
+        if connection is None:
             return
         address, port = str(peer[0]).removeprefix("::ffff:"), int(peer[1])
         try:
             threading.Thread(
-                target=self._run, args=(serve, admitted, address, port), name=f"connection {address}", daemon=True
+                target=self._run, args=(serve, connection, address, port), name=f"connection {address}", daemon=True
             ).start()
         except RuntimeError as error:  # no thread to be had: its place must be free again
             _LOG.warning("%s", error)
-            self._leave(admitted)
+            self._leave(connection)
 
-    def _run(self, serve: Serve, admitted: Admitted, address: str, port: int) -> None:
+    def _run(self, serve: Serve, connection: Connection, address: str, port: int) -> None:
         def entered(probe: str) -> bool:
             with self._lock:
-                return self._door.is_known(admitted, probe)
+                return self._limiter.authenticate(connection, probe)
 
         try:
-            serve(admitted.socket, address, port, self._stopped, entered)
+            serve(connection.socket, address, port, self._stopped, entered)
         except OSError as error:
             _LOG.info("%s: %s", address, error)
         except Exception:  # noqa: BLE001  (logged with its trace: one connection's fault must not end the others)
             _LOG.exception("%s: a fault of the endpoint", address)
         finally:
-            self._leave(admitted)
+            self._leave(connection)
 
-    def _leave(self, admitted: Admitted) -> None:
+    def _leave(self, connection: Connection) -> None:
         with self._lock:
-            self._door.left(admitted)
-            admitted.socket.close()
+            self._limiter.left(connection)
+            connection.socket.close()
             self._lock.notify_all()

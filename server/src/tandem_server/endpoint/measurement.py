@@ -12,16 +12,17 @@ from collections.abc import Callable
 
 from tandem.stream import Stream, TlsStream
 from tandem_server.content.library import Library
-from tandem_server.content.page.shelf import Shelf
+from tandem_server.content.page.store import PageStore
 from tandem_server.endpoint import handshake, replay, secure
+from tandem_server.endpoint.broker import BudgetLease, SessionBroker
+from tandem_server.endpoint.byte_stream import ByteStream
 from tandem_server.endpoint.content import PREFIX, ContentService
-from tandem_server.endpoint.desk import Desk, Grant
 from tandem_server.endpoint.download import Download
-from tandem_server.endpoint.exchange import answer, goodbye, head_alone, head_of, receive_head
 from tandem_server.endpoint.flows import FlowAccount, Labels
+from tandem_server.endpoint.http1 import BadRequest, Request, answer, content_head, goodbye, read_head, receive_first
 from tandem_server.endpoint.options import OptionsError, apply_accepted, effective
 from tandem_server.endpoint.recorder import Recorder
-from tandem_server.endpoint.request import Ask, BadRequest, Request, read_ask, read_claim, read_head
+from tandem_server.endpoint.request import Transfer, read_claim, read_transfer
 from tandem_server.endpoint.sampler import Sampler
 from tandem_server.endpoint.sessions import Limits
 from tandem_server.endpoint.upload import Upload
@@ -35,15 +36,15 @@ class Measurement:
 
     def __init__(
         self,
-        desk: Desk,
+        broker: SessionBroker,
         limits: Limits,
         recorder: Recorder,
         boot: str,
         content: Library | None = None,
         tls: ssl.SSLContext | None = None,
-        pages: Shelf | None = None,
+        pages: PageStore | None = None,
     ) -> None:
-        self._desk, self._limits, self._recorder, self._boot = desk, limits, recorder, boot
+        self._broker, self._limits, self._recorder, self._boot = broker, limits, recorder, boot
         self._content, self._tls, self._pages = content, tls, pages
 
     def serve_tls(self, connection: socket.socket, address: str, port: int, stopped: threading.Event) -> None:
@@ -67,7 +68,7 @@ class Measurement:
     ) -> None:
         """One request, one answer, closed. OSError when the peer goes away meanwhile. ``tls_ms``: how long TLS's handshake took."""
         try:
-            head, begun = receive_head(connection, self._limits.head_s)
+            head, begun = receive_first(connection, self._limits.head_s)
             arrived_s = time.monotonic()
             if not head:
                 return
@@ -99,7 +100,7 @@ class Measurement:
 
     def _in_session(self, request: Request, tls: bool) -> bool:
         try:
-            self._desk.admit(read_claim(request), Ask(None, None), tls).leave(None)
+            self._broker.admit(read_claim(request), Transfer(None, None), tls).leave(None)
         except BadRequest:
             return False
         return True
@@ -115,16 +116,16 @@ class Measurement:
     ) -> None:
         content = self._content if request.path.startswith(PREFIX) else None
         pages = self._pages if request.path.startswith(replay.PREFIX) else None
-        ask = Ask(None, None, many=pages is not None) if content or pages else read_ask(request.query)
+        transfer = Transfer(None, None, many=pages is not None) if content or pages else read_transfer(request.query)
         upload = request.path == "/v1/upload"
-        if upload and ask.payload_bytes != request.body_bytes:
+        if upload and transfer.payload_bytes != request.body_bytes:
             raise BadRequest(400, "an upload has Content-Length as bytes= says, with seconds= none")
-        session = self._desk.admit(read_claim(request), ask, isinstance(connection, TlsStream))
+        session = self._broker.admit(read_claim(request), transfer, isinstance(connection, TlsStream))
         summary: dict[str, object] | None = None
         try:
             path = _path(request, session)
             apply_accepted(connection, session.options)
-            own = own | effective(connection).told()
+            own = own | effective(connection).to_dict()
             labels = Labels(session.probe, self._boot, session.run, session.kind, path, session.paths)
 
             def stop() -> bool:
@@ -137,9 +138,9 @@ class Measurement:
             elif content is not None:
                 summary = own | self._serve_content(connection, content, request, session, labels, stop)
             elif upload:
-                summary = own | self._upload(connection, ask, begun, session, labels, stop)
+                summary = own | self._upload(connection, transfer, begun, session, labels, stop)
             else:
-                summary = own | self._download(connection, ask, arrived_s, session, labels, stop)
+                summary = own | self._download(connection, transfer, arrived_s, session, labels, stop)
             _LOG.info("run %s %s: %s", session.run, request.line, summary["end"])
         except OptionsError as refusal:
             raise BadRequest(503, str(refusal)) from refusal
@@ -160,7 +161,7 @@ class Measurement:
         connection: Stream,
         library: Library,
         request: Request,
-        session: Grant,
+        session: BudgetLease,
         labels: Labels,
         stop: Callable[[], bool],
     ) -> dict[str, object]:
@@ -171,18 +172,11 @@ class Measurement:
             if snapshot is not None:
                 self._recorder.put(account.take(snapshot))
 
-        limits = self._limits
-        service = ContentService(
-            connection,
-            library,
-            session,
-            lambda: head_alone(connection, limits.head_s),
-            sample,
-            account.head,
-            stop,
-            limits.stall_s,
-        )
+        stream = ByteStream(connection, b"", sample, stop, self._limits.stall_s)
+        service = ContentService(stream, library, session, account.head, self._limits.head_s)
         end = service.serve(request)
+        sample()
+        connection.setblocking(True)
         return {
             **account.summary(),
             "bytes_sent": service.sent_bytes,
@@ -194,18 +188,18 @@ class Measurement:
     def _download(
         self,
         connection: Stream,
-        ask: Ask,
+        transfer: Transfer,
         arrived_s: float,
-        session: Grant,
+        session: BudgetLease,
         labels: Labels,
         stop: Callable[[], bool],
     ) -> dict[str, object]:
-        head = head_of(200, "application/octet-stream", ask.payload_bytes)
+        head = content_head(200, "application/octet-stream", transfer.payload_bytes, ("Connection", "close"))
         account = FlowAccount(labels, len(head))
         download = Download(
             connection,
             Sampler(connection),
-            ask,
+            transfer,
             session,
             lambda snapshot: self._recorder.put(account.take(snapshot)),
             stop,
@@ -225,9 +219,9 @@ class Measurement:
     def _upload(
         self,
         connection: Stream,
-        ask: Ask,
+        transfer: Transfer,
         begun: bytes,
-        session: Grant,
+        session: BudgetLease,
         labels: Labels,
         stop: Callable[[], bool],
     ) -> dict[str, object]:
@@ -235,7 +229,7 @@ class Measurement:
         upload = Upload(
             connection,
             Sampler(connection),
-            ask,
+            transfer,
             session,
             lambda snapshot, received: self._recorder.put(account.take(snapshot, received)),
             stop,
@@ -260,12 +254,12 @@ def _tls(connection: Stream, took_ms: float | None) -> dict[str, object] | None:
     return {"version": connection.version, "cipher": connection.cipher, "handshake_ms": took_ms}
 
 
-def _path(request: Request, session: Grant) -> str | None:
+def _path(request: Request, session: BudgetLease) -> str | None:
     """The path of the connection's first subflow, as far as the request or the session tells."""
-    told = request.headers.get("x-tandem-path")
-    if told is None:
-        # In a session of any kind connections begin on several paths: only an address tells.
+    path = request.headers.get("x-tandem-path")
+    if path is None:
+        # In a session of any kind connections begin on several paths: only an address says which.
         return session.path if session.kind != "any" else None
-    if told != session.path and told not in session.paths:
+    if path != session.path and path not in session.paths:
         raise BadRequest(400, "X-Tandem-Path names none of the session's paths")
-    return told
+    return path

@@ -17,7 +17,7 @@ _AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 _NAME = re.compile(r"[a-z0-9_-]{1,15}\Z")
 _KEYS = {"congestion_control", "send_buffer_bytes", "receive_buffer_bytes", "nodelay"}
 BUFFER_BYTES = (4096, 1 << 30)
-"""Least and greatest size of a buffer that may be asked for."""
+"""Least and greatest size of a buffer that may be requested."""
 
 
 class OptionsError(ValueError):
@@ -36,37 +36,37 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Effective:
-    """What a socket has. Buffers: as the kernel counts, its overhead included (twice what was asked for)."""
+    """What a socket has. Buffers: as the kernel counts, its overhead included (twice what was requested)."""
 
     congestion_control: str
     send_buffer_bytes: int
     nodelay: bool
     receive_buffer_bytes: int
 
-    def told(self) -> dict[str, object]:
-        """As the API tells it, with what kind of controller it is."""
+    def to_dict(self) -> dict[str, object]:
+        """As the API has it, with what kind of controller it is."""
         return {**asdict(self), "controller": described(self.congestion_control)}
 
 
-def read_options(asked: object) -> Options:
+def read_options(wanted: object) -> Options:
     """Check the value of ``options``; OptionsError says what is wrong. Whether the kernel has them is ``negotiate``'s to find out."""
-    if asked is None:
+    if wanted is None:
         return Options()
-    if not isinstance(asked, dict):
+    if not isinstance(wanted, dict):
         raise OptionsError("options is no object")
-    if unknown := asked.keys() - _KEYS:
+    if unknown := wanted.keys() - _KEYS:
         raise OptionsError(f"unknown option {min(unknown)!r}; there are {', '.join(sorted(_KEYS))}")
-    control, nodelay = asked.get("congestion_control"), asked.get("nodelay")
+    control, nodelay = wanted.get("congestion_control"), wanted.get("nodelay")
     if control is not None and (not isinstance(control, str) or not _NAME.match(control)):
         raise OptionsError("congestion_control is no controller's name")
     least, most = BUFFER_BYTES
     for name in ("send_buffer_bytes", "receive_buffer_bytes"):
-        room = asked.get(name)
+        room = wanted.get(name)
         if room is not None and (type(room) is not int or not least <= room <= most):
             raise OptionsError(f"{name} is no whole number from {least} to {most}")
     if nodelay is not None and not isinstance(nodelay, bool):
         raise OptionsError("nodelay is neither true nor false")
-    return Options(control, asked.get("send_buffer_bytes"), nodelay, asked.get("receive_buffer_bytes"))
+    return Options(control, wanted.get("send_buffer_bytes"), nodelay, wanted.get("receive_buffer_bytes"))
 
 
 def negotiate(options: Options, available: Path = _AVAILABLE) -> Effective:

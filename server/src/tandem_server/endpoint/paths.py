@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class PathPeer:
-    """One path as the session told it: the operator, and the public address (None when the probe could not find it out)."""
+    """One path as the session has it: the operator, and the public address (None when the probe could not find it out)."""
 
     operator: str | None
     address: str | None

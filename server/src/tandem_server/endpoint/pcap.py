@@ -9,6 +9,7 @@ import ipaddress
 import struct
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from typing import IO
 
 HEADER_BYTES = 24
 RECORD_HEADER_BYTES = 16
@@ -53,15 +54,13 @@ def record_bytes(header: bytes) -> int:
     return int(kept)
 
 
-def records(body: bytes) -> Iterator[bytes]:
+def records(file: IO[bytes]) -> Iterator[bytes]:
     """The whole records, each with its header, of what follows a file's header; what is cut off at the end is left out."""
-    at = 0
-    while at + RECORD_HEADER_BYTES <= len(body):
-        end = at + RECORD_HEADER_BYTES + record_bytes(body[at : at + RECORD_HEADER_BYTES])
-        if end > len(body):
+    while len(header := file.read(RECORD_HEADER_BYTES)) == RECORD_HEADER_BYTES:
+        body = file.read(record_bytes(header))
+        if len(body) < record_bytes(header):
             return
-        yield body[at:end]
-        at = end
+        yield header + body
 
 
 def ends_of(record: bytes, link_type: int) -> tuple[End, End] | None:

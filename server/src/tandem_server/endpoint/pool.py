@@ -1,8 +1,8 @@
 """The processes that serve the accepted connections: handed over one by one, to whichever has the fewest. Sessions stay here.
 
 Each process has a channel, over which it gets accepted sockets; with each socket goes one end of a wire of its own, over which it
-asks for what ``desk.Grant`` has (``pool_member.py``). A process that dies takes its connections along, no session: the clients see a
-reset, the sessions go on, and another process is started in its place.
+requests what ``broker.BudgetLease`` has (``pool_member.py``). A process that dies takes its connections along, no session: the clients
+see a reset, the sessions go on, and another process is started in its place.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from tandem_server.endpoint.http1 import BadRequest
 from tandem_server.endpoint.listener import Entered
-from tandem_server.endpoint.request import Ask, BadRequest, Claim
+from tandem_server.endpoint.request import Claim, Transfer
 from tandem_server.endpoint.sessions import Session, SessionTable
 
 _LOG = logging.getLogger("tandem.endpoint.pool")
@@ -101,9 +102,9 @@ class Pool:
         wire, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with wire:
             with theirs, self._lock:
-                told = json.dumps({"address": address, "port": port, "tls": tls}).encode()
+                terms = json.dumps({"address": address, "port": port, "tls": tls}).encode()
                 takers = [] if stopped.is_set() else sorted(self._members.values(), key=lambda m: m.connections)
-                member = _hand_over(takers, told, [connection.fileno(), theirs.fileno()])
+                member = _hand_over(takers, terms, [connection.fileno(), theirs.fileno()])
                 member.connections += 1
 
             def enter(probe: str) -> bool:
@@ -197,13 +198,13 @@ class _Answering:
     def run(self) -> None:
         try:
             while message := self._wire.recv(MESSAGE_BYTES):
-                asked: dict[str, Any] = json.loads(message)
+                request: dict[str, Any] = json.loads(message)
                 answers: dict[str, Callable[..., dict[str, object]]] = {
                     "admit": self._admit,
                     "take": self._take,
                     "leave": self._leave,
                 }
-                self._tell(answers[asked.pop("ask")](**asked))
+                self._send(answers[request.pop("request")](**request))
         except ConnectionError as error:
             _LOG.debug("a wire broke: %s", error)
         finally:
@@ -216,7 +217,7 @@ class _Answering:
         self, claim: dict[str, Any], payload_bytes: int | None, seconds: float | None, many: bool = False
     ) -> dict[str, object]:
         try:
-            mine = self._sessions.admit(Claim(**claim), Ask(payload_bytes, seconds, many), self._tls)
+            mine = self._sessions.admit(Claim(**claim), Transfer(payload_bytes, seconds, many), self._tls)
         except BadRequest as refusal:
             return {"status": refusal.status, "reason": str(refusal)}
         if not self._entered_by(mine.probe):
@@ -233,7 +234,7 @@ class _Answering:
             "options": asdict(mine.options),
             "deadline_s": mine.deadline_s,
             "ended": mine.ended.is_set(),
-            # All of a known size at once: no question more stands between the request and its first byte.
+            # All of a known size at once: no further request stands between the request and its first byte.
             "taken": mine.take(payload_bytes) if payload_bytes is not None else 0,
         }
 
@@ -253,25 +254,25 @@ class _Answering:
 
     def _entered(self) -> Session:
         if self._session is None:
-            raise ConnectionError("a process that asks before it was admitted")
+            raise ConnectionError("a process with a request before it was admitted")
         return self._session
 
     def _cut(self) -> None:
         try:
-            self._tell({"stop": True})
+            self._send({"stop": True})
         except OSError as error:
-            _LOG.debug("not told to stop: %s", error)  # it has ended meanwhile
+            _LOG.debug("not stopped: %s", error)  # it has ended meanwhile
 
-    def _tell(self, answer: dict[str, object]) -> None:
+    def _send(self, answer: dict[str, object]) -> None:
         with self._sending:
             self._wire.send(json.dumps(answer).encode())
 
 
-def _hand_over(members: Sequence[_Member], told: bytes, descriptors: list[int]) -> _Member:
+def _hand_over(members: Sequence[_Member], terms: bytes, descriptors: list[int]) -> _Member:
     """The first that takes them: one that has just died, or no longer reads its channel, does not. OSError when none does."""
     for member in members:
         try:
-            socket.send_fds(member.channel, [told], descriptors, socket.MSG_DONTWAIT)
+            socket.send_fds(member.channel, [terms], descriptors, socket.MSG_DONTWAIT)
         except OSError as error:
             _LOG.warning("measurement process %d takes no connection: %s", member.process.pid, error)
         else:

@@ -1,4 +1,4 @@
-"""One of the processes that serve connections: takes them from its channel, and asks for its sessions over their wires (``pool.py``)."""
+"""One of the processes that serve connections: takes them from its channel, and requests its sessions over their wires (``pool.py``)."""
 
 from __future__ import annotations
 
@@ -13,39 +13,41 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from tandem_server.endpoint.desk import Desk
+from tandem_server.endpoint.broker import SessionBroker
+from tandem_server.endpoint.http1 import BadRequest
 from tandem_server.endpoint.options import Options
 from tandem_server.endpoint.paths import PathPeer
 from tandem_server.endpoint.pool import MESSAGE_BYTES
-from tandem_server.endpoint.request import Ask, BadRequest, Claim
+from tandem_server.endpoint.request import Claim, Transfer
 
 _LOG = logging.getLogger("tandem.endpoint.pool_member")
 _FIRST_PART_BYTES = 1 << 20
 _LARGEST_PART_BYTES = 1 << 24
 _LAST_S = 3.0
 
-Serve = Callable[[Desk, socket.socket, str, int, threading.Event, bool], None]
-"""Serves one connection: its desk, the socket, the peer's address and port, what says that the endpoint stops, whether to speak TLS."""
+Serve = Callable[[SessionBroker, socket.socket, str, int, threading.Event, bool], None]
+"""Serves one connection: its broker, the socket, the peer's address and port, what says that the endpoint stops, whether to speak TLS."""
 
 
-class WireDesk:
+class WireBroker:
     """Admits one connection over its wire; ``ConnectionError`` from every call when the endpoint's first process has gone."""
 
     def __init__(self, wire: socket.socket) -> None:
         self._wire = wire
 
-    def admit(self, claim: Claim, ask: Ask, tls: bool) -> WireGrant:  # noqa: ARG002  (the other end has it with the connection)
-        """See ``desk.Desk``."""
-        asked = {"ask": "admit", "claim": asdict(claim), **asdict(ask)}
-        self._wire.send(json.dumps(asked).encode())
+    def admit(self, claim: Claim, transfer: Transfer, tls: bool) -> WireLease:  # noqa: ARG002  (the other end has it with the connection)
+        """See ``broker.SessionBroker``."""
+        request = {"request": "admit", "claim": asdict(claim), **asdict(transfer)}
+        self._wire.send(json.dumps(request).encode())
         terms = json.loads(_receive(self._wire))
         if "status" in terms:
             raise BadRequest(terms["status"], terms["reason"])
-        return WireGrant(self._wire, terms)
+        return WireLease(self._wire, terms)
 
 
-class WireGrant:
-    """See ``desk.Grant``. The budget is taken in parts, greater ones as the transfer goes on; what is left of them goes back at the end."""
+class WireLease:
+    """See ``broker.BudgetLease``. The budget is taken in parts, greater ones as the transfer goes on; what is left goes back at
+    the end."""
 
     def __init__(self, wire: socket.socket, terms: Mapping[str, Any]) -> None:
         self._wire = wire
@@ -65,15 +67,15 @@ class WireGrant:
     def over(self) -> bool:
         """Looks for what has come without waiting."""
         if not self._ended and self._poll.poll(0):
-            _receive(self._wire)  # nothing comes unasked but the end
+            _receive(self._wire)  # nothing comes unrequested but the end
             self._ended = True
         return self._ended or time.monotonic() > self._deadline_s
 
     def take(self, wanted_bytes: int) -> int:
-        """Asks only when what is held does not do: a transfer of known size holds it all from the beginning."""
+        """Requests more only when what is held does not do: a transfer of known size holds it all from the beginning."""
         if self._held < wanted_bytes:
             needed = wanted_bytes - self._held
-            self._held += int(self._call({"ask": "take", "needed": needed, "wanted": self._part})["taken"])
+            self._held += int(self._call({"request": "take", "needed": needed, "wanted": self._part})["taken"])
             self._part = min(2 * self._part, _LARGEST_PART_BYTES)
         taken = min(wanted_bytes, self._held)
         self._held -= taken
@@ -85,14 +87,14 @@ class WireGrant:
 
     def leave(self, summary: dict[str, Any] | None) -> None:
         """Once."""
-        self._call({"ask": "leave", "unused": self._held, "summary": summary})
+        self._call({"request": "leave", "unused": self._held, "summary": summary})
 
-    def _call(self, asked: dict[str, Any]) -> dict[str, Any]:
-        self._wire.send(json.dumps(asked).encode())
+    def _call(self, request: dict[str, Any]) -> dict[str, Any]:
+        self._wire.send(json.dumps(request).encode())
         while True:
-            told: dict[str, Any] = json.loads(_receive(self._wire))
-            if "stop" not in told:
-                return told
+            answer: dict[str, Any] = json.loads(_receive(self._wire))
+            if "stop" not in answer:
+                return answer
             self._ended = True
 
 
@@ -105,7 +107,7 @@ def serve_channel(channel: socket.socket, serve: Serve) -> None:
     def run(connection: socket.socket, wire: socket.socket, address: str, port: int, tls: bool) -> None:
         try:
             with wire, connection:
-                serve(WireDesk(wire), connection, address, port, stopped, tls)
+                serve(WireBroker(wire), connection, address, port, stopped, tls)
         except OSError as error:
             _LOG.info("%s: %s", address, error)
         except Exception:  # noqa: BLE001  (logged with its trace: one connection's fault must not end the others)
@@ -120,11 +122,11 @@ def serve_channel(channel: socket.socket, serve: Serve) -> None:
         message, descriptors, _, _ = socket.recv_fds(channel, MESSAGE_BYTES, 2)
         if not message:
             break
-        told = json.loads(message)
-        whose = (told["address"], told["port"], told["tls"])
+        terms = json.loads(message)
+        whose = (terms["address"], terms["port"], terms["tls"])
         if len(descriptors) < 2:
             # This process has as many open as it may: the kernel has dropped what did not fit. The other connections go on.
-            _LOG.warning("%s: no descriptor is left for the connection", told["address"])
+            _LOG.warning("%s: no descriptor is left for the connection", terms["address"])
             for number in descriptors:
                 os.close(number)
             continue
@@ -135,7 +137,7 @@ def serve_channel(channel: socket.socket, serve: Serve) -> None:
         try:
             thread.start()
         except RuntimeError as error:  # no thread to be had
-            _LOG.warning("%s: %s", told["address"], error)
+            _LOG.warning("%s: %s", terms["address"], error)
             with quiet:
                 alive.discard(thread)
             with wire, connection:

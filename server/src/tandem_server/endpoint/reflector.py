@@ -30,7 +30,7 @@ _STREAMS = 4096
 
 
 class ReflectorError(RuntimeError):
-    """The port cannot be had; one line with the mend."""
+    """The port cannot be had; one line with a hint."""
 
 
 def reflector_socket(host: str, port: int) -> socket.socket:
@@ -67,8 +67,8 @@ class Reflector:
         """Where it listens."""
         return int(self._listener.getsockname()[1])
 
-    def told(self) -> dict[str, object]:
-        """What the opener of a session is told of it."""
+    def to_dict(self) -> dict[str, object]:
+        """As the answer to a session's opening has it."""
         return {"port": self.port, "clock": read_clock()}
 
     def stop(self) -> None:
@@ -124,7 +124,7 @@ def signature(key: bytes, raw: bytes) -> bytes:
 
 
 def _from_there(ancillary: list[tuple[int, int, bytes]]) -> list[tuple[int, int, bytes]]:
-    """What makes an answer come from the address that was asked: a host may have several, and the asker hears but that one."""
+    """What makes an answer come from the address that was addressed: a host may have several, and the client hears but that one."""
     for level, kind, content in ancillary:
         if (level, kind) == (socket.IPPROTO_IP, _IP_PKTINFO):
             return [(level, kind, bytes(4) + content[8:12] + bytes(4))]

@@ -3,21 +3,18 @@ follows the head is what a browser says to any of the page's origins, plain or b
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from http import HTTPStatus
 from typing import Any
 
 from tandem.stream import Stream, TlsStream
 from tandem_server.content.page.index import PageError
-from tandem_server.content.page.shelf import Opened, Shelf
+from tandem_server.content.page.store import Opened, PageStore
+from tandem_server.endpoint.broker import BudgetLease
 from tandem_server.endpoint.byte_stream import ByteStream, End, Ended
-from tandem_server.endpoint.desk import Grant
 from tandem_server.endpoint.download import Budget
 from tandem_server.endpoint.flows import FlowAccount, Labels
+from tandem_server.endpoint.http1 import BROWSERS, BadRequest, Message, Request, head, read_message, receive_head
 from tandem_server.endpoint.recorder import Recorder
-from tandem_server.endpoint.request import BadRequest, Request
 from tandem_server.endpoint.sampler import Sampler
 
 PREFIX = "/v1/page/"
@@ -25,18 +22,16 @@ PROTOCOL = "tandem-page"
 KEPT_S = 90.0
 """So long a connection may wait for its next request: longer than browsers keep one."""
 _HEAD_S = 20.0
-_LONGEST_HEAD = 65536
 _LONGEST_BODY = 16 << 20
 _CHUNK_BYTES = 1 << 18
 _TLS_HANDSHAKE = b"\x16"
-_LINE = re.compile(rb"([A-Z]{1,16}) ([!-~]{1,32768}) HTTP/1\.1\Z")
-_LENGTH = re.compile(rb"[0-9]{1,12}\Z")
 _BODILESS = (204, 205, 304)
+_EMPTY = ("Content-Length", 0)
 
-SWITCHING = f"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: {PROTOCOL}\r\n\r\n".encode()
+SWITCHING = head(101, ("Connection", "Upgrade"), ("Upgrade", PROTOCOL))
 
 
-def open_page(shelf: Shelf, request: Request, connection: Stream) -> Opened:
+def open_page(pages: PageStore, request: Request, connection: Stream) -> Opened:
     """The page that ``request`` names; BadRequest."""
     if isinstance(connection, TlsStream):
         raise BadRequest(400, "pages bring their own TLS: ask on the measurement port without")
@@ -44,26 +39,12 @@ def open_page(shelf: Shelf, request: Request, connection: Stream) -> Opened:
         raise BadRequest(400, f"a page takes Upgrade: {PROTOCOL}, and no query")
     name = request.path.removeprefix(PREFIX)
     try:
-        opened = shelf.open(name)
+        opened = pages.open(name)
     except (PageError, OSError) as error:
         raise BadRequest(503, f"page {name[:64]}: {error}"[:200]) from error
     if opened is None:
         raise BadRequest(404, f"no page {name}"[:200])
     return opened
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """One request of a browser, its body read and thrown away."""
-
-    method: str
-    target: str
-    headers: dict[str, str]
-
-    @property
-    def closes(self) -> bool:
-        """Whether it wants the connection closed afterwards."""
-        return "close" in self.headers.get("connection", "").lower()
 
 
 class Replay:
@@ -90,7 +71,7 @@ class Replay:
         except Ended as ended:
             return ended.end
         except TimeoutError:
-            return "complete"  # nothing more was asked for
+            return "complete"  # nothing more was requested
         except OSError:
             return "client gone"
         return "complete"
@@ -98,32 +79,32 @@ class Replay:
     def _answer_all(self, stream: ByteStream) -> None:
         begun = b""
         while True:
-            asked, begun = _read(stream, begun)
-            if asked is None:
+            request, begun = _read(stream, begun)
+            if request is None:
                 return
             self.requests += 1
-            self._answer(stream, asked)
-            if asked.closes:
+            self._answer(stream, request)
+            if request.closes:
                 return
 
-    def _say(self, stream: ByteStream, head: bytes, body: bytes = b"") -> None:
-        self._on_head(len(head))
-        stream.write(head + body)
+    def _say(self, stream: ByteStream, begin: bytes, body: bytes = b"") -> None:
+        self._on_head(len(begin))
+        stream.write(begin + body)
 
-    def _answer(self, stream: ByteStream, asked: Asked) -> None:
+    def _answer(self, stream: ByteStream, request: Message) -> None:
         scheme = "https" if self.secure else "http"
-        method = asked.headers.get("access-control-request-method") if asked.method == "OPTIONS" else None
-        authority = asked.headers.get("host", "")
-        match = self._opened.matcher.find(asked.method, scheme, authority, asked.target)
+        method = request.headers.get("access-control-request-method") if request.method == "OPTIONS" else None
+        authority = request.headers.get("host", "")
+        match = self._opened.matcher.find(request.method, scheme, authority, request.target)
         if match is None and method is not None:
             # A preflight that was not stored, of an object that was: without an answer the browser would not ask for it.
-            match = self._opened.matcher.find(method, scheme, authority, asked.target)
+            match = self._opened.matcher.find(method, scheme, authority, request.target)
             if match is not None:
-                self._say(stream, _preflight(asked, method))
+                self._say(stream, _preflight(request, method))
                 return
         if match is None:
             self.missed += 1
-            self._say(stream, _head(404, [("X-Tandem-Page", "miss")], 0))
+            self._say(stream, head(404, ("X-Tandem-Page", "miss"), _EMPTY))
             return
         self.near += not match.exact
         one = self._opened.page.objects[match.number]
@@ -131,26 +112,27 @@ class Replay:
             body = self._opened.body(match.number)
         except (PageError, OSError) as error:
             self.missed += 1
-            self._say(stream, _head(503, [("X-Tandem-Page", f"broken {type(error).__name__}")], 0))
+            self._say(stream, head(503, ("X-Tandem-Page", f"broken {type(error).__name__}"), _EMPTY))
             return
         bodiless = one.status in _BODILESS or one.status < 200
         # an interim answer alone would leave the browser waiting
-        head = _head(one.status if one.status >= 200 else 204, list(one.headers), None if bodiless else len(body))
-        if bodiless or asked.method == "HEAD":
-            self._say(stream, head)
+        length = [] if bodiless else [("Content-Length", len(body))]
+        answer = head(one.status if one.status >= 200 else 204, *one.headers, *length)
+        if bodiless or request.method == "HEAD":
+            self._say(stream, answer)
             return
-        self._send(stream, head, body)
+        self._send(stream, answer, body)
 
-    def _send(self, stream: ByteStream, head: bytes, body: bytes) -> None:
+    def _send(self, stream: ByteStream, begin: bytes, body: bytes) -> None:
         reserved = self._budget.take(len(body))
         if reserved < len(body):
             self._budget.give_back(reserved)
-            self._say(stream, _head(429, [("X-Tandem-Page", "budget"), ("Connection", "close")], 0))
+            self._say(stream, head(429, ("X-Tandem-Page", "budget"), ("Connection", "close"), _EMPTY))
             raise Ended("budget")
         sent = 0
         try:
             # head and the body's beginning in one segment, as servers do
-            self._say(stream, head, body[:_CHUNK_BYTES])
+            self._say(stream, begin, body[:_CHUNK_BYTES])
             sent = min(_CHUNK_BYTES, len(body))
             while sent < len(body):
                 stream.write(body[sent : sent + _CHUNK_BYTES])
@@ -164,7 +146,7 @@ def serve(
     connection: Stream,
     begun: bytes,
     opened: Opened,
-    session: Grant,
+    session: BudgetLease,
     labels: Labels,
     recorder: Recorder,
     stop: Callable[[], bool],
@@ -202,53 +184,35 @@ def serve(
     }
 
 
-def _read(stream: ByteStream, begun: bytes) -> tuple[Asked | None, bytes]:
-    """The next request, and what came after it; None when there is no other. Ended for what is no request."""
-    while b"\r\n\r\n" not in begun:
-        if len(begun) > _LONGEST_HEAD:
-            raise Ended("client gone")
-        more = stream.read(KEPT_S if not begun else _HEAD_S)
-        if not more:
+def _read(stream: ByteStream, begun: bytes) -> tuple[Message | None, bytes]:
+    """The next request, its body read and thrown away, and what came after it; None when there is no other. Ended: it is none."""
+    try:
+        raw, rest = receive_head(stream.read, BROWSERS, KEPT_S, _HEAD_S, begun)
+        if not raw:
             return None, b""
-        begun += more
-    head, _, rest = begun.partition(b"\r\n\r\n")
-    first, *lines = head.split(b"\r\n")
-    line = _LINE.match(first)
-    headers = {}
-    for one in lines:
-        name, colon, value = one.partition(b":")
-        if not colon:
-            raise Ended("client gone")
-        headers[name.decode("latin-1").lower()] = value.strip().decode("latin-1")
-    length = headers.get("content-length", "0").encode("latin-1")
-    if line is None or "transfer-encoding" in headers or not _LENGTH.match(length) or int(length) > _LONGEST_BODY:
+        message = read_message(raw, BROWSERS)
+    except ConnectionError:  # closed within
+        return None, b""
+    except BadRequest as error:
+        raise Ended("client gone") from error
+    length = message.body_bytes or 0
+    if length > _LONGEST_BODY:
         raise Ended("client gone")
-    left, rest = int(length) - len(rest), rest[int(length) :]
+    left, rest = length - len(rest), rest[length:]
     while left > 0:
         more = stream.read(_HEAD_S)
         if not more:
             return None, b""
         left, rest = left - len(more), more[left:]
-    return Asked(line[1].decode("ascii"), line[2].decode("ascii"), headers), rest
+    return message, rest
 
 
-def _preflight(asked: Asked, method: str) -> bytes:
+def _preflight(request: Message, method: str) -> bytes:
     headers = [
-        ("Access-Control-Allow-Origin", asked.headers.get("origin", "*")),
+        ("Access-Control-Allow-Origin", request.headers.get("origin", "*")),
         ("Access-Control-Allow-Methods", method),
     ]
-    wanted = asked.headers.get("access-control-request-headers")
+    wanted = request.headers.get("access-control-request-headers")
     if wanted is not None:
         headers.append(("Access-Control-Allow-Headers", wanted))
-    return _head(204, [*headers, ("Access-Control-Allow-Credentials", "true")], None)
-
-
-def _head(status: int, headers: list[tuple[str, str]], length: int | None) -> bytes:
-    try:
-        phrase = HTTPStatus(status).phrase
-    except ValueError:
-        phrase = "Stored"
-    lines = [f"HTTP/1.1 {status} {phrase}", *(f"{name}: {value}" for name, value in headers)]
-    if length is not None:
-        lines.append(f"Content-Length: {length}")
-    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+    return head(204, *headers, ("Access-Control-Allow-Credentials", "true"))

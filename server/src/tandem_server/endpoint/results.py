@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
-from tandem_server.door import DiskShare
+from tandem_server.http.body import Unreadable, read_json
+from tandem_server.http.rates import DiskShare
 
 RESULT_BYTES = 256 * 1024
 """The largest result."""
 
 
-class BadResult(ValueError):  # noqa: N818  (an answer, no accident)
-    """The body is no result; the reason is told with status 400."""
+class BadResult(Unreadable):
+    """The body is no result."""
 
 
 class Results:
@@ -27,11 +27,7 @@ class Results:
         used up). The names are those of an open
         session, so they are safe as names of files."""
         self._share.check(probe)
-        try:
-            # What is no JSON by the standard (NaN) is refused here, not by whoever reads it later.
-            content = json.loads(body, parse_constant=_refuse)
-        except (ValueError, RecursionError):
-            raise BadResult("the body is not JSON") from None
+        content = read_json(body, BadResult)  # by the standard: here, not by whoever reads it later
         if not isinstance(content, dict):
             raise BadResult("the body is no JSON object")
         folder = self._folder / probe / run
@@ -47,7 +43,3 @@ class Results:
             unfinished.unlink(missing_ok=True)
             raise
         self._share.charge(probe, len(body))
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(constant)

@@ -94,9 +94,9 @@ class Sampler:
         return self._by_arrays(info, monotonic_ns, utc_ns)
 
     def _by_v094(self, reader: InfoReader, monotonic_ns: int, utc_ns: int) -> Snapshot:
-        told = reader.read()
-        flows = tuple(_flow(self._numbers.of(s.local, s.remote), s.local, s.remote, s.tcp) for s in told.subflows)
-        return Snapshot(monotonic_ns, utc_ns, True, flows, told.meta.bytes_acked)
+        info = reader.read()
+        flows = tuple(_flow(self._numbers.of(s.local, s.remote), s.local, s.remote, s.tcp) for s in info.subflows)
+        return Snapshot(monotonic_ns, utc_ns, True, flows, info.meta.bytes_acked)
 
     def _by_full_info(self, monotonic_ns: int, utc_ns: int) -> Snapshot:
         abi.full_info_request(self._header.bytes, self._subflows.address, self._tcp.address, _ROOM)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tandem.stream import TlsStream
 from tandem.stream.tls import TlsError, strict
-from tandem_server.endpoint.request import BadRequest
+from tandem_server.endpoint.http1 import BadRequest
 
 LEAST_HELLO_BYTES = 200
 """Of the first record. The answer has the certificate and is 900 bytes: who sends less would get more than three times that back."""
@@ -32,7 +32,7 @@ def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
 def accept(connection: socket.socket, context: ssl.SSLContext, within_s: float) -> tuple[TlsStream, float]:
     """The stream, and how long the handshake took in ms, from the first bytes' arrival.
 
-    BadRequest, to be told in the clear, to who speaks HTTP without TLS; TlsError for anything else; TimeoutError."""
+    BadRequest, to be answered in the clear, to who speaks HTTP without TLS; TlsError for anything else; TimeoutError."""
     deadline_s = time.monotonic() + within_s
     begun = b""
     while len(begun) < _HEADER_BYTES:

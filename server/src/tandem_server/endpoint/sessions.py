@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tandem_server.endpoint.capture import Capture, peers_of
-from tandem_server.endpoint.day import Day
+from tandem_server.endpoint.http1 import BadRequest
 from tandem_server.endpoint.options import Options
 from tandem_server.endpoint.paths import PathPeer
-from tandem_server.endpoint.request import Ask, BadRequest, Claim
+from tandem_server.endpoint.request import Claim, Transfer
 from tandem_server.registry import Registry
 
 _NUMBERS = 1024
@@ -26,7 +26,7 @@ _LOG = logging.getLogger("tandem.endpoint.sessions")
 
 
 class Refused(RuntimeError):  # noqa: N818  (an answer, no accident)
-    """Not now, or not that much: the reason is told to the probe with status 429."""
+    """Not now, or not that much: the probe gets the reason with status 429."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,26 @@ class Share:
     requests_per_minute: int | None = None
     lines_per_minute: int | None = None
     sent_bytes_per_minute: int | None = None
+
+
+@dataclass(slots=True)
+class Day:
+    """What a probe has left of its 24 hours, for the sessions that it has open at once together."""
+
+    left_bytes: int
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def take(self, wanted_bytes: int) -> int:
+        """As much as there is of it."""
+        with self._lock:
+            taken = max(0, min(wanted_bytes, self.left_bytes))
+            self.left_bytes -= taken
+            return taken
+
+    def give_back(self, unused_bytes: int) -> None:
+        """Return what was not carried; below zero: bytes that came without being taken."""
+        with self._lock:
+            self.left_bytes += unused_bytes
 
 
 @dataclass(slots=True)
@@ -172,7 +192,7 @@ class Session:
 class SessionTable:
     """All sessions of this endpoint whose end is not written down; safe to use from any thread.
 
-    What admits connections asks memory alone and waits for no disk: that would be measured. So ``_lock`` is held for moments, and
+    What admits connections looks into memory alone and waits for no disk: that would be measured. So ``_lock`` is held for moments, and
     ``_accounts`` while a row is read or written, so that each byte is either in the registry's sums or in a session's here."""
 
     def __init__(
@@ -203,7 +223,7 @@ class SessionTable:
         tls: bool = False,
     ) -> Session:
         """Open a session, or Refused with the reason; sqlite3.Error when it cannot be written down (a full disk), and then there is
-        none. The budget is what is asked for (``payload_bytes`` or ``budget_bytes``), or the endpoint's bound."""
+        none. The budget is what is requested (``payload_bytes`` or ``budget_bytes``), or the endpoint's bound."""
         limits, share = self.limits, self._shares.get(probe, Share())
         sessions_at_once = share.sessions_at_once or limits.sessions_per_probe
         bytes_per_day = share.bytes_per_day or limits.probe_bytes_per_day
@@ -262,8 +282,8 @@ class SessionTable:
             session = self._sessions.get(session_id)
         return session if session is not None and session.open() else None
 
-    def admit(self, claim: Claim, ask: Ask, tls: bool) -> Session:
-        """The session that is claimed, for one connection, with TLS or without, that asks for so much; entered: call its ``leave``
+    def admit(self, claim: Claim, transfer: Transfer, tls: bool) -> Session:
+        """The session that is claimed, for one connection, with TLS or without, and this transfer; entered: call its ``leave``
         afterwards. BadRequest says why not."""
         session = self.get(claim.session)
         if session is None or not session.owns(claim):
@@ -271,12 +291,12 @@ class SessionTable:
         if session.tls != tls:
             raise BadRequest(403, "the session is for TLS" if session.tls else "the session is not for TLS")
         left = session.budget_bytes - session.used_bytes
-        if ask.payload_bytes is not None and ask.payload_bytes > left:
+        if transfer.payload_bytes is not None and transfer.payload_bytes > left:
             raise BadRequest(429, f"{left} bytes are left of the session's budget")
-        if ask.seconds is not None and ask.seconds > session.deadline_s - time.monotonic():
+        if transfer.seconds is not None and transfer.seconds > session.deadline_s - time.monotonic():
             raise BadRequest(429, "longer than the session lasts")
         try:
-            session.enter(many=ask.many)
+            session.enter(many=transfer.many)
         except Refused as refusal:
             raise BadRequest(429, str(refusal)) from None
         return session
@@ -304,7 +324,7 @@ class SessionTable:
             revoked = {probe for probe in probes if not self._registry.probes.active(probe)}
             self._cut([s for s in self._all() if s.probe in revoked], "revoked")
         except sqlite3.Error as error:
-            _LOG.warning("the registry does not tell which probes are revoked: %s", error)
+            _LOG.warning("the registry does not say which probes are revoked: %s", error)
         for session in self._all():
             if session.unwritten:
                 self._write_end(session)
@@ -342,6 +362,6 @@ class SessionTable:
                     self._sessions.pop(session.id, None)
         except sqlite3.Error as error:
             if not session.unwritten:  # it is tried again every second
-                told = "session %s: its end (%s, %d bytes) is not written: %s"
-                _LOG.warning(told, session.id, why, session.used_bytes, error)
+                message = "session %s: its end (%s, %d bytes) is not written: %s"
+                _LOG.warning(message, session.id, why, session.used_bytes, error)
             session.unwritten = True

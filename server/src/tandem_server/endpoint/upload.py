@@ -9,7 +9,7 @@ from typing import Literal
 
 from tandem.stream import Stream
 from tandem_server.endpoint.download import SAMPLE_PERIOD_S, Budget
-from tandem_server.endpoint.request import Ask
+from tandem_server.endpoint.request import Transfer
 from tandem_server.endpoint.sampler import Sampler, Snapshot
 
 _ROOM_BYTES = 1 << 18
@@ -28,13 +28,13 @@ class Upload:
         self,
         connection: Stream,
         sampler: Sampler,
-        ask: Ask,
+        transfer: Transfer,
         budget: Budget,
         on_sample: Callable[[Snapshot, int], None],
         stop: Callable[[], bool],
         stall_s: float,
     ) -> None:
-        self._socket, self._sampler, self._ask, self._budget = connection, sampler, ask, budget
+        self._socket, self._sampler, self._transfer, self._budget = connection, sampler, transfer, budget
         self._on_sample, self._stop, self._stall_s = on_sample, stop, stall_s
         self._first_s = self._last_s = 0.0
         self.received_bytes = 0
@@ -58,13 +58,15 @@ class Upload:
         room = memoryview(bytearray(_ROOM_BYTES))
         poll = select.poll()
         poll.register(self._socket, select.POLLIN)
-        asked = self._ask.payload_bytes
+        wanted = self._transfer.payload_bytes
         next_sample_s = progress_s = time.monotonic()
         # What the client's kernel holds when its time is over still has to cross the path.
-        over_s = progress_s + self._ask.seconds + self._stall_s if self._ask.seconds is not None else float("inf")
+        over_s = (
+            progress_s + self._transfer.seconds + self._stall_s if self._transfer.seconds is not None else float("inf")
+        )
         if begun and (cut := self._count(len(begun), progress_s)):
             return cut
-        while asked is None or self.received_bytes < asked:
+        while wanted is None or self.received_bytes < wanted:
             now_s = time.monotonic()
             if now_s >= next_sample_s:
                 self._sample()
@@ -82,17 +84,17 @@ class Upload:
                 poll.poll(1000 * max(0.0, next_sample_s - now_s))
                 continue
             if count == 0:
-                return "complete" if asked is None else "too short"
+                return "complete" if wanted is None else "too short"
             progress_s = time.monotonic()
             if cut := self._count(count, progress_s):
                 return cut
         return "too long" if self._more() else "complete"
 
     def _count(self, count: int, now_s: float) -> End | None:
-        asked = self._ask.payload_bytes
-        surplus = asked is not None and self.received_bytes + count > asked
-        if asked is not None and surplus:
-            count = asked - self.received_bytes
+        wanted = self._transfer.payload_bytes
+        surplus = wanted is not None and self.received_bytes + count > wanted
+        if wanted is not None and surplus:
+            count = wanted - self.received_bytes
         allowed = self._budget.take(count)
         if not self.received_bytes:
             self._first_s = now_s
@@ -103,7 +105,7 @@ class Upload:
         return "too long" if surplus else None
 
     def _more(self) -> bool:
-        """Whether something follows the last byte asked for."""
+        """Whether something follows the last byte requested."""
         try:
             return bool(self._socket.recv(1))
         except BlockingIOError:

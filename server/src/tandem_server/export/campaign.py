@@ -18,8 +18,8 @@ from tandem_server.export.files import CAPTURES, At, fetch_files
 from tandem_server.export.records import RecordExport
 from tandem_server.export.tables import TableExport, states
 from tandem_server.export.whole import write_changed
-from tandem_server.ledger.as_json import as_json, totals
-from tandem_server.ledger.book import Book, Ledger
+from tandem_server.ledger.reader import Ledger, LedgerReader
+from tandem_server.ledger.runs import totals
 from tandem_server.registry import Registry, Run
 from tandem_server.registry.runs import NO_CAMPAIGN
 from tandem_server.store import SeriesStore
@@ -74,7 +74,7 @@ class Stores:
     series: SeriesStore
     trace: At
     tables: Callable[[str], Path]
-    book: Book
+    ledger: LedgerReader
     said: Callable[[str], None]
 
 
@@ -116,7 +116,7 @@ def export(asked: Asked, stores: Stores, out: Path) -> Exported:
             f"{asked.words}: no run of it has arrived; hint: tandem-server campaign status tells what was pushed{other}"
         )
     started, ended = _span(asked, found)
-    ledger = _ledger(stores.book, found)
+    ledger = _ledger(stores.ledger, found)
     damaged: list[str] = []
     files = records = tables = 0
     for name, one in found.items():
@@ -199,12 +199,12 @@ def _span(asked: Asked, found: dict[str, _Probe]) -> tuple[int, int]:
     return start, end
 
 
-def _ledger(book: Book, found: dict[str, _Probe]) -> dict[str, Any]:
+def _ledger(reader: LedgerReader, found: dict[str, _Probe]) -> dict[str, Any]:
     """Of the campaign's runs and its probes' spools, as ledger.json has it; runs that lack nothing are counted only."""
     told: dict[str, Any] = {}
     by_probe: dict[str, Any] = {}
     for name, one in found.items():
-        read = book.read(name)
+        read = reader.read(name)
         own = Ledger(
             read.made_utc_ns,
             read.probes,
@@ -214,7 +214,7 @@ def _ledger(book: Book, found: dict[str, _Probe]) -> dict[str, Any]:
             read.tolerances,
         )
         by_probe[name] = totals(own.runs)
-        of_probe = as_json(own, incomplete=True)
+        of_probe = own.to_dict(incomplete=True)
         if not told:
             told = {**of_probe, "totals": None}
         else:

@@ -10,7 +10,7 @@ from tandem.schema.trace import is_name
 from tandem_server.analysis.one_run import files_of
 from tandem_server.export.whole import whole_file
 from tandem_server.registry import Registry, Run, TraceRow
-from tandem_server.store.trace_store import NotTheFile, TraceStore, file_parts
+from tandem_server.uploads.store import NotTheFile, TraceStore, file_parts
 
 CAPTURES = "captures/"
 At = Callable[[str], TraceStore]

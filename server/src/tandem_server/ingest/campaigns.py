@@ -1,34 +1,31 @@
-"""A probe's queue of campaigns over HTTP (docs/reference/probe-api.md): what it shall carry out, and what it tells of that."""
+"""A probe's queue of campaigns over HTTP (docs/reference/probe-api.md): what it shall carry out, and what it reports of that."""
 
 from __future__ import annotations
-
-import json
-from typing import NoReturn
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from tandem.schema.campaign_queue import FORMAT, QueueError, Report, is_id, queue_told, read_report
-from tandem_server.ingest.body import Readers
+from tandem.schema.campaign_queue import FORMAT, QueueError, Report, is_id, queue_to_dict, read_report
+from tandem_server.http.body import BodyReader, Unreadable, read_json
 from tandem_server.registry import CampaignQueue
 
 _REPORT_LIMIT_BYTES = 64 * 1024
 
 
-class NoReport(ValueError):  # noqa: N818  (an answer, no accident)
-    """The body is no report; the reason is told with status 400."""
+class InvalidReport(Unreadable):
+    """The body is no report."""
 
 
-class ProbesCampaigns:
+class CampaignResource:
     """The three resources."""
 
-    def __init__(self, queue: CampaignQueue, readers: Readers) -> None:
+    def __init__(self, queue: CampaignQueue, readers: BodyReader) -> None:
         self._queue, self._readers = queue, readers
 
     async def listed(self, _request: Request, probe: str) -> Response:
         """``GET /v1/campaigns``."""
-        return JSONResponse(queue_told(await run_in_threadpool(self._queue.of_probe, probe)))
+        return JSONResponse(queue_to_dict(await run_in_threadpool(self._queue.of_probe, probe)))
 
     async def file(self, request: Request, probe: str) -> Response:
         """``GET /v1/campaigns/ID``."""
@@ -50,17 +47,11 @@ class ProbesCampaigns:
 
 def _report_in(text: str) -> Report:
     try:
-        return read_report(json.loads(text, parse_constant=_no_constant))
+        return read_report(read_json(text, InvalidReport))
     except QueueError as error:
-        raise NoReport(str(error)) from None
-    except (ValueError, RecursionError) as error:
-        raise NoReport(f"not JSON: {error}") from None
+        raise InvalidReport(str(error)) from None
 
 
 def _none_such() -> Response:
     """Also for another probe's: whose it is is nobody else's business."""
     return JSONResponse({"error": "this probe has no such campaign"}, 404)
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")

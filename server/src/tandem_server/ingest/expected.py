@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import logging
 
-from tandem.schema.metrics import PROBE_STATES
 from tandem.schema.record import Value
-from tandem_server.ingest.leased import PERIOD_S, Leased
-from tandem_server.ingest.own_lines import own_line, put
+from tandem_server.ingest.periodic import PERIOD_S, Leased, own_line, put
 from tandem_server.ledger.at_work import AtWork, at_work
 from tandem_server.ledger.records import RecordCounts
 from tandem_server.ledger.states import Tolerances
 from tandem_server.ledger.watching import ProbeNow, kept, probes_now
 from tandem_server.registry import Registry
+from tandem_server.schema.measurements import PROBE_STATES
 from tandem_server.store import QueryError, SeriesStore
 
 _LOG = logging.getLogger("tandem.gateway")
@@ -68,7 +67,7 @@ class ExpectedSeries(Leased):
 
 
 def _state_line(one: ProbeNow, work: AtWork, now_utc_ns: int, at_utc_ns: int) -> str:
-    state, sight, report = one.state, one.sight, one.report
+    state, sight, report = one.state, one.seen, one.report
     fields: dict[str, Value | None] = {
         "state": state.state,
         "state_code": PROBE_STATES.index(state.state),

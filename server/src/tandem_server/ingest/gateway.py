@@ -5,58 +5,56 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-import math
-import random
-import sqlite3
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import ClientDisconnect, Request
+from starlette.middleware import Middleware
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from tandem_server import __version__
-from tandem_server.door import (
-    Buckets,
-    DaySpent,
-    DiskShare,
-    NoRoom,
-    Reserve,
-    address_of,
-    come_in,
-    count_lines,
-    received_bytes,
-)
-from tandem_server.ingest.body import Readers, Unreadable, decode, receive
-from tandem_server.ingest.budget import Budget, Busy
-from tandem_server.ingest.campaigns import NoReport, ProbesCampaigns
-from tandem_server.ingest.enrolment import Enrolling, Tunnel
+from tandem_server.http.body import BodyReader, Budget, TooMuch, decode, receive
+from tandem_server.http.context import Authentication, count_lines, probe_in
+from tandem_server.http.rates import Buckets, DiskShare, Reserve
+from tandem_server.ingest.campaigns import CampaignResource
+from tandem_server.ingest.enrolment import EnrolmentResource, Tunnel
+from tandem_server.ingest.errors import NotNow, TooFast, handlers, registry_down
+from tandem_server.ingest.fast_path import FastPathCache
 from tandem_server.ingest.group_commit import GroupCommit
-from tandem_server.ingest.known_lines import KnownHeads
 from tandem_server.ingest.late_notes import LateNotes
-from tandem_server.ingest.lines import BYTES_LIMIT, REASON_CHARACTERS, NewSeries, Sifted, TimeWindow, TooMuch, sift
-from tandem_server.ingest.meter import NOBODY_READS, Meter
-from tandem_server.ingest.run_manifest import RUN_ID, NoManifest, read_manifest
-from tandem_server.ingest.trace_desk import TraceDesk
-from tandem_server.ingest.traces import ProbesTraces
-from tandem_server.registry import LedgerConflict, Registry
-from tandem_server.registry.bearer import probe_of
-from tandem_server.store import SeriesStore, StoreDown, TooManyRefused
+from tandem_server.ingest.lines import (
+    BYTES_LIMIT,
+    REASON_CHARACTERS,
+    NewSeries,
+    TimeWindow,
+    ValidatedBatch,
+    validate_batch,
+)
+from tandem_server.ingest.meter import Meter
+from tandem_server.ingest.run_manifest import RUN_ID, InvalidManifest, read_manifest
+from tandem_server.registry import Registry
+from tandem_server.registry.probes import probe_of
+from tandem_server.store import SeriesStore, StoreDown
+from tandem_server.uploads.resource import UploadResource
+from tandem_server.uploads.service import UploadService
 
 _LOG = logging.getLogger("tandem.gateway")
 _MANIFEST_LIMIT_BYTES = 1024 * 1024
-_LATER_S, _FULL_S = 5, 30
 _SMALL_BYTES, _SMALL_LINES = 64 * 1024, 200
-"""A batch up to this is checked on the event loop: that takes less than to hand it to a thread and back."""
+"""A batch up to this is validated on the event loop: that takes less than to hand it to a thread and back."""
+
+_OPEN_TO_ALL = (("POST", "/v1/enrol"), ("GET", "/v1/health"), ("HEAD", "/v1/health"))
+_OfProbe = Callable[[Request, str], Awaitable[Response]]
 
 
 @dataclass(frozen=True, slots=True)
 class GatewayLimits:
-    """``in_flight`` requests at once, and ``bytes_in_flight`` of theirs held in memory; the rest are told 503. ``at_work``: large batches
-    and documents read at once, of each probe one.
+    """``in_flight`` requests at once, and ``bytes_in_flight`` of theirs held in memory; the rest are answered 503. ``at_work``: large
+    batches and documents read at once, of each probe one.
     ``body_s``: within which a body must be whole. ``future_s``: how far a probe's clock may run ahead.
     Of a probe: ``document_bytes_per_day`` of manifests, as stored, and ``series_per_hour`` that it may begin. Of an address:
     ``failures_per_minute`` requests without a good token."""
@@ -73,18 +71,17 @@ class GatewayLimits:
 
 
 class Gateway:
-    """Answers probes. Every store and registry call runs in a worker thread, but for the look-up of a token. ``saw``: told of each
-    request with a good token. ``meter`` counts. ``late``: told of all lines that are stored, before the probe is. ``tunnel``: of the
-    probes that enrol; ``peers_changed``: called when one did. ``collector_version``: that probes shall run.
-    ``reserve``: of the disks of database and registry."""
+    """Answers probes. Every store and registry call runs in a worker thread, but for the look-up of a token. ``meter`` counts, and notes
+    each request with a good token. ``late``: gets all lines that are stored, before the probe is answered. ``tunnel``: of the probes that
+    enrol; ``peers_changed``: called when one did. ``collector_version``: that probes shall run. ``reserve``: of the disks of database and
+    registry."""
 
     def __init__(
         self,
         registry: Registry,
         store: SeriesStore,
         limits: GatewayLimits,
-        traces: TraceDesk,
-        saw: Callable[[str], None] = lambda _: None,
+        uploads: UploadService,
         meter: Meter | None = None,
         late: LateNotes | None = None,
         tunnel: Tunnel | None = None,
@@ -93,120 +90,63 @@ class Gateway:
         reserve: Reserve = Reserve((), 0),  # noqa: B008  it has no state
     ) -> None:
         self._meter = Meter() if meter is None else meter
-        self._registry, self._store, self._limits = registry, store, limits
-        self._saw, self._late = saw, late
+        self._registry, self._store, self._limits, self._late = registry, store, limits, late
         self._disk = DiskShare(reserve, limits.document_bytes_per_day)
         self._collector_version = collector_version
         self._in_flight = 0
         self._bytes = Budget(limits.bytes_in_flight)
-        self._strangers = Buckets(limits.failures_per_minute)
         self._series = NewSeries(limits.series_per_hour)
-        self._heads, self._commit = KnownHeads(), GroupCommit(store.write, self._meter)
-        self._readers = Readers(self._bytes, limits.body_s, limits.at_work)
-        self._campaigns = ProbesCampaigns(registry.campaigns, self._readers)
-        self._traces = ProbesTraces(traces, self._readers, limits.body_s)
-        self._enrolling = Enrolling(registry.enrolments, tunnel, limits.body_s, peers_changed)
+        self._cache, self._commit = FastPathCache(), GroupCommit(store.write, self._meter)
+        self._readers = BodyReader(self._bytes, limits.body_s, limits.at_work)
+        self._campaigns = CampaignResource(registry.campaigns, self._readers)
+        self._uploads = UploadResource(uploads, self._readers, limits.body_s)
+        self._enrolment = EnrolmentResource(registry.enrolments, tunnel, limits.body_s, peers_changed)
 
     def app(self) -> Starlette:
         """The ASGI application."""
+        errors = handlers(self._limits.body_s)
         return Starlette(
             routes=[
-                Route("/v1/records", self._guarded(self._records), methods=["POST"]),
-                Route("/v1/runs/{run}", self._guarded(self._run), methods=["PUT"]),
-                Route("/v1/campaigns", self._guarded(self._campaigns.listed), methods=["GET"]),
-                Route("/v1/campaigns/{campaign}", self._guarded(self._campaigns.file), methods=["GET"]),
-                Route("/v1/campaigns/{campaign}/state", self._guarded(self._campaigns.state), methods=["PUT"]),
-                Route("/v1/traces", self._guarded(self._traces.offer), methods=["POST"]),
-                Route("/v1/traces/{sha256}", self._guarded(self._traces.append, counted=False), methods=["PATCH"]),
-                Route("/v1/traces/{sha256}", self._guarded(self._traces.state), methods=["GET"]),
-                Route("/v1/probe", self._guarded(self._probe), methods=["GET"]),
-                Route("/v1/enrol", self._open(self._enrolling.answer), methods=["POST"]),
-                Route("/v1/health", self._open(self._health), methods=["GET"]),
+                Route("/v1/records", self._bounded(self._records), methods=["POST"]),
+                Route("/v1/runs/{run}", self._bounded(self._run), methods=["PUT"]),
+                Route("/v1/campaigns", self._bounded(self._campaigns.listed), methods=["GET"]),
+                Route("/v1/campaigns/{campaign}", self._bounded(self._campaigns.file), methods=["GET"]),
+                Route("/v1/campaigns/{campaign}/state", self._bounded(self._campaigns.state), methods=["PUT"]),
+                Route("/v1/traces", self._bounded(self._uploads.offer), methods=["POST"]),
+                # May take long, and has bounds of its own.
+                Route("/v1/traces/{sha256}", _of_probe(self._uploads.append), methods=["PATCH"]),
+                Route("/v1/traces/{sha256}", self._bounded(self._uploads.state), methods=["GET"]),
+                Route("/v1/probe", self._bounded(self._probe), methods=["GET"]),
+                Route("/v1/enrol", self._enrolment.answer, methods=["POST"]),
+                Route("/v1/health", self._health, methods=["GET"]),
             ],
-            exception_handlers={404: self._elsewhere, 405: self._elsewhere},
+            middleware=[
+                Middleware(
+                    Authentication,
+                    probe_of=functools.partial(probe_of, self._registry),
+                    unreadable=registry_down,
+                    observer=self._meter,
+                    open_to_all=_OPEN_TO_ALL,
+                    failures=Buckets(self._limits.failures_per_minute),
+                )
+            ],
+            exception_handlers={404: _no_such_resource, 405: _no_such_resource, **errors},
         )
 
-    def _guarded(
-        self, answer: Callable[[Request, str], Awaitable[Response]], counted: bool = True
-    ) -> Callable[[Request], Awaitable[Response]]:
-        """Token, back-pressure and the answers that all requests with a body share. Not ``counted``: one that may take
-        long and has bounds of its own."""
+    def _bounded(self, answer: _OfProbe) -> Callable[[Request], Awaitable[Response]]:
+        """``answer``, or 503 while there are too many requests at once."""
 
-        async def guarded(request: Request) -> Response:
-            try:
-                # 15 µs out of SQLite's memory, a tenth of the way to a thread and back. Nothing is remembered here: a
-                # revoked token is void at once.
-                probe = probe_of(self._registry, request.headers.get("authorization"))
-            except sqlite3.Error as error:
-                return _registry_down(error)
-            if probe is None:
-                self._meter.stranger()
-                return JSONResponse({"error": "no good token"}, 401, {"WWW-Authenticate": "Bearer"})
-            self._saw(probe)
-            response = await answered(request, probe)
-            self._meter.answered(probe, response.status_code, received_bytes(request))
-            return response
-
-        async def answered(request: Request, probe: str) -> Response:
-            if wait_s := come_in(request, probe):
-                return _too_much("more than this probe may send a minute", wait_s)
-            if counted and self._in_flight >= self._limits.in_flight:
-                return _later("too many requests at once", 1)
-            self._in_flight += counted
+        async def bounded(request: Request) -> Response:
+            if self._in_flight >= self._limits.in_flight:
+                raise NotNow("too many requests at once", 1)
+            self._in_flight += 1
             self._meter.at_once(self._in_flight, self._bytes.held)
             try:
-                return await answer(request, probe)
-            except (TooMuch, TooManyRefused) as error:
-                return JSONResponse({"error": str(error)}, 413)
-            except (Unreadable, NoManifest, NoReport, LedgerConflict) as error:
-                return JSONResponse({"error": str(error)}, 400)
-            except TimeoutError:
-                return JSONResponse({"error": f"the body did not come within {self._limits.body_s:g} s"}, 408)
-            except Busy as error:
-                return _later(str(error), 1)
-            except StoreDown as error:
-                _LOG.warning("store: %s", error)
-                return _later("the database does not take records now", _LATER_S)
-            except sqlite3.Error as error:
-                return _registry_down(error)
-            except NoRoom as error:
-                _LOG.warning("%s: no room: %s", probe, error)
-                return JSONResponse({"error": "the server has no room now"}, 507, {"Retry-After": str(_FULL_S)})
-            except DaySpent as error:
-                return _too_much(str(error), error.left_s)
-            except ClientDisconnect:
-                return Response(status_code=NOBODY_READS)
+                return await answer(request, probe_in(request))
             finally:
-                self._in_flight -= counted
+                self._in_flight -= 1
 
-        return guarded
-
-    def _open(self, answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
-        """What is answered without a token, too: each address as often a minute as it may fail elsewhere."""
-        known = self._guarded(lambda request, _: answer(request))
-
-        async def opened(request: Request) -> Response:
-            try:
-                if probe_of(self._registry, request.headers.get("authorization")) is not None:
-                    return await known(request)
-            except sqlite3.Error as error:
-                return _registry_down(error)
-            self._meter.stranger()
-            address = "" if request.client is None else address_of(request.client.host)
-            if wait_s := self._strangers.wait_s(address):
-                return _too_much("too many requests without a good token", wait_s)
-            self._strangers.take(address)
-            return await answer(request)
-
-        return opened
-
-    async def _elsewhere(self, request: Request, error: Exception) -> Response:
-        """No such resource, or none with this method. A stranger is told 401, which the door counts."""
-
-        async def told(_request: Request, _probe: str) -> Response:
-            return JSONResponse({"error": str(getattr(error, "detail", ""))}, getattr(error, "status_code", 404))
-
-        return await self._guarded(told)(request)
+        return bounded
 
     async def _records(self, request: Request, probe: str) -> Response:
         self._disk.reserve.check()
@@ -215,31 +155,31 @@ class Gateway:
                 body = await receive(request.stream(), BYTES_LIMIT, held.take)
             began_s = time.perf_counter()
             encoding = request.headers.get("content-encoding")
-            sifted = self._sift_small(body, encoding, probe)
-            if sifted is None:
+            batch = self._validate_small(body, encoding, probe)
+            if batch is None:
                 text_of = functools.partial(decode, body, encoding, BYTES_LIMIT, held.take)
-                sifted = await self._readers.run(probe, lambda: self._sift(text_of(), probe))
+                batch = await self._readers.run(probe, lambda: self._validate(text_of(), probe))
                 del text_of
             del body
-            if wait_s := self._series.wait_s(probe, sifted.series):
-                return _too_much("more new series than this probe may begin an hour", wait_s)
-            size = sum(map(len, sifted.lines))
+            if wait_s := self._series.wait_s(probe, batch.series):
+                raise TooFast("more new series than this probe may begin an hour", wait_s)
+            size = sum(map(len, batch.lines))
             # Lines are held as such and, while they are written, as one text.
-            held.hold(2 * size + sum(len(reason) for _, reason in sifted.rejected))
+            held.hold(2 * size + sum(len(reason) for _, reason in batch.rejected))
             self._meter.at_once(self._in_flight, self._bytes.held)
-            refused = await self._commit.store(probe, sifted.lines, size)
+            refused = await self._commit.store(probe, batch.lines, size)
             if self._late is not None:
-                await self._late.note(probe, sifted.lines)
-        rejected = sifted.rejected + [(sifted.origins[one.index], one.reason) for one in refused]
-        told = [{"line": line, "reason": reason[:REASON_CHARACTERS]} for line, reason in sorted(rejected)]
-        count_lines(request, len(sifted.lines) + len(sifted.rejected))
-        accepted, reason = len(sifted.lines) - len(refused), max(rejected)[1][:REASON_CHARACTERS] if rejected else None
-        self._meter.lines(probe, accepted, len(told), reason, time.perf_counter() - began_s)
-        if told:
-            _LOG.warning("%s: %d lines rejected, the first: %s", probe, len(told), told[0]["reason"])
-        return JSONResponse({"accepted": accepted, "rejected": told})
+                await self._late.note(probe, batch.lines)
+        found = sorted(batch.rejected + [(batch.origins[one.index], one.reason) for one in refused])
+        rejected = [{"line": line, "reason": reason[:REASON_CHARACTERS]} for line, reason in found]
+        count_lines(request, len(batch.lines) + len(batch.rejected))
+        accepted, reason = len(batch.lines) - len(refused), found[-1][1][:REASON_CHARACTERS] if found else None
+        self._meter.lines(probe, accepted, len(rejected), reason, time.perf_counter() - began_s)
+        if rejected:
+            _LOG.warning("%s: %d lines rejected, the first: %s", probe, len(rejected), rejected[0]["reason"])
+        return JSONResponse({"accepted": accepted, "rejected": rejected})
 
-    def _sift_small(self, body: bytes, encoding: str | None, probe: str) -> Sifted | None:
+    def _validate_small(self, body: bytes, encoding: str | None, probe: str) -> ValidatedBatch | None:
         """At once, or None when the batch is not small."""
         if len(body) > _SMALL_BYTES:
             return None
@@ -247,16 +187,16 @@ class Gateway:
             text = decode(body, encoding, _SMALL_BYTES)
         except TooMuch:
             return None
-        return self._sift(text, probe) if text.count("\n") < _SMALL_LINES else None
+        return self._validate(text, probe) if text.count("\n") < _SMALL_LINES else None
 
-    def _sift(self, text: str, probe: str) -> Sifted:
+    def _validate(self, text: str, probe: str) -> ValidatedBatch:
         window = TimeWindow.at(time.time_ns(), self._limits.future_s, self._limits.retention_days)
-        return sift(text, probe, window, self._heads)
+        return validate_batch(text, probe, window, self._cache)
 
     async def _run(self, request: Request, probe: str) -> Response:
         run = request.path_params["run"]
         if not RUN_ID.match(run):
-            raise NoManifest("the address holds no run id")
+            raise InvalidManifest("the address holds no run id")
 
         def put(text: str) -> None:
             manifest = read_manifest(text, run, probe)
@@ -273,19 +213,17 @@ class Gateway:
         try:
             await run_in_threadpool(self._store.ping)
         except StoreDown:
-            return _later("the database does not answer", _LATER_S)
+            raise NotNow("the database does not answer", 5) from None
         return JSONResponse({"ok": True, "version": __version__})
 
 
-def _later(why: str, seconds: int) -> JSONResponse:
-    """503. Those told at one moment come back spread over ``seconds`` to three times as long."""
-    return JSONResponse({"error": why}, 503, {"Retry-After": str(random.randint(seconds, 3 * seconds))})
+def _of_probe(answer: _OfProbe) -> Callable[[Request], Awaitable[Response]]:
+    async def answered(request: Request) -> Response:
+        return await answer(request, probe_in(request))
+
+    return answered
 
 
-def _too_much(why: str, wait_s: float) -> JSONResponse:
-    return JSONResponse({"error": why}, 429, {"Retry-After": str(math.ceil(wait_s))})
-
-
-def _registry_down(error: sqlite3.Error) -> JSONResponse:
-    _LOG.warning("registry: %s", error)
-    return _later("the registry does not answer now", _LATER_S)
+async def _no_such_resource(_request: Request, error: Exception) -> Response:
+    """Or none with this method. Who has no good token gets 401 before that."""
+    return JSONResponse({"error": str(getattr(error, "detail", ""))}, getattr(error, "status_code", 404))

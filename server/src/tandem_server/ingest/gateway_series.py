@@ -9,8 +9,6 @@ from __future__ import annotations
 import logging
 import random
 import resource
-import sqlite3
-import threading
 import time
 from array import array
 from collections import deque
@@ -20,20 +18,21 @@ from dataclasses import asdict
 from tandem.schema.line_protocol import parse
 from tandem_server.ingest.late_notes import late_hours
 from tandem_server.ingest.meter import SLOW_S, Counts, Meter, quantile
-from tandem_server.ingest.own_lines import own_line, put
-from tandem_server.registry.late import Hour
-from tandem_server.store import SeriesStore, StoreDown
+from tandem_server.ingest.periodic import Periodic, own_line, put
+from tandem_server.registry.backfill import Hour
+from tandem_server.store import SeriesStore
 
 _LOG = logging.getLogger("tandem.gateway")
 _S = 10**9
 _MOST_HELD = 100_000
-_END_S = 10.0
 _PAGE_BYTES = resource.getpagesize()
 
 
-class GatewaySeries:
-    """A context: a thread of its own while it is open. ``process``: this one's number, from 1. What a database that is away does not
-    take is held, the newest 100,000 lines, and written when it is back; ``late`` is told of the hours that get lines late by that."""
+class GatewaySeries(Periodic):
+    """``process``: this one's number, from 1. What a database that is away does not
+    take is held, the newest 100,000 lines, and written when it is back; ``late`` gets the hours that get lines late by that."""
+
+    at_once, at_end, aligned = False, True, True
 
     def __init__(
         self,
@@ -43,6 +42,7 @@ class GatewaySeries:
         period_s: int = 60,
         late: Callable[[set[Hour], int], None] = lambda _hours, _now: None,
     ) -> None:
+        super().__init__("gateway-series", period_s)
         self._late = late
         self._store, self._meter, self._tags, self._period_s = store, meter, {"process": str(process)}, period_s
         self._fraction_ns = random.randrange(_S)
@@ -51,16 +51,10 @@ class GatewaySeries:
         self._cpu_s = time.process_time()
         self._last_utc_ns = 0
         self._at_utc_ns = self._minute(time.time_ns())
-        self._end = threading.Event()
-        self._thread = threading.Thread(target=self._work, name="gateway-series", daemon=True)
 
-    def __enter__(self) -> GatewaySeries:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._end.set()
-        self._thread.join(_END_S)
+    def turn(self) -> None:
+        """See ``write``."""
+        self.write()
 
     def write(self) -> None:
         """The points of what was counted since the last call, and those that are held. StoreDown, sqlite3.Error: they stay held."""
@@ -88,7 +82,7 @@ class GatewaySeries:
         ]
         of_process = {
             "period_s": now_s - self._since_s,
-            "strangers": counts.strangers,
+            "strangers": counts.unauthenticated,
             "writes": counts.writes,
             "writes_failed": counts.writes_failed,
             "written_lines": counts.written_lines,
@@ -108,30 +102,19 @@ class GatewaySeries:
     def _minute(self, utc_ns: int) -> int:
         return utc_ns // (self._period_s * _S) * self._period_s * _S
 
-    def _work(self) -> None:
-        ended = False
-        while not ended:
-            ended = self._end.wait(self._period_s - time.time() % self._period_s)
-            try:
-                self.write()
-            except (StoreDown, sqlite3.Error) as error:
-                _LOG.warning("the gateway's own series wait: %s", error)
-            except Exception:  # noqa: BLE001  (a fault of this program; as in ``leased.py``: alarms rest on the series)
-                _LOG.exception("no points of the gateway's own series this time")
-
 
 def _waits(waits_s: array[float]) -> dict[str, float | int]:
     """What took how long; nothing but the count where there was no request."""
-    told: dict[str, float | int] = {
+    content: dict[str, float | int] = {
         "acknowledged_requests": len(waits_s),
         "slow_requests": sum(wait_s > SLOW_S for wait_s in waits_s),
     }
     if waits_s:
         ordered = array("d", sorted(waits_s))
-        told["acknowledged_median_ms"] = 1e3 * quantile(ordered, 0.5)
-        told["acknowledged_p95_ms"] = 1e3 * quantile(ordered, 0.95)
-        told["acknowledged_most_ms"] = 1e3 * ordered[-1]
-    return told
+        content["acknowledged_median_ms"] = 1e3 * quantile(ordered, 0.5)
+        content["acknowledged_p95_ms"] = 1e3 * quantile(ordered, 0.95)
+        content["acknowledged_most_ms"] = 1e3 * ordered[-1]
+    return content
 
 
 def resident_bytes() -> int | None:

@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol
 
-from tandem_server.ingest.budget import Busy
+from tandem_server.http.body import Busy
 from tandem_server.ingest.meter import Meter
 from tandem_server.store import LinesRefused, Rejected, StoreDown, TooManyRefused
 
@@ -45,7 +45,7 @@ class _Waiting:
 
 
 class GroupCommit:
-    """``write`` is called from at most ``writers`` threads; ``meter`` is told of each. All methods are the event loop's."""
+    """``write`` is called from at most ``writers`` threads; ``meter`` counts each. All methods are the event loop's."""
 
     def __init__(
         self,
@@ -142,7 +142,7 @@ class GroupCommit:
             await self._commit(group[:middle])
             await self._commit(group[middle:])
         except StoreDown as error:
-            # Who waits behind would only find the same: they are told at once, and come again.
+            # Who waits behind would only find the same: they are answered at once, and come again.
             while self._waiting:
                 group.append(self._take())
             _fail(group, error)

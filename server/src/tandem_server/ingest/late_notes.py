@@ -2,7 +2,7 @@
 
 A roll-up by a continuous query sees what the database has when it runs, and never looks back. So whatever comes later than it surely still
 looks is noted: probe, measurement and hour. Lines come in thousands and hours few, so one that was noted a moment ago is not noted again:
-what makes it again waits longer than that moment (``registry/late.py``).
+what makes it again waits longer than that moment (``registry/backfill.py``).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 
 from starlette.concurrency import run_in_threadpool
 
-from tandem_server.registry.late import CONSUMERS, NOTED_AGAIN_S, Hour
+from tandem_server.registry import CONSUMERS, NOTED_AGAIN_S, Hour
 
 LATE_S = 120
 """Lines older than this when the database has them are late. Continuous queries look back for longer (store/rollup_queries.py)."""
@@ -40,7 +40,7 @@ def late_hours(probe: str, lines: Iterable[str], now_utc_ns: int) -> set[Hour]:
 
 
 class LateNotes:
-    """``write``: ``LateHours.note``. An hour noted less than ``again_s`` ago, half of what notes ripen, is not noted again. Notes of
+    """``write``: ``BackfillQueue.note``. An hour noted less than ``again_s`` ago, half of what notes ripen, is not noted again. Notes of
     requests that come at once go to the disk together. All methods are the event loop's."""
 
     def __init__(self, write: Callable[[set[Hour], int], None], again_s: float = NOTED_AGAIN_S) -> None:
@@ -69,7 +69,7 @@ class LateNotes:
             await asyncio.wait([before])
         hours, self._waiting = self._waiting, set()
         self._under_way, self._next = self._next, None
-        # From before the note is made: what is told meanwhile must not count as noted longer than it is.
+        # From before the note is made: what comes meanwhile must not count as noted longer than it is.
         now_s = time.monotonic()
         await run_in_threadpool(self._write, hours, time.time_ns())
         if len(self._noted) > _MOST:

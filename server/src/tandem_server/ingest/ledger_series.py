@@ -1,6 +1,6 @@
 """``ledger``, ``ledger_records`` and ``server_traces``: what was promised and what arrived, by probe and campaign, once a minute.
 
-Neither the months that the database holds nor the runs that are settled cost anything: see ``ledger/tally.py``. What has to be counted at
+Neither the months that the database holds nor the runs that are settled cost anything: see ``RunningTotals``. What has to be counted at
 all is counted for a few seconds a minute at the most; the rest waits for the next one.
 """
 
@@ -11,11 +11,10 @@ import time
 from collections.abc import Iterator
 
 from tandem.schema.record import Value
-from tandem_server.ingest.leased import PERIOD_S, Leased
-from tandem_server.ingest.own_lines import own_line, put
+from tandem_server.ingest.periodic import PERIOD_S, Leased, own_line, put
 from tandem_server.ledger.accounts import Accounts
 from tandem_server.ledger.records import RecordCounts
-from tandem_server.ledger.tally import Tally
+from tandem_server.ledger.running_totals import RunningTotals
 from tandem_server.registry import Registry
 from tandem_server.store import QueryError, SeriesStore
 
@@ -37,7 +36,7 @@ class LedgerSeries(Leased):
         super().__init__(registry, LEASE, self._put, period_s)
         self._store, self._retention_days = store, retention_days
         self._records = RecordCounts(store)
-        self._tally = Tally(registry, self._records, retention_days)
+        self._tally = RunningTotals(registry, self._records, retention_days)
         self._next_s: dict[str, float] = {}
 
     def _put(self, now_utc_ns: int) -> None:
@@ -80,9 +79,9 @@ class LedgerSeries(Leased):
             took_s = time.monotonic() - start_s
             self._next_s[probe.name] = start_s + max(_RECORDS_EVERY_S, _SHARE * took_s)
             names = ("made", "arrived", "rejected", "dropped", "waiting", "unexplained")
-            told = [account for account in found if account.spool is not None]
+            reported = [account for account in found if account.spool is not None]
             fields: dict[str, Value | None] = {
-                name: sum(getattr(account, name) or 0 for account in told) for name in names if told
+                name: sum(getattr(account, name) or 0 for account in reported) for name in names if reported
             }
             if line := own_line("ledger_records", {"probe": probe.name}, fields, at_utc_ns):
                 yield line
@@ -90,7 +89,7 @@ class LedgerSeries(Leased):
     def _traces(self, now_utc_ns: int, at_utc_ns: int) -> Iterator[str]:
         received = self._registry.traces.sums()
         unfinished: dict[str, list[tuple[int, int]]] = {}
-        for one in self._registry.trace_offers.unfinished():
+        for one in self._registry.pending_uploads.unfinished():
             left = one.stream_bytes - one.checked_bytes
             unfinished.setdefault(one.probe, []).append((left, one.offered_utc_ns))
         for probe in sorted({*received, *unfinished}):

@@ -8,9 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tandem.schema.line_protocol import encode_point, parse
-from tandem.schema.record import RecordError, check
-from tandem_server.door import Buckets
-from tandem_server.ingest.known_lines import KnownHeads, known
+from tandem.schema.record import RecordError
+from tandem_server.http.body import TooMuch
+from tandem_server.http.rates import Buckets
+from tandem_server.ingest.fast_path import FastPathCache, fast_path
+from tandem_server.schema.measurements import check
 
 LINES_LIMIT = 10_000
 BYTES_LIMIT = 8 * 1024 * 1024
@@ -23,10 +25,6 @@ REASON_CHARACTERS = 500
 _HOUR_S = 3600.0
 _HEAD = re.compile(r"[^\\ ]*(?:\\.[^\\ ]*)*").match
 """Measurement and tags: up to the first blank that no backslash is before."""
-
-
-class TooMuch(ValueError):  # noqa: N818  (an answer, no accident)
-    """The batch is larger than one request may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +44,7 @@ class TimeWindow:
 
 
 @dataclass(slots=True)
-class Sifted:
+class ValidatedBatch:
     """``lines`` as they go into the database, ``origins`` their line numbers in the request from 0, ``rejected`` the others.
     ``series``: a number for each that ``lines`` are of."""
 
@@ -68,7 +66,7 @@ class NewSeries:
         self._before: dict[str, set[int]] = {}
 
     def wait_s(self, probe: str, series: set[int]) -> float:
-        """0: ``series`` (``Sifted``) are counted, and may go in; else seconds until they may."""
+        """0: ``series`` (``ValidatedBatch``) are counted, and may go in; else seconds until they may."""
         hour = int(self._now_s() // _HOUR_S)
         if hour != self._hour:
             self._before = self._seen if hour == self._hour + 1 else {}
@@ -83,34 +81,34 @@ class NewSeries:
         return 0.0
 
 
-def sift(body: str, probe: str, window: TimeWindow, heads: KnownHeads | None = None) -> Sifted:
+def validate_batch(body: str, probe: str, window: TimeWindow, cache: FastPathCache | None = None) -> ValidatedBatch:
     """Check every line of ``body`` against the schema and the window, and set its tag ``probe``. TooMuch above 10,000 lines.
 
-    Lines are written anew from what was understood: what the database reads is what was checked. With ``heads``, those that
-    are spelt as the exporter does pass as they came (``known_lines.py``): the same points. Empty lines count in the numbering
+    Lines are written anew from what was understood: what the database reads is what was checked. With ``cache``, those that
+    are spelt as the exporter does pass as they came (``fast_path.py``): the same points. Empty lines count in the numbering
     and are otherwise passed over.
     """
     if body.count("\n") - body.endswith("\n") >= LINES_LIMIT:
         raise TooMuch(f"more than {LINES_LIMIT} lines")
-    sifted = Sifted()
-    mine = {} if heads is None else heads.of(probe)
+    batch = ValidatedBatch()
+    mine = {} if cache is None else cache.of(probe)
     oldest, newest = window.oldest_utc_ns, window.newest_utc_ns
     for number, line in enumerate(body.split("\n")):
         if not line:
             continue
-        stored = known(line, mine, oldest, newest)
+        stored = fast_path(line, mine, oldest, newest)
         if stored is None:
             try:
                 stored = _checked(line, probe, window)
             except RecordError as error:
-                sifted.rejected.append((number, str(error)[:REASON_CHARACTERS]))
+                batch.rejected.append((number, str(error)[:REASON_CHARACTERS]))
                 continue
-            if heads is not None:
-                heads.learn(probe, line, stored)
-        sifted.lines.append(stored)
-        sifted.origins.append(number)
-    sifted.series = {hash(line[: _HEAD(line).end()]) for line in sifted.lines}  # type: ignore[union-attr]  # it matches any text
-    return sifted
+            if cache is not None:
+                cache.learn(probe, line, stored)
+        batch.lines.append(stored)
+        batch.origins.append(number)
+    batch.series = {hash(line[: _HEAD(line).end()]) for line in batch.lines}  # type: ignore[union-attr]  # it matches any text
+    return batch
 
 
 def _checked(line: str, probe: str, window: TimeWindow) -> str:

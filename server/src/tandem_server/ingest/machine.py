@@ -1,13 +1,25 @@
-"""What the kernel tells of this machine and its disks (proc(5), statvfs(3)). What it does not tell is None."""
+"""``server_health`` and ``server_disk``: the machine that the gateway is on, once a minute, as its kernel reports it (proc(5), statvfs(3)).
+What it does not report is None."""
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from tandem.schema.record import Value
+from tandem_server import __version__
+from tandem_server.ingest.periodic import PERIOD_S, Leased, own_line, put
+from tandem_server.registry import Registry
+from tandem_server.store import SeriesStore
+
+LEASE = "machine"
+_HELD_EVERY_S = 600.0
+_SHARE = 100
+"""A folder whose files took long to count is counted again after a hundred times as long."""
+_PROC = Path("/proc")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +85,13 @@ def processors_now(proc: Path) -> Processors | None:
 def disk(place: Path) -> dict[str, int | None] | None:
     """Fields of ``server_disk`` but for ``held_bytes``; None where there is no such place."""
     try:
-        told = os.statvfs(place)
+        status = os.statvfs(place)
     except OSError:
         return None
     return {
-        "free_bytes": told.f_bavail * told.f_frsize,
-        "used_bytes": (told.f_blocks - told.f_bfree) * told.f_frsize,
-        "free_inodes": told.f_favail if told.f_files else None,
+        "free_bytes": status.f_bavail * status.f_frsize,
+        "used_bytes": (status.f_blocks - status.f_bfree) * status.f_frsize,
+        "free_inodes": status.f_favail if status.f_files else None,
     }
 
 
@@ -101,7 +113,47 @@ def held_bytes(place: Path) -> int:
 def of_places(places: Mapping[str, Path]) -> dict[str, dict[str, int | None]]:
     """``disk`` of those that are there, by name."""
     found = {name: disk(place) for name, place in places.items()}
-    return {name: told for name, told in found.items() if told is not None}
+    return {name: usage for name, usage in found.items() if usage is not None}
+
+
+class MachineSeries(Leased):
+    """``places``: the server's folders, and its registry's file, by their names in SERVER_PLACES (tandem_server.schema.measurements)."""
+
+    def __init__(
+        self, registry: Registry, store: SeriesStore, places: Mapping[str, Path], period_s: int = PERIOD_S
+    ) -> None:
+        super().__init__(registry, LEASE, self._put, period_s)
+        self._registry_of_probes, self._store, self._places = registry.probes, store, places
+        self._before = processors_now(_PROC)
+        self._next_s: dict[str, float] = {}
+
+    def _put(self, now_utc_ns: int) -> None:
+        at_utc_ns = self.whole(now_utc_ns)
+        began_s = time.perf_counter()
+        version = self._store.ping()
+        answer_ms = 1e3 * (time.perf_counter() - began_s)
+        now = processors_now(_PROC)
+        fields: dict[str, Value | None] = {
+            **machine(_PROC, now, self._before),
+            "database_answer_ms": answer_ms,
+            "database": version or None,
+            "version": __version__,
+            "probes": sum(probe.revoked_utc_ns is None for probe in self._registry_of_probes.all()),
+        }
+        self._before = now
+        lines = [own_line("server_health", {}, fields, at_utc_ns)]
+        for name, usage in of_places(self._places).items():
+            lines.append(own_line("server_disk", {"place": name}, {**usage, "held_bytes": self._held(name)}, at_utc_ns))
+        put(self._store, [line for line in lines if line is not None])
+
+    def _held(self, name: str) -> int | None:
+        """Counted now, or None while it is not due."""
+        start_s = time.monotonic()
+        if start_s < self._next_s.get(name, 0.0):
+            return None
+        held = held_bytes(self._places[name])
+        self._next_s[name] = start_s + max(_HELD_EVERY_S, _SHARE * (time.monotonic() - start_s))
+        return held
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:

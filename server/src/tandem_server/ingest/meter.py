@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import threading
 from array import array
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 SLOW_S = 1.0
 NOBODY_READS = 499
-"""Status of an answer whose asker has gone: it is no refusal."""
+"""Status of an answer whose reader has gone: it is no refusal."""
 
 
 @dataclass(slots=True)
 class OfProbe:
-    """Fields of ``gateway`` (tandem.schema.metrics)."""
+    """Fields of ``gateway`` (tandem_server.schema.measurements)."""
 
     requests: int = 0
     lines_accepted: int = 0
@@ -31,7 +32,7 @@ class Counts:
     ``bytes_at_once``: the most of one moment."""
 
     probes: dict[str, OfProbe] = field(default_factory=dict)
-    strangers: int = 0
+    unauthenticated: int = 0
     writes: int = 0
     writes_failed: int = 0
     written_lines: int = 0
@@ -51,13 +52,14 @@ class Counts:
 class Meter:
     """Counts. Safe to share between threads; nothing here waits for anything."""
 
-    def __init__(self) -> None:
-        self._lock, self._counts = threading.Lock(), Counts()
+    def __init__(self, saw: Callable[[str], None] = lambda _probe: None) -> None:
+        """``saw``: called with whose each request with a good token is."""
+        self._lock, self._counts, self.authenticated = threading.Lock(), Counts(), saw
 
-    def stranger(self) -> None:
+    def unauthenticated(self) -> None:
         """A request came without a good token."""
         with self._lock:
-            self._counts.strangers += 1
+            self._counts.unauthenticated += 1
 
     def answered(self, probe: str, status: int, received_bytes: int) -> None:
         """A request of ``probe`` got its answer."""

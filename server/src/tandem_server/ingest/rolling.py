@@ -16,14 +16,21 @@ import time
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from tandem.schema.rollups import FINEST, ROLLUPS, Step
 from tandem_server.ingest.late_notes import LATE_S
-from tandem_server.registry import LateHour, Registry, Ripening, Settled
-from tandem_server.store import Influx
+from tandem_server.ingest.periodic import Lease, Periodic
+from tandem_server.registry import Debounce, LateHour, Registry, Settled
+from tandem_server.schema.rollups import FINEST, ROLLUPS, Step
+from tandem_server.store import Influx, QueryError
 from tandem_server.store.preparing import Kept
 from tandem_server.store.rollup_queries import made_by, of_minutes, of_raw
 
-CONSUMER = "rollups"
+CONSUMER = LEASE = "rollups"
+LEASE_S = 660.0
+"""Longer than a statement may take."""
+_PERIOD_S = 10.0
+_SETTLE_S = 5.0
+_BUSY_S = 1.0
+"""Between rounds while more is due: long enough for another one to have its turn."""
 MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86_400
 SETTLED_AFTER_S = 900
 """So long after its end an hour is made once more: then whatever comes for it is noted as late."""
@@ -63,7 +70,7 @@ class Rollups:
         settle_s: float = 30.0,
     ) -> None:
         self._registry, self._store, self._kept, self._only = registry, store, kept, only
-        self._ripening = Ripening(settle_s)
+        self._debounce = Debounce(settle_s)
         self._slice_s = dict.fromkeys(ROLLUPS, HOUR_S)
 
     def fresh(self, now_s: float) -> None:
@@ -88,7 +95,7 @@ class Rollups:
 
     def late(self, now_s: float, monotonic_s: float) -> Iterator[int]:
         """Make again what was noted and is ripe, a few hours at a time; yields how many notes were taken off by that."""
-        ripe = self._ripening.ripe(self._registry.late.pending(CONSUMER), monotonic_s)
+        ripe = self._debounce.ready(self._registry.late.pending(CONSUMER), monotonic_s)
         for span, notes in _spans(ripe):
             if span.measurement in ROLLUPS:
                 self.make(span, now_s)
@@ -145,6 +152,49 @@ class Rollups:
             self._slice_s[measurement] = min(DAY_S, 2 * now)
         elif took_s > _SLOW_S:
             self._slice_s[measurement] = max(HOUR_S, now // 2 // HOUR_S * HOUR_S)
+
+
+class RollingSeries(Periodic):
+    """The work of ``Rollups`` in the process that has the lease. It is given up after each round, so that ``tandem-server series
+    recompute`` has its turn."""
+
+    def __init__(self, registry: Registry, store: Influx, kept: Kept, settle_s: float) -> None:
+        # Often enough that a ripe note does not wait much longer.
+        super().__init__("rollups", min(_PERIOD_S, settle_s / 3))
+        self._store, self._lease = store, Lease(registry, LEASE, LEASE_S)
+        self._rollups = Rollups(registry, store, kept, settle_s=settle_s)
+
+    def __exit__(self, *how: object) -> None:
+        super().__exit__(*how)
+        self._store.close()
+
+    def turn(self) -> float | None:
+        """A round, when the lease is ours."""
+        if not self._lease.taken(time.time_ns()):
+            return None
+        try:
+            return _BUSY_S if self._round() else None
+        except QueryError as error:
+            raise QueryError(f"{error}; hint: tandem-server series prepare") from error
+        finally:
+            self._lease.give_up()
+
+    def _round(self) -> bool:
+        """What is new, all late hours that are ripe, then settling for a few seconds; whether more is due."""
+        self._rollups.fresh(time.time())
+        for _ in self._rollups.late(time.time(), time.monotonic()):
+            if not self._goes_on():
+                return True
+        until_s = time.monotonic() + _SETTLE_S
+        settled = self._rollups.settle(time.time())
+        return any(time.monotonic() > until_s or not self._goes_on() for _ in settled)
+
+    def _goes_on(self) -> bool:
+        """After each piece: what is new comes first. False when it is ending."""
+        if self.ending or not self._lease.taken(time.time_ns()):
+            return False
+        self._rollups.fresh(time.time())
+        return True
 
 
 def _spans(ripe: list[LateHour]) -> Iterator[tuple[Span, list[LateHour]]]:

@@ -5,81 +5,57 @@ from __future__ import annotations
 import json
 import math
 import re
-from typing import Any, NoReturn, get_args
+from types import UnionType
+from typing import Any, Literal, NotRequired, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 from tandem.schema.manifest import FORMAT, Manifest, RunKind
+from tandem_server.http.body import Unreadable, read_json
 
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 
-_KINDS: dict[str, tuple[type, ...]] = {
-    "format": (str,),
-    "id": (str,),
-    "pair": (str,),
-    "pairing": (str,),
-    "kind": (str,),
-    "paths": (list,),
-    "probe": (str,),
-    "boot": (str,),
-    "trigger": (str,),
-    "experiment": (dict,),
-    "parameters": (dict,),
-    "seed": (int, type(None)),
-    "started_utc_ns": (int, type(None)),
-    "ended_utc_ns": (int, type(None)),
-    "started_monotonic_ns": (int,),
-    "ended_monotonic_ns": (int,),
-    "environment": (dict,),
-    "modems": (dict,),
-    "clock": (dict,),
-    "records": (dict,),
-    "result": (dict, type(None)),
-    "failure": (dict, type(None)),
-    "files": (list,),
-}
-_OPTIONAL: dict[str, tuple[type, ...]] = {
-    "server_captures": (list,),
-    "usage": (dict,),
-    "conditions": (dict,),
-    "steering": (dict,),
-    "campaign": (dict,),
-}
-if _KINDS.keys() | _OPTIONAL.keys() != Manifest.__annotations__.keys():
-    raise RuntimeError("the gateway's table of a manifest's keys and tandem.schema.manifest disagree")
 
+def _kinds(hint: Any) -> tuple[type, ...]:  # noqa: ANN401  any type that the schema has
+    """What JSON has for it, as Python's classes."""
+    origin = get_origin(hint)
+    if origin in (Union, UnionType, NotRequired):
+        return tuple(dict.fromkeys(kind for one in get_args(hint) for kind in _kinds(one)))
+    if origin is Literal:
+        return (str,)
+    return (dict,) if is_typeddict(hint) else (origin or hint,)
+
+
+_HINTS = get_type_hints(Manifest, include_extras=True)
+_KINDS = {key: _kinds(hint) for key, hint in _HINTS.items()}
+_OPTIONAL = {key for key, hint in _HINTS.items() if get_origin(hint) is NotRequired}
 _RESULT: dict[str, tuple[type, ...]] = {"bytes": (int,), "duration_s": (int, float), "goodput_bit_per_s": (int, float)}
 
 
-class NoManifest(ValueError):  # noqa: N818  (an answer, no accident)
-    """The body is no manifest of this run; the reason is told with status 400."""
+class InvalidManifest(Unreadable):
+    """The body is no manifest of this run."""
 
 
 def read_manifest(text: str, run: str, probe: str) -> dict[str, Any]:
-    """The manifest in ``text``, which must be of this run and of this probe; NoManifest names the first fault."""
-    try:
-        manifest = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
-    except (ValueError, RecursionError) as error:
-        raise NoManifest(f"not JSON: {error}") from None
+    """The manifest in ``text``, which must be of this run and of this probe; InvalidManifest names the first fault."""
+    manifest = read_json(text, InvalidManifest, parse_float=_finite)
     if not isinstance(manifest, dict):
-        raise NoManifest("no JSON object")
+        raise InvalidManifest("no JSON object")
     if manifest.get("format") != FORMAT:
-        raise NoManifest(f"format is {manifest.get('format')!r}, expected {FORMAT!r}")
+        raise InvalidManifest(f"format is {manifest.get('format')!r}, expected {FORMAT!r}")
     for key, kinds in _KINDS.items():
-        if key not in manifest:
-            raise NoManifest(f"no {key!r}")
-        _check_kind(key, manifest[key], kinds)
-    for key, kinds in _OPTIONAL.items():
         if key in manifest:
             _check_kind(key, manifest[key], kinds)
+        elif key not in _OPTIONAL:
+            raise InvalidManifest(f"no {key!r}")
     if manifest["id"] != run:
-        raise NoManifest(f"id is {manifest['id']!r}, the address says {run!r}")
+        raise InvalidManifest(f"id is {manifest['id']!r}, the address says {run!r}")
     if manifest["probe"] != probe:
-        raise NoManifest(f"probe is {manifest['probe']!r}, the token is {probe!r}'s")
+        raise InvalidManifest(f"probe is {manifest['probe']!r}, the token is {probe!r}'s")
     if manifest["kind"] not in get_args(RunKind) or manifest["pairing"] not in ("sequential", "simultaneous", "single"):
-        raise NoManifest("kind or pairing is none of the schema's")
+        raise InvalidManifest("kind or pairing is none of the schema's")
     if not all(isinstance(path, str) for path in manifest["paths"]):
-        raise NoManifest("paths are not texts")
+        raise InvalidManifest("paths are not texts")
     if not all(type(count) is int and count >= 0 for count in manifest["records"].values()):
-        raise NoManifest("records are not counts")
+        raise InvalidManifest("records are not counts")
     if manifest["result"] is not None and manifest["kind"] != "any":  # whose result is the experiment's own
         for key, kinds in _RESULT.items():
             _check_kind(f"result.{key}", manifest["result"].get(key), kinds)
@@ -87,13 +63,13 @@ def read_manifest(text: str, run: str, probe: str) -> dict[str, Any]:
         _check_kind("failure.reason", manifest["failure"].get("reason"), (str,))
         _check_kind("failure.retry", manifest["failure"].get("retry"), (bool,))
     if manifest["result"] is None and manifest["failure"] is None:
-        raise NoManifest("neither result nor failure")
+        raise InvalidManifest("neither result nor failure")
     return manifest
 
 
 def _check_kind(key: str, value: object, kinds: tuple[type, ...]) -> None:
     if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-        raise NoManifest(f"{key} is {json.dumps(value)[:60]}, expected {' or '.join(k.__name__ for k in kinds)}")
+        raise InvalidManifest(f"{key} is {json.dumps(value)[:60]}, expected {' or '.join(k.__name__ for k in kinds)}")
 
 
 def _finite(number: str) -> float:
@@ -101,7 +77,3 @@ def _finite(number: str) -> float:
     if not math.isfinite(value := float(number)):
         raise ValueError(f"{number[:20]} is beyond any number kept here")
     return value
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")

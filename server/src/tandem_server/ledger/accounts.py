@@ -1,4 +1,5 @@
-"""The record account of each probe: asks the database for what is not yet counted, and keeps what need not be counted again."""
+"""The record account of each probe: asks the database for what is not yet counted, and keeps what need not be counted again. And the newest
+report of each probe's spool, kept from pass to pass."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from tandem_server.ledger.numbers import (
     Found,
     SpoolAccount,
     account_of,
-    account_untold,
+    account_unreported,
     how_many,
     spools_of,
     sum_of,
@@ -20,6 +21,7 @@ from tandem_server.registry import CountedNumbers, Registry
 _SLACK_NS = 3600 * 10**9
 """A record may be older than the moment at which it got its number: a run's are written when it has ended."""
 _DAY_NS = 86_400 * 10**9
+_RECENT_NS = 3600 * 10**9
 
 
 class Accounts:
@@ -42,18 +44,18 @@ class Accounts:
         of_spools = spools_of(boots, by_boot)
         for spool, names in of_spools.items():
             if spool is None:
-                accounts.append(account_untold(probe, [boots[b] for b in names]))
+                accounts.append(account_unreported(probe, [boots[b] for b in names]))
                 continue
-            told = [by_boot[b] for b in names if b in by_boot]
-            last = max(told, key=lambda report: (report.made, report.utc_ns))
+            own = [by_boot[b] for b in names if b in by_boot]
+            last = max(own, key=lambda report: (report.made, report.utc_ns))
             only = None if len(of_spools) == 1 else frozenset(names)
             expired = self._oldest_utc_ns is not None and created_utc_ns < self._oldest_utc_ns
-            counted = self._counted(last, max(r.settled for r in told), only, kept.get(spool), expired=expired)
+            counted = self._counted(last, max(r.settled for r in own), only, kept.get(spool), expired=expired)
             highest = max((boots[b].high for b in names if b in boots), default=0)
             above = 0
             if max(last.made, highest) > counted.through:
                 above, _ = self._records.between(probe, only, counted.through, None, counted.from_utc_ns)
-            current = any(report.utc_ns == newest for report in told)
+            current = any(report.utc_ns == newest for report in own)
             accounts.append(account_of(last, counted, len(names), highest, above, current=current))
         return sorted(accounts, key=lambda account: account.told_utc_ns or 0)
 
@@ -92,3 +94,48 @@ class Accounts:
         if how_many(now.missing) <= report.rejected + report.dropped:  # what nobody can explain is looked for again
             self._registry.counted.keep_numbers(report.probe, report.spool, now)
         return now
+
+
+class Spools:
+    """The newest report of each probe's spool: a probe that has been silent for months is looked up once. ``refresh`` first, once a pass;
+    then ``of`` answers of memory, but for what was never requested of it. StoreDown, QueryError."""
+
+    def __init__(self, records: RecordCounts) -> None:
+        self._records = records
+        self._newest: dict[str, SpoolReport | None] = {}
+        self._of_boot: dict[tuple[str, str], str | None] = {}
+        self._old: dict[tuple[str, str], SpoolReport | None] = {}
+        self._refreshed_utc_ns: int | None = None
+
+    def refresh(self, now_utc_ns: int) -> dict[str, SpoolReport]:
+        """What was reported since the last pass; the newest of each probe that reported anything in all passes so far."""
+        since = now_utc_ns - _RECENT_NS if self._refreshed_utc_ns is None else self._refreshed_utc_ns - _RECENT_NS
+        for report in self._records.reports(None, since):
+            self._keep(report)
+        self._refreshed_utc_ns = now_utc_ns
+        return {probe: report for probe, report in self._newest.items() if report is not None}
+
+    def of(self, probe: str, boot: str | None) -> SpoolReport | None:
+        """The newest report of the spool that the records of ``boot`` are of; of the probe's newest where no report has that boot."""
+        if probe not in self._newest:
+            self._newest[probe] = None
+            for report in self._records.reports(probe):
+                self._keep(report)
+        newest = self._newest[probe]
+        if boot is None or newest is None or boot == newest.boot:
+            return newest
+        key = (probe, boot)
+        if key not in self._of_boot or (self._of_boot[key] is None):
+            self._of_boot[key] = self._records.spool_of(probe, boot)
+        spool = self._of_boot[key]
+        if spool is None or spool == newest.spool:
+            return newest
+        if (probe, spool) not in self._old:  # another card, which reports no more
+            own = [report for report in self._records.reports(probe) if report.spool == spool]
+            self._old[probe, spool] = max(own, key=lambda report: report.utc_ns, default=None)
+        return self._old[probe, spool] or newest
+
+    def _keep(self, report: SpoolReport) -> None:
+        was = self._newest.get(report.probe)
+        if was is None or was.utc_ns <= report.utc_ns:
+            self._newest[report.probe] = report

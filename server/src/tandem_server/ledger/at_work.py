@@ -94,7 +94,7 @@ def _boots(store: SeriesStore, since_utc_ns: int) -> dict[str, tuple[int, str]]:
 
 
 def _campaigns(store: SeriesStore, now_utc_ns: int) -> dict[str, str]:
-    """By probe, the campaign that is under way, the one told of last."""
+    """By probe, the campaign that is under way, the one reported last."""
     newest: dict[str, tuple[int, str]] = {}
     for series in store.query(
         'SELECT last("state") FROM "campaign"'  # noqa: S608  a number

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 from tandem.schema.grades import SCALES, tone_of
 from tandem_server.store import Influx, Series
+from tandem_server.utc import utc
 
 WITHIN_S = 3600
 """Before its last record, so far back is looked."""
@@ -30,15 +30,15 @@ class LastWords:
     sims: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     events: Sequence[Mapping[str, Any]] = ()
 
-    def as_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """For machines."""
         return {
             "at_utc": _iso(self.at_utc_ns),
             "reasons": reasons(self),
             "health": dict(self.health),
-            "radio": {path: dict(told) for path, told in self.radio.items()},
-            "modems": {path: dict(told) for path, told in self.modems.items()},
-            "sims": {path: dict(told) for path, told in self.sims.items()},
+            "radio": {path: dict(fields) for path, fields in self.radio.items()},
+            "modems": {path: dict(fields) for path, fields in self.modems.items()},
+            "sims": {path: dict(fields) for path, fields in self.sims.items()},
             "events": [{"at_utc": _iso(one["at_utc_ns"]), **one} for one in self.events],
         }
 
@@ -47,27 +47,29 @@ def last_words(store: Influx, probe: str) -> LastWords | None:
     """None: it never sent a record, or none is kept any more. StoreDown, QueryError."""
     newest = 0
     for measurement in ("health", "radio", "event"):
-        asked = f'SELECT last("seq") FROM "{measurement}" WHERE "probe" = $probe'  # noqa: S608  a name from three lines above
-        for series in store.query(asked, {"probe": probe}):
+        select = f'SELECT last("seq") FROM "{measurement}" WHERE "probe" = $probe'  # noqa: S608  a name from three lines above
+        for series in store.query(select, {"probe": probe}):
             newest = max(newest, int(series.rows[0][0]))
     if newest == 0:
         return None
     since = newest - WITHIN_S * 10**9
 
     def ask(measurement: str, by: str = "") -> list[Series]:
-        asked = f'SELECT last(*) FROM "{measurement}" WHERE "probe" = $probe AND time > {since}{by}'  # noqa: S608  own names
-        return store.query(asked, {"probe": probe})
+        select = f'SELECT last(*) FROM "{measurement}" WHERE "probe" = $probe AND time > {since}{by}'  # noqa: S608  own names
+        return store.query(select, {"probe": probe})
 
     def by_path(measurement: str) -> dict[str, dict[str, Any]]:
         return {one.tags.get("path", ""): _fields(one) for one in ask(measurement, ' GROUP BY "path"')}
 
     health = [_fields(one) for one in ask("health")]
     columns = '"kind", "path", "state", "detail"'
-    asked = f'SELECT {columns} FROM "event" WHERE "probe" = $probe AND time > {since} ORDER BY time DESC LIMIT {EVENTS}'  # noqa: S608  own names
-    told = store.query(asked, {"probe": probe})
+    select = (
+        f'SELECT {columns} FROM "event" WHERE "probe" = $probe AND time > {since} ORDER BY time DESC LIMIT {EVENTS}'  # noqa: S608  own names
+    )
+    found = store.query(select, {"probe": probe})
     events = [
         {"at_utc_ns": row[0], **dict(zip(("kind", "path", "state", "detail"), row[1:], strict=True))}
-        for one in told
+        for one in found
         for row in one.rows
     ]
     return LastWords(
@@ -155,7 +157,7 @@ _SHOWN = (
 
 
 def _iso(utc_ns: int) -> str:
-    return datetime.fromtimestamp(utc_ns / 1e9, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    return utc(utc_ns, "%Y-%m-%d %H:%M:%SZ")
 
 
 def _long(seconds: float) -> str:

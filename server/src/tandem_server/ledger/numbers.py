@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +30,7 @@ class SpoolAccount:
     """Of one spool. ``made`` = ``arrived`` + ``rejected`` + ``dropped`` + ``waiting`` + ``unexplained`` + ``expired``, but for records that
     arrived although the probe counts them as rejected or dropped (an answer was lost).
 
-    ``spool`` None: boots whose spool told nothing; then only ``arrived`` is known. ``through``: the number up to which all is settled,
+    ``spool`` None: boots whose spool reported nothing; then only ``arrived`` is known. ``through``: the number up to which all is settled,
     ``missing``: the ranges up to there that did not arrive. ``twice``: numbers at two times. ``told_utc_ns``: of the newest report.
     """
 
@@ -58,6 +59,11 @@ class SpoolAccount:
         if not self.waiting or self.told_utc_ns is None:
             return False
         return now_utc_ns - self.told_utc_ns + (self.oldest_s or 0.0) * 1e9 > unsent_after_s * 1e9
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it (tandem-ledger/1)."""
+        fields = asdict(self)
+        return {**fields, "settled": fields.pop("through"), "missing": [list(pair) for pair in self.missing]}
 
 
 class Found:
@@ -100,7 +106,7 @@ def how_many(ranges: Ranges) -> int:
 
 
 def sum_of(above: int, through: int) -> int:
-    """Of the numbers ``above`` + 1 to ``through``: with their count it tells that none is missing and none there twice."""
+    """Of the numbers ``above`` + 1 to ``through``: with their count it shows that none is missing and none there twice."""
     return (through * (through + 1) - above * (above + 1)) // 2
 
 
@@ -109,12 +115,14 @@ def spools_of(boots: Mapping[str, BootCount], reports: Mapping[str, SpoolReport]
     out: dict[str | None, list[str]] = {}
     for boot, report in reports.items():
         out.setdefault(report.spool, []).append(boot)
-    told = {spool: list(of) for spool, of in out.items()}
+    reported = {spool: list(of) for spool, of in out.items()}
     for boot, count in boots.items():
         if boot in reports:
             continue
         fits = [
-            spool for spool, of in told.items() if _fits(count, [boots[b] for b in of if b in boots], spool, reports)
+            spool
+            for spool, of in reported.items()
+            if _fits(count, [boots[b] for b in of if b in boots], spool, reports)
         ]
         out.setdefault(fits[0] if len(fits) == 1 else None, []).append(boot)
     return out
@@ -154,8 +162,8 @@ def account_of(
     )
 
 
-def account_untold(probe: str, boots: Sequence[BootCount]) -> SpoolAccount:
-    """Of boots whose spool told nothing."""
+def account_unreported(probe: str, boots: Sequence[BootCount]) -> SpoolAccount:
+    """Of boots whose spool reported nothing."""
     arrived = sum(boot.count for boot in boots)
     return SpoolAccount(
         probe, None, len(boots), None, None, arrived, None, None, None, None, 0, 0, None, (), None, None, False

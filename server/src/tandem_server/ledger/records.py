@@ -1,4 +1,4 @@
-"""What the database holds, asked in few queries whatever the number of runs: by run, by boot, by number."""
+"""What the database holds, in few queries whatever the number of runs: by run, by boot, by number."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class RecordCounts:
         """The newest report of each probe and boot."""
         end = 'GROUP BY "probe", "boot" ORDER BY time DESC LIMIT 1'
         found = self._ask('SELECT * FROM "spool"', _where(probe, since_utc_ns), end, probe)
-        told = (
+        found_reports = (
             report_of(
                 s.tags.get("probe", ""),
                 s.tags.get("boot", ""),
@@ -71,10 +71,10 @@ class RecordCounts:
             )
             for s in found
         )
-        return [report for report in told if report is not None]
+        return [report for report in found_reports if report is not None]
 
     def spool_of(self, probe: str, boot: str) -> str | None:
-        """The id of the spool that told of itself in this boot."""
+        """The id of the spool that reported in this boot."""
         found = self._store.query(
             'SELECT last("spool") FROM "spool" WHERE "probe" = $probe AND "boot" = $boot',
             {"probe": probe, "boot": boot},

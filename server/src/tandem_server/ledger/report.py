@@ -1,4 +1,4 @@
-"""What a probe's spool told of itself: one record of the measurement ``spool``."""
+"""What a probe's spool reported of itself: one record of the measurement ``spool``."""
 
 from __future__ import annotations
 

@@ -1,16 +1,112 @@
-"""Each run: what was promised, what arrived, what is missing and why. Pure."""
+"""Each run: what its manifest promises, what arrived, what is missing and why. Pure; nothing in a manifest, which comes from outside, is
+trusted."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from typing import Literal
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal
 
-from tandem.schema.trace import SERVER_CAPTURES
-from tandem_server.ledger.promises import Promise, PromisedFile
+from tandem.schema.trace import SERVER_CAPTURES, is_name, is_sha256, server_capture
+from tandem_server.ledger.records import OF_A_RUN
 from tandem_server.ledger.report import SpoolReport
-from tandem_server.registry import CompleteRun, Lone, TablesOf, TraceRow, Unfinished
+from tandem_server.registry import CompleteRun, Lone, Run, TablesOf, TraceRow, Unfinished
+from tandem_server.utc import SECOND, utc
+
+# --- What is promised -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PromisedFile:
+    """``name`` relative to the probe's folder; ``sha256`` None where the manifest has none."""
+
+    name: str
+    bytes: int | None
+    sha256: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """One run as its manifest has it; times in UTC ns, None while the probe's clock was not set. ``not_made``: by the names of captures
+    requested of the server why it has none."""
+
+    id: str
+    probe: str
+    kind: str
+    boot: str | None
+    status: str
+    received_utc_ns: int
+    started_utc_ns: int | None
+    ended_utc_ns: int | None
+    records: dict[str, int]
+    files: tuple[PromisedFile, ...]
+    not_made: dict[str, str] = field(default_factory=dict)
+
+
+def promise_of(run: Run) -> Promise:
+    """The promise of a run that is in the registry."""
+    manifest = run.manifest
+    records, boot = manifest.get("records"), manifest.get("boot")
+    counts = records if isinstance(records, Mapping) else {}
+    return Promise(
+        run.id,
+        run.probe,
+        str(manifest.get("kind")),
+        boot if isinstance(boot, str) else None,
+        run.status,
+        run.received_utc_ns,
+        _whole(manifest.get("started_utc_ns")),
+        _whole(manifest.get("ended_utc_ns")),
+        {name: count for name in OF_A_RUN if (count := _whole(counts.get(name)))},
+        (
+            *_files(manifest.get("files")),
+            *(one for one in _files(manifest.get("server_captures")) if _is_servers(one.name)),
+        ),
+        _not_made(run.id, manifest.get("server_captures")),
+    )
+
+
+def with_own(promise: Promise, traces: Iterable[TraceRow]) -> Promise:
+    """With what the server captured itself of this run, whatever the probe heard of it. ``traces``: received of its probe."""
+    known = {file.name for file in promise.files}
+    own = [row for row in traces if row.run == promise.id and _is_servers(row.name)]
+    files = [PromisedFile(row.name, row.bytes, row.sha256) for row in own if row.name not in known]
+    made = {row.name for row in own}
+    not_made = {name: why for name, why in promise.not_made.items() if name not in made}
+    return replace(promise, files=(*promise.files, *files), not_made=not_made)
+
+
+def _is_servers(name: str) -> bool:
+    return name.startswith(SERVER_CAPTURES)
+
+
+def _not_made(run: str, listed: object) -> dict[str, str]:
+    found = {}
+    for entry in listed if isinstance(listed, list) else []:
+        if isinstance(entry, dict) and entry.get("name") is None and isinstance(why := entry.get("why"), str):
+            session = entry.get("session")
+            name = server_capture(run, session) if isinstance(session, str) else f"{SERVER_CAPTURES}{run}"
+            found[name if is_name(name) else f"{SERVER_CAPTURES}{run}"] = " ".join(why.split())[:300]
+    return found
+
+
+def _files(listed: object) -> tuple[PromisedFile, ...]:
+    found: dict[str, PromisedFile] = {}
+    for entry in listed if isinstance(listed, list) else []:
+        if isinstance(entry, dict) and isinstance(entry.get("name"), str):
+            digest = entry.get("sha256")
+            found[entry["name"]] = PromisedFile(
+                entry["name"], _whole(entry.get("bytes")), digest if is_sha256(digest) else None
+            )
+    return tuple(found.values())
+
+
+def _whole(value: Any) -> int | None:  # noqa: ANN401  any JSON value
+    return value if type(value) is int and 0 <= value < 2**63 else None
+
+
+# --- What arrived -----------------------------------------------------------------------------------------------------------
 
 RunState = Literal["complete", "expired", "under_way", "waiting", "missing"]
 """``complete``: all of it is here; ``expired``: the database has forgotten it by now; ``under_way``: a session is open or has just ended;
@@ -40,8 +136,8 @@ class Lack:
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """One run. ``records``: by measurement promised and arrived; ``files``: by name ``received``, or why not, and captures that the server
-    was asked for and did not make (``NOT_MADE``), which nobody promised; ``status`` as the probe told it. ``analysed``: how many captures
+    """One run. ``records``: by measurement promised and arrived; ``files``: by name ``received``, or why not, and captures requested of the
+    server that it did not make (``NOT_MADE``), which nobody promised; ``status`` as the probe reported it. ``analysed``: how many captures
     have tables; ``analysis_failed``: by name why others have none. Times in UTC ns."""
 
     id: str
@@ -73,7 +169,41 @@ class RunRow:
     @property
     def not_made(self) -> dict[str, str]:
         """By name why the server has no capture of its own."""
-        return {name: told.removeprefix(NOT_MADE) for name, told in self.files.items() if told.startswith(NOT_MADE)}
+        return {name: why.removeprefix(NOT_MADE) for name, why in self.files.items() if why.startswith(NOT_MADE)}
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it (tandem-ledger/1)."""
+        return {
+            "id": self.id,
+            "probe": self.probe,
+            "kind": self.kind,
+            "state": self.state,
+            "status": self.status,
+            "received_utc_ns": self.received_utc_ns,
+            "ended_utc_ns": self.ended_utc_ns,
+            "records": {
+                name: {"promised": promised, "arrived": here} for name, (promised, here) in self.records.items()
+            },
+            "files": self.files,
+            "analysed": self.analysed,
+            "analysis_failed": self.analysis_failed,
+            "missing": [asdict(lack) for lack in self.missing],
+        }
+
+
+def totals(runs: Sequence[RunRow]) -> dict[str, Any]:
+    """Sums over runs, as JSON has them."""
+    promised, arrived, files, received = (sum(row.counts[n] for row in runs) for n in range(4))
+    return {
+        "runs": len(runs),
+        "by_state": dict(sorted(Counter(row.state for row in runs).items())),
+        "records_promised": promised,
+        "records_arrived": arrived,
+        "files_promised": files,
+        "files_received": received,
+        "analysed": sum(row.analysed for row in runs),
+        "analysis_failed": sum(len(row.analysis_failed) for row in runs),
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +230,7 @@ def judge(
     if not expired:
         why, detail = _why_records(known, ended)
         lacks += [
-            Lack("records", name, told - here, why, detail) for name, (told, here) in records.items() if here < told
+            Lack("records", name, count - here, why, detail) for name, (count, here) in records.items() if here < count
         ]
     files: dict[str, str] = {}
     for file in promise.files if with_files else ():
@@ -127,20 +257,20 @@ def judge(
 
 
 def judge_lone(lone: Lone, known: Known, now_utc_ns: int) -> RunRow:
-    """The row of a run that only its sessions tell of: what it promised nobody knows."""
+    """The row of a run that only its sessions show: what it promised nobody knows."""
     ended = lone.ended_utc_ns
-    opened = f"a session was opened {_time(lone.opened_utc_ns)}, {lone.sent_bytes} bytes sent"
+    opened = f"a session was opened {_utc(lone.opened_utc_ns)}, {lone.sent_bytes} bytes sent"
     if ended is None or now_utc_ns - ended < _GRACE_NS:
-        detail = opened + ("" if ended is None else f", ended {_time(ended)}")
+        detail = opened + ("" if ended is None else f", ended {_utc(ended)}")
         lack, state = Lack("manifest", lone.run, 1, "no_manifest", detail), "under_way"
     else:
         why: Why = "cut_off"
         because = "the probe was heard since and has no manifest to send: the run was cut off"
         report = known.report
         if known.last_seen_utc_ns is None or known.last_seen_utc_ns < ended:
-            why, because = "not_heard", f"the probe was last seen {_time(known.last_seen_utc_ns)}"
+            why, because = "not_heard", f"the probe was last seen {_utc(known.last_seen_utc_ns)}"
         elif report is None or report.utc_ns < ended:
-            why, because = "no_manifest", "the probe's spool has not told of itself since"
+            why, because = "no_manifest", "the probe's spool has not reported since"
         elif report.manifests:
             why, because = "not_sent", f"the probe holds {report.manifests} manifests"
         lack = Lack("manifest", lone.run, 1, why, f"{opened}; {because}")
@@ -179,13 +309,13 @@ def unpromised(
 def _why_records(known: Known, ended_utc_ns: int) -> tuple[Why, str]:
     report = known.report
     if report is None:
-        seen = _time(known.last_seen_utc_ns)
-        return "not_heard", f"the probe's spool told nothing yet; last seen {seen}"
+        seen = _utc(known.last_seen_utc_ns)
+        return "not_heard", f"the probe's spool reported nothing yet; last seen {seen}"
     if report.utc_ns <= ended_utc_ns:
-        return "not_heard", f"the probe's spool last told of itself {_time(report.utc_ns)}, before the run ended"
+        return "not_heard", f"the probe's spool last reported {_utc(report.utc_ns)}, before the run ended"
     if report.waiting and report.settled_before_utc_ns <= ended_utc_ns:
-        held = f"{report.waiting} records waited in the probe's spool {_time(report.utc_ns)}"
-        return "not_sent", f"{held}, the oldest since {_time(report.settled_before_utc_ns)}"
+        held = f"{report.waiting} records waited in the probe's spool {_utc(report.utc_ns)}"
+        return "not_sent", f"{held}, the oldest since {_utc(report.settled_before_utc_ns)}"
     if report.rejected or report.dropped:
         return "refused", f"the probe counts {report.rejected} records rejected and {report.dropped} dropped"
     return "unexplained", "the probe counts them as delivered"
@@ -203,17 +333,12 @@ def _file(file: PromisedFile, known: Known) -> Lack | None:
     going = known.unfinished.get(file.name)
     if going is not None:
         part = f"{going.checked_bytes} of {going.stream_bytes} bytes of it are here"
-        return Lack("file", file.name, 1, "on_the_way", f"{part}, last {_time(going.touched_utc_ns)}")
+        return Lack("file", file.name, 1, "on_the_way", f"{part}, last {_utc(going.touched_utc_ns)}")
     if file.name.startswith(SERVER_CAPTURES):
         return Lack("file", file.name, 1, "gone", "this server made it, and has it no more")
     size = "" if file.bytes is None else f" ({file.bytes} bytes)"
     return Lack("file", file.name, 1, "not_received", f"not received{size}")
 
 
-def _time(utc_ns: int | None) -> str:
-    if utc_ns is None:
-        return "never"
-    try:
-        return datetime.fromtimestamp(utc_ns / 1e9, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    except (ValueError, OverflowError, OSError):  # a probe or a manifest may claim any time
-        return "at no time that there is"
+def _utc(utc_ns: int | None) -> str:
+    return utc(utc_ns, SECOND)

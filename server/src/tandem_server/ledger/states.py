@@ -88,15 +88,15 @@ def _found(seen: Observed, now: int, allowed: Tolerances) -> ProbeState:
 
 def _stuck(seen: Observed, now: int, allowed: Tolerances, first: int) -> ProbeState | None:
     """Not uploading: what it has does not come, or comes more slowly than it is made."""
-    told = seen.report
-    newest = max(first, seen.last_radio_utc_ns or 0, 0 if told is None else told.utc_ns)
+    report = seen.report
+    newest = max(first, seen.last_radio_utc_ns or 0, 0 if report is None else report.utc_ns)
     if now - newest > allowed.unsent_after_s * _S:
         return ProbeState("not_uploading", newest, "it reaches the server, and no record came since")
-    if told is not None and told.waiting and told.oldest_s is not None:
-        oldest = told.utc_ns - int(told.oldest_s * _S)
-        draining = seen.waiting_before is not None and told.waiting < seen.waiting_before
+    if report is not None and report.waiting and report.oldest_s is not None:
+        oldest = report.utc_ns - int(report.oldest_s * _S)
+        draining = seen.waiting_before is not None and report.waiting < seen.waiting_before
         if now - oldest > allowed.unsent_after_s * _S and not draining:
-            return ProbeState("not_uploading", oldest, f"{told.waiting} records wait in its spool")
+            return ProbeState("not_uploading", oldest, f"{report.waiting} records wait in its spool")
     offered = seen.trace_offered_utc_ns
     if offered is not None and now - offered > allowed.traces_after_s * _S:
         return ProbeState("not_uploading", offered, "a trace was offered and does not come")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
-from datetime import UTC, datetime
 
-from tandem_server.ledger.as_json import totals
-from tandem_server.ledger.book import Ledger
 from tandem_server.ledger.numbers import SpoolAccount
-from tandem_server.ledger.runs import RunRow
+from tandem_server.ledger.reader import Ledger
+from tandem_server.ledger.runs import RunRow, totals
 from tandem_server.ledger.watching import ProbeNow
+from tandem_server.utc import MINUTE, utc
 
 WIDTH = 100
 _RANGES = 12
@@ -40,7 +39,7 @@ def lines(ledger: Ledger, *, incomplete: bool = False) -> Iterator[str]:
 
 def probe_line(one: ProbeNow, now_utc_ns: int) -> str:
     """A probe's state and since when."""
-    since = f"since {_time(one.state.since_utc_ns)} ({_long((now_utc_ns - one.state.since_utc_ns) / 1e9)})"
+    since = f"since {utc(one.state.since_utc_ns, MINUTE)} ({_long((now_utc_ns - one.state.since_utc_ns) / 1e9)})"
     return f"{one.probe.name:<14} {one.state.state:<20} {since}: {one.state.why}"[:WIDTH]
 
 
@@ -48,7 +47,7 @@ def _run(row: RunRow) -> Iterator[str]:
     promised, arrived, files, received = row.counts
     records = f"{arrived}/{promised}" if row.records else "-"
     of_files = f"{received}/{files}" if files else "-"
-    head = f"{_time(row.ended_utc_ns or row.received_utc_ns):<17} {row.id:<18} {row.probe:<14} {row.kind:<6}"
+    head = f"{utc(row.ended_utc_ns or row.received_utc_ns, MINUTE):<17} {row.id:<18} {row.probe:<14} {row.kind:<6}"
     yield f"{head} {row.state:<9} {records:>15} {of_files:>9}"
     if row.status not in ("measured", "no manifest"):
         yield from _wrapped(row.status, "    ")
@@ -68,9 +67,9 @@ def _run(row: RunRow) -> Iterator[str]:
 
 def _spool(account: SpoolAccount) -> Iterator[str]:
     if account.spool is None:
-        yield f"    {account.arrived} records of {account.boots} boots whose spool told nothing of itself"
+        yield f"    {account.arrived} records of {account.boots} boots whose spool reported nothing"
         return
-    yield f"    spool {account.spool}, {account.boots} boots, told {_time(account.told_utc_ns)}: made {account.made} ="
+    yield f"    spool {account.spool}, {account.boots} boots, reported {utc(account.told_utc_ns, MINUTE)}: made {account.made} ="
     yield (
         f"      arrived {account.arrived} + rejected {account.rejected} + dropped {account.dropped} + waiting {account.waiting}"
         f" + unexplained {account.unexplained}" + (f" + expired {account.expired}" if account.expired else "")
@@ -78,9 +77,9 @@ def _spool(account: SpoolAccount) -> Iterator[str]:
     if account.twice:
         yield f"      {account.twice} numbers are there at two times"
     if account.missing:
-        told = ", ".join(f"{a}" if a == b else f"{a}-{b}" for a, b in account.missing[:_RANGES])
+        shown = ", ".join(f"{a}" if a == b else f"{a}-{b}" for a, b in account.missing[:_RANGES])
         more = f" and {len(account.missing) - _RANGES} more ranges" if len(account.missing) > _RANGES else ""
-        yield from _wrapped(f"not in the database: numbers {told}{more}", "      ")
+        yield from _wrapped(f"not in the database: numbers {shown}{more}", "      ")
 
 
 def _totals(ledger: Ledger) -> Iterator[str]:
@@ -97,15 +96,6 @@ def _totals(ledger: Ledger) -> Iterator[str]:
 
 def _wrapped(text: str, indent: str) -> list[str]:
     return textwrap.wrap(text, WIDTH, initial_indent=indent, subsequent_indent=indent + "  ")
-
-
-def _time(utc_ns: int | None) -> str:
-    if utc_ns is None:
-        return "never"
-    try:
-        return datetime.fromtimestamp(utc_ns / 1e9, UTC).strftime("%Y-%m-%dT%H:%MZ")
-    except (ValueError, OverflowError, OSError):  # a probe or a manifest may claim any time
-        return "no time"
 
 
 def _long(seconds: float) -> str:

@@ -1,7 +1,7 @@
 """Who may send and measure, which sessions are open, the ledger of runs and traces, the probes' queues of campaigns: one SQLite file."""
 
+from tandem_server.registry.backfill import CONSUMERS, NOTED_AGAIN_S, BackfillQueue, Debounce, Hour, LateHour, Settled
 from tandem_server.registry.campaigns import CampaignQueue, QueuedCampaign, QueueFull
-from tandem_server.registry.counted import CompleteRun, CountedNumbers
 from tandem_server.registry.database import Registry, RegistryError
 from tandem_server.registry.enrolments import (
     HUB_AND_PEOPLE,
@@ -13,25 +13,29 @@ from tandem_server.registry.enrolments import (
     Network,
     NetworkFullError,
 )
-from tandem_server.registry.late import LateHour, Ripening, Settled
-from tandem_server.registry.ledger_runs import DueRun, JudgedRun, LedgerSum
-from tandem_server.registry.probes import Probe, valid_name
-from tandem_server.registry.runs import LedgerConflict, Run
-from tandem_server.registry.seen import KeptState, Sight
-from tandem_server.registry.sessions import Lone, SessionRow
-from tandem_server.registry.trace_offers import NameTaken, TooManyUnfinished, Unfinished
-from tandem_server.registry.trace_tables import TablesOf
-from tandem_server.registry.traces import TraceRow
+from tandem_server.registry.erasure import NotErasableError
+from tandem_server.registry.last_seen import KeptState, Seen
+from tandem_server.registry.ledger import CompleteRun, CountedNumbers, DueRun, JudgedRun, LedgerSum
+from tandem_server.registry.pending_uploads import NameTaken, PendingUploads, TooManyUnfinished, Unfinished
+from tandem_server.registry.probes import Probe, probe_of, valid_name
+from tandem_server.registry.runs import NO_CAMPAIGN, LedgerConflict, Lone, Run, SessionRow
+from tandem_server.registry.traces import TablesOf, TraceRow
 
 __all__ = [
+    "CONSUMERS",
     "HUB_AND_PEOPLE",
+    "NOTED_AGAIN_S",
+    "NO_CAMPAIGN",
+    "BackfillQueue",
     "BadCode",
     "CampaignQueue",
     "CompleteRun",
     "CountedNumbers",
+    "Debounce",
     "DueRun",
     "Enrolment",
     "Enrolments",
+    "Hour",
     "Invitation",
     "JudgedRun",
     "KeptState",
@@ -43,19 +47,21 @@ __all__ = [
     "NameTaken",
     "Network",
     "NetworkFullError",
+    "NotErasableError",
+    "PendingUploads",
     "Probe",
     "QueueFull",
     "QueuedCampaign",
     "Registry",
     "RegistryError",
-    "Ripening",
     "Run",
+    "Seen",
     "SessionRow",
     "Settled",
-    "Sight",
     "TablesOf",
     "TooManyUnfinished",
     "TraceRow",
     "Unfinished",
+    "probe_of",
     "valid_name",
 ]

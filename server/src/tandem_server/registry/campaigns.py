@@ -1,4 +1,4 @@
-"""Campaigns queued for probes: pushed by people, taken by the probes, told of by them."""
+"""Campaigns queued for probes: pushed by people, taken by the probes, reported on by them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,35 @@ from typing import Any
 
 from tandem.schema.campaign_queue import MOST_QUEUED, SETTLED, Pushed, Report
 from tandem.schema.manifest import new_id
-from tandem_server.registry.probes import Opening
+from tandem_server.registry.table import Table
+
+SCHEMA = """
+CREATE TABLE campaigns (
+    id TEXT PRIMARY KEY,
+    probe TEXT NOT NULL REFERENCES probes(name),
+    name TEXT NOT NULL,
+    file TEXT NOT NULL,
+    text TEXT,
+    short INTEGER NOT NULL,
+    label TEXT,
+    paths TEXT NOT NULL,
+    allow_substitutes INTEGER NOT NULL,
+    priority INTEGER NOT NULL,
+    pushed_utc_ns INTEGER NOT NULL,
+    withdrawn_utc_ns INTEGER,
+    state TEXT NOT NULL,
+    reason TEXT,
+    progress TEXT NOT NULL,
+    state_utc_ns INTEGER NOT NULL
+) STRICT;
+CREATE INDEX campaigns_of_probe ON campaigns (probe, pushed_utc_ns);
+"""
+FORMS = """
+ALTER TABLE campaigns ADD COLUMN form TEXT NOT NULL DEFAULT 'paper';
+UPDATE campaigns SET form = 'short' WHERE short;
+ALTER TABLE campaigns DROP COLUMN short;
+"""
+ZONES = "ALTER TABLE campaigns ADD COLUMN timezone TEXT;"
 
 _COLUMNS = (
     "id, probe, name, file, form, label, paths, allow_substitutes, priority, pushed_utc_ns, withdrawn_utc_ns,"
@@ -25,7 +53,7 @@ class QueueFull(ValueError):  # noqa: N818  (it reads as what it is)
 
 @dataclass(frozen=True, slots=True)
 class QueuedCampaign:
-    """One row. ``progress``: ``steps`` and ``runs`` as the probe told them last; times in UTC ns; ``withdrawn_utc_ns`` None: it was not."""
+    """One row. ``progress``: ``steps`` and ``runs`` as the probe reported them last; times in UTC ns, None: never."""
 
     pushed: Pushed
     probe: str
@@ -41,11 +69,8 @@ class QueuedCampaign:
         return self.state in SETTLED
 
 
-class CampaignQueue:
+class CampaignQueue(Table):
     """The table of pushed campaigns. Each is one probe's."""
-
-    def __init__(self, read: Opening, write: Opening) -> None:
-        self._read, self._write = read, write
 
     def push(
         self,
@@ -104,22 +129,16 @@ class CampaignQueue:
 
     def under_way_since(self) -> dict[str, int]:
         """By probe, since when a campaign of its queue is under way, UTC ns."""
-        with self._read() as connection:
-            rows = connection.execute(
-                "SELECT probe, min(state_utc_ns) FROM campaigns WHERE state = 'running' GROUP BY probe"
-            ).fetchall()
+        rows = self._rows("SELECT probe, min(state_utc_ns) FROM campaigns WHERE state = 'running' GROUP BY probe")
         return dict(rows)
 
     def text(self, campaign: str, probe: str) -> tuple[str | None] | None:
         """The file (None: the probe has it itself) of a campaign of this probe; None when it has no such campaign."""
-        with self._read() as connection:
-            row = connection.execute(
-                "SELECT text FROM campaigns WHERE id = ? AND probe = ?", (campaign, probe)
-            ).fetchone()
+        row = self._row("SELECT text FROM campaigns WHERE id = ? AND probe = ?", (campaign, probe))
         return None if row is None else (row[0],)
 
     def report(self, campaign: str, probe: str, report: Report) -> QueuedCampaign | None:
-        """What the probe tells; the row after it. A settled one stays as it is. None: the probe has no such campaign."""
+        """What the probe reports; the row after it. A settled one stays as it is. None: the probe has no such campaign."""
         progress = json.dumps({"steps": report.steps, "runs": report.runs}, default=dict, sort_keys=True)
         with self._write() as connection:
             connection.execute(
@@ -154,12 +173,11 @@ class CampaignQueue:
 
     def all(self, probe: str | None = None) -> list[QueuedCampaign]:
         """Every row in the order of the pushes, of one probe when named."""
-        with self._read() as connection:
-            rows = connection.execute(
-                f"SELECT {_COLUMNS} FROM campaigns"  # noqa: S608  constants of this module
-                " WHERE ?1 IS NULL OR probe = ?1 ORDER BY pushed_utc_ns, id",
-                (probe,),
-            ).fetchall()
+        rows = self._rows(
+            f"SELECT {_COLUMNS} FROM campaigns"  # noqa: S608  constants of this module
+            " WHERE ?1 IS NULL OR probe = ?1 ORDER BY pushed_utc_ns, id",
+            (probe,),
+        )
         return [_row(row) for row in rows]
 
 

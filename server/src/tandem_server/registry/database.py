@@ -9,100 +9,40 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tandem_server.registry import (
-    counted,
+    backfill,
+    campaigns,
     enrolments,
-    late,
-    ledger_runs,
+    last_seen,
+    ledger,
+    pending_uploads,
     probes,
-    seen,
-    trace_offers,
-    trace_tables,
+    runs,
     traces,
 )
+from tandem_server.registry.backfill import BackfillQueue
 from tandem_server.registry.campaigns import CampaignQueue
-from tandem_server.registry.counted import Counted
 from tandem_server.registry.enrolments import Enrolments
 from tandem_server.registry.erasure import Erasure, scrub
-from tandem_server.registry.late import LateHours
-from tandem_server.registry.ledger_runs import LedgerRuns
+from tandem_server.registry.last_seen import LastSeen
+from tandem_server.registry.ledger import Counted, LedgerRuns
+from tandem_server.registry.pending_uploads import PendingUploads
 from tandem_server.registry.probes import Probes
-from tandem_server.registry.runs import Runs
-from tandem_server.registry.seen import Seen
-from tandem_server.registry.sessions import Sessions
-from tandem_server.registry.trace_offers import TraceOffers
-from tandem_server.registry.trace_tables import TraceTables
-from tandem_server.registry.traces import Traces
+from tandem_server.registry.runs import Runs, Sessions
+from tandem_server.registry.traces import Traces, TraceTables
 
-_SCHEMA = """
-CREATE TABLE probes (
-    name TEXT PRIMARY KEY,
-    token_sha256 BLOB NOT NULL UNIQUE,
-    created_utc_ns INTEGER NOT NULL,
-    rotated_utc_ns INTEGER,
-    revoked_utc_ns INTEGER
-) STRICT;
-CREATE TABLE sessions (
-    id TEXT PRIMARY KEY,
-    probe TEXT NOT NULL REFERENCES probes(name),
-    run TEXT NOT NULL,
-    kind TEXT NOT NULL,
-    budget_bytes INTEGER NOT NULL,
-    opened_utc_ns INTEGER NOT NULL,
-    expires_utc_ns INTEGER NOT NULL,
-    ended_utc_ns INTEGER,
-    ended_why TEXT,
-    sent_bytes INTEGER NOT NULL DEFAULT 0
-) STRICT;
-CREATE INDEX sessions_of_probe ON sessions (probe, opened_utc_ns);
-CREATE TABLE runs (
-    id TEXT PRIMARY KEY,
-    probe TEXT NOT NULL REFERENCES probes(name),
-    manifest TEXT NOT NULL,
-    received_utc_ns INTEGER NOT NULL,
-    status TEXT NOT NULL
-) STRICT;
-CREATE INDEX runs_by_time ON runs (received_utc_ns);
-"""
-_CAMPAIGNS = """
-CREATE TABLE campaigns (
-    id TEXT PRIMARY KEY,
-    probe TEXT NOT NULL REFERENCES probes(name),
-    name TEXT NOT NULL,
-    file TEXT NOT NULL,
-    text TEXT,
-    short INTEGER NOT NULL,
-    label TEXT,
-    paths TEXT NOT NULL,
-    allow_substitutes INTEGER NOT NULL,
-    priority INTEGER NOT NULL,
-    pushed_utc_ns INTEGER NOT NULL,
-    withdrawn_utc_ns INTEGER,
-    state TEXT NOT NULL,
-    reason TEXT,
-    progress TEXT NOT NULL,
-    state_utc_ns INTEGER NOT NULL
-) STRICT;
-CREATE INDEX campaigns_of_probe ON campaigns (probe, pushed_utc_ns);
-"""
-_FORMS = """
-ALTER TABLE campaigns ADD COLUMN form TEXT NOT NULL DEFAULT 'paper';
-UPDATE campaigns SET form = 'short' WHERE short;
-ALTER TABLE campaigns DROP COLUMN short;
-"""
-_ZONES = "ALTER TABLE campaigns ADD COLUMN timezone TEXT;"
 _STEPS = (
-    _SCHEMA,
-    _CAMPAIGNS,
-    traces.SCHEMA + trace_offers.SCHEMA,
-    seen.SCHEMA + counted.SCHEMA,
-    probes.SCHEMA,
-    ledger_runs.SCHEMA,
-    late.SCHEMA,
+    probes.SCHEMA + runs.SCHEMA,
+    campaigns.SCHEMA,
+    traces.SCHEMA + pending_uploads.SCHEMA,
+    last_seen.SCHEMA + ledger.COUNTED,
+    probes.OLD_TOKENS,
+    ledger.JUDGED_RUNS,
+    backfill.SCHEMA,
     enrolments.SCHEMA,
-    _FORMS,
-    _ZONES,
-    trace_tables.SCHEMA,
-    ledger_runs.NO_ROUND_TRIPS,
+    campaigns.FORMS,
+    campaigns.ZONES,
+    traces.CAPTURES,
+    ledger.NO_ROUND_TRIPS,
 )
 """What each version added, from the first on: a file of an earlier one gets what it lacks."""
 
@@ -113,7 +53,7 @@ _IDLE = 16
 
 
 class RegistryError(RuntimeError):
-    """The registry's file cannot be used; the message is one line with the mend."""
+    """The registry's file cannot be used; the message is one line with the hint."""
 
 
 class Registry:
@@ -129,12 +69,12 @@ class Registry:
         self.runs = Runs(self._read, self._write)
         self.campaigns = CampaignQueue(self._read, self._write)
         self.traces = Traces(self._read, self._write)
-        self.trace_offers = TraceOffers(self._read, self._write)
+        self.pending_uploads = PendingUploads(self._read, self._write)
         self.trace_tables = TraceTables(self._read, self._write)
-        self.seen = Seen(self._read, self._write)
+        self.seen = LastSeen(self._read, self._write)
         self.counted = Counted(self._read, self._write)
         self.ledger_runs = LedgerRuns(self._read, self._write)
-        self.late = LateHours(self._read, self._write)
+        self.late = BackfillQueue(self._read, self._write)
         self.erasure = Erasure(self._write)
         if read_only:
             self._check()
@@ -157,11 +97,11 @@ class Registry:
             with self._read() as connection:
                 version = connection.execute("PRAGMA user_version").fetchone()[0]
         except (OSError, sqlite3.Error) as error:
-            mend = "hint: start the gateway first, as the same user"
-            raise RegistryError(f"{self.file}: {error}; {mend}") from error
+            hint = "start the gateway first, as the same user"
+            raise RegistryError(f"{self.file}: {error}; hint: {hint}") from error
         if version != _VERSION:
-            mend = "start the gateway of this version, which brings it up to date"
-            raise RegistryError(f"{self.file}: version {version}, this one reads {_VERSION}; hint: {mend}")
+            hint = "start the gateway of this version, which brings it up to date"
+            raise RegistryError(f"{self.file}: version {version}, this one reads {_VERSION}; hint: {hint}")
 
     def scrub(self) -> None:
         """What was deleted leaves the file, too. Waits for others' transactions; needs as much room as the file takes."""

@@ -1,18 +1,23 @@
-"""Invitations (one-time codes), and what a probe told of its keys when it used one. A code is 256 random bits, kept as SHA-256 only."""
+"""Invitations (one-time codes), and the keys that a probe gave when it used one, as WireGuard's hub and SSH read them. A code is 256 random
+bits, kept as SHA-256 only."""
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import ipaddress
 import json
+import os
 import re
 import secrets
 import sqlite3
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from tandem_server.registry.probes import NO_KEY, Opening, new_token, take_token, valid_name
+from tandem_server.registry.probes import NO_KEY, new_token, take_token, valid_name
+from tandem_server.registry.table import Table
 
 SCHEMA = """
 CREATE TABLE invitations (
@@ -32,22 +37,24 @@ CREATE TABLE enrolments (
 """
 """An enrolment's row begins with the invitation, which reserves the address; it stays with the probe's name for good."""
 
+FILE = "wireguard-peers.conf"
+"""What the hub reads, beside the registry."""
 HUB_AND_PEOPLE = 15
 """Of the tunnel's network the first address is the hub's, the next are for people's machines; probes get those after."""
 
 _AGAIN_S = 86_400
-"""A used code may be asked with again for so long at least, also where it expires: its answer was lost."""
+"""A used code may be used again for so long at least, also where it expires: its answer was lost."""
 _CODE = re.compile(r"invite_[A-Za-z0-9_-]{43}\Z")
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class BadCode(ValueError):  # noqa: N818  (an answer, no accident)
-    """No good code. ``told``: why, for the server's log; the asker learns nothing. None: nothing worth a line."""
+    """No good code. ``told``: why, for the server's log; who sent it learns nothing. None: nothing worth a line."""
 
-    def __init__(self, told: str | None) -> None:
-        super().__init__(told or "unknown")
-        self.told = told
+    def __init__(self, why: str | None) -> None:
+        super().__init__(why or "unknown")
+        self.told = why
 
 
 class KeyTaken(ValueError):  # noqa: N818  (an answer, no accident)
@@ -71,7 +78,7 @@ class Invitation:
 
 @dataclass(frozen=True, slots=True)
 class Enrolment:
-    """A probe's public keys as it told them; ``invited_until_utc_ns``: end of its code, also past, None
+    """A probe's public keys as it gave them; ``invited_until_utc_ns``: end of its code, also past, None
     without one or once it was used."""
 
     probe: str
@@ -82,11 +89,8 @@ class Enrolment:
     invited_until_utc_ns: int | None
 
 
-class Enrolments:
+class Enrolments(Table):
     """The tables of invitations and enrolments."""
-
-    def __init__(self, read: Opening, write: Opening) -> None:
-        self._read, self._write = read, write
 
     def invite(self, name: str, lifetime_s: float, network: Network | None) -> Invitation:
         """A code for ``name``, which need not be registered yet; one of before is void. ValueError for no valid name, NetworkFullError."""
@@ -110,7 +114,7 @@ class Enrolments:
     ) -> tuple[str, str | None]:
         """The probe's new token, which voids those of before, and its address. BadCode, KeyTaken, NetworkFullError.
 
-        An answer that was lost is asked for again with the same code and key: another token, until one of them has been used.
+        An answer that was lost is requested again with the same code and key: another token, until one of them has been used.
         """
         now = time.time_ns()
         with self._write() as connection:
@@ -136,17 +140,16 @@ class Enrolments:
 
     def all(self) -> list[Enrolment]:
         """Every probe that was ever invited, by name; of a revoked one the keys are gone."""
-        with self._read() as connection:
-            rows = connection.execute(
-                "SELECT e.probe, address, wireguard_public_key, ssh_host_keys, enrolled_utc_ns,"
-                " (SELECT expires_utc_ns FROM invitations i WHERE i.probe = e.probe AND used_utc_ns IS NULL)"
-                " FROM enrolments e ORDER BY e.probe"
-            ).fetchall()
+        rows = self._rows(
+            "SELECT e.probe, address, wireguard_public_key, ssh_host_keys, enrolled_utc_ns,"
+            " (SELECT expires_utc_ns FROM invitations i WHERE i.probe = e.probe AND used_utc_ns IS NULL)"
+            " FROM enrolments e ORDER BY e.probe"
+        )
         return [Enrolment(row[0], row[1], row[2], tuple(json.loads(row[3])), row[4], row[5]) for row in rows]
 
 
 def _check(connection: sqlite3.Connection, name: str, digest: bytes, wireguard_key: str, now: int) -> None:
-    """BadCode unless this probe may use it, now, with this key. The look-up is by digest: its time tells nothing about a code."""
+    """BadCode unless this probe may use it, now, with this key. The look-up is by digest: its time shows nothing of a code."""
     row = connection.execute(
         "SELECT probe, expires_utc_ns, used_utc_ns, used_key FROM invitations WHERE code_sha256 = ?", (digest,)
     ).fetchone()
@@ -185,3 +188,48 @@ def _reserve(connection: sqlite3.Connection, name: str, network: Network | None)
 
 def _digest(code: str) -> bytes:
     return hashlib.sha256(code.encode()).digest()
+
+
+def peers(enrolments: list[Enrolment]) -> str:
+    """``[Peer]`` sections (wg(8)), by name: each may use its own address and no other."""
+    return "".join(
+        f"# {one.probe}\n[Peer]\nPublicKey = {one.wireguard_public_key}\nAllowedIPs = {one.address}/{_bits(one.address)}\n"
+        for one in enrolments
+        if one.wireguard_public_key is not None and one.address is not None
+    )
+
+
+def known_hosts(enrolments: list[Enrolment]) -> str:
+    """Lines for ``UserKnownHostsFile`` (sshd(8)): name, and address in the tunnel."""
+    return "".join(
+        f"{one.probe if one.address is None else f'{one.probe},{one.address}'} {key}\n"
+        for one in enrolments
+        for key in one.ssh_host_keys
+    )
+
+
+def write_peers(folder: Path, enrolments: Enrolments) -> None:
+    """Write ``peers`` into its file, if it says something else; whoever watches the file applies it. OSError, sqlite3.Error.
+
+    Several processes do this at once: each reads the registry with the lock in hand, so that the last to write knows most.
+    """
+    file = folder / FILE
+    lock = os.open(folder / f".{FILE}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        text = peers(enrolments.all())
+        if file.exists() and file.read_text(encoding="ascii", errors="replace") == text:
+            return
+        fresh = folder / f".{FILE}.tmp"
+        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o640)
+        with os.fdopen(descriptor, "w", encoding="ascii") as opened:
+            opened.write(text)
+            opened.flush()
+            os.fsync(opened.fileno())
+        fresh.rename(file)
+    finally:
+        os.close(lock)
+
+
+def _bits(address: str) -> int:
+    return ipaddress.ip_address(address).max_prefixlen

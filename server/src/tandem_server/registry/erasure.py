@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+
+from tandem_server.registry.table import Opening
 
 KEPT = ("probes",)
 """The name stays, revoked: nobody gets it again, and what still comes under it is refused."""
@@ -17,9 +17,9 @@ class NotErasableError(ValueError):
 
 
 class Erasure:
-    """See the module. Tables are asked of the file itself, so that one that is added later is erased too."""
+    """See the module. The file itself names its tables, so that one that is added later is erased too."""
 
-    def __init__(self, write: Callable[[], AbstractContextManager[sqlite3.Connection]]) -> None:
+    def __init__(self, write: Opening) -> None:
         self._write = write
 
     def count(self, probe: str) -> dict[str, int]:

@@ -7,14 +7,24 @@ import re
 import secrets
 import sqlite3
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-Opening = Callable[[], AbstractContextManager[sqlite3.Connection]]
-"""Opens this thread's connection for reading, or for one transaction of writing."""
+from tandem_server.registry.table import Table
+
+if TYPE_CHECKING:
+    from tandem_server.registry.database import Registry
 
 SCHEMA = """
+CREATE TABLE probes (
+    name TEXT PRIMARY KEY,
+    token_sha256 BLOB NOT NULL UNIQUE,
+    created_utc_ns INTEGER NOT NULL,
+    rotated_utc_ns INTEGER,
+    revoked_utc_ns INTEGER
+) STRICT;
+"""
+OLD_TOKENS = """
 CREATE TABLE IF NOT EXISTS old_tokens (
     token_sha256 BLOB PRIMARY KEY,
     probe TEXT NOT NULL REFERENCES probes(name),
@@ -46,11 +56,8 @@ def valid_name(name: str) -> bool:
     return _NAME.match(name) is not None
 
 
-class Probes:
+class Probes(Table):
     """The table of probes."""
-
-    def __init__(self, read: Opening, write: Opening) -> None:
-        self._read, self._write = read, write
 
     def add(self, name: str) -> str:
         """Register ``name`` and return its token. ValueError when the name is taken or no valid one."""
@@ -58,11 +65,10 @@ class Probes:
             raise ValueError(f"{name!r} is no probe name; use lower-case letters, digits and inner hyphens, at most 63")
         token = new_token()
         try:
-            with self._write() as connection:
-                connection.execute(
-                    "INSERT INTO probes (name, token_sha256, created_utc_ns) VALUES (?, ?, ?)",
-                    (name, _digest(token), time.time_ns()),
-                )
+            self._do(
+                "INSERT INTO probes (name, token_sha256, created_utc_ns) VALUES (?, ?, ?)",
+                (name, _digest(token), time.time_ns()),
+            )
         except sqlite3.IntegrityError:
             raise ValueError(f"there is a probe {name} already; use rotate for a new token") from None
         return token
@@ -109,49 +115,45 @@ class Probes:
 
     def all(self) -> list[Probe]:
         """Every probe, by name."""
-        with self._read() as connection:
-            rows = connection.execute(
-                "SELECT name, created_utc_ns, rotated_utc_ns, revoked_utc_ns,"
-                " (SELECT max(until_utc_ns) FROM old_tokens WHERE probe = name AND until_utc_ns > ?) FROM probes ORDER BY name",
-                (time.time_ns(),),
-            ).fetchall()
+        rows = self._rows(
+            "SELECT name, created_utc_ns, rotated_utc_ns, revoked_utc_ns,"
+            " (SELECT max(until_utc_ns) FROM old_tokens WHERE probe = name AND until_utc_ns > ?) FROM probes ORDER BY name",
+            (time.time_ns(),),
+        )
         return [Probe(*row) for row in rows]
 
     def of_token(self, token: str) -> str | None:
         """The probe whose token this is, None when there is none or it is revoked.
 
-        The look-up is by digest, so that its time tells nothing about a token. The first use of a token that a code brought ends the code.
+        The look-up is by digest, so that its time shows nothing of a token. The first use of a token that a code brought ends the code.
         """
         if not _TOKEN.match(token):
             return None
         digest = _digest(token)
-        with self._read() as connection:
-            row = connection.execute(
-                "SELECT name, EXISTS (SELECT 1 FROM invitations WHERE probe = name AND used_key <> ?2)"
-                " FROM probes WHERE token_sha256 = ?1 AND revoked_utc_ns IS NULL",
-                (digest, NO_KEY),
-            ).fetchone()
-            if row is None:
-                row = connection.execute(
-                    "SELECT probe, 0 FROM old_tokens WHERE token_sha256 = ? AND until_utc_ns > ?",
-                    (digest, time.time_ns()),
-                ).fetchone()
+        row = self._row(
+            "SELECT name, EXISTS (SELECT 1 FROM invitations WHERE probe = name AND used_key <> ?2)"
+            " FROM probes WHERE token_sha256 = ?1 AND revoked_utc_ns IS NULL",
+            (digest, NO_KEY),
+        ) or self._row(
+            "SELECT probe, 0 FROM old_tokens WHERE token_sha256 = ? AND until_utc_ns > ?", (digest, time.time_ns())
+        )
         if row is None:
             return None
         if row[1]:
-            with self._write() as connection:
-                connection.execute(
-                    "UPDATE invitations SET used_key = ? WHERE probe = ? AND used_key IS NOT NULL", (NO_KEY, row[0])
-                )
+            self._do("UPDATE invitations SET used_key = ? WHERE probe = ? AND used_key IS NOT NULL", (NO_KEY, row[0]))
         return str(row[0])
 
     def active(self, name: str) -> bool:
         """Whether ``name`` is registered and not revoked."""
-        with self._read() as connection:
-            row = connection.execute(
-                "SELECT 1 FROM probes WHERE name = ? AND revoked_utc_ns IS NULL", (name,)
-            ).fetchone()
+        row = self._row("SELECT 1 FROM probes WHERE name = ? AND revoked_utc_ns IS NULL", (name,))
         return row is not None
+
+
+def probe_of(registry: Registry, authorization: str | None) -> str | None:
+    """Whose token ``Authorization: Bearer TOKEN`` has; None when the header is absent, of another scheme, or its token is unknown or
+    revoked."""
+    scheme, _, token = (authorization or "").partition(" ")
+    return registry.probes.of_token(token.strip()) if scheme.lower() == "bearer" else None
 
 
 def new_token() -> str:

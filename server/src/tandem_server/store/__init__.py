@@ -1,16 +1,14 @@
-"""Time series: an InfluxDB spoken to over HTTP, a private instance of it on loopback, or VictoriaMetrics."""
+"""Time series in an InfluxDB 1.x, one's own or a private instance on loopback, with a VictoriaMetrics as its mirror; received traces."""
 
 from tandem_server.store.influx import Influx
-from tandem_server.store.influx2 import Influx2
-from tandem_server.store.kinds import LinesRefused, QueryError, Rejected, SeriesStore, StoreDown, TooManyRefused
+from tandem_server.store.kinds import LinesRefused, QueryError, Rejected, Series, SeriesStore, StoreDown, TooManyRefused
 from tandem_server.store.private import PrivateInflux, StoreStartError, find_influxd
-from tandem_server.store.series import Series
-from tandem_server.store.victoria import Victoria
+from tandem_server.store.victoria import Mirrored, Victoria
 
 __all__ = [
     "Influx",
-    "Influx2",
     "LinesRefused",
+    "Mirrored",
     "PrivateInflux",
     "QueryError",
     "Rejected",

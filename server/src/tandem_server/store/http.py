@@ -41,7 +41,7 @@ class Link:
         self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None
     ) -> Iterator[http.client.HTTPResponse]:
         """The answer, to be read within; StoreDown without one, and where it ends too soon. Every request here may be sent twice."""
-        connection, response = self._asked(method, path, body, {**self._headers, **(headers or {})})
+        connection, response = self._requested(method, path, body, {**self._headers, **(headers or {})})
         try:
             yield response
         except (OSError, http.client.HTTPException) as error:
@@ -54,7 +54,7 @@ class Link:
                 with self._lock:
                     self._idle.append(connection)
 
-    def _asked(
+    def _requested(
         self, method: str, path: str, body: bytes | None, headers: dict[str, str]
     ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
         while True:

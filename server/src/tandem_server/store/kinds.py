@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
-
-from tandem_server.store.series import Series
 
 
 class StoreDown(RuntimeError):  # noqa: N818  (the contract's name)
@@ -22,7 +20,27 @@ class TooManyRefused(LinesRefused):
 
 
 class QueryError(ValueError):
-    """The database understood the request and says that the query is wrong, or it has no such queries."""
+    """The database understood the request and says that the query is wrong."""
+
+
+@dataclass(slots=True)
+class Series:
+    """One series of an answer. ``columns[0]`` is ``time`` (ns since 1970 UTC, int) for queries of points.
+
+    A whole number in a float field arrives as an int: JSON does not tell them apart. ``rows`` hold None where a field is absent.
+    """
+
+    name: str
+    tags: dict[str, str] = field(default_factory=dict)
+    columns: list[str] = field(default_factory=list)
+    rows: list[list[Any]] = field(default_factory=list)
+
+    def column(self, name: str) -> list[Any]:
+        """The values of one column, by row; KeyError when there is no such column."""
+        if name not in self.columns:
+            raise KeyError(name)
+        at = self.columns.index(name)
+        return [row[at] for row in self.rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +52,7 @@ class Rejected:
 
 
 class SeriesStore(Protocol):
-    """One database. Safe to share between threads."""
+    """One database, with its mirror or without. Safe to share between threads."""
 
     def ping(self) -> str:
         """The server's version; StoreDown when it does not answer. Says nothing about the account."""
@@ -57,7 +75,7 @@ class SeriesStore(Protocol):
         ...
 
     def measurements_of(self, probe: str) -> int:
-        """In how many measurements (or series' names) there is anything of a probe, of any age. QueryError, StoreDown."""
+        """In how many measurements there is anything of a probe, of any age. QueryError, StoreDown."""
         ...
 
     def erase(self, probe: str) -> None:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tandem.schema.rollups import FINEST, RESOLUTIONS
-from tandem.schema.rollups.resolution import MAPPING, MAPPING_POLICY
-from tandem_server.store.influx import Influx
-from tandem_server.store.rollup_queries import literal, quoted
+from tandem_server.schema.rollups import FINEST, MAPPING, MAPPING_POLICY, RESOLUTIONS
+from tandem_server.store.influx import Influx, literal, quoted
 
 READER = "reader"
 """The account of Grafana and of whoever looks: it reads the one database, and can write, make and drop nothing."""

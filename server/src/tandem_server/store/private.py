@@ -13,11 +13,9 @@ import time
 from pathlib import Path
 from types import TracebackType
 
-from tandem_server.store.influx import Influx
-from tandem_server.store.influx_config import render
+from tandem_server.store.influx import Influx, literal, quoted
 from tandem_server.store.kinds import QueryError, StoreDown
 from tandem_server.store.preparing import READER, Kept, forget_continuous_queries, prepare, prepare_reader
-from tandem_server.store.rollup_queries import quoted
 
 LEAST_FREE_BYTES = 64 * 1024 * 1024
 """Below this the database is not started: it would fail within minutes, in the middle of a campaign."""
@@ -27,7 +25,7 @@ USER = "tandem"
 
 
 class StoreStartError(RuntimeError):
-    """The private database cannot be started; the message is one line with the mend."""
+    """The private database cannot be started; the message is one line with the hint."""
 
 
 class PortTakenError(StoreStartError):
@@ -62,6 +60,43 @@ def account_password(folder: Path, user: str = USER) -> str:
     file = handed_over if handed_over is not None and handed_over.is_file() else folder / f"{user}.password"
     return file.read_text().strip()
 
+
+_CONFIGURATION = """\
+# Written at each start; changes here are lost. For influxd 1.6 to 1.8.
+reporting-enabled = false
+bind-address = "127.0.0.1:{backup_port}"
+
+[meta]
+  dir = {meta}
+[data]
+  dir = {data}
+  wal-dir = {wal}
+  # Each write is synced before it is acknowledged: the gateway's promise to the probes rests on it.
+  wal-fsync-delay = "0s"
+  index-version = "tsi1"
+  query-log-enabled = false
+  # More than the default 25m: fewer and larger files, less CPU a line under the load of a thousand probes.
+  cache-snapshot-memory-size = "64m"
+  # A run's id is a tag, so values only ever grow; a limit would refuse good points one day.
+  max-series-per-database = 0
+  max-values-per-tag = 0
+[monitor]
+  store-enabled = false
+[subscriber]
+  enabled = false
+[continuous_queries]
+  # Whoever may read may make one, and it would run with the right to write: roll-ups are the gateway's (ingest/rolling.py).
+  enabled = false
+[http]
+  bind-address = "127.0.0.1:{port}"
+  auth-enabled = true
+  log-enabled = false
+  pprof-enabled = false
+[logging]
+  level = "warn"
+  suppress-logo = true
+"""
+"""Loopback only, accounts on, nothing reported. ``backup_port`` is the one other listener that ``influxd`` cannot do without."""
 
 _TRIES = 3
 """A free port is another's as soon as it asks for one: the database is started again with others."""
@@ -121,7 +156,9 @@ class PrivateInflux:
 
     def _begin(self) -> None:
         config = self.folder / "influxd.conf"
-        config.write_text(render(self.folder, self.port, self._backup_port or _free_port()))
+        place, port = self.folder.resolve(), self._backup_port or _free_port()
+        folders = {name: quoted(str(place / name)) for name in ("meta", "data", "wal")}  # TOML quotes as InfluxQL does
+        config.write_text(_CONFIGURATION.format(port=self.port, backup_port=port, **folders))
         command = [str(self.binary), "-config", str(config)]
         setpriv = shutil.which("setpriv")
         # So that not even a kill -9 of this process leaves a database behind that holds the port. systemd ends a service's processes
@@ -216,7 +253,7 @@ class PrivateInflux:
                 # Without any account the database takes this one statement without a login, and nothing else.
                 password = _new_password(self.folder / "admin.password.new")
                 with Influx(self.url, self.database, "", "") as first:
-                    first.query(f"CREATE USER admin WITH PASSWORD '{password}' WITH ALL PRIVILEGES")
+                    first.query(f"CREATE USER admin WITH PASSWORD {literal(password)} WITH ALL PRIVILEGES")
                 (self.folder / "admin.password.new").rename(self.folder / "admin.password")
             with Influx(self.url, self.database, "admin", account_password(self.folder, "admin")) as admin:
                 self._make_database(admin)
@@ -232,9 +269,9 @@ class PrivateInflux:
         if not (self.folder / f"{USER}.password").exists():
             password = _new_password(self.folder / f"{USER}.password.new")
             if any(row[0] == USER for series in admin.query("SHOW USERS") for row in series.rows):
-                admin.query(f"SET PASSWORD FOR {USER} = '{password}'")
+                admin.query(f"SET PASSWORD FOR {USER} = {literal(password)}")
             else:
-                admin.query(f"CREATE USER {USER} WITH PASSWORD '{password}'")
+                admin.query(f"CREATE USER {USER} WITH PASSWORD {literal(password)}")
             (self.folder / f"{USER}.password.new").rename(self.folder / f"{USER}.password")
         admin.query(f"GRANT ALL ON {quoted(self.database)} TO {USER}")
         if not (self.folder / f"{READER}.password").exists():

@@ -6,20 +6,11 @@ import hashlib
 from collections.abc import Iterator
 from functools import cache
 
-from tandem.schema.rollups import FINEST, ROLLUPS, Column, Rollup, Step
+from tandem_server.schema.rollups import FINEST, ROLLUPS, Column, Rollup, Step
+from tandem_server.store.influx import literal, quoted
 
 STEP_S: dict[Step, int] = {"minute": 60, "hour": 3600}
 _WIDTH: dict[Step, str] = {"minute": "1m", "hour": "1h"}
-
-
-def quoted(name: str) -> str:
-    """An identifier."""
-    return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-def literal(text: str) -> str:
-    """A string."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 @cache

@@ -1,9 +1,14 @@
-"""Client of a single-node VictoriaMetrics, which says 204 to lines that it drops: here a line counts as stored only when that was verified.
+"""A single-node VictoriaMetrics as the mirror of the database: every line that the database accepted goes there too (``Mirrored``).
 
-A write is brought onto the disk by a snapshot; then one number of each record is read back. Its own counts of what it dropped
-would be cheaper,
-but they are told a second late. Before the first write, and again after each failure, the server's settings are checked: duplicates must be
-made one, and its retention must not be shorter than ours.
+It says 204 to lines that it drops: here a line counts as stored only when that was verified. A write is brought onto the disk by a
+snapshot; then one number of each record is read back. Its own counts of what it dropped would be cheaper, but are known a second late.
+Before the first write, and again after each failure, the server's settings are checked: duplicates must be made one, and its retention
+must not be shorter than ours. Tested with 1.79.
+
+It holds numbers at milliseconds: a field becomes the series ``MEASUREMENT_FIELD``, its tags labels with ``db`` = the database's name, true
+and false 1 and 0. A text would become 0. So texts either go into the labels of a series of their own, ``MEASUREMENT_texts`` with the value
+1, or are left out. It cannot hold a record without a number or a time, of two records of one series in one millisecond only one, and whole
+numbers above 2^53 not exactly. It has no InfluxQL: whoever reads the mirror uses MetricsQL.
 """
 
 from __future__ import annotations
@@ -11,17 +16,21 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import logging
 import re
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 from urllib.parse import urlencode
 
 from tandem.schema.line_protocol import parse
 from tandem_server.store.http import Link
-from tandem_server.store.kinds import LinesRefused, QueryError, Rejected, StoreDown
-from tandem_server.store.series import Series
-from tandem_server.store.victoria_lines import Stored, Texts, series_and_ms, stored
+from tandem_server.store.influx import Influx
+from tandem_server.store.kinds import LinesRefused, Rejected, Series, StoreDown
 
+Texts = Literal["labels", "dropped"]
+_LOG = logging.getLogger("tandem.store")
+_LABEL_CHARACTERS = 4096
 _APART_MS = 60_000
 """Records further apart are asked for one by one: a backlog must not make a question about all the time between."""
 _FLAG = re.compile(r'^-(dedup\.minScrapeInterval|retentionPeriod)="([^"]*)"$', re.MULTILINE)
@@ -29,8 +38,52 @@ _DAYS = {"": 30.0, "h": 1 / 24, "d": 1.0, "w": 7.0, "y": 365.0}
 _FOR_EVER_DAYS = 36_500
 
 
+class Mirrored:
+    """A ``SeriesStore``: ``database``, and in ``mirror`` what it accepted. On return from ``write`` the lines are in both; while the mirror
+    is away nothing is acknowledged, as when the database is: writing again does no harm. What the mirror cannot hold is logged."""
+
+    def __init__(self, database: Influx, mirror: Victoria) -> None:
+        self._database, self._mirror = database, mirror
+
+    def ping(self) -> str:
+        """See ``SeriesStore``: of the database."""
+        self._mirror.ping()
+        return self._database.ping()
+
+    def write(self, lines: list[str], *, most_requests: int | None = None) -> list[Rejected]:
+        """See ``SeriesStore``: those that the database rejects."""
+        rejected = self._database.write(lines, most_requests=most_requests)
+        gone = {one.index for one in rejected}
+        accepted = [line for i, line in enumerate(lines) if i not in gone]
+        for one in self._mirror.write(accepted):
+            _LOG.warning("not in the mirror: %s: %s", accepted[one.index][:200], one.reason)
+        return rejected
+
+    def query(self, influxql: str, params: dict[str, Any] | None = None) -> list[Series]:
+        """See ``SeriesStore``."""
+        return self._database.query(influxql, params)
+
+    def parts(self, influxql: str, params: dict[str, Any] | None = None) -> Iterator[Series]:
+        """See ``SeriesStore``."""
+        return self._database.parts(influxql, params)
+
+    def measurements_of(self, probe: str) -> int:
+        """See ``SeriesStore``: in both together."""
+        return self._database.measurements_of(probe) + self._mirror.measurements_of(probe)
+
+    def erase(self, probe: str) -> None:
+        """See ``SeriesStore``: in both."""
+        self._mirror.erase(probe)
+        self._database.erase(probe)
+
+    def close(self) -> None:
+        """See ``SeriesStore``."""
+        self._mirror.close()
+        self._database.close()
+
+
 class Victoria:
-    """One VictoriaMetrics at ``url``. ``database`` becomes the label ``db``. ``texts``: see ``victoria_lines``."""
+    """One VictoriaMetrics at ``url``. ``database`` becomes the label ``db``."""
 
     def __init__(
         self,
@@ -57,8 +110,8 @@ class Victoria:
         self._check_settings()
         return body.decode(errors="replace").strip()
 
-    def write(self, lines: list[str], *, most_requests: int | None = None) -> list[Rejected]:  # noqa: ARG002  it needs no search
-        """See ``SeriesStore``."""
+    def write(self, lines: list[str]) -> list[Rejected]:
+        """As ``SeriesStore.write``: on return every line is on its disk, or is named with the reason. StoreDown."""
         if not lines:
             return []
         rejected, kept = self._fitting(lines)
@@ -75,23 +128,13 @@ class Victoria:
             raise
         return sorted(rejected, key=lambda one: one.index)
 
-    def query(self, influxql: str, params: dict[str, Any] | None = None) -> list[Series]:  # noqa: ARG002  (the interface's)
-        """QueryError always: it has no InfluxQL."""
-        raise QueryError(
-            "VictoriaMetrics has no InfluxQL: ledger and report need an InfluxDB ([store] kind private, running or influxdb2)"
-        )
-
-    def parts(self, influxql: str, params: dict[str, Any] | None = None) -> Iterator[Series]:
-        """QueryError always."""
-        return iter(self.query(influxql, params))
-
     def measurements_of(self, probe: str) -> int:
-        """See ``SeriesStore``: names of series."""
-        told = json.loads(self._posted("/api/v1/series", {"match[]": self._all_of(probe), "start": "0"}, 200))
-        return len({one["__name__"] for one in told["data"]})
+        """How many names of series there are of a probe, of any age. StoreDown."""
+        found = json.loads(self._posted("/api/v1/series", {"match[]": self._all_of(probe), "start": "0"}, 200))
+        return len({one["__name__"] for one in found["data"]})
 
     def erase(self, probe: str) -> None:
-        """See ``SeriesStore``. Its files lose the bytes when it merges them, by itself."""
+        """Take out all series of a probe. Its files lose the bytes when it merges them, by itself. StoreDown."""
         self._posted("/api/v1/admin/tsdb/delete_series", {"match[]": self._all_of(probe)}, 204)
 
     def _all_of(self, probe: str) -> str:
@@ -109,7 +152,7 @@ class Victoria:
         self._link.close()
 
     def _fitting(self, lines: list[str]) -> tuple[list[Rejected], dict[int, Stored]]:
-        """What it can hold, by index. Of two records of one series in one millisecond it would keep one: then the second is told."""
+        """What it can hold, by index. Of two records of one series in one millisecond it would keep one: then the second is named."""
         rejected: list[Rejected] = []
         kept: dict[int, Stored] = {}
         seen: dict[tuple[object, ...], str] = {}
@@ -117,7 +160,7 @@ class Victoria:
             form = stored(line, self.database, self._texts)
             if form is None:
                 rejected.append(Rejected(i, "no number or no time, and VictoriaMetrics holds numbers only"))
-            elif seen.setdefault(series_and_ms(parse(line)), line) != line:
+            elif seen.setdefault(form.identity, line) != line:
                 rejected.append(
                     Rejected(i, "another record of this series is in the same millisecond: VictoriaMetrics keeps one")
                 )
@@ -130,14 +173,14 @@ class Victoria:
         flags = dict(_FLAG.findall(body.decode(errors="replace")))
         if status != 200:
             raise StoreDown(
-                f"{self.url}: /flags answered {status}: no single-node VictoriaMetrics that tells its settings"
+                f"{self.url}: /flags answered {status}: no single-node VictoriaMetrics that reports its settings"
             )
         if flags.get("dedup.minScrapeInterval") != "1ms":
             raise StoreDown(
                 f"{self.url}: would keep what is sent twice; hint: start it with -dedup.minScrapeInterval=1ms"
             )
         needed = _FOR_EVER_DAYS if self._retention_days is None else self._retention_days
-        kept = flags.get("retentionPeriod", "1")  # those that were not set are not told; a month is its default
+        kept = flags.get("retentionPeriod", "1")  # those that were not set are not reported; a month is its default
         if _days(kept) < needed:
             mend = f"start it with -retentionPeriod={needed}d, or set [store] retention_days"
             raise StoreDown(f"{self.url}: keeps less than {needed} days ({kept}); hint: {mend}")
@@ -152,21 +195,20 @@ class Victoria:
             raise kind(f"{self.url}: write answered {status}: {answer[:200].decode(errors='replace').strip()}")
 
     def _keep(self) -> None:
-        """What was sent goes from memory into files. The server does so by itself within seconds, and loses what it told 204 when
-        it is killed
-        before (seen with 1.79; ``force_flush`` only makes it readable). A snapshot has to have all: so one is made, and deleted."""
-        made = self._told("/snapshot/create")
-        self._told("/snapshot/delete?" + urlencode({"snapshot": str(made.get("snapshot"))}))
+        """What was sent goes from memory into files. The server does so by itself within seconds, and loses what it acknowledged when
+        it is killed before (seen with 1.79; ``force_flush`` only makes it readable). A snapshot has to have all: so one is made."""
+        made = self._requested("/snapshot/create")
+        self._requested("/snapshot/delete?" + urlencode({"snapshot": str(made.get("snapshot"))}))
 
-    def _told(self, path: str) -> dict[str, object]:
+    def _requested(self, path: str) -> dict[str, object]:
         status, _, body = self._link.request("GET", path)
         try:
-            told = json.loads(body)
+            answer = json.loads(body)
         except ValueError:
-            told = None
-        if status != 200 or not isinstance(told, dict) or told.get("status") != "ok":
+            answer = None
+        if status != 200 or not isinstance(answer, dict) or answer.get("status") != "ok":
             raise StoreDown(f"{self.url}: {path} answered {status}: {body[:200].decode(errors='replace').strip()}")
-        return told
+        return answer
 
     def _absent(self, kept: dict[int, Stored]) -> list[int]:
         """Indices of those that cannot be read back."""
@@ -201,3 +243,55 @@ def _days(period: str) -> float:
     """Of ``-retentionPeriod``: a number of months (31 days, counted as 30 here), or with h, d, w or y."""
     read = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([hdwy]?)", period)
     return float(read[1]) * _DAYS[read[2]] if read else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """One line as VictoriaMetrics takes it. ``lines``: one, or two with its texts; ``name`` and ``labels`` of the series of one of
+    its numbers; ``identity``: what tells records apart there, since one series has one value a millisecond."""
+
+    lines: tuple[str, ...]
+    name: str
+    labels: dict[str, str]
+    utc_ms: int
+    identity: tuple[object, ...]
+
+
+def stored(line: str, database: str, texts: Texts) -> Stored | None:
+    """None for a line without a number or a time, which it cannot hold."""
+    point = parse(line)
+    numbers = {name: value for name, value in point.fields.items() if not isinstance(value, str)}
+    if not numbers or point.utc_ns is None:
+        return None
+    utc_ms = point.utc_ns // 1_000_000
+    lines = [_line(point.measurement, point.tags, numbers, utc_ms)]
+    labels = {name: _label(value) for name, value in point.fields.items() if isinstance(value, str)}
+    labels = {name: value for name, value in labels.items() if value and name not in point.tags}
+    if labels and texts == "labels":
+        lines.append(_line(point.measurement, {**point.tags, **labels}, {"texts": 1}, utc_ms))
+    name = f"{point.measurement}_{next(iter(numbers))}"
+    identity = (point.measurement, frozenset(point.tags.items()), utc_ms)
+    return Stored(tuple(lines), name, {**point.tags, "db": database}, utc_ms, identity)
+
+
+def _line(measurement: str, tags: dict[str, str], fields: dict[str, int | float | bool], utc_ms: int) -> str:
+    head = [measurement, *(f"{_escaped(name)}={_escaped(value)}" for name, value in sorted(tags.items()))]
+    body = ",".join(f"{name}={_number(value)}" for name, value in fields.items())
+    return f"{','.join(head)} {body} {utc_ms}"
+
+
+def _number(value: int | float | bool) -> str:
+    if isinstance(value, bool):
+        return "1" if value else "0"
+    return repr(value)
+
+
+def _label(text: object) -> str:
+    """As a label: without line breaks, without the backslash at the end that would escape what follows, of a bounded length."""
+    return " ".join(str(text).split())[:_LABEL_CHARACTERS].rstrip("\\ ")
+
+
+def _escaped(text: str) -> str:
+    for special in ("\\", ",", "=", " "):
+        text = text.replace(special, "\\" + special)
+    return text

@@ -21,9 +21,8 @@ from tandem.app.campaign.state import Moment
 from tandem.app.config import Config
 from tandem.app.runs.conditions import Conditions
 from tandem.app.runs.registry import Registry, RegistryError
-from tandem.schema.campaign import Campaign, CampaignError, Draw, Step
+from tandem.schema.campaign import Campaign, CampaignError, Draw, Step, arms
 from tandem.schema.campaign_queue import Pushed
-from tandem.schema.campaign_sequence import arms
 from tandem.shaping.kernel import ShapeError, shape_of
 
 FILES = "files"

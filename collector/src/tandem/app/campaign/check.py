@@ -19,9 +19,8 @@ from tandem.experiment.parameters import Parameter, ParameterError, check
 from tandem.mptcp import kernels
 from tandem.mptcp.steering import POLICIES
 from tandem.schema import zones
-from tandem.schema.campaign import Campaign, CampaignError, Draw, Step
+from tandem.schema.campaign import Campaign, CampaignError, Draw, Step, arms
 from tandem.schema.campaign_reader import parse
-from tandem.schema.campaign_sequence import arms
 from tandem.schema.manifest import CAPTURE_ENDS
 
 OURS = tuple(p.name for p in COMMON if p.name != "control_timeout_s")

@@ -11,8 +11,7 @@ from typing import Any
 
 from tandem.app.campaign.state import Cost
 from tandem.app.config import LONGEST_MONTH, day_share
-from tandem.schema.campaign import Campaign, Draw, Step
-from tandem.schema.campaign_sequence import Item, arms
+from tandem.schema.campaign import Campaign, Draw, Item, Step, arms
 
 ASSUMED_BIT_PER_S = 10e6
 ASSUMED_RTT_MS = 60.0

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from tandem import campaigns
 from tandem.schema.campaign import PAPER, Campaign, CampaignError
-from tandem.schema.campaign_reader import parse
-from tandem.schema.campaign_text import text_of
+from tandem.schema.campaign_reader import parse, text_of
 
 
 def source(wanted: str) -> tuple[str, str]:

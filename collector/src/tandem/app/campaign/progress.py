@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from tandem.app.campaign.state import Entry, Moment
-from tandem.schema.campaign import Campaign, CampaignError
+from tandem.schema.campaign import Campaign, CampaignError, order
 from tandem.schema.campaign_reader import parse
-from tandem.schema.campaign_sequence import order
 from tandem.spool.durable import sync_folder, write_durably
 
 log = logging.getLogger(__name__)

@@ -19,10 +19,8 @@ from tandem.schema.campaign_queue import (
     Pushed,
     QueueError,
     Report,
-    pushed_told,
     read_pushed,
     read_report,
-    report_told,
 )
 from tandem.spool.durable import write_durably
 
@@ -58,7 +56,7 @@ class Queued:
     @property
     def untold(self) -> bool:
         """Whether the server does not know it yet."""
-        return self.told != report_told(self.report)
+        return self.told != self.report.to_dict()
 
     def now(self, state: str, reason: str | None = None) -> None:
         """From now on it is so."""
@@ -67,7 +65,7 @@ class Queued:
 
     def as_json(self) -> dict[str, Any]:
         """For the disk and for people."""
-        return {**pushed_told(self.pushed), **report_told(self.report), "has_file": self.has_file, "told": self.told}
+        return {**self.pushed.to_dict(), **self.report.to_dict(), "has_file": self.has_file, "told": self.told}
 
 
 class ProbeQueue:

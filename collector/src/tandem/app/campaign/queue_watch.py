@@ -17,7 +17,7 @@ from tandem.app.campaign.progress import Begun, Origin
 from tandem.app.campaign.queue import ProbeQueue, Queued
 from tandem.export import AnyPath, CampaignQueueClient, Later
 from tandem.schema.campaign import CampaignError
-from tandem.schema.campaign_queue import Pushed, QueueError, report_told
+from tandem.schema.campaign_queue import Pushed, QueueError
 
 log = logging.getLogger(__name__)
 
@@ -231,7 +231,7 @@ class QueueWatch:
         for one in [o for o in self._own.known.values() if o.untold]:
             report = one.report
             settled = self._client.report(one.pushed.id, report)
-            one.told = report_told(report)
+            one.told = report.to_dict()
             self._own.save()
             if not settled.known:
                 log.warning("the server takes no report of pushed campaign %s: %s", one.pushed.id, settled.reason)

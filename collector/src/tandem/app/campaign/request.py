@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tandem.app.campaign.requires import CONTROLLER, Substitutes
-from tandem.schema.campaign import CampaignError, Step
-from tandem.schema.campaign_sequence import Item
+from tandem.schema.campaign import CampaignError, Item, Step
 
 PAIRED = "download"
 """Asked for as pairs: MPTCP over all paths and TCP on each."""

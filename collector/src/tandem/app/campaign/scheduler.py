@@ -17,8 +17,7 @@ from datetime import UTC, tzinfo
 from tandem.app.campaign.budget import Forecast, Spending
 from tandem.app.campaign.state import Cost, Decision, Done, Entry, Happening, Moment, Outcome, ProbeState, Start, Wait
 from tandem.schema import zones
-from tandem.schema.campaign import Campaign, Conditions, Step, Trigger
-from tandem.schema.campaign_sequence import Item, arms, item
+from tandem.schema.campaign import Campaign, Conditions, Item, Step, Trigger, arms, item
 
 MOST_ATTEMPTS = 3
 _REMEMBERED = 64

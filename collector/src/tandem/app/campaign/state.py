@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tandem.schema.campaign_sequence import Item
+from tandem.schema.campaign import Item
 
 
 @dataclass(frozen=True, slots=True)

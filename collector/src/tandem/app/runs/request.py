@@ -143,7 +143,7 @@ def parse_download(config: Config, given: Mapping[str, Any]) -> RunRequest:
     values = {name: value for name, value in given.items() if value is not None}
     for key in TABLES["runs"]:
         if key.name in values and (fault := key.wrong(values[key.name])) is not None:
-            raise RequestError(f"{key.name}: {fault}; {key.mend}")
+            raise RequestError(f"{key.name}: {fault}; {key.hint}")
     if "seconds" in values and "bytes" in values:
         raise RequestError("give seconds or bytes, not both")
     kind, path = values.get("kind"), values.get("path")

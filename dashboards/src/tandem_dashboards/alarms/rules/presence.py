@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tandem.schema.metrics import PROBE_STATES
 from tandem_dashboards.alarms.alarm import Alarm, Severity, above, exactly, last, limit_of
 from tandem_dashboards.alarms.asking import now, registered
 from tandem_dashboards.alarms.evaluate.mathematics import Math
+from tandem_server.schema.measurements import PROBE_STATES
 
 LIVE = "/d/tandem-probe?var-probe={{ urlquery .Labels.probe }}"
 _FOR = "{{ humanizeDuration .Values.since.Value }}"

@@ -9,13 +9,13 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from tandem_server.content.page.index import MOST_OBJECTS
-from tandem_server.content.page.shelf import Captured, usable
+from tandem_server.content.page.store import Captured, usable
 
 LONGEST_BYTES = 512 << 20
 
@@ -42,16 +42,16 @@ def read(raw: bytes) -> Imported:
         top = json.loads(raw.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise HarError(f"no JSON: {error}") from error
-    log = _object(_object(top).get("log"))
+    log = json_object(json_object(top).get("log"))
     entries = log.get("entries")
     if not isinstance(entries, list) or not entries:
         raise HarError("no log.entries")
-    page = _object(next(iter(_list(log.get("pages"))), {}))
-    entries = [_object(e) for e in entries]
+    page = json_object(next(iter(_list(log.get("pages"))), {}))
+    entries = [json_object(e) for e in entries]
     if page.get("id") is not None:
         # a HAR may hold several pages one after the other
         entries = [e for e in entries if e.get("pageref") in (page["id"], None)] or entries
-    times_ms = _times(_object(page.get("pageTimings")))
+    times_ms = _times(json_object(page.get("pageTimings")))
     begun, load_ms = _when(page.get("startedDateTime")), times_ms.get("load")
     objects: list[Captured] = []
     left_out: list[str] = []
@@ -72,16 +72,16 @@ def read(raw: bytes) -> Imported:
         objects.append(one)
     if not objects:
         raise HarError("nothing in it can be replayed: " + "; ".join(left_out[:3]))
-    creator = _object(log.get("browser")) or _object(log.get("creator"))
+    creator = json_object(log.get("browser")) or json_object(log.get("creator"))
     browser = " ".join(str(creator.get(k, ""))[:40] for k in ("name", "version")).strip()
     return Imported(objects, times_ms, left_out, browser)
 
 
 def _captured(entry: Mapping[str, Any], numbers: Mapping[str, int], *, late: bool) -> Captured:
-    request, response = _object(entry.get("request")), _object(entry.get("response"))
+    request, response = json_object(entry.get("request")), json_object(entry.get("response"))
     method, url, status = request.get("method"), request.get("url"), response.get("status")
     if not isinstance(url, str) or not usable(url):
-        raise HarError(f"{str(url)[:60]!r} is no URL that can be asked for")
+        raise HarError(f"{str(url)[:60]!r} is no URL that can be requested")
     url = url.partition("#")[0]
     if (
         not isinstance(method, str)
@@ -95,14 +95,14 @@ def _captured(entry: Mapping[str, Any], numbers: Mapping[str, int], *, late: boo
         raise HarError(f"status {str(status)[:20]} of {url[:60]!r}")
     headers = []
     for header in _list(response.get("headers")):
-        name, value = _object(header).get("name"), _object(header).get("value")
+        name, value = json_object(header).get("name"), json_object(header).get("value")
         if isinstance(name, str) and isinstance(value, str) and not name.startswith(":"):
             # browsers join several of one name by line breaks
             headers += [(name, part.strip()) for part in value.split("\n")]
-    content = _object(response.get("content"))
+    content = json_object(response.get("content"))
     wire = response.get("bodySize")
     wire_bytes = wire if isinstance(wire, int) and not isinstance(wire, bool) and 0 <= wire < 1 << 40 else None
-    by = _initiator(_object(entry.get("_initiator")), numbers)
+    by = next((numbers[url] for url in initiators(json_object(entry.get("_initiator"))) if url in numbers), None)
     return Captured(method, url, status, tuple(headers), _body(content, status, url), wire_bytes, by, late)
 
 
@@ -122,25 +122,24 @@ def _body(content: Mapping[str, Any], status: int, url: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def _initiator(told: Mapping[str, Any], numbers: Mapping[str, int]) -> int | None:
-    """By Chromium's ``_initiator``: the document that was parsed, or the script nearest to the request."""
-    url = told.get("url")
-    if isinstance(url, str) and url in numbers:
-        return numbers[url]
-    stack = _object(told.get("stack"))
+def initiators(origin: Mapping[str, Any]) -> Iterator[str]:
+    """URLs of what made a request, by Chromium's ``initiator``: the document or style sheet that was parsed, or scripts, nearest first."""
+    url = origin.get("url")
+    if isinstance(url, str) and url:
+        yield url
+    stack = json_object(origin.get("stack"))
     for _ in range(32):
         for frame in _list(stack.get("callFrames")):
-            at = _object(frame).get("url")
-            if isinstance(at, str) and at in numbers:
-                return numbers[at]
-        stack = _object(stack.get("parent"))
-    return None
+            at = json_object(frame).get("url")
+            if isinstance(at, str) and at:
+                yield at
+        stack = json_object(stack.get("parent"))
 
 
-def _times(told: Mapping[str, Any]) -> dict[str, float]:
+def _times(timings: Mapping[str, Any]) -> dict[str, float]:
     found = {}
     for name, key in (("dom_content_loaded", "onContentLoad"), ("load", "onLoad")):
-        value = told.get(key)
+        value = timings.get(key)
         if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e7:
             found[name] = float(value)
     return found
@@ -153,17 +152,18 @@ def _late(entry: Mapping[str, Any], begun: datetime | None, load_ms: float | Non
     return (started - begun).total_seconds() * 1000 > load_ms
 
 
-def _when(told: object) -> datetime | None:
-    if not isinstance(told, str):
+def _when(value: object) -> datetime | None:
+    if not isinstance(value, str):
         return None
     try:
-        when = datetime.fromisoformat(told)
+        when = datetime.fromisoformat(value)
     except ValueError:
         return None
     return when if when.tzinfo is not None else None
 
 
-def _object(value: object) -> dict[str, Any]:
+def json_object(value: object) -> dict[str, Any]:
+    """``value``, or an empty one where it is none."""
     return value if isinstance(value, dict) else {}
 
 

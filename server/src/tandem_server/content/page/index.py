@@ -1,4 +1,5 @@
-"""A stored page's index, ``page.json`` (docs/reference/pages.md): what was asked, what was answered, what made it be asked. Pure."""
+"""A stored page's index, ``page.json`` (docs/reference/pages.md): what was requested and answered, and what made the browser request it.
+Pure."""
 
 from __future__ import annotations
 
@@ -67,16 +68,16 @@ def address(url: str) -> Address:
     if parts.scheme not in _PORTS or not parts.hostname:
         raise PageError(f"{url[:80]!r} is not http or https with a host")
     # urlsplit cannot tell "?" alone from no query; a request can
-    asked = "?" in url.partition("#")[0]
+    has_query = "?" in url.partition("#")[0]
     origin = Origin(parts.scheme, parts.hostname, port if port is not None else _PORTS[parts.scheme])
-    return Address(origin, parts.path or "/", parts.query if asked else None)
+    return Address(origin, parts.path or "/", parts.query if has_query else None)
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
     """One exchange. ``body``: sha256 of the file in ``bodies/``, None for an empty one; ``bytes``: of it, as replayed. ``wire_bytes``: of
-    the body as it came when recorded, None where that is not known. ``by``: the number of the object that made it be asked for, None
-    for the document and where it is not known. ``after_load``: asked for only after the page's load event."""
+    the body as it came when recorded, None where that is not known. ``by``: the number of the object that led to its request, None
+    for the document and where it is not known. ``after_load``: requested only after the page's load event."""
 
     method: str
     url: str
@@ -122,10 +123,10 @@ def parse(text: str | bytes) -> Page:
     if len(text) > LONGEST_INDEX_BYTES:
         raise PageError(f"longer than {LONGEST_INDEX_BYTES} bytes")
     try:
-        told = json.loads(text, parse_constant=_refuse)
+        content = json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
         raise PageError(f"no JSON: {error}") from error
-    top = _of(told, dict, "the index")
+    top = _of(content, dict, "the index")
     if top.get("format") != FORMAT:
         raise PageError(f"format {str(top.get('format'))[:40]!r}, not {FORMAT!r}")
     rows = _of(top.get("objects"), list, "objects")
@@ -138,17 +139,17 @@ def parse(text: str | bytes) -> Page:
     return Page(url, objects, _of(top.get("made", {}), dict, "made"), _times(top.get("times_ms", {})))
 
 
-def _times(told: object) -> dict[str, float]:
-    times = _of(told, dict, "times_ms")
+def _times(content: object) -> dict[str, float]:
+    times = _of(content, dict, "times_ms")
     for value in times.values():
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e9:
             raise PageError(f"times_ms: {str(value)[:40]} is no time")
     return times
 
 
-def _stored(number: int, told: object) -> Stored:
+def _stored(number: int, content: object) -> Stored:
     where = f"object {number}"
-    row: dict[str, Any] = _of(told, dict, where)
+    row: dict[str, Any] = _of(content, dict, where)
     method, url = _of(row.get("method"), str, f"{where}: method"), _of(row.get("url"), str, f"{where}: url")
     if not _METHOD.match(method):
         raise PageError(f"{where}: method {method[:20]!r}")
@@ -173,9 +174,9 @@ def _stored(number: int, told: object) -> Stored:
     return Stored(method, url, status, _headers(row.get("headers"), where), body, size, wire, by, late)
 
 
-def _headers(told: object, where: str) -> tuple[tuple[str, str], ...]:
+def _headers(content: object, where: str) -> tuple[tuple[str, str], ...]:
     found = []
-    for pair in _of(told, list, f"{where}: headers"):
+    for pair in _of(content, list, f"{where}: headers"):
         if not isinstance(pair, list) or len(pair) != 2 or not is_header(pair[0], pair[1]):
             raise PageError(f"{where}: a header that is not [NAME, VALUE]: {str(pair)[:60]}")
         found.append((pair[0], pair[1]))

@@ -19,7 +19,7 @@ _PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """``number`` of the object; ``exact``: its query is the asked one."""
+    """``number`` of the object; ``exact``: its query is the requested one."""
 
     number: int
     exact: bool
@@ -33,7 +33,7 @@ class Matcher:
         for number, one in enumerate(page.objects):
             at = address(one.url)
             key = (one.method, at.origin.scheme, at.origin.host, at.origin.port, at.path)
-            # A URL that was asked for several times is answered as it was first.
+            # A URL that was requested several times is answered as it was first.
             self._found.setdefault(key, {}).setdefault(at.query, number)
 
     def find(self, method: str, scheme: str, authority: str, target: str) -> Match | None:
@@ -48,21 +48,21 @@ class Matcher:
         there = self._found.get(key)
         if there is None:
             return None
-        asked = query if mark else None
-        if asked in there:
-            return Match(there[asked], True)
-        return Match(_nearest(there, asked or ""), False)
+        requested = query if mark else None
+        if requested in there:
+            return Match(there[requested], True)
+        return Match(_nearest(there, requested or ""), False)
 
 
-def _nearest(there: Mapping[str | None, int], asked: str) -> int:
-    wanted = _parameters(asked)
+def _nearest(there: Mapping[str | None, int], requested: str) -> int:
+    wanted = _parameters(requested)
     names = {name for name, _ in wanted}
 
     def likeness(item: tuple[str | None, int]) -> tuple[int, int, int, int]:
         query = item[0] or ""
         has = _parameters(query)
         alike = len({name for name, _ in has} & names)
-        begun = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(query, asked, strict=False)))
+        begun = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(query, requested, strict=False)))
         return len(has & wanted), alike, begun, -item[1]
 
     return max(there.items(), key=likeness)[1]

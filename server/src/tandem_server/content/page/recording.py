@@ -1,4 +1,4 @@
-"""Records a page as Chromium loads it, by the DevTools protocol: every answer, its body, and what made it be asked for."""
+"""Records a page as Chromium loads it, by the DevTools protocol: every answer, its body, and what made the browser request it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from tandem.devtools.browser import Browser, DevTools, DevToolsError, Event, RefusedError
+from tandem_server.content.page.har import initiators, json_object
 from tandem_server.content.page.index import LONGEST_BODY_BYTES, MOST_OBJECTS
-from tandem_server.content.page.shelf import Captured, usable
+from tandem_server.content.page.store import Captured, usable
 
 LONGEST_MESSAGE = 256 << 20
 _START_S = 30.0
@@ -132,7 +133,7 @@ class _Log:
         elif request in self.by_request:
             self._more(self.by_request[request], event.method, p)
             if event.method == "Network.responseReceived":
-                answered_by = _object(p.get("response")).get("remoteIPAddress")
+                answered_by = json_object(p.get("response")).get("remoteIPAddress")
                 self._refuse(self.by_request[request], answered_by)
 
     def _refuse(self, exchange: _Exchange, answered_by: object) -> None:
@@ -140,23 +141,23 @@ class _Log:
             exchange.failed = self.public.fault(exchange.url, answered_by) or exchange.failed
 
     def _asked(self, request: str, p: Mapping[str, Any], at: float) -> None:
-        asked, initiator = _object(p.get("request")), _object(p.get("initiator"))
-        by = _initiator(initiator)
-        earlier, redirect = self.by_request.get(request), _object(p.get("redirectResponse"))
+        sent, initiator = json_object(p.get("request")), json_object(p.get("initiator"))
+        by = next(initiators(initiator), None)
+        earlier, redirect = self.by_request.get(request), json_object(p.get("redirectResponse"))
         if earlier is not None and redirect:
             _answered(earlier, redirect)
             earlier.ended = earlier.redirected = True
             by = earlier.url
         if self.document_s is None:
             self.document_s = at
-        exchange = _Exchange(request, str(asked.get("method", "GET")), str(asked.get("url", "")), by, at)
+        exchange = _Exchange(request, str(sent.get("method", "GET")), str(sent.get("url", "")), by, at)
         self.by_request[request] = exchange
         self.order.append(exchange)
 
     @staticmethod
     def _more(exchange: _Exchange, method: str, p: Mapping[str, Any]) -> None:
         if method == "Network.responseReceived":
-            _answered(exchange, _object(p.get("response")))
+            _answered(exchange, json_object(p.get("response")))
         elif method == "Network.loadingFinished":
             exchange.ended = True
             wire = p.get("encodedDataLength")
@@ -220,23 +221,23 @@ def _load(tools: DevTools, session: str, url: str, until_s: float) -> Recorded:
 def _go_on(tools: DevTools, session: str, log: _Log, event: Event, until_s: float) -> None:
     """Let a request go on, or end it."""
     paused = event.params.get("requestId")
-    url = str(_object(event.params.get("request")).get("url", ""))
+    url = str(json_object(event.params.get("request")).get("url", ""))
     if log.public.fault(url) is None:
         tools.send("Fetch.continueRequest", {"requestId": paused}, session, until_s=until_s)
         return
     log.refused.append(url)
-    told = {"requestId": paused, "errorReason": "AddressUnreachable"}
-    tools.send("Fetch.failRequest", told, session, until_s=until_s)
+    answer = {"requestId": paused, "errorReason": "AddressUnreachable"}
+    tools.send("Fetch.failRequest", answer, session, until_s=until_s)
 
 
 def _fetch_body(tools: DevTools, session: str, one: _Exchange) -> None:
     if not one.ended or one.failed or one.redirected or one.status in (204, 304):
         return
     try:
-        asked = {"requestId": one.request}
-        told = tools.call("Network.getResponseBody", asked, session, until_s=time.monotonic() + _BODY_S)
-        text = str(told.get("body", ""))
-        encoded = told.get("base64Encoded") is True
+        sent = {"requestId": one.request}
+        answer = tools.call("Network.getResponseBody", sent, session, until_s=time.monotonic() + _BODY_S)
+        text = str(answer.get("body", ""))
+        encoded = answer.get("base64Encoded") is True
         one.body = base64.b64decode(text, validate=True) if encoded else text.encode("utf-8", "surrogatepass")
     except RefusedError as error:
         # of beacons and preflights there is none; of others it is lost, and the object with it
@@ -278,25 +279,6 @@ def _answered(exchange: _Exchange, response: Mapping[str, Any]) -> None:
     status = response.get("status")
     exchange.status = status if isinstance(status, int) else 0
     headers = []
-    for name, value in _object(response.get("headers")).items():
+    for name, value in json_object(response.get("headers")).items():
         headers += [(str(name), part.strip()) for part in str(value).split("\n")]
     exchange.headers = tuple(headers)
-
-
-def _initiator(told: Mapping[str, Any]) -> str | None:
-    """The URL of what asked: the document or style sheet that was parsed, or the script nearest to the request."""
-    if isinstance(told.get("url"), str) and told["url"]:
-        return str(told["url"])
-    stack = _object(told.get("stack"))
-    for _ in range(32):
-        frames = stack.get("callFrames")
-        for frame in frames if isinstance(frames, list) else []:
-            at = _object(frame).get("url")
-            if isinstance(at, str) and at:
-                return at
-        stack = _object(stack.get("parent"))
-    return None
-
-
-def _object(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}

@@ -1,5 +1,5 @@
 """A page made by seed: a document, style sheets, scripts and pictures of several origins, that a browser really lays out and that take as
-many bytes and requests as asked for.
+many bytes and requests as wanted.
 
 Shares of kinds and sizes are round numbers near what crawls of the web publish (most objects pictures, most bytes pictures and scripts,
 sizes spread log-normally); no site is copied. Style sheets ask for pictures, scripts for pictures and for further scripts, so the objects
@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tandem_server.content.page.shelf import Captured
+from tandem_server.content.page.store import Captured
 
 _KINDS = {"css": (0.10, 12_000), "js": (0.30, 25_000), "png": (0.60, 24_000)}
 """Share of the objects, and the median's relative size."""
@@ -101,9 +101,9 @@ def _document(chance: random.Random, made: Sequence[_Object], size: int) -> byte
     ]
     styled = [f'<div class="b{one.number}">&nbsp;</div>' for css in mine if css.kind == "css" for one in css.asks]
     start = '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>A stored page</title>'
-    told = "".join([start, *head, "</head><body><h1>A stored page</h1>", *styled, *body])
-    fill = max(0, size - len(told) - 40)
-    return f"{told}<!--{_text(chance, fill)}--></body></html>".encode("ascii")
+    text = "".join([start, *head, "</head><body><h1>A stored page</h1>", *styled, *body])
+    fill = max(0, size - len(text) - 40)
+    return f"{text}<!--{_text(chance, fill)}--></body></html>".encode("ascii")
 
 
 def _style(chance: random.Random, one: _Object) -> bytes:
@@ -113,11 +113,11 @@ def _style(chance: random.Random, one: _Object) -> bytes:
 
 def _script(chance: random.Random, one: _Object) -> bytes:
     lines = []
-    for asked in one.asks:
-        if asked.kind == "js":
-            lines.append(f'var s=document.createElement("script");s.src="{asked.url}";document.head.appendChild(s);')
+    for wanted in one.asks:
+        if wanted.kind == "js":
+            lines.append(f'var s=document.createElement("script");s.src="{wanted.url}";document.head.appendChild(s);')
         else:
-            lines.append(f'(new Image()).src="{asked.url}";')
+            lines.append(f'(new Image()).src="{wanted.url}";')
     return _filled(chance, "".join(lines) + f"window.made=(window.made||0)+{one.number};", one.size)
 
 

@@ -1,0 +1,138 @@
+"""Where received traces are kept for good: the interface that a folder and S3 share, and reading back what is there."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+from tandem.schema.trace import Encoding, Offer, is_name, is_sha256
+
+_PIECE_BYTES = 1024 * 1024
+_PACKED_BYTES = 64 * 1024  # behind each member's end the rest of what was given is copied: not too much of it
+BY_HASH = ".by-hash"
+"""Beside a probe's names, which never begin with a dot: what cannot be kept under its own name."""
+
+
+class TraceStoreDown(RuntimeError):  # noqa: N818  (it reads as what it is)
+    """The store does not take or give traces now; one line says why. Worth trying again."""
+
+
+class TraceStoreFull(TraceStoreDown):
+    """The store has no room."""
+
+
+class NotTheFile(ValueError):  # noqa: N818  (it reads as what it is)
+    """The bytes are not the file that they were said to be; one line says where."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """``place``: as the registry keeps it. ``stored_bytes``: how long it is there."""
+
+    place: str
+    stored_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Files, or versions of objects, and their bytes."""
+
+    files: int = 0
+    bytes: int = 0
+
+
+class TraceStore(Protocol):
+    """Traces under names that are never used for another content."""
+
+    def put(self, stream: Path, probe: str, name: str, sha256: str, encoding: Encoding) -> Stored:
+        """Keep ``stream``, a verified file of this encoding that nobody writes any more. When it returns, the trace is there for good.
+        The same again is the same. TraceStoreDown, TraceStoreFull; nothing that is there is ever replaced."""
+
+    def open(self, place: str, offset: int = 0) -> BinaryIO:
+        """What is stored there, to be read from ``offset`` on, which must be less than its length or 0. FileNotFoundError when there is
+        nothing, TraceStoreDown."""
+
+    def free_bytes(self) -> int | None:
+        """Room that is left; None: the store knows no bound."""
+
+    def held(self, probe: str) -> Held:
+        """What there is of a probe. TraceStoreDown."""
+
+    def erase(self, probe: str) -> None:
+        """Take out all of it, earlier versions too. TraceStoreDown."""
+
+
+def places(probe: str, name: str, sha256: str, encoding: Encoding) -> tuple[str, str]:
+    """The readable place and the one to fall back on when something else is there (``a`` as gzip and ``a.gz``, ``a`` and ``a/b``)."""
+    if not is_name(name) or not is_sha256(sha256) or "/" in probe or not is_name(probe):
+        raise ValueError(f"{probe!r}, {name!r}: no names of a probe and a trace")
+    end = ".gz" if encoding == "gzip" else ""
+    return f"{probe}/{name}{end}", f"{probe}/{BY_HASH}/{sha256}{end}"
+
+
+def check_stream(stream: BinaryIO, offer: Offer) -> None:
+    """Read the whole stream of ``offer``: each chunk one gzip member of just its part of the file, all together the hash; else
+    NotTheFile. Holds one chunk at a time, whatever it unpacks to."""
+    whole, left = hashlib.sha256(), offer.bytes
+    for number, chunk in enumerate(offer.chunks):
+        part = stream.read(chunk.bytes)
+        plain = min(offer.chunk_bytes, left)
+        if offer.encoding == "gzip":
+            part = _one_member(part, plain, number)
+        if len(part) != plain:
+            raise NotTheFile(f"chunk {number} holds {len(part)} bytes of the file, not {plain}")
+        whole.update(part)
+        left -= plain
+    if stream.read(1):
+        raise NotTheFile("there is more than the last chunk")
+    if whole.hexdigest() != offer.sha256:
+        raise NotTheFile("the whole has another hash than was offered")
+
+
+def _one_member(part: bytes, plain: int, number: int) -> bytes:
+    member = zlib.decompressobj(wbits=31)
+    try:
+        out = member.decompress(part, plain + 1)
+    except zlib.error as error:
+        raise NotTheFile(f"chunk {number} is no gzip: {error}") from None
+    if len(out) > plain:
+        raise NotTheFile(f"chunk {number} unpacks to more than {plain} bytes")
+    if not member.eof or member.unused_data:
+        raise NotTheFile(f"chunk {number} is not one member of gzip")
+    return out
+
+
+def file_parts(stored: BinaryIO, encoding: Encoding) -> Iterator[bytes]:
+    """The file, in pieces of at most 1 MiB, out of what is stored. NotTheFile where it is no gzip."""
+    if encoding == "identity":
+        while piece := stored.read(_PIECE_BYTES):
+            yield piece
+        return
+    member, held, begun = zlib.decompressobj(wbits=31), b"", False
+    try:
+        while piece := held or stored.read(_PACKED_BYTES):
+            if member.eof:
+                member = zlib.decompressobj(wbits=31)
+            begun = True
+            if out := member.decompress(piece, _PIECE_BYTES):
+                yield out
+            held = member.unused_data if member.eof else member.unconsumed_tail
+        while not member.eof and (out := member.decompress(b"", _PIECE_BYTES)):
+            yield out
+    except zlib.error as error:
+        raise NotTheFile(f"no gzip: {error}") from None
+    if begun and not member.eof:
+        raise NotTheFile("it ends in the middle of a member")
+
+
+def content_of(stored: BinaryIO, encoding: Encoding) -> tuple[int, str]:
+    """Length and SHA-256 of the file in what is stored; NotTheFile when it cannot be read."""
+    whole, length = hashlib.sha256(), 0
+    for part in file_parts(stored, encoding):
+        whole.update(part)
+        length += len(part)
+    return length, whole.hexdigest()
