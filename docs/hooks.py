@@ -125,7 +125,7 @@ def _collector(table: str) -> Iterator[str]:
     def row(key: Any) -> tuple[str, ...]:  # noqa: ANN401 - a key of TABLES
         default = "required" if key.required else "" if key.default is None else f"`{_toml(key.default)}`"
         bounds = ", ".join(f"`{one}`" for one in key.choices) or _range(key.minimum, key.maximum, key.above)
-        return f"`{key.name}`", _KINDS.get(key.kind, key.kind), default, bounds, key.mend
+        return f"`{key.name}`", _KINDS.get(key.kind, key.kind), default, bounds, key.hint
 
     yield from _table(("key", "value", "default", "range", ""), map(row, TABLES[table]))
 
@@ -154,7 +154,7 @@ def _keys(kind: Any, before: str = "") -> Iterator[tuple[str, ...]]:  # noqa: AN
         if is_dataclass(inner):
             yield from _keys(inner, f"{before}{one.name}.")
         else:
-            yield f"`{before}{one.name}`", _kind(one), _default(one), one.metadata.get("mend", "")
+            yield f"`{before}{one.name}`", _kind(one), _default(one), one.metadata.get("hint", "")
 
 
 def _kind(field: Field[Any]) -> str:
