@@ -1,4 +1,4 @@
-"""A run's page, its JSON and its files over HTTP (server/spec/pages.md)."""
+"""A run's page, its JSON and its files over HTTP (docs/reference/pages.md)."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ class Pages:
 
 
 def run_to_dict(account: RunAccount) -> dict[str, Any]:
-    """``tandem-run-page/1`` (server/spec/pages.md)."""
+    """``tandem-run-page/1`` (docs/reference/pages.md)."""
     run = account.run
     content = {
         "format": FORMAT,
