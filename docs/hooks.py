@@ -6,10 +6,11 @@ from __future__ import annotations
 import argparse
 import functools
 import inspect
+import itertools
 import logging
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,6 @@ from mkdocs.structure.pages import Page
 from tandem.app.config_schema import TABLES
 from tandem.cli.main import parser as probe_parser
 from tandem.schema import manifest, metrics
-from tandem.schema.metrics import COMMON_FIELDS, COMMON_TAGS, MEASUREMENTS, Measurement
 from tandem_bench.cli.main import parser as bench_parser
 from tandem_dashboards.cli import parser as dashboards_parser
 from tandem_fleet.cli import parser as fleet_parser
@@ -31,7 +31,6 @@ from tandem_server.cli import configuration
 from tandem_server.cli.main import parser as server_parser
 from tandem_server.endpoint.sessions import Share
 from tandem_server.schema import measurements
-from tandem_server.schema.measurements import SERVER_MEASUREMENTS
 from tandem_server.schema.rollups import NOT_ROLLED, ROLLUPS
 
 ROOT = Path(__file__).parents[1]
@@ -48,14 +47,9 @@ PAGES = {"ARCHITECTURE.md": "contributing/architecture.md"}
 NO_PAGES = ("hooks.py", "notebooks/")
 
 _KINDS = {
-    "whole": "whole number",
-    "truth": "true or false",
-    "int": "whole number",
-    "float": "number",
-    "bool": "true or false",
-    "str": "text",
+    "whole": "whole number", "truth": "true or false", "int": "whole number", "float": "number", "bool": "true or false", "str": "text",
     "Path": "path",
-}
+}  # fmt: skip
 _MARKER = re.compile(r"^<!-- made: ([a-z_]+)((?: [a-z_.]+)?) -->$", re.M)
 _FENCE = re.compile(r"^( *)(```|~~~).*?^\1\2 *$", re.M | re.S)
 _LINK = re.compile(r"(?<!\\)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^()\s]+)\)")
@@ -131,7 +125,7 @@ def _collector(table: str) -> Iterator[str]:
     def row(key: Any) -> tuple[str, ...]:  # noqa: ANN401 - a key of TABLES
         default = "required" if key.required else "" if key.default is None else f"`{_toml(key.default)}`"
         bounds = ", ".join(f"`{one}`" for one in key.choices) or _range(key.minimum, key.maximum, key.above)
-        return f"`{key.name}`", _KINDS.get(key.kind, key.kind), default, bounds, key.mend
+        return f"`{key.name}`", _KINDS.get(key.kind, key.kind), default, bounds, key.hint
 
     yield from _table(("key", "value", "default", "range", ""), map(row, TABLES[table]))
 
@@ -160,7 +154,7 @@ def _keys(kind: Any, before: str = "") -> Iterator[tuple[str, ...]]:  # noqa: AN
         if is_dataclass(inner):
             yield from _keys(inner, f"{before}{one.name}.")
         else:
-            yield f"`{before}{one.name}`", _kind(one), _default(one), one.metadata.get("mend", "")
+            yield f"`{before}{one.name}`", _kind(one), _default(one), one.metadata.get("hint", "")
 
 
 def _kind(field: Field[Any]) -> str:
@@ -182,8 +176,7 @@ def _prose(thing: object) -> str:
 
 def _records(whose: str = "probe") -> Iterator[str]:
     """Every measurement with its tags and fields."""
-    chosen: Mapping[str, Measurement] = MEASUREMENTS if whose == "probe" else SERVER_MEASUREMENTS
-    for one in chosen.values():
+    for one in (metrics.MEASUREMENTS if whose == "probe" else measurements.SERVER_MEASUREMENTS).values():
         yield from (f"### {one.name}", "", one.purpose[:1].upper() + one.purpose[1:] + ".", "")
         yield f"Tags: {', '.join(f'`{tag}`' for tag in one.tags) or 'none of its own'}."
         yield from _fields(one.fields)
@@ -195,14 +188,13 @@ def _fields(those: Iterable[metrics.Field]) -> Iterator[str]:
 
 
 def _common() -> Iterator[str]:
-    yield from (f"Tags: {', '.join(f'`{tag}`' for tag in COMMON_TAGS)}.", *_fields(COMMON_FIELDS))
+    yield from (f"Tags: {', '.join(f'`{tag}`' for tag in metrics.COMMON_TAGS)}.", *_fields(metrics.COMMON_FIELDS))
 
 
 def _words() -> Iterator[str]:
     """The lists of words that fields refer to."""
-    every = {**vars(measurements), **vars(metrics)}
-    lists = ((name, value) for name, value in sorted(every.items()) if re.fullmatch("[A-Z][A-Z_]*", name))
-    words = ((n, v) for n, v in lists if isinstance(v, tuple) and all(isinstance(word, str) for word in v))
+    lists = sorted({**vars(measurements), **vars(metrics)}.items())
+    words = ((n, v) for n, v in lists if n[0].isupper() and isinstance(v, tuple) and all(isinstance(w, str) for w in v))
     yield from _table(("list", "words"), ((f"`{n}`", ", ".join(f"`{word}`" for word in v)) for n, v in words))
 
 
@@ -236,13 +228,12 @@ def _help(parser: argparse.ArgumentParser) -> Iterator[str]:
     for action in parser._actions:
         if isinstance(action.default, Path) and action.default.is_relative_to(ROOT):
             action.default = action.default.relative_to(ROOT)
-    # Of one width, whatever the terminal's.
-    parser.formatter_class = functools.partial(parser.formatter_class, width=110)  # type: ignore[assignment]
+    # Of one width, whatever the terminal's; the type of formatters does not say that they take one.
+    parser.formatter_class = functools.partial(parser.formatter_class, width=110)  # type: ignore[call-arg]
     yield from ("```text", parser.format_help().rstrip(), "```", "")
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for one in action.choices.values():
-                yield from (f"### {one.prog}", "", *_help(one))
+    below = [a.choices.values() for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
+    for one in itertools.chain(*below):
+        yield from (f"### {one.prog}", "", *_help(one))
 
 
 MADE: dict[str, Callable[..., Iterator[str]]] = {
@@ -256,4 +247,3 @@ MADE: dict[str, Callable[..., Iterator[str]]] = {
     "radio_packets": lambda: _table(("column", "type", "unit", ""), ((f"`{one[0]}`", *one[1:]) for one in COLUMNS)),
     "commands": _commands,
 }
-"""By the marker's first word."""

@@ -295,7 +295,8 @@ def _stop(args: argparse.Namespace) -> None:
 
 def _idle(args: argparse.Namespace) -> int:
     """For what is not urgent, as upgrades of the system: is a run under way, or the quiet before one? Exit status: 0 nothing is
-    measured now, or no collector runs; 1 held: wait; 2 the configuration is wrong. system/README.md shows it in a systemd unit."""
+    measured now, or no collector runs; 1 held: wait; 2 the configuration is wrong.
+    docs/contributing/collector.md shows it in a systemd unit."""
     from tandem.app.config import load
 
     until = time.monotonic() + args.wait
