@@ -402,7 +402,7 @@ def world(panel: Mapping[str, Any], frames: Sequence[Frame], size: Size) -> str:
         metres = 10.0 ** math.floor(math.log10(wide * narrow * _DEGREE_M / 3))
         bar = metres / _DEGREE_M / narrow / wide
         ax.plot([0.01, 0.01 + bar], [0.02, 0.02], color=GREY, linewidth=3, transform=ax.transAxes)
-        ax.text(0.01, 0.03, f"{metres / 1000:g} km" if metres >= 1000 else f"{metres:g} m", transform=ax.transAxes)
+        ax.text(0.01, 0.05, f"{metres / 1000:g} km" if metres >= 1000 else f"{metres:g} m", transform=ax.transAxes)
 
     return _picture(size, draw)
 
