@@ -334,8 +334,8 @@ class Watch:
         for result in results:
             new = State(result.labels, "Normal", at_ms, at_ms)
             self._take(self.states.setdefault(result.labels, new), result, at_ms)
-        after = [*self.states.values(), *self._missing(at_ms)]
-        named = [(state, before.get(state.labels, "Normal")) for state in after]
+        gone = self._missing(at_ms)
+        named = [(state, before.get(state.labels, "Normal")) for state in (*self.states.values(), *gone)]
         return [Change(state.labels, was, state.name, state.reason) for state, was in named if was != state.name]
 
     def _take(self, state: State, result: Result, at_ms: int) -> None:

@@ -85,7 +85,7 @@ def time_series(
         other = field_config(target.select.outputs[0])
         if other.unit != main.unit and override.unit is None:
             made.append(by_query(target.ref, Override(unit=f"grafana:{other.unit}", axis="right")))
-    options = timeseries.Options(_legend(legend, sums), _tooltip())
+    options = timeseries.Options(legend=_legend(legend, sums), tooltip=_tooltip())
     return Panel("timeseries", title, description, targets, options, defaults, _named(overrides, made), **frame)
 
 

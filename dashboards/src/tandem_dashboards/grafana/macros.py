@@ -19,7 +19,7 @@ _STEPS_MS = (
     (3628800000, 2592000000),
 )  # fmt: skip
 """roundInterval: below the first, the second."""
-_FORMATS = (("y", 31_536_000_000), ("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1))
+_TEXTS = (("y", 31_536_000_000), ("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1))
 
 
 class TimeError(ValueError):
@@ -83,7 +83,7 @@ def interval_ms(span: Range, points: int, least: str | None = None) -> int:
 
 def interval_text(ms: int) -> str:
     """As Grafana's backend writes it into the query: one unit, rounded down."""
-    unit, size = next(((unit, size) for unit, size in _FORMATS if ms >= size), ("ms", 1))
+    unit, size = next(((unit, size) for unit, size in _TEXTS if ms >= size), ("ms", 1))
     return f"{max(ms // size, 1)}{unit}"
 
 

@@ -74,7 +74,6 @@ def level_now(width: int = 9) -> Panel:
         "The newest poll of each modem of the last 30 seconds, coloured by its grade: good, fair, poor. A modem that is missing did "
         "not answer, had no service, or its polls have not arrived; a dash: none has.",
         series(query, PATH),
-        spark=False,
         width=width,
         height=4,
     )

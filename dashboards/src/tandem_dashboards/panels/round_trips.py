@@ -38,7 +38,7 @@ def outcomes(width: int = 12) -> Panel:
     return state_timeline(
         "Answers of each path",
         "What became of each question, of each stretch the last: red on all lanes at once is an outage of all networks. Paused, nothing "
-        "left and not served: nothing was asked, which says nothing of the path. Nothing drawn: not query, or told within the minute."
+        "left and not served: nothing was asked, which says nothing of the path. Nothing drawn: not asked, or told within the minute."
         + OFF,
         series(query, NAMED),
         cadence="2s",

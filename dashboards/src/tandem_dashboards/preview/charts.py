@@ -47,7 +47,7 @@ def _picture(size: Size, draw: Callable[[Figure], None]) -> str:
     svg = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
     svg = re.sub(r'<g id="[^"]*"', "<g", svg)  # alike in every picture of the page
     # A link is how matplotlib carries what is shown when the pointer rests.
-    return re.sub(r'<a xlink:href="title:([^"]*)">', r"<g><title>\1</title>", svg).replace("</a>", "</g>")
+    return re.sub(r'<a xlink:href="title:([^"]*)"[^>]*>', r"<g><title>\1</title>", svg).replace("</a>", "</g>")
 
 
 def _visible(text: str) -> str:
@@ -66,10 +66,10 @@ def _axes(figure: Figure, size: Size, left: float = LEFT, right: float = RIGHT, 
 
 
 def _over_time(ax: Axes, span: Range, width: float) -> None:
-    locator = dates.AutoDateLocator(minticks=2, maxticks=max(5, int(width / 90)))
+    locator = dates.AutoDateLocator(minticks=2, maxticks=max(5, int(width / 90)))  # type: ignore[no-untyped-call]  # it has none
     ax.xaxis.set_major_locator(locator)
-    ax.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator, show_offset=False))
-    ax.set_xlim(span.from_ms / _DAY_MS, span.to_ms / _DAY_MS)
+    ax.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator, show_offset=False))  # type: ignore[no-untyped-call]  # as above
+    ax.set_xlim(span.from_ms / _DAY_MS, span.to_ms / _DAY_MS)  # which ends autoscaling: what is outside is cut off
 
 
 # --- lines, bars and points over time
@@ -114,6 +114,7 @@ def time_series(
     def draw(figure: Figure) -> None:
         ax = _axes(figure, size, right=LEFT if right else RIGHT)
         ax.grid(visible=True)
+        _over_time(ax, span, size[0])
         _draw_series(ax, left, span, size)
         _grades(ax, left[0].config)
         if right:
@@ -122,7 +123,6 @@ def time_series(
         for at, words, colour in marks:
             if span.from_ms <= at <= span.to_ms:
                 ax.axvline(at / _DAY_MS, color=colour, linestyle="--", linewidth=0.75, url=_hint(words))
-        _over_time(ax, span, size[0])
 
     return _picture(size, draw) if drawn else ""
 
@@ -140,15 +140,17 @@ def _draw_series(ax: Axes, series: Sequence[_Series], span: Range, size: Size) -
     mode = (series[0].config.custom.get("stacking") or {}).get("mode")
     series = _shares(series) if mode == "percent" else series
     base: dict[float, float] | None = {} if mode in ("normal", "percent") else None
-    reach: list[float] = []
+    shapes = []
     for one in series:
         low = [0.0 if base is None else base.get(t, 0.0) for t in one.at]
         high = [v + b for v, b in zip(one.values, low, strict=True)]
         if base is not None:
             base.update({t: v for t, v in zip(one.at, high, strict=True) if not math.isnan(v)})
-        reach += [v for v in high if not math.isnan(v)]
-        _draw_one(ax, one, high, low, span, size)
+        shapes.append((one, high, low))
+    reach = [v for _, high, _ in shapes for v in high if not math.isnan(v)]
     _limits(ax, series, reach + ([0.0] if base is not None else []))
+    for one, high, low in shapes:
+        _draw_one(ax, one, high, low, span, size)
 
 
 def _shares(series: Sequence[_Series]) -> list[_Series]:
@@ -169,17 +171,18 @@ def _draw_one(ax: Axes, one: _Series, high: list[float], low: list[float], span:
     if kind == "bars":
         apart = min((b - a for a, b in pairwise(one.at) if b > a), default=0.0) * _DAY_MS
         wide = max(1.0, apart / (span.to_ms - span.from_ms) * size[0] * 0.8) if apart else 6.0
-        bars = [(t, a, b) for t, a, b in zip(one.at, low, high, strict=True) if not math.isnan(b)]
+        bars = [n for n, value in enumerate(high) if not math.isnan(value)]
+        at, below, above = ([of[n] for n in bars] for of in (one.at, low, high))
         if bars:
-            ax.vlines(*zip(*bars, strict=True), colors=colour, linewidth=wide * 0.75, alpha=0.75)
+            ax.vlines(at, below, above, colors=colour, linewidth=wide * 0.75, alpha=0.75)
         return
     if kind == "points":
         ax.plot(one.at, high, color=colour, linestyle="", marker="o", markersize=4.5, url=url)
         return
     steps = custom.get("lineInterpolation") == "stepAfter"
     dashed = (custom.get("lineStyle") or {}).get("fill") == "dash"
-    shape = {"color": colour, "linewidth": 1.1, "linestyle": "--" if dashed else "-", "url": url}
-    ax.plot(one.at, high, drawstyle="steps-post" if steps else "default", **shape)
+    (line,) = ax.plot(one.at, high, color=colour, linewidth=1.1, linestyle="--" if dashed else "-", url=url)
+    line.set_drawstyle("steps-post" if steps else "default")
     beside = [math.nan, *high, math.nan]
     alone = [n for n, v in enumerate(high) if not math.isnan(v) and math.isnan(beside[n]) and math.isnan(beside[n + 2])]
     ax.plot([one.at[n] for n in alone], [high[n] for n in alone], color=colour, linestyle="", marker="o", markersize=3)
@@ -399,7 +402,7 @@ def world(panel: Mapping[str, Any], frames: Sequence[Frame], size: Size) -> str:
         metres = 10.0 ** math.floor(math.log10(wide * narrow * _DEGREE_M / 3))
         bar = metres / _DEGREE_M / narrow / wide
         ax.plot([0.01, 0.01 + bar], [0.02, 0.02], color=GREY, linewidth=3, transform=ax.transAxes)
-        ax.text(0.01, 0.03, f"{metres / 1000:g} km" if metres >= 1000 else f"{metres:g} m", transform=ax.transAxes)
+        ax.text(0.01, 0.05, f"{metres / 1000:g} km" if metres >= 1000 else f"{metres:g} m", transform=ax.transAxes)
 
     return _picture(size, draw)
 
@@ -408,7 +411,7 @@ def _layer(
     ax: Axes, panel: Mapping[str, Any], layer: Mapping[str, Any], places: dict[int, tuple[float, float]], frame: Frame
 ) -> None:
     style_of = (layer.get("config") or {}).get("style") or {}
-    field, text = (style_of.get("color") or {}).get("field"), (style_of.get("text") or {}).get("field")
+    field, text = (str((style_of.get(of) or {}).get("field")) for of in ("color", "text"))
     its = config(panel, field, frame.ref, 0) if field in frame.columns else None
     plain = (style_of.get("color") or {}).get("fixed", "#5794F2")
     colours = [its.colour(frame.columns[field][row]) if its else plain for row in places]
@@ -442,5 +445,5 @@ def _place(location: Mapping[str, Any], frame: Frame, row: int) -> tuple[float, 
     both = [frame.columns.get(location.get(name, ""), [None] * frame.length)[row] for name in ("latitude", "longitude")]
     latitude, longitude = both
     if isinstance(latitude, int | float) and isinstance(longitude, int | float):
-        return float(latitude), float(longitude)
+        return (float(latitude), float(longitude)) if abs(latitude) <= 90 and abs(longitude) <= 180 else None
     return None
