@@ -104,11 +104,11 @@ def test_one_taken_off_and_noted_anew_is_another(registry):
 def test_a_note_is_ripe_when_it_has_stood_for_longer_than_it_may_be_left_unrepeated(registry):
     debounce = Debounce()
     registry.late.note({("p1", "radio", HOUR)}, 1)
-    assert debounce.ripe(registry.late.pending("rollups"), 100.0) == []
+    assert debounce.ready(registry.late.pending("rollups"), 100.0) == []
     registry.late.note({("p1", "radio", HOUR)}, 1)  # noted again: it begins anew
-    assert debounce.ripe(registry.late.pending("rollups"), 129.0) == []
-    assert debounce.ripe(registry.late.pending("rollups"), 131.0) == []
-    assert keys(debounce.ripe(registry.late.pending("rollups"), 129.0 + 30.0)) == [("p1", "radio", HOUR)]
+    assert debounce.ready(registry.late.pending("rollups"), 129.0) == []
+    assert debounce.ready(registry.late.pending("rollups"), 131.0) == []
+    assert keys(debounce.ready(registry.late.pending("rollups"), 129.0 + 30.0)) == [("p1", "radio", HOUR)]
     assert NOTED_AGAIN_S < 30.0
 
 

@@ -74,7 +74,8 @@ def serve(
     with ExitStack() as held:
         registry = held.enter_context(open_registry(config))
         store = open_store(config, DATABASE_WAIT_S)
-        sightings = held.enter_context(Sightings(registry))
+        sightings = Sightings(registry)
+        held.enter_context(sightings)
         held.enter_context(ExpectedSeries(registry, store, config.states, every_s))
         rolled = open_influx(config).patient(LONG_STATEMENT_S)
         held.enter_context(RollingSeries(registry, rolled, kept_days(config), settle_s))

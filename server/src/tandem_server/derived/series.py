@@ -132,7 +132,7 @@ class DerivedSeries:
         made = 0
         again: set[tuple[str, int]] = set()
         of_hour: dict[int, list[LateHour]] = defaultdict(list)
-        for one in self._debounce.ripe(pending, time.monotonic()):
+        for one in self._debounce.ready(pending, time.monotonic()):
             of_hour[one.hour_utc_s].append(one)
         for _, notes in sorted(of_hour.items(), reverse=True):
             if time.monotonic() >= until:

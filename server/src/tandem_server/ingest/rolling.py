@@ -70,7 +70,7 @@ class Rollups:
         settle_s: float = 30.0,
     ) -> None:
         self._registry, self._store, self._kept, self._only = registry, store, kept, only
-        self._ripening = Debounce(settle_s)
+        self._debounce = Debounce(settle_s)
         self._slice_s = dict.fromkeys(ROLLUPS, HOUR_S)
 
     def fresh(self, now_s: float) -> None:
@@ -95,7 +95,7 @@ class Rollups:
 
     def late(self, now_s: float, monotonic_s: float) -> Iterator[int]:
         """Make again what was noted and is ripe, a few hours at a time; yields how many notes were taken off by that."""
-        ripe = self._ripening.ripe(self._registry.late.pending(CONSUMER), monotonic_s)
+        ripe = self._debounce.ready(self._registry.late.pending(CONSUMER), monotonic_s)
         for span, notes in _spans(ripe):
             if span.measurement in ROLLUPS:
                 self.make(span, now_s)

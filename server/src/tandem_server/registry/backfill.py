@@ -130,7 +130,7 @@ class Debounce:
         self._settle_s = settle_s
         self._seen: dict[Hour, tuple[int, float]] = {}
 
-    def ripe(self, pending: Iterable[LateHour], now_monotonic_s: float) -> list[LateHour]:
+    def ready(self, pending: Iterable[LateHour], now_monotonic_s: float) -> list[LateHour]:
         """Of ``pending``, all that there are, those that are due."""
         seen, out = {}, []
         for one in pending:
