@@ -142,6 +142,30 @@ def _refuse(constant: str) -> Any:  # noqa: ANN401  never returns
     raise ValueError(constant)
 
 
+# What another program's JSON may hold at some place, or anything else.
+
+
+def whole(value: object) -> int | None:
+    """A count below 2^63, as the kernel's are; None for anything else."""
+    return value if type(value) is int and 0 <= value < 2**63 else None
+
+
+def real(value: object) -> float | None:
+    """A finite number; None for anything else."""
+    known = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 2**63
+    return float(value) if known and isinstance(value, int | float) else None
+
+
+def mapping(value: object) -> dict[str, Any]:
+    """An object; an empty one for anything else."""
+    return value if isinstance(value, dict) else {}
+
+
+def objects(value: object) -> list[dict[str, Any]]:
+    """The objects in a list; none for anything else."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
 def _tls(request: CommonParameters, origin: Origin) -> ssl.SSLContext | None:
     return ssl.create_default_context(cafile=request.ca_file) if origin.scheme == "https" else None
 
@@ -193,8 +217,7 @@ class Control:
                 raise ControlError(f"control channel: {session!r} is no session", retry=False)
             if not isinstance(key, str) or not _KEY.match(key):
                 raise ControlError("control channel: a session without a key; hint: update the server", retry=False)
-            settings = answer.get("environment")
-            base.server_environment.update(settings if isinstance(settings, dict) else {})
+            base.server_environment.update(mapping(answer.get("environment")))
             return Session(session, bytes.fromhex(key), path, answer)
         raise _refused(status, answer)
 
@@ -353,7 +376,7 @@ def capture_of(run: str, session: str, answer: dict[str, Any] | None) -> ServerC
     if not isinstance(said, dict):
         return no_capture(session, "the server made none and does not say why")
     why = said.get("error") if isinstance(said.get("error"), str) else None
-    size, sha256, name = _count(said.get("bytes")), said.get("sha256"), server_capture(run, session)
+    size, sha256, name = whole(said.get("bytes")), said.get("sha256"), server_capture(run, session)
     if said.get("name") != name or size is None or not is_sha256(sha256):
         return no_capture(session, why or "the server kept none among the run's files; hint: update the server")
     return ServerCapture(
@@ -361,12 +384,8 @@ def capture_of(run: str, session: str, answer: dict[str, Any] | None) -> ServerC
         name=name,
         bytes=size,
         sha256=str(sha256),
-        packets=_count(said.get("packets")),
-        packets_dropped=_count(said.get("packets_dropped")),
+        packets=whole(said.get("packets")),
+        packets_dropped=whole(said.get("packets_dropped")),
         truncated=said.get("truncated") is True,
         why=None if why is None else " ".join(why.split())[:_LONGEST_WHY],
     )
-
-
-def _count(value: object) -> int | None:
-    return value if type(value) is int and 0 <= value < 2**63 else None

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from tandem.experiment import http_head
 from tandem.experiment.base import LATE, STOPPED, Stop
-from tandem.experiment.control import describe, parsed
+from tandem.experiment.control import describe, mapping, parsed, real
 from tandem.schema.manifest import Failure
 from tandem.stream import Stream, TlsStream, unacknowledged, wake
 
@@ -333,8 +333,8 @@ class _Sending:
         if head.status != 200:
             retry = head.status in http_head.WORTH_RETRYING
             raise _Over(Failure(reason=http_head.refusal(head.status, body), retry=retry))
-        answer = parsed(body)
-        received = answer.get("bytes") if isinstance(answer, dict) else None
+        answer = mapping(parsed(body))
+        received = answer.get("bytes")
         if type(received) is not int or received < 0:
             raise _Over(Failure(reason=f"an answer without the bytes received: {body[:40]!r}", retry=False))
         self._upload.received = received
@@ -343,6 +343,5 @@ class _Sending:
 
 def seconds(value: object) -> float | None:
     """A time above 0 by a server; None for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e9:
-        return None
-    return float(value)
+    found = real(value)
+    return found if found is not None and 0 < found < 1e9 else None

@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tandem.experiment.control import mapping, objects, real, whole
 from tandem.experiment.download.connection import DownloadConnection
 from tandem.experiment.parameters import Parameter
 from tandem.experiment.results import BYTES_BY_PATH, FIGURES, SENDER, bytes_by_path
 from tandem.mptcp import sockets
 from tandem.mptcp.series import SubflowTotal, shares
 
-_MOST = 2**63
-"""What the kernel counts is below."""
-
 
 class SenderSide:
     """The session's last answer, with our own ``totals`` in their order (the first one first)."""
 
     def __init__(self, answer: dict[str, Any] | None, totals: Sequence[SubflowTotal]) -> None:
-        connections = [] if answer is None else _objects(answer.get("connections"))
-        self._rows = [row for one in connections for row in _objects(one.get("subflows"))]
+        connections = objects(mapping(answer).get("connections"))
+        self._rows = [row for one in connections for row in objects(one.get("subflows"))]
         self._totals = totals
 
     def of(self, total: SubflowTotal) -> dict[str, Any] | None:
@@ -30,7 +28,11 @@ class SenderSide:
         ours = [one for one in self._totals if one.name.path == total.name.path]
         if len(rows) == 1 and len(ours) == 1:
             return rows[0]
-        by_port = [row for row in rows if total.local_port is not None and _port(row) == total.local_port]
+        by_port = [
+            row
+            for row in rows
+            if total.local_port is not None and whole(mapping(row.get("remote")).get("port")) == total.local_port
+        ]
         if len(by_port) == 1:
             return by_port[0]
         first, at_first = self._totals[0].remote, self._rows[0].get("local") if self._rows else None
@@ -44,45 +46,27 @@ class SenderSide:
         """Its median RTT; where it is not known which is which, that of the subflow that carried most over the path."""
         row = self.of(total)
         if row is not None:
-            return _number(row.get("rtt_ms_median"))
+            return real(row.get("rtt_ms_median"))
         known = [
             (carried, rtt)
             for one in self._rows
             if total.name.path is not None and one.get("path") == total.name.path
-            if (rtt := _number(one.get("rtt_ms_median"))) is not None
-            and (carried := _number(one.get("bytes_acked"))) is not None
+            if (rtt := real(one.get("rtt_ms_median"))) is not None
+            and (carried := real(one.get("bytes_acked"))) is not None
         ]
         return max(known)[1] if known else None
 
     def bytes_retrans(self, total: SubflowTotal) -> int | None:
         """Bytes that the sender sent again on it."""
         row = self.of(total)
-        return None if row is None else _whole(row.get("bytes_retrans"))
+        return whole(mapping(row).get("bytes_retrans"))
 
     @property
     def all_bytes_retrans(self) -> int | None:
         """On all subflows; None when it does not say of each."""
-        counts = [_whole(row.get("bytes_retrans")) for row in self._rows]
+        counts = [whole(row.get("bytes_retrans")) for row in self._rows]
         known = [count for count in counts if count is not None]
         return sum(known) if known and len(known) == len(counts) else None
-
-
-def _port(row: dict[str, Any]) -> int | None:
-    remote = row.get("remote")
-    return _whole(remote.get("port")) if isinstance(remote, dict) else None
-
-
-def _number(value: object) -> float | None:
-    known = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _MOST
-    return float(value) if known and isinstance(value, int | float) else None
-
-
-def _whole(value: object) -> int | None:
-    return value if type(value) is int and 0 <= value < _MOST else None
-
-
-def _objects(value: object) -> list[dict[str, Any]]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 RESULTS = (

@@ -10,7 +10,7 @@ import struct
 import time
 from dataclasses import dataclass
 
-from tandem.experiment.control import ControlError, Session
+from tandem.experiment.control import ControlError, Session, mapping, real, whole
 
 _TIME_ERROR = 5
 
@@ -60,13 +60,11 @@ def our_clock() -> Clock:
 
 def read_clock(answer: object) -> Clock | None:
     """The server's, from its answer; None when that holds none."""
-    if not isinstance(answer, dict):
+    found = mapping(answer)
+    offset, synchronised = found.get("utc_minus_monotonic_ns"), found.get("synchronised")
+    if type(offset) is not int:
         return None
-    offset, synchronised, error_ms = (answer.get(k) for k in ("utc_minus_monotonic_ns", "synchronised", "error_ms"))
-    if not isinstance(offset, int) or isinstance(offset, bool):
-        return None
-    error = float(error_ms) if isinstance(error_ms, int | float) and not isinstance(error_ms, bool) else None
-    return Clock(offset, synchronised if isinstance(synchronised, bool) else None, error)
+    return Clock(offset, synchronised if isinstance(synchronised, bool) else None, real(found.get("error_ms")))
 
 
 def compare(ours: Clock, theirs: Clock | None) -> Comparison:
@@ -92,12 +90,12 @@ def reflector_of(session: Session) -> Reflector:
     found = session.answer.get("reflector")
     if not isinstance(found, dict):
         raise ControlError("the server has no reflector", retry=False)
-    port = found.get("port")
+    port = whole(found.get("port"))
     try:
         owner = bytes.fromhex(session.id)
     except ValueError:
         owner = b""
-    if not isinstance(port, int) or isinstance(port, bool) or not 0 < port < 65536 or len(owner) != 16:
+    if port is None or not 0 < port < 65536 or len(owner) != 16:
         raise ControlError("the server's reflector cannot be understood", retry=False)
     return Reflector(port, owner, read_clock(found.get("clock")))
 

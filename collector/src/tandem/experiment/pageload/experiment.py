@@ -11,7 +11,7 @@ from typing import Any
 from tandem.devtools.browser import Browser, DevToolsError, NoBrowserError, find
 from tandem.experiment import base
 from tandem.experiment.base import STOPPED, EnvironmentLackError, Outcome, Output, Stop, StoppedError, phase
-from tandem.experiment.control import Control, ControlError, Session, whoami
+from tandem.experiment.control import Control, ControlError, Session, mapping, objects, whoami, whole
 from tandem.experiment.pageload import loads
 from tandem.experiment.pageload.carrier import Carried, Carrier, Relay, now_s
 from tandem.experiment.pageload.loads import GraphLoad, Load
@@ -152,14 +152,12 @@ def row(loaded: Loaded) -> dict[str, Any]:
 
 def _named(sender: dict[str, Any] | None) -> dict[str, str]:
     """By address the path of which the server took it to be; an address of two is left out."""
-    connections = sender.get("connections") if sender is not None else None
     found: dict[str, set[object]] = {}
-    for connection in connections if isinstance(connections, list) else []:
-        subflows = connection.get("subflows") if isinstance(connection, dict) else None
-        for row in subflows if isinstance(subflows, list) else []:
-            remote = row.get("remote") if isinstance(row, dict) else None
-            if isinstance(remote, dict) and isinstance(remote.get("address"), str):
-                found.setdefault(remote["address"], set()).add(row.get("path"))
+    for connection in objects(mapping(sender).get("connections")):
+        for row in objects(connection.get("subflows")):
+            address = mapping(row.get("remote")).get("address")
+            if isinstance(address, str):
+                found.setdefault(address, set()).add(row.get("path"))
     one = {address: paths.pop() for address, paths in found.items() if len(paths) == 1}
     return {address: path for address, path in one.items() if isinstance(path, str)}
 
@@ -201,11 +199,8 @@ def _of(loads: Sequence[Load], figure: str) -> dict[str, Any] | None:
 
 def _sum(sender: dict[str, Any] | None, key: str) -> int | None:
     """Over the server's connections; None when it did not say."""
-    connections = sender.get("connections") if sender is not None else None
-    if not isinstance(connections, list):
-        return None
-    counts = [c.get(key) for c in connections if isinstance(c, dict)]
-    return sum(c for c in counts if isinstance(c, int) and not isinstance(c, bool))
+    connections = mapping(sender).get("connections")
+    return sum(whole(c.get(key)) or 0 for c in objects(connections)) if isinstance(connections, list) else None
 
 
 _GRACE_S = 20.0

@@ -8,18 +8,16 @@ all); nothing is parsed, run or painted: what it takes is the *object load time*
 from __future__ import annotations
 
 import json
-import math
 import socket
 import ssl
 import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from tandem.devtools.browser import Browser, DevTools, DevToolsError, Event, RefusedError, TooLateError
 from tandem.experiment import http_head
-from tandem.experiment.control import describe
+from tandem.experiment.control import describe, mapping, real
 from tandem.experiment.pageload.carrier import SocksError, asking, connected, now_s
 from tandem.experiment.pageload.page import Origin, StoredPage
 
@@ -249,7 +247,7 @@ class Counts:
         elif not isinstance(request, str):
             return
         elif event.method == "Network.requestWillBeSent":
-            url = _object(p.get("request")).get("url")
+            url = mapping(p.get("request")).get("url")
             if isinstance(url, str) and url.startswith(("http:", "https:")):
                 self._pending.add(request)
                 self._begun = True
@@ -257,7 +255,7 @@ class Counts:
         elif request not in self._pending:
             return
         elif event.method == "Network.responseReceived":
-            headers = _object(_object(p.get("response")).get("headers"))
+            headers = mapping(mapping(p.get("response")).get("headers"))
             self.missed += any(name.lower() == "x-tandem-page" for name in headers)
         elif event.method == "Network.loadingFinished":
             self._pending.discard(request)
@@ -321,15 +319,15 @@ def _times(tools: DevTools, session: str, found: Load) -> None:
     until_s = now_s() + _READ_S
     try:
         tree = tools.call("Page.getFrameTree", {}, session, until_s=until_s)
-        frame = _object(_object(tree.get("frameTree")).get("frame")).get("id")
+        frame = mapping(mapping(tree.get("frameTree")).get("frame")).get("id")
         world = tools.call("Page.createIsolatedWorld", {"frameId": frame}, session, until_s=until_s)
         reading = {"expression": _READ, "awaitPromise": True, "contextId": world.get("executionContextId")}
         answer = tools.call("Runtime.evaluate", reading, session, until_s=until_s)
-        times = json.loads(_object(answer.get("result")).get("value", ""))
+        times = json.loads(mapping(answer.get("result")).get("value", ""))
     except (RefusedError, ValueError, TypeError, RecursionError) as error:
         found.failure = f"the browser told no times: {error}"[:200]
         return
-    times = _object(times)
+    times = mapping(times)
     found.load_ms = _ms(times.get("load"))
     found.content_loaded_ms, found.first_paint_ms = _ms(times.get("content")), _ms(times.get("paint"))
     if found.load_ms is None:
@@ -337,10 +335,5 @@ def _times(tools: DevTools, session: str, found: Load) -> None:
 
 
 def _ms(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
-        return None
-    return round(float(value), 3)
-
-
-def _object(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
+    found = real(value)
+    return None if found is None or found < 0 else round(found, 3)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from typing import Any
 from urllib.parse import urlsplit
+
+from tandem.experiment.control import whole
 
 _MOST_OBJECTS = 5000
 _LONGEST_URL = 16384
@@ -87,13 +89,13 @@ def _read_object(number: int, answer: object) -> Object:
     method, url, by = row.get("method"), row.get("url"), row.get("by")
     if not isinstance(method, str) or not _METHOD.match(method) or not isinstance(url, str):
         raise PageError(f"object {number}: no method or no url")
-    if by is not None and (not _whole(by) or by >= number):
+    earlier, status, size = whole(by), whole(row.get("status")), whole(row.get("bytes"))
+    if by is not None and (earlier is None or earlier >= number):
         raise PageError(f"object {number}: by is no earlier object's number")
-    status, size = row.get("status"), row.get("bytes")
-    if not _whole(status) or not _whole(size):
+    if status is None or size is None:
         raise PageError(f"object {number}: no status, or no bytes")
     origin, target = _taken_apart(url)
-    return Object(method, origin, target, status, size, by, row.get("after_load") is True)
+    return Object(method, origin, target, status, size, earlier, row.get("after_load") is True)
 
 
 def _taken_apart(url: str) -> tuple[Origin, str]:
@@ -115,7 +117,3 @@ def _object(value: object, what: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise PageError(f"{what} is no object")
     return value
-
-
-def _whole(value: object) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

@@ -11,7 +11,7 @@ from typing import Any
 
 from tandem import mptcp_abi as abi
 from tandem.experiment import http_head
-from tandem.experiment.control import Session, describe
+from tandem.experiment.control import Session, describe, whole
 from tandem.experiment.measured_connection import connect
 from tandem.experiment.parameters import CommonParameters, ProbePath
 from tandem.mptcp import kernels, sockets
@@ -47,8 +47,7 @@ class Exchange:
     @property
     def syns(self) -> int | None:
         """How many SYNs with MP_CAPABLE the server had had by then; None when it does not say."""
-        count = self.there.get("multipath_syns")
-        return count if isinstance(count, int) and not isinstance(count, bool) else None
+        return whole(self.there.get("multipath_syns"))
 
 
 def ask(common: CommonParameters, path: ProbePath, kind: sockets.Kind, timeout_s: float, session: Session) -> Exchange:
