@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import io
 import json
 import os
 import shutil
@@ -88,7 +89,7 @@ def test_a_session_is_captured(space, folder, way, tls):
     raw = (folder / "traces/probe-1" / capture["name"]).read_bytes()
     assert len(raw) == capture["bytes"]
     link = read_header(raw[:HEADER_BYTES]).link_type
-    seen = [ends_of(one, link) for one in records(raw[HEADER_BYTES:])]
+    seen = [ends_of(one, link) for one in records(io.BytesIO(raw[HEADER_BYTES:]))]
     assert len(seen) == capture["packets"] >= 6
     peer = told["connections"][0]["peer"]
     here, there = (SERVER, MEASUREMENT_TLS_PORT if tls else MEASUREMENT_PORT), (peer["address"], peer["port"])

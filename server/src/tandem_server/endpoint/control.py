@@ -26,7 +26,7 @@ from tandem_server.endpoint.results import RESULT_BYTES, Results
 from tandem_server.endpoint.session_request import InvalidRequest, read_session_request
 from tandem_server.endpoint.sessions import Refused, Session, SessionTable
 from tandem_server.http.body import TooMuch, Unreadable, receive
-from tandem_server.http.context import Authentication, probe_in
+from tandem_server.http.context import Authentication, exception_handlers, probe_in
 from tandem_server.registry import Registry
 from tandem_server.registry.probes import probe_of
 
@@ -127,7 +127,7 @@ def control_app(
             route("/v1/sessions/{session}", delete, "DELETE"),
             route("/v1/sessions/{session}/result", put_result, "PUT"),
         ],
-        exception_handlers={kind: _handler(answer) for kind, answer in _ERRORS.items()},
+        exception_handlers=exception_handlers(_ERRORS),
     )
 
 
@@ -168,13 +168,6 @@ _ERRORS: dict[type[Exception], Callable[[Any], JSONResponse]] = {
 """What goes wrong with a request becomes a status here (docs/reference/endpoint-api.md)."""
 
 _NO_SESSION = _error(404, "no such session")
-
-
-def _handler(answer: Callable[[Any], JSONResponse]) -> Callable[[Request, Any], Awaitable[JSONResponse]]:
-    async def answered(_request: Request, error: Exception) -> JSONResponse:
-        return answer(error)
-
-    return answered
 
 
 def _page(pages: PageStore | None, name: str) -> tuple[int, dict[str, Any]]:

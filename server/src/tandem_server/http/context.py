@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import sqlite3
-from collections.abc import Callable, Collection
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import Any, Protocol
 
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
@@ -69,6 +69,22 @@ def probe_in(request: Request) -> str:
 def too_much(error: str, wait_s: float) -> JSONResponse:
     """429."""
     return JSONResponse({"error": error}, 429, {"Retry-After": str(math.ceil(wait_s))})
+
+
+def exception_handlers(
+    answers: Mapping[type[Exception], Callable[[Any], Response]],
+    note: Callable[[Request, Exception], None] = lambda _request, _error: None,
+) -> dict[Any, Callable[[Request, Any], Awaitable[Response]]]:
+    """As Starlette takes them: ``answers`` by an exception's own class first, then its bases. ``note`` is called first."""
+
+    def handler(answer: Callable[[Any], Response]) -> Callable[[Request, Any], Awaitable[Response]]:
+        async def answered(request: Request, error: Exception) -> Response:
+            note(request, error)
+            return answer(error)
+
+        return answered
+
+    return {kind: handler(answer) for kind, answer in answers.items()}
 
 
 class ConnectionGuard:

@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response
 
 from tandem.schema.trace import TraceError
 from tandem_server.http.body import Busy, TooMuch, Unreadable
-from tandem_server.http.context import PROBE
+from tandem_server.http.context import PROBE, exception_handlers
 from tandem_server.http.rates import DaySpent, NoRoom
 from tandem_server.ingest.meter import NOBODY_READS
 from tandem_server.registry import BadCode, KeyTaken, LedgerConflict, NameTaken, TooManyUnfinished
@@ -27,7 +27,6 @@ from tandem_server.uploads.stream import Busy as TraceBusy
 
 _LOG = logging.getLogger("tandem.gateway")
 _SOON_S, _LATER_S, _MUCH_LATER_S, _LATEST_S = 1, 5, 30, 3600
-Handler = Callable[[Request, Any], Awaitable[Response]]
 
 
 class NotNow(Exception):  # noqa: N818  (an answer, no accident)
@@ -58,7 +57,7 @@ def registry_down(error: sqlite3.Error) -> JSONResponse:
     return later("the registry does not answer now", _LATER_S)
 
 
-def handlers(body_s: float) -> dict[type[Exception], Handler]:
+def handlers(body_s: float) -> dict[Any, Callable[[Request, Any], Awaitable[Response]]]:
     """Starlette's exception handlers, looked up by an exception's own class first. ``body_s``: within which a body must come."""
     answers: dict[type[Exception], Callable[[Any], Response]] = {
         Unreadable: lambda error: _answer(400, error),
@@ -91,20 +90,17 @@ def handlers(body_s: float) -> dict[type[Exception], Handler]:
         OSError: _disk_down,
     }
 
-    def handler(answer: Callable[[Any], Response]) -> Handler:
-        async def answered(request: Request, error: Exception) -> Response:
-            if isinstance(error, _LOGGED) and not isinstance(error, _NOT_LOGGED):
-                whose = request.scope.get("state", {}).get(PROBE, "without a token")
-                _LOG.warning("%s: %s: %s", whose, type(error).__name__, error)
-            return answer(error)
-
-        return answered
-
-    return {kind: handler(answer) for kind, answer in answers.items()}
+    return exception_handlers(answers, _log)
 
 
 _LOGGED = (StoreDown, sqlite3.Error, TraceStoreDown, OSError, BadBytes)
 _NOT_LOGGED = (TooManyRefused, TimeoutError, DaySpent)
+
+
+def _log(request: Request, error: Exception) -> None:
+    if isinstance(error, _LOGGED) and not isinstance(error, _NOT_LOGGED):
+        whose = request.scope.get("state", {}).get(PROBE, "without a token")
+        _LOG.warning("%s: %s: %s", whose, type(error).__name__, error)
 
 
 def _answer(status: int, error: Exception | str, later_s: int | None = None) -> JSONResponse:
