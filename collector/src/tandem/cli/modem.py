@@ -78,6 +78,7 @@ def _add_watch(actions: Actions[argparse.ArgumentParser]) -> None:
 
 def _add_decode(actions: Actions[argparse.ArgumentParser]) -> None:
     parser = command(actions, "decode", _decode, "what an answer means")
+    parser.epilog = r"example: printf '+CESQ: 99,99,255,255,20,80\r\nOK\r\n' | tandem modem decode --command AT+CESQ"
     query = "the query that it answers, as AT+CSQ;+CESQ or GET /path"
     parser.add_argument("--command", required=True, dest="query", metavar="CMD", help=query)
     parser.add_argument("--driver", metavar="NAME", help="the family, instead of finding it")
@@ -189,10 +190,9 @@ def _watched(args: argparse.Namespace) -> list[Watched]:
 
 
 def _decode(args: argparse.Namespace) -> None:
-    r"""Reads a modem's raw answer (with or without echo and OK, lines ended by CR, LF or both; of a web server the body) and prints one
+    """Reads a modem's raw answer (with or without echo and OK, lines ended by CR, LF or both; of a web server the body) and prints one
     JSON object with units in the names; what the answer does not hold is null. Without --driver the family is found by the command and
-    by what can be read. Exit status: 0, 1 when nothing can be read in it (the reason is on standard error), 2 for wrong usage. example:
-    printf '+CESQ: 99,99,255,255,20,80\r\nOK\r\n' | tandem modem decode --command AT+CESQ"""
+    by what can be read. Exit status: 0, 1 when nothing can be read in it (the reason is on standard error), 2 for wrong usage."""
     from tandem.modem.decoding import MAX_BYTES, UndecodableError, decode
     from tandem.modem.families import drivers
 

@@ -267,15 +267,15 @@ SHARES: dict[str, Scale] = {
 }
 """Of quantities that are a share of two fields, from 0 on; by name."""
 
-_RSRP, _RSRQ, _SINR = Range(-125, -70), Range(-20, -3), Range(-10, 30)
+_USUAL_RSRP, _USUAL_RSRQ, _USUAL_SINR = Range(-125, -70), Range(-20, -3), Range(-10, 30)
 
 USUAL: dict[str, Range] = {
-    "radio.rsrp_dbm": _RSRP,
-    "radio.rsrq_db": _RSRQ,
-    "radio.sinr_db": _SINR,
-    "radio.nr_rsrp_dbm": _RSRP,
-    "radio.nr_rsrq_db": _RSRQ,
-    "radio.nr_sinr_db": _SINR,
+    "radio.rsrp_dbm": _USUAL_RSRP,
+    "radio.rsrq_db": _USUAL_RSRQ,
+    "radio.sinr_db": _USUAL_SINR,
+    "radio.nr_rsrp_dbm": _USUAL_RSRP,
+    "radio.nr_rsrq_db": _USUAL_RSRQ,
+    "radio.nr_sinr_db": _USUAL_SINR,
     "radio.rssi_dbm": Range(-110, -50),
     "radio.rscp_dbm": Range(-120, -60),
     "radio.ecno_db": Range(-24, 0),

@@ -394,8 +394,8 @@ def summary(status: dict[str, Any]) -> str:
     if spent:
         limits = status.get("day_limit_bytes") or {}
         of = {path: "" if limit is None else f" of {size(limit)}" for path, limit in limits.items()}
-        words = (f"{path} {size(count)}{of.get(path, '')}" for path, count in spent.items())
-        lines.append(f"today (UTC): {', '.join(words)}")
+        used = (f"{path} {size(count)}{of.get(path, '')}" for path, count in spent.items())
+        lines.append(f"today (UTC): {', '.join(used)}")
     if status.get("radio_only"):
         lines += textwrap.wrap(f"only the radio is measured: {status['radio_only']}", WIDTH, subsequent_indent="  ")
     if newest := _round_trips(status):
