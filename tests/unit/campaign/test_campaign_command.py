@@ -5,10 +5,10 @@ import re
 from pathlib import Path
 
 import pytest
-from tandem.cli.view.campaign_text import span
 from test_check import CONFIG
 
 from tandem import campaigns
+from tandem.cli.campaign import span
 from tandem.cli.main import main
 
 OWN = """\
