@@ -253,7 +253,8 @@ def state_timeline(panel: Mapping[str, Any], frames: Sequence[Frame], span: Rang
                 at, until, text = max(begin, span.from_ms), min(end, span.to_ms), its.text(value)
                 pixels = (until - at) / (span.to_ms - span.from_ms) * (size[0] - left - RIGHT)
                 if written and pixels > 7 * len(text) + 6:
-                    ax.text(at / _DAY_MS, n + 0.5, f" {_visible(text)}", va="center", color="#111")
+                    place = (at / _DAY_MS, n + 0.5)
+                    ax.annotate(_visible(text), place, (4, 0), textcoords="offset points", va="center", color="#111")
         ax.set_yticks([n + 0.5 for n in range(len(lanes))], [_visible(its.title) for its, _ in lanes], color=TEXT)
         ax.set_ylim(len(lanes), 0)
         ax.spines[:].set_visible(False)

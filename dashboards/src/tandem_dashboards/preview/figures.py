@@ -56,7 +56,8 @@ def stat(panel: Mapping[str, Any], frames: Sequence[Frame], width: float, height
     if not figures:
         nothing = panel["fieldConfig"]["defaults"].get("noValue") or NOTHING
         return tag("div", tag("b", escape(str(nothing))), class_="stat")
-    size = max(13, min(40, int(min(height * 0.5, width / len(figures) / 5))))
+    longest = max(len(its.text(value)) for its, value in figures)
+    size = max(13, min(40, int(min(height * 0.5, width / len(figures) / max(5, 0.6 * longest)))))
     boxes = ""
     for its, value in figures:
         colour = its.colour(value)
