@@ -19,7 +19,7 @@ from tandem.experiment.control import Control, Session, attempt
 from tandem.experiment.parameters import CommonParameters, Parameter, ProbePath, parameter, parameters_of, read_request
 from tandem.experiment.results import INTERFACE_BYTES, InterfaceCounters, environment
 from tandem.experiment.verdict import looking
-from tandem.experiment.verdict.judging import REPEATED_S, Join, Primary, between, judge_join, judge_primary
+from tandem.experiment.verdict.judging import Join, Primary, between, dropped, judge_join, judge_primary
 from tandem.mptcp import kernels, sockets
 from tandem.schema.manifest import Failure
 from tandem.schema.metrics import VERDICTS
@@ -144,7 +144,7 @@ class _Look:
                 syns=(*seen.syns, *counted),
                 counters=looking.risen(before),
             )
-            if seen.handshake or one.connect_s > REPEATED_S:
+            if seen.handshake or dropped(seen.counters, one.connect_s):
                 break
         return seen
 

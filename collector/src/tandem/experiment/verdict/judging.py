@@ -9,7 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 REPEATED_S = 0.9
-"""A connect that took longer repeated its SYN, the first time after a second."""
+"""A connect that took longer repeated its SYN, the first time after a second: lost with its options, by the network's loss, or late here."""
+DROPPED = "MPCapableSYNTXDrop"
+"""Of Linux 6.12 and later: connections made without MP_CAPABLE after SYNs with it had no answer."""
 _TELLING_MS = 5.0
 _ADD_UP = 1.5
 
@@ -81,12 +83,18 @@ def judge_primary(p: Primary) -> Verdict:
     return Verdict("native", None, "Multipath TCP from the handshake to the last byte")
 
 
+def dropped(counters: dict[str, int], connect_s: float | None) -> bool:
+    """SYNs with MP_CAPABLE had no answer: by the kernel's own count; where it has none, by a connect that took as long as that."""
+    known = counters.get(DROPPED)
+    return known > 0 if known is not None else connect_s is not None and connect_s > REPEATED_S
+
+
 def _lost_in_the_handshake(p: Primary) -> Verdict:
     if p.counters.get("MPCapableSYNTX") == 0:
         return Verdict(
             "untested", None, "this machine sent no MP_CAPABLE: net.mptcp.enabled, or its blackhole timeout is running"
         )
-    if p.counters.get("MPCapableSYNTXDrop") or (p.connect_s is not None and p.connect_s > REPEATED_S):
+    if dropped(p.counters, p.connect_s):
         return Verdict("dropped", "syn or syn-ack", "SYNs with MP_CAPABLE got no answer, one without did")
     if p.between:
         return Verdict("stripped", "syn", "something between here and the server answers for it, and speaks plain TCP")

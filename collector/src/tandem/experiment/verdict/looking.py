@@ -14,6 +14,7 @@ from tandem.experiment import http_head
 from tandem.experiment.control import Session, describe, whole
 from tandem.experiment.measured_connection import connect
 from tandem.experiment.parameters import CommonParameters, ProbePath
+from tandem.experiment.verdict.judging import DROPPED
 from tandem.mptcp import kernels, sockets
 from tandem.mptcp.statistics import ConnectionSample, Reader, StatisticsError, SubflowSample
 from tandem.stream import Stream
@@ -27,9 +28,9 @@ class LookError(Exception):
 
 
 def risen(before: dict[str, int]) -> dict[str, int]:
-    """What rose since ``before``, and MPCapableSYNTX and MPJoinSynTx in any case: their 0 says something."""
+    """What rose since ``before``, and, where the kernel has them, those whose 0 says something."""
     now = kernels.here().counters()
-    always = ("MPCapableSYNTX", "MPJoinSynTx")
+    always = ("MPCapableSYNTX", "MPJoinSynTx", DROPPED)
     return {k: v - before.get(k, 0) for k, v in now.items() if v > before.get(k, 0) or (before and k in always)}
 
 
