@@ -6,10 +6,11 @@ from __future__ import annotations
 import argparse
 import functools
 import inspect
+import itertools
 import logging
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from mkdocs.structure.pages import Page
 from tandem.app.config_schema import TABLES
 from tandem.cli.main import parser as probe_parser
 from tandem.schema import manifest, metrics
-from tandem.schema.metrics import COMMON_FIELDS, COMMON_TAGS, MEASUREMENTS, Measurement
+from tandem.schema.metrics import COMMON_FIELDS, COMMON_TAGS, MEASUREMENTS
 from tandem_bench.cli.main import parser as bench_parser
 from tandem_dashboards.cli import parser as dashboards_parser
 from tandem_fleet.cli import parser as fleet_parser
@@ -48,9 +49,9 @@ PAGES = {"ARCHITECTURE.md": "contributing/architecture.md"}
 NO_PAGES = ("hooks.py", "notebooks/")
 
 _KINDS = {
-    "whole": "whole number", "truth": "true or false", "int": "whole number", "float": "number",
-    "bool": "true or false", "str": "text", "Path": "path",
-}
+    "whole": "whole number", "truth": "true or false", "int": "whole number", "float": "number", "bool": "true or false", "str": "text",
+    "Path": "path",
+}  # fmt: skip
 _MARKER = re.compile(r"^<!-- made: ([a-z_]+)((?: [a-z_.]+)?) -->$", re.M)
 _FENCE = re.compile(r"^( *)(```|~~~).*?^\1\2 *$", re.M | re.S)
 _LINK = re.compile(r"(?<!\\)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^()\s]+)\)")
@@ -177,8 +178,7 @@ def _prose(thing: object) -> str:
 
 def _records(whose: str = "probe") -> Iterator[str]:
     """Every measurement with its tags and fields."""
-    chosen: Mapping[str, Measurement] = MEASUREMENTS if whose == "probe" else SERVER_MEASUREMENTS
-    for one in chosen.values():
+    for one in (MEASUREMENTS if whose == "probe" else SERVER_MEASUREMENTS).values():
         yield from (f"### {one.name}", "", one.purpose[:1].upper() + one.purpose[1:] + ".", "")
         yield f"Tags: {', '.join(f'`{tag}`' for tag in one.tags) or 'none of its own'}."
         yield from _fields(one.fields)
@@ -196,7 +196,8 @@ def _common() -> Iterator[str]:
 def _words() -> Iterator[str]:
     """The lists of words that fields refer to."""
     lists = sorted({**vars(measurements), **vars(metrics)}.items())
-    words = ((n, v) for n, v in lists if n[0].isupper() and isinstance(v, tuple) and all(isinstance(w, str) for w in v))
+    words = ((n, v) for n, v in lists if re.fullmatch("[A-Z][A-Z_]*", n) and isinstance(v, tuple))
+    words = ((n, v) for n, v in words if all(isinstance(word, str) for word in v))
     yield from _table(("list", "words"), ((f"`{n}`", ", ".join(f"`{word}`" for word in v)) for n, v in words))
 
 
@@ -227,13 +228,15 @@ def _commands() -> Iterator[str]:
 
 
 def _help(parser: argparse.ArgumentParser) -> Iterator[str]:
-    # Of one width, whatever the terminal's.
-    parser.formatter_class = functools.partial(parser.formatter_class, width=110)  # type: ignore[assignment]
-    yield from ("```text", parser.format_help().rstrip(), "```", "")
     for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for one in action.choices.values():
-                yield from (f"### {one.prog}", "", *_help(one))
+        if isinstance(action.default, Path) and action.default.is_relative_to(ROOT):
+            action.default = action.default.relative_to(ROOT)
+    # Of one width, whatever the terminal's; the type of formatters does not say that they take one.
+    parser.formatter_class = functools.partial(parser.formatter_class, width=110)  # type: ignore[call-arg]
+    yield from ("```text", parser.format_help().rstrip(), "```", "")
+    below = [a.choices.values() for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
+    for one in itertools.chain(*below):
+        yield from (f"### {one.prog}", "", *_help(one))
 
 
 MADE: dict[str, Callable[..., Iterator[str]]] = {
@@ -247,4 +250,3 @@ MADE: dict[str, Callable[..., Iterator[str]]] = {
     "radio_packets": lambda: _table(("column", "type", "unit", ""), ((f"`{one[0]}`", *one[1:]) for one in COLUMNS)),
     "commands": _commands,
 }
-"""By the marker's first word."""

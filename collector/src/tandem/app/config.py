@@ -355,7 +355,9 @@ class _Reader:
         for name in REQUIRED_TABLES:
             if name not in self._content:
                 header = "[[path]]" if name == "path" else f"[{name}]"
-                raise ConfigError(f"{self._file}:1: there is no {header}; hint: add it (docs/reference/configuration.md shows one)")
+                raise ConfigError(
+                    f"{self._file}:1: there is no {header}; hint: add it (docs/contributing/collector.md)"
+                )
         probe = self._table("probe")
         self._folder = self._here / probe["folder"]
         paths = self._paths(self._content["path"])
