@@ -1,4 +1,4 @@
-"""Campaigns that a server queues for a probe: what goes over the wire (server/spec/ingest-api.md), read strictly at both ends. Pure.
+"""Campaigns that a server queues for a probe: what goes over the wire (docs/reference/probe-api.md), read strictly at both ends. Pure.
 
 A pushed campaign has an id of its own, so that the same file may be pushed twice and nothing is carried out twice.
 """

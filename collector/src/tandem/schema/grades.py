@@ -202,7 +202,7 @@ _RTT = Scale(
 )
 _GOODPUT = Scale(5e6, 1e6, "stated: video in 1080p, and in 480p, as video services require it")
 UNSENT = Scale(
-    600, 3600, "unsent_after_s of the server (server/spec/ledger.md); an hour, as the probe itself speaks up"
+    600, 3600, "unsent_after_s of the server (docs/reference/ledger.md); an hour, as the probe itself speaks up"
 )
 _TEMPERATURE = Scale(60, 80, f"{_PI}: soft limit, and where the processor is throttled")
 _CLOCK = Scale(100, 1000, "stated: above 100 ms a record says so (utc_error_ms); above a second polls change places")

@@ -1,4 +1,4 @@
-"""What probe and server exchange about a file that goes up in chunks: names, hashes, offers, receipts (server/spec/ingest-api.md).
+"""What probe and server exchange about a file that goes up in chunks: names, hashes, offers, receipts (docs/reference/probe-api.md).
 
 A file travels as a *stream*: the file itself (``identity``), or each of its chunks deflated on its own (``gzip``), so that the stream
 is a gzip file of many members and can be made again from any chunk on. Offsets and hashes of chunks are those of the stream; the hash

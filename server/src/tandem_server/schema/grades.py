@@ -41,13 +41,13 @@ __all__ = [
     "usual",
 ]
 
-_TRACES = Scale(86_400, 129_600, "stated: a day; traces_after_s of the server (server/spec/ledger.md)")
+_TRACES = Scale(86_400, 129_600, "stated: a day; traces_after_s of the server (docs/reference/ledger.md)")
 
 SCALES: dict[str, Scale] = {
     **grades.SCALES,
     "probe_state.unsent_oldest_s": UNSENT,
     "probe_state.last_seen_s": Scale(
-        120, 300, "stated: two minutes; silent_after_s of the server (server/spec/ledger.md)"
+        120, 300, "stated: two minutes; silent_after_s of the server (docs/reference/ledger.md)"
     ),
     "gateway.lines_rejected": NONE,
     "gateway_process.writes_failed": NONE,

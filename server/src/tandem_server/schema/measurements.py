@@ -19,7 +19,7 @@ from tandem_server.schema.derived import DERIVED_MEASUREMENTS
 PROBE_STATES = (
     "measuring", "idle", "online_not_measuring", "not_uploading", "silent", "never_seen", "revoked",
 )  # fmt: skip
-"""server/spec/ledger.md has the rules. ``state_code`` is the place in this list, from 0."""
+"""docs/reference/ledger.md has the rules. ``state_code`` is the place in this list, from 0."""
 
 EXPECTED = Measurement(
     "expected",
@@ -137,7 +137,7 @@ SERVER_TRACES = Measurement(
 
 LEDGER = Measurement(
     "ledger",
-    "one probe's runs of one campaign in the ledger (server/spec/ledger.md), once a minute; without the tag: those of no campaign",
+    "one probe's runs of one campaign in the ledger (docs/reference/ledger.md), once a minute; without the tag: those of no campaign",
     ("probe", "campaign"),
     (
         Field("runs_complete", "int", "", "all that they promised is here", 0),
@@ -184,7 +184,7 @@ RUN_TRACE = Measurement(
         Field("rtt_p95_ms", "float", "ms", "likewise", 0),
         Field("reorder_queue_max_bytes", "int", "B", "most that waited for a gap; of the connection only", 0),
         Field("events", "int", "", "handovers and signal drops on its path while it ran, apart from others", 0),
-        Field("recoveries", "int", "", "of these, that have a t_R (server/spec/radio-packets.md)", 0),
+        Field("recoveries", "int", "", "of these, that have a t_R (docs/reference/captures.md)", 0),
         Field("t_r_median_s", "float", "s", "t_R, the time until the RTT was back: median of these", 0, 60),
         Field("t_r_max_s", "float", "s", "the longest of these", 0, 60),
     ),

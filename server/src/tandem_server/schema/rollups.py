@@ -1,4 +1,4 @@
-"""What boards query over long times: each measurement by the minute and by the hour. The one table of it; see server/spec/series.md.
+"""What boards query over long times: each measurement by the minute and by the hour. The one table of it; see docs/reference/ledger.md.
 
 Raw records are in the retention policy ``kept``, roll-ups in ``minute`` and ``hour``, in measurements of the same names. **A field has
 its raw name where it means the same**, so that one query serves all: ``SELECT mean("rsrp_dbm") FROM "$resolution"."radio"``. What it holds:
