@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 REPEATED_S = 0.9
-"""A connect that took longer repeated its SYN, the first time after a second: lost with its options, by the network's loss, or late here."""
+"""A connect that took longer repeated its SYN, the first time after a second: lost for its options or by chance, or this end was late."""
 DROPPED = "MPCapableSYNTXDrop"
 """Of Linux 6.12 and later: connections made without MP_CAPABLE after SYNs with it had no answer."""
 _TELLING_MS = 5.0
