@@ -295,7 +295,8 @@ def _stop(args: argparse.Namespace) -> None:
 
 def _idle(args: argparse.Namespace) -> int:
     """For what is not urgent, as upgrades of the system: is a run under way, or the quiet before one? Exit status: 0 nothing is
-    measured now, or no collector runs; 1 held: wait; 2 the configuration is wrong. system/README.md shows it in a systemd unit."""
+    measured now, or no collector runs; 1 held: wait; 2 the configuration is wrong. docs/contributing/collector.md shows it in a systemd
+    unit."""
     from tandem.app.config import load
 
     until = time.monotonic() + args.wait
@@ -321,7 +322,7 @@ def _size(count: float) -> str:
     return f"{count:.3g} TB"
 
 
-def _span(seconds: float) -> str:
+def span(seconds: float) -> str:
     """A time, in the unit that fits."""
     for limit, divisor, unit in ((120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")):
         if seconds < limit:
@@ -336,17 +337,17 @@ def _check_lines(campaign: Campaign, estimate: Estimate, left_out: Sequence[str]
         lines.append(f"after {campaign.reference}")
     steps = {s.name: s for s in campaign.steps}
     for one in estimate.steps:
-        apart = "" if one.days is None else f", {_span(one.days * 86400)} from first to last"
+        apart = "" if one.days is None else f", {span(one.days * 86400)} from first to last"
         runs = f"{one.runs} runs ({one.arms} arms × {steps[one.name].repetitions})"
         lines.append(
-            f"  {one.name}: {one.experiment}, {runs}, {_span(one.seconds)}{apart}; begins {_begins(steps[one.name], campaign.timezone)}"
+            f"  {one.name}: {one.experiment}, {runs}, {span(one.seconds)}{apart}; begins {_begins(steps[one.name], campaign.timezone)}"
         )
         lines.append(f"    {_bytes(one.bytes_by_role)}")
-    lines.append(f"in all {estimate.runs} runs, {_span(estimate.seconds)}; {_bytes(estimate.bytes_by_role)}")
+    lines.append(f"in all {estimate.runs} runs, {span(estimate.seconds)}; {_bytes(estimate.bytes_by_role)}")
     if estimate.days is None:
         lines.append(f"how many days: depends on {estimate.held_by}")
     else:
-        lines.append(f"at least {_span(estimate.days * 86400)}, because of {estimate.held_by}")
+        lines.append(f"at least {span(estimate.days * 86400)}, because of {estimate.held_by}")
     requires = campaign.requires
     if requires.scheduler or requires.controllers:
         controllers = f"controllers {', '.join(requires.controllers)}" if requires.controllers else ""

@@ -55,17 +55,14 @@ def _score(args: argparse.Namespace) -> None:
     names = ["published", "fused"] if args.detector == "both" else [args.detector]
     totals = {name: Scores() for name in names}
     entries = []
-    try:
-        wanted = [[path] for given in args.logs for path in _files(given)] + [list(pair) for pair in args.pair]
-        if not wanted:
-            raise ValueError("no log given; hint: tandem mobility score LOG.csv, or --pair A.csv B.csv")
-        for paths in wanted:
-            logs = [_read(path) for path in paths]
-            scores = {name: scored(logs, name, args.hold, receiver=args.receiver) for name in names}
-            totals = {name: totals[name] + scores[name] for name in names}
-            entries.append(_entry(" + ".join(str(path) for path in paths), scores, receiver=args.receiver))
-    except (ValueError, OSError) as error:
-        raise CommandError(error) from error
+    wanted = [[path] for given in args.logs for path in _files(given)] + [list(pair) for pair in args.pair]
+    if not wanted:
+        raise CommandError("no log given; hint: tandem mobility score LOG.csv, or --pair A.csv B.csv")
+    for paths in wanted:
+        logs = [_read(path) for path in paths]
+        scores = {name: scored(logs, name, args.hold, receiver=args.receiver) for name in names}
+        totals = {name: totals[name] + scores[name] for name in names}
+        entries.append(_entry(" + ".join(str(path) for path in paths), scores, receiver=args.receiver))
     overall = _entry("overall", totals, receiver=args.receiver)
     del overall["file"]
     result = {"moving_km_h": 3.0, "hold_s": args.hold, "logs": entries, "overall": overall}
@@ -73,38 +70,35 @@ def _score(args: argparse.Namespace) -> None:
 
 
 def _files(path: Path) -> list[Path]:
-    """The logs in a folder, by name; a file is itself. ValueError or OSError in one line that names it."""
+    """The logs in a folder, by name; a file is itself. CommandError."""
     if not path.is_dir():
         return [path]
     try:
         found = sorted(file for file in path.iterdir() if file.suffix.lower() in SUFFIXES and file.is_file())
     except OSError as error:
-        raise OSError(f"{path}: {error.strerror}; hint: name a log that can be read") from None
+        raise CommandError(f"{path}: {error.strerror}; hint: name a log that can be read") from error
     if not found:
-        raise ValueError(
-            f"{path}: no {', '.join(SUFFIXES)} file in this folder; hint: name a log, or a folder with logs"
-        )
+        hint = "name a log, or a folder with logs"
+        raise CommandError(f"{path}: no {', '.join(SUFFIXES)} file in this folder; hint: {hint}")
     return found
 
 
 def _read(path: Path) -> list[Second]:
-    """ValueError or OSError in one line that names the file."""
+    """A log with speeds and levels; CommandError."""
     from tandem.mobility.gnettrack import LogError, read
 
     try:
         seconds = read(path.read_bytes())
     except LogError as error:
-        raise ValueError(f"{path}: {error}") from None
+        raise CommandError(f"{path}: {error}") from error
     except OSError as error:
-        raise OSError(f"{path}: {error.strerror}; hint: name a log that can be read") from None
+        raise CommandError(f"{path}: {error.strerror}; hint: name a log that can be read") from error
     if all(second.speed_km_h is None for second in seconds):
-        raise ValueError(
-            f"{path}: from line 2 on no row tells a speed, so there is no truth to score by; hint: log with GPS on"
-        )
+        what = "no row tells a speed, so there is no truth to score by; hint: log with GPS on"
+        raise CommandError(f"{path}: from line 2 on {what}")
     if not any(LEVELS & second.fields.keys() for second in seconds):
-        raise ValueError(
-            f"{path}: from line 2 on no row tells a level, so there is nothing to judge by; hint: log with the radio on"
-        )
+        what = "no row tells a level, so there is nothing to judge by; hint: log with the radio on"
+        raise CommandError(f"{path}: from line 2 on {what}")
     return seconds
 
 

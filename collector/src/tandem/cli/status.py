@@ -19,7 +19,7 @@ def add(commands: Actions[argparse.ArgumentParser]) -> None:
         "status",
         _status,
         "what the running collector reports, once",
-        json="the status object as JSON (fields: collector/README.md)",
+        json="the status object as JSON (fields: docs/contributing/collector.md)",
     )
     add_where(parser)
     parser = command(commands, "watch", _watch, "the running collector, live")
@@ -27,7 +27,7 @@ def add(commands: Actions[argparse.ArgumentParser]) -> None:
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--plain", action="store_true", help="plain lines also on a terminal")
     how.add_argument(
-        "--json", action="store_true", help="each status as one line of JSON (fields: collector/README.md)"
+        "--json", action="store_true", help="each status as one line of JSON (fields: docs/contributing/collector.md)"
     )
     parser.add_argument("--ascii", action="store_true", help="ASCII characters only, whatever the locale says")
 
