@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _LINES = """Each line passes, fails with its hint, follows from another line that fails, or is skipped and says why. What follows needs no
 hint of its own. The lines: collector, modem, sim, registered, levels, path, data and mptcp of each path, clock, gps, power, disk, spool,
-server, metrics, token, budget, version, tunnel (docs/silent-kit.md)."""
+uploads, player, server, metrics, token, budget, version, tunnel; what each means, and what to do: docs/field/hand-out.md."""
 
 
 def add(commands: Actions[argparse.ArgumentParser]) -> None:

@@ -24,7 +24,7 @@ class Poller(PollThread):
     again after it vanished, under whatever number it has then.
     ``driver``: a family's name, or ``auto`` to let the modem's own answers decide; UnknownDriver when there is no such family.
     ``on_unsolicited`` gets what the modem says unasked, with the time, from this thread too. ``sim``: which SIM must be there and
-    who is told of another one; asked once at each set-up. ``more_setup``: see ``identification``.
+    who is told of another one; asked once at each set-up. ``more_setup``: see ``session``.
     """
 
     def __init__(

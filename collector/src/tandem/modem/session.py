@@ -275,7 +275,7 @@ class Session:
     """Owned by one poller thread. ``driver`` and ``identity`` stay those of the last set-up while the modem is away.
 
     ``on_unsolicited`` gets what it says unasked. ``sim_secret``: when given, each set-up asks once for the SIM's number, and
-    ``sim`` is its hash, None when the modem does not tell. ``more_setup``: see ``identification``.
+    ``sim`` is its hash, None when the modem does not tell. ``more_setup``: see ``MoreSetup``.
     """
 
     def __init__(

@@ -188,7 +188,7 @@ def modem_poller(
 
 
 def gnss_commands(driver: str, identity: Identity) -> Sequence[str]:
-    """What the modem whose GNSS is the source is told after its set-up (``modem.identification.MoreSetup``)."""
+    """What the modem whose GNSS is the source is told after its set-up (``modem.session.MoreSetup``)."""
     return start_commands(driver, identity.model)
 
 
