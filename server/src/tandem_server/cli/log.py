@@ -27,7 +27,7 @@ class LineFormatter(logging.Formatter):
 
 class FewOfAKind(logging.Filter):
     """Of one kind of message (its text before the values go in) so many a minute: strangers and probes must not fill the log. How many were
-    left out is told with the next."""
+    left out is said with the next."""
 
     def __init__(self, most: int = 30, now_s: Callable[[], float] = time.monotonic) -> None:
         super().__init__()

@@ -196,7 +196,7 @@ def _list(args: Namespace) -> int:
 
 
 def _rows(registry: Registry, config: ServerConfig) -> list[tuple[dict[str, Any], str]]:
-    """Each probe as JSON and as a line. The state is None where the database cannot be asked, and it would decide."""
+    """Each probe as JSON and as a line. The state is None where the database does not answer, and it would decide."""
     now, unknown = time.time_ns(), ""
     try:
         with contextlib.closing(open_influx(config)) as store:

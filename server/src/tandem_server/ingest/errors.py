@@ -109,8 +109,8 @@ def _answer(status: int, error: Exception | str, later_s: int | None = None) -> 
 
 
 def _bad_code(error: BadCode) -> JSONResponse:
-    if error.told is not None:
-        _LOG.warning("enrolment: %s", error.told)
+    if error.why is not None:
+        _LOG.warning("enrolment: %s", error.why)
     return JSONResponse({"error": "no good code"}, 401, {"WWW-Authenticate": "Invitation"})
 
 

@@ -50,11 +50,11 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class BadCode(ValueError):  # noqa: N818  (an answer, no accident)
-    """No good code. ``told``: why, for the server's log; who sent it learns nothing. None: nothing worth a line."""
+    """No good code. ``why``: for the server's log; who sent it learns nothing. None: nothing worth a line."""
 
     def __init__(self, why: str | None) -> None:
         super().__init__(why or "unknown")
-        self.told = why
+        self.why = why
 
 
 class KeyTaken(ValueError):  # noqa: N818  (an answer, no accident)

@@ -71,12 +71,12 @@ def runs_continuous_queries(admin: Influx) -> bool:
 
     InfluxDB 1.x asks only for the right to read of who makes one, and runs it with the right to write: so there nobody only reads.
     """
-    told = [
+    settings = [
         dict(zip(series.columns, row, strict=True))
         for series in admin.query("SHOW DIAGNOSTICS FOR 'config-cqs'")
         for row in series.rows
     ]
-    return not told or any(bool(one.get("enabled", True)) for one in told)
+    return not settings or any(bool(one.get("enabled", True)) for one in settings)
 
 
 def forget_continuous_queries(admin: Influx) -> None:

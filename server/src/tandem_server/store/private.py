@@ -162,7 +162,7 @@ class PrivateInflux:
         command = [str(self.binary), "-config", str(config)]
         setpriv = shutil.which("setpriv")
         # So that not even a kill -9 of this process leaves a database behind that holds the port. systemd ends a service's processes
-        # together by itself, and its sandbox refuses capset, which newer setpriv calls whatever it is asked for.
+        # together by itself, and its sandbox refuses capset, which newer setpriv calls whatever its arguments.
         if setpriv and not _of_systemd():
             command = [setpriv, "--pdeathsig", "TERM", *command]
         with (self.folder / "influxd.log").open("ab") as log:

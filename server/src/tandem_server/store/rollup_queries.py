@@ -17,8 +17,8 @@ _WIDTH: dict[Step, str] = {"minute": "1m", "hour": "1h"}
 def made_by(measurement: str) -> str:
     """What stands for the table by which this measurement's roll-ups are made: another table, another word."""
     rollup = ROLLUPS[measurement]
-    told = repr((rollup.tags, [(c.name, c.kind, c.of_raw, c.of_finer, c.where) for c in rollup.columns]))
-    return hashlib.sha256(told.encode()).hexdigest()[:12]
+    table = repr((rollup.tags, [(c.name, c.kind, c.of_raw, c.of_finer, c.where) for c in rollup.columns]))
+    return hashlib.sha256(table.encode()).hexdigest()[:12]
 
 
 def of_raw(

@@ -32,7 +32,7 @@ Texts = Literal["labels", "dropped"]
 _LOG = logging.getLogger("tandem.store")
 _LABEL_CHARACTERS = 4096
 _APART_MS = 60_000
-"""Records further apart are asked for one by one: a backlog must not make a question about all the time between."""
+"""Records further apart are read back one by one: a backlog must not make a query over all the time between."""
 _FLAG = re.compile(r'^-(dedup\.minScrapeInterval|retentionPeriod)="([^"]*)"$', re.MULTILINE)
 _DAYS = {"": 30.0, "h": 1 / 24, "d": 1.0, "w": 7.0, "y": 365.0}
 _FOR_EVER_DAYS = 36_500
@@ -182,8 +182,8 @@ class Victoria:
         needed = _FOR_EVER_DAYS if self._retention_days is None else self._retention_days
         kept = flags.get("retentionPeriod", "1")  # those that were not set are not reported; a month is its default
         if _days(kept) < needed:
-            mend = f"start it with -retentionPeriod={needed}d, or set [store] retention_days"
-            raise StoreDown(f"{self.url}: keeps less than {needed} days ({kept}); hint: {mend}")
+            hint = f"start it with -retentionPeriod={needed}d, or set [store] retention_days"
+            raise StoreDown(f"{self.url}: keeps less than {needed} days ({kept}); hint: {hint}")
 
     def _send(self, lines: list[str]) -> None:
         body, headers = "\n".join(lines).encode(), {"Content-Type": "text/plain; charset=utf-8"}
