@@ -18,12 +18,12 @@ from tiers.changed import changed_files, chosen
 from tiers.plan import (
     KEPT,
     ROOT,
-    UNKNOWN_S,
     Job,
     Kind,
     Table,
     TableError,
     check_jobs,
+    file_seconds,
     fuzz_jobs,
     job_seconds,
     lab_jobs,
@@ -65,7 +65,7 @@ def main(argv: Sequence[str]) -> int:
     if args.list:
         for job in jobs:
             for name in job.files or (job.name,):
-                print(f"{job.kind:8} {seconds.get(name, UNKNOWN_S):6.0f} s  {name}")
+                print(f"{job.kind:8} {file_seconds(name, seconds):6.0f} s  {name}")
         return 0
     if any(job.root for job in jobs) and os.geteuid() != 0:
         by_sudo(argv)

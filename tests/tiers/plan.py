@@ -21,7 +21,8 @@ KEPT = ROOT / "tests/all.json"
 
 # How many jobs of a kind run side by side. Those that wait hardly use a processor; an emulated machine uses a whole one.
 Kind = Literal["unit", "check", "wait", "machine", "alone"]
-UNKNOWN_S = 15.0
+UNKNOWN_S, UNKNOWN_SYSTEM_S = 15.0, 300.0
+"""A file that nobody has timed. One of ``tests/system`` begins early: at the end it would run alone."""
 
 
 class TableError(Exception):
@@ -200,7 +201,12 @@ def job_seconds(job: Job, seconds: dict[str, float]) -> float:
     """What it took the last time."""
     if job.name in seconds:
         return seconds[job.name]
-    return sum(seconds.get(file, UNKNOWN_S) for file in job.files) or UNKNOWN_S
+    return sum(file_seconds(file, seconds) for file in job.files) or UNKNOWN_S
+
+
+def file_seconds(file: str, seconds: dict[str, float]) -> float:
+    """As ``job_seconds``, of one file of tests."""
+    return seconds.get(file, UNKNOWN_SYSTEM_S if file.startswith("tests/system/") else UNKNOWN_S)
 
 
 def tree_digest() -> str:
