@@ -1,4 +1,4 @@
-//! The tables `connections`, `subflows`, `events` and `problems`; README.md says what each column is.
+//! The tables `connections`, `subflows`, `events` and `problems`; docs/reference/captures.md says what each column is.
 
 use crate::columns::Table;
 use crate::connection::Connection;

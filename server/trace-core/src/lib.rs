@@ -1,4 +1,4 @@
-//! The native pass over a capture; README.md says what it gives.
+//! The native pass over a capture; docs/reference/captures.md says what it gives.
 
 #![deny(unsafe_code)]
 #![cfg_attr(not(feature = "python"), allow(dead_code))]

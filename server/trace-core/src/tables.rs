@@ -1,4 +1,4 @@
-//! The tables `totals`, `bins`, `waits`, `rtts` and `packets`; README.md says what each column is.
+//! The tables `totals`, `bins`, `waits`, `rtts` and `packets`; docs/reference/captures.md says what each column is.
 
 use std::collections::BTreeMap;
 
