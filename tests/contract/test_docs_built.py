@@ -100,6 +100,31 @@ def test_no_link_between_the_texts_of_the_repository_is_dead() -> None:
     assert dead == []
 
 
+def test_files_that_contributors_are_sent_to_exist() -> None:
+    """Code spans that are a file of code, or a folder by two names or more: the end of a path of the repository.
+
+    Words in capitals, * and … stand for any name.
+    """
+    listed = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    paths = "".join(f"/{one}\n" for one in listed)
+    pages = [
+        "ARCHITECTURE.md",
+        "CONTRIBUTING.md",
+        *(one for one in listed if re.match(r"docs/contributing/.*\.md|\w+/README\.md", one)),
+    ]
+    spans = re.compile(r"`((?:[\w*…-]+/)*[\w*…-]+\.(?:py|rs|toml|rules|txt|sh)|(?:[\w…-]+/){2,})`")
+    sent = [(name, span) for name in pages for span in spans.findall((ROOT / name).read_text(encoding="utf-8"))]
+    assert len(sent) > 100
+    missing = []
+    for name, span in sent:
+        pattern = re.sub(r"[A-Z]{2,}|…|\\\*", "[^/\n]*", re.escape(span))
+        if not (span.startswith("build/") or re.search(rf"/{pattern}{'' if span.endswith('/') else '$'}", paths, re.M)):
+            missing.append(f"{name}: {span}")
+    assert missing == []
+
+
 def test_every_key_of_the_configuration_is_there(built: dict[str, Html]) -> None:
     html = built["reference/configuration"]
     rows = set(re.findall(r"[\w.]+", html.text))
