@@ -34,7 +34,6 @@ _WAKE_S = 0.25
 _REASON_BYTES = 4096
 _CLOSES = re.compile(rb"\r\nconnection:[ \t]*(?:[^\r\n]*,[ \t]*)?close[ \t]*(?:,[^\r\n]*)?\r\n", re.IGNORECASE)
 _OLD = b"HTTP/1.0"
-_TOO_MUCH = "more than Content-Length says"
 
 
 class FetchError(Exception):
@@ -54,7 +53,7 @@ def past_deadline(received: int = 0) -> FetchError:
 @dataclass(frozen=True, slots=True)
 class Fetched:
     """One body. Times are CLOCK_MONOTONIC ns: the request's sending, the first and the last byte of the body (of the head when it is
-    empty). ``content``: the body where it was to be kept, else empty. ``closes``: the server ends the connection with it."""
+    empty). ``content``: the body where it was to be kept, else empty. ``closes``: no other answer comes over this connection."""
 
     size_bytes: int
     requested_ns: int
@@ -126,6 +125,8 @@ class Fetcher:
         raw, body = start[: head.size], start[head.size :]
         self.used = True
         length = self._length(head, part, keep, body)
+        over = length is not None and len(body) > length
+        body = body[:length]
         kept = bytearray(body) if keep is not None else bytearray()
         received = len(body)
         last_byte = first_byte
@@ -151,9 +152,9 @@ class Fetcher:
             if received > (LONGEST_BODY if keep is None else keep):
                 raise FetchError(f"more than {received - 1} bytes", again=False, received=received)
         if length is not None and received != length:
-            closed = f"closed after {received} of {length} bytes"
-            raise FetchError(closed if received < length else _TOO_MUCH, again=True, received=received)
-        closes = length is None or raw.startswith(_OLD) or _CLOSES.search(raw) is not None
+            raise FetchError(f"closed after {received} of {length} bytes", again=True, received=received)
+        # What came beyond the length is nobody's answer: the connection ends with this one.
+        closes = over or length is None or raw.startswith(_OLD) or _CLOSES.search(raw) is not None
         return Fetched(received, requested, first_byte, last_byte, bytes(kept), closes)
 
     def _length(self, head: http_head.Head, part: ByteRange | None, keep: int | None, body: bytes) -> int | None:
@@ -180,7 +181,7 @@ class Fetcher:
             return
         except OSError as error:
             raise FetchError(self._gone(error), again=True) from error
-        raise FetchError(_TOO_MUCH if more else "closed", again=True)
+        raise FetchError("more than Content-Length says" if more else "closed", again=True)
 
     def _rest(self, body: bytes, length: int | None) -> bytes:
         """The whole of a short body that says why a request was refused, as far as it comes."""
