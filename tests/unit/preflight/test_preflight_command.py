@@ -143,7 +143,7 @@ def test_the_page_asks_nothing_of_anybody_and_shows_what_was_said() -> None:
     reading.feed(page(found))
     assert not {"script", "img", "link", "iframe"} & set(reading.tags)
     for words in (
-        "not ready: mend modem:a",
+        "not ready: fix modem:a",
         "it does not answer <script>",
         "hint: pull & plug",
         "O<perator>",
@@ -154,6 +154,6 @@ def test_the_page_asks_nothing_of_anybody_and_shows_what_was_said() -> None:
 
 def test_what_is_printed_ends_with_what_to_mend_first() -> None:
     lines = text(report(fails("gps", "no fix", "sky"), passes("server", "answers"))).splitlines()
-    assert lines[-1] == "probe-1 is not ready: mend gps"
+    assert lines[-1] == "probe-1 is not ready: fix gps"
     assert "    hint: sky" in "\n".join(lines)
     assert text(report(passes("server", "answers"))).splitlines()[-1] == "probe-1 is ready"

@@ -122,7 +122,7 @@ def _verdict(report: Report) -> str:
         accepted = [line.label for line in report.lines if line.state == "accepted"]
         return f"{report.probe} is ready" + (f"; accepted: {', '.join(accepted)}" if accepted else "")
     roots = [line.label for line in report.lines if line.state == "fail"]
-    return f"{report.probe} is not ready: mend {', '.join(roots)}"
+    return f"{report.probe} is not ready: fix {', '.join(roots)}"
 
 
 def _versions(report: Report) -> str:

@@ -133,7 +133,7 @@ def _in_state(key: str, title: str, severity: Severity, *, what: str, do: str) -
 
 _ROUNDS = 180
 """Of ten seconds: half an hour."""
-_AS_REPORTED = " (as it told last)"
+_AS_REPORTED = " (as last reported)"
 
 
 def spool() -> Alarm:

@@ -325,13 +325,13 @@ def _times(tools: DevTools, session: str, found: Load) -> None:
         answer = tools.call("Runtime.evaluate", reading, session, until_s=until_s)
         times = json.loads(mapping(answer.get("result")).get("value", ""))
     except (RefusedError, ValueError, TypeError, RecursionError) as error:
-        found.failure = f"the browser told no times: {error}"[:200]
+        found.failure = f"the browser reported no times: {error}"[:200]
         return
     times = mapping(times)
     found.load_ms = _ms(times.get("load"))
     found.content_loaded_ms, found.first_paint_ms = _ms(times.get("content")), _ms(times.get("paint"))
     if found.load_ms is None:
-        found.failure = "the browser told no times"
+        found.failure = "the browser reported no times"
 
 
 def _ms(value: object) -> float | None:
