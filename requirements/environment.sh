@@ -3,14 +3,14 @@
 # shellcheck shell=sh
 # shellcheck disable=SC2154  # here, build and venv are kit's
 
-python_stamp() { # python_stamp LIST: what .venv is made from, as one word
-    cat "$here/requirements/$1.txt" "$here"/*/pyproject.toml "$here"/firmware/*/pyproject.toml | sha256sum | cut -c1-16
+python_stamp() { # what .venv is made from, as one word, and where
+    cat "$here"/requirements/*.txt "$here"/*/pyproject.toml "$here"/firmware/*/pyproject.toml | sha256sum | cut -c1-16
     printf '%s\n' "$here"
 }
 
 python_environment() { # python_environment runtime|notebook|hardware|provision|dev
     stamp=$venv/.stamp-$1
-    now=$(python_stamp "$1")
+    now=$(python_stamp)
     if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$now" ] && "$venv/bin/python" -c '' 2>/dev/null; then return; fi
     if [ -f "$stamp" ] || ! "$venv/bin/python" -c 'import pip' 2>/dev/null || ! grep -qsF "$venv" "$venv/bin/pip"; then
         # None yet, or made elsewhere (a moved folder, another Python), or from other lists, of which nothing must stay.
@@ -29,14 +29,12 @@ python_environment() { # python_environment runtime|notebook|hardware|provision|
     for manifest in "$here"/*/pyproject.toml "$here"/firmware/*/pyproject.toml; do set -- "$@" -e "$(dirname "$manifest")"; done
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --no-index --no-build-isolation "$@" \
         || die "pip could not install Tandem's own packages"
-    printf '%s' "$now" >"$stamp"
-    # Each list holds the one before it.
-    if [ "$list" = dev ]; then
-        python_stamp provision >"$venv/.stamp-provision"
-        python_stamp notebook >"$venv/.stamp-notebook"
-        python_stamp hardware >"$venv/.stamp-hardware"
-    fi
-    if [ "$list" != runtime ]; then python_stamp runtime >"$venv/.stamp-runtime"; fi
+    # A list holds those that it names.
+    case $list in
+        dev) set -- runtime notebook hardware provision dev ;;
+        *) set -- runtime "$list" ;;
+    esac
+    for list in "$@"; do printf '%s' "$now" >"$venv/.stamp-$list"; done
 }
 
 validators() { # what published campaigns are validated with, in an environment of its own: build/validators

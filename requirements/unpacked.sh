@@ -1,9 +1,9 @@
-# Sourced by kit, which sets here, build, say, die, has, want and as_root. Programs of the distribution that this kit runs but does not
+# Sourced by kit, which sets here, build, venv, say, die, has, want and as_root. Programs of the distribution that this kit runs but does not
 # install: their packages are unpacked into build/, no script of theirs runs and no service starts. Also the tests' virtual machine.
 #
-# To add one: a function that finds the program, or prints nothing; one that unpacks it when it is not found; their lines in kit's setup.
+# To add one: a function that finds the program, or prints nothing; one that unpacks it when it is not found; their lines in programs_of_tests (packages.sh) and find_programs.
 # shellcheck shell=sh
-# shellcheck disable=SC2154  # here and build are kit's
+# shellcheck disable=SC2154  # here, build and venv are kit's
 
 lists_are_new=''  # yes once apt's lists were fetched again
 
@@ -247,4 +247,26 @@ grafana_types() { # npm's packages of dashboards/types; without npm or a network
         say "not to be had: the test that holds the boards against Grafana's types skips"
         rm -rf "$build/types.tmp"
     fi
+}
+
+# --- what kit starts ---------------------------------------------------------------------------------------------------
+
+# shellcheck disable=SC2034  # kit passes them on
+program_variables='TANDEM_LINK TANDEM_INFLUXD TANDEM_VICTORIAMETRICS TANDEM_MODEMMANAGER TANDEM_GPSD TANDEM_CHROMIUM TANDEM_VLC
+TANDEM_CLOUD_INIT TANDEM_WIREGUARD TANDEM_CONGESTION'
+
+find_programs() { # sets and exports them, empty where there is none, and PATH with .venv's programs
+    TANDEM_LINK=$build/bin/tandem-link
+    TANDEM_INFLUXD=$(influxd)
+    TANDEM_VICTORIAMETRICS=$(victoria_metrics_program)
+    TANDEM_MODEMMANAGER=$(modem_manager)
+    TANDEM_GPSD=$(gpsd_program | grep . || echo gpsd)
+    TANDEM_CHROMIUM=$(browser_program)
+    TANDEM_VLC=$(vlc_program)
+    TANDEM_CLOUD_INIT=$(cloud_init_root)
+    TANDEM_WIREGUARD=$(wireguard_root)
+    TANDEM_CONGESTION=$build/congestion/coupled.bpf.o
+    PATH=$venv/bin:$PATH:/usr/sbin:/sbin
+    export PATH TANDEM_LINK TANDEM_INFLUXD TANDEM_VICTORIAMETRICS TANDEM_MODEMMANAGER TANDEM_GPSD TANDEM_CHROMIUM TANDEM_VLC \
+        TANDEM_CLOUD_INIT TANDEM_WIREGUARD TANDEM_CONGESTION
 }

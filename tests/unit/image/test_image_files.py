@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -53,21 +52,6 @@ def test_a_key_files_text_is_on_one_line_and_is_what_went_in(text):
     assert "\n" not in written
     read = " " + written[2:] if written.startswith("\\s") else written
     assert read.replace("\\\\", "\\") == text
-
-
-KIT = Path(__file__).parents[3] / "kit"
-
-
-def test_under_sudo_it_goes_on_as_the_user(tmp_path):
-    if os.geteuid() != 0:
-        pytest.skip("needs root, as sudo gives it")
-    (tmp_path / "sudo").write_text('#!/bin/sh\necho "$*"\n')
-    (tmp_path / "sudo").chmod(0o755)
-    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "SUDO_UID": "1234"}
-    asked = subprocess.run(
-        [KIT, "image", "kit-01", "--cards"], capture_output=True, text=True, check=True, env=environment
-    )
-    assert asked.stdout == f"-H -u #1234 -- {KIT} image kit-01 --cards\n"
 
 
 def _told(unit: str, key: str) -> set[str]:

@@ -2,76 +2,77 @@
 
 import configparser
 import re
-import sys
+import subprocess
 import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[3] / "requirements"))
+REPOSITORY = Path(__file__).resolve().parents[3]
+LISTS = {file.stem: file.read_text() for file in (REPOSITORY / "requirements").glob("*.txt")}
+PIN = r"([A-Za-z0-9][A-Za-z0-9._-]*)==([^\s;\\]+)(?: ; ([^\\\n]+?))? \\\n((?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)(?:    #.*\n)*"
+"""An entry of a list: name, version, for which systems, hashes."""
 
-import audit
 
-REPOSITORY = audit.HERE.parent
+def canonical(name: str) -> str:
+    """As package indexes compare names."""
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def test_the_lists_are_whole():
-    assert audit.faults_of_lists() == []
+def versions(name: str) -> dict[str, set[str]]:
+    """What a list holds with those that it names."""
+    found: dict[str, set[str]] = {}
+    for package, version, _, _ in re.findall(PIN, LISTS[name]):
+        found.setdefault(canonical(package), set()).add(version)
+    for other in re.findall(r"(?m)^-r (.*)\.txt$", LISTS[name]):
+        for package, these in versions(other).items():
+            assert found.setdefault(package, these) == these, f"{package} has two versions"
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(LISTS))
+def test_a_list_holds_nothing_but_pins_with_hashes_and_other_lists(name):
+    assert re.fullmatch(rf"(?:-r [a-z]+\.txt\n)*(?:{PIN})+", LISTS[name])
+    entries = [(canonical(package), marker) for package, _, marker, _ in re.findall(PIN, LISTS[name])]
+    names = [package for package, _ in entries]
+    assert [one for one in entries if names.count(one[0]) > 1 and not one[1]] == []
+
+
+@pytest.mark.parametrize("name", sorted(LISTS))
+def test_a_list_holds_what_its_group_names(name):
+    named = {
+        canonical(one)
+        for one in re.findall(
+            r"(?m)^([A-Za-z0-9][A-Za-z0-9._-]*)", (REPOSITORY / f"requirements/{name}.in").read_text()
+        )
+    }
+    assert named - versions(name).keys() == set()
+    held = re.findall(r"(?m)^-r (.*)\.(?:in|txt)$", (REPOSITORY / f"requirements/{name}.in").read_text())
+    assert {package for one in held if one in LISTS for package in versions(one)} <= versions(name).keys()
 
 
 def test_this_environment_is_what_the_lists_say():
-    assert audit.faults_of_installed() == []
+    ours = {
+        canonical(tomllib.loads(file.read_text())["project"]["name"]) for file in REPOSITORY.glob("*/**/pyproject.toml")
+    }
+    installed = {canonical(one.metadata["Name"]): one.version for one in metadata.distributions()}
+    listed = versions("dev")
+    outside = {name for name in installed if name not in listed} - ours - {"pip"}
+    assert outside == set(), "in no list; hint: requirements/*.in, or pip uninstall"
+    assert {name: one for name, one in installed.items() if one not in listed.get(name, {one})} == {}
 
 
-def test_each_list_holds_those_that_it_is_made_of():
-    lists = {name: {(p.name, p.version) for p in audit.pins((audit.HERE / name).read_text())} for name in audit.LISTS}
-    assert lists["runtime.txt"] <= lists["provision.txt"] <= lists["dev.txt"]
-    assert lists["runtime.txt"] <= lists["notebook.txt"] <= lists["dev.txt"]
-    assert lists["runtime.txt"] <= lists["hardware.txt"] <= lists["dev.txt"]
+def test_the_licence_of_what_is_installed_is_known():
+    done = subprocess.run(["pip-licenses"], cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("a==1 --hash=sha256:" + "0" * 64, [audit.Pin("a", "1", "", 1)]),
-        ("A.b==1 \\\n    --hash=sha256:" + "0" * 64 + "\n    # via c\n", [audit.Pin("a-b", "1", "", 1)]),
-        ("a==1 ; python_version < '3.12' \\\n  --hash=md5:00", [audit.Pin("a", "1", "python_version < '3.12'", 0)]),
-        ("# nothing\n\n", []),
-    ],
-)
-def test_a_list_is_read(text, found):
-    assert audit.pins(text) == found
-
-
-@pytest.mark.parametrize("text", ["a>=1", "a", "--index-url x", "git+https://x/y", "-e ."])
-def test_what_is_not_pinned_is_named(text):
-    with pytest.raises(ValueError, match="no pinned package"):
-        audit.pins(text)
-
-
-def test_a_licence_is_told_in_three_ways():
-    from email.message import Message
-
-    def told(*headers):
-        message = Message()
-        for name, value in headers:
-            message[name] = value
-        return audit.licences(message)
-
-    assert told(("License-Expression", "Apache-2.0 OR (MIT AND 0BSD)")) == ["Apache-2.0", "MIT", "0BSD"]
-    assert told(("Classifier", "License :: OSI Approved :: MIT License"), ("License", "x")) == ["MIT License"]
-    assert told(("License", "MIT")) == ["MIT"]
-    assert told() == []
-
-
-def test_what_was_not_looked_up_is_no_clean_bill():
-    told = (
-        '{"dependencies": [{"name": "a", "version": "1", "vulns": []}, {"name": "b", "skip_reason": "not found"},'
-        ' {"name": "c", "version": "2", "vulns": [{"id": "X-1"}]}], "fixes": []}'
-    )
-    assert audit.advisories(told) == (["c 2: X-1"], ["b: not found"])
-    for nothing in ("", "[]", "{}", "Traceback"):
-        assert audit.advisories(nothing)[1]
+@pytest.mark.parametrize("crate", ["firmware/bench/link", "server/trace-core"])
+def test_the_crates_have_exact_versions(crate):
+    wanted = tomllib.loads((REPOSITORY / crate / "Cargo.toml").read_text()).get("dependencies", {})
+    exact = [one if isinstance(one, str) else one["version"] for one in wanted.values()]
+    assert [one for one in exact if not re.fullmatch(r"=[0-9.]+", one)] == []
 
 
 def test_what_the_server_requires_it_uses_and_whose_inside_it_uses_stays_as_it_is():

@@ -1,5 +1,5 @@
-"""What ``./kit provision`` starts, with which settings of Ansible, and what it refuses: on a copy whose .venv has programs that only tell
-how they were called."""
+"""What ``./kit`` starts as whom, ``./kit provision`` with which settings of Ansible, and what it refuses: on a copy whose .venv holds
+programs that only tell how they were called."""
 
 import os
 import shutil
@@ -20,8 +20,10 @@ def checkout(tmp_path: Path) -> Path:
     """One without sources, whose .venv is taken as it is: nothing is installed."""
     folder = tmp_path / "tandem"
     (folder / "requirements").mkdir(parents=True)
-    for name in ("kit", "requirements/unpacked.sh", "requirements/environment.sh", "requirements/provision.txt"):
-        shutil.copy(REPOSITORY / name, folder / name)
+    shutil.copy(REPOSITORY / "kit", folder)
+    for file in (REPOSITORY / "requirements").glob("*.sh"):
+        shutil.copy(file, folder / "requirements")
+    (folder / "requirements/provision.txt").touch()
     shutil.copytree(REPOSITORY / "ansible/playbooks", folder / "ansible/playbooks")
     programs = folder / ".venv/bin"
     programs.mkdir(parents=True)
@@ -87,3 +89,18 @@ def test_alone_it_lists_the_playbooks(checkout):
     listed = {line.split()[0] for line in said.splitlines()[1:]}
     assert listed == {file.stem for file in (REPOSITORY / "ansible/playbooks").glob("*.yml")}
     assert called == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, as sudo gives it")
+@pytest.mark.parametrize("owner", [1234, 0], ids=["the user's checkout", "root's checkout"])
+def test_under_sudo_it_goes_on_as_the_user_whose_checkout_it_is(checkout, tmp_path, monkeypatch, owner):
+    (tmp_path / "sudo").write_text('#!/bin/sh\necho "sudo $*"\n')
+    (tmp_path / "sudo").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("SUDO_UID", "1234")
+    os.chown(checkout, owner, owner)
+    status, said, _ = kit(checkout, "provision", "azure")
+    if owner:
+        assert (status, said) == (0, f"sudo -H -u #1234 -- {checkout}/kit provision azure\n")
+    else:
+        assert "kit: there is no playbook azure" in said
