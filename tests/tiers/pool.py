@@ -29,6 +29,8 @@ STOP_S = 15.0
 PRESSURE = Path("/proc/pressure/cpu")
 CROWDED = 70.0
 """Per cent of the last ten seconds in which something that could run had no processor."""
+YIELDS: dict[Kind, int] = {"unit": 5, "check": 5, "machine": 5}
+"""Niceness: a third of the processor of a job that does not yield."""
 SETTLED_S = 5.0
 """What a job asks of the processors shows so long after its start."""
 
@@ -124,8 +126,8 @@ class Pool:
         temporary.mkdir()
         results.touch()
         environment = {**os.environ, "TANDEM_RESULTS": str(results), **job.environment}
-        # Whoever ends this process ends the jobs.
-        front = ["setpriv", "--pdeathsig", "KILL"]
+        # Whoever ends this process ends the jobs. What computes yields to what waits, whose time is the real one.
+        front = ["nice", "-n", str(YIELDS.get(job.kind, 0)), "setpriv", "--pdeathsig", "KILL"]
         if self._owner is not None and job.root:
             # A user's checkout must not fill with root's files.
             environment["PYTHONPYCACHEPREFIX"] = str(temporary.parent / "pycache")
