@@ -17,10 +17,19 @@ from pathlib import Path
 from tiers.plan import ROOT, Job, Kind
 
 # Root's tests, where nothing that they make can outlive them: the first process of the pid namespace takes all others with it. A folder
-# of its own for the names of network namespaces, so that files side by side may use the same names.
+# of its own for the names of network namespaces, so that files side by side may use the same names; and terminals of its own, so that the
+# path of an emulated modem that went away is not soon another test's.
+OWN_TERMINALS = (
+    "mount -t devpts -o newinstance,ptmxmode=0666,mode=620 devpts /dev/pts && mount --bind /dev/pts/ptmx /dev/ptmx"
+)
 NAMESPACES = (
     *("unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"),
-    *("sh", "-c", 'mount -t tmpfs tmpfs /run/netns && ip link set lo up && exec "$@"', "in-namespaces"),
+    *(
+        "sh",
+        "-c",
+        f'mount -t tmpfs tmpfs /run/netns && {OWN_TERMINALS} && ip link set lo up && exec "$@"',
+        "in-namespaces",
+    ),
 )
 NO_TESTS = 5
 """pytest's status where a whole file skips."""
