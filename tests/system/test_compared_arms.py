@@ -15,7 +15,7 @@ from rehearsals import processes_naming
 
 from tandem_bench.rig.rights import Owner
 
-pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(1750)]
 BLOCKS, STRETCH_S = 3, 20
 FILE = """\
 format = "tandem-campaign-file/1"
@@ -44,7 +44,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, An
     (root / "small.toml").write_text(FILE)
     argv = [sys.executable, "-m", "tandem_bench", "campaign", "--file", "small.toml", "--blocks", str(BLOCKS)]
     argv += ["--stretch", str(STRETCH_S), "--out", str(root / "out"), "--json"]
-    done = subprocess.run(argv, cwd=root, capture_output=True, text=True, timeout=840, check=False)
+    done = subprocess.run(argv, cwd=root, capture_output=True, text=True, timeout=1700, check=False)
     assert done.stdout, done.stderr
     return root / "out", json.loads(done.stdout)
 

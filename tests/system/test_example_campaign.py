@@ -23,7 +23,7 @@ from tandem_bench.rig.rig import WIFI
 from tandem_bench.rig.rights import Owner
 from tandem_server.report.figures.figure import every
 
-pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(1750)]
 LACKING = {
     # The paper patched its kernel; no released one sends the SYNs of all subflows at once.
     "chen-8": "a kernel that sends the SYNs of all subflows at once",
@@ -72,7 +72,7 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
     root = tmp_path_factory.mktemp("example")
     Owner.of_caller().give(root)
     argv = [sys.executable, "-m", "tandem_bench", "campaign", "--out", str(root / "out"), "--json"]
-    done = subprocess.run(argv, cwd=root, capture_output=True, text=True, timeout=840, check=False)
+    done = subprocess.run(argv, cwd=root, capture_output=True, text=True, timeout=1700, check=False)
     assert done.stdout, done.stderr
     (root / "told.json").write_text(done.stdout)
     return Campaign(root / "out", json.loads(done.stdout), done.returncode, done.stderr)

@@ -14,14 +14,14 @@ from tandem_bench.rig.rights import Owner
 
 pytest.importorskip("pyarrow", reason="pip install -r requirements/dev.txt")
 
-pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(1750)]
 
 
 def test_exported_and_reported_as_their_own_folders_are(tmp_path: Path) -> None:
     out = tmp_path / "kits"
     Owner.of_caller().give(tmp_path)
     command = [sys.executable, "-m", "tandem_bench", "kits", "--duration", "60", "--out", str(out), "--json"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=1100, check=False)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=1700, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     told = json.loads(done.stdout)
     assert told["exported"]["missing"] == []

@@ -17,10 +17,19 @@ from pathlib import Path
 from tiers.plan import ROOT, Job, Kind
 
 # Root's tests, where nothing that they make can outlive them: the first process of the pid namespace takes all others with it. A folder
-# of its own for the names of network namespaces, so that files side by side may use the same names.
+# of its own for the names of network namespaces, so that files side by side may use the same names; and terminals of its own, so that the
+# path of an emulated modem that went away is not soon another test's.
+OWN_TERMINALS = (
+    "mount -t devpts -o newinstance,ptmxmode=0666,mode=620 devpts /dev/pts && mount --bind /dev/pts/ptmx /dev/ptmx"
+)
 NAMESPACES = (
     *("unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"),
-    *("sh", "-c", 'mount -t tmpfs tmpfs /run/netns && ip link set lo up && exec "$@"', "in-namespaces"),
+    *(
+        "sh",
+        "-c",
+        f'mount -t tmpfs tmpfs /run/netns && {OWN_TERMINALS} && ip link set lo up && exec "$@"',
+        "in-namespaces",
+    ),
 )
 NO_TESTS = 5
 """pytest's status where a whole file skips."""
@@ -29,6 +38,8 @@ STOP_S = 15.0
 PRESSURE = Path("/proc/pressure/cpu")
 CROWDED = 70.0
 """Per cent of the last ten seconds in which something that could run had no processor."""
+YIELDS: dict[Kind, int] = {"unit": 5, "check": 5, "machine": 5}
+"""Niceness: a third of the processor of a job that does not yield."""
 SETTLED_S = 5.0
 """What a job asks of the processors shows so long after its start."""
 
@@ -124,8 +135,8 @@ class Pool:
         temporary.mkdir()
         results.touch()
         environment = {**os.environ, "TANDEM_RESULTS": str(results), **job.environment}
-        # Whoever ends this process ends the jobs.
-        front = ["setpriv", "--pdeathsig", "KILL"]
+        # Whoever ends this process ends the jobs. What computes yields to what waits, whose time is the real one.
+        front = ["nice", "-n", str(YIELDS.get(job.kind, 0)), "setpriv", "--pdeathsig", "KILL"]
         if self._owner is not None and job.root:
             # A user's checkout must not fill with root's files.
             environment["PYTHONPYCACHEPREFIX"] = str(temporary.parent / "pycache")

@@ -223,7 +223,7 @@ def test_a_run_that_cannot_be_started_ends_the_others_of_its_pair(
             begun.append(args[3])
 
     monkeypatch.setattr("tandem.app.runs.executor.ExperimentProcess", Scarce)
-    collector = Rehearsal(tmp_path, gateway, "slow", on_mobility_start="simultaneous").start()
+    collector = Rehearsal(tmp_path, gateway, "long", on_mobility_start="simultaneous").start()
     pair = collector.supervisor.service.request("download", {"pairing": "simultaneous"})
     collector.until(lambda: collector.supervisor.service.outcome(pair) is not None)
     done = collector.supervisor.service.outcome(pair)

@@ -12,6 +12,7 @@ from tandem_server.ingest.ledger_series import LedgerSeries
 from tandem_server.ledger.records import RecordCounts
 from tandem_server.ledger.running_totals import RunningTotals
 from tandem_server.ledger.table import WIDTH, lines
+from tandem_server.store import Series
 
 
 @pytest.fixture
@@ -517,3 +518,20 @@ def test_what_the_database_has_forgotten_is_expired(registry, store):
     tally.bring_up(now + 15 * 86_400 * S, 60)
     assert states(registry).keys() == {("probe-1", "expired"), ("probe-2", "complete")}
     assert kept(registry) == by_hand(registry)
+
+
+def test_a_record_that_arrives_while_the_database_counts_is_counted_the_next_time():
+    """InfluxDB reads for each function of a query by itself: a first record between two of them is in the later one alone."""
+
+    class Arriving:
+        def parts(self, *_):
+            yield Series("radio", {"boot": "b1"}, ["time", "count", "sum"], [[0, 3, 6]])
+            yield Series("spool", {"boot": "b1"}, ["time", "count", "sum"], [[0, None, 4]])
+
+        def query(self, *_):
+            whole = Series("radio", {"boot": "b1"}, ["time", "count", "min", "max"], [[0, 3, 1, 3]])
+            return [whole, Series("spool", {"boot": "b1"}, whole.columns, [[0, None, 4, 4]])]
+
+    records = RecordCounts(Arriving())
+    assert records.between("probe-1", None, 0, None, None) == (3, 6)
+    assert (records.of_boots("probe-1", None)["b1"].count, records.of_boots("probe-1", None)["b1"].high) == (3, 3)
