@@ -53,9 +53,8 @@ def test_a_list_holds_what_its_group_names(name):
 
 
 def test_this_environment_is_what_the_lists_say():
-    ours = {
-        canonical(tomllib.loads(file.read_text())["project"]["name"]) for file in REPOSITORY.glob("*/**/pyproject.toml")
-    }
+    manifests = (*REPOSITORY.glob("*/pyproject.toml"), *REPOSITORY.glob("firmware/*/pyproject.toml"))
+    ours = {canonical(tomllib.loads(file.read_text())["project"]["name"]) for file in manifests}
     installed = {canonical(one.metadata["Name"]): one.version for one in metadata.distributions()}
     listed = versions("dev")
     outside = {name for name in installed if name not in listed} - ours - {"pip"}
