@@ -221,9 +221,9 @@ class Database:
         self._db.close()
 
 
-def make(path: Path, identity: Identity, counts: Counts, bodies: Iterable[tuple[int, int, int, bytes]] = ()) -> None:
-    """A file with ``bodies`` (the columns of ``blob``), made beside its name and renamed: one that is not whole is damage then, never one
-    cut off in the making. Durable on return. sqlite3.Error and OSError as they come."""
+def make(path: Path, identity: Identity, counts: Counts) -> None:
+    """An empty file, made beside its name and renamed: one that is not whole is damage then, never one cut off in the making. Durable
+    on return. sqlite3.Error and OSError as they come."""
     draft = path.with_name(path.name + UNFINISHED)
     for suffix in ("", "-journal"):
         draft.with_name(draft.name + suffix).unlink(missing_ok=True)
@@ -234,7 +234,6 @@ def make(path: Path, identity: Identity, counts: Counts, bodies: Iterable[tuple[
         db.execute("BEGIN")
         for statement in filter(str.strip, _SCHEMA.split(";")):
             db.execute(statement)
-        db.executemany("INSERT INTO blob VALUES (?,?,?,?)", bodies)
         db.execute("INSERT INTO state VALUES (?)", (_state(identity, counts),))
         db.execute(f"PRAGMA user_version={_VERSION}")
         db.execute("COMMIT")

@@ -74,8 +74,6 @@ def _told(link: Link) -> Server:
     off_s = None if health.date_utc_s is None else round(time.time() - health.date_utc_s, 1)
     server = Server(gateway=None, version=_text(content.get("version")), clock_off_s=off_s)
     who = link.ask("GET", "/v1/probe", b"", {})
-    if who.status == 404:  # a server from before it was told
-        who = link.ask("GET", "/v1/campaigns", b"", {})
     content = who.content if isinstance(who.content, dict) else {}
     whose, expected = _text(content.get("probe")), _text(content.get("collector_version"))
     return replace(server, token=_judged(who), probe=whose, expected=expected)
