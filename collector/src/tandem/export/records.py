@@ -57,8 +57,7 @@ def encode_items(items: Sequence[Item], probe: str, stamp: StampOf) -> Encoded:
     for item in items:
         record = item.record
         try:
-            # Earlier versions stamped a record when it was made.
-            when = Stamp(record.utc_ns, None) if record.utc_ns is not None else stamp(item.boot, record.monotonic_ns)
+            when = stamp(item.boot, record.monotonic_ns)
             text = encode(_told(record, when), {"probe": probe, "boot": item.boot}, item.seq, when.utc_ns)
             lines.append(Line(item.seq, text))
         except NotYet:

@@ -31,7 +31,7 @@ _SCHEMA = """
 CREATE TABLE blob(id INTEGER PRIMARY KEY, records INTEGER NOT NULL, kept INTEGER NOT NULL, body BLOB NOT NULL);
 CREATE TABLE state(content TEXT NOT NULL);
 """
-_VERSION = 3
+_VERSION = 4
 _LAST = 2**63 - 1
 _FREE_BYTES = 4 << 20
 """So much may lie free in the file, or as much as is used, before a commit returns ``_GIVEN_BACK`` pages to the disk."""

@@ -7,7 +7,7 @@ import queue
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from tandem.app.campaign.wiring import CampaignPart
@@ -64,8 +64,8 @@ class SpoolBuffer:
         return len(self._waiting)
 
     def add(self, records: Sequence[Record]) -> None:
-        """Take records; they are durable after the next ``commit``. Without UTC: they get it when they are sent (``app/clock``)."""
-        self._waiting.extend(r if r.utc_ns is None else replace(r, utc_ns=None) for r in records)
+        """Take records; they are durable after the next ``commit``."""
+        self._waiting.extend(records)
         excess = len(self._waiting) - self._limit
         if excess > 0:
             # Oldest first, what everything else is read by last; as the spool does.

@@ -130,7 +130,7 @@ class Supervisor:
             registry=Registry(config.experiments, hardware.experiment),
             conditions=hardware.conditions,
             missing_requirement=hardware.missing_requirement,
-            steering=SteeringPart(config, clock, paths, main_loop.put),
+            steering=SteeringPart(config, paths, main_loop.put),
             observers=[main_loop.trigger, main_loop, model],
         )
         main_loop.steering = context.steering

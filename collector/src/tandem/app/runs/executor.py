@@ -188,7 +188,7 @@ class RunGroup:
             observer.run_started(self.plan, run)
         lines = RunLines(context, self.plan, run, None if steered is None else steered.sampled)
         started_ns, modems, used = time.monotonic_ns(), context.modems(), context.usage.update()
-        lines.emit([begun_record(self.plan, run, started_ns, context.clock.utc_ns(started_ns))])
+        lines.emit([begun_record(self.plan, run, started_ns)])
         return _Running(run, started_ns, modems, used, lines, steered=steered)
 
     def _begin(self, run: PlannedRun) -> _Running:
@@ -233,16 +233,15 @@ class RunGroup:
     ) -> bool:
         context, run, plan = self._context, running.run, self.plan
         self._add_losses(run, ending)
-        ended_utc_ns = context.clock.utc_ns(running.ended_ns)
         try:
-            record = run_record(plan, run, ending.result, ending.failure, running.ended_ns, ended_utc_ns)
+            record = run_record(plan, run, ending.result, ending.failure, running.ended_ns)
         except RecordError as error:
             failure = {"reason": f"the experiment's figures break the schema: {error}", "retry": False}
             ending = Ending(None, failure, ending.environment, {**ending.said, "broken_result": ending.result})
-            record = run_record(plan, run, None, failure, running.ended_ns, ended_utc_ns)
+            record = run_record(plan, run, None, failure, running.ended_ns)
         usage = Usage(paths=self._used(running), shared_by_pair=shared)
         operators = {name: path.operator for name, path in self._paths.items()}
-        running.lines.emit([record, *usage_records(run, usage, operators, running.ended_ns, ended_utc_ns)])
+        running.lines.emit([record, *usage_records(run, usage, operators, running.ended_ns)])
         context.save(
             manifest(
                 context.config,

@@ -179,7 +179,7 @@ class TracesPart:
     ) -> None:
         config, rules = context.config, context.config.traces
         self.queue = TraceQueue(config.folder)
-        self._emit, self._clock = context.emit, context.clock
+        self._emit = context.emit
         self._operators = {p.name: p.operator for p in config.paths}
         self._intended = intended(rules, config.paths)[1]
         self._policy = TracePolicy(
@@ -217,7 +217,7 @@ class TracesPart:
     def _event(self, kind: str, detail: str, path: str | None) -> None:
         now = time.monotonic_ns()
         tags = {"kind": kind, "path": path, "operator": self._operators.get(path) if path else None}
-        self._emit([Record.make("event", tags, {"detail": detail[:500]}, now, self._clock.utc_ns(now))])
+        self._emit([Record.make("event", tags, {"detail": detail[:500]}, now)])
 
     def health(self) -> dict[str, Value | None]:
         """Of the health record."""
