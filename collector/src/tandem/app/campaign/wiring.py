@@ -19,7 +19,6 @@ from tandem.app.campaign.request import bound
 from tandem.app.campaign.state import Moment, ProbeState
 from tandem.app.clock import Clock
 from tandem.app.config import Config
-from tandem.app.daemon.accounts import Account
 from tandem.app.runs.context import RunContext
 from tandem.app.runs.scheduler import RunScheduler
 from tandem.export import AnyPath, CampaignQueueClient, GatewayAddress
@@ -38,9 +37,9 @@ _STALE_S = 30.0
 class ProbeWatch:
     """What a campaign sees of the probe."""
 
-    def __init__(self, context: RunContext, detectors: Detectors, scheduler: RunScheduler, account: Account) -> None:
+    def __init__(self, context: RunContext, detectors: Detectors, scheduler: RunScheduler) -> None:
         self._detectors, self._paths, self._scheduler = detectors, context.paths, scheduler
-        self._usage, self._account = context.usage, account
+        self._account = context.account
         # A limit that nobody set holds back what the collector begins by itself: a campaign has its budget.
         self._limited = {p.name: p for p in context.config.paths if p.day_bytes is not None}
         self._position: tuple[float, tuple[float, float]] | None = None
@@ -70,7 +69,7 @@ class ProbeWatch:
 
     def usage(self) -> dict[str, int]:
         """Bytes by path since the start, both ways."""
-        return {path: received + sent for path, (received, sent) in self._usage.update().items()}
+        return {path: received + sent for path, (received, sent) in self._account.update().items()}
 
     def at(self, record: Record) -> None:
         """A record of the position."""
@@ -83,16 +82,11 @@ class CampaignPart:
     """A collector's campaigns."""
 
     def __init__(
-        self,
-        context: RunContext,
-        detectors: Detectors,
-        scheduler: RunScheduler,
-        address: GatewayAddress,
-        account: Account,
+        self, context: RunContext, detectors: Detectors, scheduler: RunScheduler, address: GatewayAddress
     ) -> None:
         config = context.config
         self._config, self._clock = config, context.clock
-        self._probe = ProbeWatch(context, detectors, scheduler, account)
+        self._probe = ProbeWatch(context, detectors, scheduler)
         runner = Runner(config, context.registry, scheduler)
         self.campaigns = Campaigns(config.folder / FOLDER, runner, self.now, self._probe.state, self._probe.usage)
         self._records = CampaignRecords({p.name: p.operator for p in config.paths}, self.now, context.emit)

@@ -14,7 +14,7 @@ from tandem.app.campaign.wiring import CampaignPart
 from tandem.app.clock import Clock
 from tandem.app.clock.watch import ClockRecords
 from tandem.app.config import Config
-from tandem.app.daemon.accounts import Account, PollAccount, UsageAccount
+from tandem.app.daemon.accounts import Account, PollAccount
 from tandem.app.daemon.paths import PathChange
 from tandem.app.daemon.status import StatusModel
 from tandem.app.health.machine import Roots
@@ -109,7 +109,6 @@ class MainLoop(RunObserver):
         model: StatusModel,
         exporter: Exporter,
         captures: Captures | None,
-        usage: UsageAccount,
         account: Account,
         roots: Roots,
     ) -> None:
@@ -120,8 +119,7 @@ class MainLoop(RunObserver):
         self.buffer = SpoolBuffer(spool)
         self._clock_records = ClockRecords(clock)
         self.polls = PollAccount([p.name for p in config.paths if p.modem is not None])
-        self.usage = usage
-        self.reports = Reports(config, clock, account, self.usage, roots, time.monotonic_ns())
+        self.reports = Reports(config, clock, account, roots, time.monotonic_ns())
         self.scheduler: RunScheduler | None = None
         """Set before the first turn; without it mobility starts nothing."""
         self.campaigns: CampaignPart | None = None

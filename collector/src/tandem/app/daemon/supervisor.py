@@ -13,7 +13,7 @@ from tandem.app.campaign.wiring import CampaignPart
 from tandem.app.clock import Clock
 from tandem.app.clock.watch import ClockWatch
 from tandem.app.config import Config
-from tandem.app.daemon.accounts import Account, UsageAccount
+from tandem.app.daemon.accounts import Account
 from tandem.app.daemon.hardware import Hardware
 from tandem.app.daemon.main_loop import MainLoop
 from tandem.app.daemon.modems import STOP_S, Polling
@@ -108,10 +108,10 @@ class Supervisor:
         self.exporter = Exporter(spool, pending, address, paths.interfaces, config.probe, clock)
         model = self.model = StatusModel(config, clock.utc_ns, self._changed)
         detectors = hardware.detectors(config)
-        account = Account(config.folder, paths.interfaces, clock.boot, lambda: clock.utc_ns(time.monotonic_ns()))
-        usage = UsageAccount(paths.interfaces)
+        account = self._account = Account(config.folder, paths.interfaces, clock.boot, clock.now_ns)
+        account.update()
         main_loop = self.main_loop = self._main_loop = MainLoop(
-            config, clock, spool, detectors, model, self.exporter, captures, usage, account, hardware.roots
+            config, clock, spool, detectors, model, self.exporter, captures, account, hardware.roots
         )
         main_loop.reports.polling = self._modems
         self.environment = {**hardware.environment(), "versions": versions(), "settings": settings}
@@ -121,7 +121,7 @@ class Supervisor:
             config=config,
             clock=clock,
             paths=paths,
-            usage=usage,
+            account=account,
             captures=captures,
             emit=main_loop.put,
             save=self._manifests.save,
@@ -135,9 +135,9 @@ class Supervisor:
         )
         main_loop.steering = context.steering
         scheduler = self.scheduler = main_loop.scheduler = RunScheduler(context, groups_so_far(config.folder / "runs"))
-        campaigns = self.campaigns = main_loop.campaigns = CampaignPart(context, detectors, scheduler, address, account)
+        campaigns = self.campaigns = main_loop.campaigns = CampaignPart(context, detectors, scheduler, address)
         self.exporter.held = lambda: campaigns.campaigns.holds_maintenance
-        traces = self.traces = main_loop.traces = TracesPart(context, detectors, campaigns, account, address)
+        traces = self.traces = main_loop.traces = TracesPart(context, detectors, campaigns, address)
         for one in salvaged:
             main_loop.salvaged(one)
         path_watch = PathWatch(paths, main_loop.put)
@@ -257,7 +257,7 @@ class Supervisor:
                 "control_bytes": control.get(path, 0),
                 "upload_bytes": uploads.get(path, 0),
             }
-            for path, (received, sent) in self.main_loop.usage.update().items()
+            for path, (received, sent) in self._account.update().items()
         }
         account = {
             "format": "tandem-collector/1",

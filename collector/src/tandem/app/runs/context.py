@@ -9,7 +9,7 @@ from typing import Any
 
 from tandem.app.clock import Clock
 from tandem.app.config import Config
-from tandem.app.daemon.accounts import UsageAccount
+from tandem.app.daemon.accounts import Account
 from tandem.app.daemon.paths import NetworkPaths
 from tandem.app.runs.captures import Captured, Captures
 from tandem.app.runs.conditions import Conditions, ConditionsMade
@@ -45,13 +45,13 @@ class RunObserver:
 
 @dataclass(frozen=True)
 class RunContext:
-    """What every run needs of the collector. ``usage``: bytes of each path since the start. ``emit`` takes records, ``save`` a manifest,
-    from any thread; ``modems``: who they are and what they said last."""
+    """What every run needs of the collector. ``emit`` takes records, ``save`` a manifest, from any thread; ``modems``: who they are and
+    what they said last."""
 
     config: Config
     clock: Clock
     paths: NetworkPaths
-    usage: UsageAccount
+    account: Account
     captures: Captures | None
     emit: Callable[[list[Record]], None]
     save: Callable[[Manifest], None]

@@ -187,7 +187,7 @@ class RunGroup:
         for observer in context.observers:
             observer.run_started(self.plan, run)
         lines = RunLines(context, self.plan, run, None if steered is None else steered.sampled)
-        started_ns, modems, used = time.monotonic_ns(), context.modems(), context.usage.update()
+        started_ns, modems, used = time.monotonic_ns(), context.modems(), context.account.update()
         lines.emit([begun_record(self.plan, run, started_ns)])
         return _Running(run, started_ns, modems, used, lines, steered=steered)
 
@@ -280,7 +280,7 @@ class RunGroup:
 
     def _used(self, running: _Running) -> dict[str, PathUsage]:
         """What it cost each of its paths."""
-        now, used = self._context.usage.update(), {}
+        now, used = self._context.account.update(), {}
         for path in running.run.paths:
             received, sent = (after - before for after, before in zip(now[path], running.used[path], strict=True))
             used[path] = PathUsage(received=received, sent=sent)

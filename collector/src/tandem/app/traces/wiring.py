@@ -11,10 +11,8 @@ from datetime import datetime
 from typing import Any
 
 from tandem.app.campaign.wiring import CampaignPart
-from tandem.app.clock import Clock
-from tandem.app.config import Config, PathConfig, TracesConfig
-from tandem.app.daemon.accounts import Account, day_of
-from tandem.app.daemon.paths import NetworkPaths
+from tandem.app.config import PathConfig, TracesConfig
+from tandem.app.daemon.accounts import day_of
 from tandem.app.runs.captures import Captures
 from tandem.app.runs.context import RunContext
 from tandem.app.traces.policy import Spent, UploadPath, UploadState, decide, intended, left_today
@@ -107,17 +105,15 @@ class TracePolicy:
 
     def __init__(
         self,
-        config: Config,
-        clock: Clock,
-        paths: NetworkPaths,
-        account: Account,
+        context: RunContext,
         held: Callable[[], str | None],
         mobile: Callable[[], bool],
         requested: Callable[[], bool],
     ) -> None:
-        self._config, self._clock, self._paths, self._account = config, clock, paths, account
+        self._config, self._clock = context.config, context.clock
+        self._paths, self._account = context.paths, context.account
         self._held, self._mobile, self._requested = held, mobile, requested
-        self._spent = Spent(config.folder / "traces" / "spent.json")
+        self._spent = Spent(context.config.folder / "traces" / "spent.json")
         self.changed_ns = time.monotonic_ns()
 
     def held(self) -> bool:
@@ -170,21 +166,14 @@ class TracesPart:
     """A collector's traces. ``campaigns`` says what is being measured or about to be."""
 
     def __init__(
-        self,
-        context: RunContext,
-        detectors: Detectors,
-        campaigns: CampaignPart,
-        account: Account,
-        address: GatewayAddress,
+        self, context: RunContext, detectors: Detectors, campaigns: CampaignPart, address: GatewayAddress
     ) -> None:
         config, rules = context.config, context.config.traces
         self.queue = TraceQueue(config.folder)
         self._emit = context.emit
         self._operators = {p.name: p.operator for p in config.paths}
         self._intended = intended(rules, config.paths)[1]
-        self._policy = TracePolicy(
-            config, context.clock, context.paths, account, campaigns.held, lambda: detectors.mobile, self._is_requested
-        )
+        self._policy = TracePolicy(context, campaigns.held, lambda: detectors.mobile, self._is_requested)
         self._gateway = AnyPath(address, context.paths.interfaces, rate_bit_per_s=rules.rate_bit_per_s)
         self._uploader = TraceUploader(
             self.queue, self._gateway, self._policy, self._event, config.probe, rules.encoding
