@@ -1,4 +1,4 @@
-"""The thread that asks the server for campaigns, begins the one whose turn it is, and tells what became of them.
+"""Asks the server for campaigns, begins the one whose turn it is, and tells what became of them.
 
 Nothing here is needed for measuring: without a network, with a server that says nonsense or a full disk it says so once and tries again.
 """
@@ -28,7 +28,8 @@ _END_S = 10.0
 
 
 class QueueWatch:
-    """``admit``: what is to be begun, or CampaignError; ``ask_every_s``: how often the server is asked. ``start`` asks at once."""
+    """``admit``: what is to be begun, or CampaignError; ``ask_every_s``: how often the server is asked. A round has a thread of its own: it
+    waits for the network, and asks experiments what they are."""
 
     def __init__(
         self,
@@ -42,32 +43,35 @@ class QueueWatch:
         self._own, self._campaigns, self._client, self._gateway = own, campaigns, client, gateway
         self._admit, self._ask_every_s = admit, ask_every_s
         self._ended: queue.SimpleQueue[tuple[str, str, dict[str, Any]]] = queue.SimpleQueue()
-        self._wake, self._stopping = threading.Event(), False
+        self._wake = self._stopping = False
         self._due_s = 0.0
         self._soon = False
         self._trouble: str | None = None
         self._answered_utc_s: float | None = None
         self._shown: list[dict[str, Any]] = []
-        self._thread = threading.Thread(target=self._run, name="campaign queue", daemon=True)
+        self._round: threading.Thread | None = None
         campaigns.on_end = self._on_end
         self._show()
 
-    def start(self) -> None:
-        """Begin to ask."""
-        self._thread.start()
+    def tick(self) -> None:
+        """Once a second: a round when there is something to do."""
+        if self._round is not None and self._round.is_alive():
+            return
+        if self._wake or self._soon or time.monotonic() >= self._due_s:
+            self._wake = False
+            self._round = threading.Thread(target=self._turn, name="campaign queue", daemon=True)
+            self._round.start()
 
     def stop(self) -> None:
-        """End; a request that waits for its answer is given up."""
+        """``tick`` is called no more; a request that waits for its answer is given up."""
         self._stopping = True
-        self._wake.set()
         self._gateway.abort()
-        if self._thread.ident is not None:
-            self._thread.join(_END_S)
+        if self._round is not None:
+            self._round.join(_END_S)
 
     def soon(self) -> None:
         """Ask the server now: a network is back. Also while it is being asked: that may have begun without the network."""
         self._soon = True
-        self._wake.set()
 
     def told(self) -> dict[str, Any]:
         """For people: ``campaigns`` in their turn, when the server answered last, and why it does not."""
@@ -76,26 +80,22 @@ class QueueWatch:
     def _on_end(self, origin: Origin | None, state: str, told: dict[str, Any]) -> None:
         if origin is not None:
             self._ended.put((origin.push, state, told))
-        self._wake.set()
+        self._wake = True
 
-    def _run(self) -> None:
-        while not self._stopping:
-            self._wake.clear()
-            try:
-                self.turn()
-            except OSError as error:
-                self._tell(f"{error.filename or 'the disk'}: {error.strerror or error}; hint: free disk space")
-                self._due_s = time.monotonic() + _AGAIN_S
-            except Exception:
-                # Measuring does not depend on the queue: say what happened and go on.
-                log.exception("the queue of campaigns failed; trying again")
-                self._due_s = time.monotonic() + _AGAIN_S
-            self._show()
-            self._wake.wait(0.0 if self._soon else max(0.0, self._due_s - time.monotonic()))
-        self._gateway.close()
+    def _turn(self) -> None:
+        try:
+            self.turn()
+        except OSError as error:
+            self._tell(f"{error.filename or 'the disk'}: {error.strerror or error}; hint: free disk space")
+            self._due_s = time.monotonic() + _AGAIN_S
+        except Exception:
+            # Measuring does not depend on the queue: say what happened and go on.
+            log.exception("the queue of campaigns failed; trying again")
+            self._due_s = time.monotonic() + _AGAIN_S
+        self._show()
 
     def turn(self) -> None:
-        """One round of the thread: what ended, what is to be begun, and when it is time, the server. OSError when the disk is full."""
+        """One round: what ended, what is to be begun, and when it is time, the server. OSError when the disk is full."""
         self._begin_next()
         if self._stopping or (time.monotonic() < self._due_s and not self._soon):
             return

@@ -97,7 +97,7 @@ class CampaignPart:
             self._listen_to(AnyPath(address, context.paths.interfaces), context)
 
     def _listen_to(self, gateway: AnyPath, context: RunContext) -> None:
-        """From ``start`` on, run what the server behind ``gateway`` pushes."""
+        """Run what the server behind ``gateway`` pushes."""
 
         def admit(one: Pushed, text: str | None) -> Begun:
             return admitted(
@@ -114,10 +114,13 @@ class CampaignPart:
         self._queue = QueueWatch(own, self.campaigns, CampaignQueueClient(gateway.ask), gateway, admit, every_s)
 
     def start(self) -> None:
-        """Go on with what was under way, and ask the server."""
+        """Go on with what was under way."""
         self.campaigns.resume(pushed=self._queue is not None)
+
+    def tick_queue(self) -> None:
+        """Once a second, by the collector's thread: ask the server when it is time."""
         if self._queue is not None:
-            self._queue.start()
+            self._queue.tick()
 
     def stop(self) -> None:
         """Ask no more."""

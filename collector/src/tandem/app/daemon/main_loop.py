@@ -6,7 +6,7 @@ import logging
 import queue
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -126,6 +126,8 @@ class MainLoop(RunObserver):
         """While one is under way, it alone says what is measured."""
         self.traces: TracesPart | None = None
         self.steering: SteeringPart | None = None
+        self.each_second: list[Callable[[], None]] = []
+        """What else is to be looked after once a second, by this thread: nothing that takes long."""
         self.captured: list[dict[str, Any]] = []
         self._due_ns = time.monotonic_ns() + TICK_NS
         self.trigger = MobilityTrigger(config, account)
@@ -235,6 +237,12 @@ class MainLoop(RunObserver):
         self.refresh()
         if self.campaigns is not None:
             self.campaigns.tick()
+        for action in self.each_second:
+            try:
+                action()
+            except Exception:
+                # Records are made and kept whatever becomes of the rest.
+                log.exception("%s failed; trying again", action.__qualname__)
 
     def refresh(self) -> None:
         """Bring the status's counts up to date."""

@@ -65,8 +65,6 @@ STOP_S = 3.0
 CARD_S = 15.0
 """For the question who the SIM is: six commands of two seconds at the most, behind a poll."""
 
-TICK_S = 0.5
-"""How often it is looked whether a step of recovery is due, while a modem is not well."""
 SILENT = (NO_ANSWER, PORT_LOST)
 LOCKED = ("cme_error 11", "cme_error 12")
 """SIM PIN and PUK required, 3GPP TS 27.007 clause 9.2.1."""
@@ -86,7 +84,7 @@ _STATIC = "static"
 
 class Polling:
     """All modems' pollers, and the recovery of the modems that they lose. ``actions``: what can be done to each; ``put`` takes what comes
-    of pollers and of recovery, from their threads; ``measuring``: never interrupted by a step."""
+    of pollers and of recovery, from any thread; ``measuring``: never interrupted by a step."""
 
     def __init__(
         self,
@@ -115,11 +113,14 @@ class Polling:
             )
 
     def start(self) -> None:
-        """Begin to poll, and to look after what is polled."""
-        if self._recovery is not None:
-            self._recovery.start()
+        """Begin to poll."""
         for poller in self._pollers.values():
             poller.start()
+
+    def tick(self) -> None:
+        """Once a second: look after the modems."""
+        if self._recovery is not None:
+            self._recovery.tick()
 
     def stop(self) -> None:
         """End. A poller that is still busy is left behind, with a line in the log."""
@@ -271,9 +272,10 @@ class ModemActions:
 
 
 class Recovery:
-    """The thread that has the steps of recovery done: polls in, steps done, events out. What is due when: ``tandem.modem.recovery``.
+    """Has the steps of recovery done: polls in, steps done, events out. What is due when: ``tandem.modem.recovery``. A step, which may take
+    a minute, has a thread of its own; there is one at a time.
 
-    ``actions``: what can be done to the modem of each path. ``put`` takes events, from this thread. ``kinds``: see ``Ladders``.
+    ``actions``: what can be done to the modem of each path. ``put`` takes events, from any thread. ``kinds``: see ``Ladders``.
     ``measuring``: never interrupted by a step; None: nobody measures."""
 
     def __init__(
@@ -291,20 +293,12 @@ class Recovery:
         self._unwell: set[str] = set(actions)  # until a first good poll
         self._fresh: set[str] = set()
         self._lock = threading.Lock()
-        self._wake = threading.Event()
-        self._stopping = False
-        self._thread = threading.Thread(target=self._run, name="recovery", daemon=True)
-
-    def start(self) -> None:
-        """Begin to look after the modems."""
-        self._thread.start()
+        self._step: threading.Thread | None = None
 
     def stop(self, timeout: float = 5.0) -> None:
-        """End; a step under way is left to itself."""
-        self._stopping = True
-        self._wake.set()
-        if self._thread.ident is not None:
-            self._thread.join(timeout)
+        """``tick`` is called no more; a step under way is left to itself."""
+        if self._step is not None:
+            self._step.join(timeout)
 
     def polled(self, poll: Poll) -> None:
         """One poll, from the poller's thread."""
@@ -315,35 +309,34 @@ class Recovery:
             events = self._ladders.polled(poll.path, sick, time.monotonic(), locked=poll.failure in LOCKED)
             if sick is not None:
                 self._unwell.add(poll.path)
-                self._wake.set()
             elif poll.path in self._unwell:
                 self._unwell.discard(poll.path)
                 self._fresh.add(poll.path)
-                self._wake.set()
         self._report(events)
 
-    def _run(self) -> None:
-        while not self._stopping:
-            self._wake.wait(TICK_S if self._unwell else None)
-            self._wake.clear()
-            for path in self._taken():
-                self._actions[path].seen()
-            with self._lock:
-                due, events = self._ladders.due(
-                    time.monotonic(), (lambda: True) if self._measuring is None else self._measuring.hold
-                )
-            self._report(events)
-            try:
-                if due is not None and not self._stopping:
-                    self._do(due)
-            finally:
-                if self._measuring is not None and due is not None and due.step in INTERRUPTING:
-                    self._measuring.release()
-
-    def _taken(self) -> set[str]:
+    def tick(self) -> None:
+        """Once a second: begin a step when one is due."""
         with self._lock:
             fresh, self._fresh = self._fresh, set()
-        return fresh
+        for path in fresh:
+            self._actions[path].seen()
+        if self._step is not None and self._step.is_alive():
+            return
+        with self._lock:
+            due, events = self._ladders.due(
+                time.monotonic(), (lambda: True) if self._measuring is None else self._measuring.hold
+            )
+        self._report(events)
+        if due is not None:
+            self._step = threading.Thread(target=self._take, args=(due,), name="recovery", daemon=True)
+            self._step.start()
+
+    def _take(self, due: Due) -> None:
+        try:
+            self._do(due)
+        finally:
+            if self._measuring is not None and due.step in INTERRUPTING:
+                self._measuring.release()
 
     def _do(self, due: Due) -> None:
         began_s = time.monotonic()

@@ -83,7 +83,7 @@ class Supervisor:
             self._undo.append(("spool", spool.close))
             clock.began(spool.counts().made + 1)
             watch = ClockWatch(clock, config.clock)
-            watch.start()
+            watch.look()  # a clock that is right gives times from the beginning
             self._undo.append(("clock", watch.stop))
             pending = PendingManifests(config.folder / "spool" / "pending-runs", config.folder / "runs")
         except SpoolError as error:
@@ -114,6 +114,7 @@ class Supervisor:
             config, clock, spool, detectors, model, self.exporter, captures, account, hardware.roots
         )
         main_loop.reports.polling = self._modems
+        main_loop.each_second.append(watch.tick)
         self.environment = {**hardware.environment(), "versions": versions(), "settings": settings}
         self.environment |= {} if config.city is None else {"city": config.city}
         self._manifests = Manifests(config.folder / "runs", pending, lambda run: self.traces.made(run))
@@ -171,6 +172,7 @@ class Supervisor:
             campaigns.start()
             self._undo.append(("traces", traces.stop))
             traces.start()
+            main_loop.each_second += [polling.tick, campaigns.tick_queue, traces.tick]
 
     def _listen(self) -> socket.socket:
         file = self.config.folder / NAME

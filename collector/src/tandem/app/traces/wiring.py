@@ -28,7 +28,7 @@ _EVERY_S = 10.0
 
 
 class Keeping:
-    """A thread, since deleting a large file may take an SD card a while. ``free``: bytes free on the disk."""
+    """Deletes what the server has, in a thread of its own: a large file may take an SD card a while. ``free``: bytes free on the disk."""
 
     def __init__(
         self,
@@ -39,22 +39,24 @@ class Keeping:
     ) -> None:
         self._rules, self._queue, self._captures = rules, queue, captures
         self._free = free or (lambda: shutil.disk_usage(queue.folder).free)
-        self._wake, self._stopping = threading.Event(), False
-        self._thread = threading.Thread(target=self._run, name="traces kept", daemon=True)
-
-    def start(self) -> None:
-        """Begin."""
-        self._thread.start()
+        self._due_s = 0.0
+        self._thread: threading.Thread | None = None
 
     def wake(self) -> None:
         """Something was received."""
-        self._wake.set()
+        self._due_s = 0.0
+
+    def tick(self) -> None:
+        """Once a second: see whether anything is to go, now and then."""
+        now_s = time.monotonic()
+        if now_s >= self._due_s and (self._thread is None or not self._thread.is_alive()) and self._queue.kept():
+            self._due_s = now_s + _EVERY_S
+            self._thread = threading.Thread(target=self._tidy, name="traces kept", daemon=True)
+            self._thread.start()
 
     def stop(self) -> None:
-        """End."""
-        self._stopping = True
-        self._wake.set()
-        if self._thread.ident is not None:
+        """``tick`` is called no more."""
+        if self._thread is not None:
             self._thread.join()
 
     def tidy(self) -> list[str]:
@@ -79,16 +81,13 @@ class Keeping:
             and captures.used_bytes > _FULL * captures.limit_bytes
         )
 
-    def _run(self) -> None:
-        while not self._stopping:
-            self._wake.clear()
-            try:
-                gone = self.tidy()
-                if gone:
-                    log.info("the server has them, and they made room here: %s", ", ".join(gone))
-            except OSError as error:
-                log.error("%s: %s", error.filename, error.strerror)
-            self._wake.wait(_EVERY_S)
+    def _tidy(self) -> None:
+        try:
+            gone = self.tidy()
+            if gone:
+                log.info("the server has them, and they made room here: %s", ", ".join(gone))
+        except OSError as error:
+            log.error("%s: %s", error.filename, error.strerror)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -185,13 +184,16 @@ class TracesPart:
 
     def start(self) -> None:
         """Begin."""
-        self._keeping.start()
         self._uploader.start()
 
     def stop(self) -> None:
         """End at once; the next start goes on."""
         self._uploader.stop()
         self._keeping.stop()
+
+    def tick(self) -> None:
+        """Once a second, by the collector's thread."""
+        self._keeping.tick()
 
     def noted(self, record: Record) -> None:
         """A record of the collector."""
