@@ -9,9 +9,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from kit_on_rig import KitOnRig
-
 from support.fake_chronyc import install, line
+from support.running_kit import KitOnRig
 from tandem_bench.demo.configuration import GATEWAY_PORT
 from tandem_bench.rig.programs import READY_S, Program
 from tandem_bench.rig.rights import COLLECTOR, Owner, confined
