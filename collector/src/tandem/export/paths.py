@@ -39,11 +39,6 @@ class PathChoice:
         self._states = {name: _State() for name in names}
         self._preferred = names[0]
 
-    @property
-    def preferred(self) -> str:
-        """The path that worked last."""
-        return self._preferred
-
     def next(self, now_s: float, among: Collection[str] | None = None) -> str | None:
         """The path to try now, None while all of them are held back; of ``among`` only, if given."""
         order = sorted(self._states, key=lambda name: (name != self._preferred, self._states[name].failures))

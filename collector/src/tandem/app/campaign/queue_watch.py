@@ -5,6 +5,7 @@ Nothing here is needed for measuring: without a network, with a server that says
 
 from __future__ import annotations
 
+import json
 import logging
 import queue
 import threading
@@ -15,9 +16,10 @@ from typing import Any
 from tandem.app.campaign.driver import BusyError, Campaigns
 from tandem.app.campaign.progress import Begun, Origin
 from tandem.app.campaign.queue import ProbeQueue, Queued
-from tandem.export import AnyPath, CampaignQueueClient, Later
+from tandem.export import AnyPath
+from tandem.export.gateway import Later, not_now
 from tandem.schema.campaign import CampaignError
-from tandem.schema.campaign_queue import Pushed, QueueError
+from tandem.schema.campaign_queue import Pushed, QueueError, read_queue, read_text
 
 log = logging.getLogger(__name__)
 
@@ -35,12 +37,11 @@ class QueueWatch:
         self,
         own: ProbeQueue,
         campaigns: Campaigns,
-        client: CampaignQueueClient,
         gateway: AnyPath,
         admit: Callable[[Pushed, str | None], Begun],
         ask_every_s: float,
     ) -> None:
-        self._own, self._campaigns, self._client, self._gateway = own, campaigns, client, gateway
+        self._own, self._campaigns, self._gateway = own, campaigns, gateway
         self._admit, self._ask_every_s = admit, ask_every_s
         self._ended: queue.SimpleQueue[tuple[str, str, dict[str, Any]]] = queue.SimpleQueue()
         self._wake = self._stopping = False
@@ -195,7 +196,7 @@ class QueueWatch:
     def _ask(self) -> None:
         """Tell what it does not know, take what came, tell that. Later, QueueError, OSError."""
         self._report()
-        listed = self._client.queue()
+        listed = read_queue(self._answer("/v1/campaigns"))
         self._answered_utc_s = time.time()
         for pushed in listed:
             one = self._own.known.get(pushed.id)
@@ -212,7 +213,7 @@ class QueueWatch:
             self._own.take(pushed, None, "withdrawn")
             return
         try:
-            text = self._client.text(pushed.id)
+            text = read_text(self._answer(f"/v1/campaigns/{pushed.id}"))
             self._admit(pushed, text)
         except (CampaignError, QueueError) as error:
             log.warning("pushed campaign %s (%s) is refused: %s", pushed.name, pushed.id, error)
@@ -229,14 +230,27 @@ class QueueWatch:
 
     def _report(self) -> None:
         for one in [o for o in self._own.known.values() if o.untold]:
-            report = one.report
-            settled = self._client.report(one.pushed.id, report)
-            one.told = report.to_dict()
+            report, url = one.report.to_dict(), f"/v1/campaigns/{one.pushed.id}/state"
+            answer = self._gateway.ask("PUT", url, json.dumps(report).encode(), {"Content-Type": "application/json"})
+            refused = answer.status in (400, 404, 413)
+            if not refused and answer.status != 200:
+                raise not_now(answer)
+            withdraw = answer.content.get("withdraw") if isinstance(answer.content, dict) else None
+            if not refused and not isinstance(withdraw, bool):
+                raise QueueError("an answer that does not settle a report")
+            one.told = report
             self._own.save()
-            if not settled.known:
-                log.warning("the server takes no report of pushed campaign %s: %s", one.pushed.id, settled.reason)
-            elif settled.withdraw and not one.settled:
+            if refused:
+                log.warning("the server takes no report of pushed campaign %s: %s", one.pushed.id, answer.error)
+            elif withdraw and not one.settled:
                 self._withdraw(one)
+
+    def _answer(self, url: str) -> Any:  # noqa: ANN401 any JSON value
+        """What the server answers to a question. Later when it does not now."""
+        answer = self._gateway.ask("GET", url, b"", {})
+        if answer.status != 200:
+            raise not_now(answer)
+        return answer.content
 
     # --- for people --------------------------------------------------------------------------------------------------------
 

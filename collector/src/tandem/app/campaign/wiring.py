@@ -21,7 +21,7 @@ from tandem.app.clock import Clock
 from tandem.app.config import Config
 from tandem.app.runs.context import RunContext
 from tandem.app.runs.scheduler import RunScheduler
-from tandem.export import AnyPath, CampaignQueueClient, GatewayAddress
+from tandem.export import AnyPath, GatewayAddress
 from tandem.mobility.detectors import Detectors
 from tandem.schema.campaign import PAPER, CampaignError
 from tandem.schema.campaign_queue import Pushed
@@ -111,7 +111,7 @@ class CampaignPart:
 
         own, every_s = ProbeQueue(self._config.folder / FOLDER), self._config.campaigns.ask_every_s
         self._gateway = gateway
-        self._queue = QueueWatch(own, self.campaigns, CampaignQueueClient(gateway.ask), gateway, admit, every_s)
+        self._queue = QueueWatch(own, self.campaigns, gateway, admit, every_s)
 
     def start(self) -> None:
         """Go on with what was under way."""
