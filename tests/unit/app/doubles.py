@@ -13,7 +13,8 @@ from typing import Any, Self
 
 from https_gateway import Gateway
 
-from tandem.app.config import Config, PathConfig, parse
+from tandem.app.config import Config, parse
+from tandem.app.config_schema import PathConfig
 from tandem.app.daemon.hardware import Hardware
 from tandem.app.daemon.paths import PathChange
 from tandem.app.daemon.supervisor import Supervisor

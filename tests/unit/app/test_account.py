@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.app.config import PlanConfig
+from tandem.app.config_schema import PlanConfig
 from tandem.app.daemon import accounts
 from tandem.app.daemon.accounts import NAME, UNDATED, Account, Counter, Ledger, day_of, parse
 from tandem.app.daemon.sim_plan import forecast

@@ -10,7 +10,8 @@ from good_config import FILE, GOOD, good, wrongly_told
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.app.config import Config, ConfigError, PathConfig, PlanConfig, RecoveryConfig, load, parse
+from tandem.app.config import Config, ConfigError, load, parse
+from tandem.app.config_schema import PathConfig, PlanConfig, RecoveryConfig
 from tandem.app.daemon.hardware import Hardware
 from tandem.app.daemon.modems import ModemActions, OnceUntilChanged, modem_poller
 from tandem.app.daemon.paths import NetworkPaths, PathChange

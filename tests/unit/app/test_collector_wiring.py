@@ -11,7 +11,8 @@ from doubles import Rehearsal, account, kinds, points
 from good_config import GOOD, good
 from https_gateway import Gateway
 
-from tandem.app.config import PathConfig, RecoveryConfig, RoundTripConfig, parse
+from tandem.app.config import parse
+from tandem.app.config_schema import PathConfig, RecoveryConfig, RoundTripConfig
 from tandem.app.daemon import modems
 from tandem.app.daemon.modems import ModemActions, modem_poller
 from tandem.app.daemon.paths import PathChange

@@ -9,7 +9,8 @@ import pytest
 from good_config import GOOD
 
 from tandem.app.clock import Clock, Reading
-from tandem.app.config import PlanConfig, parse
+from tandem.app.config import parse
+from tandem.app.config_schema import PlanConfig
 from tandem.app.daemon.accounts import Account
 from tandem.app.health.machine import Roots
 from tandem.app.health.reports import Reports

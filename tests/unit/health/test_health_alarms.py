@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.app.config import ModemConfig, PathConfig, PlanConfig
+from tandem.app.config_schema import ModemConfig, PathConfig, PlanConfig
 from tandem.app.daemon.sim_plan import forecast
 from tandem.app.health.machine import Room
 from tandem.app.health.reports import Alarm, ModemStates, Wrong, all_that_is_wrong

@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tandem.app.config import Config, ModemConfig, PathConfig
+from tandem.app.config import Config
+from tandem.app.config_schema import ModemConfig, PathConfig
 from tandem.at.channel import Channel, open_port
 from tandem.at.dialogue import Response
 from tandem.at.errors import NoAnswer, PortLost

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, tzinfo
 
-from tandem.app.config import PlanConfig
+from tandem.app.config_schema import PlanConfig
 from tandem.app.daemon import sim_plan
 from tandem.app.daemon.sim_plan import midnight_s, reset_after, reset_before
 from tandem.schema import zones

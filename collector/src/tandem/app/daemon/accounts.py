@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tandem.app.config import PathConfig
+from tandem.app.config_schema import PathConfig
 from tandem.app.daemon.sim_plan import reset_before
 from tandem.schema.grades import SCALES
 from tandem.spool.durable import write_durably

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from tandem.app.config import Config, EPaperConfig
+from tandem.app.config import Config
+from tandem.app.config_schema import EPaperConfig
 from tandem.indicator import e_paper as paper
 from tandem.indicator.e_paper import KernelBus, Showing, show
 from tandem.indicator.lamp import Lamp, Phase, Player, Situation, choose, holding
@@ -75,7 +76,7 @@ class IndicatorControl:
         self._lamp = None if config.status_led is None else Lamp(config.status_led.leds)
         self._player = None if self._lamp is None else Player(self._lamp, self.state)
         self._paper = None if config.e_paper is None else Showing(draw or _panel(config.e_paper))
-        self._words = (config.probe, "" if config.e_paper is None else config.e_paper.call)
+        self._words = (config.probe, "" if config.e_paper is None else config.e_paper.call or "")
         self._utc_ns: int | None = None
         self._sent: tuple[int, int | None] = (0, None)
 

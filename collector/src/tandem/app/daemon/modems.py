@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Literal
 
-from tandem.app.config import Config, ModemConfig, PathConfig
+from tandem.app.config import Config
+from tandem.app.config_schema import ModemConfig, PathConfig
 from tandem.app.daemon.paths import PathChange
 from tandem.app.errors import MissingRequirementError
 from tandem.app.runs.scheduler import RunScheduler

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
-from tandem.app.config import PlanConfig
+from tandem.app.config_schema import PlanConfig
 
 DAY_S = 86400.0
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from tandem.app.config import PathConfig, PlanConfig
+from tandem.app.config_schema import PathConfig, PlanConfig
 from tandem.app.daemon.accounts import Account, day_of
 from tandem.app.daemon.sim_plan import PlanForecast, forecast, midnight_s
 from tandem.schema.record import Record, Value

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tandem.app.config import Config, PathConfig
+from tandem.app.config import Config
+from tandem.app.config_schema import PathConfig
 from tandem.app.preflight.lines import Line, Name, fails, passes, skipped
 from tandem.modem.sim import READY, WANTS_PIN
 from tandem.schema.grades import scale, tone_of

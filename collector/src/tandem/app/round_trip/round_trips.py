@@ -10,7 +10,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tandem.app.config import Config, PathConfig
+from tandem.app.config import Config
+from tandem.app.config_schema import PathConfig
 from tandem.app.daemon.accounts import Account
 from tandem.app.daemon.paths import NetworkPaths
 from tandem.app.round_trip.asking import Asking, Way

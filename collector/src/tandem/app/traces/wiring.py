@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from tandem.app.campaign.wiring import CampaignPart
-from tandem.app.config import PathConfig, TracesConfig
+from tandem.app.config_schema import PathConfig, TracesConfig
 from tandem.app.daemon.accounts import day_of
 from tandem.app.runs.captures import Captures
 from tandem.app.runs.context import RunContext
