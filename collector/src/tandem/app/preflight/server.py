@@ -10,7 +10,7 @@ from functools import partial
 from urllib.parse import urlsplit
 
 from tandem.app.config import Config
-from tandem.app.preflight.facts import Server
+from tandem.app.preflight.checks import Server
 from tandem.experiment.control import Control, ControlError
 from tandem.experiment.parameters import ParameterError, read_common
 from tandem.export import GatewayAddress, SetupError
