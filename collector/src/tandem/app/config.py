@@ -71,6 +71,11 @@ class Config:
     e_paper: EPaperConfig | None
     city: str | None
 
+    @property
+    def operators(self) -> dict[str, str | None]:
+        """By path."""
+        return {path.name: path.operator for path in self.paths}
+
 
 def load(file: Path) -> Config:
     """Read and check ``file``; ConfigError for the first thing that is wrong. Opens no other file."""

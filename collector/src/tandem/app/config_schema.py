@@ -191,6 +191,12 @@ class ServerConfig:
     ca_file: Path | None = _text("the server's ca.pem; leave it out for a certificate of a public authority", None)
     token_file: Path = _text("written by: tandem-server probe add NAME --token-file FILE")
 
+    @property
+    def parameter(self) -> dict[str, str | None]:
+        """As experiments are given it (``tandem.experiment.parameters``); the token is named by its file."""
+        files = {"ca_file": None if self.ca_file is None else str(self.ca_file), "token_file": str(self.token_file)}
+        return {"control": self.control, "measurement": self.measurement, **files}
+
 
 @dataclass(frozen=True, slots=True)
 class ConnectionConfig:

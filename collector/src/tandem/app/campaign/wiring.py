@@ -89,7 +89,7 @@ class CampaignPart:
         self._probe = ProbeWatch(context, detectors, scheduler)
         runner = Runner(config, context.registry, scheduler)
         self.campaigns = Campaigns(config.folder / FOLDER, runner, self.now, self._probe.state, self._probe.usage)
-        self._records = CampaignRecords({p.name: p.operator for p in config.paths}, self.now, context.emit)
+        self._records = CampaignRecords(config.operators, self.now, context.emit)
         self.campaigns.on_change = self._records.changed
         self._gateway: AnyPath | None = None
         self._queue: QueueWatch | None = None

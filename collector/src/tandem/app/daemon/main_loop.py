@@ -15,7 +15,6 @@ from tandem.app.clock import Clock
 from tandem.app.clock.watch import ClockRecords
 from tandem.app.config import Config
 from tandem.app.daemon.accounts import Account, PollAccount
-from tandem.app.daemon.paths import PathChange
 from tandem.app.daemon.status import StatusModel
 from tandem.app.health.machine import Roots
 from tandem.app.health.reports import Reports
@@ -30,6 +29,7 @@ from tandem.app.traces.wiring import TracesPart
 from tandem.export import Exporter
 from tandem.mobility.detectors import Detectors
 from tandem.modem.poll import Poll
+from tandem.mptcp.paths import PathEvent
 from tandem.schema.record import Record, RecordError, Value
 from tandem.spool import Spool, SpoolFullError
 from tandem.spool.blob import KEPT_LONGEST
@@ -114,8 +114,8 @@ class MainLoop(RunObserver):
     ) -> None:
         self._config, self._clock, self._spool, self._detectors = config, clock, spool, detectors
         self._model, self._exporter, self._captures = model, exporter, captures
-        self._operators = {p.name: p.operator for p in config.paths}
-        self._queue: queue.SimpleQueue[Poll | list[Record] | PathChange | _Speed | None] = queue.SimpleQueue()
+        self._operators = config.operators
+        self._queue: queue.SimpleQueue[Poll | list[Record] | PathEvent | _Speed | None] = queue.SimpleQueue()
         self.buffer = SpoolBuffer(spool)
         self._clock_records = ClockRecords(clock)
         self.polls = PollAccount([p.name for p in config.paths if p.modem is not None])
@@ -134,7 +134,7 @@ class MainLoop(RunObserver):
 
     # --- from any thread -----------------------------------------------------------------------------------------------
 
-    def put(self, thing: Poll | list[Record] | PathChange | None) -> None:
+    def put(self, thing: Poll | list[Record] | PathEvent | None) -> None:
         """A poll, records, a change of a path, or None to wake ``turn``. Safe in a signal handler."""
         self._queue.put(thing)
 
@@ -175,7 +175,7 @@ class MainLoop(RunObserver):
             if thing is not None:
                 self._take(thing)
 
-    def _take(self, thing: Poll | list[Record] | PathChange | _Speed) -> None:
+    def _take(self, thing: Poll | list[Record] | PathEvent | _Speed) -> None:
         if isinstance(thing, list):
             self._note(thing)
             for record in thing:
@@ -183,7 +183,7 @@ class MainLoop(RunObserver):
                     self._note(self._detectors.feed(record))
         elif isinstance(thing, _Speed):
             self._note(self._detectors.feed(thing.record))
-        elif isinstance(thing, PathChange):
+        elif isinstance(thing, PathEvent):
             self.event(thing.kind, thing.detail, thing.path, state=thing.state, took_ms=thing.took_ms)
         else:
             self._polled(thing)

@@ -13,7 +13,6 @@ from typing import Literal
 
 from tandem.app.config import Config
 from tandem.app.config_schema import ModemConfig, PathConfig
-from tandem.app.daemon.paths import PathChange
 from tandem.app.errors import MissingRequirementError
 from tandem.app.runs.scheduler import RunScheduler
 from tandem.at.dialogue import Unsolicited
@@ -53,13 +52,14 @@ from tandem.modem.sim import Card, SecretError, SimWatch, secret_of
 from tandem.modem.web import mended_by_restart
 from tandem.mptcp import iproute
 from tandem.mptcp.iproute import IpError
+from tandem.mptcp.paths import PathEvent
 from tandem.position.receiver import start_commands
 from tandem.schema.record import Record, Value
 
 log = logging.getLogger(__name__)
 
 ModemPoller = PollThread | ConnectedPoller
-Polled = Poll | PathChange | list[Record]
+Polled = Poll | PathEvent | list[Record]
 """What comes of a poller."""
 
 STOP_S = 3.0
@@ -103,7 +103,7 @@ class Polling:
             self._recovery = Recovery(
                 RecoverySettings(**dataclasses.asdict(config.recovery)),
                 {path.name: actions(path, self._pollers[path.name]) for path in paths},
-                {path.name: path.operator for path in paths},
+                config.operators,
                 put,
                 {
                     p.name: WEB_STEPS
@@ -141,7 +141,7 @@ class Polling:
 
     def _polled(self, polled: Polled) -> None:
         self._put(polled)
-        if self._recovery is not None and not isinstance(polled, PathChange | list):
+        if self._recovery is not None and not isinstance(polled, PathEvent | list):
             self._recovery.polled(polled)
 
 
@@ -174,7 +174,7 @@ def modem_poller(
         sim = None
         if modem.sim is not None:
             secret = secret_of(modem.sim_secret)
-            sim = SimWatch(modem.sim, secret, lambda detail: put(PathChange("sim_mismatch", path.name, detail)))
+            sim = SimWatch(modem.sim, secret, lambda detail: put(PathEvent("sim_mismatch", path.name, detail)))
         gnss = gnss_commands if path.gnss else None
         unasked = partial(_unasked, path, put)
         poller = Poller(path.name, path.operator, reached, modem.driver, period_s, put, unasked, sim, gnss)
@@ -200,11 +200,11 @@ def _managed(
     device: str,
     period_s: float,
     polled: Callable[[Poll], None],
-    put: Callable[[PathChange], None],
+    put: Callable[[PathEvent], None],
     measuring: bool = True,
 ) -> ManagedPoller:
     def tell(detail: str) -> None:
-        put(PathChange("path_state", path.name, detail))
+        put(PathEvent("path_state", path.name, detail))
 
     return ManagedPoller(
         path.name,
@@ -222,7 +222,7 @@ def _managed(
 class OnceUntilChanged:
     """Tells that ModemManager does not have a modem, or does not answer: the records are another poller's, and show neither."""
 
-    def __init__(self, path: str, put: Callable[[PathChange], None]) -> None:
+    def __init__(self, path: str, put: Callable[[PathEvent], None]) -> None:
         self._path, self._put = path, put
         self._said: str | None = None
 
@@ -232,7 +232,7 @@ class OnceUntilChanged:
             return
         self._said = poll.failure
         if poll.failure is not None:
-            self._put(PathChange("path_state", self._path, f"not_managed: {NOT_MANAGED[poll.failure]}"))
+            self._put(PathEvent("path_state", self._path, f"not_managed: {NOT_MANAGED[poll.failure]}"))
 
 
 def _unasked(path: PathConfig, put: Callable[[list[Record]], None], line: Unsolicited) -> None:

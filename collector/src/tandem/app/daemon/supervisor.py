@@ -125,6 +125,7 @@ class Supervisor:
             account=account,
             captures=captures,
             emit=main_loop.put,
+            event=main_loop.event,
             save=self._manifests.save,
             modems=model.modems,
             environment=self.environment,

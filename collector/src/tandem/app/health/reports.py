@@ -428,7 +428,7 @@ class Reports:
         now_ns: int,
     ) -> None:
         self._config, self._clock, self._account = config, clock, account
-        self._operators = {p.name: p.operator for p in config.paths}
+        self._operators = config.operators
         self._machine = MachineState(roots, config.folder, count_boot(config.folder, clock.boot))
         self._wrong = Wrong()
         self._modems = ModemStates([p.name for p in config.paths if p.modem is not None], now_ns)

@@ -86,10 +86,9 @@ def check(config: Config, options: CheckOptions) -> Report:
     config = replace(config, server=replace(config.server, token_file=token_file(config)))
     with _source(config, options) as (folder, trouble):
         facts = _facts(config, options, folder, trouble)
-    operators = {path.name: path.operator for path in config.paths}
     found = tuple(settled(lines(facts), options.accepted))
     software = {**(facts.status.get("software") or {}), "server": facts.server.version}
-    return Report(config.probe, datetime.now(UTC), found, software, operators, time.monotonic() - began_s)
+    return Report(config.probe, datetime.now(UTC), found, software, config.operators, time.monotonic() - began_s)
 
 
 @contextmanager

@@ -93,11 +93,8 @@ def _text(value: object) -> str | None:
 
 def _of_endpoint(config: Config, interfaces: Mapping[str, str], told: Server) -> Server:
     """A session of one byte is opened and closed."""
-    server = config.server
-    urls = {"control": server.control, "measurement": server.measurement, "token_file": str(server.token_file)}
-    ca_file = {} if server.ca_file is None else {"ca_file": str(server.ca_file)}
     paths = [{"name": name, "interface": interface} for name, interface in interfaces.items()]
-    asked = {"run": CHECK_RUN, "paths": paths, "server": {**urls, **ca_file}, "control_timeout_s": ANSWER_S}
+    asked = {"run": CHECK_RUN, "paths": paths, "server": config.server.parameter, "control_timeout_s": ANSWER_S}
     try:
         control = Control(read_common(asked))
         session = control.open("any", {}, bytes=1, seconds=None)

@@ -207,18 +207,12 @@ class RoundTrips(RunObserver):
             self._closed = []
 
     def _asked_with(self, leaving: Leaving) -> CommonParameters:
-        server, operators = self._config.server, {path.name: path.operator for path in self._config.paths}
         paths = [
-            {"name": name, "operator": operators[name], "interface": interface, "address": address}
+            {"name": name, "operator": self._config.operators[name], "interface": interface, "address": address}
             for name, (interface, address) in leaving.items()
         ]
-        told = {
-            "control": server.control,
-            "measurement": server.measurement,
-            "ca_file": None if server.ca_file is None else str(server.ca_file),
-            "token_file": str(server.token_file),
-        }
-        return read_common({"run": ROUND_TRIPS_RUN, "paths": paths, "server": told, "control_timeout_s": _CONTROL_S})
+        server = self._config.server.parameter
+        return read_common({"run": ROUND_TRIPS_RUN, "paths": paths, "server": server, "control_timeout_s": _CONTROL_S})
 
 
 def _record(path: PathConfig, outcome: Outcome) -> Record:

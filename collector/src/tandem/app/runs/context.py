@@ -45,8 +45,8 @@ class RunObserver:
 
 @dataclass(frozen=True)
 class RunContext:
-    """What every run needs of the collector. ``emit`` takes records, ``save`` a manifest, from any thread; ``modems``: who they are and
-    what they said last."""
+    """What every run needs of the collector. From any thread: ``emit`` takes records, ``event`` kind, detail and path of an event's,
+    ``save`` a manifest. ``modems``: who they are and what they said last."""
 
     config: Config
     clock: Clock
@@ -54,6 +54,7 @@ class RunContext:
     account: Account
     captures: Captures | None
     emit: Callable[[list[Record]], None]
+    event: Callable[[str, str, str | None], None]
     save: Callable[[Manifest], None]
     modems: Callable[[], dict[str, dict[str, Any]]]
     environment: dict[str, Any]

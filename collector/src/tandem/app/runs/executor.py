@@ -240,8 +240,7 @@ class RunGroup:
             ending = Ending(None, failure, ending.environment, {**ending.said, "broken_result": ending.result})
             record = run_record(plan, run, None, failure, running.ended_ns)
         usage = Usage(paths=self._used(running), shared_by_pair=shared)
-        operators = {name: path.operator for name, path in self._paths.items()}
-        running.lines.emit([record, *usage_records(run, usage, operators, running.ended_ns)])
+        running.lines.emit([record, *usage_records(run, usage, context.config.operators, running.ended_ns)])
         context.save(
             manifest(
                 context.config,

@@ -207,7 +207,7 @@ class RunLines:
         """``sampled``: who else takes the lines of type ``sample``."""
         self._sampled = sampled
         self._context, self._plan, self._run = context, plan, run
-        self._operators = {path.name: path.operator for path in context.config.paths}
+        self._operators = context.config.operators
         self.counts: Counter[str] = Counter()
         self.version: dict[str, Any] = {}
 

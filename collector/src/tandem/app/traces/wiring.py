@@ -169,13 +169,11 @@ class TracesPart:
     ) -> None:
         config, rules = context.config, context.config.traces
         self.queue = TraceQueue(config.folder)
-        self._emit = context.emit
-        self._operators = {p.name: p.operator for p in config.paths}
         self._intended = intended(rules, config.paths)[1]
         self._policy = TracePolicy(context, campaigns.held, lambda: detectors.mobile, self._is_requested)
         self._gateway = AnyPath(address, context.paths.interfaces, rate_bit_per_s=rules.rate_bit_per_s)
         self._uploader = TraceUploader(
-            self.queue, self._gateway, self._policy, self._event, config.probe, rules.encoding
+            self.queue, self._gateway, self._policy, context.event, config.probe, rules.encoding
         )
         self._keeping = Keeping(rules, self.queue, context.captures)
         self._uploader.on_received = self._keeping.wake
@@ -204,11 +202,6 @@ class TracesPart:
         """The manifest of ``run`` is on the disk."""
         self.queue.note(run)
         self._uploader.wake()
-
-    def _event(self, kind: str, detail: str, path: str | None) -> None:
-        now = time.monotonic_ns()
-        tags = {"kind": kind, "path": path, "operator": self._operators.get(path) if path else None}
-        self._emit([Record.make("event", tags, {"detail": detail[:500]}, now)])
 
     def health(self) -> dict[str, Value | None]:
         """Of the health record."""
