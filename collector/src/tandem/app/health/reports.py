@@ -13,8 +13,8 @@ from tandem.app.clock import Clock
 from tandem.app.config import Config
 from tandem.app.daemon.accounts import Account
 from tandem.app.daemon.modems import sickness
+from tandem.app.daemon.sim_plan import Sim, sims
 from tandem.app.health.machine import MachineState, Room, Roots, cpu_seconds, rss_bytes
-from tandem.app.health.sims import Sim, sims
 from tandem.modem.poll import Poll
 from tandem.schema.grades import SCALES, SHARES
 from tandem.schema.metrics import MODEM_STATES

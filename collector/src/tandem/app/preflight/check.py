@@ -18,10 +18,10 @@ import tandem
 from tandem.app.clock.clock import boot_id
 from tandem.app.config import Config
 from tandem.app.daemon.accounts import Account
+from tandem.app.daemon.sim_plan import sims
 from tandem.app.daemon.status_socket import NAME, NoCollectorError, ask
 from tandem.app.errors import MissingRequirementError
 from tandem.app.health.machine import Room, room_of
-from tandem.app.health.sims import sims
 from tandem.app.preflight.checks import Facts, Measured, Status, lines, settling_lines
 from tandem.app.preflight.lines import Line, ready, settled
 from tandem.app.preflight.measuring import Measuring
