@@ -18,46 +18,36 @@ _SOON_S = 1.0
 """The summary is made no more often than that, however often the collector's thread turns."""
 
 
-class Since:
-    """Since when something has been so without a break. Times are CLOCK_MONOTONIC ns."""
-
-    def __init__(self) -> None:
-        self._since_ns: int | None = None
-
-    def look(self, now_ns: int, *, so: bool) -> float | None:
-        """For how many seconds; None when it is not so."""
-        if not so:
-            self._since_ns = None
-            return None
-        if self._since_ns is None:
-            self._since_ns = now_ns
-        return (now_ns - self._since_ns) / 1e9
-
-
 class Summary:
-    """From ``StatusService.brief`` to a situation, with what needs a memory. Pure but for that."""
+    """From ``StatusService.brief`` to a situation, with what needs a memory: since when something has been so without a break."""
 
     def __init__(self) -> None:
-        self._gone: dict[str, Since] = {}
-        self._nowhere = Since()
+        self._since_ns: dict[str, int] = {}
 
     def of(self, brief: Mapping[str, Any], now_ns: int) -> Situation:
-        """How the collector does now."""
+        """How the collector does now. Times are CLOCK_MONOTONIC ns."""
         gone = [
-            self._gone.setdefault(path, Since()).look(now_ns, so=modem.get("state") in ("lost", "recovering"))
+            self._for_s(f"modem {path}", now_ns, so=modem.get("state") in ("lost", "recovering"))
             for path, modem in brief["modem_health"].items()
         ]
-        paths = brief["paths"].values()
+        nowhere = all(path.get("state") != "up" for path in brief["paths"].values())
         health = brief["health"] or {}
         return Situation(
             "running",
             undervoltage="undervoltage" in brief["alarms"],
             disk_low="disk_low" in brief["alarms"],
             modem_gone_s=max((s for s in gone if s is not None), default=None),
-            no_network_s=self._nowhere.look(now_ns, so=all(p.get("state") != "up" for p in paths)),
+            no_network_s=self._for_s("no network", now_ns, so=nowhere),
             unsent_s=health.get("spool_oldest_s"),
             measuring=bool(brief["measuring"]),
         )
+
+    def _for_s(self, what: str, now_ns: int, *, so: bool) -> float | None:
+        """For how many seconds; None when it is not so."""
+        if so:
+            return (now_ns - self._since_ns.setdefault(what, now_ns)) / 1e9
+        self._since_ns.pop(what, None)
+        return None
 
 
 class IndicatorControl:
