@@ -171,12 +171,12 @@ class _Reader:
             key = key_of(known[name])
             if (wrong := key.wrong(value)) is not None:
                 raise self._fail((*place, name), f"{where}.{name}: {wrong}", key.hint)
-        values = {}
+        values: dict[str, Any] = {}
         for name, one in known.items():
             key = key_of(one)
             if key.required and name not in given:
                 raise self._fail(place, f"[{where}] has no {name!r}", f"add it: {key.hint}")
-            value = one.metadata.get("take", lambda text: text)(given[name]) if name in given else one.default
+            value: Any = one.metadata.get("take", lambda text: text)(given[name]) if name in given else one.default
             # Relative names start from the file's folder.
             is_file = str(one.type).startswith("Path") and value is not None
             values[name] = self._here / value if is_file else value

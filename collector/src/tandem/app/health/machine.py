@@ -162,7 +162,7 @@ def proc_value(field: str, text: str) -> float:
     file, pattern, unit = PROC[field]
     match = re.search(pattern, text, re.MULTILINE | re.ASCII)
     if match is None:
-        raise ValueError(f"{text[:40]!r} is no {file}")
+        raise ValueError("meminfo has no MemAvailable" if file == "meminfo" else f"{text[:40]!r} is no {file}")
     return int(match[1]) * unit if isinstance(unit, int) else float(match[1])
 
 
