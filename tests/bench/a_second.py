@@ -18,11 +18,15 @@ S_NS = 10**9
 
 
 class Timed:
-    """The exporter's clock where every record has its time already and nobody doubts it."""
+    """The exporter's clock where every record's time is known and nobody doubts it. ``begin_ns``: UTC at which CLOCK_MONOTONIC was 0;
+    ``pace``: how many seconds of UTC one of CLOCK_MONOTONIC stands for."""
 
-    def stamp(self, boot: str, monotonic_ns: int) -> Stamp:
-        """Not asked: see ``tandem.export.times.Times``."""
-        raise ValueError(f"no time was ever known of {monotonic_ns} ns in {boot}")
+    def __init__(self, begin_ns: int, pace: int = 1) -> None:
+        self._begin_ns, self._pace = begin_ns, pace
+
+    def stamp(self, _boot: str, monotonic_ns: int) -> Stamp:
+        """See ``tandem.export.times.Times``."""
+        return Stamp(self._begin_ns + self._pace * monotonic_ns, None)
 
     def held(self) -> list[tuple[int, int | None]]:
         """None."""
@@ -43,13 +47,12 @@ class Timed:
         """Nothing to keep."""
 
 
-def a_second(number: int, utc_ns: int | None, chance: random.Random) -> list[Record]:
-    """The records of second ``number``; ``utc_ns``: the time at its beginning, None while the clock is not set."""
+def a_second(number: int, chance: random.Random) -> list[Record]:
+    """The records of second ``number``."""
     records: list[Record] = []
 
     def add(name: str, tags: dict[str, str], fields: dict[str, Value | None], at_ns: int) -> None:
-        mono = number * S_NS + at_ns
-        records.append(Record.make(name, tags, fields, mono, None if utc_ns is None else utc_ns + at_ns))
+        records.append(Record.make(name, tags, fields, number * S_NS + at_ns))
 
     for path, operator in (("a", "Arctel"), ("b", "Borealis")):
         rsrp = round(chance.gauss(-95, 6), 1)

@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))  # the lab's kit on the rig
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # what tests share
 
-from kit_on_rig import KitOnRig, awaited, find_influxd, kit_on_rig
+from support.running_kit import KitOnRig, awaited, find_influxd, kit_on_rig
 
 HERE = Path(__file__).resolve().parent
 EVERY_S = 10.0

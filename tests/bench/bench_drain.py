@@ -50,8 +50,9 @@ class Bench:
         chance = random.Random(self.round)
         spool = Spool(self.folder / f"spool-{self.round}", f"{BOOT[:-3]}{self.round:03d}")
         for second in range(self.seconds):
-            spool.append(a_second(second, self.utc_ns, chance))
-            self.utc_ns += 10**9
+            spool.append(a_second(second, chance))
+        self.times = Timed(self.utc_ns)
+        self.utc_ns += self.seconds * 10**9
         return spool
 
     def through(self):
@@ -64,7 +65,7 @@ class Bench:
             self.server_folder / "tls/ca.pem",
             self.server_folder / "token",
         )
-        sender = Exporter(spool, pending, address, {"a": None}, "probe-1", Timed())
+        sender = Exporter(spool, pending, address, {"a": None}, "probe-1", self.times)
         began = time.monotonic()
         sender.start()
         while spool.counts().pending:
@@ -88,7 +89,7 @@ class Bench:
             spool.acknowledge(batch)
         read_s = time.monotonic() - began
         began = time.monotonic()
-        encoded = [encode_items(b.items, "probe-1", Timed().stamp).lines for b in batches]
+        encoded = [encode_items(b.items, "probe-1", self.times.stamp).lines for b in batches]
         lines_s = time.monotonic() - began
         began = time.monotonic()
         for lines in encoded:

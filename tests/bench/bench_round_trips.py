@@ -140,7 +140,7 @@ def main() -> int:
     chance = random.Random(1)
     rest, with_them = [], []
     for n, pair in enumerate(pairs):
-        two = [r for r in a_second(n, time.time_ns(), chance) if r.measurement == "radio"]
+        two = [r for r in a_second(n, chance) if r.measurement == "radio"]
         rest.append(batch(two, 60_000 + n))
         with_them.append(batch([*two, *pair], 60_000 + n))
     more = median(b - a for a, b in zip(rest, with_them, strict=True))

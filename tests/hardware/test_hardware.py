@@ -15,7 +15,8 @@ import pytest
 from account import Account
 from places import Place
 
-from tandem.app.config import Config, PathConfig
+from tandem.app.config import Config
+from tandem.app.config_schema import PathConfig
 from tandem.at.channel import open_port
 from tandem.modem.poll import Poll
 from tandem.modem.poller import Poller

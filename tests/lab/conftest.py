@@ -15,7 +15,8 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "unit" / "health"))
 from eventful_left import Eventful
 from eventful_run import play
 from filled_database import Filled, filled_database
-from kit_on_rig import KitOnRig, find_influxd, kit_on_rig
+
+from support.running_kit import KitOnRig, find_influxd, kit_on_rig
 
 
 @pytest.fixture

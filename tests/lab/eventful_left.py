@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kit_on_rig import PROBE
+from support.running_kit import PROBE
 
 
 @dataclass

@@ -13,9 +13,9 @@ from eventful_left import Eventful
 from eventful_scene import scene
 from eventful_stage import Machine, small_disk
 from eventful_story import Story
-from kit_on_rig import kit_on_rig
 from nmea import NmeaPort
 
+from support.running_kit import kit_on_rig
 from tandem_bench.rig.rights import Owner
 
 SPOOL_BYTES, PLAN_BYTES, TRACES_DISK = 32_768, 3_000_000, "48m"

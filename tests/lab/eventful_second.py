@@ -9,8 +9,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from kit_on_rig import REPOSITORY, KitOnRig
-
+from support.fake_chronyc import install, line
+from support.running_kit import KitOnRig
 from tandem_bench.demo.configuration import GATEWAY_PORT
 from tandem_bench.rig.programs import READY_S, Program
 from tandem_bench.rig.rights import COLLECTOR, Owner, confined
@@ -18,7 +18,8 @@ from tandem_bench.topology.spec import SERVER_NAME
 
 NAME, PLACE, INTERFACE = "probe-2", "internet", "server0"
 """The namespace, whose operators' NATs answer nobody, and its interface towards the server."""
-CHRONYD = REPOSITORY / "tests/unit/app/chronyd_words.py"
+PROGRAMS = "programs"
+"""In its folder: what it finds before the machine's own."""
 
 CONFIG = """
 [probe]
@@ -74,8 +75,7 @@ class SecondProbe:
 
     def clock_set(self) -> None:
         """From now on chronyd answers, and vouches for the time."""
-        argv = [sys.executable, str(CHRONYD), "323"]
-        self.kit.programs.start("chronyd", self.kit.rig.command(PLACE, argv), READY_S)
+        install(self.folder / PROGRAMS, line())
 
     def silent(self) -> None:
         """Its power goes."""
@@ -101,5 +101,7 @@ def second_probe(kit: KitOnRig) -> SecondProbe:
     (folder / "ca.pem").write_text((kit.probe / "ca.pem").read_text())
     text = CONFIG.format(name=NAME, server=SERVER_NAME, interface=INTERFACE, server_address=kit.rig.server_address)
     (folder / "config.toml").write_text(text)
-    argv = confined([sys.executable, "-m", "tandem", "run", "--config", str(folder / "config.toml")], owner, COLLECTOR)
+    path = f"PATH={folder / PROGRAMS}:{os.environ['PATH']}"
+    run = ["env", path, sys.executable, "-m", "tandem", "run", "--config", str(folder / "config.toml")]
+    argv = confined(run, owner, COLLECTOR)
     return SecondProbe(kit, folder, kit.programs.start("collector-2", kit.rig.command(PLACE, argv), READY_S))

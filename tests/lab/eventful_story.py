@@ -15,8 +15,8 @@ from typing import Any
 from eventful_left import Eventful, Span
 from eventful_second import NAME, SecondProbe, second_probe
 from eventful_stage import TOO_LOW, WELL, Machine, SmallDisk
-from kit_on_rig import PROBE, KitOnRig, awaited
 
+from support.running_kit import PROBE, KitOnRig, awaited
 from tandem.app.daemon.status_socket import ask
 from tandem_bench.rig.programs import READY_S
 from tandem_server.registry import Registry

@@ -16,8 +16,8 @@ from typing import Any
 
 import nmea
 from eventful_stage import TOO_LOW, WELL, Machine, SmallDisk, small_disk
-from kit_on_rig import KitOnRig, awaited, kit_on_rig
 
+from support.running_kit import KitOnRig, awaited, kit_on_rig
 from tandem_bench.rig.programs import READY_S
 from tandem_bench.rig.rights import COLLECTOR, Owner, confined
 

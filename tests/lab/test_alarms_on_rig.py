@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 import pytest
 from eventful_second import NAME
 from filled_database import Filled
-from kit_on_rig import PROBE
 
 from support.grafana_alerting import Rule, asker, rules
 from support.grafana_templates import Told, message
+from support.running_kit import PROBE
 from tandem_dashboards.alarms import alarms
 from tandem_dashboards.alarms.alarm import Threshold
 from tandem_dashboards.alarms.provisioning import rules_document

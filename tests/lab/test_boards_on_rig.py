@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from asked_at import MS, AskedAt, until
 from filled_database import Filled
-from kit_on_rig import PROBE
 
+from support.running_kit import PROBE
 from tandem_dashboards import boards
 from tandem_dashboards.cli import summary_line
 from tandem_dashboards.grafana.macros import Range, range_of

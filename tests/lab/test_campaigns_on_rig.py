@@ -10,8 +10,8 @@ import sys
 from typing import Any
 
 import pytest
-from kit_on_rig import SITES, KitOnRig, awaited
 
+from support.running_kit import SITES, KitOnRig, awaited
 from tandem_bench.rig.rights import COLLECTOR, Owner, confined
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]

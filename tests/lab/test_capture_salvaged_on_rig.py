@@ -6,7 +6,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from kit_on_rig import KitOnRig, awaited
+
+from support.running_kit import KitOnRig, awaited
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kit_on_rig import KitOnRig, awaited
 
+from support.running_kit import KitOnRig, awaited
 from tandem_bench.demo.configuration import MEASUREMENT_PORT
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]

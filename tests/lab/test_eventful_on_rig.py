@@ -8,8 +8,8 @@ import pytest
 from eventful_run import PLAN_BYTES, SPOOL_BYTES
 from eventful_second import NAME
 from filled_database import Filled
-from kit_on_rig import PROBE
 
+from support.running_kit import PROBE
 from tandem.schema.metrics import MEASUREMENTS
 from tandem_server.schema.measurements import SERVER_MEASUREMENTS
 

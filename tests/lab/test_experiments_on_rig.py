@@ -11,7 +11,8 @@ import subprocess
 from typing import Any
 
 import pytest
-from kit_on_rig import KitOnRig, awaited
+
+from support.running_kit import KitOnRig, awaited
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 

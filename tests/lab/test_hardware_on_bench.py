@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 from bench_modem import BenchModem, bench_modem
-from kit_on_rig import KitOnRig
+
+from support.running_kit import KitOnRig
 
 pytestmark = pytest.mark.lab
 HARDWARE = Path(__file__).resolve().parents[1] / "hardware"

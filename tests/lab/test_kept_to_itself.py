@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kit_on_rig import KitOnRig, awaited, find_influxd, kit_on_rig
 
+from support.running_kit import KitOnRig, awaited, find_influxd, kit_on_rig
 from tandem_bench.modem.families import FAMILIES
 from tandem_bench.modem.setup import Setup, made_up_imei, modem
 from tandem_bench.modem.timeline import read

@@ -8,8 +8,8 @@ import sys
 from typing import Any
 
 import pytest
-from kit_on_rig import PROBE, KitOnRig, awaited
 
+from support.running_kit import PROBE, KitOnRig, awaited
 from tandem.schema.trace import offer_of
 from tandem_server.registry import Registry
 

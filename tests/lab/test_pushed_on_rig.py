@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kit_on_rig import PROBE, REPOSITORY, KitOnRig, awaited, kit_on_rig
 
+from support.running_kit import PROBE, REPOSITORY, KitOnRig, awaited, kit_on_rig
 from tandem_bench.rig.rights import Owner, confined
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kit_on_rig import PROBE, KitOnRig, awaited, kit_on_rig
 
+from support.running_kit import PROBE, KitOnRig, awaited, kit_on_rig
 from tandem_bench.scenario import load as load_scenario
 from tandem_bench.scenario import play
 from tandem_server.analysis.evaluate import evaluate

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kit_on_rig import KitOnRig, awaited, kit_on_rig
 
+from support.running_kit import KitOnRig, awaited, kit_on_rig
 from tandem_bench.rig.programs import READY_S
 from tandem_bench.scenario import load, play
 

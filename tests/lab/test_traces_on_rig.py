@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kit_on_rig import REPOSITORY, KitOnRig, awaited, kit_on_rig
 
+from support.running_kit import REPOSITORY, KitOnRig, awaited, kit_on_rig
 from tandem.app.daemon.status_socket import NoCollectorError, ask
 from tandem_bench.rig.programs import READY_S
 from tandem_bench.rig.rights import Owner

@@ -21,7 +21,7 @@ from fake_sys import FakeSys
 from scripted_modem import ScriptedModem
 
 from tandem.app.config import parse
-from tandem.app.preflight.network import path_lines
+from tandem.app.preflight.checks import Facts, settling_lines
 
 REPOSITORY = Path(__file__).parents[2]
 ACCEPTED = "etc/ansible/facts.d/tandem_paths.fact"
@@ -209,7 +209,8 @@ def test_two_sticks_with_one_address_are_parted_by_themselves(kit: Kit) -> None:
 def test_an_access_point_that_carries_nothing_ends_the_play_with_the_variable_that_names_it(kit: Kit) -> None:
     """What the real check makes of a path without an address; a program that only says so stands in the collector's place."""
     config = parse(CONFIG, Path("/etc/tandem/config.toml"))
-    lines = path_lines(config, {"paths": {"b": {"state": "no_address", "interface": "wwan0"}}})
+    facts = Facts(config, {"paths": {"b": {"state": "no_address", "interface": "wwan0"}}}, "")
+    lines = [line for line in settling_lines(facts) if line.name == "path"]
     (kit.root / "told.json").write_text(json.dumps({"lines": [line.as_json() for line in lines]}))
     for place in ("opt/tandem/current/bin/tandem", "usr/bin/tandem"):
         (kit.root / place).parent.mkdir(parents=True, exist_ok=True)

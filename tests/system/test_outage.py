@@ -60,7 +60,7 @@ def test_a_day_without_the_server_arrives_once_and_freshest_first(server, tmp_pa
         (paths, "LONGEST_S"),
     ):
         monkeypatch.setattr(module, name, getattr(module, name) / SCALE)
-    now_ns = [time.time_ns() - (STEPS + 400) * SCALE * 10**9]  # room for what is recorded afterwards
+    times = Timed(time.time_ns() - (STEPS + 400) * SCALE * 10**9, SCALE)  # room for what is recorded afterwards
     chance = random.Random(5)
     spool = Spool(tmp_path / "spool", BOOT)
     (tmp_path / "runs").mkdir()
@@ -70,8 +70,7 @@ def test_a_day_without_the_server_arrives_once_and_freshest_first(server, tmp_pa
 
     def record():
         nonlocal step
-        spool.append(a_second(step, now_ns[0], chance))
-        now_ns[0] += SCALE * 10**9
+        spool.append(a_second(step, chance))
         step += 1
 
     def record_while_it_drains():
@@ -82,7 +81,7 @@ def test_a_day_without_the_server_arrives_once_and_freshest_first(server, tmp_pa
     with FaultyProxy(certificate, behind, str(tls / "ca.pem"), 8, record_while_it_drains) as proxy:
         proxy.away = True
         address = GatewayAddress.of(f"https://127.0.0.1:{proxy.port}", tls / "ca.pem", server.folder / "token")
-        sender = Exporter(spool, pending, address, {"a": None}, "probe-1", Timed(), period_s=1 / SCALE, chance=chance)
+        sender = Exporter(spool, pending, address, {"a": None}, "probe-1", times, period_s=1 / SCALE, chance=chance)
         sender.start()
         while step < STEPS:
             record()
@@ -97,7 +96,7 @@ def test_a_day_without_the_server_arrives_once_and_freshest_first(server, tmp_pa
         spool.flush()
         counts = spool.counts()
         spool.close()
-    times = stored(server)
+    stored_at = stored(server)
     twice = sum(count > 1 for count in proxy.delivered.values())
     with capsys.disabled():
         print(
@@ -108,7 +107,7 @@ def test_a_day_without_the_server_arrives_once_and_freshest_first(server, tmp_pa
     assert set(proxy.faults) == set(FAULTS)
     assert twice > 0
     assert (counts.sent, counts.rejected, counts.dropped, counts.pending) == (counts.made, 0, 0, 0)
-    assert times == dict.fromkeys(range(1, counts.made + 1), 1)
+    assert stored_at == dict.fromkeys(range(1, counts.made + 1), 1)
     freshest_and_oldest_in_each(proxy.batches, backlog, counts.made)
 
 

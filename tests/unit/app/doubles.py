@@ -13,14 +13,15 @@ from typing import Any, Self
 
 from https_gateway import Gateway
 
-from tandem.app.config import Config, PathConfig, parse
+from tandem.app.config import Config, parse
+from tandem.app.config_schema import PathConfig
 from tandem.app.daemon.hardware import Hardware
-from tandem.app.daemon.paths import PathChange
 from tandem.app.daemon.supervisor import Supervisor
 from tandem.app.errors import MissingRequirementError
 from tandem.capture import CaptureError, CaptureResult
 from tandem.modem.poll import Poll
 from tandem.modem.reset import CannotStepError
+from tandem.mptcp.paths import PathEvent
 from tandem.schema.line_protocol import Point
 from tandem.schema.line_protocol import parse as parse_line
 from tandem.schema.manifest import Manifest, SubflowLoss
@@ -109,19 +110,19 @@ class FakePaths:
             for n, i in self.interfaces.items()
         }
         self.woken = threading.Event()
-        self.changes: list[PathChange] = []
+        self.changes: list[PathEvent] = []
         self.removed = False
         self.rested: list[frozenset[str]] = []
         self.rests = True
         self.refusal: str | None = None
         self.orders: list[tuple[str, bool, bool]] = []
 
-    def apply(self) -> list[PathChange]:
+    def apply(self) -> list[PathEvent]:
         if self.refusal:
             raise MissingRequirementError(self.refusal)
-        return [PathChange("path_up", "a", "wwan0 has 10.64.0.2"), PathChange("path_down", "b", "wwan1 has no address")]
+        return [PathEvent("path_up", "a", "wwan0 has 10.64.0.2"), PathEvent("path_down", "b", "wwan1 has no address")]
 
-    def watch(self) -> list[PathChange]:
+    def watch(self) -> list[PathEvent]:
         self.woken.wait()
         return [self.changes.pop(0)] if self.changes else []
 

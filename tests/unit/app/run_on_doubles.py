@@ -10,9 +10,9 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "exp
 from doubles import FakeCaptures, FakeDetectors, FakeHardware, FakePaths  # noqa: E402 found by the line above
 
 from tandem.app.daemon import supervisor  # noqa: E402
-from tandem.app.daemon.paths import PathChange  # noqa: E402
 from tandem.app.health.machine import Roots  # noqa: E402
 from tandem.cli.main import main  # noqa: E402
+from tandem.mptcp.paths import PathEvent  # noqa: E402
 
 
 class HeldPaths(FakePaths):
@@ -22,7 +22,7 @@ class HeldPaths(FakePaths):
         super().__init__()
         self._hold = folder / "hold"
 
-    def apply(self) -> list[PathChange]:
+    def apply(self) -> list[PathEvent]:
         while self._hold.exists():
             time.sleep(0.01)
         return super().apply()

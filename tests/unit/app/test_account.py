@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.app.config import PlanConfig
+from tandem.app.config_schema import PlanConfig
 from tandem.app.daemon import accounts
 from tandem.app.daemon.accounts import NAME, UNDATED, Account, Counter, Ledger, day_of, parse
 from tandem.app.daemon.sim_plan import forecast
@@ -33,6 +33,7 @@ def test_a_new_boot_and_an_interface_made_since_began_at_nothing() -> None:
 
 def test_an_interface_that_was_there_all_along_was_anothers() -> None:
     ledger = Ledger()
+    assert ledger.seen("b", counter(100, 7), DAY, made_since=True) == (100, 7)
     ledger.seen("a", counter(100, index=9), DAY)
     assert ledger.seen("a", counter(10**9, index=2, interface="eth0"), DAY) == (0, 0)
     assert ledger.seen("a", counter(10**9 + 5, index=2, interface="eth0"), DAY) == (5, 0)
@@ -100,12 +101,16 @@ def test_it_outlives_the_collector_and_counts_what_went_meanwhile(
     reading(monkeypatch, tmp_path, 3500, 30)  # while nobody ran
     second = life()
     assert second.spent("a", DAY) == 2010
-    second.update()
+    assert second.update() == dict.fromkeys(interfaces, (0, 0))  # since its start
     assert second.spent("a", DAY) == 2520
-    assert second.today() == {"a": 2520, "b": 0, "c": 0}
+    reading(monkeypatch, tmp_path, 3600, 35)
+    assert second.update()["a"] == (100, 5)
+    reading(monkeypatch, tmp_path, 40, 5)  # set back by its driver
+    assert second.update()["a"] == (140, 10)
+    assert second.today() == {"a": 2670, "b": 0, "c": 0}
     second.save()
     told = json.loads((tmp_path / NAME).read_text())
-    assert told["paths"] == {"a": {DAY: {"received": 2500, "sent": 20}}}
+    assert told["paths"] == {"a": {DAY: {"received": 2640, "sent": 30}}}
 
 
 def test_a_broken_file_is_put_aside(tmp_path: Path) -> None:

@@ -10,15 +10,17 @@ from good_config import FILE, GOOD, good, wrongly_told
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.app.config import Config, ConfigError, PathConfig, PlanConfig, RecoveryConfig, load, parse
+from tandem.app.config import Config, ConfigError, load, parse
+from tandem.app.config_schema import PathConfig, PlanConfig, RecoveryConfig
 from tandem.app.daemon.hardware import Hardware
 from tandem.app.daemon.modems import ModemActions, OnceUntilChanged, modem_poller
-from tandem.app.daemon.paths import NetworkPaths, PathChange
+from tandem.app.daemon.paths import NetworkPaths
 from tandem.app.errors import MissingRequirementError
 from tandem.app.modem_list import holder
 from tandem.modem.mm_poller import ConnectedPoller
 from tandem.modem.poll import NO_ANSWER, PORT_LOST, Poll
 from tandem.modem.poller import Poller
+from tandem.mptcp.paths import PathEvent
 from tandem.schema.toml_file import line_of, places
 
 FIRST, SECOND = 'port = "/dev/ttyUSB2"', 'port = "/dev/ttyUSB6"'
@@ -110,7 +112,7 @@ def test_the_parts_make_a_poller_of_each_and_say_what_is_lacking(tmp_path: Path)
         poller.stop()
     assert (tmp_path / "sim.secret").stat().st_size == 32
     poller._sim.found("f" * 24)
-    assert isinstance(events[0], PathChange)
+    assert isinstance(events[0], PathEvent)
     assert (events[0].kind, events[0].path) == ("sim_mismatch", "a")
     (tmp_path / "sim.secret").write_bytes(b"x")
     with pytest.raises(MissingRequirementError, match=r"no secret.*hint"):
@@ -165,11 +167,11 @@ def test_its_records_and_its_connections_state_are_both_told(monkeypatch: pytest
     try:
         with changed:
             assert changed.wait_for(lambda: len([one for one in told if isinstance(one, Poll)]) > 2, 60)
-            assert changed.wait_for(lambda: any(isinstance(one, PathChange) for one in told), 60)
+            assert changed.wait_for(lambda: any(isinstance(one, PathEvent) for one in told), 60)
     finally:
         poller.stop(60)
     assert {one.failure for one in told if isinstance(one, Poll)} == {PORT_LOST}, "one poller makes records"
-    changes = [one for one in told if isinstance(one, PathChange)]
+    changes = [one for one in told if isinstance(one, PathEvent)]
     assert [(one.kind, one.path, one.detail) for one in changes] == [
         ("path_state", "b", "not_managed: ModemManager does not answer")
     ]

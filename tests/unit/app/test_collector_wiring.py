@@ -11,10 +11,10 @@ from doubles import Rehearsal, account, kinds, points
 from good_config import GOOD, good
 from https_gateway import Gateway
 
-from tandem.app.config import PathConfig, RecoveryConfig, RoundTripConfig, parse
+from tandem.app.config import parse
+from tandem.app.config_schema import PathConfig, RecoveryConfig, RoundTripConfig
 from tandem.app.daemon import modems
 from tandem.app.daemon.modems import ModemActions, modem_poller
-from tandem.app.daemon.paths import PathChange
 from tandem.app.daemon.status import StatusModel
 from tandem.app.daemon.status_socket import ask
 from tandem.app.daemon.supervisor import Supervisor
@@ -24,6 +24,7 @@ from tandem.app.runs.request import RunRequest
 from tandem.app.runs.scheduler import RunScheduler
 from tandem.cli.view.text import summary
 from tandem.modem.reset import ALL_STEPS, CannotStepError, UsbPlace
+from tandem.mptcp.paths import PathEvent
 from tandem.schema.record import Record
 from tandem.spool import Spool, SpoolFullError
 
@@ -176,8 +177,8 @@ def test_the_status_tells_what_people_want_to_know(tmp_path: Path, gateway: Gate
 def test_states_of_paths_are_shown_and_their_changes_become_events(tmp_path: Path, gateway: Gateway) -> None:
     collector = Rehearsal(tmp_path, gateway)
     collector.paths.changes = [
-        PathChange("path_state", "b", "eth2 has 192.168.8.100, as path a", state="colliding"),
-        PathChange("subflow_restored", "b", "after 21 ms", took_ms=21.5),
+        PathEvent("path_state", "b", "eth2 has 192.168.8.100, as path a", state="colliding"),
+        PathEvent("subflow_restored", "b", "after 21 ms", took_ms=21.5),
     ]
     collector.start()
     (status,) = ask(tmp_path / "status.sock", {"op": "status"})

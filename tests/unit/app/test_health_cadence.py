@@ -9,8 +9,9 @@ import pytest
 from good_config import GOOD
 
 from tandem.app.clock import Clock, Reading
-from tandem.app.config import PlanConfig, parse
-from tandem.app.daemon.accounts import Account, UsageAccount
+from tandem.app.config import parse
+from tandem.app.config_schema import PlanConfig
+from tandem.app.daemon.accounts import Account
 from tandem.app.health.machine import Roots
 from tandem.app.health.reports import Reports
 from tandem.schema.record import Record
@@ -36,7 +37,7 @@ def reports(folder: Path, used_gb: int, *, known: bool = True) -> Reports:
         clock.take(Reading("chrony", 0, NOON_NS, 10_000_000))
     account = Account(folder, {}, "boot-1", lambda: NOON_NS if known else None)
     roots = Roots(folder / "sys", folder / "proc", folder / "etc", folder / "vcio")
-    return Reports(config, clock, account, UsageAccount({}), roots, 0)
+    return Reports(config, clock, account, roots, 0)
 
 
 def made(one: Reports, seconds: int) -> list[Record]:

@@ -12,7 +12,7 @@ import pytest
 from doubles import FakePaths
 from good_config import good
 
-from tandem.app.config import PathConfig
+from tandem.app.config_schema import PathConfig
 from tandem.app.round_trip import round_trips as module
 from tandem.app.round_trip.round_trips import RoundTrips
 from tandem.app.runs.request import configured_request

@@ -100,10 +100,9 @@ def part(folder: Path, emitted: list[list[Record]] | None = None) -> SteeringPar
     class Config:
         pass
 
-    config, clock = Config(), Config()
+    config = Config()
     config.folder, config.paths = folder, ()  # type: ignore[attr-defined]
-    clock.utc_ns = lambda ns: ns  # type: ignore[attr-defined]
-    return SteeringPart(config, clock, FakePaths(), (emitted if emitted is not None else []).append)  # type: ignore[arg-type]
+    return SteeringPart(config, FakePaths(), (emitted if emitted is not None else []).append)  # type: ignore[arg-type]
 
 
 def steady_run(made: SteeringPart, experiment: str) -> dict[str, Any]:

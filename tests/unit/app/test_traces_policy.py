@@ -15,7 +15,8 @@ from https_gateway import Gateway
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.app.config import Config, ConfigError, PlanConfig, TracesConfig, parse
+from tandem.app.config import Config, ConfigError, parse
+from tandem.app.config_schema import PlanConfig, TracesConfig
 from tandem.app.traces.policy import Spent, UploadPath, UploadState, begins_in, decide, intended, left_today
 from tandem.app.traces.policy import parse as parse_spent
 from tandem.app.traces.wiring import Keeping

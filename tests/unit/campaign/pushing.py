@@ -8,8 +8,7 @@ from road import step
 from tandem.app.campaign.progress import Begun, Origin
 from tandem.app.campaign.queue import ProbeQueue
 from tandem.app.campaign.queue_watch import QueueWatch
-from tandem.export import CampaignQueueClient, Later
-from tandem.export.gateway import Answer
+from tandem.export.gateway import Answer, Later
 from tandem.schema.campaign import CampaignError
 from tandem.schema.campaign_queue import FORMAT, SETTLED, Pushed, queue_to_dict, read_report
 from tandem.schema.campaign_reader import parse
@@ -82,8 +81,8 @@ class PushedTo:
         self.server, self.refusal = server, None
         self.kit = Kit(folder, boot, t)
         self.own = ProbeQueue(folder)
-        client = CampaignQueueClient(server.ask)
-        self.watch = QueueWatch(self.own, self.kit.campaigns, client, self, self.admit, 0.0)
+        self.ask = server.ask
+        self.watch = QueueWatch(self.own, self.kit.campaigns, self, self.admit, 0.0)
         self.kit.campaigns.resume()
 
     def admit(self, one, text):

@@ -277,13 +277,13 @@ def test_a_plan_begins_anew_once_a_month_in_months_without_that_day_on_their_las
         assert (reset_before(now, day), reset_after(now, day)) == (before, after)
 
 
-def test_the_forecast_goes_on_at_the_pace_so_far_and_a_days_runs_are_of_the_local_day():
+def test_the_forecast_goes_by_the_days_before_and_a_days_runs_are_of_the_local_day():
     spending = Spending(Budget(path_bytes=10_000, reset_day=1), ("a",))
-    spending.add({"a": 2000}, utc_s(2026, 6, 1, 12))
-    spending.add({"a": 2000}, utc_s(2026, 6, 10, 12))
+    spending.add({"a": 1000}, utc_s(2026, 6, 1, 12))
+    spending.add({"a": 3500}, utc_s(2026, 6, 10, 12))
     plan = spending.forecast("a", utc_s(2026, 6, 11, 12))
-    assert (plan.used_bytes, plan.left_bytes, plan.reset) == (4000, 6000, date(2026, 7, 1))
-    assert plan.at_reset_bytes == pytest.approx(4000 + 400 * 19.5)  # ten days since the first run: 400 a day
+    assert (plan.used_bytes, plan.left_bytes, plan.reset) == (4500, 5500, date(2026, 7, 1))
+    assert plan.at_reset_bytes == pytest.approx(4500 + 500 * 19.5)  # of the last whole week: 500 a day
     assert plan.exceeds
     later = spending.forecast("a", utc_s(2026, 7, 1))
     assert (later.used_bytes, later.left_bytes) == (0, 10_000)

@@ -58,7 +58,7 @@ class Times:
 
 
 def radio(n: int) -> Record:
-    return Record.make("radio", {"path": "a", "operator": "A"}, {"state": "idle", "eci": n}, n, UTC + n)
+    return Record.make("radio", {"path": "a", "operator": "A"}, {"state": "idle", "eci": n}, n)
 
 
 class Setup:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tandem.export import Later
-from tandem.export.streams import Interrupted, Streams, UnreadableError
+from tandem.export.gateway import Interrupted, Later
+from tandem.export.streams import Streams, UnreadableError
 from tandem.export.trace_queue import Wanted
 from tandem.schema.trace import CHUNK_BYTES, Encoding, offer_of
 

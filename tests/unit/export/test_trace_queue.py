@@ -9,8 +9,8 @@ from hostile import any_json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.export import Later, TraceQueue
-from tandem.export.gateway import Answer, read_counts
+from tandem.export import TraceQueue
+from tandem.export.gateway import Answer, Later, read_counts
 from tandem.export.trace_queue import wanted_of
 from tandem.export.trace_requests import Receiving, RefusedError, UnknownError, read_state
 from tandem.schema.trace import Chunk, Offer, Receipt, is_name

@@ -4,6 +4,7 @@ import contextlib
 import logging
 import os
 import struct
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,12 +13,11 @@ from hypothesis import strategies as st
 from pi_tree import plant
 
 from tandem.app.health import machine as firmware
-from tandem.app.health import machine as memory
 from tandem.app.health import machine as software
 from tandem.app.health import machine as storage
 from tandem.app.health import machine as temperatures
 from tandem.app.health import reports as boots
-from tandem.app.health.machine import NAMES, MachineState, Roots, Supply, of_bits, of_text
+from tandem.app.health.machine import NAMES, PROC, MachineState, Roots, Supply, proc_value, throttled
 from tandem.app.health.reports import count_boot
 from tandem.schema.record import Record
 
@@ -168,19 +168,19 @@ def test_boots_are_counted_once_each_whatever_the_disk_does(tmp_path: Path, capl
     ],
 )
 def test_the_firmwares_bits_have_their_documented_meaning(text: str, now: set[str], since: set[str]) -> None:
-    assert (of_text(text).now, of_text(text).since) == (now, since)
+    assert (throttled(text).now, throttled(text).since) == (now, since)
 
 
 @given(st.integers(0, 2**32 - 1))
 def test_every_value_of_the_bits_is_read_the_same_in_both_forms(bits: int) -> None:
-    assert of_text(f"throttled=0x{bits:x}") == of_text(f"{bits:x}") == of_bits(bits)
-    assert of_bits(bits).now == {NAMES[n] for n in range(4) if bits & 1 << n}
+    assert throttled(f"throttled=0x{bits:x}") == throttled(f"{bits:x}")
+    assert throttled(f"{bits:x}").now == {NAMES[n] for n in range(4) if bits & 1 << n}
 
 
 def test_what_is_no_answer_of_the_firmware_is_refused() -> None:
     for text in ("", "throttled=", "0x", "error=1 error_msg=Command not registered", "1FFFFFFFF", "-1", "٣"):
         with pytest.raises(ValueError, match="no answer"):
-            of_text(text)
+            throttled(text)
 
 
 def test_a_message_to_the_firmware_is_as_documented() -> None:
@@ -233,8 +233,8 @@ def test_units_of_the_kernel_and_what_it_does_not_know() -> None:
 
 
 PARSERS = [
-    of_text, temperatures.degrees, storage.moved_bytes, lambda text: storage.codes(text, 1), memory.available_bytes,
-    memory.load_1min, memory.uptime_s, boots.parse,
+    throttled, temperatures.degrees, storage.moved_bytes, lambda text: storage.codes(text, 1),
+    *(partial(proc_value, field) for field in PROC), boots.parse,
 ]  # fmt: skip
 
 

@@ -12,12 +12,11 @@ from pathlib import Path
 import pytest
 
 from tandem.app.config import load
-from tandem.app.preflight.own_collector import OwnCollector
-from tandem.app.preflight.own_folder import OwnFolder, sweep
+from tandem.app.preflight.own_collector import OwnCollector, OwnFolder, sweep
 
 HOLD = """
 import pathlib, sys
-from tandem.app.preflight.own_folder import OwnFolder
+from tandem.app.preflight.own_collector import OwnFolder
 mine = OwnFolder(pathlib.Path(sys.argv[1]))
 (mine.path / "spool").mkdir()
 (mine.path / "spool/records").write_text("x")

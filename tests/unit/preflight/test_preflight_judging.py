@@ -12,19 +12,9 @@ from hypothesis import strategies as st
 
 from tandem.app.config import Config, parse
 from tandem.app.health.machine import Room
-from tandem.app.preflight.facts import Disk, Measured, Server, Tunnel, Vlc
+from tandem.app.preflight.check import handshakes
+from tandem.app.preflight.checks import Facts, Measured, Server, lines
 from tandem.app.preflight.lines import TITLES, Line, fails, passes, ready, said, settled
-from tandem.app.preflight.machine import collector_line, machine_lines, player_line
-from tandem.app.preflight.modems import modem_lines
-from tandem.app.preflight.network import (
-    measured_lines,
-    metrics_line,
-    path_lines,
-    plan_lines,
-    server_lines,
-    tunnel_lines,
-)
-from tandem.app.preflight.tunnel import judged
 
 CONFIG = """
 [probe]
@@ -90,12 +80,12 @@ class Kit:
             "trouble": None,
         }
         self.sims = {"a": {"left_bytes": 9e9, "expected_bytes": 1e9, "sure": True, "reset": "2026-12-01"}}
-        self.disk = Disk(Room(20 * 10**9, 10**9, 10**6, 10**3))
+        self.disk: Room | str = Room(20 * 10**9, 10**9, 10**6, 10**3)
         self.server = Server(None, None, False, "0.1.0", "good", "probe-1", "0.1.0", None, 0.3, "1")
         self.no_metrics_save: str | None = "1"
         self.measured = Measured(None, {p: dict(ROW) for p in "ab"}, {p: copy.deepcopy(NATIVE) for p in "ab"})
-        self.tunnel: Tunnel | None = Tunnel(True, "fresh")
-        self.vlc: Vlc | None = Vlc(None)
+        self.tunnel: tuple[bool, str] | None = True, "fresh"
+        self.vlc: str | None = ""
 
     def modem(self, path: str, **more: Any) -> None:
         self.status["modems"][path] = modem(**more)
@@ -129,7 +119,7 @@ class Kit:
         self.server = Server("not yet valid", control="not yet valid", untimely=True)
 
     def disk_full(self) -> None:
-        self.disk = Disk(Room(10**8, 20 * 10**9, 10**6, 10**3))
+        self.disk = Room(10**8, 20 * 10**9, 10**6, 10**3)
         self.status["trouble"] = "the disk is full: records wait in memory"
 
     def hung_collector(self) -> None:
@@ -145,31 +135,21 @@ class Kit:
         self.status["trouble"] = "no path works"
 
     def lines(self) -> list[Line]:
-        return settled(
-            [
-                collector_line(self.collector, self.status),
-                *modem_lines(self.config, self.status),
-                *path_lines(self.config, self.status),
-                *measured_lines(self.config, self.measured, self.server),
-                *machine_lines(self.config, self.status, self.disk, self.server.clock_off_s),
-                player_line(self.vlc),
-                *server_lines(self.config, self.server, "0.1.0" if self.status else None),
-                metrics_line(self.no_metrics_save, self.server),
-                *plan_lines(self.config, self.sims),
-                *tunnel_lines(self.tunnel),
-            ]
-        )
+        facts = Facts(self.config, self.status, self.disk, self.collector, self.server, self.measured)
+        facts.vlc, facts.no_metrics_save, facts.sims = self.vlc, self.no_metrics_save, self.sims
+        facts.tunnel, facts.running = self.tunnel, "0.1.0" if self.status else None
+        return settled(lines(facts))
 
     def roots(self) -> set[str]:
         return {line.label for line in self.lines() if line.state == "fail"}
 
 
 def test_a_good_kit_is_ready_and_every_line_says_something() -> None:
-    lines = Kit().lines()
-    assert ready(lines)
-    assert {line.state for line in lines} == {"pass", "skipped"}
-    assert all(line.finding for line in lines)
-    told = {line.label: line.finding for line in lines}
+    found = Kit().lines()
+    assert ready(found)
+    assert {line.state for line in found} == {"pass", "skipped"}
+    assert all(line.finding for line in found)
+    told = {line.label: line.finding for line in found}
     assert told["budget:b"] == "at most 323 MB a day (day_bytes is not told); no plan is told ([path.plan])"
     assert told["uploads"].startswith(
         '0 MB wait; captures and results stay on the kit, every path has a SIM; [traces] over = "any" sends them'
@@ -211,8 +191,8 @@ FAULTS: dict[str, tuple[Any, set[str]]] = {
     "a weak supply": (lambda k: k.status["health"].update(undervoltage_since_boot=True), {"power"}),
     "hot": (lambda k: k.status["health"].update(throttled=True), {"power"}),
     "a full disk": (lambda k: k.disk_full(), {"disk"}),
-    "no inodes": (lambda k: setattr(k, "disk", Disk(Room(10**10, 10**9, 10, 10**6))), {"disk"}),
-    "no folder": (lambda k: setattr(k, "disk", Disk(None, "No such file or directory")), {"disk"}),
+    "no inodes": (lambda k: setattr(k, "disk", Room(10**10, 10**9, 10, 10**6)), {"disk"}),
+    "no folder": (lambda k: setattr(k, "disk", "No such file or directory"), {"disk"}),
     "a worn card": (lambda k: k.status["cards"].update(mmcblk0={"life_used_a_percent": 100}), {"disk"}),
     "a backlog": (lambda k: k.status["health"].update(spool_oldest_s=9000.0), {"spool"}),
     "the gateway is down": (lambda k: k.gateway_down(), {"server"}),
@@ -240,8 +220,8 @@ FAULTS: dict[str, tuple[Any, set[str]]] = {
     "another version": (lambda k: k.at_server(expected="0.2.0"), {"version"}),
     "no collector": (lambda k: setattr(k, "collector", "none runs"), {"collector"}),
     "a hung collector": (lambda k: k.hung_collector(), {"collector"}),
-    "a VLC that lacks its plugins": (lambda k: setattr(k, "vlc", Vlc("no plugins")), {"player"}),
-    "no tunnel": (lambda k: setattr(k, "tunnel", Tunnel(False, "never")), {"tunnel"}),
+    "a VLC that lacks its plugins": (lambda k: setattr(k, "vlc", "no plugins"), {"player"}),
+    "no tunnel": (lambda k: setattr(k, "tunnel", (False, "never")), {"tunnel"}),
     "no network at all": (lambda k: k.without_network(), {"path:a", "path:b"}),
 }
 
@@ -262,8 +242,6 @@ def test_a_fault_fails_its_own_line_and_no_other_also_where_no_collector_runs() 
 
 
 def test_every_line_there_is_has_a_fault_here() -> None:
-    from tandem.app.preflight.lines import TITLES
-
     assert {label.partition(":")[0] for _, labels in FAULTS.values() for label in labels} == set(TITLES) - {"uploads"}
 
 
@@ -276,11 +254,14 @@ def test_what_an_older_collector_does_not_tell_fails_and_does_not_break(missing:
 
 def test_handshakes_of_the_tunnel() -> None:
     key = "A" * 43 + "="
-    assert judged(f"{key}\t1000\n", 1100.0).answered
-    assert not judged(f"{key}\t1000\n", 1200.0).answered
-    assert not judged(f"{key}\t0\n", 1200.0).answered
-    assert not judged("", 1200.0).answered
-    assert not judged("nonsense\t12", 13.0).answered
+    for shown, now_s, fresh in (
+        (f"{key}\t1000\n", 1100.0, True),
+        (f"{key}\t1000\n", 1200.0, False),
+        (f"{key}\t0\n", 1200.0, False),
+        ("", 1200.0, False),
+        ("nonsense\t12", 13.0, False),
+    ):
+        assert handshakes(shown, now_s)[0] is fresh
 
 
 def test_an_access_point_and_a_pin_are_named_with_what_sets_them() -> None:

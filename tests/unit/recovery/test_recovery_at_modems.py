@@ -54,7 +54,6 @@ class Rescue:
         assert self.process.stdout.readline().startswith("ready")
         self.poller = Poller("a", "A", str(self.folder / "tty"), "auto", self.period_s, self._polled)
         self.recovering = Recovery(self.settings, {"a": self}, {"a": "A"}, self._happened)
-        self.recovering.start()
         self.poller.start()
 
     def close(self) -> None:
@@ -90,6 +89,7 @@ class Rescue:
 
     def _polled(self, poll: Poll) -> None:
         self.recovering.polled(poll)
+        self.recovering.tick()
         with self._changed:
             self.polls.append(poll)
             self._changed.notify_all()

@@ -102,7 +102,7 @@ class Synthetic:
         self, t: float, measurement: str, tags: dict[str, str | None], fields: dict[str, Any], numbered: bool = True
     ) -> None:
         at = round(t * 1e9)
-        record = Record.make(measurement, tags, fields, START_MONOTONIC_NS + at, START_UTC_NS + at)
+        record = Record.make(measurement, tags, fields, START_MONOTONIC_NS + at)
         seq = None
         if numbered:
             self.seq += 1

@@ -1,270 +1,52 @@
-"""The collector's configuration: read, checked key by key against ``config_schema``, and kept as plain values."""
+"""The collector's configuration: ``config.toml`` read and checked, key by key (``config_schema``) and between keys."""
 
 from __future__ import annotations
 
 import pkgutil
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from tandem.app.config_schema import (
     DEFAULT_SECONDS,
     MANAGED,
     MOST_PATHS,
     MOST_ZONES,
-    NIGHT,
-    RECOVERY_STEPS,
     REQUIRED_TABLES,
+    SECTIONS,
+    SIM_SECRET,
     SYSCTL_NAME,
-    TABLES,
+    CampaignsConfig,
+    CaptureConfig,
+    ConnectionConfig,
+    EPaperConfig,
+    HomeZone,
+    MobilityConfig,
+    ModemConfig,
+    PathConfig,
+    PlanConfig,
+    PositionConfig,
+    RecoveryConfig,
+    RoundTripConfig,
+    RunsConfig,
+    ServerConfig,
+    StatusLedConfig,
+    TracesConfig,
+    key_of,
+    keys_of,
 )
-from tandem.indicator.lamp import NAMES, Leds
-from tandem.mptcp.steering import Policy
-from tandem.schema.manifest import CaptureEnds
-from tandem.schema.status_led import CHANNELS
-from tandem.schema.toml_file import Place, line_of, places
-from tandem.spool.spool import DEFAULT_LIMIT_BYTES
-
-SIM_SECRET = "sim.secret"  # noqa: S105 - a file's name, in the probe's folder
-"""What the hashes of SIMs are made with; made when it is first needed."""
-
-UNTOLD_PLAN_BYTES, LONGEST_MONTH = 10_000_000_000, 31
-
-QUESTION_BYTES = 2 * (20 + 8 + 72)
-"""A round trip's question and answer on the wire, headers of IPv4 and UDP counted; with IPv6 40 more."""
-RECORD_BYTES = 44
-"""A round trip's record on its way to the server: what it adds to a second's gzipped batch (tests/bench/bench_round_trips.py)."""
+from tandem.schema.toml_file import Place, line_of, no_toml, places
 
 
 class ConfigError(ValueError):
     """The configuration cannot be used: one line, ``FILE:LINE: what is wrong; hint: how``."""
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Values.
-
-
-@dataclass(frozen=True, slots=True)
-class ServerConfig:
-    """URLs and files as in ``config_schema``; files are absolute."""
-
-    gateway: str
-    control: str
-    measurement: str
-    ca_file: Path | None
-    token_file: Path
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectionConfig:
-    """See ``tandem.modem.mm_poller.ConnectionSettings``; files are absolute, ``tried`` is in the probe's folder."""
-
-    apn: str
-    tried: Path
-    pin_file: Path | None
-    roaming: bool
-    user: str | None
-    password_file: Path | None
-    ip_type: str
-
-
-@dataclass(frozen=True, slots=True)
-class ModemConfig:
-    """Exactly one of ``port`` (device, link to one, a stick's ``http://ADDRESS``, or ``modemmanager:`` and a USB or sysfs path) and
-    ``usb`` (its place) is set; ``driver``: a family's name or ``auto``; ``sim``: the hash of the SIM that must be in it, made with
-    the secret in ``sim_secret``; ``connection``: kept up through ModemManager, None when that is somebody else's business."""
-
-    port: str | None
-    driver: str
-    usb: str | None
-    sim: str | None
-    sim_secret: Path
-    connection: ConnectionConfig | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PlanConfig:
-    """``bytes``: both ways, of one period. A period begins at 00:00 UTC of ``reset_day``, in a month without that day on its last.
-    ``warn_share``: the share of ``bytes`` above which the forecast for the next reset is warned of."""
-
-    bytes: int
-    reset_day: int
-    warn_share: float
-
-
-def day_share(plan_bytes: int) -> int:
-    """What a SIM may carry a day, where only its plan is known."""
-    return plan_bytes // LONGEST_MONTH
-
-
-@dataclass(frozen=True, slots=True)
-class PathConfig:
-    """A path; either ``interface`` or ``usb``, the place of its modem, is set; ``modem`` None for Wi-Fi and Ethernet; ``gateway`` None
-    on point-to-point interfaces, or to take the interface's own; ``gnss``: its modem's GNSS is the position's source;
-    ``plan``: of its SIM, None when nobody told it; ``metered``: whether its bytes cost, None: where there is a modem or a plan;
-    ``day_bytes``: what its SIM may carry a day, None when nobody told it."""
-
-    name: str
-    operator: str | None
-    interface: str | None
-    usb: str | None
-    gateway: str | None
-    address: str | None
-    modem: ModemConfig | None
-    gnss: bool = False
-    plan: PlanConfig | None = None
-    metered: bool | None = None
-    day_bytes: int | None = None
-
-    @property
-    def is_metered(self) -> bool:
-        """Whether what it carries is paid for."""
-        return self.metered if self.metered is not None else self.modem is not None or self.plan is not None
-
-    @property
-    def day_limit_bytes(self) -> int | None:
-        """What it may carry a day (UTC), both ways; what nobody told is a day's part of the plan, or of one of 10 GB. None: no limit."""
-        if self.day_bytes is not None or not self.is_metered:
-            return self.day_bytes
-        return day_share(UNTOLD_PLAN_BYTES if self.plan is None else self.plan.bytes)
-
-
-@dataclass(frozen=True, slots=True)
-class RecoveryConfig:
-    """See ``tandem.modem.recovery.RecoverySettings``."""
-
-    enabled: bool
-    after_s: float
-    steps: tuple[str, ...]
-    longest_back_off_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class MobilityConfig:
-    """See ``tandem.mobility.settings``."""
-
-    detector: str
-    quantity: str
-    threshold_db: float
-    stop_after_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class RunsConfig:
-    """Exactly one of ``seconds`` and ``bytes`` is set. ``primary``: ``random`` or a path's name."""
-
-    on_mobility_start: Literal["sequential", "simultaneous", "off"]
-    seconds: float | None
-    bytes: int | None
-    pause_s: float
-    minimum_gap_s: float
-    seed: int
-    primary: str
-    capture: CaptureEnds
-    steering: Policy
-
-
-@dataclass(frozen=True, slots=True)
-class CaptureConfig:
-    """``budget_bytes`` for all captures on disk together."""
-
-    enabled: bool
-    snaplen_bytes: int
-    budget_bytes: int
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class HomeZone:
-    """A circle that no position leaves. It has no repr: no log shall hold one."""
-
-    latitude_deg: float
-    longitude_deg: float
-    radius_m: float
-
-
-@dataclass(frozen=True, slots=True)
-class PositionConfig:
-    """Of ``device`` and ``modem`` (a path's name) at most one is set, as ``source`` says."""
-
-    mode: Literal["coarse", "full"]
-    source: Literal["gpsd", "device", "modem"]
-    host: str
-    port: int
-    device: str | None
-    modem: str | None
-    grid_deg: float
-    lost_after_s: float
-    zones: tuple[HomeZone, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class CampaignsConfig:
-    """Of those that the server pushes. ``from_server``: whether they are run; ``ask_every_s``: how often the server is asked for them."""
-
-    from_server: bool = True
-    ask_every_s: float = 300.0
-
-
-@dataclass(frozen=True, slots=True)
-class TracesConfig:
-    """When, where and how fast captures and other files of runs go to the server. ``over``: ``unmetered`` is Wi-Fi and Ethernet only.
-    ``night``: minutes of the local day at which it begins and ends, None: at any time; ``metered_bytes_per_day``: for each metered path,
-    headers included; ``keep``: what becomes of a file that the server has."""
-
-    enabled: bool = True
-    over: Literal["unmetered", "any"] = "unmetered"
-    night: tuple[int, int] | None = (60, 300)
-    still_for_s: float = 7200.0
-    rate_bit_per_s: int = 10_000_000
-    metered_bytes_per_day: int = 50_000_000
-    plan_share: float = 0.5
-    encoding: Literal["gzip", "identity"] = "gzip"
-    keep: Literal["while_room", "until_received"] = "while_room"
-    free_bytes: int = 500_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class RoundTripConfig:
-    """``period_s``: between instants at which all paths are asked."""
-
-    enabled: bool = False
-    period_s: float = 1.0
-
-    @property
-    def day_bytes(self) -> int:
-        """Of one path, both ways, while nothing pauses it."""
-        return round(86_400 / self.period_s * QUESTION_BYTES)
-
-    @property
-    def records_day_bytes(self) -> int:
-        """Of one path's records, over whichever path the uploads take."""
-        return round(86_400 / self.period_s * RECORD_BYTES)
-
-
-@dataclass(frozen=True, slots=True)
-class StatusLedConfig:
-    """Which of the kernel's LEDs make the lamp."""
-
-    leds: Leds
-
-
-@dataclass(frozen=True, slots=True)
-class EPaperConfig:
-    """``call``: whom to call, empty when nobody is named; the GPIOs are lines of ``gpio``."""
-
-    call: str
-    spi: str
-    gpio: str
-    data_command: int
-    reset: int
-    busy: int
-
-
 @dataclass(frozen=True, slots=True)
 class Config:
-    """``file``: where it was read from; ``folder``: the probe's state, absolute; ``city``: in which it measures, by name."""
+    """``file``: where it was read from; ``folder``: the probe's state, absolute; the rest as in ``config_schema``, None where it is off."""
 
     file: Path
     probe: str
@@ -278,23 +60,21 @@ class Config:
     drain_s: float
     sysctl: Mapping[str, str | int]
     recovery: RecoveryConfig
-    position: PositionConfig | None = None
-    """None: mode off."""
-    experiments: Path | None = None  # a person's own, beside the package's
-    campaigns: CampaignsConfig = field(default_factory=CampaignsConfig)
-    traces: TracesConfig = field(default_factory=TracesConfig)
-    round_trip: RoundTripConfig = field(default_factory=RoundTripConfig)
-    clock: str = "auto"
-    """Who is asked for the time: ``clock.reading.SOURCES``."""
-    spool_limit_bytes: int = DEFAULT_LIMIT_BYTES
-    status_led: StatusLedConfig | None = None
-    e_paper: EPaperConfig | None = None
-    """None: off."""
-    city: str | None = None
+    position: PositionConfig | None
+    experiments: Path | None
+    campaigns: CampaignsConfig
+    traces: TracesConfig
+    round_trip: RoundTripConfig
+    clock: str
+    spool_limit_bytes: int
+    status_led: StatusLedConfig | None
+    e_paper: EPaperConfig | None
+    city: str | None
 
-
-# ---------------------------------------------------------------------------------------------------------------------
-# The loader.
+    @property
+    def operators(self) -> dict[str, str | None]:
+        """By path."""
+        return {path.name: path.operator for path in self.paths}
 
 
 def load(file: Path) -> Config:
@@ -315,16 +95,8 @@ def parse(text: str, file: Path) -> Config:
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(_toml_error(file, text, str(error))) from error
+        raise ConfigError(no_toml(file, text, error, "correct that line")) from error
     return _Reader(file, content, places(text)).config()
-
-
-def _toml_error(file: Path, text: str, message: str) -> str:
-    what, _, rest = message.partition(" (at ")
-    number = rest.partition("line ")[2].partition(",")[0]
-    if not number.isdigit():
-        number = str(max(1, len(text.splitlines())))
-    return f"{file}:{number}: no TOML: {what[:1].lower() + what[1:]}; hint: correct that line"
 
 
 def drivers() -> list[str]:
@@ -338,17 +110,13 @@ class _Reader:
         self._here = file.resolve().parent
         self._folder = self._here
 
-    def _fail(self, place: Place, what: str, mend: str) -> ConfigError:
+    def _fail(self, place: Place, what: str, hint: str) -> ConfigError:
         number = line_of(self._places, place)
-        return ConfigError(f"{self._file}:{number if number is not None else 1}: {what}; hint: {mend}")
-
-    def _file_of(self, name: str | None) -> Path | None:
-        """Relative names start from the configuration's folder."""
-        return None if name is None else self._here / name
+        return ConfigError(f"{self._file}:{number if number is not None else 1}: {what}; hint: {hint}")
 
     def config(self) -> Config:
         """The whole."""
-        known = (*(t for t in TABLES if "." not in t), "sysctl")
+        known = (*(t for t in SECTIONS if "." not in t), "sysctl")
         for name in self._content:
             if name not in known:
                 raise self._fail((name,), f"unknown table or key {name!r}", f"known are {', '.join(known)}")
@@ -359,65 +127,60 @@ class _Reader:
                     f"{self._file}:1: there is no {header}; hint: add it (docs/reference/configuration.md shows one)"
                 )
         probe = self._table("probe")
-        self._folder = self._here / probe["folder"]
+        self._folder = probe["folder"]
         paths = self._paths(self._content["path"])
-        flat = {name: self._table(name) for name in TABLES if name.partition(".")[0] not in ("path", "position")}
-        runs = self._runs(flat["runs"], [p.name for p in paths])
+        runs = self._runs(self._table("runs"), [p.name for p in paths])
         position = self._position([p.name for p in paths if p.modem is not None])
-        server = flat["server"]
+        alone = {
+            name: SECTIONS[name](**self._table(name))
+            for name in ("server", "mobility", "capture", "recovery", "campaigns", "traces", "round_trip")
+        }
         return Config(
             file=self._file,
             probe=probe["name"],
             folder=self._folder,
-            server=ServerConfig(
-                **{
-                    **server,
-                    "ca_file": self._file_of(server["ca_file"]),
-                    "token_file": self._here / server["token_file"],
-                }
-            ),
             paths=tuple(replace(p, gnss=position is not None and position.modem == p.name) for p in paths),
-            period_s=float(flat["polling"]["period_s"]),
-            mobility=MobilityConfig(**flat["mobility"]),
+            period_s=float(self._table("polling")["period_s"]),
             runs=runs,
-            capture=CaptureConfig(**flat["capture"]),
-            drain_s=float(flat["export"]["drain_s"]),
+            drain_s=float(self._table("export")["drain_s"]),
             sysctl=self._sysctl(),
-            recovery=self._recovery(flat["recovery"]),
             position=position,
-            experiments=self._file_of(flat["experiments"]["folder"]),
-            campaigns=CampaignsConfig(**flat["campaigns"]),
-            traces=self._traces(flat["traces"]),
-            round_trip=RoundTripConfig(**flat["round_trip"]),
-            clock=flat["clock"]["source"],
-            spool_limit_bytes=flat["spool"]["limit_bytes"],
-            status_led=self._status_led(flat["status_led"]),
-            e_paper=self._e_paper(flat["e_paper"]),
+            experiments=self._table("experiments")["folder"],
+            clock=self._table("clock")["source"],
+            spool_limit_bytes=self._table("spool")["limit_bytes"],
+            status_led=self._status_led(StatusLedConfig(**self._table("status_led"))),
+            e_paper=self._e_paper(EPaperConfig(**self._table("e_paper"))),
             city=probe["city"],
+            **alone,
         )
 
     def _table(self, name: str) -> dict[str, Any]:
         return self._checked(name, self._content.get(name, {}), (name,))
 
     def _checked(self, table: str, content: object, place: Place, within: Sequence[str] = ()) -> dict[str, Any]:
-        """The keys of a table by name, with their defaults. ``within``: tables inside of it, which are left out."""
+        """The values of a table by key, with defaults. ``within``: tables inside of it, which are left out."""
         if not isinstance(content, dict):
             own = f"[{table}]" if len(place) > 1 else f"[{table}] on a line of its own"
             raise self._fail(place, f"{str(place[-1])!r} is no table", f"begin it with {own}")
         where = ".".join(str(p) for p in place if isinstance(p, str))
-        known = {key.name: key for key in TABLES[table]}
+        known = keys_of(SECTIONS[table])
         given = {name: value for name, value in content.items() if name not in within}
         for name, value in given.items():
-            key = known.get(name)
-            if key is None:
+            if name not in known:
                 raise self._fail((*place, name), f"unknown key {name!r} in [{where}]", f"known are {', '.join(known)}")
-            wrong = key.wrong(value)
-            if wrong is not None:
+            key = key_of(known[name])
+            if (wrong := key.wrong(value)) is not None:
                 raise self._fail((*place, name), f"{where}.{name}: {wrong}", key.hint)
-        for key in known.values():
-            if key.required and key.name not in given:
-                raise self._fail(place, f"[{where}] has no {key.name!r}", f"add it: {key.hint}")
-        return {name: given.get(name, key.default) for name, key in known.items()}
+        values: dict[str, Any] = {}
+        for name, one in known.items():
+            key = key_of(one)
+            if key.required and name not in given:
+                raise self._fail(place, f"[{where}] has no {name!r}", f"add it: {key.hint}")
+            value: Any = one.metadata.get("take", lambda text: text)(given[name]) if name in given else one.default
+            # Relative names start from the file's folder.
+            is_file = str(one.type).startswith("Path") and value is not None
+            values[name] = self._here / value if is_file else value
+        return values
 
     def _tables(self, listed: object, place: Place, most: int, what: str, header: str) -> list[dict[str, Any]]:
         """A list of at most so many tables, not checked."""
@@ -490,20 +253,9 @@ class _Reader:
         if connection is None:
             return modem
         values = self._checked("path.modem.connection", connection, (*place, "connection"))
-        files = {name: self._file_of(values[name]) for name in ("pin_file", "password_file")}
-        return replace(modem, connection=ConnectionConfig(**{**values, **files, "tried": self._folder / "sim"}))
+        return replace(modem, connection=ConnectionConfig(**values, tried=self._folder / "sim"))
 
     # --- other tables whose keys depend on one another -------------------------------------------------------------------
-
-    def _recovery(self, values: dict[str, Any]) -> RecoveryConfig:
-        """The ladder's order is its own, not the file's."""
-        given = [step.strip() for step in values["steps"].split(",")]
-        return RecoveryConfig(**{**values, "steps": tuple(step for step in RECOVERY_STEPS if step in given)})
-
-    def _traces(self, values: dict[str, Any]) -> TracesConfig:
-        found = NIGHT.match(values["night"])
-        night = None if found is None else (int(found[1]) * 60 + int(found[2]), int(found[3]) * 60 + int(found[4]))
-        return TracesConfig(**{**values, "night": night})
 
     def _runs(self, values: dict[str, Any], names: list[str]) -> RunsConfig:
         if values["seconds"] is not None and values["bytes"] is not None:
@@ -546,31 +298,25 @@ class _Reader:
             raise self._fail((*place, "modem"), what, f"known: {', '.join(modems) or 'none has one'}")
         return None if values["mode"] == "off" else PositionConfig(**values, zones=tuple(checked))
 
-    def _status_led(self, values: dict[str, Any]) -> StatusLedConfig | None:
+    def _status_led(self, led: StatusLedConfig) -> StatusLedConfig | None:
         """None when it is off."""
-        given = {channel: values[channel] for channel in CHANNELS if values[channel] is not None}
-        if values["only"] is not None and given:
-            first = next(iter(given))
+        if led.only is not None and led.given:
+            first = next(iter(led.given))
             what = f"status_led.{first} and status_led.only are both given"
             raise self._fail(("status_led", first), what, "keep one of them")
-        if not values["enabled"]:
-            return None
-        return StatusLedConfig(Leds(self._here / values["folder"], {**NAMES, **given}, values["only"]))
+        return led if led.enabled else None
 
-    def _e_paper(self, values: dict[str, Any]) -> EPaperConfig | None:
+    def _e_paper(self, paper: EPaperConfig) -> EPaperConfig | None:
         """None when it is off."""
-        defaults = {key.name: key.default for key in TABLES["e_paper"]}
         taken: dict[int, str] = {}
         for name in ("data_command", "reset", "busy"):
-            other = taken.setdefault(values[name], name)
+            line = getattr(paper, name)
+            other = taken.setdefault(line, name)
             if other != name:
-                given = name if values[name] != defaults[name] else other
-                what = f"e_paper.{other} and {name} are both GPIO {values[name]}"
+                given = other if line == getattr(EPaperConfig(), name) else name
+                what = f"e_paper.{other} and {name} are both GPIO {line}"
                 raise self._fail(("e_paper", given), what, "one GPIO each")
-        if not values["enabled"]:
-            return None
-        rest = {name: value for name, value in values.items() if name != "enabled"}
-        return EPaperConfig(**{**rest, "call": values["call"] or ""})
+        return paper if paper.enabled else None
 
     def _sysctl(self) -> dict[str, str | int]:
         content = self._content.get("sysctl", {})
@@ -587,7 +333,7 @@ class _Reader:
 
 
 def _misfit(port: str, driver: str, connected: bool) -> tuple[str, str, str] | None:
-    """What in a modem's table does not go together: the key, what is wrong, the mend. ``port``: empty where a place is given."""
+    """What in a modem's table does not go together: the key, what is wrong, the hint. ``port``: empty where a place is given."""
     if not port.startswith(MANAGED):
         if not connected or not port:
             return None

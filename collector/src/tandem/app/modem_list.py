@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tandem.app.config import Config, ModemConfig, PathConfig
+from tandem.app.config import Config
+from tandem.app.config_schema import ModemConfig, PathConfig
 from tandem.at.channel import Channel, open_port
 from tandem.at.dialogue import Response
 from tandem.at.errors import NoAnswer, PortLost
@@ -115,59 +116,92 @@ def _read(driver: Driver, answers: list[Response], identity: Identity) -> Readin
 
 
 @dataclass(frozen=True)
-class Configured:
-    """A path's modem. ``where``: as the configuration has it. ``answer`` None: it was not asked, or gave none, as ``state`` says."""
+class Listed:
+    """One modem. ``found``: on the USB bus; None: only the configuration names it, at ``where``. ``slot``: the path of the configuration
+    that names its place or port. ``driver``: of the modem's own answers, else of its USB ids. ``state``: ``ready``, or why it cannot be
+    used now. ``answer`` None: it was not asked, or gave none."""
 
-    slot: str
-    operator: str | None
     where: str
+    slot: PathConfig | None
+    driver: str | None
     state: str
     answer: ModemAnswer | None = None
-    sim_wanted: str | None = None
+    found: FoundModem | None = None
 
     @property
     def present(self) -> bool:
         """Whether it is there, as far as was looked."""
-        return self.answer is not None or self.state == "not asked" or self.state.startswith("in use")
+        asked = self.found is not None or self.answer is not None
+        return asked or self.state == "not asked" or self.state.startswith("in use")
 
     def as_json(self) -> dict[str, Any]:
-        """One flat object, with the keys of ``Listed``."""
-        found = self.answer
-        return {
-            "usb": None,
+        """One flat object; of one on the bus with the ports in a list. ``owner`` of a port: the collector, ModemManager, or null."""
+        found, answer, slot = self.found, self.answer, self.slot
+        identity = NOBODY if answer is None else answer.identity
+        names = () if found is None else (found.name, *found.models[:1])
+        row = {
+            "usb": None if found is None else found.path,
             "where": self.where,
-            "model": (found.identity.model or None) if found else None,
-            "revision": (found.identity.revision or None) if found else None,
-            "driver": found.driver if found else None,
-            "slot": self.slot,
-            "operator": self.operator,
-            "sim": found.sim if found else None,
-            "sim_wanted": self.sim_wanted,
+            "model": next((name for name in (identity.model, *names) if name), None),
+            "revision": identity.revision or None,
+            "driver": self.driver,
+            "slot": None if slot is None else slot.name,
+            "operator": None if slot is None else slot.operator,
+            "sim": None if answer is None else answer.sim,
+            "sim_wanted": None if slot is None or slot.modem is None else slot.modem.sim,
             "state": self.state,
-            "pollable": self.state == "ready",
-            **(radio(found.reading) if found else {}),
+            "pollable": self.state == READY,
+            **({} if answer is None else radio(answer.reading)),
+        }
+        if found is None:
+            return row
+        return {
+            **row,
+            "vendor": found.vendor,
+            "product": found.product,
+            "drivers": list(found.drivers),
+            "port": found.collector_port,
+            "ports": [{**asdict(port), "owner": _owner(found, port)} for port in found.ports],
+            "networks": list(found.networks),
+            "mode_switch": found.mode_switch,
         }
 
     def lines(self) -> list[str]:
         """For people."""
-        row = self.as_json()
-        driver = f"  driver {row['driver']}" if row["driver"] else ""
-        heard = radio_line(self.answer.reading) if self.answer is not None else None
-        slot = self.slot + (f" ({self.operator})" if self.operator else "")
-        return [
-            f"{self.where}  {row['model'] or 'modem of the configuration'}{driver}",
-            f"    slot {slot}  state {self.state}",
-            *([f"    hears {heard}"] if heard else []),
-        ]
+        row, found = self.as_json(), self.found
+        slot = (row["slot"] or "-") + (f" ({row['operator']})" if row["operator"] else "")
+        if found is None:
+            title = f"{self.where}  {row['model'] or 'modem of the configuration'}"
+            title += f"  driver {self.driver}" if self.driver else ""
+        else:
+            names = " ".join(str(n) for n in (found.manufacturer, row["model"]) if n) or "unnamed"
+            title = f"{found.path}  {found.vendor}:{found.product}  {names}  driver {self.driver}"
+        lines = [title, f"    slot {slot}  state {self.state}"]
+        heard = radio_line(self.answer.reading) if self.answer else None
+        if heard:
+            lines.append(f"    hears {heard}")
+        if found is None:
+            return lines
+        if row["sim"]:
+            other = row["sim_wanted"] not in (None, row["sim"])
+            lines.append(f'    sim = "{row["sim"]}"' + ("  another one than the configuration names" if other else ""))
+        if found.mode_switch:
+            lines.append(f"    {found.mode_switch}")
+        owners = {"collector": "  <- the collector's", "modemmanager": "  ModemManager's"}
+        for port in found.ports:
+            owner = owners.get(_owner(found, port) or "", "")
+            lines.append(f"    interface {port.interface}  {port.name}  {port.role or 'role not known'}{owner}")
+        return [*lines, *(f"    network {name}" for name in found.networks)]
 
 
-def configured(config: Config, found: set[str], ask: bool, secret: bytes | None) -> list[Configured]:
-    """Those of the paths that are not in ``found``."""
-    rest = [(path, path.modem) for path in config.paths if path.name not in found]
-    return [by_configuration(path, modem, ask, secret) for path, modem in rest if modem is not None]
+def _owner(found: FoundModem, port: ModemPort) -> str | None:
+    """Who asks at a port: of two AT ports the second is the collector's and the first ModemManager's."""
+    if port.name == found.collector_port:
+        return "collector"
+    return "modemmanager" if port.role == "at" or port.name.startswith("/dev/cdc-wdm") else None
 
 
-def by_configuration(path: PathConfig, modem: ModemConfig, ask: bool, secret: bytes | None) -> Configured:
+def by_configuration(path: PathConfig, modem: ModemConfig, ask: bool, secret: bytes | None) -> Listed:
     """The modem as the configuration reaches it."""
     where = f"usb {modem.usb}" if modem.usb is not None else str(modem.port)
     state, answer = "not asked", None
@@ -185,7 +219,7 @@ def by_configuration(path: PathConfig, modem: ModemConfig, ask: bool, secret: by
             state = str(error) if where.startswith("http://") else "does not answer"
         except PortLost as error:
             state = refused(where, str(error))
-    return Configured(path.name, path.operator, where, state, answer, modem.sim)
+    return Listed(where, path, answer.driver if answer else None, state, answer)
 
 
 def _ask(path: PathConfig, modem: ModemConfig, where: str, secret: bytes | None) -> ModemAnswer:
@@ -206,125 +240,53 @@ def refused(port: str, error: str) -> str:
     return "no permission: join the group dialout" if "ermission" in error else error
 
 
-@dataclass(frozen=True)
-class Listed:
-    """One modem on the USB bus. ``slot``: the path of the configuration that names its place or port. ``driver``: of the modem's own
-    answers, else of its USB ids. ``state``: ``ready``, or why it cannot be used now. ``answer`` None: it was not asked, or gave none."""
-
-    found: FoundModem
-    slot: PathConfig | None
-    driver: str
-    state: str
-    answer: ModemAnswer | None = None
-
-    @property
-    def present(self) -> bool:
-        """It is on the bus."""
-        return True
-
-    def as_json(self) -> dict[str, Any]:
-        """One flat object with the ports in a list. ``owner`` of a port: the collector, ModemManager, or null."""
-        found, answer = self.found, self.answer
-        identity = answer.identity if answer else None
-        wanted = self.slot.modem.sim if self.slot is not None and self.slot.modem is not None else None
-        return {
-            "usb": found.path,
-            "where": f"usb {found.path}",
-            "vendor": found.vendor,
-            "product": found.product,
-            "model": (identity and identity.model) or found.name or (found.models[0] if found.models else None),
-            "revision": (identity and identity.revision) or None,
-            "driver": self.driver,
-            "drivers": list(found.drivers),
-            "port": found.collector_port,
-            "ports": [{**asdict(port), "owner": self.owner(port)} for port in found.ports],
-            "networks": list(found.networks),
-            "slot": self.slot.name if self.slot else None,
-            "operator": self.slot.operator if self.slot else None,
-            "sim": answer.sim if answer else None,
-            "sim_wanted": wanted,
-            "state": self.state,
-            "pollable": self.state == READY,
-            **(radio(answer.reading) if answer else {}),
-            "mode_switch": found.mode_switch,
-        }
-
-    def owner(self, port: ModemPort) -> str | None:
-        """Who asks at a port: of two AT ports the second is the collector's and the first ModemManager's."""
-        if port.name == self.found.collector_port:
-            return "collector"
-        return "modemmanager" if port.role == "at" or port.name.startswith("/dev/cdc-wdm") else None
-
-    def lines(self) -> list[str]:
-        """For people."""
-        row, found = self.as_json(), self.found
-        names = " ".join(str(n) for n in (found.manufacturer, row["model"]) if n)
-        slot = self.slot.name if self.slot else "-"
-        slot += f" ({row['operator']})" if row["operator"] else ""
-        lines = [
-            f"{row['usb']}  {row['vendor']}:{row['product']}  {names or 'unnamed'}  driver {self.driver}",
-            f"    slot {slot}  state {self.state}",
-        ]
-        heard = radio_line(self.answer.reading) if self.answer else None
-        if heard:
-            lines.append(f"    hears {heard}")
-        if row["sim"]:
-            other = row["sim_wanted"] not in (None, row["sim"])
-            lines.append(f'    sim = "{row["sim"]}"' + ("  another one than the configuration names" if other else ""))
-        if found.mode_switch:
-            lines.append(f"    {found.mode_switch}")
-        owners = {"collector": "  <- the collector's", "modemmanager": "  ModemManager's"}
-        for port in found.ports:
-            owner = owners.get(self.owner(port) or "", "")
-            lines.append(f"    interface {port.interface}  {port.name}  {port.role or 'role not known'}{owner}")
-        return [*lines, *(f"    network {name}" for name in found.networks)]
-
-
-def listed(
-    config: Config | None, ask: bool, secret: bytes | None = None, root: Path = SYS
-) -> list[Listed | Configured]:
+def listed(config: Config | None, ask: bool, secret: bytes | None = None, root: Path = SYS) -> list[Listed]:
     """Every modem, by USB path, then those that only the configuration names. ``ask``: open the collector's port of each and ask who
     it is and what it hears; what holds a port already keeps it."""
-    found = plugged(config, ask, secret, root)
-    if config is None:
-        return [*found]
+    found = [one for _, one in plugged(config, ask, secret, root)]
     slots = {one.slot.name for one in found if one.slot is not None}
-    return [*found, *configured(config, slots, ask, secret)]
+    rest = () if config is None else config.paths
+    named = [(path, path.modem) for path in rest if path.name not in slots]
+    return found + [by_configuration(path, modem, ask, secret) for path, modem in named if modem is not None]
 
 
 def plugged(
     config: Config | None, ask: bool, secret: bytes | None = None, root: Path = SYS, home: bool = False
-) -> list[Listed]:
+) -> list[tuple[FoundModem, Listed]]:
     """The modems on the USB bus. ``home``: ask whose SIM each has, too."""
-    return [_one(one, config, ask, secret, home) for one in modems(root)]
+    return [(one, _one(one, config, ask, secret, home)) for one in modems(root)]
 
 
 def _one(found: FoundModem, config: Config | None, ask: bool, secret: bytes | None, home: bool) -> Listed:
     slot, driver = _slot(found, config), found.drivers[0]
+
+    def row(state: str, answer: ModemAnswer | None = None) -> Listed:
+        return Listed(f"usb {found.path}", slot, answer.driver if answer else driver, state, answer, found)
+
     if found.mode_switch is not None:
-        return Listed(found, slot, driver, "waits for its mode switch")
+        return row("waits for its mode switch")
     port = found.collector_port
     if port is None and slot is not None and slot.modem is not None and (slot.modem.port or "").startswith("http://"):
         leads = replace(slot, interface=next(iter(found.networks), slot.interface))
         by_web = by_configuration(leads, slot.modem, ask, secret)
-        return Listed(found, slot, by_web.answer.driver if by_web.answer else driver, by_web.state, by_web.answer)
+        return row(by_web.state, by_web.answer)
     if port is None:
-        return Listed(found, slot, driver, _portless(found))
+        return row(_portless(found))
     if not ask:
-        return Listed(found, slot, driver, "not asked")
+        return row("not asked")
     try:
         channel = Channel(open_port(port))
     except PortLost as error:
-        return Listed(found, slot, driver, refused(port, str(error)))
+        return row(refused(port, str(error)))
     try:
         answer = ask_at(channel, found.drivers, secret, home)
     except NoAnswer:
-        return Listed(found, slot, driver, "does not answer")
+        return row("does not answer")
     except PortLost as error:
-        return Listed(found, slot, driver, f"went away while it was asked ({error})")
+        return row(f"went away while it was asked ({error})")
     finally:
         channel.close()
-    return Listed(found, slot, answer.driver, answer.state, answer)
+    return row(answer.state, answer)
 
 
 def _slot(found: FoundModem, config: Config | None) -> PathConfig | None:
@@ -348,7 +310,7 @@ def _portless(found: FoundModem) -> str:
     return "no AT port" + (": its web server or ModemManager" if found.networks else "")
 
 
-def table(found: Sequence[Listed | Configured]) -> list[str]:
+def table(found: Sequence[Listed]) -> list[str]:
     """The list for people."""
     if not found:
         return ["no modem is plugged in (none that a family in tandem/modem claims, and nothing that looks like one)"]

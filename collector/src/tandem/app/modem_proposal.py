@@ -15,6 +15,7 @@ from tandem.at.errors import NoAnswer, PortLost
 from tandem.modem.families import AUTO
 from tandem.modem.mm_modem import ManagedSim
 from tandem.modem.sim import READY, UNTOLD, WANTS_PIN, HomeNetwork
+from tandem.modem.usb import FoundModem
 from tandem.modem.web import WebChannel
 
 FORMAT = "tandem-paths/1"
@@ -177,7 +178,7 @@ def _address(number: int) -> str:
 
 
 def proposal(
-    found: Sequence[Listed],
+    plugged: Sequence[tuple[FoundModem, Listed]],
     config: Config | None,
     sims: Mapping[str, ManagedSim],
     routes: Mapping[str, str],
@@ -189,9 +190,9 @@ def proposal(
     taken = {path.name for path in config.paths} if config is not None else set()
     free = (letter for letter in "abcdefghijklmnopqrstuvwxyz" if letter not in taken)
     one = _One(sims, routes, published, ask)
-    for listed in found:
-        if not one.waits(listed):
-            one.add(listed, listed.slot.name if listed.slot is not None else next(free))
+    for found, listed in plugged:
+        if not one.waits(found):
+            one.add(found, listed, listed.slot.name if listed.slot is not None else next(free))
     shared = [name for network in dict.fromkeys(one.networks.values()) for name in _with(one.networks, network)]
     return Proposal(tuple(one.paths), tuple(one.problems), tuple(shared))
 
@@ -217,9 +218,8 @@ class _One:
         self.networks: dict[str, str] = {}
         """By path: the next hop that its modem gives."""
 
-    def waits(self, listed: Listed) -> bool:
+    def waits(self, found: FoundModem) -> bool:
         """It is no modem yet."""
-        found = listed.found
         if found.mode_switch is not None:
             message, hint = (
                 f"USB {found.path}: {found.mode_switch.partition(':')[0]}",
@@ -234,17 +234,16 @@ class _One:
             return True
         return False
 
-    def add(self, listed: Listed, name: str) -> None:
+    def add(self, found: FoundModem, listed: Listed, name: str) -> None:
         """One path."""
-        found = listed.found
         path: dict[str, Any] = {"name": name, "usb": found.path}
         hop = next((self._routes[network] for network in found.networks if network in self._routes), found.web_address)
         if hop is not None:
             self.networks[name] = hop
         if found.web_address is not None and not found.ports:
-            home = self._web(listed, path, hop or found.web_address)
+            home = self._web(found, listed, path, hop or found.web_address)
         else:
-            home = self._connected(listed, path)
+            home = self._connected(found, listed, path)
         slot = listed.slot
         of_network = self._published(home.plmn) if home.plmn else Published()
         operator = (slot.operator if slot is not None else None) or home.name or of_network.name or home.plmn
@@ -254,9 +253,9 @@ class _One:
         if not str(path.get("port", "")).startswith("http://"):
             self._access_point(listed, path, home, of_network)
 
-    def _web(self, listed: Listed, path: dict[str, Any], hop: str) -> HomeNetwork:
+    def _web(self, found: FoundModem, listed: Listed, path: dict[str, Any], hop: str) -> HomeNetwork:
         """A router by itself: its own settings connect it."""
-        found, modem = listed.found, listed.slot.modem if listed.slot is not None else None
+        modem = listed.slot.modem if listed.slot is not None else None
         url = modem.port if modem is not None and modem.port is not None else f"http://{hop}"
         path |= {"port": url, "driver": found.drivers[0]}
         if not self._ask:
@@ -275,9 +274,8 @@ class _One:
             self.problems.append(Problem(found.path, path["name"], "sim", message, hint))
         return HomeNetwork(answer.reading.plmn, None)
 
-    def _connected(self, listed: Listed, path: dict[str, Any]) -> HomeNetwork:
+    def _connected(self, found: FoundModem, listed: Listed, path: dict[str, Any]) -> HomeNetwork:
         """ModemManager connects it; with a second AT port the collector asks there, else it is ModemManager's altogether."""
-        found = listed.found
         if found.collector_role != "at-second" or found.collector_port is None:
             path["port"] = f"modemmanager:{found.path}"
         managed = self._sims.get(found.path)

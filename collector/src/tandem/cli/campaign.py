@@ -113,7 +113,7 @@ def _check(args: argparse.Namespace) -> None:
     from tandem.app.campaign.check import fitted
     from tandem.app.campaign.estimate import estimate, plan_fit
     from tandem.app.campaign.files import source
-    from tandem.app.config import UNTOLD_PLAN_BYTES
+    from tandem.app.config_schema import UNTOLD_PLAN_BYTES
     from tandem.app.runs.registry import Registry
     from tandem.mptcp import kernels
     from tandem.schema.campaign_reader import forms, parse

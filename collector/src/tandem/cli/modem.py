@@ -105,7 +105,7 @@ def _list(args: argparse.Namespace) -> int:
     path of the configuration they belong to (slot), what they hear or why they cannot be polled. Then the modems that only the
     configuration names. Queries each one at the collector's port, unless another program holds it. Exit status: 0, or 1 when there is
     none."""
-    from tandem.app.config import SIM_SECRET
+    from tandem.app.config_schema import SIM_SECRET
     from tandem.app.modem_list import listed, table
     from tandem.modem.sim import SecretError, secret_of
     from tandem.modem.usb import PortsError

@@ -40,7 +40,7 @@ def main(args: argparse.Namespace) -> None:
 def _run(config: Config, *, verbose: bool) -> None:
     from tandem.app.daemon.indicator import IndicatorControl
     from tandem.app.daemon.supervisor import Supervisor
-    from tandem.app.preflight.own_folder import sweep
+    from tandem.app.preflight.own_collector import sweep
     from tandem.notify import Notify
 
     systemd = Notify.of_environment()

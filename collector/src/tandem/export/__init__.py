@@ -1,8 +1,7 @@
 """Records, manifests and traces to the gateway, over whichever path works. See docs/reference/probe-api.md."""
 
-from tandem.export.campaigns import CampaignQueueClient
-from tandem.export.exporter import Exporter, ExportState
-from tandem.export.gateway import GatewayAddress, Later, SetupError
+from tandem.export.exporter import Exporter
+from tandem.export.gateway import GatewayAddress, SetupError
 from tandem.export.manifests import PendingManifests
 from tandem.export.paths import AnyPath
 from tandem.export.trace_queue import Kept, TraceQueue
@@ -12,12 +11,9 @@ from tandem.export.traces import TraceUploader
 __all__ = [
     "LEAST_LEFT_BYTES",
     "AnyPath",
-    "CampaignQueueClient",
-    "ExportState",
     "Exporter",
     "GatewayAddress",
     "Kept",
-    "Later",
     "PendingManifests",
     "Permit",
     "SetupError",

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from tandem.export.gateway import Answer, GatewayAddress, Later
 from tandem.export.manifests import PendingManifests
 from tandem.export.paths import AnyPath
-from tandem.export.records import LINES, NO_TIME, Batches, Source
+from tandem.export.records import LINES, NO_TIME, Batches
 from tandem.export.times import Times
-from tandem.spool import SpoolFullError
+from tandem.spool import Spool, SpoolFullError
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ class Exporter:
 
     def __init__(
         self,
-        spool: Source,
+        spool: Spool,
         manifests: PendingManifests,
         address: GatewayAddress,
         interfaces: Mapping[str, str | None],

@@ -5,15 +5,17 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import select
 import socket
 import ssl
 import struct
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlsplit
 
 from tandem.mptcp import names
@@ -24,6 +26,9 @@ _HEADERS_BYTES = 72
 """IPv6 and TCP with its time stamps; with IPv4 20 less. What is counted against a budget is not to be too little."""
 _SO_MAX_PACING_RATE = 47
 _UNSENT_BYTES, _LEAST_UNSENT_BYTES = 64 * 1024, 8 * 1024
+_PIECE_BYTES = 16 * 1024
+_LOOK_S = 0.2
+"""How often is asked whether a request is to be broken off."""
 _OUT_OF_ITS_TIME = (9, 10)
 """X509_V_ERR_CERT_NOT_YET_VALID, X509_V_ERR_CERT_HAS_EXPIRED."""
 
@@ -49,6 +54,10 @@ class Later(Exception):  # noqa: N818  no error: everything is kept and tried ag
 
     reason: str
     wait_s: float
+
+
+class Interrupted(Exception):  # noqa: N818  no error: somebody said so
+    """It was broken off, by its owner's wish."""
 
 
 class CertificateTimeError(Exception):
@@ -202,13 +211,76 @@ class Bound(http.client.HTTPSConnection):
         raise error
 
 
-class Streamed(Protocol):
-    """A body that is not in memory as a whole."""
+class Outgoing:
+    """A body sent piece by piece: slowly if it has to be, and ended early when the answer comes before its end. ``stopped`` is asked
+    five times a second and says whether to break off: then the connection is reset, so that nothing of what the kernel still holds
+    goes out. ``silent_s``: how long a connection may take nothing, or leave the whole body without an answer."""
+
+    def __init__(self, content: bytes, stopped: Callable[[], bool], silent_s: float = 15.0) -> None:
+        self._content, self._stopped, self._silent_s = content, stopped, silent_s
+        self._looked_s = time.monotonic()
 
     def send(self, connection: Bound, method: str, url: str, headers: dict[str, str]) -> bool:
         """The request over ``connection``, until an answer is there to be read; False when it came before all was sent, so that the
-        connection is of no further use. OSError when it breaks."""
-        ...
+        connection is of no further use. OSError when it breaks, Interrupted when ``stopped`` said so."""
+        # What comes before the first answer may be TLS's own (session tickets); afterwards it is an answer.
+        early = connection.answered
+        connection.putrequest(method, url, skip_accept_encoding=True)
+        for name, value in {**headers, "Content-Length": str(len(self._content))}.items():
+            connection.putheader(name, value)
+        connection.endheaders()
+        sock = connection.sock
+        waited_s = sock.gettimeout()
+        sock.settimeout(0)
+        try:
+            if not self._put(sock, early=early):
+                _reset_when_closed(sock)
+                return False
+            self._await(sock)
+            return True
+        except Interrupted:
+            _reset_when_closed(sock)
+            raise
+        finally:
+            sock.settimeout(waited_s)
+
+    def _put(self, sock: socket.socket, *, early: bool) -> bool:
+        """False when an answer came first."""
+        rest, since_s = memoryview(self._content), time.monotonic()
+        while rest:
+            try:
+                rest = rest[sock.send(rest[:_PIECE_BYTES]) :]
+                since_s = time.monotonic()
+                self._look()
+                continue
+            except (ssl.SSLWantWriteError, ssl.SSLWantReadError, BlockingIOError):
+                pass
+            readable, _, _ = select.select([sock] if early else [], [sock], [], _LOOK_S)
+            if readable:
+                return False
+            self._look()
+            if time.monotonic() - since_s > self._silent_s:
+                raise TimeoutError("the connection takes nothing")
+        return True
+
+    def _await(self, sock: socket.socket) -> None:
+        until_s = time.monotonic() + self._silent_s
+        while not select.select([sock], [], [], _LOOK_S)[0]:
+            self._look()
+            if time.monotonic() > until_s:
+                raise TimeoutError("no answer")
+
+    def _look(self) -> None:
+        now_s = time.monotonic()
+        if now_s - self._looked_s >= _LOOK_S:
+            self._looked_s = now_s
+            if self._stopped():
+                raise Interrupted
+
+
+def _reset_when_closed(sock: socket.socket) -> None:
+    """What the kernel still holds does not go out then."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
 class Link:
@@ -246,7 +318,7 @@ class Link:
         """What went over this link, as of the last request or ``count``."""
         return self._closed + self._counted
 
-    def ask(self, method: str, url: str, content: bytes | Streamed, headers: dict[str, str]) -> Answer:
+    def ask(self, method: str, url: str, content: bytes | Outgoing, headers: dict[str, str]) -> Answer:
         """One request; LinkError when no whole answer comes, CertificateTimeError when that is a clock's fault. A kept connection that
         had gone stale is replaced once, unless the body is streamed: that can only be made anew by who knows how much of it arrived."""
         answer = self._ask(method, url, content, headers)
@@ -256,26 +328,22 @@ class Link:
                 answer = self._ask(method, url, content, headers)
         return answer
 
-    def _ask(self, method: str, url: str, content: bytes | Streamed, headers: dict[str, str]) -> Answer:
-        fresh = self._connection is None
-        try:
-            return self._exchange(method, url, content, headers)
-        except (OSError, http.client.HTTPException) as error:
-            self.close()
-            _out_of_its_time(error)
-            if fresh or self._aborted or isinstance(error, TimeoutError) or not isinstance(content, bytes):
-                raise LinkError(_describe(error)) from error
-        except BaseException:
-            self.close()  # a body that its owner broke off
-            raise
-        try:
-            return self._exchange(method, url, content, headers)
-        except (OSError, http.client.HTTPException) as error:
-            self.close()
-            _out_of_its_time(error)
-            raise LinkError(_describe(error)) from error
+    def _ask(self, method: str, url: str, content: bytes | Outgoing, headers: dict[str, str]) -> Answer:
+        stale = self._connection is not None and isinstance(content, bytes)
+        while True:
+            try:
+                return self._exchange(method, url, content, headers)
+            except (OSError, http.client.HTTPException) as error:
+                self.close()
+                _out_of_its_time(error)
+                if not stale or self._aborted or isinstance(error, TimeoutError):
+                    raise LinkError(_describe(error)) from error
+                stale = False
+            except BaseException:
+                self.close()  # a body that its owner broke off
+                raise
 
-    def _exchange(self, method: str, url: str, content: bytes | Streamed, headers: dict[str, str]) -> Answer:
+    def _exchange(self, method: str, url: str, content: bytes | Outgoing, headers: dict[str, str]) -> Answer:
         if self._aborted:
             raise OSError("ended")
         interface = self._interface()

@@ -17,7 +17,7 @@ from tandem.export.gateway import (
     Later,
     Link,
     LinkError,
-    Streamed,
+    Outgoing,
     TcpCounts,
     paced,
 )
@@ -38,11 +38,6 @@ class PathChoice:
         self._chance = chance
         self._states = {name: _State() for name in names}
         self._preferred = names[0]
-
-    @property
-    def preferred(self) -> str:
-        """The path that worked last."""
-        return self._preferred
 
     def next(self, now_s: float, among: Collection[str] | None = None) -> str | None:
         """The path to try now, None while all of them are held back; of ``among`` only, if given."""
@@ -113,14 +108,14 @@ class AnyPath:
             raise Later("; ".join(reasons) or "no path works", self._choice.wait_s(now_s, allowed))
         return path
 
-    def ask_over(self, path: str, method: str, url: str, content: bytes | Streamed, headers: dict[str, str]) -> Answer:
+    def ask_over(self, path: str, method: str, url: str, content: bytes | Outgoing, headers: dict[str, str]) -> Answer:
         """Over this path; Later (0 s) when no answer comes, after which the path is held back for a while."""
         try:
             return self._ask(path, method, url, content, headers)
         except LinkError as error:
             raise Later(f"{path}: {error}", 0.0) from error
 
-    def _ask(self, path: str, method: str, url: str, content: bytes | Streamed, headers: dict[str, str]) -> Answer:
+    def _ask(self, path: str, method: str, url: str, content: bytes | Outgoing, headers: dict[str, str]) -> Answer:
         try:
             answer = self._links[path].ask(method, url, content, headers)
         except CertificateTimeError as error:

@@ -8,14 +8,14 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from tandem.export.gateway import CLOCK_WAIT_S, UNKNOWN_WAIT_S, Answer, Ask, Later, not_now
 from tandem.export.manifests import PendingManifests, timed
 from tandem.export.times import Comparison, NotYet, Stamp, Times
 from tandem.schema.line_protocol import encode
 from tandem.schema.record import Record, RecordError
-from tandem.spool import Batch, Item
+from tandem.spool import Batch, Item, Spool
 
 log = logging.getLogger(__name__)
 
@@ -57,8 +57,7 @@ def encode_items(items: Sequence[Item], probe: str, stamp: StampOf) -> Encoded:
     for item in items:
         record = item.record
         try:
-            # Earlier versions stamped a record when it was made.
-            when = Stamp(record.utc_ns, None) if record.utc_ns is not None else stamp(item.boot, record.monotonic_ns)
+            when = stamp(item.boot, record.monotonic_ns)
             text = encode(_told(record, when), {"probe": probe, "boot": item.boot}, item.seq, when.utc_ns)
             lines.append(Line(item.seq, text))
         except NotYet:
@@ -122,34 +121,12 @@ def _refused(content: Any, sent: int) -> dict[int, str]:  # noqa: ANN401  JSON f
     return refused
 
 
-class Source(Protocol):
-    """What is needed of the spool."""
-
-    def take(
-        self, limit: int, *, newest_only: bool = False, passing: Sequence[tuple[int, int | None]] = ()
-    ) -> Batch | None:
-        """See ``Spool``."""
-        ...
-
-    def acknowledge(self, batch: Batch) -> None:
-        """See ``Spool``."""
-        ...
-
-    def reject(self, batch: Batch, seq: int, reason: str) -> None:
-        """See ``Spool``."""
-        ...
-
-    def release(self, batch: Batch) -> None:
-        """See ``Spool``."""
-        ...
-
-
 class Batches:
     """Used by one thread. ``now_s``: any steady clock."""
 
     def __init__(
         self,
-        spool: Source,
+        spool: Spool,
         manifests: PendingManifests,
         probe: str,
         times: Times,

@@ -13,15 +13,11 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from tandem.export.gateway import Later
+from tandem.export.gateway import Interrupted, Later
 from tandem.export.trace_queue import DAMAGED, Wanted
 from tandem.schema.trace import Chunk, Encoding, Offer, TraceError, chunk_bytes_of, encoded, is_name, read_offer
 
 _LOOK_S, _LOOK_AGAIN_S = 0.2, 60.0
-
-
-class Interrupted(Exception):  # noqa: N818  no error: somebody said so
-    """It was broken off, by its owner's wish."""
 
 
 class UnreadableError(Exception):

@@ -5,18 +5,13 @@ from __future__ import annotations
 
 import gzip
 import json
-import select
-import socket
-import ssl
-import struct
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from tandem.export.gateway import UNKNOWN_WAIT_S, Answer, Bound, Later, not_now
+from tandem.export.gateway import UNKNOWN_WAIT_S, Answer, Interrupted, Later, Outgoing, not_now
 from tandem.export.paths import AnyPath
-from tandem.export.streams import Interrupted, Streams
+from tandem.export.streams import Streams
 from tandem.export.trace_queue import Wanted
 from tandem.schema.trace import Offer, Receipt, TraceError, read_receipt
 
@@ -34,9 +29,6 @@ PART_BYTES = 1 << 20
 _CAREFUL_BYTES = 256 * 1024
 _CAREFUL_AFTER_FAULT_BYTES, _CAREFUL_AFTER_BREAK_BYTES = 64 * _CAREFUL_BYTES, 16 * _CAREFUL_BYTES
 """For so long no request is larger, after bytes that were corrupted or a connection that broke: what happened once happens again."""
-_PIECE_BYTES = 16 * 1024
-_LOOK_S = 0.2
-"""How often is asked whether a request is to be broken off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,77 +68,6 @@ class Way:
 
     path: str
     left_bytes: int | None
-
-
-class Outgoing:
-    """A body sent piece by piece: slowly if it has to be, and ended early when the answer comes before its end. ``stopped`` is asked
-    five times a second and says whether to break off: then the connection is reset, so that nothing of what the kernel still holds
-    goes out. ``silent_s``: how long a connection may take nothing, or leave the whole body without an answer."""
-
-    def __init__(self, content: bytes, stopped: Callable[[], bool], silent_s: float = 15.0) -> None:
-        self._content, self._stopped, self._silent_s = content, stopped, silent_s
-        self._looked_s = time.monotonic()
-
-    def send(self, connection: Bound, method: str, url: str, headers: dict[str, str]) -> bool:
-        """As ``gateway.Streamed``; Interrupted when ``stopped`` said so."""
-        # What comes before the first answer may be TLS's own (session tickets); afterwards it is an answer.
-        early = connection.answered
-        connection.putrequest(method, url, skip_accept_encoding=True)
-        for name, value in {**headers, "Content-Length": str(len(self._content))}.items():
-            connection.putheader(name, value)
-        connection.endheaders()
-        sock = connection.sock
-        waited_s = sock.gettimeout()
-        sock.settimeout(0)
-        try:
-            if not self._put(sock, early=early):
-                _reset_when_closed(sock)
-                return False
-            self._await(sock)
-            return True
-        except Interrupted:
-            _reset_when_closed(sock)
-            raise
-        finally:
-            sock.settimeout(waited_s)
-
-    def _put(self, sock: socket.socket, *, early: bool) -> bool:
-        """False when an answer came first."""
-        rest, since_s = memoryview(self._content), time.monotonic()
-        while rest:
-            try:
-                rest = rest[sock.send(rest[:_PIECE_BYTES]) :]
-                since_s = time.monotonic()
-                self._look()
-                continue
-            except (ssl.SSLWantWriteError, ssl.SSLWantReadError, BlockingIOError):
-                pass
-            readable, _, _ = select.select([sock] if early else [], [sock], [], _LOOK_S)
-            if readable:
-                return False
-            self._look()
-            if time.monotonic() - since_s > self._silent_s:
-                raise TimeoutError("the connection takes nothing")
-        return True
-
-    def _await(self, sock: socket.socket) -> None:
-        until_s = time.monotonic() + self._silent_s
-        while not select.select([sock], [], [], _LOOK_S)[0]:
-            self._look()
-            if time.monotonic() > until_s:
-                raise TimeoutError("no answer")
-
-    def _look(self) -> None:
-        now_s = time.monotonic()
-        if now_s - self._looked_s >= _LOOK_S:
-            self._looked_s = now_s
-            if self._stopped():
-                raise Interrupted
-
-
-def _reset_when_closed(sock: socket.socket) -> None:
-    """What the kernel still holds does not go out then."""
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tandem.export.gateway import Later
+from tandem.export.gateway import Interrupted, Later
 from tandem.export.paths import AnyPath
-from tandem.export.streams import DamagedError, Interrupted, Streams, UnreadableError
+from tandem.export.streams import DamagedError, Streams, UnreadableError
 from tandem.export.trace_queue import FOLDER, TraceQueue, Wanted
 from tandem.export.trace_requests import Policy, Receiving, RefusedError, TraceRequests, UnknownError
 from tandem.schema.trace import Encoding, Offer, Receipt

@@ -293,7 +293,7 @@ def _clear(index: int, manager: PathManager, kernel: KernelState) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PathEvent:
-    """What was seen: ``kind`` is path_state, path_up, path_down, endpoint_restored or subflow_restored (as in
+    """What was seen of a path: ``kind`` is path_state, path_up, path_down, endpoint_restored, subflow_restored or sim_mismatch (as in
     ``schema.metrics.EVENT_KINDS``); ``state`` with path_state, ``took_ms`` with subflow_restored."""
 
     kind: str

@@ -45,7 +45,7 @@ from tandem.schema.campaign_keys import (
     TRIGGERS,
     minutes,
 )
-from tandem.schema.toml_file import Key, Place, line_of, places
+from tandem.schema.toml_file import Key, Place, line_of, no_toml, places
 
 LONGEST_TEXT = 1_000_000
 """Bytes of a campaign's file."""
@@ -101,7 +101,7 @@ class _Reader:
         try:
             self.content: dict[str, Any] = tomllib.loads(text)
         except (ValueError, RecursionError) as error:  # ValueError: no TOML, or a number of thousands of digits
-            raise CampaignError(_toml_error(file, text, str(error))) from error
+            raise CampaignError(no_toml(file, text, error, "write that line as TOML")) from error
         self.lines = places(text)
         self.moved: dict[Place, Place] = {}
         self._check_sizes(self.content, ())
@@ -534,11 +534,3 @@ def _hint_for_name(name: str, known: Sequence[str]) -> str:
                 return f"write {other}: the unit is in the name"
     near = difflib.get_close_matches(name, known, 1)
     return f"write {near[0]}" if near else f"known are {', '.join(known)}"
-
-
-def _toml_error(file: str, text: str, message: str) -> str:
-    what, _, rest = message.partition(" (at ")
-    number = rest.partition("line ")[2].partition(",")[0]
-    if not number.isdigit():
-        number = str(max(1, len(text.splitlines())))
-    return f"{file}:{number}: no TOML: {what[:1].lower() + what[1:]}; hint: write that line as TOML"

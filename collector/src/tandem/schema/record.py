@@ -19,15 +19,14 @@ class RecordError(ValueError):
 class Record:
     """``tags`` and ``fields`` without the common ones, which probe and spool add.
 
-    ``monotonic_ns``: CLOCK_MONOTONIC of the boot ``boot`` when the quantity was read. ``utc_ns`` is computed from the
-    boot's offset once the clock is synchronised, None before. Absent quantities are left out: a None is dropped here.
+    ``monotonic_ns``: CLOCK_MONOTONIC of the boot ``boot`` when the quantity was read; UTC is computed when the record is sent.
+    Absent quantities are left out: a None is dropped here.
     """
 
     measurement: str
     tags: Mapping[str, str]
     fields: Mapping[str, Value]
     monotonic_ns: int
-    utc_ns: int | None = None
 
     @classmethod
     def make(
@@ -36,13 +35,12 @@ class Record:
         tags: Mapping[str, str | None],
         fields: Mapping[str, Value | None],
         monotonic_ns: int,
-        utc_ns: int | None = None,
     ) -> Record:
         """A checked record without its None entries; RecordError when a name, type or range is wrong."""
         kept_tags = {k: v for k, v in tags.items() if v is not None and v != ""}
         kept_fields = {k: v for k, v in fields.items() if v is not None}
         check(measurement, kept_tags, kept_fields)
-        return cls(measurement, kept_tags, kept_fields, monotonic_ns, utc_ns)
+        return cls(measurement, kept_tags, kept_fields, monotonic_ns)
 
 
 _TYPES: dict[str, tuple[type, ...]] = {"int": (int,), "float": (float, int), "str": (str,), "bool": (bool,)}

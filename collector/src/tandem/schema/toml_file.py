@@ -63,6 +63,15 @@ class Key:
         return self.check(value) if self.check is not None else None
 
 
+def no_toml(file: object, text: str, error: ValueError | RecursionError, hint: str) -> str:
+    """One line for what tomllib says of a ``file`` with this ``text``."""
+    what, _, rest = str(error).partition(" (at ")
+    number = rest.partition("line ")[2].partition(",")[0]
+    if not number.isdigit():
+        number = str(max(1, len(text.splitlines())))
+    return f"{file}:{number}: no TOML: {what[:1].lower() + what[1:]}; hint: {hint}"
+
+
 Place = tuple[str | int, ...]
 """Keys from the top; an element of a list of tables by its number from 0: ("path", 1, "modem", "port")."""
 

@@ -32,10 +32,7 @@ class Item:
 
 def pack(items: Sequence[Item]) -> bytes:
     """``items`` (at least one, all of one boot) as bytes."""
-    rows = [
-        [i.seq, i.record.measurement, i.record.tags, i.record.fields, i.record.monotonic_ns, i.record.utc_ns]
-        for i in items
-    ]
+    rows = [[i.seq, i.record.measurement, i.record.tags, i.record.fields, i.record.monotonic_ns] for i in items]
     text = json.dumps([items[0].boot, rows], separators=(",", ":"), default=dict)
     # Level 1: at level 6 a second's records are 4 % smaller for three times the processor time, which a small Pi lacks.
     return zlib.compress(text.encode(), 1)
@@ -61,11 +58,11 @@ def beginning(blob: bytes) -> tuple[str, int] | None:
     return items[0].boot, min(item.record.monotonic_ns for item in items)
 
 
-def _item(boot: str, seq: object, measurement: object, tags: object, fields: object, mono: object, utc: object) -> Item:
+def _item(boot: str, seq: object, measurement: object, tags: object, fields: object, mono: object) -> Item:
     if not (
         isinstance(seq, int) and isinstance(measurement, str) and isinstance(tags, dict) and isinstance(fields, dict)
     ):
         raise BlobError("a row of wrong types")
-    if not isinstance(mono, int) or not (utc is None or isinstance(utc, int)):
+    if not isinstance(mono, int):
         raise BlobError("a row without a time")
-    return Item(seq, boot, Record(measurement, tags, fields, mono, utc))
+    return Item(seq, boot, Record(measurement, tags, fields, mono))

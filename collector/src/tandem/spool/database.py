@@ -31,7 +31,7 @@ _SCHEMA = """
 CREATE TABLE blob(id INTEGER PRIMARY KEY, records INTEGER NOT NULL, kept INTEGER NOT NULL, body BLOB NOT NULL);
 CREATE TABLE state(content TEXT NOT NULL);
 """
-_VERSION = 3
+_VERSION = 4
 _LAST = 2**63 - 1
 _FREE_BYTES = 4 << 20
 """So much may lie free in the file, or as much as is used, before a commit returns ``_GIVEN_BACK`` pages to the disk."""
@@ -221,9 +221,9 @@ class Database:
         self._db.close()
 
 
-def make(path: Path, identity: Identity, counts: Counts, bodies: Iterable[tuple[int, int, int, bytes]] = ()) -> None:
-    """A file with ``bodies`` (the columns of ``blob``), made beside its name and renamed: one that is not whole is damage then, never one
-    cut off in the making. Durable on return. sqlite3.Error and OSError as they come."""
+def make(path: Path, identity: Identity, counts: Counts) -> None:
+    """An empty file, made beside its name and renamed: one that is not whole is damage then, never one cut off in the making. Durable
+    on return. sqlite3.Error and OSError as they come."""
     draft = path.with_name(path.name + UNFINISHED)
     for suffix in ("", "-journal"):
         draft.with_name(draft.name + suffix).unlink(missing_ok=True)
@@ -234,7 +234,6 @@ def make(path: Path, identity: Identity, counts: Counts, bodies: Iterable[tuple[
         db.execute("BEGIN")
         for statement in filter(str.strip, _SCHEMA.split(";")):
             db.execute(statement)
-        db.executemany("INSERT INTO blob VALUES (?,?,?,?)", bodies)
         db.execute("INSERT INTO state VALUES (?)", (_state(identity, counts),))
         db.execute(f"PRAGMA user_version={_VERSION}")
         db.execute("COMMIT")

@@ -81,7 +81,6 @@ def _line(item: Item, reason: str) -> str:
         "fields": dict(item.record.fields),
         "boot": item.boot,
         "monotonic_ns": item.record.monotonic_ns,
-        "utc_ns": item.record.utc_ns,
         "rejected_utc_ns": time.time_ns(),
     }
     return json.dumps(row) + "\n"

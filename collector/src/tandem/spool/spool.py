@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import logging
 import os
 import sqlite3
 import threading
@@ -36,10 +35,7 @@ from tandem.spool.database import (
     make,
 )
 from tandem.spool.durable import LastSequenceMarker
-from tandem.spool.former import daily_files, former_files, take_over
 from tandem.spool.quarantine import Quarantine
-
-log = logging.getLogger(__name__)
 
 DEFAULT_LIMIT_BYTES = 1 << 29
 DAMAGED_BYTES = 64 << 20
@@ -117,8 +113,6 @@ class Spool:
     def _open(self) -> None:
         for draft in self.folder.glob(NAME + UNFINISHED + "*"):
             draft.unlink()
-        if not self._path.exists() and daily_files(self.folder):
-            self._take_over()
         files = [self._path.with_name(NAME + suffix) for suffix in SUFFIXES]
         if not self._path.exists() and not any(file.exists() for file in files):
             make(self._path, self._identity, self._counts)
@@ -134,8 +128,6 @@ class Spool:
             known = last_counts(self._path) if self._path.exists() else None
             self._counts = known or self._counts
             self._renew(str(error), "all" if known is None else None)
-        for file in former_files(self.folder):  # taken over, before a power cut perhaps
-            file.unlink(missing_ok=True)
 
     def _pass_over(self, db: Database) -> None:
         """No number twice: those that were given out and are not in the file count as dropped."""
@@ -154,18 +146,6 @@ class Spool:
                 f"{NAME} lost the end of its log: {words} records are lost, all of these numbers count as dropped",
             )
         )
-
-    def _take_over(self) -> None:
-        """The former format's files become this one's; those that cannot be read go to quarantine."""
-        try:
-            counts = take_over(self.folder, self._path)
-            log.warning("spool: it has a new format, %d records that wait were taken over", counts.pending)
-        except (sqlite3.Error, ValueError, KeyError, TypeError, FileNotFoundError) as error:
-            if isinstance(error, sqlite3.Error) and is_full(error):
-                raise
-            self._quarantine.put(former_files(self.folder))
-            what = f"files of the former format cannot be read ({error}): they are in quarantine, a new spool begins"
-            self._notices.append(Notice("spool_dropped", what))
 
     def _renew(self, why: str, words: str | None = None) -> None:
         """The file is damaged: it goes to quarantine, what waited in it counts as dropped, another spool begins behind the last number."""

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, tzinfo
 
+from tandem.app.config_schema import PlanConfig
+from tandem.app.daemon import sim_plan
 from tandem.app.daemon.sim_plan import midnight_s, reset_after, reset_before
 from tandem.schema import zones
 from tandem.schema.campaign import Budget
@@ -25,8 +27,8 @@ def day_of(utc_s: float) -> date:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """One path's plan. ``at_reset_bytes``: what will have been spent when the plan begins anew, at the pace since the last reset or,
-    when the campaign is younger, since its first run; None before UTC is known."""
+    """One path's plan. ``at_reset_bytes``: what will have been spent when the plan begins anew (``sim_plan.forecast``); None before UTC
+    is known."""
 
     used_bytes: int
     used_today_bytes: int
@@ -50,7 +52,6 @@ class Spending:
         self._budget, self._roles, self._local = budget, roles, local
         self._bytes: dict[date | None, dict[str, int]] = defaultdict(lambda: dict.fromkeys(roles, 0))
         self._runs: dict[date | None, int] = defaultdict(int)
-        self._first_utc_s: float | None = None
 
     def add(self, bytes_by_role: Mapping[str, int], utc_s: float | None, *, run: bool = True) -> None:
         """Something was spent; ``run`` False: a correction of what a run was thought to spend."""
@@ -58,8 +59,6 @@ class Spending:
         for role, count in bytes_by_role.items():
             self._bytes[day][role] = self._bytes[day].get(role, 0) + count
         self._runs[None if utc_s is None else zones.day_of(utc_s, self._local)] += run
-        if utc_s is not None:
-            self._first_utc_s = utc_s if self._first_utc_s is None else min(self._first_utc_s, utc_s)
 
     def refuses(
         self, cost: Mapping[str, int], utc_s: float | None, sims_left: Mapping[str, int] | None = None
@@ -93,13 +92,10 @@ class Spending:
         used, limit = self._since_reset(today, role), self._budget.of_role(role)
         left = None if limit is None else max(0, limit - used)
         reset = at_reset = None
-        if utc_s is not None and today is not None:
-            reset = reset_after(today, self._budget.reset_day)
-            began_s = midnight_s(reset_before(today, self._budget.reset_day))
-            if self._first_utc_s is not None:
-                began_s = max(began_s, min(self._first_utc_s, utc_s))
-            elapsed_s = max(utc_s - began_s, _DAY_S)  # of a pace over less than a day little can be told
-            at_reset = used + round(used / elapsed_s * max(0.0, midnight_s(reset) - utc_s))
+        if utc_s is not None:
+            days = {str(day): spent.get(role, 0) for day, spent in self._bytes.items()}
+            told = sim_plan.forecast(PlanConfig(limit or 0, self._budget.reset_day, 1.0), days, utc_s)
+            reset, at_reset = told.reset, told.expected_bytes
         return Forecast(used, self._spent_on(today, role), limit, left, reset, at_reset)
 
     def _today(self, utc_s: float | None) -> date | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tandem.app.campaign.state import Cost
-from tandem.app.config import LONGEST_MONTH, day_share
+from tandem.app.config_schema import LONGEST_MONTH, day_share
 from tandem.schema.campaign import Campaign, Draw, Item, Step, arms
 
 ASSUMED_BIT_PER_S = 10e6

@@ -107,8 +107,7 @@ class Progress:
             begun = Moment(**head["begun"])
             paths, label, steps = dict(head["paths"]), head["label"], set(head["steps"])
             text, substitutes = str(head["text"]), dict(head["substitutes"])
-            pushed = head.get("origin")  # not told by earlier versions
-            timezone = head.get("timezone", campaign.timezone)  # nor this
+            pushed, timezone = head["origin"], head["timezone"]
             origin = None if pushed is None else Origin(str(pushed["push"]), int(pushed["priority"]))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise CampaignError(f"{file}: holds no campaign: {error}; hint: begin the campaign anew") from error

@@ -1,10 +1,11 @@
-"""The thread that asks the server for campaigns, begins the one whose turn it is, and tells what became of them.
+"""Asks the server for campaigns, begins the one whose turn it is, and tells what became of them.
 
 Nothing here is needed for measuring: without a network, with a server that says nonsense or a full disk it says so once and tries again.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import queue
 import threading
@@ -15,9 +16,10 @@ from typing import Any
 from tandem.app.campaign.driver import BusyError, Campaigns
 from tandem.app.campaign.progress import Begun, Origin
 from tandem.app.campaign.queue import ProbeQueue, Queued
-from tandem.export import AnyPath, CampaignQueueClient, Later
+from tandem.export import AnyPath
+from tandem.export.gateway import Later, not_now
 from tandem.schema.campaign import CampaignError
-from tandem.schema.campaign_queue import Pushed, QueueError
+from tandem.schema.campaign_queue import Pushed, QueueError, read_queue, read_text
 
 log = logging.getLogger(__name__)
 
@@ -28,46 +30,49 @@ _END_S = 10.0
 
 
 class QueueWatch:
-    """``admit``: what is to be begun, or CampaignError; ``ask_every_s``: how often the server is asked. ``start`` asks at once."""
+    """``admit``: what is to be begun, or CampaignError; ``ask_every_s``: how often the server is asked. A round has a thread of its own: it
+    waits for the network, and asks experiments what they are."""
 
     def __init__(
         self,
         own: ProbeQueue,
         campaigns: Campaigns,
-        client: CampaignQueueClient,
         gateway: AnyPath,
         admit: Callable[[Pushed, str | None], Begun],
         ask_every_s: float,
     ) -> None:
-        self._own, self._campaigns, self._client, self._gateway = own, campaigns, client, gateway
+        self._own, self._campaigns, self._gateway = own, campaigns, gateway
         self._admit, self._ask_every_s = admit, ask_every_s
         self._ended: queue.SimpleQueue[tuple[str, str, dict[str, Any]]] = queue.SimpleQueue()
-        self._wake, self._stopping = threading.Event(), False
+        self._wake = self._stopping = False
         self._due_s = 0.0
         self._soon = False
         self._trouble: str | None = None
         self._answered_utc_s: float | None = None
         self._shown: list[dict[str, Any]] = []
-        self._thread = threading.Thread(target=self._run, name="campaign queue", daemon=True)
+        self._round: threading.Thread | None = None
         campaigns.on_end = self._on_end
         self._show()
 
-    def start(self) -> None:
-        """Begin to ask."""
-        self._thread.start()
+    def tick(self) -> None:
+        """Once a second: a round when there is something to do."""
+        if self._round is not None and self._round.is_alive():
+            return
+        if self._wake or self._soon or time.monotonic() >= self._due_s:
+            self._wake = False
+            self._round = threading.Thread(target=self._turn, name="campaign queue", daemon=True)
+            self._round.start()
 
     def stop(self) -> None:
-        """End; a request that waits for its answer is given up."""
+        """``tick`` is called no more; a request that waits for its answer is given up."""
         self._stopping = True
-        self._wake.set()
         self._gateway.abort()
-        if self._thread.ident is not None:
-            self._thread.join(_END_S)
+        if self._round is not None:
+            self._round.join(_END_S)
 
     def soon(self) -> None:
         """Ask the server now: a network is back. Also while it is being asked: that may have begun without the network."""
         self._soon = True
-        self._wake.set()
 
     def told(self) -> dict[str, Any]:
         """For people: ``campaigns`` in their turn, when the server answered last, and why it does not."""
@@ -76,26 +81,22 @@ class QueueWatch:
     def _on_end(self, origin: Origin | None, state: str, told: dict[str, Any]) -> None:
         if origin is not None:
             self._ended.put((origin.push, state, told))
-        self._wake.set()
+        self._wake = True
 
-    def _run(self) -> None:
-        while not self._stopping:
-            self._wake.clear()
-            try:
-                self.turn()
-            except OSError as error:
-                self._tell(f"{error.filename or 'the disk'}: {error.strerror or error}; hint: free disk space")
-                self._due_s = time.monotonic() + _AGAIN_S
-            except Exception:
-                # Measuring does not depend on the queue: say what happened and go on.
-                log.exception("the queue of campaigns failed; trying again")
-                self._due_s = time.monotonic() + _AGAIN_S
-            self._show()
-            self._wake.wait(0.0 if self._soon else max(0.0, self._due_s - time.monotonic()))
-        self._gateway.close()
+    def _turn(self) -> None:
+        try:
+            self.turn()
+        except OSError as error:
+            self._tell(f"{error.filename or 'the disk'}: {error.strerror or error}; hint: free disk space")
+            self._due_s = time.monotonic() + _AGAIN_S
+        except Exception:
+            # Measuring does not depend on the queue: say what happened and go on.
+            log.exception("the queue of campaigns failed; trying again")
+            self._due_s = time.monotonic() + _AGAIN_S
+        self._show()
 
     def turn(self) -> None:
-        """One round of the thread: what ended, what is to be begun, and when it is time, the server. OSError when the disk is full."""
+        """One round: what ended, what is to be begun, and when it is time, the server. OSError when the disk is full."""
         self._begin_next()
         if self._stopping or (time.monotonic() < self._due_s and not self._soon):
             return
@@ -195,7 +196,7 @@ class QueueWatch:
     def _ask(self) -> None:
         """Tell what it does not know, take what came, tell that. Later, QueueError, OSError."""
         self._report()
-        listed = self._client.queue()
+        listed = read_queue(self._answer("/v1/campaigns"))
         self._answered_utc_s = time.time()
         for pushed in listed:
             one = self._own.known.get(pushed.id)
@@ -212,7 +213,7 @@ class QueueWatch:
             self._own.take(pushed, None, "withdrawn")
             return
         try:
-            text = self._client.text(pushed.id)
+            text = read_text(self._answer(f"/v1/campaigns/{pushed.id}"))
             self._admit(pushed, text)
         except (CampaignError, QueueError) as error:
             log.warning("pushed campaign %s (%s) is refused: %s", pushed.name, pushed.id, error)
@@ -229,14 +230,27 @@ class QueueWatch:
 
     def _report(self) -> None:
         for one in [o for o in self._own.known.values() if o.untold]:
-            report = one.report
-            settled = self._client.report(one.pushed.id, report)
-            one.told = report.to_dict()
+            report, url = one.report.to_dict(), f"/v1/campaigns/{one.pushed.id}/state"
+            answer = self._gateway.ask("PUT", url, json.dumps(report).encode(), {"Content-Type": "application/json"})
+            refused = answer.status in (400, 404, 413)
+            if not refused and answer.status != 200:
+                raise not_now(answer)
+            withdraw = answer.content.get("withdraw") if isinstance(answer.content, dict) else None
+            if not refused and not isinstance(withdraw, bool):
+                raise QueueError("an answer that does not settle a report")
+            one.told = report
             self._own.save()
-            if not settled.known:
-                log.warning("the server takes no report of pushed campaign %s: %s", one.pushed.id, settled.reason)
-            elif settled.withdraw and not one.settled:
+            if refused:
+                log.warning("the server takes no report of pushed campaign %s: %s", one.pushed.id, answer.error)
+            elif withdraw and not one.settled:
                 self._withdraw(one)
+
+    def _answer(self, url: str) -> Any:  # noqa: ANN401 any JSON value
+        """What the server answers to a question. Later when it does not now."""
+        answer = self._gateway.ask("GET", url, b"", {})
+        if answer.status != 200:
+            raise not_now(answer)
+        return answer.content
 
     # --- for people --------------------------------------------------------------------------------------------------------
 

@@ -81,14 +81,9 @@ def controllers_there(config: Config, wanted: Iterable[str]) -> dict[str, bool |
 def _control(config: Config) -> Control | None:
     """A control channel to the configured server; None when none can be had, which is said."""
     paths = [{"name": p.name, "interface": p.interface} for p in config.paths if p.interface is not None]
-    server = config.server
-    urls = {"control": server.control, "measurement": server.measurement, "token_file": str(server.token_file)}
-    ca_file = {} if server.ca_file is None else {"ca_file": str(server.ca_file)}
+    asked = {"run": "campaign-check", "paths": paths, "server": config.server.parameter, "control_timeout_s": 8.0}
     try:
-        asked = read_common(
-            {"run": "campaign-check", "paths": paths, "server": {**urls, **ca_file}, "control_timeout_s": 8.0}
-        )
-        return Control(asked)
+        return Control(read_common(asked))
     except (ParameterError, ControlError) as error:
         log.warning("what the server's kernel has is not known: %s", error)
         return None

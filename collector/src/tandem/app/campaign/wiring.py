@@ -19,10 +19,9 @@ from tandem.app.campaign.request import bound
 from tandem.app.campaign.state import Moment, ProbeState
 from tandem.app.clock import Clock
 from tandem.app.config import Config
-from tandem.app.daemon.accounts import Account
 from tandem.app.runs.context import RunContext
 from tandem.app.runs.scheduler import RunScheduler
-from tandem.export import AnyPath, CampaignQueueClient, GatewayAddress
+from tandem.export import AnyPath, GatewayAddress
 from tandem.mobility.detectors import Detectors
 from tandem.schema.campaign import PAPER, CampaignError
 from tandem.schema.campaign_queue import Pushed
@@ -38,9 +37,9 @@ _STALE_S = 30.0
 class ProbeWatch:
     """What a campaign sees of the probe."""
 
-    def __init__(self, context: RunContext, detectors: Detectors, scheduler: RunScheduler, account: Account) -> None:
+    def __init__(self, context: RunContext, detectors: Detectors, scheduler: RunScheduler) -> None:
         self._detectors, self._paths, self._scheduler = detectors, context.paths, scheduler
-        self._usage, self._account = context.usage, account
+        self._account = context.account
         # A limit that nobody set holds back what the collector begins by itself: a campaign has its budget.
         self._limited = {p.name: p for p in context.config.paths if p.day_bytes is not None}
         self._position: tuple[float, tuple[float, float]] | None = None
@@ -70,7 +69,7 @@ class ProbeWatch:
 
     def usage(self) -> dict[str, int]:
         """Bytes by path since the start, both ways."""
-        return {path: received + sent for path, (received, sent) in self._usage.update().items()}
+        return {path: received + sent for path, (received, sent) in self._account.update().items()}
 
     def at(self, record: Record) -> None:
         """A record of the position."""
@@ -83,19 +82,14 @@ class CampaignPart:
     """A collector's campaigns."""
 
     def __init__(
-        self,
-        context: RunContext,
-        detectors: Detectors,
-        scheduler: RunScheduler,
-        address: GatewayAddress,
-        account: Account,
+        self, context: RunContext, detectors: Detectors, scheduler: RunScheduler, address: GatewayAddress
     ) -> None:
         config = context.config
         self._config, self._clock = config, context.clock
-        self._probe = ProbeWatch(context, detectors, scheduler, account)
+        self._probe = ProbeWatch(context, detectors, scheduler)
         runner = Runner(config, context.registry, scheduler)
         self.campaigns = Campaigns(config.folder / FOLDER, runner, self.now, self._probe.state, self._probe.usage)
-        self._records = CampaignRecords({p.name: p.operator for p in config.paths}, self.now, context.emit)
+        self._records = CampaignRecords(config.operators, self.now, context.emit)
         self.campaigns.on_change = self._records.changed
         self._gateway: AnyPath | None = None
         self._queue: QueueWatch | None = None
@@ -103,7 +97,7 @@ class CampaignPart:
             self._listen_to(AnyPath(address, context.paths.interfaces), context)
 
     def _listen_to(self, gateway: AnyPath, context: RunContext) -> None:
-        """From ``start`` on, run what the server behind ``gateway`` pushes."""
+        """Run what the server behind ``gateway`` pushes."""
 
         def admit(one: Pushed, text: str | None) -> Begun:
             return admitted(
@@ -117,13 +111,16 @@ class CampaignPart:
 
         own, every_s = ProbeQueue(self._config.folder / FOLDER), self._config.campaigns.ask_every_s
         self._gateway = gateway
-        self._queue = QueueWatch(own, self.campaigns, CampaignQueueClient(gateway.ask), gateway, admit, every_s)
+        self._queue = QueueWatch(own, self.campaigns, gateway, admit, every_s)
 
     def start(self) -> None:
-        """Go on with what was under way, and ask the server."""
+        """Go on with what was under way."""
         self.campaigns.resume(pushed=self._queue is not None)
+
+    def tick_queue(self) -> None:
+        """Once a second, by the collector's thread: ask the server when it is time."""
         if self._queue is not None:
-            self._queue.start()
+            self._queue.tick()
 
     def stop(self) -> None:
         """Ask no more."""

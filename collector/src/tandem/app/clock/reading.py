@@ -56,7 +56,7 @@ def system_reading(monotonic_ns: int, offset_ns: int) -> Reading | None:
 # ``spool/boots.json``: what is known of the clock in this boot and in earlier ones, in their order.
 
 
-FORMAT, FIRST_FORMAT = "tandem-boots/2", "tandem-boots/1"
+FORMAT = "tandem-boots/2"
 BOOTS = 50
 """Remembered at most: records that are older went long ago."""
 
@@ -120,7 +120,7 @@ def write(boots: list[Boot]) -> bytes:
 
 
 def read(content: bytes) -> list[Boot]:
-    """The inverse of ``write``; BootsError whatever is wrong with the bytes. Of the first format, whose offsets nobody vouched for, too."""
+    """The inverse of ``write``; BootsError whatever is wrong with the bytes."""
     try:
         told = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -128,9 +128,6 @@ def read(content: bytes) -> list[Boot]:
     if not isinstance(told, dict):
         raise BootsError("no JSON object")
     try:
-        if told.get("format") == FIRST_FORMAT:
-            offsets = told["offsets_ns"]
-            return [_of_first_format(_text(boot), _whole(offset)) for boot, offset in offsets.items()]
         if told.get("format") != FORMAT:
             raise BootsError(f"format is {told.get('format')!r}")
         boots = [_boot(entry) for entry in told["boots"]]
@@ -139,10 +136,6 @@ def read(content: bytes) -> list[Boot]:
     if len({boot.id for boot in boots}) != len(boots):
         raise BootsError("a boot is there twice")
     return boots
-
-
-def _of_first_format(boot: str, offset_ns: int) -> Boot:
-    return Boot(boot, None, 0, offset_ns, [Epoch(0, 0, 0, offset_ns, None, "system", used=True)])
 
 
 def _boot(told: dict[str, Any]) -> Boot:

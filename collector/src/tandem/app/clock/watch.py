@@ -1,10 +1,9 @@
-"""Who says that the clock is right: chronyd, the kernel, satellites; the thread that looks, and the record of what it saw."""
+"""Who says that the clock is right: chronyd, the kernel, satellites; asked now and then, and the record of what they said."""
 
 from __future__ import annotations
 
 import ctypes
 import logging
-import threading
 import time
 from collections import deque
 from collections.abc import Callable
@@ -178,8 +177,8 @@ class ClockRecords:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# The thread that asks who vouches for the time. It takes a datagram or a system call a look, and nothing waits for
-# it.
+# Asks who vouches for the time, now and then, by the collector's own thread: it takes a program of milliseconds or a
+# system call.
 
 
 log = logging.getLogger(__name__)
@@ -194,7 +193,7 @@ RECEIVER_FRESH_NS = 5_000_000_000
 
 
 class ClockWatch:
-    """``source``: one of ``reading.SOURCES``. ``start`` looks once, so that a clock that is right gives times from the beginning."""
+    """``source``: one of ``reading.SOURCES``. All but ``heard`` by one thread."""
 
     def __init__(
         self,
@@ -213,19 +212,17 @@ class ClockWatch:
         self._why: list[str] = []
         self._told: str | None = ""
         self._refused = False
-        self._end = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="clock", daemon=True)
+        self._due_s = 0.0
 
-    def start(self) -> None:
-        """Look, and go on looking."""
-        self.look()
-        self._thread.start()
+    def tick(self) -> None:
+        """Once a second: look when it is time."""
+        now_s = time.monotonic()
+        if now_s >= self._due_s:
+            self._due_s = now_s + SELDOM_S  # also when the look fails
+            self._due_s = now_s + self.look() - OFTEN_S / 2  # a tick is a little early or late
 
     def stop(self) -> None:
-        """End, and remember how long this boot lived. Twice is fine."""
-        self._end.set()
-        if self._thread.ident is not None:
-            self._thread.join()
+        """Remember how long this boot lived."""
         self._save(now=True)
 
     def heard(self, report: Report, arrived_ns: int) -> None:
@@ -310,13 +307,3 @@ class ClockWatch:
                     "what is known of the clock waits in memory: %s; hint: free disk space", error.strerror or error
                 )
             self._refused = True
-
-    def _run(self) -> None:
-        wait_s = OFTEN_S
-        while not self._end.wait(wait_s):
-            try:
-                wait_s = self.look()
-            except Exception:
-                # Records are made and kept whatever becomes of their time.
-                log.exception("clock: a look failed; trying again")
-                wait_s = SELDOM_S

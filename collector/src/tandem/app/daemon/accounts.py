@@ -1,7 +1,7 @@
-"""What is counted: bytes of each path since the start, bytes of each SIM by day, and how punctual the polls were.
+"""What is counted: bytes of each path, by day and since the start, and how punctual the polls were.
 
-The account of a SIM is kept across restarts. Counted are bytes on the interface as the kernel counts them, headers included, ours and
-everybody's: what the operator bills. Also those that went while no collector ran are counted, as far as the kernel's counters live.
+The days are kept across restarts. Counted are bytes on the interface as the kernel counts them, headers included, ours and everybody's:
+what the operator bills. Also those that went while no collector ran are counted, as far as the kernel's counters live.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import socket
 import threading
 from array import array
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tandem.app.config import PathConfig
+from tandem.app.config_schema import PathConfig
 from tandem.app.daemon.sim_plan import reset_before
 from tandem.schema.grades import SCALES
 from tandem.spool.durable import write_durably
@@ -49,35 +49,6 @@ def read_counters(text: str) -> dict[str, tuple[int, int]]:
     return found
 
 
-class UsageAccount:
-    """Bytes over each path's interface since the start; ``interfaces`` may change. One that came back with its counters at 0 is gone
-    on with. From any thread."""
-
-    def __init__(self, interfaces: Mapping[str, str | None]) -> None:
-        self._interfaces = interfaces
-        self._lock = threading.Lock()
-        self._totals = {path: [0, 0] for path in interfaces}
-        self._before = self._read()
-
-    @staticmethod
-    def _read() -> dict[str, tuple[int, int]]:
-        return read_counters(NET_DEV.read_text())
-
-    def update(self) -> dict[str, tuple[int, int]]:
-        """Received and sent bytes by path."""
-        with self._lock:
-            now = self._read()
-            for path, interface in self._interfaces.items():
-                if interface is None or interface not in now:
-                    continue
-                before = self._before.get(interface, (0, 0))
-                for side in (0, 1):
-                    grown = now[interface][side] - before[side]
-                    self._totals[path][side] += grown if grown >= 0 else now[interface][side]
-            self._before = {**self._before, **now}
-            return {path: (received, sent) for path, (received, sent) in self._totals.items()}
-
-
 @dataclass(frozen=True, slots=True)
 class Counter:
     """An interface's counters, as read: ``index`` is the kernel's, which a new interface gets anew; ``boot`` the boot's id."""
@@ -96,16 +67,16 @@ class Ledger:
     days: dict[str, dict[str, list[int]]] = field(default_factory=dict)
     last: dict[str, Counter] = field(default_factory=dict)
 
-    def seen(self, path: str, now: Counter, day: str | None) -> tuple[int, int]:
+    def seen(self, path: str, now: Counter, day: str | None, *, made_since: bool = False) -> tuple[int, int]:
         """Count what grew since ``path``'s counters were seen last; received and sent bytes that were added. ``day`` None: the clock
-        is not set.
+        is not set. ``made_since``: the interface was made since the account began.
 
-        The first counters ever of a path are only noted: what went before is not known to be the path's. In a new boot they began at
+        The first counters ever of another are only noted: what went before is not known to be the path's. In a new boot they began at
         0, and so they did with an interface that was made since in the same boot (its index is higher)."""
         before = self.last.get(path)
         self.last[path] = now
         if before is None:
-            grown = (0, 0)
+            grown = (now.received, now.sent) if made_since else (0, 0)
         elif before.boot == now.boot and before.index == now.index and _not_less(now, before):
             grown = (now.received - before.received, now.sent - before.sent)
         elif before.boot == now.boot and now.index < before.index:
@@ -155,6 +126,8 @@ class Account:
         self._lock = threading.Lock()
         self._changed = False
         self._ledger = _read(self._file)
+        self._there = {index for index, _ in socket.if_nameindex()}
+        self._since_start: dict[str, tuple[int, int]] = {}
 
     def spent(self, path: str, day: str) -> int:
         """Bytes of a day (UTC, ``2026-11-21``), both ways, as of the last ``update``; 0 when there was nothing."""
@@ -192,8 +165,8 @@ class Account:
             left = min(left, path.plan.bytes - self.spent_since(path.name, since.isoformat()))
         return max(0, left)
 
-    def update(self) -> None:
-        """Count what the interfaces carried since the last time."""
+    def update(self) -> dict[str, tuple[int, int]]:
+        """Count what the interfaces carried since the last time; received and sent bytes by path since the first time."""
         day = day_of(self._utc_ns())
         with self._lock:  # counters read by one thread must not be counted after those that another read later
             counters = read_counters(NET_DEV.read_text())
@@ -202,7 +175,13 @@ class Account:
                 if interface in counters and interface in indices:
                     counter = Counter(interface, indices[interface], self._boot, *counters[interface])
                     self._changed |= self._ledger.last.get(path) != counter
-                    self._ledger.seen(path, counter, day)
+                    made_since = counter.index not in self._there
+                    grown = self._ledger.seen(path, counter, day, made_since=made_since)
+                    before = self._since_start.get(path, (0, 0))
+                    if path in self._since_start or made_since:  # else it went while no collector ran
+                        before = before[0] + grown[0], before[1] + grown[1]
+                    self._since_start[path] = before
+            return {path: self._since_start.get(path, (0, 0)) for path in self._interfaces}
 
     def save(self) -> None:
         """Write it when anything changed; OSError when the disk takes nothing."""
@@ -217,10 +196,7 @@ def _text(ledger: Ledger) -> str:
         path: {day: {"received": row[0], "sent": row[1]} for day, row in sorted(rows.items())}
         for path, rows in ledger.days.items()
     }
-    last = {
-        path: {"interface": c.interface, "index": c.index, "boot": c.boot, "received": c.received, "sent": c.sent}
-        for path, c in ledger.last.items()
-    }
+    last = {path: asdict(counter) for path, counter in ledger.last.items()}
     return json.dumps({"format": FORMAT, "paths": days, "counters": last}, indent=1) + "\n"
 
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from random import SystemRandom
 from typing import Any
 
-from tandem.app.config import Config, PathConfig, PositionConfig
+from tandem.app.config import Config
+from tandem.app.config_schema import PathConfig, PositionConfig
 from tandem.app.daemon.modems import ModemActions, ModemPoller, Polled, modem_poller
 from tandem.app.daemon.paths import NetworkPaths
 from tandem.app.errors import MissingRequirementError

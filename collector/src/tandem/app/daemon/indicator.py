@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from tandem.app.config import Config, EPaperConfig
+from tandem.app.config import Config
+from tandem.app.config_schema import EPaperConfig
 from tandem.indicator import e_paper as paper
 from tandem.indicator.e_paper import KernelBus, Showing, show
 from tandem.indicator.lamp import Lamp, Phase, Player, Situation, choose, holding
@@ -17,46 +18,36 @@ _SOON_S = 1.0
 """The summary is made no more often than that, however often the collector's thread turns."""
 
 
-class Since:
-    """Since when something has been so without a break. Times are CLOCK_MONOTONIC ns."""
-
-    def __init__(self) -> None:
-        self._since_ns: int | None = None
-
-    def look(self, now_ns: int, *, so: bool) -> float | None:
-        """For how many seconds; None when it is not so."""
-        if not so:
-            self._since_ns = None
-            return None
-        if self._since_ns is None:
-            self._since_ns = now_ns
-        return (now_ns - self._since_ns) / 1e9
-
-
 class Summary:
-    """From ``StatusService.brief`` to a situation, with what needs a memory. Pure but for that."""
+    """From ``StatusService.brief`` to a situation, with what needs a memory: since when something has been so without a break."""
 
     def __init__(self) -> None:
-        self._gone: dict[str, Since] = {}
-        self._nowhere = Since()
+        self._since_ns: dict[str, int] = {}
 
     def of(self, brief: Mapping[str, Any], now_ns: int) -> Situation:
-        """How the collector does now."""
+        """How the collector does now. Times are CLOCK_MONOTONIC ns."""
         gone = [
-            self._gone.setdefault(path, Since()).look(now_ns, so=modem.get("state") in ("lost", "recovering"))
+            self._for_s(f"modem {path}", now_ns, so=modem.get("state") in ("lost", "recovering"))
             for path, modem in brief["modem_health"].items()
         ]
-        paths = brief["paths"].values()
+        nowhere = all(path.get("state") != "up" for path in brief["paths"].values())
         health = brief["health"] or {}
         return Situation(
             "running",
             undervoltage="undervoltage" in brief["alarms"],
             disk_low="disk_low" in brief["alarms"],
             modem_gone_s=max((s for s in gone if s is not None), default=None),
-            no_network_s=self._nowhere.look(now_ns, so=all(p.get("state") != "up" for p in paths)),
+            no_network_s=self._for_s("no network", now_ns, so=nowhere),
             unsent_s=health.get("spool_oldest_s"),
             measuring=bool(brief["measuring"]),
         )
+
+    def _for_s(self, what: str, now_ns: int, *, so: bool) -> float | None:
+        """For how many seconds; None when it is not so."""
+        if so:
+            return (now_ns - self._since_ns.setdefault(what, now_ns)) / 1e9
+        self._since_ns.pop(what, None)
+        return None
 
 
 class IndicatorControl:
@@ -75,7 +66,7 @@ class IndicatorControl:
         self._lamp = None if config.status_led is None else Lamp(config.status_led.leds)
         self._player = None if self._lamp is None else Player(self._lamp, self.state)
         self._paper = None if config.e_paper is None else Showing(draw or _panel(config.e_paper))
-        self._words = (config.probe, "" if config.e_paper is None else config.e_paper.call)
+        self._words = (config.probe, "" if config.e_paper is None else config.e_paper.call or "")
         self._utc_ns: int | None = None
         self._sent: tuple[int, int | None] = (0, None)
 

@@ -6,16 +6,15 @@ import logging
 import queue
 import time
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tandem.app.campaign.wiring import CampaignPart
 from tandem.app.clock import Clock
 from tandem.app.clock.watch import ClockRecords
 from tandem.app.config import Config
-from tandem.app.daemon.accounts import Account, PollAccount, UsageAccount
-from tandem.app.daemon.paths import PathChange
+from tandem.app.daemon.accounts import Account, PollAccount
 from tandem.app.daemon.status import StatusModel
 from tandem.app.health.machine import Roots
 from tandem.app.health.reports import Reports
@@ -30,6 +29,7 @@ from tandem.app.traces.wiring import TracesPart
 from tandem.export import Exporter
 from tandem.mobility.detectors import Detectors
 from tandem.modem.poll import Poll
+from tandem.mptcp.paths import PathEvent
 from tandem.schema.record import Record, RecordError, Value
 from tandem.spool import Spool, SpoolFullError
 from tandem.spool.blob import KEPT_LONGEST
@@ -64,8 +64,8 @@ class SpoolBuffer:
         return len(self._waiting)
 
     def add(self, records: Sequence[Record]) -> None:
-        """Take records; they are durable after the next ``commit``. Without UTC: they get it when they are sent (``app/clock``)."""
-        self._waiting.extend(r if r.utc_ns is None else replace(r, utc_ns=None) for r in records)
+        """Take records; they are durable after the next ``commit``."""
+        self._waiting.extend(records)
         excess = len(self._waiting) - self._limit
         if excess > 0:
             # Oldest first, what everything else is read by last; as the spool does.
@@ -109,32 +109,32 @@ class MainLoop(RunObserver):
         model: StatusModel,
         exporter: Exporter,
         captures: Captures | None,
-        usage: UsageAccount,
         account: Account,
         roots: Roots,
     ) -> None:
         self._config, self._clock, self._spool, self._detectors = config, clock, spool, detectors
         self._model, self._exporter, self._captures = model, exporter, captures
-        self._operators = {p.name: p.operator for p in config.paths}
-        self._queue: queue.SimpleQueue[Poll | list[Record] | PathChange | _Speed | None] = queue.SimpleQueue()
+        self._operators = config.operators
+        self._queue: queue.SimpleQueue[Poll | list[Record] | PathEvent | _Speed | None] = queue.SimpleQueue()
         self.buffer = SpoolBuffer(spool)
         self._clock_records = ClockRecords(clock)
         self.polls = PollAccount([p.name for p in config.paths if p.modem is not None])
-        self.usage = usage
-        self.reports = Reports(config, clock, account, self.usage, roots, time.monotonic_ns())
+        self.reports = Reports(config, clock, account, roots, time.monotonic_ns())
         self.scheduler: RunScheduler | None = None
         """Set before the first turn; without it mobility starts nothing."""
         self.campaigns: CampaignPart | None = None
         """While one is under way, it alone says what is measured."""
         self.traces: TracesPart | None = None
         self.steering: SteeringPart | None = None
+        self.each_second: list[Callable[[], None]] = []
+        """What else is to be looked after once a second, by this thread: nothing that takes long."""
         self.captured: list[dict[str, Any]] = []
         self._due_ns = time.monotonic_ns() + TICK_NS
         self.trigger = MobilityTrigger(config, account)
 
     # --- from any thread -----------------------------------------------------------------------------------------------
 
-    def put(self, thing: Poll | list[Record] | PathChange | None) -> None:
+    def put(self, thing: Poll | list[Record] | PathEvent | None) -> None:
         """A poll, records, a change of a path, or None to wake ``turn``. Safe in a signal handler."""
         self._queue.put(thing)
 
@@ -175,7 +175,7 @@ class MainLoop(RunObserver):
             if thing is not None:
                 self._take(thing)
 
-    def _take(self, thing: Poll | list[Record] | PathChange | _Speed) -> None:
+    def _take(self, thing: Poll | list[Record] | PathEvent | _Speed) -> None:
         if isinstance(thing, list):
             self._note(thing)
             for record in thing:
@@ -183,7 +183,7 @@ class MainLoop(RunObserver):
                     self._note(self._detectors.feed(record))
         elif isinstance(thing, _Speed):
             self._note(self._detectors.feed(thing.record))
-        elif isinstance(thing, PathChange):
+        elif isinstance(thing, PathEvent):
             self.event(thing.kind, thing.detail, thing.path, state=thing.state, took_ms=thing.took_ms)
         else:
             self._polled(thing)
@@ -237,6 +237,12 @@ class MainLoop(RunObserver):
         self.refresh()
         if self.campaigns is not None:
             self.campaigns.tick()
+        for action in self.each_second:
+            try:
+                action()
+            except Exception:
+                # Records are made and kept whatever becomes of the rest.
+                log.exception("%s failed; trying again", action.__qualname__)
 
     def refresh(self) -> None:
         """Bring the status's counts up to date."""

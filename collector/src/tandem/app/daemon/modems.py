@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Literal
 
-from tandem.app.config import Config, ModemConfig, PathConfig
-from tandem.app.daemon.paths import PathChange
+from tandem.app.config import Config
+from tandem.app.config_schema import ModemConfig, PathConfig
 from tandem.app.errors import MissingRequirementError
 from tandem.app.runs.scheduler import RunScheduler
 from tandem.at.dialogue import Unsolicited
@@ -52,21 +52,20 @@ from tandem.modem.sim import Card, SecretError, SimWatch, secret_of
 from tandem.modem.web import mended_by_restart
 from tandem.mptcp import iproute
 from tandem.mptcp.iproute import IpError
+from tandem.mptcp.paths import PathEvent
 from tandem.position.receiver import start_commands
 from tandem.schema.record import Record, Value
 
 log = logging.getLogger(__name__)
 
 ModemPoller = PollThread | ConnectedPoller
-Polled = Poll | PathChange | list[Record]
+Polled = Poll | PathEvent | list[Record]
 """What comes of a poller."""
 
 STOP_S = 3.0
 CARD_S = 15.0
 """For the question who the SIM is: six commands of two seconds at the most, behind a poll."""
 
-TICK_S = 0.5
-"""How often it is looked whether a step of recovery is due, while a modem is not well."""
 SILENT = (NO_ANSWER, PORT_LOST)
 LOCKED = ("cme_error 11", "cme_error 12")
 """SIM PIN and PUK required, 3GPP TS 27.007 clause 9.2.1."""
@@ -86,7 +85,7 @@ _STATIC = "static"
 
 class Polling:
     """All modems' pollers, and the recovery of the modems that they lose. ``actions``: what can be done to each; ``put`` takes what comes
-    of pollers and of recovery, from their threads; ``measuring``: never interrupted by a step."""
+    of pollers and of recovery, from any thread; ``measuring``: never interrupted by a step."""
 
     def __init__(
         self,
@@ -104,7 +103,7 @@ class Polling:
             self._recovery = Recovery(
                 RecoverySettings(**dataclasses.asdict(config.recovery)),
                 {path.name: actions(path, self._pollers[path.name]) for path in paths},
-                {path.name: path.operator for path in paths},
+                config.operators,
                 put,
                 {
                     p.name: WEB_STEPS
@@ -115,11 +114,14 @@ class Polling:
             )
 
     def start(self) -> None:
-        """Begin to poll, and to look after what is polled."""
-        if self._recovery is not None:
-            self._recovery.start()
+        """Begin to poll."""
         for poller in self._pollers.values():
             poller.start()
+
+    def tick(self) -> None:
+        """Once a second: look after the modems."""
+        if self._recovery is not None:
+            self._recovery.tick()
 
     def stop(self) -> None:
         """End. A poller that is still busy is left behind, with a line in the log."""
@@ -139,7 +141,7 @@ class Polling:
 
     def _polled(self, polled: Polled) -> None:
         self._put(polled)
-        if self._recovery is not None and not isinstance(polled, PathChange | list):
+        if self._recovery is not None and not isinstance(polled, PathEvent | list):
             self._recovery.polled(polled)
 
 
@@ -172,7 +174,7 @@ def modem_poller(
         sim = None
         if modem.sim is not None:
             secret = secret_of(modem.sim_secret)
-            sim = SimWatch(modem.sim, secret, lambda detail: put(PathChange("sim_mismatch", path.name, detail)))
+            sim = SimWatch(modem.sim, secret, lambda detail: put(PathEvent("sim_mismatch", path.name, detail)))
         gnss = gnss_commands if path.gnss else None
         unasked = partial(_unasked, path, put)
         poller = Poller(path.name, path.operator, reached, modem.driver, period_s, put, unasked, sim, gnss)
@@ -198,11 +200,11 @@ def _managed(
     device: str,
     period_s: float,
     polled: Callable[[Poll], None],
-    put: Callable[[PathChange], None],
+    put: Callable[[PathEvent], None],
     measuring: bool = True,
 ) -> ManagedPoller:
     def tell(detail: str) -> None:
-        put(PathChange("path_state", path.name, detail))
+        put(PathEvent("path_state", path.name, detail))
 
     return ManagedPoller(
         path.name,
@@ -220,7 +222,7 @@ def _managed(
 class OnceUntilChanged:
     """Tells that ModemManager does not have a modem, or does not answer: the records are another poller's, and show neither."""
 
-    def __init__(self, path: str, put: Callable[[PathChange], None]) -> None:
+    def __init__(self, path: str, put: Callable[[PathEvent], None]) -> None:
         self._path, self._put = path, put
         self._said: str | None = None
 
@@ -230,7 +232,7 @@ class OnceUntilChanged:
             return
         self._said = poll.failure
         if poll.failure is not None:
-            self._put(PathChange("path_state", self._path, f"not_managed: {NOT_MANAGED[poll.failure]}"))
+            self._put(PathEvent("path_state", self._path, f"not_managed: {NOT_MANAGED[poll.failure]}"))
 
 
 def _unasked(path: PathConfig, put: Callable[[list[Record]], None], line: Unsolicited) -> None:
@@ -271,9 +273,10 @@ class ModemActions:
 
 
 class Recovery:
-    """The thread that has the steps of recovery done: polls in, steps done, events out. What is due when: ``tandem.modem.recovery``.
+    """Has the steps of recovery done: polls in, steps done, events out. What is due when: ``tandem.modem.recovery``. A step, which may take
+    a minute, has a thread of its own; there is one at a time.
 
-    ``actions``: what can be done to the modem of each path. ``put`` takes events, from this thread. ``kinds``: see ``Ladders``.
+    ``actions``: what can be done to the modem of each path. ``put`` takes events, from any thread. ``kinds``: see ``Ladders``.
     ``measuring``: never interrupted by a step; None: nobody measures."""
 
     def __init__(
@@ -291,20 +294,12 @@ class Recovery:
         self._unwell: set[str] = set(actions)  # until a first good poll
         self._fresh: set[str] = set()
         self._lock = threading.Lock()
-        self._wake = threading.Event()
-        self._stopping = False
-        self._thread = threading.Thread(target=self._run, name="recovery", daemon=True)
-
-    def start(self) -> None:
-        """Begin to look after the modems."""
-        self._thread.start()
+        self._step: threading.Thread | None = None
 
     def stop(self, timeout: float = 5.0) -> None:
-        """End; a step under way is left to itself."""
-        self._stopping = True
-        self._wake.set()
-        if self._thread.ident is not None:
-            self._thread.join(timeout)
+        """``tick`` is called no more; a step under way is left to itself."""
+        if self._step is not None:
+            self._step.join(timeout)
 
     def polled(self, poll: Poll) -> None:
         """One poll, from the poller's thread."""
@@ -315,35 +310,34 @@ class Recovery:
             events = self._ladders.polled(poll.path, sick, time.monotonic(), locked=poll.failure in LOCKED)
             if sick is not None:
                 self._unwell.add(poll.path)
-                self._wake.set()
             elif poll.path in self._unwell:
                 self._unwell.discard(poll.path)
                 self._fresh.add(poll.path)
-                self._wake.set()
         self._report(events)
 
-    def _run(self) -> None:
-        while not self._stopping:
-            self._wake.wait(TICK_S if self._unwell else None)
-            self._wake.clear()
-            for path in self._taken():
-                self._actions[path].seen()
-            with self._lock:
-                due, events = self._ladders.due(
-                    time.monotonic(), (lambda: True) if self._measuring is None else self._measuring.hold
-                )
-            self._report(events)
-            try:
-                if due is not None and not self._stopping:
-                    self._do(due)
-            finally:
-                if self._measuring is not None and due is not None and due.step in INTERRUPTING:
-                    self._measuring.release()
-
-    def _taken(self) -> set[str]:
+    def tick(self) -> None:
+        """Once a second: begin a step when one is due."""
         with self._lock:
             fresh, self._fresh = self._fresh, set()
-        return fresh
+        for path in fresh:
+            self._actions[path].seen()
+        if self._step is not None and self._step.is_alive():
+            return
+        with self._lock:
+            due, events = self._ladders.due(
+                time.monotonic(), (lambda: True) if self._measuring is None else self._measuring.hold
+            )
+        self._report(events)
+        if due is not None:
+            self._step = threading.Thread(target=self._take, args=(due,), name="recovery", daemon=True)
+            self._step.start()
+
+    def _take(self, due: Due) -> None:
+        try:
+            self._do(due)
+        finally:
+            if self._measuring is not None and due.step in INTERRUPTING:
+                self._measuring.release()
 
     def _do(self, due: Due) -> None:
         began_s = time.monotonic()

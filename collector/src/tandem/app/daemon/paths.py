@@ -6,7 +6,6 @@ import dataclasses
 import logging
 import threading
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from functools import partial
 
 from tandem.app.config import Config
@@ -15,6 +14,7 @@ from tandem.modem.usb import network_interface
 from tandem.mptcp import paths as kernel_paths
 from tandem.mptcp.backup import Backup
 from tandem.mptcp.iproute import IpError
+from tandem.mptcp.paths import PathEvent
 from tandem.mptcp.watch import Watch
 from tandem.schema.manifest import SubflowLoss
 
@@ -24,18 +24,6 @@ _AGAIN_S = 1.0
 
 FindInterface = Callable[[str], str | None]
 """USB place (``1-1.2``, or with one of its interfaces ``1-1.2:1.4``) → name of a network interface; None while there is none."""
-
-
-@dataclass(frozen=True, slots=True)
-class PathChange:
-    """``kind``: path_state, path_up, path_down, endpoint_restored, subflow_restored or sim_mismatch; ``state`` with the first,
-    ``took_ms`` with subflow_restored."""
-
-    kind: str
-    path: str
-    detail: str
-    state: str | None = None
-    took_ms: float | None = None
 
 
 class NetworkPaths:
@@ -70,7 +58,7 @@ class NetworkPaths:
         """See ``mptcp.paths.Paths.reach``."""
         return self._paths.reach(name)
 
-    def apply(self) -> list[PathChange]:
+    def apply(self) -> list[PathEvent]:
         """Configure; MissingRequirementError when the kernel refuses."""
         changes = _changes(self._paths.apply)
         self._watch = Watch(self._paths)
@@ -78,7 +66,7 @@ class NetworkPaths:
             log.warning("lost subflows are not brought back: %s", self._watch.restoring)
         return changes
 
-    def watch(self) -> list[PathChange]:
+    def watch(self) -> list[PathEvent]:
         """Wait until something changes or ``wake`` is called, and mend; as ``apply``. After ``apply``, by one thread."""
         return [] if self._watch is None else _changes(self._watch.turn)
 
@@ -122,9 +110,9 @@ class NetworkPaths:
             raise _refused(error) from error
 
 
-def _changes(action: Callable[[], list[kernel_paths.PathEvent]]) -> list[PathChange]:
+def _changes(action: Callable[[], list[PathEvent]]) -> list[PathEvent]:
     try:
-        return [PathChange(e.kind, e.path, e.detail, e.state, e.took_ms) for e in action()]
+        return action()
     except IpError as error:
         raise _refused(error) from error
 
@@ -146,7 +134,7 @@ class PathWatch:
     """A thread, since ``ip`` may take its time: sleeps until the kernel reports a change (no polling, no program started), has it mended
     and calls ``changed`` with each."""
 
-    def __init__(self, paths: NetworkPaths, changed: Callable[[PathChange], None]) -> None:
+    def __init__(self, paths: NetworkPaths, changed: Callable[[PathEvent], None]) -> None:
         self._paths, self._changed = paths, changed
         self._stop = threading.Event()
         self._trouble: str | None = None

@@ -32,25 +32,6 @@ SECOND = 10
 _RADIO = ("state", "failure", "rsrp_dbm", "rsrq_db", "sinr_db", "rssi_dbm", "eci", "enb_id", "sector_id", "pci")
 
 
-@dataclass(frozen=True, slots=True)
-class _Sim:
-    """A SIM that was looked at. ``card`` None without ``failure``: this modem tells nothing of its SIM. ``at_ns``: CLOCK_MONOTONIC."""
-
-    card: Card | None
-    failure: str | None
-    at_ns: int
-
-    def to_dict(self, now_ns: int) -> dict[str, str | bool | float | None]:
-        """As docs/contributing/collector.md has it."""
-        state, named = (None, None) if self.card is None else (self.card.state, self.card.named)
-        return {
-            "state": state,
-            "named": named,
-            "failure": self.failure,
-            "age_s": round((now_ns - self.at_ns) / 1e9, 1),
-        }
-
-
 @dataclass(slots=True)
 class _Modem:
     operator: str | None
@@ -60,7 +41,9 @@ class _Modem:
     fields: dict[str, Any] = field(default_factory=dict)
     history: deque[float | None] = field(default_factory=lambda: deque(maxlen=HISTORY))
     read_ns: int | None = None
-    sim: _Sim | None = None
+    sim: dict[str, Any] | None = None
+    """As docs/contributing/collector.md has it, but for its age; ``sim_ns``: when it was looked at, CLOCK_MONOTONIC."""
+    sim_ns: int = 0
 
 
 @dataclass(slots=True)
@@ -108,9 +91,11 @@ class StatusModel(RunObserver):
             modem.history.append(float(level) if isinstance(level, int | float) else None)
 
     def card(self, path: str, card: Card | None, failure: str | None) -> None:
-        """A SIM was looked at."""
+        """A SIM was looked at. ``card`` None without ``failure``: this modem tells nothing of its SIM."""
+        state, named = (None, None) if card is None else (card.state, card.named)
         with self._lock:
-            self._modems[path].sim = _Sim(card, failure, time.monotonic_ns())
+            modem = self._modems[path]
+            modem.sim, modem.sim_ns = {"state": state, "named": named, "failure": failure}, time.monotonic_ns()
 
     def happened(self, event: Record) -> None:
         """An event record."""
@@ -352,7 +337,7 @@ def _modem(modem: _Modem, now: int) -> dict[str, Any]:
         **{name: modem.fields.get(name) for name in _RADIO},
         "history_rsrp_dbm": list(modem.history),
         "age_s": None if modem.read_ns is None else round((now - modem.read_ns) / 1e9, 1),
-        "sim": None if modem.sim is None else modem.sim.to_dict(now),
+        "sim": None if modem.sim is None else {**modem.sim, "age_s": round((now - modem.sim_ns) / 1e9, 1)},
     }
 
 

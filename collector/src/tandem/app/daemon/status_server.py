@@ -1,12 +1,11 @@
-"""Serves ``status.sock``: watchers, and requests to measure. One thread talks to the clients, and nobody ever waits for a client; another
-carries out what they want done, which may take seconds."""
+"""Serves ``status.sock``: watchers, and requests to measure. One thread talks to the clients, and nobody ever waits for a client; what they
+want done, which may take seconds, has threads of its own."""
 
 from __future__ import annotations
 
 import json
 import logging
 import os
-import queue
 import selectors
 import socket
 import threading
@@ -50,14 +49,12 @@ class StatusServer:
         self._told_s = 0.0
         self._soon = False
         self._thread = threading.Thread(target=self._run, name="status", daemon=True)
-        self._wanted: queue.SimpleQueue[tuple[_Client, str, dict[str, Any]] | None] = queue.SimpleQueue()
+        self._one_at_a_time = threading.Lock()
         self._carried_out: deque[tuple[_Client, dict[str, Any]]] = deque()
-        self._worker = threading.Thread(target=self._work, name="status requests", daemon=True)
 
     def start(self) -> None:
         """Begin to serve."""
         self._thread.start()
-        self._worker.start()
 
     def wake(self) -> None:
         """Something happened: tell the watchers soon."""
@@ -74,7 +71,6 @@ class StatusServer:
         if self._stopping:
             return
         self._stopping = True
-        self._wanted.put(None)
         self._rouse()
         self._thread.join(timeout_s)
         self._listening.close()
@@ -107,23 +103,22 @@ class StatusServer:
             # Whatever one status or one client brings about, the next one is served.
             log.exception("the status socket goes on")
 
-    def _work(self) -> None:
-        """The other thread: what clients want done, one after the other."""
-        while (wanted := self._wanted.get()) is not None:
-            client, operation, request = wanted
-            try:
+    def _carry_out(self, client: _Client, operation: str, request: dict[str, Any]) -> None:
+        """A thread of a request."""
+        try:
+            with self._one_at_a_time:
                 answer = self._do(operation, request)
-            except ValueError as refused:
-                answer = {"type": "refused", "reason": str(refused)}
-            except OSError as error:
-                where = f"{error.filename}: " if error.filename else ""
-                reason = f"{where}{error.strerror or error}; hint: a writable folder with room"
-                answer = {"type": "refused", "reason": reason}
-            except Exception as error:
-                log.exception("%s", operation)
-                answer = {"type": "error", "reason": f"{operation}: {error!r}; hint: the collector's log has more"}
-            self._carried_out.append((client, answer))
-            self._rouse()
+        except ValueError as refused:
+            answer = {"type": "refused", "reason": str(refused)}
+        except OSError as error:
+            where = f"{error.filename}: " if error.filename else ""
+            reason = f"{where}{error.strerror or error}; hint: a writable folder with room"
+            answer = {"type": "refused", "reason": reason}
+        except Exception as error:
+            log.exception("%s", operation)
+            answer = {"type": "error", "reason": f"{operation}: {error!r}; hint: the collector's log has more"}
+        self._carried_out.append((client, answer))
+        self._rouse()
 
     def _do(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
         if operation == "start":
@@ -215,7 +210,8 @@ class StatusServer:
             client.watching = True
             self._say(client, self._service.status())
         elif operation in ("start", "cancel", "campaign", "traces", "sims"):
-            self._wanted.put((client, operation, request))
+            wanted = (client, operation, request)
+            threading.Thread(target=self._carry_out, args=wanted, name="status request", daemon=True).start()
         else:
             known = "watch, status, start, cancel, campaign, traces or sims"
             self._say(client, {"type": "error", "reason": f"expected op: {known}"})

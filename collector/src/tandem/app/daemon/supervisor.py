@@ -13,7 +13,7 @@ from tandem.app.campaign.wiring import CampaignPart
 from tandem.app.clock import Clock
 from tandem.app.clock.watch import ClockWatch
 from tandem.app.config import Config
-from tandem.app.daemon.accounts import Account, UsageAccount
+from tandem.app.daemon.accounts import Account
 from tandem.app.daemon.hardware import Hardware
 from tandem.app.daemon.main_loop import MainLoop
 from tandem.app.daemon.modems import STOP_S, Polling
@@ -83,7 +83,7 @@ class Supervisor:
             self._undo.append(("spool", spool.close))
             clock.began(spool.counts().made + 1)
             watch = ClockWatch(clock, config.clock)
-            watch.start()
+            watch.look()  # a clock that is right gives times from the beginning
             self._undo.append(("clock", watch.stop))
             pending = PendingManifests(config.folder / "spool" / "pending-runs", config.folder / "runs")
         except SpoolError as error:
@@ -108,12 +108,13 @@ class Supervisor:
         self.exporter = Exporter(spool, pending, address, paths.interfaces, config.probe, clock)
         model = self.model = StatusModel(config, clock.utc_ns, self._changed)
         detectors = hardware.detectors(config)
-        account = Account(config.folder, paths.interfaces, clock.boot, lambda: clock.utc_ns(time.monotonic_ns()))
-        usage = UsageAccount(paths.interfaces)
+        account = self._account = Account(config.folder, paths.interfaces, clock.boot, clock.now_ns)
+        account.update()
         main_loop = self.main_loop = self._main_loop = MainLoop(
-            config, clock, spool, detectors, model, self.exporter, captures, usage, account, hardware.roots
+            config, clock, spool, detectors, model, self.exporter, captures, account, hardware.roots
         )
         main_loop.reports.polling = self._modems
+        main_loop.each_second.append(watch.tick)
         self.environment = {**hardware.environment(), "versions": versions(), "settings": settings}
         self.environment |= {} if config.city is None else {"city": config.city}
         self._manifests = Manifests(config.folder / "runs", pending, lambda run: self.traces.made(run))
@@ -121,23 +122,24 @@ class Supervisor:
             config=config,
             clock=clock,
             paths=paths,
-            usage=usage,
+            account=account,
             captures=captures,
             emit=main_loop.put,
+            event=main_loop.event,
             save=self._manifests.save,
             modems=model.modems,
             environment=self.environment,
             registry=Registry(config.experiments, hardware.experiment),
             conditions=hardware.conditions,
             missing_requirement=hardware.missing_requirement,
-            steering=SteeringPart(config, clock, paths, main_loop.put),
+            steering=SteeringPart(config, paths, main_loop.put),
             observers=[main_loop.trigger, main_loop, model],
         )
         main_loop.steering = context.steering
         scheduler = self.scheduler = main_loop.scheduler = RunScheduler(context, groups_so_far(config.folder / "runs"))
-        campaigns = self.campaigns = main_loop.campaigns = CampaignPart(context, detectors, scheduler, address, account)
+        campaigns = self.campaigns = main_loop.campaigns = CampaignPart(context, detectors, scheduler, address)
         self.exporter.held = lambda: campaigns.campaigns.holds_maintenance
-        traces = self.traces = main_loop.traces = TracesPart(context, detectors, campaigns, account, address)
+        traces = self.traces = main_loop.traces = TracesPart(context, detectors, campaigns, address)
         for one in salvaged:
             main_loop.salvaged(one)
         path_watch = PathWatch(paths, main_loop.put)
@@ -171,6 +173,7 @@ class Supervisor:
             campaigns.start()
             self._undo.append(("traces", traces.stop))
             traces.start()
+            main_loop.each_second += [polling.tick, campaigns.tick_queue, traces.tick]
 
     def _listen(self) -> socket.socket:
         file = self.config.folder / NAME
@@ -257,7 +260,7 @@ class Supervisor:
                 "control_bytes": control.get(path, 0),
                 "upload_bytes": uploads.get(path, 0),
             }
-            for path, (received, sent) in self.main_loop.usage.update().items()
+            for path, (received, sent) in self._account.update().items()
         }
         account = {
             "format": "tandem-collector/1",

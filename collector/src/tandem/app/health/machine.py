@@ -69,22 +69,14 @@ class Throttled:
     since: frozenset[str]
 
 
-def of_bits(bits: int) -> Throttled:
-    """ValueError for what the firmware never says: fewer than 0, more than 32 bits."""
-    if not 0 <= bits < 1 << 32:
-        raise ValueError(f"{bits} is no 32-bit value")
-    return Throttled(
-        frozenset(name for n, name in enumerate(NAMES) if bits >> n & 1),
-        frozenset(name for n, name in enumerate(NAMES) if bits >> (n + _SINCE_BOOT) & 1),
-    )
-
-
-def of_text(text: str) -> Throttled:
+def throttled(text: str) -> Throttled:
     """From ``throttled=0x50005`` (the firmware's answer) or ``50005`` (sysfs); ValueError when it is neither."""
     match = re.fullmatch(r"(?:throttled=)?(?:0x)?([0-9a-fA-F]{1,8})", text)
     if match is None:
         raise ValueError(f"{text[:40]!r} is no answer to get_throttled")
-    return of_bits(int(match[1], 16))
+    bits = int(match[1], 16)
+    now, since = (frozenset(name for n, name in enumerate(NAMES) if bits >> n + at & 1) for at in (0, _SINCE_BOOT))
+    return Throttled(now, since)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -153,32 +145,25 @@ def _ask(device: Path, tag: int, value: bytes, room: int) -> bytes:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Memory, load and uptime from /proc. Pure parsers of its texts (Documentation/filesystems/proc.rst); ValueError for
-# other ones.
+# Memory, load and uptime from /proc (Documentation/filesystems/proc.rst).
 
 
-def available_bytes(meminfo: str) -> int:
-    """What programs can get without swapping."""
-    match = re.search(r"^MemAvailable:\s+([0-9]{1,15}) kB$", meminfo, re.MULTILINE | re.ASCII)
+PROC: dict[str, tuple[str, str, float]] = {
+    "memory_available_bytes": ("meminfo", r"^MemAvailable:\s+([0-9]{1,15}) kB$", 1024),
+    "load_1min": ("loadavg", r"\A([0-9]{1,7}\.[0-9]{1,4}) ", 1.0),
+    "uptime_s": ("uptime", r"\A([0-9]{1,12}\.[0-9]{1,4}) ", 1.0),
+}
+"""By field of a ``health`` record its file, where in it the number stands, and in which unit. Available is what programs can get without
+swapping; uptime counts suspended seconds."""
+
+
+def proc_value(field: str, text: str) -> float:
+    """The field's value in its file's text; ValueError when there is none."""
+    file, pattern, unit = PROC[field]
+    match = re.search(pattern, text, re.MULTILINE | re.ASCII)
     if match is None:
-        raise ValueError("meminfo has no MemAvailable")
-    return int(match[1]) * 1024
-
-
-def load_1min(loadavg: str) -> float:
-    """The first of the three means."""
-    match = re.match(r"([0-9]{1,7}\.[0-9]{1,4}) ", loadavg, re.ASCII)
-    if match is None:
-        raise ValueError(f"{loadavg[:40]!r} is no loadavg")
-    return float(match[1])
-
-
-def uptime_s(uptime: str) -> float:
-    """Seconds since the boot, suspended ones included."""
-    match = re.match(r"([0-9]{1,12}\.[0-9]{1,4}) ", uptime, re.ASCII)
-    if match is None:
-        raise ValueError(f"{uptime[:40]!r} is no uptime")
-    return float(match[1])
+        raise ValueError("meminfo has no MemAvailable" if file == "meminfo" else f"{text[:40]!r} is no {file}")
+    return int(match[1]) * unit if isinstance(unit, int) else float(match[1])
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -353,7 +338,7 @@ class Supply:
         while self._sources:
             text = self._sources[0]()
             if text is not None:
-                return of_text(text)
+                return throttled(text)
             del self._sources[0]
         return None
 
@@ -515,9 +500,7 @@ class MachineState:
             }
         return {
             **disk,
-            "memory_available_bytes": self._proc("meminfo", available_bytes),
-            "load_1min": self._proc("loadavg", load_1min),
-            "uptime_s": self._proc("uptime", uptime_s),
+            **{field: self._proc(field) for field in PROC},
             "boot_count": self._boots,
             "processor_temperature_degc": self._try("processor's temperature", self._temperatures.processor),
             **self.supply,
@@ -539,9 +522,10 @@ class MachineState:
             self._software = self._try("software", lambda: software_fields(self._roots))
         return self._software or {}
 
-    def _proc(self, name: str, parse: Callable[[str], _T]) -> _T | None:
+    def _proc(self, field: str) -> float | None:
+        name = PROC[field][0]
         text = text_of(self._roots.proc / name)
-        return None if text is None else self._try(name, lambda: parse(text))
+        return None if text is None else self._try(name, lambda: proc_value(field, text))
 
     def _try(self, what: str, ask: Callable[[], _T]) -> _T | None:
         """None when it cannot be asked or says what cannot be: told in the log when that begins."""

@@ -11,10 +11,10 @@ from typing import Any, Literal
 
 from tandem.app.clock import Clock
 from tandem.app.config import Config
-from tandem.app.daemon.accounts import Account, UsageAccount
+from tandem.app.daemon.accounts import Account
 from tandem.app.daemon.modems import sickness
+from tandem.app.daemon.sim_plan import Sim, sims
 from tandem.app.health.machine import MachineState, Room, Roots, cpu_seconds, rss_bytes
-from tandem.app.health.sims import Sim, sims
 from tandem.modem.poll import Poll
 from tandem.schema.grades import SCALES, SHARES
 from tandem.schema.metrics import MODEM_STATES
@@ -424,12 +424,11 @@ class Reports:
         config: Config,
         clock: Clock,
         account: Account,
-        usage: UsageAccount,
         roots: Roots,
         now_ns: int,
     ) -> None:
-        self._config, self._clock, self._account, self._usage = config, clock, account, usage
-        self._operators = {p.name: p.operator for p in config.paths}
+        self._config, self._clock, self._account = config, clock, account
+        self._operators = config.operators
         self._machine = MachineState(roots, config.folder, count_boot(config.folder, clock.boot))
         self._wrong = Wrong()
         self._modems = ModemStates([p.name for p in config.paths if p.modem is not None], now_ns)
@@ -456,9 +455,9 @@ class Reports:
         """The records that are due. ``own``: the collector's fields of a ``health`` record (spool, captures, movement); ``control``,
         ``uploads``: bytes by path since the start that records and the queue, and that files of runs moved. ``last``: those of a minute
         too, whenever they were made before."""
-        self._count()
+        usage = self._count()
         minute = self._is_due("minute", MINUTE_S, now_ns) or last
-        records = [self._health(own, now_ns, whole=minute), *self._usages(control, uploads, now_ns)]
+        records = [self._health(own, now_ns, whole=minute), *self._usages(usage, control, uploads, now_ns)]
         if minute:
             records += self._minute(now_ns)
         if self._is_due("hour", HOUR_S, now_ns):
@@ -492,9 +491,15 @@ class Reports:
         told = fields if whole else {name: fields.get(name) for name in _EACH_ROUND}
         return Record.make("health", {}, {**process, **own, **told}, now_ns)
 
-    def _usages(self, control: Mapping[str, int], uploads: Mapping[str, int], now_ns: int) -> list[Record]:
+    def _usages(
+        self,
+        usage: Mapping[str, tuple[int, int]],
+        control: Mapping[str, int],
+        uploads: Mapping[str, int],
+        now_ns: int,
+    ) -> list[Record]:
         records = []
-        for path, (received, sent) in self._usage.update().items():
+        for path, (received, sent) in usage.items():
             used: dict[str, Value | None] = {"received_bytes": received, "sent_bytes": sent}
             used |= {"control_bytes": control.get(path), "upload_bytes": uploads.get(path)}
             records.append(Record.make("usage", {"path": path, "operator": self._operators[path]}, used, now_ns))
@@ -527,9 +532,10 @@ class Reports:
         """A new object each time: another thread reads it."""
         self._status = {**self._status, **more}
 
-    def _count(self) -> None:
+    def _count(self) -> dict[str, tuple[int, int]]:
+        usage = self._account.update()
         try:
-            self._account.update()
             self._account.save()
         except OSError as error:
             log.error("the account of the paths waits in memory: %s; hint: free disk space", error)
+        return usage

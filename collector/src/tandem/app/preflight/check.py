@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import re
+import shutil
+import subprocess
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,26 +18,15 @@ import tandem
 from tandem.app.clock.clock import boot_id
 from tandem.app.config import Config
 from tandem.app.daemon.accounts import Account
+from tandem.app.daemon.sim_plan import sims
 from tandem.app.daemon.status_socket import NAME, NoCollectorError, ask
 from tandem.app.errors import MissingRequirementError
-from tandem.app.health.machine import room_of
-from tandem.app.health.sims import sims
-from tandem.app.preflight.facts import Disk, Measured, Vlc
+from tandem.app.health.machine import Room, room_of
+from tandem.app.preflight.checks import Facts, Measured, Status, lines, settling_lines
 from tandem.app.preflight.lines import Line, ready, settled
-from tandem.app.preflight.machine import collector_line, machine_lines, player_line
 from tandem.app.preflight.measuring import Measuring
-from tandem.app.preflight.modems import Status, modem_lines
-from tandem.app.preflight.network import (
-    measured_lines,
-    metrics_line,
-    path_lines,
-    plan_lines,
-    server_lines,
-    tunnel_lines,
-)
 from tandem.app.preflight.own_collector import OwnCollector, token_file
 from tandem.app.preflight.server import ask_server
-from tandem.app.preflight.tunnel import tunnel
 from tandem.experiment.base import EnvironmentLackError as NoVlcError
 from tandem.experiment.dash import vlc
 from tandem.modem.usb import network_interface
@@ -43,6 +35,10 @@ from tandem.mptcp import sysctls
 FORMAT = "tandem-preflight/1"
 METRICS = "net.ipv4.tcp_no_metrics_save"
 _ANSWER_S, _LOOK_S, _SIMS_S = 5.0, 1.0, 5.0
+INTERFACE = "wg-tandem"
+FRESH_S = 180.0
+"""With a keepalive the ends shake hands every two minutes; after three a session is dead (WireGuard's REJECT_AFTER_TIME)."""
+_SHOWN = re.compile(r"[A-Za-z0-9+/]{43}=\t([0-9]{1,12})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +85,10 @@ def check(config: Config, options: CheckOptions) -> Report:
     began_s = time.monotonic()
     config = replace(config, server=replace(config.server, token_file=token_file(config)))
     with _source(config, options) as (folder, trouble):
-        lines, software = _looked(config, options, folder, trouble)
-    operators = {path.name: path.operator for path in config.paths}
-    found = tuple(settled(lines, options.accepted))
-    return Report(config.probe, datetime.now(UTC), found, software, operators, time.monotonic() - began_s)
+        facts = _facts(config, options, folder, trouble)
+    found = tuple(settled(lines(facts), options.accepted))
+    software = {**(facts.status.get("software") or {}), "server": facts.server.version}
+    return Report(config.probe, datetime.now(UTC), found, software, config.operators, time.monotonic() - began_s)
 
 
 @contextmanager
@@ -121,37 +117,33 @@ def _status(folder: Path) -> dict[str, Any] | None:
     return next(iter(ask(folder / NAME, {"op": "status"}, _ANSWER_S)), None)
 
 
-def _looked(
-    config: Config, options: CheckOptions, folder: Path | None, trouble: str | None
-) -> tuple[list[Line], Mapping[str, Any]]:
-    disk = _disk(config.folder)
+def _facts(config: Config, options: CheckOptions, folder: Path | None, trouble: str | None) -> Facts:
     options.tell("modems, paths, clock and position …")
-    status = {} if folder is None else _settling(config, options, folder, disk)
-    up = _interfaces(config, status)
-    options.tell("the server …")
-    server = ask_server(config, up)
-    measured = Measured(held="the collector does not answer", unanswered=True)
+    facts = Facts(config, {}, _disk(config.folder), trouble)
     if folder is not None:
-        measured = Measuring(folder, options.wait_s, options.tell).over(list(up))
+        _settle(facts, options, folder)
+    up = _interfaces(config, facts.status)
+    options.tell("the server …")
+    facts.server = ask_server(config, up)
+    facts.measured = Measured(held="the collector does not answer", unanswered=True)
+    if folder is not None:
+        facts.measured = Measuring(folder, options.wait_s, options.tell).over(list(up))
     with contextlib.suppress(NoCollectorError, TimeoutError):  # what it said before still holds
         last = None if folder is None else _status(folder)
-        status = status if last is None else {**status, "spool": last.get("spool"), "trouble": last.get("trouble")}
-    return [
-        collector_line(trouble, status),
-        *modem_lines(config, status),
-        *path_lines(config, status),
-        *measured_lines(config, measured, server),
-        *machine_lines(config, status, disk, server.clock_off_s),
-        player_line(_vlc()),
-        *server_lines(config, server, _running(status, trouble)),
-        metrics_line(sysctls.read([METRICS])[METRICS], server),
-        *plan_lines(config, _plans(config, status, folder)),
-        *tunnel_lines(tunnel()),
-    ], {**(status.get("software") or {}), "server": server.version}
+        if last is not None:
+            facts.status = {**facts.status, "spool": last.get("spool"), "trouble": last.get("trouble")}
+    facts.vlc = _vlc()
+    facts.no_metrics_save = sysctls.read([METRICS])[METRICS]
+    facts.sims = _plans(config, facts.status, folder)
+    facts.tunnel = _tunnel()
+    facts.running = (facts.status.get("software") or {}).get("tandem")
+    if trouble is not None and facts.running is None:
+        facts.running = tandem.__version__  # where none runs, that of this one
+    return facts
 
 
-def _settling(config: Config, options: CheckOptions, folder: Path, disk: Disk) -> Status:
-    """The status once all that it tells is well, or as it is when the time is over."""
+def _settle(facts: Facts, options: CheckOptions, folder: Path) -> None:
+    """Until all that the status tells is well, or the time is over."""
     began_s = time.monotonic()
     looked_s = 0.0
     while True:
@@ -159,14 +151,13 @@ def _settling(config: Config, options: CheckOptions, folder: Path, disk: Disk) -
             looked_s = time.monotonic()
             list(ask(folder / NAME, {"op": "sims"}, _ANSWER_S))
         try:
-            status = _fresh(_status(folder) or {}, time.monotonic() - began_s)
+            facts.status = _fresh(_status(folder) or {}, time.monotonic() - began_s)
         except (NoCollectorError, TimeoutError):
-            return {}  # it ended, or began to hang
-        told = [*modem_lines(config, status), *path_lines(config, status), *machine_lines(config, status, disk, None)]
-        if status.get("health") is not None and not any(line.state == "fail" for line in told):
-            return status
-        if time.monotonic() - began_s > options.wait_s:
-            return status
+            facts.status = {}  # it ended, or began to hang
+            return
+        well = not any(line.state == "fail" for line in settling_lines(facts))
+        if (well and facts.status.get("health") is not None) or time.monotonic() - began_s > options.wait_s:
+            return
         time.sleep(_LOOK_S)
 
 
@@ -190,24 +181,18 @@ def _interfaces(config: Config, status: Status) -> dict[str, str]:
     return found
 
 
-def _disk(folder: Path) -> Disk:
+def _disk(folder: Path) -> Room | str:
     try:
-        return Disk(room_of(folder))
+        return room_of(folder)
     except OSError as error:
-        return Disk(None, error.strerror or str(error))
+        return error.strerror or str(error)
 
 
-def _vlc() -> Vlc | None:
+def _vlc() -> str | None:
     try:
-        return Vlc(vlc.trouble())
+        return vlc.trouble() or ""
     except NoVlcError:
         return None
-
-
-def _running(status: Status, trouble: str | None) -> str | None:
-    """The version of the collector that runs; where none does, of this one."""
-    told = (status.get("software") or {}).get("tandem")
-    return tandem.__version__ if trouble is not None and told is None else told
 
 
 def _plans(config: Config, status: Status, folder: Path | None) -> Mapping[str, Any]:
@@ -218,3 +203,28 @@ def _plans(config: Config, status: Status, folder: Path | None) -> Mapping[str, 
         return {}
     account = Account(config.folder, {}, boot_id(), time.time_ns)
     return {sim.path.name: sim.status() for sim in sims(config.paths, account, time.time_ns())}
+
+
+def _tunnel() -> tuple[bool, str] | None:
+    """Whether the ends of the WireGuard tunnel by which people reach the kit shook hands lately, and in words. None where there is none, or
+    nobody may ask: ``wg show`` takes the capability NET_ADMIN."""
+    program = shutil.which("wg")
+    if not (Path("/sys/class/net") / INTERFACE).exists() or program is None:
+        return None
+    argv = [program, "show", INTERFACE, "latest-handshakes"]
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return None if done.returncode != 0 else handshakes(done.stdout, time.time())
+
+
+def handshakes(shown: str, now_s: float) -> tuple[bool, str]:
+    """From what ``wg show INTERFACE latest-handshakes`` prints: a peer a line, its key and seconds since 1970, 0 for never."""
+    last_s = max((int(match[1]) for line in shown.splitlines() if (match := _SHOWN.fullmatch(line))), default=0)
+    if last_s == 0:
+        return False, "its ends never shook hands since it is up"
+    age_s = now_s - last_s
+    if age_s > FRESH_S:
+        return False, f"its ends last shook hands {age_s / 60:.0f} min ago"
+    return True, "its ends shook hands within the last minutes"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tandem.app.daemon.status_socket import NAME, NoCollectorError, ask
-from tandem.app.preflight.facts import Measured
+from tandem.app.preflight.checks import Measured
 
 DOWNLOAD_BYTES, VERDICT_BYTES = 200_000, 100_000
 _DOWNLOAD_S, _VERDICT_S, _JOIN_S = 45.0, 30.0, 3.0

@@ -10,7 +10,7 @@ from functools import partial
 from urllib.parse import urlsplit
 
 from tandem.app.config import Config
-from tandem.app.preflight.facts import Server
+from tandem.app.preflight.checks import Server
 from tandem.experiment.control import Control, ControlError
 from tandem.experiment.parameters import ParameterError, read_common
 from tandem.export import GatewayAddress, SetupError
@@ -74,8 +74,6 @@ def _told(link: Link) -> Server:
     off_s = None if health.date_utc_s is None else round(time.time() - health.date_utc_s, 1)
     server = Server(gateway=None, version=_text(content.get("version")), clock_off_s=off_s)
     who = link.ask("GET", "/v1/probe", b"", {})
-    if who.status == 404:  # a server from before it was told
-        who = link.ask("GET", "/v1/campaigns", b"", {})
     content = who.content if isinstance(who.content, dict) else {}
     whose, expected = _text(content.get("probe")), _text(content.get("collector_version"))
     return replace(server, token=_judged(who), probe=whose, expected=expected)
@@ -95,11 +93,8 @@ def _text(value: object) -> str | None:
 
 def _of_endpoint(config: Config, interfaces: Mapping[str, str], told: Server) -> Server:
     """A session of one byte is opened and closed."""
-    server = config.server
-    urls = {"control": server.control, "measurement": server.measurement, "token_file": str(server.token_file)}
-    ca_file = {} if server.ca_file is None else {"ca_file": str(server.ca_file)}
     paths = [{"name": name, "interface": interface} for name, interface in interfaces.items()]
-    asked = {"run": CHECK_RUN, "paths": paths, "server": {**urls, **ca_file}, "control_timeout_s": ANSWER_S}
+    asked = {"run": CHECK_RUN, "paths": paths, "server": config.server.parameter, "control_timeout_s": ANSWER_S}
     try:
         control = Control(read_common(asked))
         session = control.open("any", {}, bytes=1, seconds=None)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import select
+import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from tandem.app.config import Config, PathConfig
+from tandem.app.config import Config
+from tandem.app.config_schema import PathConfig
 from tandem.app.daemon.accounts import Account
 from tandem.app.daemon.paths import NetworkPaths
-from tandem.app.round_trip.asking import Asking, Way
 from tandem.app.round_trip.questions import Outcome, Questions
 from tandem.app.round_trip.serving import Leaving, Served, Serving
 from tandem.app.runs.context import RunObserver
@@ -23,12 +26,88 @@ from tandem.experiment.parameters import CommonParameters, read_common
 from tandem.schema.manifest import ROUND_TRIPS_RUN
 from tandem.schema.metrics import ROUND_TRIP_MEASURED
 from tandem.schema.record import Record
+from tandem.stream.arrival import arrival_ns, stamp
 
 log = logging.getLogger(__name__)
 
 _CONTROL_S = 4.0
 _UP = ("up", "ipv6_only_unusable")
 """States of a path over which UDP may go: what Multipath TCP cannot use, it can."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """Where questions leave and where they go. ``address``: the interface's own, which the kernel binds a connected socket to: with
+    another one it takes another socket."""
+
+    interface: str
+    address: str | None
+    server: tuple[str, int]
+
+
+class Asking:
+    """The socket of one path; by one thread. ``refused`` is set when the server's host said that nobody listens there (ICMP), until
+    somebody takes it back."""
+
+    def __init__(self) -> None:
+        self._way: Way | None = None
+        self._socket: socket.socket | None = None
+        self.refused = False
+
+    def fileno(self) -> int:
+        """For select; -1 while there is no socket."""
+        return -1 if self._socket is None else self._socket.fileno()
+
+    def send(self, raw: bytes, way: Way) -> bool:
+        """Send over ``way``; False when this machine could not: no interface, no address, no route."""
+        try:
+            made = self._made(way)
+            try:
+                made.send(raw)
+            except ConnectionRefusedError:  # the answer to an earlier one, told now; this one was not sent
+                self.refused = True
+                made.send(raw)
+        except OSError:
+            self.close()  # an interface that comes back is another one
+            return False
+        return True
+
+    def hear(self) -> Iterator[tuple[bytes, int]]:
+        """The datagrams that lie there, with their arrival by the kernel's stamp, CLOCK_MONOTONIC ns."""
+        while self._socket is not None:
+            try:
+                raw, ancillary, _, _ = self._socket.recvmsg(2048, 256)
+            except BlockingIOError:
+                return
+            except OSError as error:
+                if error.errno == errno.ECONNREFUSED:
+                    self.refused = True
+                    continue
+                self.close()
+                return
+            yield raw, arrival_ns(ancillary)
+
+    def close(self) -> None:
+        """Give the socket up; what is under way to it is not heard."""
+        if self._socket is not None:
+            self._socket.close()
+        self._socket = self._way = None
+
+    def _made(self, way: Way) -> socket.socket:
+        if self._socket is not None and self._way == way:
+            return self._socket
+        self.close()
+        made = socket.socket(socket.AF_INET6 if ":" in way.server[0] else socket.AF_INET, socket.SOCK_DGRAM)
+        try:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, way.interface.encode() + b"\0")
+            stamp(made)
+            made.setblocking(False)
+            made.connect(way.server)
+        except OSError:
+            made.close()
+            raise
+        self._socket, self._way = made, way
+        return made
 
 
 class _Line:
@@ -115,15 +194,13 @@ class RoundTrips(RunObserver):
 
     def _hear(self, line: _Line) -> None:
         sessions = [one for one in (self._serving.served, self._serving.earlier) if one is not None]
-        for heard in line.asking.hear():
+        for raw, arrived_ns in line.asking.hear():
             for one in sessions:
-                answer = reflector.read_answer(one.session.key, one.reflector.owner, heard.raw)
+                answer = reflector.read_answer(one.session.key, one.reflector.owner, raw)
                 if answer is not None and answer.stream == line.number:
-                    self._serving.heard(heard.arrived_ns)
-                    told = line.questions.heard(
-                        answer.sequence, heard.arrived_ns, answer.returned_ns - answer.received_ns
-                    )
-                    self._tell(line, told)
+                    self._serving.heard(arrived_ns)
+                    took_ns = answer.returned_ns - answer.received_ns
+                    self._tell(line, line.questions.heard(answer.sequence, arrived_ns, took_ns))
                     break
         self._refused(line)
 
@@ -206,18 +283,12 @@ class RoundTrips(RunObserver):
             self._closed = []
 
     def _asked_with(self, leaving: Leaving) -> CommonParameters:
-        server, operators = self._config.server, {path.name: path.operator for path in self._config.paths}
         paths = [
-            {"name": name, "operator": operators[name], "interface": interface, "address": address}
+            {"name": name, "operator": self._config.operators[name], "interface": interface, "address": address}
             for name, (interface, address) in leaving.items()
         ]
-        told = {
-            "control": server.control,
-            "measurement": server.measurement,
-            "ca_file": None if server.ca_file is None else str(server.ca_file),
-            "token_file": str(server.token_file),
-        }
-        return read_common({"run": ROUND_TRIPS_RUN, "paths": paths, "server": told, "control_timeout_s": _CONTROL_S})
+        server = self._config.server.parameter
+        return read_common({"run": ROUND_TRIPS_RUN, "paths": paths, "server": server, "control_timeout_s": _CONTROL_S})
 
 
 def _record(path: PathConfig, outcome: Outcome) -> Record:

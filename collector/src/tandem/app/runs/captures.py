@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tandem.app.config import CaptureConfig
+from tandem.app.config_schema import CaptureConfig
 from tandem.capture import Budget, Capture, CaptureError, CaptureResult
 from tandem.capture.pcap import Salvaged, salvage_all
 from tandem.schema.manifest import RunFile

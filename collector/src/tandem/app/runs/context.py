@@ -9,7 +9,7 @@ from typing import Any
 
 from tandem.app.clock import Clock
 from tandem.app.config import Config
-from tandem.app.daemon.accounts import UsageAccount
+from tandem.app.daemon.accounts import Account
 from tandem.app.daemon.paths import NetworkPaths
 from tandem.app.runs.captures import Captured, Captures
 from tandem.app.runs.conditions import Conditions, ConditionsMade
@@ -45,15 +45,16 @@ class RunObserver:
 
 @dataclass(frozen=True)
 class RunContext:
-    """What every run needs of the collector. ``usage``: bytes of each path since the start. ``emit`` takes records, ``save`` a manifest,
-    from any thread; ``modems``: who they are and what they said last."""
+    """What every run needs of the collector. From any thread: ``emit`` takes records, ``event`` kind, detail and path of an event's,
+    ``save`` a manifest. ``modems``: who they are and what they said last."""
 
     config: Config
     clock: Clock
     paths: NetworkPaths
-    usage: UsageAccount
+    account: Account
     captures: Captures | None
     emit: Callable[[list[Record]], None]
+    event: Callable[[str, str, str | None], None]
     save: Callable[[Manifest], None]
     modems: Callable[[], dict[str, dict[str, Any]]]
     environment: dict[str, Any]

@@ -5,14 +5,13 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 from tandem.app.runs.captures import FOLDER, Captured, RunCaptures
 from tandem.app.runs.conditions import ConditionsError, ConditionsMade
 from tandem.app.runs.context import RunContext
-from tandem.app.runs.manifest import manifest
+from tandem.app.runs.manifest import Running, manifest
 from tandem.app.runs.plan import Plan, PlannedRun, deadline_of, parameters_of
 from tandem.app.runs.process import Ending, ExperimentProcess
 from tandem.app.runs.records import RunLines, begun_record, result_row, run_record, token_of, usage_records
@@ -23,23 +22,6 @@ from tandem.schema.record import RecordError
 log = logging.getLogger(__name__)
 
 REST_S = 5.0  # a check of the paths is some calls of ``ip``; on a Pi Zero they take a good part of a second
-
-
-@dataclass(slots=True)
-class _Running:
-    """A run under way; without a process it could not begin, and ``failure`` says why. ``used``: received and sent bytes by path, since
-    the collector's start, when it began."""
-
-    run: PlannedRun
-    started_ns: int
-    modems: dict[str, dict[str, Any]]
-    used: Mapping[str, tuple[int, int]]
-    lines: RunLines
-    process: ExperimentProcess | None = None
-    steered: SteeredRun | None = None
-    steering: dict[str, Any] | None = None
-    ended_ns: int = 0
-    failure: dict[str, Any] | None = None
 
 
 class RunGroup:
@@ -141,7 +123,7 @@ class RunGroup:
 
     def _simultaneous(self) -> bool:
         captures = self._capture(self.plan.runs, self.plan.pair)
-        started: list[_Running] = []
+        started: list[Running] = []
         ok = True
         try:
             for run in self.plan.runs:
@@ -181,17 +163,17 @@ class RunGroup:
         context = self._context
         return parameters_of(context.config, self.plan, run, context.paths.interfaces, context.paths.addresses)
 
-    def _started(self, run: PlannedRun, steered: SteeredRun | None = None) -> _Running:
+    def _started(self, run: PlannedRun, steered: SteeredRun | None = None) -> Running:
         """The run is told of, and recorded as begun."""
         context = self._context
         for observer in context.observers:
             observer.run_started(self.plan, run)
         lines = RunLines(context, self.plan, run, None if steered is None else steered.sampled)
-        started_ns, modems, used = time.monotonic_ns(), context.modems(), context.usage.update()
-        lines.emit([begun_record(self.plan, run, started_ns, context.clock.utc_ns(started_ns))])
-        return _Running(run, started_ns, modems, used, lines, steered=steered)
+        started_ns, modems, used = time.monotonic_ns(), context.modems(), context.account.update()
+        lines.emit([begun_record(self.plan, run, started_ns)])
+        return Running(run, started_ns, modems, used, lines, steered=steered)
 
-    def _begin(self, run: PlannedRun) -> _Running:
+    def _begin(self, run: PlannedRun) -> Running:
         context = self._context
         running = self._started(run, self._steered(run))
         try:
@@ -209,7 +191,7 @@ class RunGroup:
             return None
         return self._context.steering.begin(request.steering, request.experiment, run.paths)
 
-    def _await(self, running: _Running) -> Ending:
+    def _await(self, running: Running) -> Ending:
         try:
             if running.process is None:
                 ending = Ending(None, running.failure, {})
@@ -223,7 +205,7 @@ class RunGroup:
 
     def _finish(
         self,
-        running: _Running,
+        running: Running,
         ending: Ending,
         captured: Sequence[Captured],
         unreported: Sequence[Captured],
@@ -233,45 +215,23 @@ class RunGroup:
     ) -> bool:
         context, run, plan = self._context, running.run, self.plan
         self._add_losses(run, ending)
-        ended_utc_ns = context.clock.utc_ns(running.ended_ns)
         try:
-            record = run_record(plan, run, ending.result, ending.failure, running.ended_ns, ended_utc_ns)
+            record = run_record(plan, run, ending.result, ending.failure, running.ended_ns)
         except RecordError as error:
             failure = {"reason": f"the experiment's figures break the schema: {error}", "retry": False}
             ending = Ending(None, failure, ending.environment, {**ending.said, "broken_result": ending.result})
-            record = run_record(plan, run, None, failure, running.ended_ns, ended_utc_ns)
+            record = run_record(plan, run, None, failure, running.ended_ns)
         usage = Usage(paths=self._used(running), shared_by_pair=shared)
-        operators = {name: path.operator for name, path in self._paths.items()}
-        running.lines.emit([record, *usage_records(run, usage, operators, running.ended_ns, ended_utc_ns)])
-        context.save(
-            manifest(
-                context.config,
-                context.clock,
-                plan,
-                run,
-                ending,
-                parameters=self._parameters(run),
-                experiment=running.lines.version,
-                started_ns=running.started_ns,
-                ended_ns=running.ended_ns,
-                modems_before=running.modems,
-                modems_after=context.modems(),
-                environment={
-                    **context.environment,
-                    "captures": {
-                        "shared_by_pair": shared,
-                        "problems": {} if captures is None else captures.problems,
-                        "ends": plan.request.capture,
-                    },
-                    "path_addresses": context.paths.addresses,
-                },
-                counts=dict(running.lines.counts),
-                files=[c.run_file(context.config.folder) for c in captured],
-                usage=usage,
-                conditions=None if self._conditions is None else self._conditions.state(),
-                steering=running.steering,
-            )
-        )
+        running.lines.emit([record, *usage_records(run, usage, context.config.operators, running.ended_ns)])
+        captures_told = {
+            "shared_by_pair": shared,
+            "problems": {} if captures is None else captures.problems,
+            "ends": plan.request.capture,
+        }
+        conditions = None if self._conditions is None else self._conditions.state()
+        files = [c.run_file(context.config.folder) for c in captured]
+        parameters = self._parameters(run)
+        context.save(manifest(context, plan, running, ending, parameters, captures_told, files, usage, conditions))
         self._results.append(result_row(plan, run, ending.result, ending.failure))
         for observer in context.observers:
             observer.run_ended(plan, run, ending, unreported)
@@ -279,9 +239,9 @@ class RunGroup:
             log.warning("%s (%s over %s): %s", run.id, run.kind, ", ".join(run.paths), ending.failure.get("reason"))
         return ending.failure is None
 
-    def _used(self, running: _Running) -> dict[str, PathUsage]:
+    def _used(self, running: Running) -> dict[str, PathUsage]:
         """What it cost each of its paths."""
-        now, used = self._context.usage.update(), {}
+        now, used = self._context.account.update(), {}
         for path in running.run.paths:
             received, sent = (after - before for after, before in zip(now[path], running.used[path], strict=True))
             used[path] = PathUsage(received=received, sent=sent)

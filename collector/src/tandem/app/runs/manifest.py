@@ -12,13 +12,15 @@ import logging
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from tandem.app.clock import Clock
-from tandem.app.config import Config
+from tandem.app.runs.context import RunContext
 from tandem.app.runs.plan import Plan, PlannedRun
-from tandem.app.runs.process import Ending
+from tandem.app.runs.process import Ending, ExperimentProcess
+from tandem.app.runs.records import RunLines
+from tandem.app.runs.steering import SteeredRun
 from tandem.experiment.control import no_capture
 from tandem.export import PendingManifests
 from tandem.schema.manifest import (
@@ -49,29 +51,37 @@ MANIFEST_BYTES = 900_000
 _KEY = re.compile(r"[A-Za-z0-9_]{1,40}\Z")
 
 
+@dataclass(slots=True)
+class Running:
+    """A run under way; without a process it could not begin, and ``failure`` says why. ``modems``: who they were and what they said last,
+    ``used``: received and sent bytes by path since the collector's start, when it began. Times are CLOCK_MONOTONIC ns."""
+
+    run: PlannedRun
+    started_ns: int
+    modems: dict[str, dict[str, Any]]
+    used: Mapping[str, tuple[int, int]]
+    lines: RunLines
+    process: ExperimentProcess | None = None
+    steered: SteeredRun | None = None
+    steering: dict[str, Any] | None = None
+    ended_ns: int = 0
+    failure: dict[str, Any] | None = None
+
+
 def manifest(
-    config: Config,
-    clock: Clock,
+    context: RunContext,
     plan: Plan,
-    run: PlannedRun,
+    running: Running,
     ending: Ending,
-    *,
     parameters: Mapping[str, Any],
-    experiment: Mapping[str, Any],
-    started_ns: int,
-    ended_ns: int,
-    modems_before: Mapping[str, Mapping[str, Any]],
-    modems_after: Mapping[str, Mapping[str, Any]],
-    environment: Mapping[str, Any],
-    counts: Mapping[str, int],
+    captures: Mapping[str, Any],
     files: list[RunFile],
     usage: Usage,
     conditions: Conditions | None,
-    steering: dict[str, Any] | None,
 ) -> Manifest:
-    """The manifest of a run that ended. Times are CLOCK_MONOTONIC ns; ``counts``: records by measurement."""
-    modems = {path: {"at_start": modems_before.get(path), "at_end": modems_after.get(path)} for path in modems_after}
-    further = {k: v for k, v in ending.said.items() if k not in _BESIDE}
+    """The manifest of a run that ended. ``captures``: what became of them, in its environment."""
+    clock, run, experiment = context.clock, running.run, running.lines.version
+    modems = {path: {"at_start": running.modems.get(path), "at_end": now} for path, now in context.modems().items()}
     made = Manifest(
         format=FORMAT,
         id=run.id,
@@ -79,7 +89,7 @@ def manifest(
         pairing=plan.request.pairing,
         kind=run.kind,
         paths=list(run.paths),
-        probe=config.probe,
+        probe=context.config.probe,
         boot=clock.boot,
         trigger=plan.request.trigger,
         experiment={
@@ -93,14 +103,20 @@ def manifest(
             **_of_the_group(plan),
         },
         seed=plan.seed,
-        started_utc_ns=clock.utc_ns(started_ns),
-        ended_utc_ns=clock.utc_ns(ended_ns),
-        started_monotonic_ns=started_ns,
-        ended_monotonic_ns=ended_ns,
-        environment={**environment, "experiment": ending.environment, "further": further},
+        started_utc_ns=clock.utc_ns(running.started_ns),
+        ended_utc_ns=clock.utc_ns(running.ended_ns),
+        started_monotonic_ns=running.started_ns,
+        ended_monotonic_ns=running.ended_ns,
+        environment={
+            **context.environment,
+            "captures": dict(captures),
+            "path_addresses": context.paths.addresses,
+            "experiment": ending.environment,
+            "further": {k: v for k, v in ending.said.items() if k not in _BESIDE},
+        },
         modems=modems,
-        clock=clock.state(started_ns, ended_ns),
-        records={name: count for name, count in counts.items() if count},
+        clock=clock.state(running.started_ns, running.ended_ns),
+        records={name: count for name, count in running.lines.counts.items() if count},
         result=cast("RunResult | dict[str, Any] | None", ending.result),
         failure=cast("Failure | None", ending.failure),
         files=files,
@@ -110,8 +126,8 @@ def manifest(
         made["server_captures"] = server_captures(ending)
     if conditions is not None:
         made["conditions"] = conditions
-    if steering is not None:
-        made["steering"] = steering
+    if running.steering is not None:
+        made["steering"] = running.steering
     if plan.request.campaign is not None:
         made["campaign"] = cast("CampaignRun", dict(plan.request.campaign))
     return made

@@ -82,18 +82,8 @@ def parameters_of(
         }
         for n in names
     ]
-    server = config.server
-    common = {
-        "run": run.id,
-        "paths": paths,
-        "server": {
-            "control": server.control,
-            "measurement": server.measurement,
-            "ca_file": None if server.ca_file is None else str(server.ca_file),
-            "token_file": str(server.token_file),
-            "capture": request.capture == "both",
-        },
-    }
+    server = {**config.server.parameter, "capture": request.capture == "both"}
+    common = {"run": run.id, "paths": paths, "server": server}
     if run.kind == "any":
         # Bounded, so that every experiment's own range of a seed holds it; the manifest has it among the parameters.
         seed = {"seed": plan.seed % 2**31} if request.takes_seed else {}

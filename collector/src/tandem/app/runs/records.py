@@ -23,7 +23,7 @@ _OURS = ("run", "experiment", "campaign", "operator")
 """Tags that the collector adds to a record of an experiment's."""
 
 
-def sample_records(run: PlannedRun, sample: Mapping[str, Any], utc_ns: int | None) -> tuple[list[Record], int]:
+def sample_records(run: PlannedRun, sample: Mapping[str, Any]) -> tuple[list[Record], int]:
     """The connection's record and one a subflow; and how many of them broke the schema and were left out."""
     found: list[Record] = []
     broken = 0
@@ -49,27 +49,23 @@ def sample_records(run: PlannedRun, sample: Mapping[str, Any], utc_ns: int | Non
         try:
             if not all(v is None or isinstance(v, str) for v in tags.values()):
                 raise RecordError(f"{measurement}: a tag that is no text")
-            found.append(Record.make(measurement, tags, fields, monotonic_ns, utc_ns))
+            found.append(Record.make(measurement, tags, fields, monotonic_ns))
         except RecordError:
             broken += 1
     return found, broken
 
 
-def phase_record(run: PlannedRun, experiment: str, said: Mapping[str, Any], utc_ns: int | None) -> Record:
+def phase_record(run: PlannedRun, experiment: str, said: Mapping[str, Any]) -> Record:
     """The record of a phase that begins; RecordError when the line breaks the schema."""
     monotonic_ns = said.get("monotonic_ns")
     if type(monotonic_ns) is not int or monotonic_ns < 0:
         raise RecordError("phase: monotonic_ns is no time")
     fields = {k: v for k, v in said.items() if k in _PHASE}
-    return Record.make("phase", {"run": run.id, "experiment": experiment}, fields, monotonic_ns, utc_ns)
+    return Record.make("phase", {"run": run.id, "experiment": experiment}, fields, monotonic_ns)
 
 
 def experiment_record(
-    plan: Plan,
-    run: PlannedRun,
-    said: Mapping[str, Any],
-    operators: Mapping[str, str | None],
-    utc_ns: int | None,
+    plan: Plan, run: PlannedRun, said: Mapping[str, Any], operators: Mapping[str, str | None]
 ) -> Record:
     """A record that the experiment says itself (``tandem.experiment.base.record``); RecordError when it breaks the schema, when an
     experiment may not say its like, or when it names a path that is not the run's. Long texts are cut."""
@@ -94,17 +90,11 @@ def experiment_record(
         raise RecordError(f"{measurement}: {path!r} is no path of {run.id}")
     ours = {**_of_the_run(plan, run), "operator": None if path is None else operators.get(path)}
     short = {k: v[:_LONGEST_TEXT] if isinstance(v, str) else v for k, v in fields.items()}
-    return Record.make(
-        measurement, {**tags, **{k: ours[k] for k in _OURS if k in kind.tags}}, short, monotonic_ns, utc_ns
-    )
+    return Record.make(measurement, {**tags, **{k: ours[k] for k in _OURS if k in kind.tags}}, short, monotonic_ns)
 
 
 def usage_records(
-    run: PlannedRun,
-    usage: Usage,
-    operators: Mapping[str, str | None],
-    monotonic_ns: int,
-    utc_ns: int | None,
+    run: PlannedRun, usage: Usage, operators: Mapping[str, str | None], monotonic_ns: int
 ) -> list[Record]:
     """What the run cost each path."""
     records = []
@@ -115,11 +105,11 @@ def usage_records(
             "sent_bytes": row["sent"],
             "shared": usage["shared_by_pair"],
         }
-        records.append(Record.make("run_usage", tags, fields, monotonic_ns, utc_ns))
+        records.append(Record.make("run_usage", tags, fields, monotonic_ns))
     return records
 
 
-def begun_record(plan: Plan, run: PlannedRun, monotonic_ns: int, utc_ns: int | None) -> Record:
+def begun_record(plan: Plan, run: PlannedRun, monotonic_ns: int) -> Record:
     """The record of a run that begins."""
     request, campaign = plan.request, plan.request.campaign or {}
     fields: dict[str, Value | None] = {
@@ -132,7 +122,7 @@ def begun_record(plan: Plan, run: PlannedRun, monotonic_ns: int, utc_ns: int | N
         "step_number": campaign.get("number"),
         **{name: campaign.get(name) for name in ("step", "repetition", "arm", "attempt", "label")},
     }
-    return Record.make("run_begun", _of_the_run(plan, run), fields, monotonic_ns, utc_ns)
+    return Record.make("run_begun", _of_the_run(plan, run), fields, monotonic_ns)
 
 
 def run_record(
@@ -141,7 +131,6 @@ def run_record(
     result: Mapping[str, Any] | None,
     failure: Mapping[str, Any] | None,
     monotonic_ns: int,
-    utc_ns: int | None,
 ) -> Record:
     """The record of a run that ended; RecordError when its figures break the schema."""
     figures = {} if result is None else result
@@ -151,7 +140,7 @@ def run_record(
         fields = {name: value if _fits(name, value, monotonic_ns) else None for name, value in fields.items()}
     fields["ok"] = failure is None
     fields["failure"] = None if failure is None else str(failure.get("reason"))[:500]
-    return Record.make("run", _of_the_run(plan, run), fields, monotonic_ns, utc_ns)
+    return Record.make("run", _of_the_run(plan, run), fields, monotonic_ns)
 
 
 def result_row(
@@ -218,7 +207,7 @@ class RunLines:
         """``sampled``: who else takes the lines of type ``sample``."""
         self._sampled = sampled
         self._context, self._plan, self._run = context, plan, run
-        self._operators = {path.name: path.operator for path in context.config.paths}
+        self._operators = context.config.operators
         self.counts: Counter[str] = Counter()
         self.version: dict[str, Any] = {}
 
@@ -228,7 +217,7 @@ class RunLines:
         if kind == "started":
             self.version.update({k: said[k] for k in ("experiment", "version", "units") if k in said})
         elif kind == "sample":
-            records, broken = sample_records(self._run, said, self._utc_ns(said))
+            records, broken = sample_records(self._run, said)
             self.counts["broken"] += broken
             self.emit(records)
             for observer in self._context.observers:
@@ -236,11 +225,11 @@ class RunLines:
             if self._sampled is not None:
                 self._sampled(said)
         elif kind == "phase":
-            if self._checked(lambda: phase_record(self._run, self._plan.request.experiment, said, self._utc_ns(said))):
+            if self._checked(lambda: phase_record(self._run, self._plan.request.experiment, said)):
                 for observer in self._context.observers:
                     observer.run_phased(self._run, said)
         elif kind == "record":
-            self._checked(lambda: experiment_record(self._plan, self._run, said, self._operators, self._utc_ns(said)))
+            self._checked(lambda: experiment_record(self._plan, self._run, said, self._operators))
         elif kind == "ordering" and (token := token_of(said.get("connection"))) is not None:
             self._context.paths.leave(token)
 
@@ -257,10 +246,6 @@ class RunLines:
             return False
         self.emit([record])
         return True
-
-    def _utc_ns(self, said: Mapping[str, Any]) -> int | None:
-        monotonic_ns = said.get("monotonic_ns")
-        return self._context.clock.utc_ns(monotonic_ns) if type(monotonic_ns) is int else None
 
 
 def token_of(said: object) -> int | None:

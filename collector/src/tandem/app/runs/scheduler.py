@@ -181,9 +181,6 @@ class MobilityTrigger(RunObserver):
             self._takes |= {path: max(self._takes[path], after[path] - self._before[path]) for path in after}
 
     def _carried(self, plan: Plan) -> dict[str, int]:
-        """By path, all bytes that the account knows now."""
-        try:
-            self._account.update()
-        except OSError as error:
-            log.error("what the pair takes is not counted now: %s", error.strerror or error)
-        return {path: sum(self._account.days(path).values()) for path in plan.request.paths}
+        """By path, all bytes since the start."""
+        counted = self._account.update()
+        return {path: sum(counted[path]) for path in plan.request.paths}

@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tandem.app.clock import Clock
 from tandem.app.config import Config
 from tandem.app.daemon.paths import NetworkPaths
 from tandem.app.errors import MissingRequirementError
@@ -40,8 +39,8 @@ LEARNING_FROM = "download"
 class SteeringPart:
     """Begins the steering of runs, one at a time. ``noted`` from the thread that writes the spool, the rest from a run's."""
 
-    def __init__(self, config: Config, clock: Clock, paths: NetworkPaths, emit: Callable[[list[Record]], None]) -> None:
-        self._file, self._clock, self._paths, self._emit = config.folder / FILE, clock, paths, emit
+    def __init__(self, config: Config, paths: NetworkPaths, emit: Callable[[list[Record]], None]) -> None:
+        self._file, self._paths, self._emit = config.folder / FILE, paths, emit
         self._operators = {path.name: path.operator for path in config.paths}
         self._current: SteeredRun | None = None
         self._learns = False
@@ -85,7 +84,7 @@ class SteeringPart:
             "detail": f"{decision.action}{predicted}: {decision.cause.replace('_', ' ')}",
         }
         tags = {"kind": "steering", "path": decision.path, "operator": self._operators.get(decision.path)}
-        self._emit([Record.make("event", tags, fields, decision.at_ns, self._clock.utc_ns(decision.at_ns))])
+        self._emit([Record.make("event", tags, fields, decision.at_ns)])
 
 
 @dataclass(slots=True)

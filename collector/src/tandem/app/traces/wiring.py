@@ -11,10 +11,8 @@ from datetime import datetime
 from typing import Any
 
 from tandem.app.campaign.wiring import CampaignPart
-from tandem.app.clock import Clock
-from tandem.app.config import Config, PathConfig, TracesConfig
-from tandem.app.daemon.accounts import Account, day_of
-from tandem.app.daemon.paths import NetworkPaths
+from tandem.app.config_schema import PathConfig, TracesConfig
+from tandem.app.daemon.accounts import day_of
 from tandem.app.runs.captures import Captures
 from tandem.app.runs.context import RunContext
 from tandem.app.traces.policy import Spent, UploadPath, UploadState, decide, intended, left_today
@@ -30,7 +28,7 @@ _EVERY_S = 10.0
 
 
 class Keeping:
-    """A thread, since deleting a large file may take an SD card a while. ``free``: bytes free on the disk."""
+    """Deletes what the server has, in a thread of its own: a large file may take an SD card a while. ``free``: bytes free on the disk."""
 
     def __init__(
         self,
@@ -41,22 +39,24 @@ class Keeping:
     ) -> None:
         self._rules, self._queue, self._captures = rules, queue, captures
         self._free = free or (lambda: shutil.disk_usage(queue.folder).free)
-        self._wake, self._stopping = threading.Event(), False
-        self._thread = threading.Thread(target=self._run, name="traces kept", daemon=True)
-
-    def start(self) -> None:
-        """Begin."""
-        self._thread.start()
+        self._due_s = 0.0
+        self._thread: threading.Thread | None = None
 
     def wake(self) -> None:
         """Something was received."""
-        self._wake.set()
+        self._due_s = 0.0
+
+    def tick(self) -> None:
+        """Once a second: see whether anything is to go, now and then."""
+        now_s = time.monotonic()
+        if now_s >= self._due_s and (self._thread is None or not self._thread.is_alive()) and self._queue.kept():
+            self._due_s = now_s + _EVERY_S
+            self._thread = threading.Thread(target=self._tidy, name="traces kept", daemon=True)
+            self._thread.start()
 
     def stop(self) -> None:
-        """End."""
-        self._stopping = True
-        self._wake.set()
-        if self._thread.ident is not None:
+        """``tick`` is called no more."""
+        if self._thread is not None:
             self._thread.join()
 
     def tidy(self) -> list[str]:
@@ -81,16 +81,13 @@ class Keeping:
             and captures.used_bytes > _FULL * captures.limit_bytes
         )
 
-    def _run(self) -> None:
-        while not self._stopping:
-            self._wake.clear()
-            try:
-                gone = self.tidy()
-                if gone:
-                    log.info("the server has them, and they made room here: %s", ", ".join(gone))
-            except OSError as error:
-                log.error("%s: %s", error.filename, error.strerror)
-            self._wake.wait(_EVERY_S)
+    def _tidy(self) -> None:
+        try:
+            gone = self.tidy()
+            if gone:
+                log.info("the server has them, and they made room here: %s", ", ".join(gone))
+        except OSError as error:
+            log.error("%s: %s", error.filename, error.strerror)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -107,17 +104,15 @@ class TracePolicy:
 
     def __init__(
         self,
-        config: Config,
-        clock: Clock,
-        paths: NetworkPaths,
-        account: Account,
+        context: RunContext,
         held: Callable[[], str | None],
         mobile: Callable[[], bool],
         requested: Callable[[], bool],
     ) -> None:
-        self._config, self._clock, self._paths, self._account = config, clock, paths, account
+        self._config, self._clock = context.config, context.clock
+        self._paths, self._account = context.paths, context.account
         self._held, self._mobile, self._requested = held, mobile, requested
-        self._spent = Spent(config.folder / "traces" / "spent.json")
+        self._spent = Spent(context.config.folder / "traces" / "spent.json")
         self.changed_ns = time.monotonic_ns()
 
     def held(self) -> bool:
@@ -170,24 +165,15 @@ class TracesPart:
     """A collector's traces. ``campaigns`` says what is being measured or about to be."""
 
     def __init__(
-        self,
-        context: RunContext,
-        detectors: Detectors,
-        campaigns: CampaignPart,
-        account: Account,
-        address: GatewayAddress,
+        self, context: RunContext, detectors: Detectors, campaigns: CampaignPart, address: GatewayAddress
     ) -> None:
         config, rules = context.config, context.config.traces
         self.queue = TraceQueue(config.folder)
-        self._emit, self._clock = context.emit, context.clock
-        self._operators = {p.name: p.operator for p in config.paths}
         self._intended = intended(rules, config.paths)[1]
-        self._policy = TracePolicy(
-            config, context.clock, context.paths, account, campaigns.held, lambda: detectors.mobile, self._is_requested
-        )
+        self._policy = TracePolicy(context, campaigns.held, lambda: detectors.mobile, self._is_requested)
         self._gateway = AnyPath(address, context.paths.interfaces, rate_bit_per_s=rules.rate_bit_per_s)
         self._uploader = TraceUploader(
-            self.queue, self._gateway, self._policy, self._event, config.probe, rules.encoding
+            self.queue, self._gateway, self._policy, context.event, config.probe, rules.encoding
         )
         self._keeping = Keeping(rules, self.queue, context.captures)
         self._uploader.on_received = self._keeping.wake
@@ -196,13 +182,16 @@ class TracesPart:
 
     def start(self) -> None:
         """Begin."""
-        self._keeping.start()
         self._uploader.start()
 
     def stop(self) -> None:
         """End at once; the next start goes on."""
         self._uploader.stop()
         self._keeping.stop()
+
+    def tick(self) -> None:
+        """Once a second, by the collector's thread."""
+        self._keeping.tick()
 
     def noted(self, record: Record) -> None:
         """A record of the collector."""
@@ -213,11 +202,6 @@ class TracesPart:
         """The manifest of ``run`` is on the disk."""
         self.queue.note(run)
         self._uploader.wake()
-
-    def _event(self, kind: str, detail: str, path: str | None) -> None:
-        now = time.monotonic_ns()
-        tags = {"kind": kind, "path": path, "operator": self._operators.get(path) if path else None}
-        self._emit([Record.make("event", tags, {"detail": detail[:500]}, now, self._clock.utc_ns(now))])
 
     def health(self) -> dict[str, Value | None]:
         """Of the health record."""
