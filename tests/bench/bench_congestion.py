@@ -27,11 +27,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "lab"))
-from held_congestion import OBJECT, held
-from radio_pair import RadioPair, no_link, radio_pair
-from two_paths import SERVER, await_true, why_not
-
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests' support
+from support.held_congestion import OBJECT, held
+from support.radio_pair import RadioPair, no_link, radio_pair
+from support.two_paths import SERVER, await_true, why_not
 from tandem.mptcp.statistics import Reader
 from tandem.mptcp_abi.controllers import COUPLED
 from tandem_server import congestion

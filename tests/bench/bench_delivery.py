@@ -2,7 +2,7 @@
 
     ./kit run python tests/bench/bench_delivery.py [--seconds 60] [--rounds 40] [--quick] [--json]
 
-Root; namespaces of its own, the real endpoint. A hidden link (tests/lab/recorded_delivery.py) is recorded with two paths by the example
+Root; namespaces of its own, the real endpoint. A hidden link (tests/support/recorded_delivery.py) is recorded with two paths by the example
 experiment delivery, and its traces are made as a person makes them. The same downloads, of sizes from an object of a page to a segment
 of video, are then made over the hidden link, over the replay by load, and over a replay of the heavy trace alone, one after the other.
 Prints seconds of all downloads of a class of sizes, and how far the replays are off. Asserts nothing.
@@ -17,9 +17,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))  # the lab's namespaces and links
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests' support
 
-from recorded_delivery import experiment, hidden, link, recorded, traces
+from support.recorded_delivery import experiment, hidden, link, recorded, traces
 
 CLASSES = (("objects of pages", 0, 150_000), ("segments of video", 150_000, 10**9))
 

@@ -16,11 +16,11 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "unit/ingest")]
+sys.path[:0] = [str(HERE), str(HERE.parent / "unit/server/ingest")]
 
 from a_second import PER_SECOND, Timed, a_second  # noqa: E402 after the path
-from serve_on_loopback import Server, await_ready, end, lay_out, start  # noqa: E402 after the path
 
+from support.serve_on_loopback import Server, await_ready, end, lay_out, start  # noqa: E402 after the path
 from tandem.export import Exporter, GatewayAddress, PendingManifests  # noqa: E402 after the path
 from tandem.export.records import body, encode_items  # noqa: E402 after the path
 from tandem.spool import Spool  # noqa: E402 after the path

@@ -23,14 +23,14 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))  # the lab's namespaces
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests' support
 
 from as_multipath import as_multipath
 from many_sessions import many_sessions
-from radio_pair import PATHS, radio_pair
-from run_download import Run
-from two_paths import SERVER, Space, await_true
 
+from support.radio_pair import PATHS, radio_pair
+from support.run_download import Run
+from support.two_paths import SERVER, Space, await_true
 from tandem.experiment.control import Session
 from tandem.mptcp import sysctls
 from tandem_server.store import find_influxd

@@ -24,12 +24,12 @@ import threading
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "unit/ingest"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests' support
 
 import gateway_batches
 from processes import cpu_s, rss_mib, tree
-from serve_on_loopback import free_ports
 
+from support.serve_on_loopback import free_ports
 from tandem_server.registry import Registry
 from tandem_server.store import Influx, find_influxd
 from tandem_server.store.private import account_password

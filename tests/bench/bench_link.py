@@ -15,14 +15,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests' support
 
 from processes import cpu_s
-from two_ends import OPERATOR, PROBE, Timeline, TwoEnds, two_ends
 
+from support.two_ends import OPERATOR, PROBE, Timeline, TwoEnds, two_ends
 from tandem_bench.link.emulator import Constant, Played
 
-TCP_ENDS = Path(__file__).resolve().parents[1] / "lab" / "mptcp_ends.py"
+TCP_ENDS = Path(__file__).resolve().parents[1] / "support/mptcp_ends.py"
 SIZE = 1500
 HEADERS = 52 / 1500  # IPv4 and TCP with timestamps, of a full packet: what payload cannot reach
 

@@ -23,12 +23,12 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from statistics import median
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests' support
 
 from a_second import a_second
-from asked_paths import AskedPaths, asked_paths
-from two_paths import lab, why_not
 
+from support.asked_paths import AskedPaths, asked_paths
+from support.two_paths import lab, why_not
 from tandem.export.records import Line, body
 from tandem.modem.poll import Poll
 from tandem.modem.poller import Poller

@@ -18,13 +18,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))  # the lab's namespaces and links
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests' support
 
-from lone_endpoint import lone_endpoint
-from radio_pair import queue_bytes, radio_pair
 from trends import Bench, Column, Progress, Row, finish, options, settle, table
-from two_paths import SERVER
 
+from support.lone_endpoint import lone_endpoint
+from support.radio_pair import queue_bytes, radio_pair
+from support.two_paths import SERVER
 from tandem.experiment.results import quantile
 
 SECOND = "203.0.113.11"

@@ -11,10 +11,11 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "unit" / "at"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests' support
 
 import fuzzing
-from at_fuzzing import WAYS, Source, Violation
+
+from support.at_fuzzing import WAYS, Source, Violation
 
 EACH_BYTES = (200_000, 100_000)
 

@@ -22,11 +22,15 @@ import time
 from collections import Counter
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "unit"))  # what that of the next needs
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "unit/ingest"))  # the manifest that the tests mutate
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests' support
 
 import fuzzing
 import gateway_batches
+
+sys.path.insert(
+    0, str(Path(__file__).resolve().parents[1] / "unit/server/ingest")
+)  # the manifest that the tests mutate
+
 from test_ingest_body import MANIFEST
 
 from tandem.schema.campaign_queue import QueueError, read_report

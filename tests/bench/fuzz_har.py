@@ -10,9 +10,14 @@ import random
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "unit/page"))  # the archive that the tests mutate
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests' support
 
 import fuzzing
+
+sys.path.insert(
+    0, str(Path(__file__).resolve().parents[1] / "unit/server/content/page")
+)  # the archive that the tests mutate
+
 from test_page_har import whole
 
 from tandem_server.content.page import har

@@ -17,12 +17,12 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "unit/traces"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests' support
 
 import fuzzing
 from starlette.responses import Response
-from trace_desk_here import CHUNK, PLENTY, Place, offered
 
+from support.trace_desk_here import CHUNK, PLENTY, Place, offered
 from tandem_server.http.body import BodyReader, Budget
 from tandem_server.ingest.errors import handlers
 from tandem_server.uploads.resource import UploadResource

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from processes import cpu_s
-from two_paths import Space
 
+from support.two_paths import Space
 from tandem.experiment.control import Session
 from tandem.mptcp_abi import IPPROTO_MPTCP
 

@@ -21,11 +21,10 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "lab"))
-from held_congestion import held
-from radio_pair import RadioPair, radio_pair
-from two_paths import SERVER, await_true
-
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests' support
+from support.held_congestion import held
+from support.radio_pair import RadioPair, radio_pair
+from support.two_paths import SERVER, await_true
 from tandem.mptcp import kernels, netlink
 from tandem.mptcp.statistics import Reader
 from tandem.mptcp_abi import v094

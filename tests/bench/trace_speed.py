@@ -30,10 +30,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "unit" / "traces_core"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests' support
 
-from captures import ACK, EPOCH, MS, SYN, capable, dss, first_dsn, multipath, timestamps, token
-
+from support.captures import ACK, EPOCH, MS, SYN, capable, dss, first_dsn, multipath, timestamps, token
 from tandem_server import tandem_trace_core as core
 
 SEGMENT, BURST, SNAPLEN = 1400, 46, 128

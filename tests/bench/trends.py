@@ -15,13 +15,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))  # the lab's namespaces and links
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests' support
 
-from lone_endpoint import lone_endpoint
-from radio_pair import PATHS, RadioPair, no_link, played_pair, served_pair
-from run_experiment import run
-from two_paths import SERVER, Space, why_not
-
+from support.lone_endpoint import lone_endpoint
+from support.radio_pair import PATHS, RadioPair, no_link, played_pair, served_pair
+from support.run_experiment import run
+from support.two_paths import SERVER, Space, why_not
 from tandem.experiment.results import quantile
 from tandem.mptcp import sysctls
 

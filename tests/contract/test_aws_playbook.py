@@ -11,10 +11,10 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-import warm_python
 import yaml
-from played_aws import CALLER, CREDENTIALS, REPOSITORY, Played, caller_page
 
+from support import warm_python
+from support.played_aws import CALLER, CREDENTIALS, REPOSITORY, Played, caller_page
 from tandem_fleet import new
 
 moto_server = pytest.importorskip("moto.server", reason="pip install -r requirements/dev.txt")

@@ -5,8 +5,18 @@ import signal
 from pathlib import Path
 
 import pytest
-from played_modems import BENCH, FAMILIES, LAST, PHASES, TICKS, VirtualModem, phase_at, polled_modems, write_timeline
 
+from support.played_modems import (
+    BENCH,
+    FAMILIES,
+    LAST,
+    PHASES,
+    TICKS,
+    VirtualModem,
+    phase_at,
+    polled_modems,
+    write_timeline,
+)
 from tandem.modem.families import drivers
 from tandem.modem.poll import Poll
 from tandem_bench.modem.faults import Fault

@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from trace_gateway import TraceGateway
 
+from support.trace_gateway import TraceGateway
 from tandem.export.gateway import Answer
 from tandem.export.records import Line, send
 from tandem_server.cli.configuration import load

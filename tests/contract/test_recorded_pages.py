@@ -1,7 +1,6 @@
 """What ``tandem modem record`` makes of a stick's web server keeps the contract of transcripts and holds no planted secret."""
 
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,10 +9,7 @@ import test_drivers as contract
 from hypothesis import given
 from hypothesis import strategies as st
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "modem"))
-
-from web_stick import WebStick, page
-
+from support.web_stick import WebStick, page
 from tandem.cli.main import main
 from tandem.modem.scrub import scrub_page
 

@@ -7,8 +7,8 @@ import time
 from dataclasses import replace
 
 import pytest
-from trace_gateway import TraceGateway, offered
 
+from support.trace_gateway import TraceGateway, offered
 from tandem.schema.trace import read_receipt
 
 

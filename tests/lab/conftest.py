@@ -3,19 +3,15 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 # Trees of a Raspberry Pi's files, which a collector on the rig is given to see, lie with the units that read them.
-sys.path.append(str(Path(__file__).resolve().parents[1] / "unit" / "health"))
-
-from eventful_left import Eventful
-from eventful_run import play
-from filled_database import Filled, filled_database
-
+from support.eventful_left import Eventful
+from support.eventful_run import play
+from support.filled_database import Filled, filled_database
 from support.running_kit import KitOnRig, find_influxd, kit_on_rig
 
 

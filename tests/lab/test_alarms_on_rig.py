@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import pytest
-from eventful_second import NAME
-from filled_database import Filled
 
+from support.eventful_second import NAME
+from support.filled_database import Filled
 from support.grafana_alerting import Rule, asker, rules
 from support.grafana_templates import Told, message
 from support.running_kit import PROBE

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from asked_at import MS, AskedAt, until
-from filled_database import Filled
 
+from support.asked_at import MS, AskedAt, until
+from support.filled_database import Filled
 from support.running_kit import PROBE
 from tandem_dashboards import boards
 from tandem_dashboards.cli import summary_line

@@ -7,9 +7,9 @@ import subprocess
 import tempfile
 
 import pytest
-from needed import lab_with
-from two_paths import lab
 
+from support.needed import lab_with
+from support.two_paths import lab
 from tandem.capture import Budget, Capture, CaptureError, stop_all
 
 pytestmark = lab_with("tcpdump")

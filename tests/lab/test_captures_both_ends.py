@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lone_endpoint import MEASUREMENT_PORT, SOURCES, lone_endpoint
-from radio_pair import PATHS, RadioPair, find_link, radio_pair
-from run_download import Run
-from run_experiment import run as run_experiment
-from two_paths import SERVER, await_true, why_not
 
+from support.lone_endpoint import MEASUREMENT_PORT, SOURCES, lone_endpoint
+from support.radio_pair import PATHS, RadioPair, find_link, radio_pair
+from support.run_download import Run
+from support.run_experiment import run as run_experiment
+from support.two_paths import SERVER, await_true, why_not
 from tandem.capture import Budget, Capture, stop_all
 from tandem_server.analysis.evaluate import Evaluation, evaluate
 from tandem_server.analysis.folder import load

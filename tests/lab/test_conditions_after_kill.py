@@ -11,9 +11,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from needed import lab_with
-from two_paths import Lab, await_true, lab
 
+from support.needed import lab_with
+from support.two_paths import Lab, await_true, lab
 from tandem.shaping import kernel
 from tandem.shaping.kernel import Shape
 

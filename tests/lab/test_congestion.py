@@ -13,16 +13,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import coupled_model as model
 import pytest
-import run_experiment
-from held_congestion import OBJECT, command, held
-from lone_endpoint import MEASUREMENT_PORT
-from needed import lab_with
-from radio_pair import PATHS, RadioPair, no_link, served_pair
-from run_experiment import ended
-from two_paths import REPOSITORY, await_true
 
+from support import coupled_model as model
+from support import run_experiment
+from support.held_congestion import OBJECT, command, held
+from support.lone_endpoint import MEASUREMENT_PORT
+from support.needed import lab_with
+from support.radio_pair import PATHS, RadioPair, no_link, served_pair
+from support.run_experiment import ended
+from support.two_paths import REPOSITORY, await_true
 from tandem.mptcp_abi.controllers import COUPLED, LOADED
 from tandem_server import congestion
 

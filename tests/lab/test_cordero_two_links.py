@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from needed import lab_with
-from radio_pair import PATHS, RadioPair, no_link, served_pair
-from run_experiment import run
+
+from support.needed import lab_with
+from support.radio_pair import PATHS, RadioPair, no_link, served_pair
+from support.run_experiment import run
 
 pytestmark = lab_with(lack=no_link())
 MBIT = {"a": 16.0, "b": 4.0}

@@ -6,8 +6,9 @@ import signal
 import struct
 
 import pytest
-from dash_server import Answer, asked, manifest, play, serving
-from run_experiment import started
+
+from support.dash_server import Answer, asked, manifest, play, serving
+from support.run_experiment import started
 
 BITRATES = (200_000, 1_000_000)
 SOON = {"startup_buffer_s": 0.2, "resume_buffer_s": 0.2}
@@ -26,7 +27,7 @@ def film(segment_s, segments):
 
 
 def test_a_film_is_played_over_one_connection(token):
-    """When it stalls and what it chooses is asked with a clock of its own: ``unit/dash/test_dash_play.py``."""
+    """When it stalls and what it chooses is asked with a clock of its own: ``unit/collector/experiment/dash/test_dash_play.py``."""
     with serving(film(0.2, 8)) as endpoint:
         told = play(endpoint, token, abr="fixed", fixed_index=1, **SOON, buffer_max_s=1)
         result = told["result"]
@@ -128,7 +129,7 @@ def test_a_segment_that_fails_once_is_had_at_the_second_attempt(token):
     assert len(told["segments"]) == 6
 
 
-# What cannot be read of a head or a manifest: unit/experiment/test_experiment_http_head.py, unit/dash/test_dash_mpd.py.
+# What cannot be read of a head or a manifest: test_experiment_http_head.py and dash/test_dash_mpd.py in unit/collector/experiment/.
 HOSTILE = [
     (Answer(b"<MPD", then="close"), "MPD: line 1: no XML", False),
     (Answer(manifest((1,), 1, 1).replace(b"<Period>", b"<BaseURL>http://192.0.2.1/</BaseURL><Period>")), "is not on http://", False),

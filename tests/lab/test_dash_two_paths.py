@@ -3,9 +3,10 @@
 import os
 
 import pytest
-from dash_server import Answer, DashEndpoint, manifest, play
-from needed import lab_with
-from two_paths import PATHS, SERVER, lab, up
+
+from support.dash_server import Answer, DashEndpoint, manifest, play
+from support.needed import lab_with
+from support.two_paths import PATHS, SERVER, lab, up
 
 pytestmark = lab_with()
 SEGMENT_BYTES = 200_000

@@ -10,11 +10,11 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from dash_server import Answer, DashEndpoint, asked, manifest, play, serving
-from run_experiment import started
-from two_paths import PATHS, SERVER, await_true, lab, up, why_not
-from vlc_here import REPOSITORY, film, vlc, why_no_vlc
 
+from support.dash_server import Answer, DashEndpoint, asked, manifest, play, serving
+from support.run_experiment import started
+from support.two_paths import PATHS, SERVER, await_true, lab, up, why_not
+from support.vlc_here import REPOSITORY, film, vlc, why_no_vlc
 from tandem_server.cli.main import main as server
 from tandem_server.content.encode import find_ffmpeg
 from tandem_server.content.ladder import LADDER

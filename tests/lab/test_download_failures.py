@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from download_server import Behaviour, Endpoint
-from run_download import Run
-from run_experiment import asked
-from two_paths import REPOSITORY, await_true
 
+from support.download_server import Behaviour, Endpoint
+from support.run_download import Run
+from support.run_experiment import asked
+from support.two_paths import REPOSITORY, await_true
 from tandem.mptcp.paths import Path as ProbePath
 
 RATE = 2e6
@@ -140,9 +140,9 @@ def test_without_multipath_tcp_the_machine_is_at_fault(tmp_path):
     token = tmp_path / "t"
     token.write_text("x")
     code = f"""
-import sys; sys.path.insert(0, {str(REPOSITORY / "tests/lab")!r})
-from download_server import Behaviour, Endpoint
-from run_download import Run
+import sys; sys.path.insert(0, {str(REPOSITORY / "tests")!r})
+from support.download_server import Behaviour, Endpoint
+from support.run_download import Run
 endpoint = Endpoint(Behaviour(), protocol=0, host="127.0.0.1")
 url = "http://127.0.0.1:"
 run = Run({{"run": "r", "kind": "mptcp", "path": "a", "paths": [{{"name": "a", "interface": "lo"}}], "bytes": 1,

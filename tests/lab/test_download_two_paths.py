@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from download_lab import SIZE, DownloadLab, download_lab
-from download_server import Behaviour
-from needed import lab_with
-from two_paths import ADDRESS
 
+from support.download_lab import SIZE, DownloadLab, download_lab
+from support.download_server import Behaviour
+from support.needed import lab_with
+from support.two_paths import ADDRESS
 from tandem.schema.record import Record
 
 pytestmark = lab_with()

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lone_endpoint import CONTROL_PORT, MEASUREMENT_PORT, lone_endpoint
-from needed import lab_with
-from two_paths import SERVER, Space
 
+from support.lone_endpoint import CONTROL_PORT, MEASUREMENT_PORT, lone_endpoint
+from support.needed import lab_with
+from support.two_paths import SERVER, Space
 from tandem.experiment.control import Session
 
 pytestmark = lab_with()

@@ -9,10 +9,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from lone_endpoint import CONTROL_PORT, MEASUREMENT_PORT, SOURCES
-from run_experiment import run
-from two_paths import ADDRESS, PATHS, SERVER, Space, lab, up, why_not
 
+from support.lone_endpoint import CONTROL_PORT, MEASUREMENT_PORT, SOURCES
+from support.run_experiment import run
+from support.two_paths import ADDRESS, PATHS, SERVER, Space, lab, up, why_not
 from tandem_server.store import StoreStartError, find_influxd
 
 pytestmark = pytest.mark.lab

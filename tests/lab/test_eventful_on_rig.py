@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from eventful_run import PLAN_BYTES, SPOOL_BYTES
-from eventful_second import NAME
-from filled_database import Filled
 
+from support.eventful_run import PLAN_BYTES, SPOOL_BYTES
+from support.eventful_second import NAME
+from support.filled_database import Filled
 from support.running_kit import PROBE
 from tandem.schema.metrics import MEASUREMENTS
 from tandem_server.schema.measurements import SERVER_MEASUREMENTS

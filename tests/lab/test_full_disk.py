@@ -3,24 +3,20 @@ command goes on when there is room. A real file system."""
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from needed import lab_with
 
-sys.path += [str(Path(__file__).resolve().parents[1] / "unit" / folder) for folder in ("report", "traces_core")]
-
-import native  # noqa: F401  (skips where the native pass is not built)
+from support import native  # noqa: F401  (skips where the native pass is not built)
+from support.needed import lab_with
 
 pytest.importorskip("pyarrow", reason="pip install -r requirements/dev.txt")
 
-from captures import pcap
-from exported_kits import kit, write_export
-from scenes import plain_download
-from synthetic_campaign import Synthetic
-
+from support.captures import pcap
+from support.exported_kits import kit, write_export
+from support.scenes import plain_download
+from support.synthetic_campaign import Synthetic
 from tandem_server.cli.main import main
 
 pytestmark = lab_with()

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_modem import BenchModem, bench_modem
 
+from support.bench_modem import BenchModem, bench_modem
 from support.running_kit import KitOnRig
 
 pytestmark = pytest.mark.lab

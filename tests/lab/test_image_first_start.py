@@ -7,16 +7,13 @@ runs ``tandem-spool`` and lets go of everything. Only the tests need loop device
 import os
 import shutil
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit/image"))
-import stock_images
-
 import tandem_image
+from support import stock_images
 
 GIB = 1 << 30
 SCRIPT = Path(tandem_image.__file__).parent / "files/tandem-spool"

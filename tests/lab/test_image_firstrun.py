@@ -7,14 +7,10 @@ import json
 import os
 import shutil
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit/image"))
-import stock_images
-
+from support import stock_images
 from tandem_image.first_start import boot_files
 from tandem_image.image import BootPartition, unpack
 from tandem_image.settings import Bearer, Settings

@@ -9,13 +9,13 @@ from pathlib import Path as Folder
 from typing import Any
 
 import pytest
-import rated_links
-from mixed_paths import why_not6
-from names_server import serving
-from needed import lab_with
-from real_endpoint import Measured, measured
-from two_paths import Lab, Space
 
+from support import rated_links
+from support.mixed_paths import why_not6
+from support.names_server import serving
+from support.needed import lab_with
+from support.real_endpoint import Measured, measured
+from support.two_paths import Lab, Space
 from tandem.mptcp import sysctls
 from tandem.mptcp.paths import Path
 

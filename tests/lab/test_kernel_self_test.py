@@ -5,8 +5,8 @@ import subprocess
 import sys
 
 import pytest
-from needed import lab_with
 
+from support.needed import lab_with
 from tandem.app import kernel_self_test
 from tandem.app.kernel_self_test import Row, SelfTest
 from tandem.mptcp.paths import Paths

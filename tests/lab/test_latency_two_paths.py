@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from needed import lab_with
-from real_endpoint import Measured, measured
-from two_paths import lab
+
+from support.needed import lab_with
+from support.real_endpoint import Measured, measured
+from support.two_paths import lab
 
 pytestmark = lab_with("nft")
 

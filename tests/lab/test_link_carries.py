@@ -10,8 +10,8 @@ import math
 import time
 
 import pytest
-from two_ends import Timeline, TwoEnds, two_ends
 
+from support.two_ends import Timeline, TwoEnds, two_ends
 from tandem_bench.link.emulator import Constant, LinkError, LinkProcess, LinkSpec, Played
 
 pytestmark = pytest.mark.lab

@@ -3,13 +3,13 @@
 import socket
 
 import pytest
-from download_lab import SIZE
-from download_server import Behaviour
-from mixed_paths import B6, HOP6, PROBE6, SERVER6, Both, mixed, parameters, why_not6
-from needed import lab_with
-from run_download import Run
-from two_paths import ADDRESS, PATHS, SERVER, Lab, await_true, up
 
+from support.download_lab import SIZE
+from support.download_server import Behaviour
+from support.mixed_paths import B6, HOP6, PROBE6, SERVER6, Both, mixed, parameters, why_not6
+from support.needed import lab_with
+from support.run_download import Run
+from support.two_paths import ADDRESS, PATHS, SERVER, Lab, await_true, up
 from tandem.mptcp import sockets
 from tandem.mptcp.paths import Paths
 

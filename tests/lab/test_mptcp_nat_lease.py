@@ -8,10 +8,10 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from needed import lab_with
-from twin_modems import HOST, MODEM, Twins, twins
-from two_paths import await_true, up
 
+from support.needed import lab_with
+from support.twin_modems import HOST, MODEM, Twins, twins
+from support.two_paths import await_true, up
 from tandem.mptcp import sockets
 from tandem.mptcp.iproute import ip_json
 from tandem.mptcp.nat import Nat

@@ -6,9 +6,9 @@ import struct
 import time
 
 import pytest
-from needed import lab_with
-from two_paths import ADDRESS, PATHS, SERVER, Lab, await_true, lab, up
 
+from support.needed import lab_with
+from support.two_paths import ADDRESS, PATHS, SERVER, Lab, await_true, lab, up
 from tandem.capture import Budget, Capture
 from tandem.mptcp import sockets, sysctls
 from tandem.mptcp.netlink import subscribe_routes

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 
 import pytest
-from needed import lab_with
-from two_paths import ADDRESS, Lab, await_true, lab
-from watched_paths import Transfer, Watched
+
+from support.needed import lab_with
+from support.two_paths import ADDRESS, Lab, await_true, lab
+from support.watched_paths import Transfer, Watched
 
 pytestmark = lab_with()
 

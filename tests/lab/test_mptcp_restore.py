@@ -6,13 +6,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 import pytest
-from download_server import Behaviour
-from mixed_paths import A4, B6, PROBE6, SERVER6, Both, mixed, parameters, why_not6
-from needed import lab_with
-from run_download import Run
-from two_paths import ADDRESS, PATHS, SERVER, Lab, await_true, lab
-from watched_paths import Transfer, Watched, cut_once
 
+from support.download_server import Behaviour
+from support.mixed_paths import A4, B6, PROBE6, SERVER6, Both, mixed, parameters, why_not6
+from support.needed import lab_with
+from support.run_download import Run
+from support.two_paths import ADDRESS, PATHS, SERVER, Lab, await_true, lab
+from support.watched_paths import Transfer, Watched, cut_once
 from tandem.mptcp import sockets, sysctls
 from tandem.mptcp.paths import Paths
 from tandem.mptcp.watch import Watch

@@ -10,14 +10,14 @@ import sys
 from functools import partial
 
 import pytest
-from download_lab import SIZE
-from download_server import Behaviour, Endpoint
-from mixed_paths import parameters
-from needed import lab_with
-from run_download import Run
-from twin_modems import HOST, MODEM, PUBLIC, Twins, twins
-from two_paths import REPOSITORY, SERVER, await_true, up
 
+from support.download_lab import SIZE
+from support.download_server import Behaviour, Endpoint
+from support.mixed_paths import parameters
+from support.needed import lab_with
+from support.run_download import Run
+from support.twin_modems import HOST, MODEM, PUBLIC, Twins, twins
+from support.two_paths import REPOSITORY, SERVER, await_true, up
 from tandem.mptcp import sockets
 from tandem.mptcp.iproute import ip
 from tandem.mptcp.nat import Nat

@@ -10,10 +10,9 @@ import re
 import subprocess
 import sys
 
-from needed import lab_with
-from twin_modems import MODEM, twins
-from two_paths import SERVER, up
-
+from support.needed import lab_with
+from support.twin_modems import MODEM, twins
+from support.two_paths import SERVER, up
 from tandem.mptcp.nat import Nat
 from tandem.mptcp.paths import Path
 from tandem_bench.link.emulator import Constant

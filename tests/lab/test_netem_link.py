@@ -10,7 +10,7 @@ import pytest
 
 from tandem_bench.link.netem import lack
 
-SCRIPT = Path(__file__).parents[1] / "system" / "netem_link.py"
+SCRIPT = Path(__file__).parents[1] / "support/netem_link.py"
 
 
 def test_it_shapes_as_it_is_told_or_says_why_it_cannot() -> None:

@@ -12,8 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from lone_endpoint import SOURCES
 
+from support.lone_endpoint import SOURCES
 from tandem.devtools.browser import find
 from tandem_server.content.page.store import PageStore, verify
 

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lone_endpoint import SOURCES, lone_endpoint
-from needed import lab_with
-from run_experiment import run, start
-from two_paths import PATHS, SERVER, await_true, lab, up
 
+from support.lone_endpoint import SOURCES, lone_endpoint
+from support.needed import lab_with
+from support.run_experiment import run, start
+from support.two_paths import PATHS, SERVER, await_true, lab, up
 from tandem.devtools.browser import find
 
 BROWSER = find()

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from needed import lab_with
 from test_trace_core_tshark import carried, second_path
-from traced_download import MPTCP, download
 
+from support.needed import lab_with
+from support.traced_download import MPTCP, download
 from tandem_server.analysis.captures import Packets, of_campaign
 from tandem_server.analysis.evaluate import evaluate
 from tandem_server.analysis.folder import load

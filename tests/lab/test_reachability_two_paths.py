@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from names_server import serving
-from needed import lab_with
-from run_experiment import asked, ended, run, start
-from two_paths import Lab, await_true, lab
+from support.names_server import serving
+from support.needed import lab_with
+from support.run_experiment import asked, ended, run, start
+from support.two_paths import Lab, await_true, lab
 
 pytestmark = lab_with("nft")
 DNS = {"a": "10.71.1.2", "b": "10.71.2.2"}

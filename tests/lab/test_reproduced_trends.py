@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from needed import lab_with
-from radio_pair import no_link
-from two_paths import REPOSITORY
+
+from support.needed import lab_with
+from support.radio_pair import no_link
+from support.two_paths import REPOSITORY
 
 pytestmark = lab_with(lack=no_link())
 SCRIPTS = {

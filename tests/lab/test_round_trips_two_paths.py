@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from asked_paths import AskedPaths, asked_paths
-from two_paths import lab, why_not
+
+from support.asked_paths import AskedPaths, asked_paths
+from support.two_paths import lab, why_not
 
 pytestmark = [
     pytest.mark.lab,

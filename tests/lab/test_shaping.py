@@ -10,9 +10,9 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from needed import lab_with
-from two_paths import Lab, lab
 
+from support.needed import lab_with
+from support.two_paths import Lab, lab
 from tandem.shaping import kernel
 from tandem.shaping.kernel import Shape, Shaping, ShapingError
 

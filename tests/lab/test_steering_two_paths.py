@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from needed import lab_with
-from two_paths import ADDRESS, Lab, await_true, lab
-from watched_paths import Transfer, Watched
 
+from support.needed import lab_with
+from support.two_paths import ADDRESS, Lab, await_true, lab
+from support.watched_paths import Transfer, Watched
 from tandem.mptcp.backup import MOST_TOGGLES, Backup, Confirmation
 
 pytestmark = lab_with()

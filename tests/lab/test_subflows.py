@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from download_lab import SIZE, DownloadLab, download_lab
-from download_server import Behaviour
-from needed import lab_with
-from two_paths import ADDRESS, SERVER
 
+from support.download_lab import SIZE, DownloadLab, download_lab
+from support.download_server import Behaviour
+from support.needed import lab_with
+from support.two_paths import ADDRESS, SERVER
 from tandem.mptcp import sysctls
 
 pytestmark = lab_with()

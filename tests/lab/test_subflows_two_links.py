@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lone_endpoint import lone_endpoint
-from needed import lab_with
-from radio_pair import PATHS, RadioPair, no_link, radio_pair
-from run_download import Run
-from two_paths import SERVER
+
+from support.lone_endpoint import lone_endpoint
+from support.needed import lab_with
+from support.radio_pair import PATHS, RadioPair, no_link, radio_pair
+from support.run_download import Run
+from support.two_paths import SERVER
 
 pytestmark = lab_with("tcpdump", lack=no_link())
 SECOND = "203.0.113.11"

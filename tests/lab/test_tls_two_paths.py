@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lone_endpoint import MEASUREMENT_PORT, MEASUREMENT_TLS_PORT, lone_endpoint
-from needed import lab_with
-from run_experiment import run
-from two_paths import PATHS, SERVER, Lab, lab, up
 
+from support.lone_endpoint import MEASUREMENT_PORT, MEASUREMENT_TLS_PORT, lone_endpoint
+from support.needed import lab_with
+from support.run_experiment import run
+from support.two_paths import PATHS, SERVER, Lab, lab, up
 from tandem.mptcp import sysctls
 
 pytestmark = lab_with()

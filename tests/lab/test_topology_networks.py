@@ -19,7 +19,7 @@ from tandem_bench.topology.topology import Topology
 pytestmark = pytest.mark.lab
 
 FAST = Constant(50e6, 20e6, rtt_ms=10)
-ENDS = Path(__file__).with_name("mptcp_ends.py")
+ENDS = Path(__file__).resolve().parents[1] / "support/mptcp_ends.py"
 TCP = 6
 
 

@@ -6,18 +6,15 @@ import json
 import select
 import statistics
 import subprocess
-import sys
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 import pytest
-from needed import lab_with
-from traced_download import CLIENT_2, MPTCP, SERVER_2, TCP, Traced, download
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "unit" / "traces_core"))
-
-from reading import core, of, one, rows
+from support.needed import lab_with
+from support.reading import core, of, one, rows
+from support.traced_download import CLIENT_2, MPTCP, SERVER_2, TCP, Traced, download
 
 pytestmark = lab_with("tshark")
 FIELDS = (

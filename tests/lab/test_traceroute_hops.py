@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import rated_links
-from needed import lab_with
-from run_experiment import run
-from two_paths import Lab, Space
+
+from support import rated_links
+from support.needed import lab_with
+from support.run_experiment import run
+from support.two_paths import Lab, Space
 
 pytestmark = lab_with("nft")
 NET = "192.88.99"

@@ -2,14 +2,10 @@
 
 import random
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "contract"))  # the gateway that takes traces
-
-from trace_gateway import TraceGateway, offered
+from support.trace_gateway import TraceGateway, offered
 
 pytestmark = pytest.mark.lab
 MEBIBYTE = 1 << 20

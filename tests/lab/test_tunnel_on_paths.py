@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from tunnel_ends import HUB_FIRST, HUB_LATER, HUB_PORT, Tunnels, awaited, tunnels, why_not
+
+from support.tunnel_ends import HUB_FIRST, HUB_LATER, HUB_PORT, Tunnels, awaited, tunnels, why_not
 
 pytestmark = [
     pytest.mark.lab,

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from download_server import Behaviour, Endpoint
-from needed import lab_with
-from real_endpoint import Measured, measured
-from run_experiment import start
-from two_paths import SERVER, lab, up
+
+from support.download_server import Behaviour, Endpoint
+from support.needed import lab_with
+from support.real_endpoint import Measured, measured
+from support.run_experiment import start
+from support.two_paths import SERVER, lab, up
 
 pytestmark = lab_with("nft")
 CHAIN = "nft 'add table ip t; add chain ip t c { type filter hook prerouting priority -300; }'"

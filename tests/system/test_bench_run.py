@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from rehearsals import end, processes_naming, wait_until
+
+from support.rehearsals import end, processes_naming, wait_until
 
 pytestmark = pytest.mark.system
 

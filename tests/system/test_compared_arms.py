@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rehearsals import processes_naming
 
+from support.rehearsals import processes_naming
 from tandem_bench.rig.rights import Owner
 
 pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(1750)]

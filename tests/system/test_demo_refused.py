@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from rehearsals import DEMO, demo, lines_of
+
+from support.rehearsals import DEMO, demo, lines_of
 
 pytestmark = pytest.mark.system
 

@@ -6,7 +6,8 @@ import signal
 from pathlib import Path
 
 import pytest
-from rehearsals import demo, end, processes_naming, started, wait_until
+
+from support.rehearsals import demo, end, processes_naming, started, wait_until
 
 pytestmark = pytest.mark.system
 

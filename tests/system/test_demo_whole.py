@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rehearsals import demo, processes_naming
 
+from support.rehearsals import demo, processes_naming
 from tandem_bench.rig.rights import Owner
 
 pytestmark = pytest.mark.system

@@ -3,14 +3,11 @@
 import json
 import re
 import shlex
-import sys
 from pathlib import Path
 
 import pytest
-from rehearsals import demo
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "unit" / "scenario"))  # the made-up export
-
+from support.rehearsals import demo
 from tandem_bench.rig.rights import Owner
 
 pytestmark = pytest.mark.system
@@ -30,7 +27,7 @@ def test_every_text_prints_the_same_command():
 
 
 def test_a_drive_is_played_again_and_compared(tmp_path):
-    from drive_export import write_export
+    from support.drive_export import write_export
 
     export = write_export(tmp_path / "export")
     Owner.of_caller().give(tmp_path)

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rehearsals import processes_naming
-from shown_page import ASKED, FLAGS, Shown
 
+from support.rehearsals import processes_naming
+from support.shown_page import ASKED, FLAGS, Shown
 from tandem.devtools.browser import Browser, find
 from tandem_bench.example.acts import BUSY, SETTINGS
 from tandem_bench.rig.rig import WIFI

@@ -6,16 +6,12 @@ Each test goes on to the next start, as the probe does.
 
 import os
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from targets import first_boot
 from targets.available import lacks, made
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit/image"))
-import stock_images
-
+from support import stock_images
 from tandem_image.first_start import boot_files
 from tandem_image.image import BootPartition, unpack
 from tandem_image.settings import Settings

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,11 +14,8 @@ import pytest
 from targets.available import NEEDED, made
 from targets.root_folder import RootFolder, laid
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit/modem"))
-
-from fake_sys import FakeSys
-from scripted_modem import ScriptedModem
-
+from support.fake_sys import FakeSys
+from support.scripted_modem import ScriptedModem
 from tandem.app.config import parse
 from tandem.app.preflight.checks import Facts, settling_lines
 

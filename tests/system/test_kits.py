@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from rehearsals import processes_naming
 
+from support.rehearsals import processes_naming
 from tandem_bench.rig.rights import Owner
 
 pytest.importorskip("pyarrow", reason="pip install -r requirements/dev.txt")

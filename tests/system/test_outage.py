@@ -9,10 +9,10 @@ import time
 
 import pytest
 from a_second import PER_SECOND, Timed, a_second
-from faulty_proxy import FAULTS, FaultyProxy
-from rehearsals import wait_until
-from serve_on_loopback import Server, await_ready, end, lay_out, start
 
+from support.faulty_proxy import FAULTS, FaultyProxy
+from support.rehearsals import wait_until
+from support.serve_on_loopback import Server, await_ready, end, lay_out, start
 from tandem.export import Exporter, GatewayAddress, PendingManifests, exporter, gateway, paths, records
 from tandem.spool import Spool
 from tandem_server.store import StoreStartError

@@ -15,8 +15,8 @@ import pytest
 pytest.importorskip("pyarrow", reason="pip install -r requirements/dev.txt")
 
 import pyarrow.parquet as pq
-from made_export import ARGUMENT, export
 
+from support.made_export import ARGUMENT, export
 from tandem_server.cli.main import main
 
 pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(1800)]
@@ -45,7 +45,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def read(programs: Path, package: Path, cache: Path) -> dict[str, Any]:
-    command = [programs / "python", Path(__file__).with_name("validated.py"), package, cache]
+    command = [programs / "python", Path(__file__).resolve().parents[1] / "support/validated.py", package, cache]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -123,5 +123,10 @@ def test_the_validators_see_what_is_wrong(
     assert any("license" in one for one in faults(programs, crate, place))
     broken = shutil.copytree(package, tmp_path / "broken")
     next(broken.glob("probe/*/records/radio/*.parquet")).write_bytes(b"PAR1")
-    command = [programs / "python", Path(__file__).with_name("validated.py"), broken, tmp_path / "contexts"]
+    command = [
+        programs / "python",
+        Path(__file__).resolve().parents[1] / "support/validated.py",
+        broken,
+        tmp_path / "contexts",
+    ]
     assert subprocess.run(command, capture_output=True, check=False).returncode != 0

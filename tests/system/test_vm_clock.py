@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from lone_server import lone_server
-from ntp_server import ntp_server
 from vm import machine
 
+from support.lone_server import lone_server
+from support.ntp_server import ntp_server
 from tandem.schema.metrics import MEASUREMENTS
 from tandem_server.store import StoreStartError
 

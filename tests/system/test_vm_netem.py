@@ -5,7 +5,7 @@ import pytest
 from vm import machine
 
 pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(2500), machine.NEEDED]
-CHECK = machine.REPOSITORY / "tests" / "system" / "netem_link.py"
+CHECK = machine.REPOSITORY / "tests" / "support/netem_link.py"
 SHAPING = machine.REPOSITORY / "tests" / "lab" / "test_shaping.py"
 CHECKS = 7
 

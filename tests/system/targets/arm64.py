@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent), str(HERE.parent / "vm"), str(HERE)]
+sys.path[:0] = [str(HERE.parents[1]), str(HERE.parent), str(HERE.parent / "vm"), str(HERE)]
 
 from initramfs import Archive  # noqa: E402 - the virtual machine's, found by folder
 from targets import arm64_root, play  # noqa: E402 - the tests' own, found by folder

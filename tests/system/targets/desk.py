@@ -18,7 +18,6 @@ import json
 import os
 import shlex
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -36,13 +35,9 @@ from targets.modems import modems
 from targets.printed import Terminal
 from targets.vm_target import REPOSITORY
 
+from support import stock_images
+from support.played_aws import OWNER, caller_page, client
 from tandem.devtools.browser import find
-
-sys.path.append(str(REPOSITORY / "tests/contract"))
-sys.path.append(str(REPOSITORY / "tests/unit/image"))
-
-import stock_images
-from played_aws import OWNER, caller_page, client
 
 KIT = "kit-01"
 CARD_BYTES = 16 << 30

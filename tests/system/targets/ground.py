@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ntp_server import ntp_server
+from support.ntp_server import ntp_server
 
 CONTROL, PROBE, SERVER = "10.98.0.1", "10.98.0.2", "10.98.0.3"
 OPERATORS, SERVER_PUBLIC = "203.0.113.1", "203.0.113.10"

@@ -15,8 +15,7 @@ from typing import Any
 
 from vm.guest import awaited, told
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "unit/services"))
-from stop_post import command
+from support.stop_post import command
 
 CLASS = Path("/sys/class/leds")
 MODULES = ("ledtrig-timer", "ledtrig-default-on", "sdhci-pci")

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import yaml
 from grafana_foundation_sdk.models import alerting
-from hostile import said
 from hypothesis import given
 from hypothesis import strategies as st
 
 from support.grafana_alerting import ExpressionError, rules, seconds
+from support.hostile import said
 from tandem.schema.metrics import MODEM_STATES
 from tandem_dashboards import generate
 from tandem_dashboards.alarms import GROUPS, alarms

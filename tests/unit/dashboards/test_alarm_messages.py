@@ -1,6 +1,5 @@
 """What people read: Go's templates as far as they are used, and every alarm's message."""
 
-from hostile import said
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +14,7 @@ from support.grafana_templates import (
     printed,
     render,
 )
+from support.hostile import said
 from tandem_dashboards.alarms.provisioning import rules_document
 
 DATA = {"Labels": {"probe": "kit 7&8"}, "Values": {"x": {"Value": 1536.0}}, "Items": [1, 2]}

@@ -55,7 +55,7 @@ def test_nothing_is_recorded_that_is_said_not_to_be() -> None:
 def test_the_cells_are_admitted() -> None:
     assert {"eci", "tac", "plmn"} <= {field.name for field in MEASUREMENTS["radio"].fields}
     assert "They are recorded in every mode, at home too." in COMMUTER
-    # Of the position itself unit/position/test_position_privacy.py proves it.
+    # Of the position itself unit/collector/position/test_position_privacy.py proves it.
     assert "no position is recorded, in any mode" in COMMUTER
     assert "in every mode of position and in home zones too" in CONSENT
 

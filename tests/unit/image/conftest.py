@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
-import stock_images
+
+from support import stock_images
 
 CODE = "invite_" + "c" * 43
 

@@ -11,8 +11,8 @@ import tarfile
 from pathlib import Path
 
 import pytest
-import stock_images
 
+from support import stock_images
 from tandem_image import ImageError, card, inventory
 from tandem_image.cli import main
 from tandem_image.settings import invitation, settings

@@ -9,8 +9,8 @@ import time
 
 import pytest
 import role_base
-import stock_images
 
+from support import stock_images
 from tandem_image.cli import main
 
 CODE = "invite_" + "c" * 43

@@ -9,9 +9,9 @@ import pytest
 
 TESTS = Path(__file__).resolve().parents[2]
 FOLDERS = ("lab", "system", "support")
-MAKER = "lab/rated_links.py"
+MAKER = "support/rated_links.py"
 ALLOWED = {
-    "lab/tunnel_ends.py": "echoes of a few bytes through WireGuard: that they arrive, not how fast",
+    "support/tunnel_ends.py": "echoes of a few bytes through WireGuard: that they arrive, not how fast",
     "system/targets/container_target.py": "cables of a container that is provisioned: packages and ssh, nothing is measured",
 }
 """File and why nothing is measured over its links."""

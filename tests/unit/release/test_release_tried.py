@@ -13,7 +13,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from program_module import module_of
+
+from support.program_module import module_of
 
 FILES = Path(__file__).parents[3] / "ansible/roles/collector/files"
 SYSTEMCTL = """#!/bin/sh

@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from program_module import module_of
+
+from support.program_module import module_of
 
 PROGRAM = Path(__file__).parents[3] / "ansible/roles/wireguard_client/files/tandem-tunnel"
 TOLD = {

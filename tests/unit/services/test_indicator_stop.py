@@ -4,8 +4,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from stop_post import UNIT, stopped
 
+from support.stop_post import UNIT, stopped
 from tandem.indicator.lamp import NAMES
 from tandem.schema.status_led import COLOURS, NOT_RUNNING, STOPPING
 

@@ -11,12 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from support.serve_on_loopback import end, lay_out, start
 from tandem.notify import Notify
 from tandem_server.store.private import account_password
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "ingest"))
-
-from serve_on_loopback import end, lay_out, start
 
 ROOT = Path(__file__).parents[3]
 UNITS = sorted([*(ROOT / "server/system").glob("*.service"), *(ROOT / "collector/system").glob("*.service")])

@@ -1,0 +1,83 @@
+"""In the machine, before anything is started: what the kernel does not have is named; on ``v094_tree``, which stands in for v0.94."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.v094_tree import Tree
+from tandem_bench.kernel import inside
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tree:
+    """Root of the machine, where every call of a program succeeds."""
+    made = Tree(tmp_path / "root", mptcp_enabled="2", mptcp_path_manager="default", mptcp_scheduler="roundrobin")
+    made.write("proc/sys/net/ipv4/tcp_available_congestion_control", "cubic reno lia olia wvegas balia")
+    monkeypatch.setattr(inside, "_SYSCTLS", made.root / "proc/sys")
+    monkeypatch.setattr(inside, "_NAMED", tmp_path / "netns")
+    monkeypatch.setattr(inside, "out_of_tree", lambda: True)
+    monkeypatch.setattr(inside, "require", lambda: None)
+    without(monkeypatch, "nothing")
+    monkeypatch.chdir(tmp_path)
+    return made
+
+
+def without(monkeypatch: pytest.MonkeyPatch, program: str) -> None:
+    """Calls of ``program`` fail, all others succeed and do nothing."""
+
+    def run(argv: list[str], **more: Any) -> subprocess.CompletedProcess[str]:
+        assert argv[0] != program or not more["check"], "nothing is undone that was not made"
+        return subprocess.CompletedProcess(argv, int(argv[0] == program), '{"rows": []}', "")
+
+    monkeypatch.setattr(inside.subprocess, "run", run)
+
+
+def told(*words: str) -> tuple[int, dict[str, Any]]:
+    status = inside.main(words)
+    return status, json.loads(Path("told.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("program", "says"), [("test", "CONFIG_TUN"), ("ip", "CONFIG_VETH"), ("nft", "CONFIG_NFT_CHAIN_NAT_IPV4")]
+)
+@pytest.mark.usefixtures("tree")
+def test_a_driver_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch, program: str, says: str) -> None:
+    without(monkeypatch, program)
+    status, said = told("downloads")
+    assert (status, said["lacks"]) == (3, True)
+    assert says in said["failure"]
+    assert said["failure"].endswith("; hint: build it in (=y)")
+
+
+def test_the_papers_settings_are_made_where_they_hold_for_the_whole_machine(tree: Tree) -> None:
+    status, said = told("self-test")
+    assert (status, said["failure"], said["ok"]) == (0, None, True)
+    for name, value in {
+        "mptcp/mptcp_enabled": "1",
+        "mptcp/mptcp_path_manager": "fullmesh",
+        "mptcp/mptcp_scheduler": "default",
+        "ipv4/tcp_congestion_control": "cubic",
+        "ipv4/tcp_allowed_congestion_control": "cubic reno lia olia wvegas balia",
+    }.items():
+        assert (tree.root / "proc/sys/net" / name).read_text() == f"{value}\n"
+
+
+def test_a_path_manager_that_is_not_built_in_is_named(tree: Tree) -> None:
+    place = tree.root / "proc/sys/net/mptcp/mptcp_path_manager"
+    place.unlink()
+    place.mkdir()  # it cannot be written
+    status, said = told("self-test")
+    assert (status, said["lacks"]) == (3, True)
+    assert said["failure"].startswith("net.mptcp.mptcp_path_manager = fullmesh: ")
+
+
+@pytest.mark.usefixtures("tree")
+def test_a_fault_of_ours_in_there_is_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inside, "_self_test", lambda: {}["broken"])
+    with pytest.raises(KeyError):
+        inside.main(["self-test"])
+    said = json.loads(Path("told.json").read_text())
+    assert "stderr.log" in said["failure"]

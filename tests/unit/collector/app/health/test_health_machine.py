@@ -1,0 +1,251 @@
+"""One round over a machine's files: what a Pi tells, what another machine tells, and that one source's failure stops no other."""
+
+import contextlib
+import logging
+import os
+import struct
+from functools import partial
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from support.pi_tree import plant
+from tandem.app.health import machine as firmware
+from tandem.app.health import machine as software
+from tandem.app.health import machine as storage
+from tandem.app.health import machine as temperatures
+from tandem.app.health import reports as boots
+from tandem.app.health.machine import NAMES, PROC, MachineState, Roots, Supply, proc_value, throttled
+from tandem.app.health.reports import count_boot
+from tandem.schema.record import Record
+
+
+def pi(name: str, root: Path) -> tuple[MachineState, Roots]:
+    roots = plant(name, root)
+    return MachineState(roots, root, 3), roots
+
+
+def test_a_pi_4_tells_its_temperature_memory_supply_and_card(tmp_path: Path) -> None:
+    machine, _ = pi("pi4", tmp_path)
+    told = machine.fields()
+    Record.make("health", {}, told, 1)
+    assert told["processor_temperature_degc"] == 47.712
+    assert told["memory_available_bytes"] == 3412880 * 1024
+    assert (told["load_1min"], told["uptime_s"], told["boot_count"]) == (0.21, 86521.33, 3)
+    assert told["disk_free_bytes"] == machine.room.free_bytes > 0  # type: ignore[union-attr]
+    assert told["undervoltage"] is False
+    assert told["undervoltage_since_boot"] is True
+    assert told["throttled_since_boot"] is True
+    assert told["frequency_capped_since_boot"] is False
+    assert machine.temperatures() == {"cpu-thermal": 47.712}  # hwmon's cpu_thermal is the same
+    cards = machine.cards()
+    Record.make("card", {"device": "mmcblk0"}, cards["mmcblk0"], 1)
+    assert {name: value for name, value in cards["mmcblk0"].items() if value is not None} == {
+        "kind": "sd",
+        "name": "SN32G",
+        "made": "07/2023",
+        "size_bytes": 62333952 * 512,
+        "erase_bytes": 4194304,
+        "read_bytes": 1522022 * 512,
+        "written_bytes": 2201832 * 512,
+    }
+    software = machine.software()
+    Record.make("software", {}, software, 1)
+    assert software["machine"] == "Raspberry Pi 4 Model B Rev 1.4"
+    assert software["bootloader"] == "6efe41bd9d1e"
+    assert software["system"] == "Debian GNU/Linux 12 (bookworm)"
+    assert software["firmware"] is None
+
+
+def test_a_compute_module_5_tells_wear_and_a_low_supply(tmp_path: Path) -> None:
+    machine, _ = pi("cm5", tmp_path)
+    told = machine.fields()
+    assert (told["undervoltage"], told["throttled"], told["frequency_capped"]) == (True, True, False)
+    assert machine.temperatures() == {"cpu-thermal": 61.25, "nvme Composite": 38.85, "rp1_adc": 52.31}
+    cards = machine.cards()
+    assert list(cards) == ["nvme0n1", "mmcblk0"]  # the state's own first; not the boot partition's device
+    assert (cards["nvme0n1"]["kind"], cards["nvme0n1"]["name"]) == ("nvme", "SAMSUNG MZVLB256HBHQ-000L7")
+    wear = cards["mmcblk0"]
+    assert (wear["life_time_a_code"], wear["life_used_a_percent"]) == (2, 20)
+    assert (wear["life_time_b_code"], wear["life_used_b_percent"], wear["pre_eol_code"]) == (10, 100, 1)
+
+
+def test_a_machine_that_is_no_pi_has_no_bits_and_no_wear(tmp_path: Path) -> None:
+    (tmp_path / "sys").mkdir()
+    roots = Roots(sys=tmp_path / "sys", proc=tmp_path / "proc", etc=tmp_path / "etc", vcio=tmp_path / "vcio")
+    machine = MachineState(roots, tmp_path, 1)
+    told = machine.fields()
+    assert [name for name in told if "voltage" in name or "throttled" in name] == []
+    assert told["processor_temperature_degc"] is None
+    assert machine.cards() == {}
+    assert machine.software()["machine"]
+    Record.make("health", {}, told, 1)
+
+
+def test_a_source_that_says_nonsense_stops_no_other_and_is_told_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    machine, roots = pi("pi4", tmp_path)
+    (roots.proc / "meminfo").write_text("nonsense\n")
+    (roots.sys / "class/thermal/thermal_zone0/temp").write_text("warm\n")
+    (roots.sys / "devices/platform/soc/soc:firmware/get_throttled").write_text("what?\n")
+    (roots.sys / "block/mmcblk0/stat").write_text("1 2\n")
+    with caplog.at_level(logging.WARNING):
+        for _ in range(3):
+            told = machine.fields()
+            cards = machine.cards()
+    assert told["memory_available_bytes"] is None
+    assert told["processor_temperature_degc"] is None
+    assert "throttled" not in told
+    assert told["undervoltage"] is False  # the kernel's own sensor tells it
+    assert told["uptime_s"] == 86521.33
+    assert told["disk_free_bytes"] is not None
+    assert cards == {}
+    said = [record.message for record in caplog.records]
+    assert len(said) == 4
+    assert "health: meminfo cannot be told: meminfo has no MemAvailable" in said
+
+
+def test_a_disk_that_cannot_be_asked_leaves_its_fields_out(tmp_path: Path) -> None:
+    machine = MachineState(plant("pi4", tmp_path), tmp_path / "gone", 1)
+    told = machine.fields()
+    assert "disk_free_bytes" not in told
+    assert told["load_1min"] == 0.21
+
+
+def test_a_dip_of_the_supply_between_two_rounds_is_seen_and_remembered(tmp_path: Path) -> None:
+    roots = plant("pi4", tmp_path)
+    (roots.sys / "devices/platform/soc/soc:firmware/get_throttled").write_text("0\n")
+    alarm = roots.sys / "class/hwmon/hwmon1/in0_lcrit_alarm"
+    supply = Supply(roots)
+    assert supply.told(supply.bits())["undervoltage_since_boot"] is False
+    alarm.write_text("1\n")
+    supply.look()
+    alarm.write_text("0\n")
+    supply.look()
+    told = supply.told(supply.bits())
+    assert (told["undervoltage"], told["undervoltage_since_boot"]) == (True, True)
+    later = supply.told(supply.bits())
+    assert (later["undervoltage"], later["undervoltage_since_boot"]) == (False, True)
+
+
+def told_by(roots: Roots) -> dict[str, bool | None]:
+    supply = Supply(roots)
+    return supply.told(supply.bits())
+
+
+def test_of_the_supply_is_told_what_there_is_to_ask(tmp_path: Path) -> None:
+    roots = plant("pi4", tmp_path)
+    # /dev/null takes no such ioctl: ENOTTY, as where ``vcio`` is something else; it is asked once and then left.
+    other = Roots(sys=roots.sys, proc=roots.proc, etc=roots.etc, vcio=Path(os.devnull))
+    assert told_by(other)["undervoltage_since_boot"] is True
+    (roots.sys / "devices/platform/soc/soc:firmware/get_throttled").unlink()
+    assert told_by(roots) == {"undervoltage": False, "undervoltage_since_boot": False}, "the kernel's sensor alone"
+
+
+def test_boots_are_counted_once_each_whatever_the_disk_does(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert [count_boot(tmp_path, boot) for boot in ("one", "one", "two", "two", "three")] == [1, 1, 2, 2, 3]
+    (tmp_path / "boot-count.json").write_bytes(b"\0" * 4096)
+    assert [count_boot(tmp_path, boot) for boot in ("four", "five")] == [1, 2]
+    assert "counted anew" in caplog.text
+    assert count_boot(tmp_path / "gone", "one") == 1
+    assert "counted again" in caplog.text
+
+
+# --- parsers of what kernel and firmware tell: the documented forms are taken, any other text is refused, none passes for a number
+
+
+@pytest.mark.parametrize(
+    ("text", "now", "since"),
+    [
+        ("throttled=0x0", set(), set()),
+        ("0", set(), set()),
+        ("throttled=0x50005", {"undervoltage", "throttled"}, {"undervoltage", "throttled"}),
+        ("50000", set(), {"undervoltage", "throttled"}),
+        ("e0008", {"soft_temperature_limit"}, {"frequency_capped", "throttled", "soft_temperature_limit"}),
+    ],
+)
+def test_the_firmwares_bits_have_their_documented_meaning(text: str, now: set[str], since: set[str]) -> None:
+    assert (throttled(text).now, throttled(text).since) == (now, since)
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_every_value_of_the_bits_is_read_the_same_in_both_forms(bits: int) -> None:
+    assert throttled(f"throttled=0x{bits:x}") == throttled(f"{bits:x}")
+    assert throttled(f"{bits:x}").now == {NAMES[n] for n in range(4) if bits & 1 << n}
+
+
+def test_what_is_no_answer_of_the_firmware_is_refused() -> None:
+    for text in ("", "throttled=", "0x", "error=1 error_msg=Command not registered", "1FFFFFFFF", "-1", "٣"):
+        with pytest.raises(ValueError, match="no answer"):
+            throttled(text)
+
+
+def test_a_message_to_the_firmware_is_as_documented() -> None:
+    """Buffer of the mailbox property interface: 28 bytes for one tag with four of value."""
+    assert struct.unpack("=7I", firmware.message(firmware.REVISION, b"", 4)) == (28, 0, 1, 4, 0, 0, 0)
+    sent = firmware.message(firmware.COMMAND, b"\0\0\0\0get_throttled", firmware.ROOM)
+    assert struct.unpack_from("=6I", sent) == (24 + 1024, 0, 0x30080, 1024, 0, 0)
+    assert sent[24:38] == b"get_throttled\0"
+    assert sent[-4:] == b"\0\0\0\0"
+
+
+def answered(value: bytes, room: int = 1024, status: int = 0x8000_0000, tag: int = firmware.COMMAND) -> bytes:
+    return struct.pack("=5I", 24 + room, status, tag, room, 0x8000_0000) + value.ljust(room, b"\0") + bytes(4)
+
+
+def test_an_answer_of_the_firmware_is_read() -> None:
+    value = firmware.value_of(answered(b"\0\0\0\0throttled=0x50005\0rest"), firmware.COMMAND, 1024)
+    assert firmware.text_in(value) == "throttled=0x50005"
+    with pytest.raises(ValueError, match="refuses"):
+        firmware.value_of(answered(b"", status=0x8000_0001), firmware.COMMAND, 1024)
+    with pytest.raises(ValueError, match="error 1"):
+        firmware.text_in(b"\1\0\0\0error")
+
+
+@given(st.binary(max_size=1100), st.binary(max_size=1024))
+def test_any_bytes_are_an_answer_and_any_value_a_text_or_are_refused(answer: bytes, value: bytes) -> None:
+    with contextlib.suppress(ValueError):
+        assert firmware.text_in(firmware.value_of(answer, firmware.COMMAND, 1024)).isascii()
+    with contextlib.suppress(ValueError):
+        assert "\0" not in firmware.text_in(value.ljust(1024, b"\0"))
+
+
+def test_units_of_the_kernel_and_what_it_does_not_know() -> None:
+    told = {"47712": 47.712, "-5000": -5.0, "-273150": None, "2147483647": None}
+    assert {text: temperatures.degrees(text) for text in told} == told, "millidegrees, impossible ones absent"
+    with pytest.raises(ValueError, match="no temperature"):
+        temperatures.degrees("47.7 C")
+    assert (storage.codes("0x02 0x0a", 2), storage.codes(None, 2)) == ((2, 10), None)
+    used = {0: None, 1: 10, 10: 100, 11: 110, 12: None, 255: None}
+    assert {code: storage.used_percent(code) for code in used} == used, "tenths, undefined codes tell none"
+    for wrong in ("0x02", "0x02 0x0a 0x01", "2 10", "", "0x1ff 0x01"):
+        with pytest.raises(ValueError, match="is not 2 codes"):
+            storage.codes(wrong, 2)
+    assert storage.moved_bytes("1 0 10 0 2 0 20 0 0 0 0") == (5120, 10240), "sectors of 512 bytes"
+    with pytest.raises(ValueError, match="no block device's stat"):
+        storage.moved_bytes("1 2 3")
+    name = "Debian GNU/Linux 12 (bookworm)"
+    names = {f'NAME="x"\nPRETTY_NAME="{name}"\n': name, "PRETTY_NAME=Alpine\n": "Alpine", "NAME=x\n": None}
+    assert {text: software.pretty_name(text) for text in names} == names
+
+
+PARSERS = [
+    throttled, temperatures.degrees, storage.moved_bytes, lambda text: storage.codes(text, 1),
+    *(partial(proc_value, field) for field in PROC), boots.parse,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("parser", PARSERS)
+@given(text=st.one_of(st.text(max_size=80), st.from_regex(r"\A[0-9a-fx .:=\n-]{0,60}\Z")))
+def test_any_text_is_read_or_refused_with_a_value_error(parser, text: str) -> None:
+    with contextlib.suppress(ValueError, RecursionError):
+        parser(text)
+
+
+@given(st.text(max_size=200))
+def test_any_text_of_os_release_gives_a_printable_name_or_none(text: str) -> None:
+    name = software.pretty_name(text)
+    assert name is None or (name.isprintable() and name)

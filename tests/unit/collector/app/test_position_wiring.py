@@ -1,0 +1,173 @@
+"""The table [position], and position in the collector as a whole."""
+
+import json
+import socket
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from doubles import Rehearsal
+from good_config import GOOD
+
+from support.https_gateway import Gateway
+from tandem.app.config import Config, ConfigError, parse
+from tandem.app.daemon import hardware
+from tandem.app.daemon.hardware import Hardware
+from tandem.app.daemon.modems import gnss_commands
+from tandem.app.daemon.status_socket import ask
+from tandem.app.errors import MissingRequirementError
+from tandem.mobility.detectors import Detectors
+from tandem.mobility.fused_settings import FusedSettings
+from tandem.mobility.settings import Settings
+from tandem.modem.base import Identity
+from tandem.position.receiver import Receiver
+from tandem.schema.line_protocol import parse as parse_line
+
+HOME = """
+[[position.home_zone]]
+latitude_deg = 51.897911
+longitude_deg = -8.471700
+radius_m = 300
+"""
+
+
+def config(more: str, folder: Path = Path("/x")) -> Config:
+    return parse(GOOD + more, folder / "config.toml")
+
+
+def test_none_without_a_table_and_with_off_else_defaults_and_zones() -> None:
+    assert config("").position is None
+    assert config('[position]\nmode = "off"\nsource = "device"\ndevice = "/dev/ttyACM0"').position is None
+    position = config('[position]\nmode = "coarse"\n' + HOME * 2).position
+    assert (position.source, position.host, position.port) == ("gpsd", "localhost", 2947)
+    assert (position.grid_deg, position.lost_after_s) == (0.01, 5.0)
+    assert [zone.radius_m for zone in position.zones] == [300, 300]
+    assert "51.89" not in repr(position)
+
+
+@pytest.mark.parametrize(
+    ("more", "line", "what"),
+    [
+        ('[position]\nmode = "on"', 1, "'on' is none of off, coarse, full"),
+        ('[position]\nmode = "full"\nsource = "device"', 2, "has no 'device'"),
+        ('[position]\nmode = "full"\ndevice = "/dev/x"', 2, "source is 'gpsd'"),
+        (
+            '[position]\nmode = "full"\nsource = "modem"\nmodem = "c"',
+            3,
+            "'c' is no path with a modem; hint: known: a, b",
+        ),
+        ("position = 3", 0, "is no table"),
+        ("[position]\nhome_zone = 3", 1, "is no list"),
+        ("[position]\ngrid_deg = 0", 1, "below 0.001"),
+        ("[[position.home_zone]]\nlongitude_deg = 8.4717", 0, "has no 'latitude_deg'"),
+        ("[[position.home_zone]]\nlatitude_deg = 151.8979\nlongitude_deg = 8.4717", 1, "is private and not shown"),
+        ('[[position.home_zone]]\nlatitude_deg = "51.8979"\nlongitude_deg = 8.4717', 1, "is private and not shown"),
+        ("[[position.home_zone]]\nlatitude_deg = 51.8979\nlongitude_deg = 8.4717\nradius_m = 50", 3, "50 is below 100"),
+        ("[[position.home_zone]]\nlatitude_deg = 51.8979\nlongitude_deg = 8.4717\nname = 5", 3, "unknown key 'name'"),
+        ("[position]\nzone = 5", 1, "unknown key 'zone'"),
+    ],
+)
+def test_a_bad_line_is_named_and_a_home_never_shown(more: str, line: int, what: str) -> None:
+    text = more + "\n" + GOOD if more.startswith("position") else GOOD + more
+    first = 1 if more.startswith("position") else len(GOOD.splitlines()) + 1
+    with pytest.raises(ConfigError) as error:
+        parse(text, Path("/x/config.toml"))
+    assert str(error.value).startswith(f"/x/config.toml:{first + line}: ")
+    assert what in str(error.value)
+    assert "51.8" not in str(error.value)
+    assert "8.47" not in str(error.value)
+
+
+def receiver(wanted: Config) -> Receiver:
+    def nowhere(*_: object) -> None: ...
+
+    return Hardware().position(wanted, nowhere, nowhere, nowhere, nowhere, nowhere)
+
+
+def test_the_key_lies_in_the_spool_and_only_with_zones(tmp_path: Path) -> None:
+    for zones in ("", HOME):
+        wanted = config('[position]\nmode = "full"\n' + zones, tmp_path)
+        receiver(wanted).stop()
+        assert (tmp_path / "spool" / "zones.key").exists() == bool(zones)
+
+
+def test_a_modems_port_is_looked_up_again_and_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "gpsd"
+    program.write_text("#!/bin/sh\nexec sleep 1000\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("TANDEM_GPSD", str(program))
+    asked: list[tuple[str, str]] = []
+    monkeypatch.setattr(hardware, "beside", lambda at, role: asked.append((at, role)))
+    wanted = config('[position]\nmode = "full"\nsource = "modem"\nmodem = "a"', tmp_path)
+    made = receiver(wanted)
+    made._source.look()
+    made._source.look()
+    made.stop()
+    assert asked == [("/dev/ttyUSB2", "nmea")] * 2
+
+
+class GpsdOf:
+    """A gpsd on the loopback. ``age_s``: how old what it tells is."""
+
+    def __init__(self) -> None:
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listening.getsockname()[1]
+        self._client: socket.socket | None = None
+
+    def say(self, speed_m_per_s: float, age_s: float) -> None:
+        if self._client is None:
+            self._client, _ = self._listening.accept()
+            self._client.sendall(
+                b'{"class":"VERSION","release":"3.22","rev":"3.22","proto_major":3,"proto_minor":14}\r\n'
+            )
+        when = datetime.fromtimestamp(time.time() - age_s, UTC).isoformat().replace("+00:00", "Z")
+        told = {"class": "TPV", "device": "d", "mode": 3, "time": when, "lat": 60.0, "lon": 24.0, "eph": 5.0}
+        told["speed"] = speed_m_per_s
+        self._client.sendall(json.dumps(told).encode() + b"\r\n")
+
+    def close(self) -> None:
+        for one in (self._client, self._listening):
+            if one is not None:
+                one.close()
+
+
+@pytest.mark.parametrize(("age_s", "moving"), [(0.1, True), (4.0, False)])
+def test_gpsds_speed_decides_in_the_fused_detector_unless_it_is_too_old(
+    tmp_path: Path, gateway: Gateway, age_s: float, moving: bool
+) -> None:
+    """In coarse mode, whose records tell no speed, from the daemon's report to the event in the database."""
+    gpsd = GpsdOf()
+    collector = Rehearsal(tmp_path, gateway)
+    position = config(f'[position]\nmode = "coarse"\nhost = "127.0.0.1"\nport = {gpsd.port}').position
+    fused = Detectors(Settings(detector="fused"), FusedSettings(speed_start_s=1.0))
+    located = replace(collector.config, position=position)
+    collector.rewired(located, position=Hardware().position, detectors=lambda _config: fused).start()
+    try:
+        wanted, enough = ("kind=mobility_start", 1) if moving else ("position,", 4)
+        gateway.until(lambda: gpsd.say(8.0, age_s) or sum(wanted in line for line in gateway.lines.values()) >= enough)
+        (status,) = ask(tmp_path / "status.sock", {"op": "status"})
+        assert collector.stop()
+    finally:
+        gpsd.close()
+    assert status["position"]["state"] == "fix"
+    assert "itude" not in json.dumps(status), "no position is ever in the status"
+    points = list(map(parse_line, gateway.lines.values()))
+    starts = [p for p in points if p.measurement == "event" and p.tags["kind"] == "mobility_start"]
+    assert [p.fields["detail"] for p in starts] == (["by speed"] if moving else [])
+    positions = [p for p in points if p.measurement == "position"]
+    assert all("speed_m_per_s" not in p.fields and p.tags["mode"] == "coarse" for p in positions)
+
+
+def test_a_modems_gnss_is_marked_on_its_path() -> None:
+    found = config('[position]\nmode = "full"\nsource = "modem"\nmodem = "b"')
+    assert [p.gnss for p in found.paths] == [False, True]
+    assert gnss_commands("quectel", Identity("Quectel", "EC25"))[-1] == "AT+QGPS=1"
+
+
+def test_a_gpsd_of_our_own_that_is_missing_is_a_lack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TANDEM_GPSD", "no-such-gpsd")
+    wanted = config('[position]\nmode = "full"\nsource = "device"\ndevice = "/dev/x"', tmp_path)
+    with pytest.raises(MissingRequirementError, match="install the package gpsd"):
+        receiver(wanted)

@@ -1,0 +1,23 @@
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from support.https_gateway import Gateway
+from tandem.export.gateway import Link
+
+
+@pytest.fixture
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No answer is too late on a busy machine; and a path that failed is tried again at once: see test_export_https.py for its waits."""
+    monkeypatch.setattr("tandem.export.paths.FIRST_S", 0.02)
+    monkeypatch.setattr("tandem.export.paths.Link", partial(Link, connect_s=60.0, answer_s=60.0))
+
+
+@pytest.fixture
+def gateway(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Gateway]:
+    request.getfixturevalue("patience")
+    made = Gateway(tmp_path / "gateway")
+    yield made
+    made.close()

@@ -1,0 +1,285 @@
+"""The modem that ModemManager holds: found by device, set up, lost, dead. On a bus that is a table."""
+
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from managed_table import Table
+
+from support.fake_bus import DEVICE, PATH, FakeBus, bus_of, refused
+from tandem.at.errors import NoAnswer, PortLost
+from tandem.modem.mm_bus import LOCATION, MODEM, MODEM_3GPP, SIGNAL, Call
+from tandem.modem.mm_modem import AGAIN_S, QUIET_S, ManagedModem
+from tandem.modem.mm_poller import BearerGiven, ConnectionSettings, ManagedPoller
+from tandem.modem.poll import Poll
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    return Table(tmp_path)
+
+
+def test_what_is_not_set_up_is_set_up_until_it_is(table: Table) -> None:
+    table.bus.properties[SIGNAL]["Rate"] = 0
+    table.bus.properties[LOCATION] = {"Enabled": 2, "SignalsLocation": True}
+    table.poll()
+    assert [call.body for call in table.bus.asked("Setup")] == [(1,), (3, True)], (
+        "what others enabled of the location stays"
+    )
+    table.bus.properties[SIGNAL]["Rate"], table.bus.properties[LOCATION]["Enabled"] = 1, 3
+    table.poll(3)
+    assert len(table.bus.asked("Setup")) == 2
+
+
+def test_what_was_refused_is_asked_again_but_not_at_every_poll(table: Table) -> None:
+    table.bus.properties[SIGNAL]["Rate"] = 0
+    table.bus.answers["Setup"] = refused("Unauthorized")
+    table.poll(int(AGAIN_S) + 3)
+    assert len(table.bus.asked("Setup")) == 2
+    assert len(table.bus.asked("GetCellInfo")) == 1, "not supported is for good"
+
+
+def test_a_disabled_modem_is_enabled_once_and_not_measured(table: Table) -> None:
+    table.bus.properties[MODEM]["State"] = 3
+    table.bus.answers["Enable"] = None
+    table.poll(3)
+    assert [call.body for call in table.bus.asked("Enable")] == [(True,)]
+    assert table.bus.asked("GetLocation") == []
+
+
+def test_a_reply_that_does_not_come_is_no_answer(table: Table) -> None:
+    table.bus.answers["GetAll"] = None
+    with pytest.raises(NoAnswer, match="no reply in time"):
+        table.poll()
+
+
+def test_levels_that_stand_still_are_proved_by_asking_the_modem_itself(table: Table) -> None:
+    table.poll(int(QUIET_S))
+    assert table.bus.asked("List") == []
+    table.poll(3)
+    assert len(table.bus.asked("List")) == 1, "and an answer is good for a while"
+    table.bus.answers["List"] = refused("Unknown", "org.freedesktop.ModemManager1.Error.MobileEquipment")
+    table.poll(int(QUIET_S) + 5)
+    table.bus.answers["List"] = refused("Failed")
+    with pytest.raises(NoAnswer, match="cannot reach the modem"):
+        table.poll(int(QUIET_S) + 3)
+    table.bus.answers["List"] = ()
+    table.now_s += QUIET_S
+    with pytest.raises(NoAnswer):
+        table.poll()
+    table.poll(2)
+
+
+# --- the poller's thread at ModemManager: what a bearer was given is told; a connection is kept up where another poller measures
+
+BEARER = {
+    "Interface": "wwan0",
+    "Ip4Config": {"method": 2, "address": "10.9.8.7", "prefix": 30, "gateway": "10.9.8.6"},
+    "Ip6Config": {"method": 0},
+}
+
+
+class ConnectedBus(FakeBus):
+    def __init__(self) -> None:
+        super().__init__()
+        self.properties[MODEM] |= {"State": 11, "Bearers": ["/b/1"]}
+
+    def _answer(self, call: Call) -> Any:
+        return BEARER if call.path == "/b/1" else super()._answer(call)
+
+
+def test_what_a_bearer_was_given_is_told_and_that_it_was_taken(tmp_path: Path) -> None:
+    bus, told, changed = ConnectedBus(), list[BearerGiven | None](), threading.Condition()
+
+    def on_given(given: BearerGiven | None) -> None:
+        with changed:
+            told.append(given)
+            changed.notify_all()
+
+    settings = ConnectionSettings("internet", tmp_path)
+    poller = ManagedPoller(
+        "a", None, DEVICE, 0.2, lambda _: None, settings, open_bus=lambda _: bus_of(bus), on_given=on_given
+    )
+    poller.start()
+    try:
+        with changed:
+            assert changed.wait_for(lambda: told and told[-1] is not None, 60)
+            given = told[-1]
+            bus.properties[MODEM] |= {"State": 8, "Bearers": []}
+            assert changed.wait_for(lambda: told[-1] is None, 60)
+    finally:
+        poller.stop(timeout=60)
+    assert given is not None
+    assert (given.interface, given.addresses[0].address, given.addresses[0].method) == ("wwan0", "10.9.8.7", "static")
+
+
+def test_a_connection_is_kept_up_without_asking_for_what_the_modem_itself_is_asked_for(tmp_path: Path) -> None:
+    bus, polls, changed = FakeBus(), list[Poll](), threading.Condition()
+    bus.properties[MODEM]["State"] = 3  # disabled: also to be switched on
+
+    def made(poll: Poll) -> None:
+        with changed:
+            polls.append(poll)
+            bus.properties[MODEM]["State"] = 8
+            changed.notify_all()
+
+    settings = ConnectionSettings("web.example", tmp_path)
+    keeper = ManagedPoller("a", None, DEVICE, 0.05, made, settings, open_bus=lambda _: bus_of(bus), measuring=False)
+    keeper.start()
+    try:
+        with changed:
+            assert changed.wait_for(lambda: bus.asked("Connect") and len(polls) > 5, 60), polls
+    finally:
+        keeper.stop(timeout=60)
+    assert {poll.failure for poll in polls} == {None}
+    assert {call.body[0] for call in bus.asked("GetAll") if call.path == PATH} == {MODEM, MODEM_3GPP}
+    assert {call.member for call in bus.calls} == {"GetManagedObjects", "GetAll", "Enable", "Connect"}
+    assert bus.asked("Connect")[0].body[0]["apn"] == ("s", "web.example")
+
+
+# --- the connection through ModemManager on a bus that is a table: PIN once, roaming policy, reasons, the bearer read back
+
+
+def test_a_refused_connection_is_named_and_tried_again_later_and_later(table: Table) -> None:
+    table.bus.answers["Connect"] = refused(
+        "ServiceOptionNotSubscribed", "org.freedesktop.ModemManager1.Error.MobileEquipment"
+    )
+    table.poll(2)
+    assert table.told[-1] == ("not_connected", "as it says; tried again in 10 s")
+    table.poll(40)
+    assert len(table.bus.asked("Connect")) == 3
+    assert "tried again in 40 s" in table.told[-1][1]
+
+
+def test_where_roaming_is_refused_a_connection_is_ended_and_where_it_is_allowed_made(tmp_path: Path) -> None:
+    table, allowed = Table(tmp_path), Table(tmp_path, roaming=True)
+    for one in (table, allowed):
+        one.bus.properties[MODEM_3GPP] = {"RegistrationState": 5, "OperatorCode": "26201"}
+    table.bus.properties[MODEM]["State"] = 11
+    table.poll()
+    assert (len(table.bus.asked("Disconnect")), table.bus.asked("Connect")) == (1, [])
+    allowed.poll()
+    wanted = {"apn": ("s", "internet"), "allow-roaming": ("b", True), "ip-type": ("u", 4)}
+    assert allowed.bus.asked("Connect")[0].body[0] == wanted
+
+
+@pytest.mark.parametrize(
+    ("properties", "registration", "state"),
+    [
+        ({"State": 8}, {"RegistrationState": 3}, "registration_denied"),
+        ({"State": 7}, {"RegistrationState": 2}, "searching"),
+        ({"State": -1, "StateFailedReason": 2}, {}, "sim_unusable"),
+        ({"State": 2, "UnlockRequired": 4}, {}, "puk_needed"),
+        ({"State": 2, "UnlockRequired": 2}, {}, "pin_needed"),
+    ],
+)
+def test_what_keeps_it_from_connecting_has_a_name(
+    table: Table, properties: dict[str, Any], registration: dict[str, Any], state: str
+) -> None:
+    table.bus.properties[MODEM] |= properties
+    table.bus.properties[MODEM_3GPP] = registration
+    table.poll(2)
+    assert [told[0] for told in table.told] == [state]
+    assert table.bus.asked("SendPin") == table.bus.asked("Connect") == []
+
+
+class Pin:
+    """A locked SIM, and a PIN file."""
+
+    def __init__(self, folder: Path, text: str = "1234\n") -> None:
+        self.file = folder / "pin"
+        self.file.write_text(text)
+        self.table = Table(folder, pin_file=self.file)
+        self.table.bus.properties[MODEM] |= {"State": 2, "UnlockRequired": 2, "UnlockRetries": {2: 3}}
+
+    @property
+    def tries(self) -> int:
+        return len(self.table.bus.asked("SendPin"))
+
+    def restart(self) -> None:
+        """A new collector: it knows only what is on disk."""
+        self.table.connection = self.table.connected()
+        self.table.modem.close()
+
+
+def test_a_wrong_pin_is_tried_once_whatever_happens(tmp_path: Path) -> None:
+    pin = Pin(tmp_path)
+    pin.table.bus.answers["SendPin"] = refused(
+        "IncorrectPassword", "org.freedesktop.ModemManager1.Error.MobileEquipment"
+    )
+    pin.table.poll(10)
+    assert pin.table.state == "pin_refused"
+    assert "1234" not in str(pin.table.told)
+    pin.restart()
+    pin.table.poll(10)
+    assert (pin.tries, pin.table.state) == (1, "pin_refused")
+    assert pin.table.bus.asked("SendPin")[0].body == ("1234",)
+    pin.file.write_text("4321")
+    os.utime(pin.file, ns=(1, 1))
+    pin.table.bus.properties[MODEM]["UnlockRetries"] = {2: 2}
+    pin.table.poll(10)
+    assert pin.tries == 2, "another PIN file is another PIN"
+    pin.file.write_text("5555")
+    os.utime(pin.file, ns=(2, 2))
+    pin.table.bus.properties[MODEM]["UnlockRetries"] = {2: 1}
+    pin.table.poll(10)
+    pin.restart()
+    pin.table.poll(10)
+    assert pin.tries == 2, "the card's last try is never taken"
+    assert "one try left" in pin.table.told[-1][1]
+
+
+def test_a_collector_that_dies_after_sending_does_not_send_again(tmp_path: Path) -> None:
+    pin = Pin(tmp_path)
+    pin.table.bus.answers["SendPin"] = None
+    pin.table.poll(2)
+    pin.restart()
+    pin.table.poll(5)
+    assert (pin.tries, pin.table.state) == (1, "pin_refused")
+
+
+def test_the_right_pin_is_forgotten_when_the_card_is_open_and_sent_again_after_the_next_power_up(
+    tmp_path: Path,
+) -> None:
+    pin = Pin(tmp_path)
+    locked = dict(pin.table.bus.properties[MODEM])
+    pin.table.poll(2)
+    pin.table.bus.properties[MODEM] |= {"State": 8, "UnlockRequired": 1}
+    pin.table.poll(2)
+    assert pin.table.state == "connecting"
+    assert list((tmp_path / "tried").iterdir()) == []
+    pin.table.bus.properties[MODEM] = locked
+    pin.table.poll(2)
+    assert pin.tries == 2
+
+
+def test_a_file_that_holds_no_pin_is_not_sent(tmp_path: Path) -> None:
+    for number, text in enumerate(("12\n", "abcd", "", "é123")):
+        (tmp_path / str(number)).mkdir()
+        pin = Pin(tmp_path / str(number), text)
+        pin.table.poll(2)
+        assert pin.tries == 0
+        assert "4 to 8" in pin.table.told[-1][1]
+
+
+def test_a_pin_that_polkit_keeps_back_was_not_tried(tmp_path: Path) -> None:
+    pin = Pin(tmp_path)
+    pin.table.bus.answers["SendPin"] = refused("Unauthorized")
+    pin.table.poll(200)
+    assert pin.tries == 1, "not at every poll"
+    assert pin.table.told[-1] == ("pin_unusable", "as it says; hint: install the polkit rule")
+    del pin.table.bus.answers["SendPin"]
+    pin.table.poll(200)
+    assert (pin.tries, pin.table.state) == (2, "pin_sent")
+
+
+@pytest.mark.parametrize("device", ["1-1.2", DEVICE])
+def test_it_is_found_by_its_device_never_by_its_number(device: str) -> None:
+    bus = FakeBus()
+    modem = ManagedModem(device, lambda: bus_of(bus))
+    assert modem.poll(0.0).path == PATH
+    assert modem.identity.model == "EM7455"
+    with pytest.raises(PortLost, match="ModemManager has no modem"):
+        ManagedModem("1-1", lambda: bus_of(FakeBus())).poll(0.0)

@@ -1,0 +1,166 @@
+"""The web channel against a real server on loopback that behaves as the sticks do."""
+
+import socket
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from support.web_stick import REFUSED, SIGNAL, WebStick, page
+from tandem.at.errors import NoAnswer, PortLost
+from tandem.modem.web import MAX_BODY_BYTES, Answer, WebAddressError, WebChannel, response, web_address
+
+SIGNAL_PATH = "GET /api/device/signal"
+
+
+def test_a_refused_token_is_renewed_within_the_same_question_and_kept_for_the_next(stick: WebStick) -> None:
+    channel = WebChannel(stick.url)
+    for _ in range(2):
+        found = channel.ask(SIGNAL_PATH, 60)
+        assert found.final.ok
+        assert "<rsrp>-95dBm</rsrp>" in found.lines
+        assert found.command == SIGNAL_PATH
+    paths = [target for target, _ in stick.asked]
+    session = "/api/webserver/SesTokInfo"
+    assert paths == ["/api/device/signal", session, "/api/device/signal", "/api/device/signal"]
+    stick.forget_sessions()
+    assert channel.ask(SIGNAL_PATH, 60).final.ok
+
+
+@pytest.mark.parametrize("code", [125001, 125002, 125003, 100002])
+def test_a_stick_that_goes_on_refusing_is_an_error_with_its_code(stick: WebStick, code: int) -> None:
+    stick.refuses_always, stick.refuse_code = True, code
+    found = WebChannel(stick.url).ask(SIGNAL_PATH, 60)
+    assert (found.final.ok, found.final.code, found.lines) == (False, f"stick_error_{code}", ())
+    assert len(stick.asked) == (1 if code == 100002 else 3)
+
+
+def test_a_cookie_of_the_home_page_does_where_there_is_no_session_path(stick: WebStick) -> None:
+    def old(target: str, headers: dict[str, str]) -> bytes:
+        if target == "/":
+            return page("<html>", "Set-Cookie: SessionID=abc; path=/; HttpOnly\r\n")
+        if target == "/api/webserver/SesTokInfo":
+            return page("", status="404 Not Found")
+        return page(SIGNAL if headers.get("cookie") == "SessionID=abc" else REFUSED.format(125002))
+
+    stick.behave = old
+    assert WebChannel(stick.url).ask(SIGNAL_PATH, 60).final.ok
+
+
+def test_the_referer_is_the_sticks_own_so_that_its_fields_are_not_empty(stick: WebStick) -> None:
+    stick.behave = stick.goform
+    found = WebChannel(stick.url).ask("GET /goform/goform_get_cmd_process?multi_data=1&cmd=lte_rsrp,cell_id", 60)
+    assert found.lines == ('{"lte_rsrp":"-95","cell_id":"5A2C30B"}',)
+    assert stick.asked[0][0] == "/goform/goform_get_cmd_process?multi_data=1&cmd=lte_rsrp,cell_id"
+
+
+def test_a_server_that_dribbles_does_not_outlast_the_deadline(stick: WebStick) -> None:
+    def dribble(connection: socket.socket) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
+        while not stick.stopping.wait(0.02):
+            connection.sendall(b"x")
+
+    stick.behave = lambda _t, _h: dribble
+    with pytest.raises(NoAnswer, match="deadline"):
+        WebChannel(stick.url).ask(SIGNAL_PATH, 0.3)
+
+
+def test_a_slow_server_is_no_answer_and_the_next_question_has_its_own_answer(stick: WebStick) -> None:
+    stick.behave = lambda _t, _h: lambda _connection: stick.stopping.wait(60) and None
+    channel = WebChannel(stick.url)
+    with pytest.raises(NoAnswer):
+        channel.ask(SIGNAL_PATH, 0.2)
+    stick.behave = lambda target, _h: page(target)
+    assert channel.ask("GET /b", 60).lines == ("/b",)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        page(SIGNAL, length=len(SIGNAL) + 50),
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n100\r\n<res",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Le",
+        b"HTTP/1.1 2",
+        b"",
+        b"\x00\xff\xfe garbage\r\n\r\n",
+        b"HTTP/1.1 abc def\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 500 + b"\r\n",
+        b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * (MAX_BODY_BYTES + 10_000),
+        page(b"x" * (MAX_BODY_BYTES + 1)),
+    ],
+    ids=lambda answer: str(answer[:40]),
+)
+def test_what_is_no_whole_answer_is_none(stick: WebStick, answer: bytes) -> None:
+    stick.behave = lambda _t, _h: answer
+    with pytest.raises(NoAnswer):
+        WebChannel(stick.url).ask(SIGNAL_PATH, 60)
+
+
+def test_a_redirect_is_followed_within_the_stick_and_never_off_it(stick: WebStick) -> None:
+    places = {
+        "/a": "/b",
+        "/b": "http://127.0.0.1:1/elsewhere",
+        "/c": "http://example.invalid/",
+        "/loop": "/loop",
+        "/bad": "http://[/",
+    }
+
+    def lead(target: str, _headers: dict[str, str]) -> bytes:
+        return page("", f"Location: {places[target]}\r\n", "302 Found") if target in places else page("here")
+
+    stick.behave = lead
+    channel = WebChannel(stick.url)
+    places["/d"] = f"{stick.url}/e"
+    assert channel.ask("GET /d", 60).lines == ("here",)
+    for target in ("/a", "/c", "/loop", "/bad"):
+        assert channel.ask(f"GET {target}", 60).final.code == "http_302"
+    assert len([target for target, _ in stick.asked if target == "/loop"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "lines"),
+    [
+        ("\ufeffbandé".encode(), "text/html", ("bandé",)),
+        ("bandé".encode("latin-1"), "text/html; charset=iso-8859-1", ("bandé",)),
+        ("网络".encode("gb2312"), "text/html; charset=gb2312", ("网络",)),
+        (b"a\r\n\r\n  b \n", "text/html; charset=nobody-knows", ("a", "b")),
+        (b"\xff\xfe", "text/plain", ("��",)),
+    ],
+)
+def test_the_charset_is_the_one_that_is_named(stick: WebStick, body: bytes, kind: str, lines: tuple[str, ...]) -> None:
+    stick.behave = lambda _t, _h: page(body, f"Content-Type: {kind}\r\n")
+    assert WebChannel(stick.url).ask("GET /x", 60).lines == lines
+
+
+def test_where_nobody_listens_the_port_is_lost() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    with pytest.raises(PortLost, match="refused"):
+        WebChannel(f"http://127.0.0.1:{port}").ask(SIGNAL_PATH, 1)
+
+
+def test_an_interface_that_is_gone_is_a_lost_port_and_loopback_is_reached_over_its_own(stick: WebStick) -> None:
+    with pytest.raises(PortLost, match="gone0"):
+        WebChannel(stick.url, "gone0").ask(SIGNAL_PATH, 1)
+    assert WebChannel(stick.url, "lo").ask(SIGNAL_PATH, 60).final.ok
+
+
+@pytest.mark.parametrize(
+    "url", ["https://192.168.8.1", "http://stick", "http://192.168.8.256", "http://1.2.3.4:0", "http://1.2.3.4/x", ""]
+)
+def test_what_is_no_address_of_a_stick_is_refused(url: str) -> None:
+    with pytest.raises(WebAddressError):
+        web_address(url)
+
+
+@given(st.text(max_size=300), st.integers(100, 599))
+def test_any_body_is_a_response_of_lines_without_ends(body: str, status: int) -> None:
+    found = response("GET /x", Answer(status, {}, body))
+    assert all(line and "\n" not in line and "\r" not in line for line in found.lines)
+    assert found.lines == () or status == 200
+
+
+def test_other_statuses_are_errors_with_their_number(stick: WebStick) -> None:
+    stick.behave = lambda _t, _h: page("<html>not here", status="404 Not Found")
+    assert WebChannel(stick.url).ask(SIGNAL_PATH, 60).final.code == "http_404"

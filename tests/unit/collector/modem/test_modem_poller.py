@@ -1,0 +1,168 @@
+"""The poller's thread against a scripted modem on a pseudo-terminal."""
+
+import itertools
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.scripted_modem import LINES, POLL, Collected, ScriptedModem, good, rsrp
+from tandem.modem.poll import Poll
+from tandem.modem.poller import Poller
+
+PERIOD_S = 0.1
+
+
+pytestmark = pytest.mark.usefixtures("patient")
+
+
+@pytest.fixture
+def polls() -> Collected:
+    return Collected()
+
+
+@pytest.fixture
+def poller(modem: ScriptedModem, polls: Collected) -> Iterator[Poller]:
+    running = Poller("a", "A", str(modem.link), "auto", PERIOD_S, polls.add)
+    running.start()
+    yield running
+    running.stop(60)
+
+
+def test_it_identifies_sets_up_and_polls_at_its_due_times(
+    modem: ScriptedModem, poller: Poller, polls: Collected
+) -> None:
+    made = polls.wait(lambda p: len(p) >= 5)
+    assert all(good(poll) for poll in made)
+    assert {(poll.path, poll.operator, poll.driver, poll.model) for poll in made} == {("a", "A", "quectel", "EC25")}
+    assert modem.heard[:2] == ["ATE0", "AT+CMEE=1"]
+    steps = {b.due_monotonic_ns - a.due_monotonic_ns - b.skipped * 10**8 for a, b in itertools.pairwise(made)}
+    assert steps == {10**8}, "due times drift"
+    assert all(poll.due_monotonic_ns <= poll.began_monotonic_ns < poll.ended_monotonic_ns for poll in made)
+    assert made[0].reading is not None
+    assert made[0].reading.eci == 0x5A2C30B
+    record = made[0].record()
+    assert record.tags == {"path": "a", "operator": "A", "driver": "quectel", "rat": "LTE"}
+    assert (record.monotonic_ns, record.fields["stale"]) == (made[0].began_monotonic_ns, False)
+    assert record.fields["poll_duration_ms"] == made[0].duration_ms > 0
+    assert poller.dropped == {}
+
+
+def test_a_port_that_is_not_there_at_first_is_found_later(tmp_path: Path, polls: Collected) -> None:
+    link = tmp_path / "late"
+    poller = Poller("b", None, str(link), "auto", PERIOD_S, polls.add)
+    poller.start()
+    polls.wait(lambda p: len(p) >= 2)
+    assert polls.made[0].failure == "port_lost"
+    assert polls.made[0].driver is None
+    assert polls.made[0].record().tags == {"path": "b"}
+    modem = ScriptedModem(link)
+    try:
+        polls.wait(lambda p: good(p[-1]))
+    finally:
+        poller.stop(60)
+        modem.close()
+
+
+def test_an_error_of_every_command_is_the_polls_failure(modem: ScriptedModem, poller: Poller, polls: Collected) -> None:
+    modem.error = "+CME ERROR: 10"
+    failed = polls.wait(lambda p: p != [] and p[-1].failure == "cme_error 10")[-1]
+    assert failed.reading is None
+    assert failed.record().fields["state"] == "unknown"
+    modem.error = "+CME ERROR: 30"
+    failed = polls.wait(lambda p: p[-1].failure == "cme_error 30")[-1]
+    assert failed.record().fields["state"] == "no_service"
+    modem.error = None
+    polls.wait(lambda p: good(p[-1]))
+    assert poller.path == "a"
+
+
+def test_a_poll_that_takes_too_long_passes_due_times_over_and_does_not_drift(
+    modem: ScriptedModem, polls: Collected
+) -> None:
+    def add(poll: Poll) -> None:
+        polls.add(poll)
+        if len(polls.made) == 2:
+            time.sleep(3.5 * PERIOD_S)
+
+    poller = Poller("a", "A", str(modem.link), "auto", PERIOD_S, add)
+    poller.start()
+    made = polls.wait(lambda p: any(poll.skipped >= 3 for poll in p) and good(p[-1]))
+    poller.stop(60)
+    assert all((poll.due_monotonic_ns - made[0].due_monotonic_ns) % 10**8 == 0 for poll in made)
+
+
+def test_a_receiver_that_fails_does_not_end_the_measuring(
+    modem: ScriptedModem, polls: Collected, caplog: pytest.LogCaptureFixture
+) -> None:
+    def failing(poll: Poll) -> None:
+        polls.add(poll)
+        raise ValueError("the receiver's own mistake")
+
+    poller = Poller("a", None, str(modem.link), "generic", PERIOD_S, failing)
+    poller.start()
+    polls.wait(lambda p: len(p) >= 3)
+    poller.stop(60)
+    assert "the receiver's own mistake" in caplog.text
+
+
+def test_stopping_is_prompt_and_leaves_the_port_free(modem: ScriptedModem, polls: Collected) -> None:
+    poller = Poller("a", None, str(modem.link), "auto", 300.0, polls.add)
+    poller.start()
+    polls.wait(lambda p: len(p) == 1)
+    poller.stop(60)
+    second = Poller("a", None, str(modem.link), "auto", PERIOD_S, polls.add)
+    second.start()
+    polls.wait(lambda p: len(p) >= 3 and good(p[-1]))
+    second.stop(60)
+
+
+def test_a_link_that_is_moved_to_another_modem_is_followed(
+    modem: ScriptedModem, poller: Poller, polls: Collected, tmp_path: Path
+) -> None:
+    polls.wait(lambda p: len(p) >= 2)
+    other = ScriptedModem(tmp_path / "other")
+    other.lines = (LINES[0].replace("-95", "-120"), LINES[1])
+    try:
+        spare = tmp_path / "spare"
+        spare.symlink_to(other.device)
+        spare.replace(modem.link)
+        polls.wait(lambda p: rsrp(p[-1]) == -120.0)
+        assert "ATE0" in other.heard
+        poller.stop(60)
+    finally:
+        other.close()
+
+
+def test_a_row_of_failures_is_logged_once(tmp_path: Path, polls: Collected, caplog: pytest.LogCaptureFixture) -> None:
+    poller = Poller("a", None, str(tmp_path / "nothing"), "auto", PERIOD_S, polls.add)
+    poller.start()
+    polls.wait(lambda p: len(p) >= 4)
+    poller.stop(60)
+    assert [r.message for r in caplog.records if "nothing" in r.message] == [
+        f"a: {tmp_path}/nothing: No such file or directory"
+    ]
+
+
+def test_a_modem_that_names_itself_only_in_its_text_is_known_by_that(modem: ScriptedModem, polls: Collected) -> None:
+    modem.answers = {"AT+CGMI": "ERROR", "AT+CGMM": "ERROR", "ATI": "Quectel\r\nEC25\r\nEC25EFAR06\r\n\r\nOK"}
+    poller = Poller("a", "A", str(modem.link), "auto", PERIOD_S, polls.add)
+    poller.start()
+    (poll, *_) = polls.wait(lambda p: len(p) >= 1)
+    poller.stop(60)
+    assert (poll.driver, poll.model) == ("quectel", "EC25")
+
+
+def test_out_of_range_quantities_are_left_out_and_counted(
+    modem: ScriptedModem, poller: Poller, polls: Collected
+) -> None:
+    modem.heard.clear()
+    modem.wait_heard(POLL)
+    modem.lines = (
+        '+QENG: "servingcell","NOCONN","LTE","FDD",244,91,5A2C30B,211,1300,3,5,5,FFFFFFFFF,-95,-10,-66,12,33',
+        LINES[1],
+    )
+    made = polls.wait(lambda p: p != [] and p[-1].reading is not None and p[-1].reading.tac is None)
+    assert good(made[-1])
+    assert poller.dropped["tac"] >= 1

@@ -1,0 +1,110 @@
+"""The kernel's layouts: known bytes, any bytes, and the kernel of this machine."""
+
+import socket
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from support.hostile import said
+from tandem import mptcp_abi as abi
+
+KERNEL_6_1, KERNEL_6_12, KERNEL_6_18 = 232, 248, 280
+
+
+def tcp_info(size: int, **values: int) -> bytes:
+    """A tcp_info of ``size`` bytes, zero but for fields given by offset, as o<offset>_<format>."""
+    raw = bytearray(KERNEL_6_18)
+    for key, value in values.items():
+        offset, code = key[1:].split("_")
+        struct.pack_into("<" + code, raw, int(offset), value)
+    return bytes(raw[:size])
+
+
+def sockaddr(host: str, port: int, size: int = 128) -> bytes:
+    if ":" in host:
+        raw = struct.pack("<H", socket.AF_INET6) + struct.pack(">HI", port, 0) + socket.inet_pton(socket.AF_INET6, host)
+    else:
+        raw = struct.pack("<H", socket.AF_INET) + struct.pack(">H", port) + socket.inet_aton(host)
+    return raw.ljust(size, b"\0")
+
+
+def full(rows: list[tuple[int, str, int]], room: int, total: int | None = None) -> tuple[bytearray, bytes, bytes]:
+    """What a 6.18 kernel writes for subflows (id, local host, bytes received)."""
+    header = bytearray(abi.FULL_INFO_BYTES)
+    total = len(rows) if total is None else total
+    struct.pack_into("<6I", header, 0, KERNEL_6_18, KERNEL_6_18, 264, 264, total, room)
+    struct.pack_into("<Q", header, 40 + 64, 4711)  # mptcpi_bytes_received
+    subflows = b"".join(
+        struct.pack("<I4x", i) + sockaddr(h, 1000 + i) + sockaddr("203.0.113.10", 8480) for i, h, _ in rows
+    )
+    tcp = b"".join(tcp_info(KERNEL_6_18, o0_B=1, o128_Q=n) for _, _, n in rows)
+    return header, subflows, tcp
+
+
+def test_fields_lie_where_the_kernel_puts_them_and_what_is_not_measured_yet_is_none():
+    times = {"o68_I": 41000, "o72_I": 20000, "o148_I": 40000}
+    info = abi.decode_tcp_info(tcp_info(KERNEL_6_18, o0_B=1, o7_B=1, o80_I=77, o120_Q=5, o128_Q=6, o144_I=9, **times))
+    assert (info.state, info.app_limited, info.snd_cwnd_segments) == (1, True, 77)
+    assert (info.rtt_us, info.rttvar_us, info.min_rtt_us) == (41000, 20000, 40000)
+    assert (info.bytes_acked, info.bytes_received, info.notsent_bytes) == (5, 6, 9)
+    info = abi.decode_tcp_info(tcp_info(KERNEL_6_18, o76_I=0x7FFFFFFF, o148_I=0xFFFFFFFF))
+    assert (info.rtt_us, info.rttvar_us, info.rcv_rtt_us, info.min_rtt_us, info.delivery_rate) == (None,) * 5
+    assert info.snd_ssthresh_segments is None
+    raw = struct.pack("<6B2xII3Q3BxI", 1, 0, 0, 2, 2, 2, 0, 99, 1, 2, 3, 0, 0, 1, 5)
+    info = abi.decode_mptcp_info(raw)
+    assert (len(raw), info.token, info.checksum, info.retransmits) == (48, 99, True, 5)
+    assert (info.bytes_received, info.subflows_total, info.last_data_recv_ms) == (None, None, None)
+    assert abi.decode_mptcp_info(raw[:40]).retransmits is None
+
+
+@pytest.mark.parametrize(("size", "window"), [(KERNEL_6_1, None), (KERNEL_6_12, 3), (KERNEL_6_18, 3)])
+def test_fields_of_later_kernels_are_none_on_earlier_ones(size, window):
+    info = abi.decode_tcp_info(tcp_info(size, o228_I=2, o232_I=3))
+    assert (info.snd_wnd_bytes, info.rcv_wnd_bytes) == (2, window)
+
+
+def test_full_info_gives_each_subflow_with_its_counters_by_the_kernels_strides():
+    info = abi.decode_full_info(*full([(1, "10.0.0.1", 100), (3, "::ffff:10.0.0.2", 200), (4, "fd00::1", 300)], room=8))
+    assert [(s.id, s.local, s.tcp.bytes_received) for s in info.subflows] == [
+        (1, ("10.0.0.1", 1001), 100),
+        (3, ("10.0.0.2", 1003), 200),
+        (4, ("fd00::1", 1004), 300),
+    ]
+    assert info.mptcp.bytes_received == 4711
+    info = abi.decode_full_info(*full([(1, "10.0.0.1", 1)], room=1, total=3))
+    assert (info.total, len(info.subflows)) == (3, 1)
+    # Elements of 232 bytes, as 6.1 returns them, in a buffer made for longer ones.
+    body = tcp_info(KERNEL_6_1, o128_Q=1) + tcp_info(KERNEL_6_1, o128_Q=2)
+    buffer = struct.pack("<4I", 16, 2, KERNEL_6_1, KERNEL_6_1) + body + b"\xee" * 400
+    assert [t.bytes_received for t in abi.decode_tcp_array(buffer)] == [1, 2]
+
+
+DECODERS = (abi.decode_tcp_info, abi.decode_mptcp_info, abi.decode_tcp_array, abi.decode_address_array)
+
+
+@given(raw=st.binary(max_size=600))
+def test_any_bytes_give_a_value_or_the_own_error(raw):
+    for decoder in DECODERS:
+        assert "\n" not in said(abi.AbiError, decoder, raw)
+    address = abi.decode_address(raw[:40])
+    assert address is None or 0 <= address.port <= 65535
+
+
+@given(header=st.binary(max_size=160), subflows=st.binary(max_size=600), tcp=st.binary(max_size=600))
+def test_any_full_info_gives_a_value_or_the_own_error(header, subflows, tcp):
+    try:
+        info = abi.decode_full_info(header, subflows, tcp)
+    except abi.AbiError:
+        return
+    assert len(info.subflows) <= info.total
+
+
+@given(counts=st.tuples(*[st.integers(0, 2**32 - 1)] * 4), room=st.integers(0, 20), data=st.binary(max_size=300))
+def test_sizes_that_contradict_the_buffers_are_refused(counts, room, data):
+    header = bytearray(abi.FULL_INFO_BYTES)
+    struct.pack_into("<6I", header, 0, counts[0], counts[1], counts[2], counts[3], room, room)
+    if room and (counts[1] * room > len(data) or counts[3] * room > len(data) or counts[1] < 104):
+        with pytest.raises(abi.AbiError):
+            abi.decode_full_info(header, data, data)

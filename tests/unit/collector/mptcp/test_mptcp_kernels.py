@@ -1,0 +1,325 @@
+"""Two kernels behind one interface. The v0.94 one is a stand-in of its files and options: ``v094_tree``."""
+
+import ctypes
+import errno
+import os
+import socket
+from dataclasses import replace
+
+import pytest
+
+from support.v094_tree import Connection, Tree
+from tandem import campaigns
+from tandem.app.campaign.files import load
+from tandem.app.campaign.requires import settings, settled
+from tandem.cli.campaign import kernel_lines
+from tandem.mptcp import kernels, sockets, sysctls
+from tandem.mptcp.kernel_v094 import V094, FullMesh, Reader
+from tandem.mptcp.kernels import Upstream, here
+from tandem.mptcp.statistics import StatisticsError
+from tandem.mptcp_abi import Address, v094
+from tandem.mptcp_abi.v094 import MultipathSocket
+from tandem.schema.campaign import CampaignError
+
+
+@pytest.fixture
+def tree(tmp_path):
+    return Tree(tmp_path)
+
+
+def stock(root, **values):
+    for name, value in {"enabled": "1", "scheduler": "default", "path_manager": "kernel", **values}.items():
+        (root / "proc/sys/net/mptcp").mkdir(parents=True, exist_ok=True)
+        (root / "proc/sys/net/mptcp" / name).write_text(value + "\n")
+    return root
+
+
+@pytest.mark.parametrize(
+    ("release", "name"),
+    [("4.14.127.mptcp", "v0.94"), ("4.19.126", "v0.95"), ("5.4.86-rt", "v0.96"), ("4.20.1", "v0.9x")],
+)
+def test_the_out_of_tree_kernel_is_known_by_its_files_and_named_by_its_linux(tmp_path, release, name):
+    found = here(Tree(tmp_path, release).root)
+    assert (found.name, found.protocol) == (name, 0)
+    assert ("has not run" in found.untried) == (name != "v0.94")
+
+
+def test_plain_and_other_kernels_are_named_with_what_they_lack(tmp_path):
+    found = here(stock(tmp_path))
+    assert (found.name, found.protocol, found.untried, found.scheduler()) == ("upstream", 1, None, "stock")
+    none = here(tmp_path / "elsewhere")
+    assert (none.name, none.scheduler(), none.schedulers(), none.counters()) == ("upstream", None, {}, {})
+    assert none.notes()[0].startswith("this kernel has no Multipath TCP")
+    missing = Upstream().missing_requirement
+    assert "net.mptcp.enabled=1" in missing(OSError(errno.ENOPROTOOPT, ""), socket.AF_INET)
+    assert "CONFIG_MPTCP_IPV6" in missing(OSError(errno.EINVAL, ""), socket.AF_INET6)
+    assert missing(OSError(errno.EMFILE, ""), socket.AF_INET) is None
+
+
+@pytest.mark.parametrize("kernel", ["upstream", "v0.94"])
+def test_both_tell_of_themselves_alike(kernel, tmp_path, monkeypatch):
+    root = Tree(tmp_path).root if kernel == "v0.94" else stock(tmp_path)
+    monkeypatch.setattr(sysctls, "ROOT", root / "proc/sys")
+    one = here(root)
+    assert one.name == kernel
+    now = one.scheduler()
+    assert now in one.schedulers()
+    assert sysctls.read([one.scheduler_sysctl])[one.scheduler_sysctl] == one.schedulers()[now]
+    assert one.scheduler_sysctl in one.sysctls
+    assert all(name.startswith("net.mptcp.") for name in one.sysctls)
+    assert {"scheduler", "path_manager"} <= one.settings().keys()
+    assert all("\n" not in note for note in one.notes())
+    assert isinstance(one.path_manager(), FullMesh) == (kernel == "v0.94")
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """What setsockopt is asked on sockets, of which this machine's kernel is told nothing: 42 is another option here."""
+    calls = []
+    monkeypatch.setattr(socket.socket, "setsockopt", lambda _, *words: calls.append(words), raising=False)
+    return calls
+
+
+def test_multipath_is_asked_for_and_plain_tcp_too(tree, asked):
+    kernel = V094(tree.root)
+    with (
+        kernel.open_socket(socket.AF_INET, multipath=True) as one,
+        kernel.open_socket(socket.AF_INET, multipath=False) as other,
+    ):
+        assert asked == [(socket.IPPROTO_TCP, 42, 1), (socket.IPPROTO_TCP, 42, 0)]
+        assert isinstance(one, MultipathSocket)
+        assert not isinstance(other, MultipathSocket)
+
+
+def test_where_it_is_off_that_is_said_and_tcp_goes_on(tmp_path, monkeypatch):
+    def refuse(*_words):
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(socket.socket, "setsockopt", refuse, raising=False)
+    kernel = V094(Tree(tmp_path, mptcp_enabled="0").root)
+    with pytest.raises(PermissionError) as caught:
+        kernel.open_socket(socket.AF_INET, multipath=True)
+    assert "sysctl net.mptcp.mptcp_enabled=1" in kernel.missing_requirement(caught.value, socket.AF_INET)
+    kernel.open_socket(socket.AF_INET, multipath=False).close()
+    with pytest.raises(PermissionError):
+        V094(Tree(tmp_path / "on").root).open_socket(socket.AF_INET, multipath=False)
+    assert kernel.missing_requirement(OSError(errno.EMFILE, ""), socket.AF_INET) is None
+
+
+def test_schedulers_and_counters_are_what_its_files_have(tree, tmp_path):
+    kernel = V094(tree.root)
+    assert (kernel.scheduler(), kernel.schedulers()) == ("minsrtt", {"minsrtt": "default"})
+    tree.module("mptcp_rr", num_segments="1")
+    tree.write("lib/modules/4.14.110/modules.builtin", "kernel/net/mptcp/mptcp_redundant.ko")
+    assert kernel.schedulers() == {"minsrtt": "default", "roundrobin": "roundrobin", "redundant": "redundant"}
+    tree.write("proc/sys/net/mptcp/mptcp_scheduler", "own")
+    assert (kernel.scheduler(), kernel.schedulers()["own"]) == ("own", "own")
+    upstream = Upstream(stock(tmp_path / "new", available_schedulers="default bpf_rr"))
+    assert upstream.schedulers() == {"stock": "default", "bpf_rr": "bpf_rr"}
+    assert kernel.counters() == {"MPCapableSYNRX": 0, "MPCapableSYNTX": 4, "MPJoinSynTx": 2}
+    tree.write("proc/thread-self/net/mptcp_net/snmp", "nonsense")
+    assert kernel.counters() == {}
+
+
+def test_a_coupled_controller_is_there_once_its_module_is_and_before_is_refused_with_the_command(tree):
+    kernel = V094(tree.root)
+    assert kernel.controllers() == {"cubic", "reno"}
+    assert [kernel.brings.get(n) for n in ("lia", "olia", "vegas")] == [
+        "modprobe mptcp_coupled",
+        "modprobe mptcp_olia",
+        None,
+    ]
+    tree.write("proc/sys/net/ipv4/tcp_available_congestion_control", "cubic reno lia olia")
+    assert {"lia", "olia"} <= kernel.controllers()
+    paper = load("mohan-congestion")
+    with pytest.raises(CampaignError, match=r"controller olia \(the server's kernel has none: modprobe mptcp_olia\)"):
+        settled(paper, allow=False, kernel=V094(tree.root), there=lambda wanted: dict.fromkeys(wanted, False))
+
+
+def test_what_that_kernel_lacks_and_what_spoils_a_measurement_is_said(tree, tmp_path):
+    said = "\n".join(V094(tree.root).notes())
+    for words in ("not in the field", "create_on_err", "server must run such a kernel", "CAP_NET_RAW", "no losses"):
+        assert words in said
+    assert "modprobe mptcp_fullmesh" not in said
+    tree.write("sys/module/mptcp_fullmesh/parameters/create_on_err", "1")
+    assert "create_on_err" not in "\n".join(V094(tree.root).notes())
+    for values, words in (({"mptcp_enabled": "0"}, "is off"), ({"mptcp_version": "1"}, "mptcp_version=0")):
+        assert words in "\n".join(V094(Tree(tmp_path / words, **values).root).notes())
+
+
+def test_a_connections_own_scheduler_is_told(tree, monkeypatch):
+    names = {43: b"redundant\0", 44: b"fullmesh\0\0"}
+    monkeypatch.setattr(
+        socket.socket, "getsockopt", lambda _, _level, option, size: names[option][:size], raising=False
+    )
+    with socket.socket() as connection:
+        assert V094(tree.root).settings(connection) == {"scheduler": "redundant", "path_manager": "fullmesh"}
+    assert V094(tree.root).settings() == {"scheduler": "default", "path_manager": "fullmesh"}
+
+
+ONE = (("10.64.1.2", 40_000), ("203.0.113.10", 8080), 7000)
+TWO = (("10.65.1.2", 40_001), ("203.0.113.10", 8080), 3000)
+
+
+def test_a_connection_and_its_subflows_are_read_with_numbers_that_stay(tree):
+    kernels = Connection([ONE, TWO])
+    with MultipathSocket() as connection:
+        reader = Reader(connection, kernels.getsockopt, tree.root)
+        sample = reader.read(1)
+        assert [(s.id, s.local, s.tcp.bytes_received, s.tcp.rtt_us) for s in sample.subflows] == [
+            ("1", Address("10.64.1.2", 40_000), 7000, 1000),
+            ("2", Address("10.65.1.2", 40_001), 3000, 2000),
+        ]
+        assert (sample.fallback, sample.alive, sample.total) == (False, 2, 2)
+        assert (sample.mptcp.bytes_received, sample.mptcp.bytes_acked, sample.mptcp.retransmits) == (10_000, 1234, 7)
+        assert (sample.mptcp.token, sample.mptcp.bytes_sent) == (None, None)
+        kernels.rows = [TWO]
+        assert [s.id for s in reader.read(2).subflows] == ["2"]
+
+
+def test_a_late_first_reading_numbers_the_subflows_as_they_came(tree):
+    with MultipathSocket() as connection:
+        sample = Reader(connection, Connection([ONE, TWO]).getsockopt, tree.root).read(1)
+        assert [(s.id, s.local.host) for s in sample.subflows] == [("1", "10.64.1.2"), ("2", "10.65.1.2")]
+
+
+class Answering(MultipathSocket):
+    """A connection of that kernel, or one that fell back; ``manager``: its path manager."""
+
+    __slots__ = ("manager", "multipath")
+
+    def getsockopt(self, level, option, *_size):
+        assert level == socket.IPPROTO_TCP
+        return {42: self.multipath, 43: b"default\0", 44: self.manager.encode() + b"\0"}[option]
+
+
+def test_a_connection_that_left_fullmesh_is_a_failure_and_one_that_fell_back_is_a_result(tree):
+    kernel = V094(tree.root)
+    with Answering() as connection:
+        connection.multipath, connection.manager = 1, "fullmesh"
+        assert kernel.fault(connection) is None
+        connection.manager = "default"
+        assert "opens no second subflow" in kernel.fault(connection)
+        connection.multipath = 0
+        assert kernel.fault(connection) is None
+        assert Upstream().fault(connection) is None
+
+
+def test_the_failure_is_told_by_the_connect_of_an_experiment(tree, monkeypatch):
+    kernel = V094(tree.root)
+    monkeypatch.setattr(kernel, "open_socket", lambda family, **_: Answering(family, socket.SOCK_STREAM))
+    monkeypatch.setattr(kernels, "here", lambda: kernel)
+    monkeypatch.setattr(Answering, "manager", "default", raising=False)
+    monkeypatch.setattr(Answering, "multipath", 1, raising=False)
+    with socket.create_server(("127.0.0.1", 0)) as listener, pytest.raises(OSError, match="path manager default"):
+        sockets.connect("mptcp", listener.getsockname(), sockets.Source(), 5.0)
+
+
+def test_where_the_sysctls_are_hidden_a_connection_over_loopback_tells_the_scheduler(tree, monkeypatch):
+    for file in (tree.root / "proc/sys/net/mptcp").iterdir():
+        file.unlink()
+    monkeypatch.setattr(v094, "open_socket", lambda family, **_: Answering(family, socket.SOCK_STREAM))
+    monkeypatch.setattr(Answering, "manager", "fullmesh", raising=False)
+    monkeypatch.setattr(Answering, "multipath", 1, raising=False)
+    kernel = here(tree.root)
+    assert (kernel.scheduler(), kernel.schedulers()) == ("minsrtt", {"minsrtt": "default"})
+    monkeypatch.setattr(Answering, "multipath", 0, raising=False)
+    assert (kernel.scheduler(), kernel.schedulers()) == (None, {})
+
+
+def test_a_thread_reads_the_files_of_its_own_namespace(tmp_path):
+    tree = Tree(tmp_path)
+    tree.write("proc/net/mptcp_net/snmp", f"{'MPJoinSynTx':32}\t99")  # the process's
+    assert here(tree.root).counters()["MPJoinSynTx"] == 2
+
+
+def test_the_token_is_found_by_the_sockets_inode_and_a_connection_that_is_gone_is_no_traceback(tree):
+    def refused(*_words):
+        ctypes.set_errno(errno.ENOTCONN)
+        return -1
+
+    with MultipathSocket() as connection:
+        inode = os.fstat(connection.fileno()).st_ino
+        heading = (tree.root / "proc/thread-self/net/mptcp_net/mptcp").read_text()
+        line = f"   0: 2D0B85BA 39F8CCC5  0 6601A8C0:E89F  2DE66882:0050  01 01 00000000:00000000 {inode}"
+        tree.write("proc/thread-self/net/mptcp_net/mptcp", heading + line)
+        assert Reader(connection, Connection([ONE]).getsockopt, tree.root).read(1).mptcp.token == 0x2D0B85BA
+        with pytest.raises(StatisticsError):
+            Reader(connection, refused, tree.root).read(1)
+
+
+@pytest.mark.parametrize(("kind", "fallback"), [(MultipathSocket, True), (socket.socket, False)])
+def test_plain_tcp_is_a_fallback_only_where_multipath_was_asked_for(tree, kind, fallback):
+    with socket.create_server(("127.0.0.1", 0)) as listener, kind(socket.AF_INET, socket.SOCK_STREAM) as connection:
+        connection.connect(listener.getsockname())
+        sample = Reader(connection, Connection(None).getsockopt, tree.root).read(1)
+        assert (sample.fallback, sample.mptcp, [s.id for s in sample.subflows]) == (fallback, None, ["0"])
+
+
+def second(root, linux, *, modules=True):
+    """As the role mptcp leaves it."""
+    (root / "etc").mkdir(parents=True, exist_ok=True)
+    (root / "etc/tandem-kernel.json").write_text(f'{{"linux": "{linux}", "boot": "grub"}}')
+    if modules:
+        (root / "lib/modules" / linux).mkdir(parents=True)
+    return root
+
+
+def test_the_kernels_of_a_kit_and_what_a_substitute_means(tmp_path):
+    paper = load("cordero-bandwidth")
+    new = second(stock(tmp_path / "new"), "4.14.146.mptcp")
+    (new / "proc/sys/kernel").mkdir()
+    (new / "proc/sys/kernel/osrelease").write_text("6.1.0-56-amd64\n")
+    assert kernel_lines(paper, kernels.installed(new)) == [
+        "  Linux 6.1.0-56-amd64 (upstream, runs): no minsrtt, but stock",
+        "  Linux 4.14.146.mptcp (v0.94, installed; tandem-kernel status): minsrtt",
+        "  with --allow-substitutes here: stock in its place, and each result says so; minsrtt fills the path with the lowest "
+        "round-trip time first, the stock scheduler the one with the fewest bytes queued for its rate: shares and reordering may differ "
+        "from the papers'",
+    ]
+    old = second(Tree(tmp_path / "old", release="4.14.146.mptcp").root, "4.14.146.mptcp")
+    assert kernel_lines(paper, kernels.installed(old)) == [
+        "  Linux 4.14.146.mptcp (v0.94, runs): minsrtt",
+        "  Linux the distribution's (upstream, installed; tandem-kernel status): no minsrtt, but stock",
+    ]
+    gone = second(stock(tmp_path / "gone"), "4.14.146.mptcp", modules=False)
+    assert [one.runs for one in kernels.installed(gone)] == [True]
+    assert kernel_lines(load("adarsh-survey"), kernels.installed(new)) == []
+
+
+def test_each_of_the_papers_campaigns_runs_there_as_it_is_and_is_refused_on_the_stock_kernel(tmp_path):
+    tree = Tree(tmp_path / "old", mptcp_scheduler="roundrobin")
+    new = here(stock(tmp_path / "new"))
+    ours = {"steering-ab", "congestion-ab"}  # for stock kernels
+    for name in sorted({*campaigns.names()} - {"adarsh-survey"} - ours):  # that one has no Multipath TCP
+        paper = load(name)
+        controllers = " ".join(("cubic", "reno", *paper.requires.controllers))
+        tree.write("proc/sys/net/ipv4/tcp_available_congestion_control", controllers)
+        old = here(tree.root)
+        known = set(old.controllers() or ())
+
+        def there(wanted, known=known):
+            return {one: one in known for one in wanted}
+
+        assert paper.requires.scheduler == "minsrtt", name
+        assert settled(paper, allow=False, kernel=old, there=there, sends=lambda: "minsrtt") == {}, name
+        assert settings(paper, {}, old) == {"net.mptcp.mptcp_scheduler": "default"}, name
+        refusal = r"scheduler minsrtt \(this kernel has stock; minsrtt takes the v0\.94 kernel\)"
+        with pytest.raises(CampaignError, match=refusal):
+            settled(paper, allow=False, kernel=new, there=there)
+
+
+def test_a_scheduler_whose_module_is_not_there_is_refused_on_that_kernel_too(tree):
+    paper = load("cordero-bandwidth")
+    asked = replace(paper, requires=replace(paper.requires, scheduler="blest", controllers=()))
+    with pytest.raises(CampaignError, match=r"requires scheduler blest \(this kernel has minsrtt\); hint: "):
+        settled(asked, allow=False, kernel=V094(tree.root), there=dict.fromkeys)
+    tree.module("mptcp_blest")
+    assert settled(asked, allow=False, kernel=V094(tree.root), there=dict.fromkeys) == {}
+
+
+def test_orders_of_single_subflows_are_refused_there(tree, monkeypatch):
+    monkeypatch.setattr(sysctls, "ROOT", tree.root / "proc/sys")
+    monkeypatch.setattr(kernels, "here", lambda: V094(tree.root))
+    with pytest.raises(sockets.UnsupportedError, match=r"no path manager but its own; hint: .* Linux 5\.19"):
+        sockets.make("mptcp", sockets.Source(), sockets.Options(by_orders=True))

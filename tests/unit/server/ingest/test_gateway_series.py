@@ -1,0 +1,189 @@
+"""The gateway's own series: what each process counted adds up, says why lines were rejected, and outlasts a database that is away."""
+
+import threading
+import time
+from array import array
+
+import pytest
+from fake_database import FakeDatabase
+from hypothesis import given
+from hypothesis import strategies as st
+
+from support.serve_on_loopback import Server, await_ready, command, end, lay_out, start
+from tandem.schema.line_protocol import parse
+from tandem_server.derived import series as derived
+from tandem_server.ingest import gateway_series
+from tandem_server.ingest.gateway_series import GatewaySeries
+from tandem_server.ingest.meter import Meter, quantile
+from tandem_server.ingest.periodic import own_line
+from tandem_server.ingest.rolling import RollingSeries
+from tandem_server.registry import Registry
+from tandem_server.store import Influx, StoreDown
+from tandem_server.store.preparing import Kept
+
+TAKEN = ("requests", "lines_accepted", "lines_rejected", "received_bytes")
+COUNTED = (*TAKEN, "answers_429", "answers_503", "answers_refused")
+
+
+@pytest.fixture
+def server(tmp_path):
+    """Two gateway processes behind one port, and their database."""
+    ports = lay_out(tmp_path)
+    text = (tmp_path / "server.toml").read_text()
+    (tmp_path / "server.toml").write_text(text.replace("[listen]", "[listen]\ngateway_processes = 2"))
+    database = start(tmp_path, "database")
+    await_ready(database, "database")
+    gateway = start(tmp_path, "gateway")
+    await_ready(gateway, "gateway")
+    try:
+        yield Server(tmp_path, *ports, gateway, (tmp_path / "token").read_text().strip())
+    finally:
+        if gateway.poll() is None:
+            end(gateway)
+        end(database)
+
+
+def record(seq, state='"idle"'):
+    return f"radio,boot=b,path=a state={state},seq={seq}i,monotonic_ns=1i {time.time_ns()}"
+
+
+def test_what_two_processes_counted_adds_up(server):
+    config = ("--config", server.folder / "server.toml")
+    assert command("probe", "add", "probe-2", *config, "--token-file", server.folder / "second")[0] == 0
+    second = (server.folder / "second").read_text().strip()
+    sent = 0
+    for number in range(40):  # each on a connection of its own
+        body = "\n".join(record(3 * number + n) for n in (1, 2, 3))
+        assert server.gateway("POST", "/v1/records", body)[2]["accepted"] == 3
+        sent += len(body)
+    first = server.gateway("POST", "/v1/records", f"{record(200)}\n{record(201, '5i')}", token=second)[2]
+    told = server.gateway(
+        "POST", "/v1/records", f"{record(202)}\n{record(203).replace('radio', 'weather')}", token=second
+    )[2]
+    assert (first["accepted"], told["accepted"], told["rejected"][0]["line"]) == (1, 1, 1)
+    assert server.gateway("POST", "/v1/records", b"\xff", token=second)[0] == 400
+    assert server.gateway("GET", "/v1/campaigns", token=second)[0] == 200
+    assert server.gateway("POST", "/v1/records", "", token="none")[0] == 401  # noqa: S106
+    assert end(server.process) == 0  # what the minute had so far is written at the end
+    with server.store() as store:
+        sums = ", ".join(f'sum("{name}") AS "{name}"' for name in COUNTED)
+        found = store.query(f'SELECT {sums} FROM "gateway" GROUP BY "probe"')  # noqa: S608
+        told_of = {s.tags["probe"]: dict(zip(COUNTED, s.rows[0][1:], strict=True)) for s in found}
+        assert told_of["probe-1"] == dict(zip(COUNTED, (40, 120, 0, sent, 0, 0, 0), strict=True))
+        second_s = told_of["probe-2"]
+        refused = [second_s[n] for n in ("requests", "lines_accepted", "lines_rejected", "answers_refused")]
+        assert refused == [4, 2, 2, 1]
+        reasons = {
+            s.tags["probe"]: s.rows[0][1] for s in store.query('SELECT last("reason") FROM "gateway" GROUP BY "probe"')
+        }
+        assert set(reasons) == {"probe-2"}  # who had none rejected has no reason
+        assert "unknown measurement 'weather'" in reasons["probe-2"] or "state: 5 is not text" in reasons["probe-2"]
+        by_process = store.query(
+            'SELECT sum("strangers"), sum("written_lines"), sum("acknowledged_requests"), max("acknowledged_most_ms"),'
+            ' max("rss_bytes"), max("requests_at_once") FROM "gateway_process" GROUP BY "process"'
+        )
+        rows = {s.tags["process"]: s.rows[0][1:] for s in by_process}
+        assert set(rows) == {"1", "2"}
+        assert [sum(row[n] for row in rows.values()) for n in range(3)] == [1, 122, 42]
+        assert all(row[4] > 1e6 for row in rows.values())
+        waited = [row[3] for row in rows.values() if row[2]]
+        assert waited
+        assert all(ms > 0 for ms in waited)
+        assert max(row[5] for row in rows.values()) == 1
+
+
+def test_a_minute_that_the_database_did_not_take_comes_later(monkeypatch):
+    store, meter = FakeDatabase(), Meter()
+    series = GatewaySeries(store, meter, 1)
+    meter.answered("probe-1", 200, 7)
+    store.away = True
+    for _ in range(2):
+        with pytest.raises(StoreDown):
+            series.write()
+        meter.answered("probe-1", 429, 1)
+    store.away = False
+    series.write()
+    points = [point for point in map(parse, store.lines) if point.measurement == "gateway"]
+    assert [(p.fields["requests"], p.fields["answers_429"], p.fields["received_bytes"]) for p in points] == [
+        (1, 0, 7),
+        (1, 1, 1),
+        (1, 1, 1),
+    ]
+    assert len({point.utc_ns for point in points}) == 3  # none writes over another, also within one minute
+    series.write()
+    assert len([line for line in store.lines if line.startswith("gateway,")]) == 3  # who asked nothing has no point
+    store.away = True
+    monkeypatch.setattr(gateway_series, "_MOST_HELD", 2)
+    for _ in range(4):
+        with pytest.raises(StoreDown):
+            series.write()
+    store.away = False
+    before = len(store.lines)
+    series.write()
+    assert len(store.lines) - before == 2  # the newest
+
+
+def test_a_fault_that_nobody_thought_of_ends_one_round_and_not_the_series(tmp_path, monkeypatch):
+    monkeypatch.setattr(derived, "PERIOD_S", 0.01)
+
+    def faulty(again):
+        rounds = iter([KeyError("nobody thought of it")])
+
+        def turn(*_, **__):
+            for fault in rounds:
+                raise fault
+            again.set()
+
+        return turn
+
+    with Registry(tmp_path / "registry.sqlite") as registry, Influx("http://127.0.0.1:1", "t", "u", "p") as store:
+        for series, turn in (
+            (RollingSeries(registry, store, Kept(), settle_s=0.03), "_round"),
+            (derived.DerivedSeries(registry, store), "turn"),
+            (GatewaySeries(FakeDatabase(), Meter(), 1, period_s=1), "write"),
+        ):
+            again = threading.Event()
+            monkeypatch.setattr(series, turn, faulty(again))
+            with series:
+                assert again.wait(60), turn
+
+
+def test_hours_that_get_their_points_late_are_told():
+    store, meter, told = FakeDatabase(), Meter(), []
+    series = GatewaySeries(store, meter, 1, late=lambda hours, _: told.append(hours))
+    for probe in ("probe-1", "probe 2"):
+        meter.answered(probe, 200, 7)
+    series._at_utc_ns = 1_700_000_000 * 10**9
+    series.write()
+    late = [{("probe-1", "gateway", 1_699_999_200), ("probe 2", "gateway", 1_699_999_200)}]
+    assert told == late
+    meter.answered("probe-1", 200, 7)
+    series.write()  # of this minute
+    assert told == late
+
+
+def test_two_starts_of_a_process_in_one_minute_leave_two_points():
+    store = FakeDatabase()
+    for _ in range(2):
+        meter = Meter()
+        meter.answered("probe-1", 503, 0)
+        with GatewaySeries(store, meter, 1):
+            pass
+    points = [point for point in map(parse, store.lines) if point.measurement == "gateway"]
+    assert [p.fields["answers_503"] for p in points] == [1, 1]
+    assert points[0].utc_ns != points[1].utc_ns
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=1), st.floats(0.01, 1))
+def test_a_quantile_is_the_least_value_that_enough_do_not_exceed(values, share):
+    ordered = array("d", sorted(values))
+    found = quantile(ordered, share)
+    assert sum(v <= found for v in values) >= share * len(values) - 1e-9
+    assert found == ordered[0] or sum(v < found for v in values) < share * len(values)
+
+
+def test_what_is_absent_is_left_out_and_long_texts_are_cut():
+    line = own_line("gateway", {"probe": "p", "process": None}, {"requests": 1, "reason": "x" * 600 + "\n"}, 5)
+    point = parse(line)
+    assert (point.tags, point.utc_ns, len(point.fields["reason"])) == ({"probe": "p"}, 5, 500)
+    assert own_line("gateway", {"probe": "p"}, {"requests": None}, 5) is None
