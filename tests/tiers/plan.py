@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tomllib
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 from random import randrange
 from typing import Literal
 
@@ -81,8 +81,13 @@ def unit_files(root: Path = ROOT) -> list[str]:
 
 
 def seconds_kept() -> dict[str, float]:
-    """Seconds a file or job in the last whole ``--all``."""
-    return {name: one["seconds"] for name, one in json.loads(KEPT.read_text())["jobs"].items()} if KEPT.exists() else {}
+    """Seconds a file or job in the last whole ``--all``; a file that moved since keeps its own, since no two have one name."""
+    if not KEPT.exists():
+        return {}
+    kept = json.loads(KEPT.read_text())
+    files = {PurePath(name).name: one["seconds"] for name, one in kept["files"].items()}
+    of_files = {path: files[PurePath(path).name] for path in unit_files() if PurePath(path).name in files}
+    return of_files | {name: one["seconds"] for name, one in kept["jobs"].items()}
 
 
 def pytest_argv(*more: str) -> tuple[str, ...]:
