@@ -213,9 +213,7 @@ def test_sysctls_of_the_namespace_are_set_and_the_machines_refused(two):
 
 
 def test_an_ordinary_user_with_net_admin_can_configure(two):
-    code = (
-        "import json; from tandem.mptcp.paths import Paths; from two_paths import PATHS; p = Paths(PATHS); p.apply(); "
-    )
+    code = "import json; from tandem.mptcp.paths import Paths; from support.two_paths import PATHS; p = Paths(PATHS); p.apply(); "
     code += "print(json.dumps(p.addresses)); p.remove()"
     await_true(lambda: two.probe.inside(Paths(PATHS).apply) and "7101" in dump(two), 60, "carrier")
     assert json.loads(two.probe.python(code, user=65534, capabilities="+net_admin")) == ADDRESS

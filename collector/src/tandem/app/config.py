@@ -176,10 +176,10 @@ class _Reader:
             key = key_of(one)
             if key.required and name not in given:
                 raise self._fail(place, f"[{where}] has no {name!r}", f"add it: {key.hint}")
-            value: Any = one.metadata.get("take", lambda text: text)(given[name]) if name in given else one.default
+            taken: Any = one.metadata.get("take", lambda text: text)(given[name]) if name in given else one.default
             # Relative names start from the file's folder.
-            is_file = str(one.type).startswith("Path") and value is not None
-            values[name] = self._here / value if is_file else value
+            is_file = str(one.type).startswith("Path") and taken is not None
+            values[name] = self._here / taken if is_file else taken
         return values
 
     def _tables(self, listed: object, place: Place, most: int, what: str, header: str) -> list[dict[str, Any]]:
