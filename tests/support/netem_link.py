@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # in the machine nobody says where the tests are
+
 from support.two_ends import Timeline, TwoEnds, two_ends
 from tandem_bench.link.emulator import Constant, LinkError, LinkSpec, Played
 from tandem_bench.link.netem import NetemLink, lack

@@ -79,7 +79,7 @@ class Space:
         )
         ambient = [] if user == 0 else [f"--ambient-caps=-all,{capabilities}"]
         drop = ["setpriv", *kept, f"--inh-caps=-all,{capabilities}", *ambient]
-        path = f"PYTHONPATH={REPOSITORY}/collector/src:{REPOSITORY}/tests/lab"
+        path = f"PYTHONPATH={REPOSITORY}/collector/src:{REPOSITORY}/tests"
         command = [*self.enter, *drop, "env", path, sys.executable, "-c", code]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
