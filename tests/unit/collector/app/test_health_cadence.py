@@ -81,12 +81,10 @@ def test_while_the_time_is_not_known_no_plan_is_judged(tmp_path: Path) -> None:
 
 def test_a_full_disk_stops_no_report(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     one = reports(tmp_path, 0)
-    update = one._account.update
 
     def full() -> None:
-        update()
         raise OSError(28, "No space left on device")
 
-    one._account.update = full  # type: ignore[method-assign]
+    one._account.save = full  # type: ignore[method-assign]
     assert Counter(r.measurement for r in made(one, 60))["health"] == 7
     assert "No space left" in caplog.text
