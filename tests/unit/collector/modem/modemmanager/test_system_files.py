@@ -12,7 +12,7 @@ import pytest
 
 import tandem
 
-SYSTEM = Path(tandem.__file__).parents[4] / "system"
+SYSTEM = Path(tandem.__file__).parents[2] / "system"
 RULE = SYSTEM / "50-tandem-modemmanager.rules"
 ACTIONS = ["org.freedesktop.ModemManager1.Device.Control", "org.freedesktop.ModemManager1.Location"]
 
