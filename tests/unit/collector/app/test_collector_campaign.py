@@ -76,6 +76,7 @@ def test_movement_begins_the_campaigns_run_and_none_of_the_collectors_own(collec
     assert {(m["trigger"], m["campaign"]["step"]) for m in found} == {("campaign", "moved")}
     assert all(m["campaign"]["substituted"] == INSTEAD and gateway.manifests[m["id"]] == m for m in found)
     assert asked(tmp_path, action="status")["campaign"]["steps"]["moved"] == {"made": 1, "of": 1}
+    gateway.until(lambda: sum(p.measurement == "run" for p in points(gateway)) == 3)
     assert {p.tags.get("campaign") for p in points(gateway) if p.measurement in ("run", "run_begun")} == {"own"}
 
 
