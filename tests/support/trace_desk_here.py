@@ -5,8 +5,8 @@ import io
 
 from tandem.schema.trace import encoded, offer_of
 from tandem_server.registry import Registry
-from tandem_server.uploads.folder import TraceFolder
 from tandem_server.uploads.service import UploadLimits, UploadService
+from tandem_server.uploads.store import TraceFolder
 
 CHUNK = 4096
 PLENTY = UploadLimits(reserve_bytes=0)

@@ -27,7 +27,7 @@ from tandem_server.ledger.reader import LedgerReader
 from tandem_server.ledger.records import RecordCounts
 from tandem_server.registry import NO_CAMPAIGN, Registry
 from tandem_server.report.words import visible
-from tandem_server.uploads.folder import TABLES
+from tandem_server.uploads.store import TABLES
 
 if TYPE_CHECKING:
     from tandem_server.export.campaign import Exported

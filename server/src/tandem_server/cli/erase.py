@@ -16,8 +16,7 @@ from tandem_server.cli.command import Actions, add_command, hinted
 from tandem_server.cli.configuration import ServerConfig, load
 from tandem_server.cli.stores import keep_peers, open_registry, open_store, trace_store
 from tandem_server.store import QueryError, StoreDown
-from tandem_server.uploads.folder import TraceFolder, erase, held
-from tandem_server.uploads.store import Held, TraceStoreDown
+from tandem_server.uploads.store import Held, TraceFolder, TraceStoreDown, erase, held
 
 ELSEWHERE = (
     "backups, until they are gone: erase again after each restore",

@@ -14,10 +14,9 @@ from tandem_server.registry.enrolments import write_peers
 from tandem_server.store import Influx, Mirrored, PrivateInflux, SeriesStore, Victoria, find_influxd
 from tandem_server.store.preparing import READER, Kept
 from tandem_server.store.private import USER, account_password
-from tandem_server.uploads.folder import TraceFolder
 from tandem_server.uploads.s3 import TraceBucket, is_in_bucket
 from tandem_server.uploads.service import UploadLimits, UploadService
-from tandem_server.uploads.store import TraceStore
+from tandem_server.uploads.store import TraceFolder, TraceStore
 
 DATABASE_WAIT_S = 30.0
 """What runs beside a private database waits so long for its first start to make the account."""

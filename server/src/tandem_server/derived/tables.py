@@ -22,8 +22,7 @@ from tandem_server.analysis.traces.processes import Task
 from tandem_server.derived.units import Unit, units
 from tandem_server.http.rates import Reserve
 from tandem_server.registry import Registry, TraceRow
-from tandem_server.uploads.folder import TABLES, make_folder
-from tandem_server.uploads.store import TraceStore
+from tandem_server.uploads.store import TABLES, TraceStore, make_folder
 
 _LOG = logging.getLogger("tandem.tables")
 BIN_NS = 100_000_000

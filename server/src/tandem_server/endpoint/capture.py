@@ -34,8 +34,7 @@ from tandem_server.endpoint.pcap import (
 )
 from tandem_server.http.rates import Reserve
 from tandem_server.registry import Registry, TraceRow
-from tandem_server.uploads.folder import TraceFolder, make_folder
-from tandem_server.uploads.store import TraceStoreDown
+from tandem_server.uploads.store import TraceFolder, TraceStoreDown, make_folder
 
 _LOG = logging.getLogger("tandem.endpoint.capture")
 SNAPLEN_BYTES = 160

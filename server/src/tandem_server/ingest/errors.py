@@ -20,10 +20,9 @@ from tandem_server.http.rates import DaySpent, NoRoom
 from tandem_server.ingest.meter import NOBODY_READS
 from tandem_server.registry import BadCode, KeyTaken, LedgerConflict, NameTaken, TooManyUnfinished
 from tandem_server.store import StoreDown, TooManyRefused
-from tandem_server.uploads.service import Refused, TooLarge
+from tandem_server.uploads.service import BadBytes, NoOffer, Refused, TooLarge, TooLong
+from tandem_server.uploads.service import Busy as TraceBusy
 from tandem_server.uploads.store import TraceStoreDown, TraceStoreFull
-from tandem_server.uploads.stream import BadBytes, NoOffer, TooLong
-from tandem_server.uploads.stream import Busy as TraceBusy
 
 _LOG = logging.getLogger("tandem.gateway")
 _SOON_S, _LATER_S, _MUCH_LATER_S, _LATEST_S = 1, 5, 30, 3600

@@ -1,34 +1,171 @@
-"""A run's page, its JSON and its files over HTTP (docs/reference/pages.md)."""
+"""Pages of runs and their files, for people: drawn at each request, read-only (docs/reference/pages.md)."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import hashlib
+import ipaddress
 import json
 import logging
 import math
 import sqlite3
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Any, BinaryIO
 from urllib.parse import quote
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tandem_server.analysis.one_run import RunAccount, account_of, file_of
 from tandem_server.http.ranges import Part, part_of
 from tandem_server.ingest.run_manifest import RUN_ID
 from tandem_server.registry import Registry, TraceRow
 from tandem_server.report.run_page import encoded, render, script_hash
-from tandem_server.run_viewer.file_stream import Sending, opened
-from tandem_server.run_viewer.front import Front, page_policy
 from tandem_server.store import SeriesStore
-from tandem_server.uploads.store import TraceStore, TraceStoreDown
+from tandem_server.uploads.store import NotTheFile, TraceStore, TraceStoreDown, file_parts
+
+_STRICT = {
+    "x-content-type-options": "nosniff",
+    "cache-control": "no-store",
+    "referrer-policy": "no-referrer",
+    "x-frame-options": "DENY",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+}
+NOTHING = "default-src 'none'; sandbox; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+"""Content-Security-Policy of all but pages."""
+
+
+def page_policy(script_hash: str) -> str:
+    """Of a page: its own script, by its hash, its own styles, and nothing from anywhere."""
+    return (
+        f"default-src 'none'; script-src '{script_hash}'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none';"
+        " frame-ancestors 'none'"
+    )
+
+
+class Front:
+    """GET and HEAD only. Without a proxy in front (``any_host`` False) only names of loopback are answered: a page elsewhere that leads
+    its own name to this address (DNS rebinding) reads nothing."""
+
+    def __init__(self, app: ASGIApp, *, any_host: bool) -> None:
+        self._app, self._any_host = app, any_host
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """ASGI."""
+
+        async def answered(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _STRICT.items():
+                    headers[name] = value
+                headers.setdefault("content-security-policy", NOTHING)
+            await send(message)
+
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+        elif scope["method"] not in ("GET", "HEAD"):
+            refused = PlainTextResponse("here is nothing but to read: GET and HEAD\n", 405, {"Allow": "GET, HEAD"})
+            await refused(scope, receive, answered)
+        elif not self._any_host and not is_loopback(Headers(scope=scope).get("host", "")):
+            refused = PlainTextResponse("ask by localhost, or set [pages] behind_proxy\n", 421)
+            await refused(scope, receive, answered)
+        else:
+            await self._app(scope, receive, answered)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a Host header (with or without a port) is a name of this machine for itself."""
+    name = host.rpartition("]")[0].removeprefix("[") if host.startswith("[") else host.partition(":")[0]
+    if name.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
 
 _LOG = logging.getLogger("tandem.pages")
+
+
+class Damaged(RuntimeError):  # noqa: N818  (it reads as what it is)
+    """What is stored is not the file that was received: the answer must not look whole."""
+
+
+def opened(store: TraceStore, row: TraceRow, start: int) -> BinaryIO:
+    """What is stored, to be read for the bytes from ``start`` on: those that are packed only from their beginning. FileNotFoundError,
+    TraceStoreDown."""
+    return store.open(row.place, start if row.encoding == "identity" else 0)
+
+
+def pieces(stored: BinaryIO, row: TraceRow, start: int, end: int) -> Iterator[bytes]:
+    """The file's bytes from ``start`` to ``end``, out of ``opened``. Damaged before the last of them is given, so that no reader takes a
+    damaged file for whole: its hash is wrong (where all of it was read), or it has too few bytes."""
+    at = start if row.encoding == "identity" else 0
+    whole = hashlib.sha256() if at == 0 and end == row.bytes else None
+    held = b""
+    try:
+        for piece in file_parts(stored, row.encoding):
+            if whole is not None:
+                whole.update(piece)
+            wanted = piece[max(0, start - at) : max(0, end - at)]
+            at += len(piece)
+            if wanted:
+                if held:
+                    yield held
+                held = wanted
+            if whole is None and at >= end:
+                break
+    except NotTheFile as error:
+        raise Damaged(f"{row.place}: {error}") from error
+    if at < end or (whole is not None and (at != row.bytes or whole.hexdigest() != row.sha256)):
+        raise Damaged(f"{row.place}: it is not the file with the SHA-256 {row.sha256} any more")
+    if held:
+        yield held
+
+
+class Sending(StreamingResponse):
+    """A part of a file as an answer. ``left`` is called once, when it is over in whatever way. What breaks on the way ends the connection
+    before the promised length: a reader sees that it has not the file, and may ask for the rest."""
+
+    def __init__(
+        self, stored: BinaryIO, row: TraceRow, part: Part, headers: dict[str, str], left: Callable[[], None]
+    ) -> None:
+        self._stored, self._row, self._left = stored, row, left
+        self._broken = False
+        super().__init__(self._pieces(pieces(stored, row, part.start, part.end)), part.status, headers)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """ASGI."""
+
+        async def answered(message: Message) -> None:
+            if not (self._broken and message["type"] == "http.response.body"):
+                await send(message)
+
+        try:
+            await super().__call__(scope, receive, answered)
+        finally:
+            self._left()
+            with contextlib.suppress(OSError):
+                self._stored.close()
+
+    async def _pieces(self, found: Iterator[bytes]) -> AsyncIterator[bytes]:
+        """Each read in a worker thread, when the one before has gone out."""
+        try:
+            while piece := await run_in_threadpool(next, found, b""):
+                yield piece
+        except (Damaged, TraceStoreDown, OSError) as error:
+            self._broken = True
+            _LOG.warning("%s of %s: %s", self._row.name, self._row.probe, error)
+
+
 FORMAT = "tandem-run-page/1"
 _DRAWN_AT_ONCE, _WAITING, _FILES_AT_ONCE = 2, 16, 16
 _LATER = {"Retry-After": "5"}

@@ -15,8 +15,7 @@ from starlette.responses import JSONResponse, Response
 
 from tandem.schema.trace import TraceError, is_sha256, read_offer
 from tandem_server.http.body import BodyReader, read_json
-from tandem_server.uploads.service import State, UploadService
-from tandem_server.uploads.stream import BadBytes, Busy, NoOffer, Writer, WrongOffset
+from tandem_server.uploads.service import BadBytes, Busy, NoOffer, State, UploadService, Writer, WrongOffset
 
 _LOG = logging.getLogger("tandem.traces")
 OFFER_LIMIT_BYTES = 1536 * 1024

@@ -146,10 +146,6 @@ class TraceBucket:
             raise TraceStoreDown(f"{place}: {error}") from error
         return cast(BinaryIO, io.BufferedReader(_Body(place, body, self._errors.BotoCoreError), 256 * 1024))
 
-    def free_bytes(self) -> int | None:
-        """See TraceStore."""
-        return None
-
     def held(self, probe: str) -> Held:
         """See TraceStore: every version, so what an object lock still holds is seen."""
         sizes = [int(one.get("Size", 0)) for one in self._versions(probe)]

@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from support.trace_desk_here import Place, offered
 from tandem_server.registry import NameTaken
-from tandem_server.uploads.stream import BadBytes, NoOffer, WrongOffset
+from tandem_server.uploads.service import BadBytes, NoOffer, WrongOffset
 
 _IN_MEMORY = Path("/dev/shm")  # noqa: S108  (thousands of syncs)
 NAMES = ("captures/a.pcap", "b", "b/c", "b.gz")
