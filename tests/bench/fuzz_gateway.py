@@ -37,9 +37,8 @@ from tandem.schema.campaign_queue import QueueError, read_report
 from tandem.schema.line_protocol import parse
 from tandem.schema.trace import TraceError, offer_of, read_offer
 from tandem_server.http.body import Unreadable, decode
-from tandem_server.ingest.fast_path import FastPathCache
-from tandem_server.ingest.lines import TimeWindow, TooMuch, validate_batch
-from tandem_server.ingest.run_manifest import InvalidManifest, read_manifest
+from tandem_server.ingest.documents import InvalidManifest, read_manifest
+from tandem_server.ingest.lines import FastPathCache, TimeWindow, TooMuch, validate_batch
 from tandem_server.store import PrivateInflux, find_influxd
 
 LIMIT_BYTES = 256 * 1024

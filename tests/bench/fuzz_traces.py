@@ -24,7 +24,7 @@ from starlette.responses import Response
 
 from support.trace_desk_here import CHUNK, PLENTY, Place, offered
 from tandem_server.http.body import BodyReader, Budget
-from tandem_server.ingest.errors import handlers
+from tandem_server.ingest.gateway import handlers
 from tandem_server.uploads.resource import UploadResource
 from tandem_server.uploads.store import content_of
 

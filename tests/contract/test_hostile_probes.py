@@ -21,8 +21,8 @@ from tandem_server.cli.main import main
 from tandem_server.cli.stores import upload_service
 from tandem_server.endpoint.results import Results
 from tandem_server.http.rates import DiskShare, Reserve
+from tandem_server.ingest.documents import InvalidManifest
 from tandem_server.ingest.gateway import Gateway, GatewayLimits
-from tandem_server.ingest.run_manifest import InvalidManifest
 from tandem_server.registry import Registry
 from tandem_server.store import PrivateInflux, StoreStartError, find_influxd
 

@@ -14,11 +14,8 @@ from tandem_dashboards import boards
 from tandem_dashboards.grafana.macros import Range
 from tandem_dashboards.influx import Influx as Reading
 from tandem_dashboards.query_runner import run_board
-from tandem_server.ingest.expected import ExpectedSeries
-from tandem_server.ingest.gateway_series import GatewaySeries
-from tandem_server.ingest.ledger_series import LedgerSeries
-from tandem_server.ingest.machine import MachineSeries
-from tandem_server.ingest.meter import Meter
+from tandem_server.ingest.meter import GatewaySeries, Meter
+from tandem_server.ingest.own_series import ExpectedSeries, LedgerSeries, MachineSeries
 from tandem_server.ingest.rolling import HOUR_S, Rollups, Span
 from tandem_server.ledger.states import Tolerances
 from tandem_server.registry import Registry

@@ -38,16 +38,12 @@ from tandem_server.cli.stores import (
     upload_service,
 )
 from tandem_server.http.rates import Reserve
-from tandem_server.ingest.enrolment import Tunnel
-from tandem_server.ingest.expected import ExpectedSeries
+from tandem_server.ingest.documents import Tunnel
 from tandem_server.ingest.gateway import Gateway, GatewayLimits
-from tandem_server.ingest.gateway_series import GatewaySeries
-from tandem_server.ingest.late_notes import LateNotes
-from tandem_server.ingest.ledger_series import LedgerSeries
-from tandem_server.ingest.machine import MachineSeries
-from tandem_server.ingest.meter import Meter
-from tandem_server.ingest.rolling import RollingSeries
-from tandem_server.ingest.sightings import Sightings
+from tandem_server.ingest.meter import GatewaySeries, Meter
+from tandem_server.ingest.own_series import ExpectedSeries, LedgerSeries, MachineSeries
+from tandem_server.ingest.periodic import Sightings
+from tandem_server.ingest.rolling import LateNotes, RollingSeries
 
 _LOG = logging.getLogger("tandem.gateway")
 _SERVE_LOG = logging.getLogger("tandem.serve")

@@ -27,7 +27,11 @@ class Unreadable(ValueError):  # noqa: N818  (an answer, no accident)
 
 
 class Busy(Exception):  # noqa: N818  (an answer, no accident)
-    """The budget is used up now: 503, and the probe keeps its records."""
+    """The request cannot be answered now: 503. ``later_s``: after which it may come again; with ``spread`` each at another time."""
+
+    def __init__(self, why: str, later_s: int = 1, *, spread: bool = True) -> None:
+        super().__init__(why)
+        self.later_s, self.spread = later_s, spread
 
 
 class Budget:

@@ -1,46 +1,58 @@
-"""The gateway's HTTP side (docs/reference/probe-api.md)."""
+"""The gateway's HTTP side (docs/reference/probe-api.md): its resources, and what goes wrong with a request, which becomes a status here and
+nowhere else."""
 
 from __future__ import annotations
 
 import asyncio
+import errno
 import functools
 import logging
+import math
+import random
+import sqlite3
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from tandem.schema.trace import TraceError
 from tandem_server import __version__
-from tandem_server.http.body import BodyReader, Budget, TooMuch, decode, receive
-from tandem_server.http.context import Authentication, count_lines, probe_in
-from tandem_server.http.rates import Buckets, DiskShare, Reserve
-from tandem_server.ingest.campaigns import CampaignResource
-from tandem_server.ingest.enrolment import EnrolmentResource, Tunnel
-from tandem_server.ingest.errors import NotNow, TooFast, handlers, registry_down
-from tandem_server.ingest.fast_path import FastPathCache
+from tandem_server.http.body import BodyReader, Budget, Busy, TooMuch, Unreadable, decode, receive
+from tandem_server.http.context import PROBE, Authentication, count_lines, exception_handlers, probe_in
+from tandem_server.http.rates import Buckets, DaySpent, DiskShare, NoRoom, Reserve
+from tandem_server.ingest.documents import (
+    RUN_ID,
+    CampaignResource,
+    EnrolmentResource,
+    InvalidManifest,
+    Tunnel,
+    read_manifest,
+)
 from tandem_server.ingest.group_commit import GroupCommit
-from tandem_server.ingest.late_notes import LateNotes
 from tandem_server.ingest.lines import (
     BYTES_LIMIT,
     REASON_CHARACTERS,
+    FastPathCache,
     NewSeries,
     TimeWindow,
     ValidatedBatch,
     validate_batch,
 )
-from tandem_server.ingest.meter import Meter
-from tandem_server.ingest.run_manifest import RUN_ID, InvalidManifest, read_manifest
-from tandem_server.registry import Registry
+from tandem_server.ingest.meter import NOBODY_READS, Meter
+from tandem_server.ingest.rolling import LateNotes
+from tandem_server.registry import BadCode, KeyTaken, LedgerConflict, NameTaken, Registry, TooManyUnfinished
 from tandem_server.registry.probes import probe_of
-from tandem_server.store import SeriesStore, StoreDown
+from tandem_server.store import SeriesStore, StoreDown, TooManyRefused
 from tandem_server.uploads.resource import UploadResource
-from tandem_server.uploads.service import UploadService
+from tandem_server.uploads.service import BadBytes, NoOffer, Refused, TooLarge, TooLong, UploadService
+from tandem_server.uploads.store import TraceStoreDown, TraceStoreFull
 
 _LOG = logging.getLogger("tandem.gateway")
 _MANIFEST_LIMIT_BYTES = 1024 * 1024
@@ -138,7 +150,7 @@ class Gateway:
 
         async def bounded(request: Request) -> Response:
             if self._in_flight >= self._limits.in_flight:
-                raise NotNow("too many requests at once", 1)
+                raise Busy("too many requests at once", 1)
             self._in_flight += 1
             self._meter.at_once(self._in_flight, self._bytes.held)
             try:
@@ -213,7 +225,7 @@ class Gateway:
         try:
             await run_in_threadpool(self._store.ping)
         except StoreDown:
-            raise NotNow("the database does not answer", 5) from None
+            raise Busy("the database does not answer", 5) from None
         return JSONResponse({"ok": True, "version": __version__})
 
 
@@ -227,3 +239,86 @@ def _of_probe(answer: _OfProbe) -> Callable[[Request], Awaitable[Response]]:
 async def _no_such_resource(_request: Request, error: Exception) -> Response:
     """Or none with this method. Who has no good token gets 401 before that."""
     return JSONResponse({"error": str(getattr(error, "detail", ""))}, getattr(error, "status_code", 404))
+
+
+_LATER_S, _MUCH_LATER_S, _LATEST_S = 5, 30, 3600
+
+
+class TooFast(Exception):  # noqa: N818  (an answer, no accident)
+    """More than a probe may bring in a time: 429. ``wait_s``: until it may come again."""
+
+    def __init__(self, why: str, wait_s: float) -> None:
+        super().__init__(why)
+        self.wait_s = wait_s
+
+
+def later(why: str, seconds: int, *, spread: bool = True) -> JSONResponse:
+    """503. With ``spread`` those refused at one moment come back over ``seconds`` to three times as long."""
+    wait_s = random.randint(seconds, 3 * seconds) if spread else seconds
+    return _answer(503, why, wait_s)
+
+
+def registry_down(error: sqlite3.Error) -> JSONResponse:
+    """503."""
+    _LOG.warning("registry: %s", error)
+    return later("the registry does not answer now", _LATER_S)
+
+
+def handlers(body_s: float) -> dict[Any, Callable[[Request, Any], Awaitable[Response]]]:
+    """Starlette's exception handlers, looked up by an exception's own class first. ``body_s``: within which a body must come."""
+    answers: dict[type[Exception], Callable[[Any], Response]] = {
+        Unreadable: lambda error: _answer(400, error),
+        TraceError: lambda error: _answer(400, error),
+        Refused: lambda error: _answer(400, error),
+        TooLong: lambda error: _answer(400, error),
+        LedgerConflict: lambda error: _answer(400, error),
+        # One answer for all of them. The edge counts it, as it counts wrong tokens.
+        BadCode: _bad_code,
+        NoOffer: lambda _: _answer(404, "this probe has offered no such trace"),
+        TimeoutError: lambda _: _answer(408, f"the body did not come within {body_s:g} s"),
+        NameTaken: lambda error: _answer(409, error),
+        KeyTaken: lambda _: _answer(409, "another probe has this WireGuard key; make a new one"),
+        TooMuch: lambda error: _answer(413, error),
+        TooManyRefused: lambda error: _answer(413, error),
+        TooLarge: lambda error: _answer(413, error),
+        BadBytes: lambda error: JSONResponse({"state": "receiving", "offset": error.offset, "error": error.why}, 422),
+        DaySpent: lambda error: _answer(429, error, min(math.ceil(error.left_s), _LATEST_S)),
+        TooFast: lambda error: _answer(429, error, math.ceil(error.wait_s)),
+        TooManyUnfinished: lambda error: _answer(429, error, _LATEST_S),
+        ClientDisconnect: lambda _: Response(status_code=NOBODY_READS),
+        Busy: lambda error: later(str(error), error.later_s, spread=error.spread),
+        StoreDown: lambda _: later("the database does not take records now", _LATER_S),
+        sqlite3.Error: lambda _: later("the registry does not answer now", _LATER_S),
+        TraceStoreDown: lambda _: later("the store takes no traces now", _MUCH_LATER_S, spread=False),
+        TraceStoreFull: lambda _: _answer(507, "no room for traces now", _MUCH_LATER_S),
+        NoRoom: lambda _: _answer(507, "the server has no room now", _MUCH_LATER_S),
+        OSError: _disk_down,
+    }
+
+    return exception_handlers(answers, _log)
+
+
+_LOGGED = (StoreDown, sqlite3.Error, TraceStoreDown, OSError, BadBytes)
+_NOT_LOGGED = (TooManyRefused, TimeoutError, DaySpent)
+
+
+def _log(request: Request, error: Exception) -> None:
+    if isinstance(error, _LOGGED) and not isinstance(error, _NOT_LOGGED):
+        whose = request.scope.get("state", {}).get(PROBE, "without a token")
+        _LOG.warning("%s: %s: %s", whose, type(error).__name__, error)
+
+
+def _answer(status: int, error: Exception | str, later_s: int | None = None) -> JSONResponse:
+    headers = None if later_s is None else {"Retry-After": str(later_s)}
+    return JSONResponse({"error": str(error)}, status, headers)
+
+
+def _bad_code(error: BadCode) -> JSONResponse:
+    if error.why is not None:
+        _LOG.warning("enrolment: %s", error.why)
+    return JSONResponse({"error": "no good code"}, 401, {"WWW-Authenticate": "Invitation"})
+
+
+def _disk_down(error: OSError) -> JSONResponse:
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return _answer(507 if full else 503, "the disk takes nothing now", _MUCH_LATER_S)

@@ -1,18 +1,147 @@
-"""Which lines of a batch may go into the database. Pure: text in, lines and reasons out."""
+"""Which lines of a batch may go into the database. Text in, lines and reasons out; but for the cache, pure.
+
+Lines as a probe's exporter writes them are checked without being taken apart: a head seen before, then one regular expression.
+Such a line is passed on as it is only when the expression of its measurement, made from the table of metrics, describes it
+wholly: fields in the order of their names, each at most once, of its type, spelt so that Python and the database read the same
+number. Everything else, and everything that is to be refused, takes the long way (``_checked``), so that there is one place that
+gives reasons.
+"""
 
 from __future__ import annotations
 
 import re
+import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tandem.schema.line_protocol import encode_point, parse
-from tandem.schema.record import RecordError
+from tandem.schema.metrics import MEASUREMENTS, Field
+from tandem.schema.record import SPECS, RecordError
 from tandem_server.http.body import TooMuch
 from tandem_server.http.rates import Buckets
-from tandem_server.ingest.fast_path import FastPathCache, fast_path
 from tandem_server.schema.measurements import check
+
+_HEADS_OF_A_PROBE = 64
+_HEAD_CHARACTERS = 256
+_WIDE = 2**24 - 1
+"""From this maximum on, whole numbers of one digit less are let through unchecked: the rest is rare (cell identities have spare bits)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """``match(line, position of the first space)``: groups are the values of ``bounds`` (None where absent), last the time."""
+
+    match: Callable[[str, int], re.Match[str] | None]
+    bounds: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Measurement and tags that were checked: ``text`` as it is stored, None when that is what came."""
+
+    text: str | None
+    form: _Form
+
+
+def _whole(field: Field) -> tuple[str, bool]:
+    """The expression of a whole number, and whether its range is still to be checked."""
+    least, most = field.minimum, field.maximum
+    digits = 18 if most is None else len(str(int(most)))
+    ranged = most is not None and most < _WIDE
+    if most is not None and not ranged:
+        digits -= 1
+    if least is not None and least >= 0:
+        positive = f"[1-9][0-9]{{0,{digits - 1}}}"
+        return (positive if least == 1 else f"(?:0|{positive})"), ranged or least > 1
+    return f"(?:0|-?[1-9][0-9]{{0,{digits - 1}}})", ranged or least is not None
+
+
+def _number(field: Field) -> tuple[str, bool]:
+    sign = "" if field.minimum is not None and field.minimum >= 0 else "-?"
+    ranged = field.maximum is not None or field.minimum not in (None, 0)
+    return f"{sign}[0-9]{{1,15}}\\.[0-9]{{1,18}}(?:e-[0-9]{{2}})?", ranged
+
+
+def _form(measurement: str) -> _Form:
+    parts, bounds = [], []
+    for name, spec in sorted(SPECS[measurement].items()):
+        ranged = False
+        if spec.kind == "int":
+            value, ranged = _whole(spec)
+        elif spec.kind == "float":
+            value, ranged = _number(spec)
+        else:
+            value = '"[^"\\\\\\r\\n]*"' if spec.kind == "str" else "(?:true|false)"
+        if ranged:
+            value = f"({value})"
+            least, most = spec.minimum, spec.maximum
+            bounds.append((float("-inf") if least is None else least, float("inf") if most is None else most))
+        part = f"{re.escape(name)}={value}{'i' if spec.kind == 'int' else ''}(?:,|(?= ))"
+        parts.append(part if name in ("seq", "monotonic_ns") else f"(?:{part})?")
+    # A comma before the time would be a field that is missing. None is possessive: Python before 3.11.5 skips what did not fit.
+    return _Form(re.compile(f" {''.join(parts)}(?<!,) ([0-9]{{19}})\\Z").match, tuple(bounds))
+
+
+_FORMS = {measurement: _form(measurement) for measurement in MEASUREMENTS}
+
+
+class FastPathCache:
+    """Heads of lines by probe, at most ``most`` in all and 64 of a probe. Used by several threads."""
+
+    def __init__(self, most: int = 65_536) -> None:
+        self._most, self._count = most, 0
+        self._probes: OrderedDict[str, dict[str, Head]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return self._count
+
+    def of(self, probe: str) -> dict[str, Head]:
+        """For ``fast_path``; learnt by ``learn`` only."""
+        with self._lock:
+            heads = self._probes.setdefault(probe, {})
+            self._probes.move_to_end(probe)
+            return heads
+
+    def learn(self, probe: str, line: str, stored: str) -> None:
+        """``line`` went the long way and became ``stored``: remember its head. One with a backslash is not remembered."""
+        came = line[: line.find(" ")]
+        text, space, _ = stored.partition(" ")
+        if "\\" in came or "\\" in text or not space or len(came) > _HEAD_CHARACTERS or len(text) > _HEAD_CHARACTERS:
+            return
+        head = Head(None if text == came else text, _FORMS[text.partition(",")[0]])
+        with self._lock:
+            heads = self._probes.setdefault(probe, {})
+            if len(heads) >= _HEADS_OF_A_PROBE:
+                self._count -= len(heads)
+                heads.clear()
+            self._count += came not in heads
+            heads[came] = head
+            while self._count > self._most:
+                _, forgotten = self._probes.popitem(last=False)
+                self._count -= len(forgotten)
+
+
+def fast_path(line: str, heads: dict[str, Head], oldest_utc_ns: int, newest_utc_ns: int) -> str | None:
+    """The line to store when it is one that needs no more looking at, else None."""
+    end = line.find(" ")
+    head = heads.get(line[:end])
+    if head is None:
+        return None
+    form = head.form
+    match = form.match(line, end)
+    if match is None:
+        return None
+    *values, time = match.groups()
+    if not oldest_utc_ns <= int(time) <= newest_utc_ns:
+        return None
+    for text, (least, most) in zip(values, form.bounds, strict=True):
+        if text is not None and not least <= float(text) <= most:
+            return None
+    return line if head.text is None else head.text + line[end:]
+
 
 LINES_LIMIT = 10_000
 BYTES_LIMIT = 8 * 1024 * 1024
@@ -85,7 +214,7 @@ def validate_batch(body: str, probe: str, window: TimeWindow, cache: FastPathCac
     """Check every line of ``body`` against the schema and the window, and set its tag ``probe``. TooMuch above 10,000 lines.
 
     Lines are written anew from what was understood: what the database reads is what was checked. With ``cache``, those that
-    are spelt as the exporter does pass as they came (``fast_path.py``): the same points. Empty lines count in the numbering
+    are spelt as the exporter does pass as they came (``fast_path``): the same points. Empty lines count in the numbering
     and are otherwise passed over.
     """
     if body.count("\n") - body.endswith("\n") >= LINES_LIMIT:

@@ -1,11 +1,26 @@
-"""What this gateway process counts of itself from one point of its series to the next: by probe, and of its writes."""
+"""``gateway`` and ``gateway_process``: what this process counts of itself, by probe and of its writes, written at the end of each minute.
+
+Each process writes its own, so nothing has to be put together and a process that dies takes a minute of counts with it at most. Two
+starts of one process in one minute must not write over each other: the points of a start lie on one fraction of a second of its own.
+"""
 
 from __future__ import annotations
 
+import logging
+import random
+import resource
 import threading
+import time
 from array import array
+from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+
+from tandem.schema.line_protocol import parse
+from tandem_server.ingest.periodic import Periodic, own_line, put
+from tandem_server.ingest.rolling import late_hours
+from tandem_server.registry.backfill import Hour
+from tandem_server.store import SeriesStore
 
 SLOW_S = 1.0
 NOBODY_READS = 499
@@ -109,3 +124,107 @@ class Meter:
 def quantile(ordered: array[float], share: float) -> float:
     """The least of the values that at least ``share`` (0 to 1) of ``ordered`` do not exceed; it has one at least."""
     return ordered[max(0, -int(-share * len(ordered) // 1) - 1)]
+
+
+_LOG = logging.getLogger("tandem.gateway")
+_S = 10**9
+_MOST_HELD = 100_000
+_PAGE_BYTES = resource.getpagesize()
+
+
+class GatewaySeries(Periodic):
+    """``process``: this one's number, from 1. What a database that is away does not
+    take is held, the newest 100,000 lines, and written when it is back; ``late`` gets the hours that get lines late by that."""
+
+    at_once, at_end, aligned = False, True, True
+
+    def __init__(
+        self,
+        store: SeriesStore,
+        meter: Meter,
+        process: int,
+        period_s: int = 60,
+        late: Callable[[set[Hour], int], None] = lambda _hours, _now: None,
+    ) -> None:
+        super().__init__("gateway-series", period_s)
+        self._late = late
+        self._store, self._meter, self._tags, self._period_s = store, meter, {"process": str(process)}, period_s
+        self._fraction_ns = random.randrange(_S)
+        self._held: deque[str] = deque()
+        self._began = self._since_s = time.monotonic()
+        self._cpu_s = time.process_time()
+        self._last_utc_ns = 0
+        self._at_utc_ns = self._minute(time.time_ns())
+
+    def turn(self) -> None:
+        """See ``write``."""
+        self.write()
+
+    def write(self) -> None:
+        """The points of what was counted since the last call, and those that are held. StoreDown, sqlite3.Error: they stay held."""
+        self._held.extend(self._lines(self._meter.take()))
+        if (over := len(self._held) - _MOST_HELD) > 0:
+            _LOG.warning("%d points of the gateway's own series are given up: the database is away", over)
+            for _ in range(over):
+                self._held.popleft()
+        lines = list(self._held)
+        put(self._store, lines)
+        now_utc_ns = time.time_ns()
+        of_probes = [(parse(line).tags["probe"], line) for line in lines if line.startswith("gateway,")]
+        hours = set().union(*(late_hours(probe, [line], now_utc_ns) for probe, line in of_probes))
+        if hours:
+            self._late(hours, now_utc_ns)
+        self._held.clear()
+
+    def _lines(self, counts: Counts) -> list[str]:
+        now_s, cpu_s = time.monotonic(), time.process_time()
+        at = self._last_utc_ns = max(
+            self._at_utc_ns + self._fraction_ns, self._last_utc_ns + 1
+        )  # a clock may be set back
+        found = [
+            own_line("gateway", {"probe": probe, **self._tags}, asdict(of), at) for probe, of in counts.probes.items()
+        ]
+        of_process = {
+            "period_s": now_s - self._since_s,
+            "strangers": counts.unauthenticated,
+            "writes": counts.writes,
+            "writes_failed": counts.writes_failed,
+            "written_lines": counts.written_lines,
+            "write_s": counts.write_s,
+            "requests_at_once": counts.requests_at_once,
+            "bytes_at_once": counts.bytes_at_once,
+            "rss_bytes": resident_bytes(),
+            "cpu_s": cpu_s - self._cpu_s,
+            "uptime_s": now_s - self._began,
+            **_waits(counts.waits_s),
+        }
+        found.append(own_line("gateway_process", self._tags, of_process, at))
+        self._since_s, self._cpu_s = now_s, cpu_s
+        self._at_utc_ns = self._minute(time.time_ns())
+        return [line for line in found if line is not None]
+
+    def _minute(self, utc_ns: int) -> int:
+        return utc_ns // (self._period_s * _S) * self._period_s * _S
+
+
+def _waits(waits_s: array[float]) -> dict[str, float | int]:
+    """What took how long; nothing but the count where there was no request."""
+    content: dict[str, float | int] = {
+        "acknowledged_requests": len(waits_s),
+        "slow_requests": sum(wait_s > SLOW_S for wait_s in waits_s),
+    }
+    if waits_s:
+        ordered = array("d", sorted(waits_s))
+        content["acknowledged_median_ms"] = 1e3 * quantile(ordered, 0.5)
+        content["acknowledged_p95_ms"] = 1e3 * quantile(ordered, 0.95)
+        content["acknowledged_most_ms"] = 1e3 * ordered[-1]
+    return content
+
+
+def resident_bytes() -> int | None:
+    """Of this process now, of /proc/self/statm (proc(5)); None where there is none."""
+    try:
+        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123  (a file of the kernel, each minute)
+            return int(file.read().split()[1]) * _PAGE_BYTES
+    except (OSError, ValueError, IndexError):
+        return None

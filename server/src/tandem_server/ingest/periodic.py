@@ -148,3 +148,36 @@ def put(store: SeriesStore, lines: list[str]) -> None:
     """Write them; what the database refuses is said in the log. StoreDown."""
     for refused in store.write(lines):
         _LOG.warning("the database refuses %s: %s", lines[refused.index][:200], refused.reason)
+
+
+_SIGHTINGS_S = 10.0
+
+
+class Sightings(Periodic):
+    """``note`` from any thread, never blocks for the disk. What is noted at its end is written too."""
+
+    at_once, at_end = False, True
+
+    def __init__(self, registry: Registry, period_s: float = _SIGHTINGS_S) -> None:
+        super().__init__("sightings", period_s)
+        self._registry = registry
+        self._noted: dict[str, int] = {}
+        self._lock = threading.Lock()
+
+    def note(self, probe: str) -> None:
+        """A request with this probe's token came."""
+        with self._lock:
+            self._noted[probe] = time.time_ns()
+
+    def turn(self) -> None:
+        """Write what was noted; sqlite3.Error: it stays noted."""
+        with self._lock:
+            noted, self._noted = self._noted, {}
+        if not noted:
+            return
+        try:
+            self._registry.seen.note(noted)
+        except sqlite3.Error:
+            with self._lock:
+                self._noted = {**noted, **self._noted}
+            raise

@@ -121,7 +121,7 @@ NOTED_AGAIN_S = SETTLE_S / 2
 class Debounce:
     """Which noted hours may be made again now: those whose note has stood unchanged for ``settle_s``.
 
-    Whoever notes may leave a note of less than half of that ago unrepeated (``ingest/late_notes.py``): so a note is taken off only
+    Whoever notes may leave a note of less than half of that ago unrepeated (``ingest/rolling.py``): so a note is taken off only
     when no line can have come after it that was not noted for its sake. By the monotonic clock of who asks: no step of the system's
     moves it.
     """

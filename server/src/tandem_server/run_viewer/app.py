@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tandem_server.analysis.one_run import RunAccount, account_of, file_of
 from tandem_server.http.ranges import Part, part_of
-from tandem_server.ingest.run_manifest import RUN_ID
+from tandem_server.ingest.documents import RUN_ID
 from tandem_server.registry import Registry, TraceRow
 from tandem_server.report.run_page import encoded, render, script_hash
 from tandem_server.store import SeriesStore

@@ -14,8 +14,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
 from tandem.schema.trace import TraceError, is_sha256, read_offer
-from tandem_server.http.body import BodyReader, read_json
-from tandem_server.uploads.service import BadBytes, Busy, NoOffer, State, UploadService, Writer, WrongOffset
+from tandem_server.http.body import BodyReader, Busy, read_json
+from tandem_server.uploads.service import BUSY_S, BadBytes, NoOffer, State, UploadService, Writer, WrongOffset
 
 _LOG = logging.getLogger("tandem.traces")
 OFFER_LIMIT_BYTES = 1536 * 1024
@@ -114,7 +114,7 @@ class UploadResource:
             sum(map(len, self._sending.values())) >= _AT_ONCE
             or len(self._sending.get(probe, ())) >= _AT_ONCE_OF_A_PROBE
         ):
-            raise Busy("too many traces at once")
+            raise Busy("too many traces at once", BUSY_S, spread=False)
         wait = self._waits[probe, sha256] = Wait(self._body_s)
         self._sending.setdefault(probe, set()).add(wait)
         try:
@@ -183,13 +183,13 @@ class UploadResource:
         """Goes on when nobody waits any more. A process that dies at it leaves all to the next request."""
         key = (probe, sha256)
         if key in self._settling:
-            raise Busy("it is being verified and put into the store")
+            raise Busy("it is being verified and put into the store", BUSY_S, spread=False)
         self._settling.add(key)
         work = asyncio.ensure_future(to_thread.run_sync(self._service.settle, probe, sha256, limiter=self._settlers))
         work.add_done_callback(lambda done: self._ended(key, done))
         finished, _ = await asyncio.wait([work], timeout=_SETTLE_S)
         if not finished:
-            raise Busy("it is being verified and put into the store")
+            raise Busy("it is being verified and put into the store", BUSY_S, spread=False)
         return work.result()
 
     def _ended(self, key: tuple[str, str], work: asyncio.Future[State]) -> None:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from tandem.schema.trace import MOST_BYTES, Chunk, Encoding, Offer, Receipt
+from tandem_server.http.body import Busy
 from tandem_server.http.rates import DAY_S, DaySpent, NoRoom, Reserve
 from tandem_server.registry import NameTaken, Registry, TooManyUnfinished, TraceRow, Unfinished
 from tandem_server.registry.pending_uploads import PendingUploads
@@ -35,8 +36,7 @@ CHECKPOINT_BYTES = 8 * 1024 * 1024
 """After so many bytes at the latest they are synced, and the registry written."""
 
 
-class Busy(RuntimeError):  # noqa: N818  (an answer, no accident)
-    """Somebody else is at this trace for longer than a step: it is being put into the store."""
+BUSY_S = 5
 
 
 class WrongOffset(ValueError):  # noqa: N818  (an answer, no accident)
@@ -109,7 +109,7 @@ def _held(lock: Path, deadline_s: float) -> int:
         except BlockingIOError:
             if time.monotonic() > deadline_s:
                 os.close(descriptor)
-                raise Busy("it is being put into the store") from None
+                raise Busy("it is being put into the store", BUSY_S, spread=False) from None
             time.sleep(_TRY_S)  # flock knows no bound of time
         except BaseException:
             os.close(descriptor)

@@ -20,7 +20,7 @@ from tandem.app.runs.plan import SETUP_S, deadline_of, plan
 from tandem.app.runs.registry import Registry
 from tandem.app.runs.request import RunRequest, configured_request, parse_download, parse_request
 from tandem.schema.manifest import Conditions as ConditionsTold
-from tandem_server.ingest.run_manifest import read_manifest
+from tandem_server.ingest.documents import read_manifest
 
 OWN = Path(__file__).parent / "own_experiments"
 

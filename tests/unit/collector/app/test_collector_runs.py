@@ -16,7 +16,7 @@ from tandem.app.config import Config
 from tandem.app.daemon.status_socket import ask
 from tandem.app.runs.process import ExperimentProcess
 from tandem.cli.view.text import summary
-from tandem_server.ingest.run_manifest import read_manifest
+from tandem_server.ingest.documents import read_manifest
 
 
 def test_movement_starts_one_sequential_pair_with_manifests_and_captures(tmp_path: Path, gateway: Gateway) -> None:

@@ -17,7 +17,7 @@ from tandem.experiment.dash.experiment import Shown, p1203
 from tandem.experiment.dash.mpd import Representation
 from tandem.export import PendingManifests
 from tandem.schema.manifest import FORMAT, Manifest
-from tandem_server.ingest.run_manifest import read_manifest
+from tandem_server.ingest.documents import read_manifest
 
 GATEWAY_BYTES = 1 << 20
 

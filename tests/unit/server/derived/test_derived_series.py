@@ -8,7 +8,7 @@ from riding import HOUR, START, S, commute
 from tandem_server.derived.making import AFFECTED, Making
 from tandem_server.derived.series import CONSUMER, LEASE, DerivedSeries, affected, duration_s
 from tandem_server.derived.stored import Derived, Span
-from tandem_server.ingest.late_notes import late_hours
+from tandem_server.ingest.rolling import late_hours
 from tandem_server.registry import CONSUMERS, Debounce, LateHour, Registry
 from tandem_server.schema.derived import DERIVED_POLICIES
 from tandem_server.schema.measurements import SERVER_MEASUREMENTS

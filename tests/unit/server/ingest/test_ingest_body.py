@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from support.hostile import any_json
 from tandem_server.http.body import Unreadable, decode
-from tandem_server.ingest.run_manifest import InvalidManifest, read_manifest
+from tandem_server.ingest.documents import InvalidManifest, read_manifest
 
 LIMIT = 100_000
 

@@ -10,8 +10,15 @@ from hypothesis import strategies as st
 from tandem.schema.line_protocol import encode, parse
 from tandem.schema.metrics import MEASUREMENTS
 from tandem.schema.record import Record
-from tandem_server.ingest.fast_path import FastPathCache, fast_path
-from tandem_server.ingest.lines import EARLIEST_UTC_NS, LINES_LIMIT, TimeWindow, TooMuch, validate_batch
+from tandem_server.ingest.lines import (
+    EARLIEST_UTC_NS,
+    LINES_LIMIT,
+    FastPathCache,
+    TimeWindow,
+    TooMuch,
+    fast_path,
+    validate_batch,
+)
 
 NOW = 1_800_000_000 * 10**9
 WINDOW = TimeWindow.at(NOW, 600.0, None)

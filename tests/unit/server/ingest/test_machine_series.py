@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tandem.schema.line_protocol import parse
 from tandem_server.cli.configuration import load
 from tandem_server.cli.gateway import places_of
-from tandem_server.ingest.machine import (
+from tandem_server.ingest.own_series import (
     MachineSeries,
     Processors,
     busy_percent,

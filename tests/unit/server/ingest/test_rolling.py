@@ -10,8 +10,7 @@ from rolled_up import expected, found
 
 from tandem.schema.line_protocol import Point
 from tandem.schema.metrics import RADIO_STATES
-from tandem_server.ingest.late_notes import late_hours
-from tandem_server.ingest.rolling import CONSUMER, HOUR_S, SETTLED_AFTER_S, Rollups, Span
+from tandem_server.ingest.rolling import CONSUMER, HOUR_S, SETTLED_AFTER_S, Rollups, Span, late_hours
 from tandem_server.registry import Registry
 from tandem_server.schema.measurements import PROBE_STATES, encode_point
 from tandem_server.store import Influx, QueryError

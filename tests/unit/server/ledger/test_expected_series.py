@@ -5,9 +5,8 @@ import time
 import pytest
 
 from support.told import Probe, S
-from tandem_server.ingest.expected import LEASE, ExpectedSeries
-from tandem_server.ingest.periodic import Leased
-from tandem_server.ingest.sightings import Sightings
+from tandem_server.ingest.own_series import EXPECTED, ExpectedSeries
+from tandem_server.ingest.periodic import Leased, Sightings
 from tandem_server.ledger.records import RecordCounts
 from tandem_server.ledger.states import Tolerances
 from tandem_server.ledger.watching import probes_now
@@ -75,9 +74,9 @@ def test_one_of_several_processes_writes_and_another_takes_over(registry, store)
     assert not one.once(now + 301 * S)
     with other:
         pass
-    assert registry.seen.lease(LEASE, "a third", now + 302 * S, 150.0)
+    assert registry.seen.lease(EXPECTED, "a third", now + 302 * S, 150.0)
     # A clock that was a year ahead and is set back does not keep everybody waiting for a year.
-    assert registry.seen.lease(LEASE, "a third", now + 365 * 86_400 * S, 150.0)
+    assert registry.seen.lease(EXPECTED, "a third", now + 365 * 86_400 * S, 150.0)
     assert one.once(now + 310 * S)
 
 

@@ -5,8 +5,8 @@ import time
 
 from support.told import Probe, S, file_of
 from support.trace_desk_here import Place, offered
+from tandem_server.ingest.documents import read_manifest
 from tandem_server.ingest.lines import TimeWindow, validate_batch
-from tandem_server.ingest.run_manifest import read_manifest
 
 RUN = "run-0123456789ab"
 CAPTURE = bytes(range(256)) * 700

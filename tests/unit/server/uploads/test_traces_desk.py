@@ -13,8 +13,9 @@ import pytest
 
 from support.trace_desk_here import CHUNK, PLENTY, Place, offered
 from tandem.schema.trace import Chunk
+from tandem_server.http.body import Busy
 from tandem_server.registry import NameTaken, TooManyUnfinished
-from tandem_server.uploads.service import BadBytes, Busy, NoOffer, Refused, Streams, TooLong, WrongOffset
+from tandem_server.uploads.service import BadBytes, NoOffer, Refused, Streams, TooLong, WrongOffset
 from tandem_server.uploads.store import TraceStoreDown
 
 CONTENT = bytes(range(256)) * 64  # four chunks

@@ -1,0 +1,358 @@
+"""Series of the server's own that one process of several writes, once a minute.
+
+- ``expected`` and ``probe_state``: a point for every registered, unrevoked probe, so that silence can be alarmed for months.
+- ``ledger``, ``ledger_records`` and ``server_traces``: what was promised and what arrived, by probe and campaign. Neither the
+  months that the database holds nor the runs that are settled cost anything: see ``RunningTotals``. What has to be counted at all
+  is counted for a few seconds a minute at the most; the rest waits for the next one.
+- ``server_health`` and ``server_disk``: the machine that the gateway is on, as its kernel reports it (proc(5), statvfs(3)). What
+  it does not report is None.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tandem.schema.record import Value
+from tandem_server import __version__
+from tandem_server.ingest.periodic import PERIOD_S, Leased, own_line, put
+from tandem_server.ledger.accounts import Accounts
+from tandem_server.ledger.at_work import AtWork, at_work
+from tandem_server.ledger.records import RecordCounts
+from tandem_server.ledger.running_totals import RunningTotals
+from tandem_server.ledger.states import Tolerances
+from tandem_server.ledger.watching import ProbeNow, kept, probes_now
+from tandem_server.registry import Registry
+from tandem_server.schema.measurements import PROBE_STATES
+from tandem_server.store import QueryError, SeriesStore
+
+_LOG = logging.getLogger("tandem.gateway")
+EXPECTED = "expected"
+_NOT_ONLINE = ("silent", "never_seen", "revoked")
+"""What such a probe is at nobody knows."""
+
+
+class ExpectedSeries(Leased):
+    """``period_s``: whole seconds from point to point."""
+
+    def __init__(
+        self, registry: Registry, store: SeriesStore, tolerances: Tolerances, period_s: int = PERIOD_S
+    ) -> None:
+        super().__init__(registry, EXPECTED, self._put, period_s)
+        self._store, self._tolerances = store, tolerances
+
+    def _put(self, now_utc_ns: int) -> None:
+        at_utc_ns = self.whole(now_utc_ns)
+        try:
+            now = probes_now(self._registry, RecordCounts(self._store), self._tolerances, now_utc_ns)
+            online = {one.probe.name for one in now if one.state.state not in _NOT_ONLINE}
+            work = at_work(self._registry, self._store, online, now_utc_ns)
+        except QueryError as error:
+            _LOG.warning("no states of probes, only who was seen: %s", error)
+            now, work = [], {}
+        lines = self._seen(now_utc_ns, at_utc_ns)
+        for one in now:
+            if one.state.state != "revoked":
+                lines.append(_state_line(one, work.get(one.probe.name, AtWork()), now_utc_ns, at_utc_ns))
+        put(self._store, lines)
+        before = self._registry.seen.states()
+        changed = {probe: state for probe, state in kept(now).items() if before.get(probe) != state}
+        if changed:
+            self._registry.seen.keep_states(changed)
+        for one in now:
+            if one.probe.name in changed and one.state.state != getattr(before.get(one.probe.name), "state", None):
+                _LOG.info("%s is %s: %s", one.probe.name, one.state.state, one.state.why)
+
+    def _seen(self, now_utc_ns: int, at_utc_ns: int) -> list[str]:
+        """What needs no question to the database: a store without queries has it too."""
+        sights, silent_ns = self._registry.seen.all(), int(self._tolerances.silent_after_s * 1e9)
+        return [
+            _line(
+                "expected",
+                probe.name,
+                {"seen": int((s := sights.get(probe.name)) is not None and now_utc_ns - s.last_utc_ns <= silent_ns)},
+                at_utc_ns,
+            )
+            for probe in self._registry.probes.all()
+            if probe.revoked_utc_ns is None
+        ]
+
+
+def _state_line(one: ProbeNow, work: AtWork, now_utc_ns: int, at_utc_ns: int) -> str:
+    state, sight, report = one.state, one.seen, one.report
+    fields: dict[str, Value | None] = {
+        "state": state.state,
+        "state_code": PROBE_STATES.index(state.state),
+        "since_s": max(0.0, (now_utc_ns - state.since_utc_ns) / 1e9),
+        "last_seen_s": None if sight is None else max(0.0, (now_utc_ns - sight.last_utc_ns) / 1e9),
+        "unsent_records": None if report is None else report.waiting,
+        "unsent_oldest_s": None,
+        "run": work.run,
+        "experiment": work.experiment,
+        "campaign": work.campaign,
+    }
+    if report is not None and report.waiting:
+        fields["unsent_oldest_s"] = max(0.0, (now_utc_ns - report.settled_before_utc_ns) / 1e9)
+    return _line("probe_state", one.probe.name, fields, at_utc_ns)
+
+
+def _line(measurement: str, probe: str, fields: dict[str, Value | None], utc_ns: int) -> str:
+    line = own_line(measurement, {"probe": probe}, fields, utc_ns)
+    assert line is not None  # noqa: S101  (for the type checker: there is always a field)
+    return line
+
+
+LEDGER = "ledger"
+_BUDGET_S = 3.0
+_STATES = ("complete", "expired", "under_way", "waiting", "missing", "uncounted")
+_RECORDS_EVERY_S = 600.0
+_SHARE = 100
+"""A probe whose records took long to count waits a hundred times as long for the next count."""
+
+
+class LedgerSeries(Leased):
+    """``retention_days``: after which the database forgets; None: never."""
+
+    def __init__(
+        self, registry: Registry, store: SeriesStore, retention_days: int | None, period_s: int = PERIOD_S
+    ) -> None:
+        super().__init__(registry, LEDGER, self._put, period_s)
+        self._store, self._retention_days = store, retention_days
+        self._records = RecordCounts(store)
+        self._tally = RunningTotals(registry, self._records, retention_days)
+        self._next_s: dict[str, float] = {}
+
+    def _put(self, now_utc_ns: int) -> None:
+        at_utc_ns = self.whole(now_utc_ns)
+        lines = list(self._traces(now_utc_ns, at_utc_ns))
+        try:
+            self._tally.bring_up(now_utc_ns, _BUDGET_S)
+            lines += self._ledger(now_utc_ns, at_utc_ns)
+            lines += self._accounts(now_utc_ns, at_utc_ns)
+        except QueryError as error:
+            _LOG.warning("no series of the ledger: %s", error)
+        put(self._store, lines)
+
+    def _ledger(self, now_utc_ns: int, at_utc_ns: int) -> Iterator[str]:
+        of: dict[tuple[str, str], dict[str, Value | None]] = {}
+        for one in self._registry.ledger_runs.sums():
+            fields = of.setdefault((one.probe, one.campaign), {f"runs_{state}": 0 for state in _STATES})
+            fields[f"runs_{one.state}"] = one.runs
+            for name in ("failed", "records_promised", "records_arrived", "files_promised", "files_received"):
+                key = "runs_failed" if name == "failed" else name
+                fields[key] = int(fields.get(key) or 0) + getattr(one, name)
+        since = self._registry.ledger_runs.open_since()
+        for (probe, campaign), fields in of.items():
+            records, files = since.get((probe, campaign), (None, None))
+            fields["incomplete_s"] = None if records is None else max(0.0, (now_utc_ns - records) / 1e9)
+            fields["files_incomplete_s"] = None if files is None else max(0.0, (now_utc_ns - files) / 1e9)
+            if line := own_line("ledger", {"probe": probe, "campaign": campaign}, fields, at_utc_ns):
+                yield line
+
+    def _accounts(self, now_utc_ns: int, at_utc_ns: int) -> Iterator[str]:
+        """Of the probes whose turn it is, the longest overdue first."""
+        began_s = time.monotonic()
+        accounts = Accounts(self._registry, self._records, self._retention_days, now_utc_ns)
+        turn = sorted(self._registry.probes.all(), key=lambda probe: self._next_s.get(probe.name, 0.0))
+        for probe in turn:
+            start_s = time.monotonic()
+            if self._next_s.get(probe.name, 0.0) > start_s or start_s - began_s > _BUDGET_S or self.ending:
+                return
+            found = accounts.of_probe(probe.name, probe.created_utc_ns, self._records.reports(probe.name))
+            took_s = time.monotonic() - start_s
+            self._next_s[probe.name] = start_s + max(_RECORDS_EVERY_S, _SHARE * took_s)
+            names = ("made", "arrived", "rejected", "dropped", "waiting", "unexplained")
+            reported = [account for account in found if account.spool is not None]
+            fields: dict[str, Value | None] = {
+                name: sum(getattr(account, name) or 0 for account in reported) for name in names if reported
+            }
+            if line := own_line("ledger_records", {"probe": probe.name}, fields, at_utc_ns):
+                yield line
+
+    def _traces(self, now_utc_ns: int, at_utc_ns: int) -> Iterator[str]:
+        received = self._registry.traces.sums()
+        unfinished: dict[str, list[tuple[int, int]]] = {}
+        for one in self._registry.pending_uploads.unfinished():
+            left = one.stream_bytes - one.checked_bytes
+            unfinished.setdefault(one.probe, []).append((left, one.offered_utc_ns))
+        for probe in sorted({*received, *unfinished}):
+            count, size, stored = received.get(probe, (0, 0, 0))
+            going = unfinished.get(probe, [])
+            oldest = min((offered for _, offered in going), default=None)
+            fields: dict[str, Value | None] = {
+                "received": count,
+                "received_bytes": size,
+                "stored_bytes": stored,
+                "unfinished": len(going),
+                "unfinished_bytes": sum(left for left, _ in going),
+                "unfinished_oldest_s": None if oldest is None else max(0.0, (now_utc_ns - oldest) / 1e9),
+            }
+            if line := own_line("server_traces", {"probe": probe}, fields, at_utc_ns):
+                yield line
+
+
+MACHINE = "machine"
+_HELD_EVERY_S = 600.0
+_HELD_SHARE = 100
+"""A folder whose files took long to count is counted again after a hundred times as long."""
+_PROC = Path("/proc")
+
+
+@dataclass(frozen=True, slots=True)
+class Processors:
+    """Time of all processors since the boot, in ticks: ``busy`` of ``total``."""
+
+    busy: int
+    total: int
+
+
+def processors(stat: str) -> Processors | None:
+    """Of /proc/stat: its first line, in whose order idle is the fourth and iowait the fifth; guests' time is in users' already."""
+    words = stat.partition("\n")[0].split()
+    if len(words) < 6 or words[0] != "cpu" or not all(word.isascii() and word.isdigit() for word in words[1:9]):
+        return None
+    ticks = [int(word) for word in words[1:9]]
+    return Processors(sum(ticks) - ticks[3] - ticks[4], sum(ticks))
+
+
+def busy_percent(before: Processors | None, now: Processors | None) -> float | None:
+    """Between the two, 0 to 100; None without both, or with no time between them."""
+    if before is None or now is None or now.total <= before.total:
+        return None
+    return min(100.0, max(0.0, 100.0 * (now.busy - before.busy) / (now.total - before.total)))
+
+
+def memory_bytes(meminfo: str) -> dict[str, int]:
+    """Of /proc/meminfo by its names; what is in other units than kB is left out."""
+    found = {}
+    for line in meminfo.splitlines():
+        name, colon, rest = line.partition(":")
+        words = rest.split()
+        if colon and len(words) == 2 and words[1] == "kB" and words[0].isascii() and words[0].isdigit():
+            found[name] = int(words[0]) * 1024
+    return found
+
+
+def first_number(text: str) -> float | None:
+    """The first word, as of /proc/loadavg and /proc/uptime; None when it is no number from 0 on."""
+    word = text.partition(" ")[0].strip()
+    plain = word.replace(".", "", 1)
+    return float(word) if plain.isascii() and plain.isdigit() else None
+
+
+def machine(proc: Path, stat: Processors | None, before: Processors | None) -> dict[str, Value | None]:
+    """Fields of ``server_health`` that are the machine's."""
+    memory = memory_bytes(_text(proc / "meminfo"))
+    return {
+        "load_1min": first_number(_text(proc / "loadavg")),
+        "cores": len(os.sched_getaffinity(0)),
+        "cpu_percent": busy_percent(before, stat),
+        "memory_total_bytes": memory.get("MemTotal"),
+        "memory_available_bytes": memory.get("MemAvailable"),
+        "uptime_s": first_number(_text(proc / "uptime")),
+    }
+
+
+def processors_now(proc: Path) -> Processors | None:
+    """Of the kernel."""
+    return processors(_text(proc / "stat"))
+
+
+def disk(place: Path) -> dict[str, int | None] | None:
+    """Fields of ``server_disk`` but for ``held_bytes``; None where there is no such place."""
+    try:
+        status = os.statvfs(place)
+    except OSError:
+        return None
+    return {
+        "free_bytes": status.f_bavail * status.f_frsize,
+        "used_bytes": (status.f_blocks - status.f_bfree) * status.f_frsize,
+        "free_inodes": status.f_favail if status.f_files else None,
+    }
+
+
+def held_bytes(place: Path) -> int:
+    """On disk, of all files in a folder, or of a file and those beside it whose names begin as its own (SQLite's log). What goes or may
+    not be read meanwhile counts as nothing."""
+    if not place.is_dir():
+        return sum(_blocks(entry) for entry in _entries(place.parent) if entry.name.startswith(place.name))
+    total, folders = 0, [place]
+    while folders:
+        for entry in _entries(folders.pop()):
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(Path(entry.path))
+            else:
+                total += _blocks(entry)
+    return total
+
+
+def of_places(places: Mapping[str, Path]) -> dict[str, dict[str, int | None]]:
+    """``disk`` of those that are there, by name."""
+    found = {name: disk(place) for name, place in places.items()}
+    return {name: usage for name, usage in found.items() if usage is not None}
+
+
+class MachineSeries(Leased):
+    """``places``: the server's folders, and its registry's file, by their names in SERVER_PLACES (tandem_server.schema.measurements)."""
+
+    def __init__(
+        self, registry: Registry, store: SeriesStore, places: Mapping[str, Path], period_s: int = PERIOD_S
+    ) -> None:
+        super().__init__(registry, MACHINE, self._put, period_s)
+        self._registry_of_probes, self._store, self._places = registry.probes, store, places
+        self._before = processors_now(_PROC)
+        self._next_s: dict[str, float] = {}
+
+    def _put(self, now_utc_ns: int) -> None:
+        at_utc_ns = self.whole(now_utc_ns)
+        began_s = time.perf_counter()
+        version = self._store.ping()
+        answer_ms = 1e3 * (time.perf_counter() - began_s)
+        now = processors_now(_PROC)
+        fields: dict[str, Value | None] = {
+            **machine(_PROC, now, self._before),
+            "database_answer_ms": answer_ms,
+            "database": version or None,
+            "version": __version__,
+            "probes": sum(probe.revoked_utc_ns is None for probe in self._registry_of_probes.all()),
+        }
+        self._before = now
+        lines = [own_line("server_health", {}, fields, at_utc_ns)]
+        for name, usage in of_places(self._places).items():
+            lines.append(own_line("server_disk", {"place": name}, {**usage, "held_bytes": self._held(name)}, at_utc_ns))
+        put(self._store, [line for line in lines if line is not None])
+
+    def _held(self, name: str) -> int | None:
+        """Counted now, or None while it is not due."""
+        start_s = time.monotonic()
+        if start_s < self._next_s.get(name, 0.0):
+            return None
+        held = held_bytes(self._places[name])
+        self._next_s[name] = start_s + max(_HELD_EVERY_S, _HELD_SHARE * (time.monotonic() - start_s))
+        return held
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as found:
+            return list(found)
+    except OSError:
+        return []
+
+
+def _blocks(entry: os.DirEntry[str]) -> int:
+    try:
+        return entry.stat(follow_symlinks=False).st_blocks * 512
+    except OSError:
+        return 0
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return ""
