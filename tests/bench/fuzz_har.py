@@ -20,7 +20,7 @@ sys.path.insert(
 
 from test_page_har import whole
 
-from tandem_server.content.page import har
+from tandem_server.content.page_recording import HarError, read_har
 
 
 def mutated(chance: random.Random) -> bytes:
@@ -32,4 +32,4 @@ def mutated(chance: random.Random) -> bytes:
 
 
 if __name__ == "__main__":
-    sys.exit(fuzzing.documents(__doc__, mutated, har.read, har.HarError))
+    sys.exit(fuzzing.documents(__doc__, mutated, read_har, HarError))

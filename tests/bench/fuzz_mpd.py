@@ -11,9 +11,7 @@ import sys
 import fuzzing
 
 from tandem.experiment.dash.mpd import MpdError, parse
-from tandem_server.content.ladder import LADDER
-from tandem_server.content.layout import KINDS, manifest
-from tandem_server.content.synthetic import complexity, track
+from tandem_server.content.presentation import KINDS, LADDER, complexity, manifest, track
 
 URL = "http://203.0.113.10:8480/v1/content/film/film.mpd"
 PIECES = (

@@ -16,8 +16,7 @@ from support.run_experiment import started
 from support.two_paths import PATHS, SERVER, await_true, lab, up, why_not
 from support.vlc_here import REPOSITORY, film, vlc, why_no_vlc
 from tandem_server.cli.main import main as server
-from tandem_server.content.encode import find_ffmpeg
-from tandem_server.content.ladder import LADDER
+from tandem_server.content.presentation import LADDER, find_ffmpeg
 
 NO_VLC, NO_LAB = why_no_vlc(), why_not()
 needs_vlc = pytest.mark.skipif(NO_VLC is not None, reason=str(NO_VLC))

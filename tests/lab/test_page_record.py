@@ -15,7 +15,7 @@ import pytest
 
 from support.lone_endpoint import SOURCES
 from tandem.devtools.browser import find
-from tandem_server.content.page.store import PageStore, verify
+from tandem_server.content.page import PageStore, verify
 
 pytestmark = [
     pytest.mark.lab,

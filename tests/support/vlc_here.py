@@ -7,8 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from tandem_server.content.encode import build, find_ffmpeg
-from tandem_server.content.ladder import Rung
+from tandem_server.content.presentation import Rung, build_encoded, find_ffmpeg
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 LADDER = (Rung("v0", 100_000, 256, 144), Rung("v1", 800_000, 426, 240))
@@ -65,5 +64,5 @@ def film(into: Path, seconds: int) -> Path:
         "30",
     ]
     subprocess.run([*command, str(into / "film.mp4")], check=True, timeout=120)
-    build(ffmpeg, into / "film.mp4", made, seconds, [1], LADDER)
+    build_encoded(ffmpeg, into / "film.mp4", made, seconds, [1], LADDER)
     return made

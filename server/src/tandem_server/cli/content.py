@@ -19,12 +19,20 @@ from urllib.parse import urlsplit
 from tandem.devtools.browser import NoBrowserError, find
 from tandem_server.cli.command import Actions, ConfigError, EnvironmentLacks, add_command
 from tandem_server.cli.configuration import load
-from tandem_server.content import encode
-from tandem_server.content import synthetic as presentation
-from tandem_server.content.ladder import DURATION_S, SEGMENTS_S
-from tandem_server.content.page import har, recording, synthetic
-from tandem_server.content.page.index import Page, PageError
-from tandem_server.content.page.store import NAME, Captured, PageStore, in_order, replace_page, usable, verify, write
+from tandem_server.content import page_recording, page_synthetic, presentation
+from tandem_server.content.page import (
+    NAME,
+    Captured,
+    Page,
+    PageError,
+    PageStore,
+    in_order,
+    replace_page,
+    usable,
+    verify,
+    write,
+)
+from tandem_server.content.presentation import DURATION_S, SEGMENTS_S
 from tandem_server.utc import utc
 
 _OWN = "Stored pages are yours: the copyright of their sites stays with them, so do not pass them on."
@@ -121,7 +129,7 @@ def _build_presentation(args: Namespace) -> int:
     name = args.name or (args.video.stem if args.video is not None else "synthetic")
     if not NAME.match(name):
         raise ConfigError(f"name {name!r}; hint: --name of letters, digits, '.', '_', '-', at most 64")
-    ffmpeg = encode.find_ffmpeg()
+    ffmpeg = presentation.find_ffmpeg()
     if args.video is not None and not args.video.is_file():
         raise ConfigError(f"{args.video}: no such file; hint: name a video, or leave --video out")
     if args.video is not None and ffmpeg is None:
@@ -131,15 +139,15 @@ def _build_presentation(args: Namespace) -> int:
     making.mkdir(parents=True)
     try:
         if args.video is not None and ffmpeg is not None:
-            encode.build(
+            presentation.build_encoded(
                 ffmpeg, args.video, making, args.seconds, segments_s, said=lambda text: print(text, file=sys.stderr)
             )
         else:
-            presentation.build(making, args.seconds, segments_s, args.seed)
+            presentation.build_synthetic(making, args.seconds, segments_s, args.seed)
         if target.exists():
             shutil.rmtree(target)
         making.rename(target)
-    except encode.EncodeError as error:
+    except presentation.EncodeError as error:
         raise EnvironmentLacks(str(error)) from error
     finally:
         shutil.rmtree(making, ignore_errors=True)
@@ -177,12 +185,12 @@ def _record(args: Namespace) -> int:
     worst = 0
     for url in urls:
         try:
-            found = recording.record(program, url, args.timeout, sandbox=False if args.no_sandbox else None)
+            found = page_recording.record(program, url, args.timeout, sandbox=False if args.no_sandbox else None)
             made = {"by": "record", "browser": found.browser}
             page, name = _put(folder, args.name or _name_of(url), in_order(found.objects), made, found.times_ms)
         except NoBrowserError as error:
             raise EnvironmentLacks(str(error)) from error
-        except (recording.RecordError, PageError) as error:
+        except (page_recording.RecordError, PageError) as error:
             print(f"tandem-server: {error}", file=sys.stderr)
             worst = 1
             continue
@@ -194,13 +202,13 @@ def _record(args: Namespace) -> int:
 def _import(args: Namespace) -> int:
     folder = load(args.config).content.folder
     try:
-        found = har.read(args.har.read_bytes())
+        found = page_recording.read_har(args.har.read_bytes())
         made = {"by": "import", "browser": found.browser}
         name = args.name or _name_of(found.objects[0].url)
         page, name = _put(folder, name, in_order(found.objects), made, found.times_ms)
     except FileNotFoundError as error:
         raise ConfigError(f"{args.har}: no such file") from error
-    except (har.HarError, PageError) as error:
+    except (page_recording.HarError, PageError) as error:
         raise ConfigError(f"{args.har}: {error}") from error
     _print_left_out(found.left_out)
     print(_line(name, page))
@@ -217,7 +225,7 @@ def _build_page(args: Namespace) -> int:
         if not least <= value <= most:
             raise ConfigError(f"--{option} {value}; hint: {least} to {most}")
     folder = load(args.config).content.folder
-    objects = synthetic.make(args.seed, args.objects, args.bytes, args.origins, args.scheme)
+    objects = page_synthetic.make(args.seed, args.objects, args.bytes, args.origins, args.scheme)
     page, name = _put(folder, args.name or "synthetic-page", objects, {"by": "build", "seed": args.seed}, {})
     print(_line(name, page))
     return 0

@@ -12,7 +12,7 @@ from tandem_server.cli.listeners import enough_descriptors, session_limits
 from tandem_server.cli.log import log_to_stderr
 from tandem_server.cli.stores import DATABASE_WAIT_S, open_store
 from tandem_server.content.library import Library
-from tandem_server.content.page.store import PageStore
+from tandem_server.content.page import PageStore
 from tandem_server.endpoint.broker import SessionBroker
 from tandem_server.endpoint.environment import boot_id
 from tandem_server.endpoint.measurement import Measurement

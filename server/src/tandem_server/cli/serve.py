@@ -40,7 +40,7 @@ from tandem_server.cli.listeners import (
 )
 from tandem_server.cli.log import log_to_stderr
 from tandem_server.cli.stores import TraceStores, open_registry, private_influx, reader_or_why
-from tandem_server.content.page.store import PageStore
+from tandem_server.content.page import PageStore
 from tandem_server.endpoint.capture import Captures, Kept
 from tandem_server.endpoint.control import control_app
 from tandem_server.endpoint.listener import Acceptor, Controllers, NoMultipathError, listen

@@ -16,8 +16,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from tandem_server.content.page.index import PageError, public
-from tandem_server.content.page.store import PageStore
+from tandem_server.content.page import PageError, PageStore, public
 from tandem_server.endpoint.capture import CaptureRefused, Captures
 from tandem_server.endpoint.environment import read_environment
 from tandem_server.endpoint.options import OptionsError, negotiate

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from tandem.stream import Stream, TlsStream
 from tandem_server.content.library import Library
-from tandem_server.content.page.store import PageStore
+from tandem_server.content.page import PageStore
 from tandem_server.endpoint import handshake, replay, secure
 from tandem_server.endpoint.broker import BudgetLease, SessionBroker
 from tandem_server.endpoint.byte_stream import ByteStream

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tandem.stream import Stream, TlsStream
-from tandem_server.content.page.index import PageError
-from tandem_server.content.page.store import Opened, PageStore
+from tandem_server.content.page import Opened, PageError, PageStore
 from tandem_server.endpoint.broker import BudgetLease
 from tandem_server.endpoint.byte_stream import ByteStream, End, Ended
 from tandem_server.endpoint.download import Budget

@@ -8,10 +8,9 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from tandem_server.cli.main import main
-from tandem_server.content import encode, synthetic
-from tandem_server.content.ladder import LADDER
-from tandem_server.content.layout import KINDS, Track, manifest
+from tandem_server.content import presentation
 from tandem_server.content.library import ContentError, Library
+from tandem_server.content.presentation import KINDS, LADDER, Track, manifest
 
 NS = "{urn:mpeg:dash:schema:mpd:2011}"
 
@@ -19,7 +18,7 @@ NS = "{urn:mpeg:dash:schema:mpd:2011}"
 @pytest.fixture
 def built(tmp_path):
     (tmp_path / "film").mkdir()
-    synthetic.build(tmp_path / "film", 60, (1, 6, 15), seed=3)
+    presentation.build_synthetic(tmp_path / "film", 60, (1, 6, 15), seed=3)
     return Library(tmp_path)
 
 
@@ -35,8 +34,8 @@ def test_sizes_vary_by_the_seed_and_add_up_to_the_bitrate(built):
         sizes = [size(built, f"film/6s/{rung.id}/{n:05d}.m4s") for n in range(1, 11)]
         assert sum(sizes) == pytest.approx(rung.bit_per_s * 60 / 8, rel=1e-3)
         assert max(sizes) > 1.1 * min(sizes)
-    assert synthetic.complexity(30, 1) == synthetic.complexity(30, 1)
-    assert synthetic.complexity(30, 1) != synthetic.complexity(30, 2)
+    assert presentation.complexity(30, 1) == presentation.complexity(30, 1)
+    assert presentation.complexity(30, 1) != presentation.complexity(30, 2)
 
 
 def test_the_same_film_in_all_lengths(built):
@@ -53,7 +52,7 @@ def test_manifests_of_each_kind_name_files_that_are_there(built, tmp_path):
         assert len(root.findall(f".//{NS}Representation")) == len(LADDER)
         assert root.get("mediaPresentationDuration") == "PT60.000S"
         assert size(built, f"film/15s/v8/{name}")
-    assert size(built, "film/15s/v8/init.mp4") == synthetic.INIT_BYTES
+    assert size(built, "film/15s/v8/init.mp4") == presentation.INIT_BYTES
 
 
 def test_the_index_lists_every_segment(built, tmp_path):
@@ -155,6 +154,6 @@ def test_what_cannot_be_built_is_one_line(config, capsys):
 
 
 def test_without_ffmpeg_a_video_is_refused(config, capsys, monkeypatch):
-    monkeypatch.setattr(encode, "find_ffmpeg", lambda: None)
+    monkeypatch.setattr(presentation, "find_ffmpeg", lambda: None)
     assert main(["dash", "build", "--config", str(config), "--video", str(config)]) == 3
     assert "install it, or leave --video out" in capsys.readouterr().err

@@ -5,11 +5,11 @@ import subprocess
 
 import pytest
 
-from tandem_server.content import encode
-from tandem_server.content.ladder import LADDER
+from tandem_server.content import presentation
 from tandem_server.content.library import Library
+from tandem_server.content.presentation import LADDER
 
-FFMPEG = encode.find_ffmpeg()
+FFMPEG = presentation.find_ffmpeg()
 pytestmark = pytest.mark.skipif(FFMPEG is None, reason="no ffmpeg")
 
 
@@ -20,7 +20,7 @@ def film(tmp_path_factory):
     source = ["-f", "lavfi", "-i", "testsrc=duration=8:size=320x180:rate=30"]
     subprocess.run([FFMPEG, "-v", "error", *source, "-c:v", "libx264", str(video)], check=True)
     (folder / "film").mkdir()
-    encode.build(FFMPEG, video, folder / "film", 7, (1, 6), LADDER[:2])
+    presentation.build_encoded(FFMPEG, video, folder / "film", 7, (1, 6), LADDER[:2])
     return folder
 
 
@@ -50,6 +50,6 @@ def test_the_one_file_can_be_decoded_whole(film):
 def test_what_is_no_video_is_one_line(film, tmp_path):
     text = film / "text.mkv"
     text.write_text("no video")
-    with pytest.raises(encode.EncodeError) as caught:
-        encode.build(FFMPEG, text, tmp_path, 1, (1,), LADDER[:1])
+    with pytest.raises(presentation.EncodeError) as caught:
+        presentation.build_encoded(FFMPEG, text, tmp_path, 1, (1,), LADDER[:1])
     assert "\n" not in str(caught.value)

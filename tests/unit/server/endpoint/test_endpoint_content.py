@@ -5,9 +5,8 @@ import socket
 import pytest
 from endpoint_on_loopback import Endpoint, head, read_kept
 
-from tandem_server.content import synthetic
-from tandem_server.content.ladder import LADDER
 from tandem_server.content.library import Library
+from tandem_server.content.presentation import LADDER, build_synthetic
 from tandem_server.endpoint.sessions import Limits
 
 SEGMENT = "/v1/content/film/6s/v3/00002.m4s"
@@ -16,7 +15,7 @@ SEGMENT = "/v1/content/film/6s/v3/00002.m4s"
 @pytest.fixture
 def endpoint(registry, tmp_path):
     (tmp_path / "film").mkdir()
-    synthetic.build(tmp_path / "film", 30, (6,), 1, LADDER[:5])
+    build_synthetic(tmp_path / "film", 30, (6,), 1, LADDER[:5])
     (tmp_path / "film" / "real.mp4").write_bytes(bytes(range(100)))
     made = Endpoint(registry, Limits(), content=Library(tmp_path))
     yield made

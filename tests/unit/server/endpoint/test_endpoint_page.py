@@ -9,7 +9,7 @@ from endpoint_on_loopback import Endpoint, head, read_kept
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem_server.content.page.store import Captured, PageStore, write
+from tandem_server.content.page import Captured, PageStore, write
 from tandem_server.endpoint.byte_stream import Ended
 from tandem_server.endpoint.replay import _read
 from tandem_server.endpoint.sessions import Limits

@@ -9,10 +9,25 @@ from hypothesis import strategies as st
 from test_page_har import whole
 
 from tandem_server.cli.main import main
-from tandem_server.content.page import recording, synthetic
-from tandem_server.content.page.index import Page, PageError, Stored, address, parse, public
-from tandem_server.content.page.matching import Match, Matcher
-from tandem_server.content.page.store import BODIES, INDEX, TLS, Captured, PageStore, verify, write
+from tandem_server.content import page_recording as recording
+from tandem_server.content import page_synthetic as synthetic
+from tandem_server.content.page import (
+    BODIES,
+    INDEX,
+    TLS,
+    Captured,
+    Match,
+    Matcher,
+    Page,
+    PageError,
+    PageStore,
+    Stored,
+    address,
+    parse,
+    public,
+    verify,
+    write,
+)
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),

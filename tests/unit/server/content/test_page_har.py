@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem_server.content.page import har
-from tandem_server.content.page.store import in_order, write
+from tandem_server.content.page import in_order, write
+from tandem_server.content.page_recording import HarError, read_har
 
 
 def entry(url, text="x", status=200, at="2026-11-21T10:00:00.000Z", **more):
@@ -68,7 +68,7 @@ def whole():
 
 
 def read(told):
-    return har.read(json.dumps(told).encode())
+    return read_har(json.dumps(told).encode())
 
 
 def test_an_archive_becomes_a_page_with_its_graph(tmp_path):
@@ -110,14 +110,14 @@ def test_only_the_first_page_of_several():
     ],
 )
 def test_what_is_no_page_says_so(told, why):
-    with pytest.raises(har.HarError, match=why):
+    with pytest.raises(HarError, match=why):
         read(told)
 
 
 @given(st.binary(max_size=300))
 def test_any_bytes_are_an_error(raw):
-    with pytest.raises(har.HarError):
-        har.read(raw)
+    with pytest.raises(HarError):
+        read_har(raw)
 
 
 JUNK = (
@@ -167,8 +167,8 @@ def test_a_hostile_archive_is_a_page_that_can_be_stored_or_one_error(seed, times
         except (KeyError, IndexError, TypeError):
             continue  # an earlier change took this place away
     try:
-        found = har.read(json.dumps(hostile).encode())
-    except har.HarError as error:
+        found = read_har(json.dumps(hostile).encode())
+    except HarError as error:
         told = str(error)
     else:
         told = ""

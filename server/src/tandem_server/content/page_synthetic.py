@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tandem_server.content.page.store import Captured
+from tandem_server.content.page import Captured
 
 _KINDS = {"css": (0.10, 12_000), "js": (0.30, 25_000), "png": (0.60, 24_000)}
 """Share of the objects, and the median's relative size."""
