@@ -19,7 +19,7 @@ from tandem_server.cli.configuration import load
 from tandem_server.cli.log import FewOfAKind, LineFormatter, line_handler
 from tandem_server.cli.main import main
 from tandem_server.cli.stores import upload_service
-from tandem_server.endpoint.results import Results
+from tandem_server.endpoint.control import Results
 from tandem_server.http.rates import DiskShare, Reserve
 from tandem_server.ingest.documents import InvalidManifest
 from tandem_server.ingest.gateway import Gateway, GatewayLimits

@@ -22,7 +22,7 @@ from support.lone_endpoint import CONTROL_PORT, MEASUREMENT_PORT, MEASUREMENT_TL
 from support.needed import lab_with
 from support.two_paths import SERVER, Space
 from tandem.experiment.control import Session
-from tandem_server.endpoint.pcap import HEADER_BYTES, ends_of, read_header, records
+from tandem_server.endpoint.capture import HEADER_BYTES, ends_of, read_header, records
 
 pytestmark = lab_with("tcpdump", "setcap", "setpriv")
 ALLOWED = "[capture]\nallowed = true\n"

@@ -17,12 +17,11 @@ from support.two_paths import PATHS, SERVER, Lab
 from tandem.mptcp.paths import Path as ProbePath
 from tandem_server.cli.configuration import Bounds
 from tandem_server.cli.listeners import measurement_bounds
-from tandem_server.endpoint.control import control_app
+from tandem_server.endpoint.control import Results, control_app
 from tandem_server.endpoint.listener import Acceptor, listen
 from tandem_server.endpoint.measurement import Measurement
 from tandem_server.endpoint.recorder import Recorder
 from tandem_server.endpoint.reflector import Reflector, reflector_socket
-from tandem_server.endpoint.results import Results
 from tandem_server.endpoint.sessions import Limits, SessionTable
 from tandem_server.http.connections import ConnectionLimiter
 from tandem_server.http.rates import DiskShare, Reserve

@@ -13,12 +13,11 @@ from tandem_server.cli.log import log_to_stderr
 from tandem_server.cli.stores import DATABASE_WAIT_S, open_store
 from tandem_server.content.library import Library
 from tandem_server.content.page import PageStore
-from tandem_server.endpoint.broker import SessionBroker
-from tandem_server.endpoint.environment import boot_id
+from tandem_server.endpoint.http1 import tls_context
 from tandem_server.endpoint.measurement import Measurement
-from tandem_server.endpoint.pool_member import serve_channel
+from tandem_server.endpoint.pool import SessionBroker, serve_channel
 from tandem_server.endpoint.recorder import Recorder
-from tandem_server.endpoint.secure import tls_context
+from tandem_server.endpoint.sockets import boot_id
 from tandem_server.http.certificate import Certificate
 
 

@@ -42,14 +42,13 @@ from tandem_server.cli.log import log_to_stderr
 from tandem_server.cli.stores import TraceStores, open_registry, private_influx, reader_or_why
 from tandem_server.content.page import PageStore
 from tandem_server.endpoint.capture import Captures, Kept
-from tandem_server.endpoint.control import control_app
+from tandem_server.endpoint.control import Results, control_app
+from tandem_server.endpoint.http1 import tls_context
 from tandem_server.endpoint.listener import Acceptor, Controllers, NoMultipathError, listen
-from tandem_server.endpoint.multipath import accepted_subflows
 from tandem_server.endpoint.pool import Pool, PoolError, cores
 from tandem_server.endpoint.reflector import Reflector, ReflectorError, reflector_socket
-from tandem_server.endpoint.results import Results
-from tandem_server.endpoint.secure import tls_context
 from tandem_server.endpoint.sessions import SessionTable
+from tandem_server.endpoint.sockets import accepted_subflows
 from tandem_server.http.connections import ConnectionLimiter
 from tandem_server.http.rates import DiskShare, Reserve
 from tandem_server.http.server import serve

@@ -1,12 +1,19 @@
-"""The control channel: sessions are opened and ended over HTTPS with the probe's token (docs/reference/endpoint-api.md)."""
+"""The control channel: sessions are opened and ended over HTTPS with the probe's token, results handed in with them
+(docs/reference/endpoint-api.md)."""
 
 from __future__ import annotations
 
 import asyncio
 import functools
+import ipaddress
+import json
 import logging
+import os
+import re
 import sqlite3
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
@@ -18,16 +25,153 @@ from starlette.routing import Route
 
 from tandem_server.content.page import PageError, PageStore, public
 from tandem_server.endpoint.capture import CaptureRefused, Captures
-from tandem_server.endpoint.environment import read_environment
-from tandem_server.endpoint.options import OptionsError, negotiate
+from tandem_server.endpoint.flows import PathPeer
 from tandem_server.endpoint.reflector import Reflector
-from tandem_server.endpoint.results import RESULT_BYTES, Results
-from tandem_server.endpoint.session_request import InvalidRequest, read_session_request
 from tandem_server.endpoint.sessions import Refused, Session, SessionTable
-from tandem_server.http.body import TooMuch, Unreadable, receive
+from tandem_server.endpoint.sockets import Options, OptionsError, negotiate, read_environment, read_options
+from tandem_server.http.body import TooMuch, Unreadable, read_json, receive
 from tandem_server.http.context import Authentication, exception_handlers, probe_in
+from tandem_server.http.rates import DiskShare
 from tandem_server.registry import Registry
 from tandem_server.registry.probes import probe_of
+
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+_WORD = re.compile(r"[^\x00-\x1f\x7f\\\ud800-\udfff]{1,64}\Z")
+_PATHS_LIMIT = 8
+_LARGEST = 10**15 - 1
+_KEYS = {"run", "kind", "path", "bytes", "seconds", "budget_bytes", "paths", "options", "capture", "tls"}
+
+
+class InvalidRequest(Unreadable):
+    """The body is no request for a session."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRequest:
+    """A request for a session, checked. At most one of ``payload_bytes`` and ``seconds`` is set; ``budget_bytes`` never with
+    ``payload_bytes``."""
+
+    run: str
+    kind: str
+    path: str | None
+    paths: dict[str, PathPeer]
+    payload_bytes: int | None = None
+    seconds: float | None = None
+    budget_bytes: int | None = None
+    options: Options = Options()  # noqa: RUF009  (frozen)
+    capture: bool = False
+    tls: bool = False
+
+
+def read_session_request(body: bytes) -> SessionRequest:
+    """Check the body of ``POST /v1/sessions``; InvalidRequest names what is wrong."""
+    try:
+        wanted = json.loads(body)
+    except (ValueError, RecursionError):
+        raise InvalidRequest("the body is not JSON") from None
+    if not isinstance(wanted, dict):
+        raise InvalidRequest("the body is no JSON object")
+    unknown = wanted.keys() - _KEYS
+    if unknown:
+        raise InvalidRequest(f"unknown key {min(unknown)!r}")
+    if not isinstance(wanted.get("run"), str) or not _ID.match(wanted["run"]):
+        raise InvalidRequest("run is no id")
+    if wanted.get("kind") not in ("mptcp", "tcp", "any"):
+        raise InvalidRequest("kind is neither mptcp nor tcp nor any")
+    payload_bytes, seconds, budget = wanted.get("bytes"), wanted.get("seconds"), wanted.get("budget_bytes")
+    for name, count in (("bytes", payload_bytes), ("budget_bytes", budget)):
+        if count is not None and (type(count) is not int or not 1 <= count <= _LARGEST):
+            raise InvalidRequest(f"{name} is no whole number from 1 to {_LARGEST}")
+    if seconds is not None and (type(seconds) not in (int, float) or not 0 < seconds < 1e5):
+        raise InvalidRequest("seconds is no time above 0")
+    if payload_bytes is not None and (seconds is not None or budget is not None):
+        raise InvalidRequest("bytes and seconds or budget_bytes: ask for one")
+    path = wanted.get("path")
+    if path is not None:
+        _word(path, "path")
+    try:
+        options = read_options(wanted.get("options"))
+    except OptionsError as error:
+        raise InvalidRequest(str(error)) from None
+    capture = wanted.get("capture", False)
+    if not isinstance(capture, bool):
+        raise InvalidRequest("capture is neither true nor false")
+    tls = wanted.get("tls", False)
+    if not isinstance(tls, bool):
+        raise InvalidRequest("tls is neither true nor false")
+    paths = _paths(wanted.get("paths"))
+    return SessionRequest(
+        wanted["run"], wanted["kind"], path, paths, payload_bytes, seconds, budget, options, capture, tls
+    )
+
+
+def _paths(wanted: object) -> dict[str, PathPeer]:
+    if wanted is None:
+        return {}
+    if not isinstance(wanted, dict) or len(wanted) > _PATHS_LIMIT:
+        raise InvalidRequest(f"paths is no object of at most {_PATHS_LIMIT} paths")
+    paths = {}
+    for name, peer in wanted.items():
+        _word(name, "a path's name")
+        if not isinstance(peer, dict) or peer.keys() - {"operator", "address"}:
+            raise InvalidRequest(f"path {name!r} is not {{operator, address}}")
+        operator, address = peer.get("operator"), peer.get("address")
+        if operator is not None:
+            _word(operator, "operator")
+        if address is not None:
+            address = _address(address)
+        paths[str(name)] = PathPeer(operator, address)
+    return paths
+
+
+def _word(value: object, what: str) -> None:
+    if not isinstance(value, str) or not _WORD.match(value):
+        raise InvalidRequest(f"{what} is no text of 1 to 64 printable characters")
+
+
+def _address(value: object) -> str:
+    try:
+        return str(ipaddress.ip_address(value if isinstance(value, str) else ""))
+    except ValueError:
+        raise InvalidRequest(f"address {value!r} is no IP address") from None
+
+
+RESULT_BYTES = 256 * 1024
+"""The largest result."""
+
+
+class BadResult(Unreadable):
+    """The body is no result."""
+
+
+class Results:
+    """``folder``/PROBE/RUN/SESSION.json, each as it was sent, within each probe's ``share`` of the disk. Safe to use from any thread."""
+
+    def __init__(self, folder: Path, share: DiskShare) -> None:
+        self._folder, self._share = folder, share
+
+    def put(self, probe: str, run: str, session: str, body: bytes) -> None:
+        """Keep a session's result, in place of one that it had; BadResult, OSError (a full disk, a share
+        used up). The names are those of an open
+        session, so they are safe as names of files."""
+        self._share.check(probe)
+        content = read_json(body, BadResult)  # by the standard: here, not by whoever reads it later
+        if not isinstance(content, dict):
+            raise BadResult("the body is no JSON object")
+        folder = self._folder / probe / run
+        folder.mkdir(parents=True, exist_ok=True)
+        unfinished = folder / f"{session}.json.tmp"
+        try:
+            with unfinished.open("wb") as file:
+                file.write(body)
+                file.flush()
+                os.fsync(file.fileno())
+            unfinished.rename(folder / f"{session}.json")
+        except OSError:
+            unfinished.unlink(missing_ok=True)
+            raise
+        self._share.charge(probe, len(body))
+
 
 _LOG = logging.getLogger("tandem.endpoint.control")
 _BODY_LIMIT_BYTES = 16 * 1024

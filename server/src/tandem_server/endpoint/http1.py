@@ -1,5 +1,5 @@
-"""HTTP/1.1 at the measurement listener (RFC 9112): one reader of requests, one writer of answers. What is not exactly as expected is
-refused, never guessed at."""
+"""HTTP/1.1 at the measurement listener (RFC 9112), plain or over TLS 1.3: one reader of requests, one writer of answers, and what a request
+wants and shows for it. What is not exactly as expected is refused, never guessed at."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ import errno
 import json
 import re
 import socket
+import ssl
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
+from pathlib import Path
 
-from tandem.stream import Stream
-from tandem.stream.tls import TlsError
+from tandem.stream import Stream, TlsStream
+from tandem.stream.tls import TlsError, strict
 
 HEAD_LIMIT_BYTES = 8192
 _GOODBYE_S = 2.0
@@ -229,3 +231,106 @@ def goodbye(connection: Stream) -> None:
         if not more:
             return
         unread -= len(more)
+
+
+_BYTES = re.compile(r"[1-9][0-9]{0,14}\Z")
+_SECONDS = re.compile(r"[0-9]{1,5}(?:\.[0-9]{1,3})?\Z")
+_CLAIM = re.compile(r"([0-9a-f]{32}) ([1-9][0-9]{0,9}) ([0-9a-f]{32})\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """A requested download or upload: one of ``payload_bytes`` (1 to 10^15 − 1) and ``seconds`` (0.001 to 99999.999). ``many``: it is one
+    of a browser's connections, of which a session may have more."""
+
+    payload_bytes: int | None
+    seconds: float | None
+    many: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a connection shows for its session: its id, the connection's number in it (1 to 9,999,999,999), and ``mac`` (32 hexadecimal
+    digits) over ``signed``: the first request's ``line`` and both."""
+
+    session: str
+    number: int
+    mac: str
+    line: str
+
+    @property
+    def signed(self) -> bytes:
+        """See above."""
+        return f"{self.line}\n{self.session}\n{self.number}".encode()
+
+
+def read_claim(request: Request) -> Claim:
+    """From ``X-Tandem-Session``; BadRequest 403 when it is none."""
+    match = _CLAIM.match(request.headers.get("x-tandem-session", ""))
+    if match is None:
+        raise BadRequest(403, "no session: X-Tandem-Session is ID NUMBER MAC; hint: a probe of before needs an update")
+    session, number, mac = match.groups()
+    return Claim(session, int(number), mac, request.line)
+
+
+def read_transfer(query: dict[str, str]) -> Transfer:
+    """``bytes=N`` or ``seconds=S`` of a download or an upload; BadRequest unless it is exactly one of them."""
+    if query.keys() == {"bytes"}:
+        if not _BYTES.match(query["bytes"]):
+            raise BadRequest(400, f"bytes={query['bytes']} is no whole number from 1 to 999999999999999")
+        return Transfer(int(query["bytes"]), None)
+    if query.keys() == {"seconds"}:
+        if not _SECONDS.match(query["seconds"]) or float(query["seconds"]) <= 0:
+            raise BadRequest(400, f"seconds={query['seconds']} is no time from 0.001 to 99999.999")
+        return Transfer(None, float(query["seconds"]))
+    raise BadRequest(400, "ask for bytes=N or for seconds=S, and for nothing else")
+
+
+LEAST_HELLO_BYTES = 200
+"""Of the first record. The answer has the certificate and is 900 bytes: who sends less would get more than three times that back."""
+
+_HEADER_BYTES = 5
+_HANDSHAKE = 0x16
+_ILLEGAL = bytes.fromhex("15030300020228")
+"""An alert: fatal, handshake_failure (RFC 8446, 6.2)."""
+
+
+def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
+    """For ``accept_tls``; OSError (ssl.SSLError is one) when the files are none."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.num_tickets = 0  # nobody resumes here, and they would be counted among the first bytes of an answer
+    context.load_cert_chain(certificate, key)
+    return strict(context)
+
+
+def accept_tls(connection: socket.socket, context: ssl.SSLContext, within_s: float) -> tuple[TlsStream, float]:
+    """The stream, and how long the handshake took in ms, from the first bytes' arrival.
+
+    BadRequest, to be answered in the clear, to who speaks HTTP without TLS; TlsError for anything else; TimeoutError."""
+    deadline_s = time.monotonic() + within_s
+    begun = b""
+    while len(begun) < _HEADER_BYTES:
+        left_s = deadline_s - time.monotonic()
+        if left_s <= 0:
+            raise TlsError("TLS: no handshake in time")
+        connection.settimeout(left_s)
+        try:
+            more = connection.recv(4096)
+        except TimeoutError:
+            raise TlsError("TLS: no handshake in time") from None
+        if not more:
+            raise TlsError("TLS: closed before the handshake")
+        begun += more
+        if begun[:1].isalpha():
+            raise BadRequest(400, "this port speaks TLS: ask by https")
+        if begun[0] != _HANDSHAKE:
+            raise TlsError("TLS: what came is no handshake")
+    if int.from_bytes(begun[3:5], "big") < LEAST_HELLO_BYTES:
+        connection.send(_ILLEGAL)
+        raise TlsError(f"TLS: a hello below {LEAST_HELLO_BYTES} bytes")
+    stream = TlsStream(connection, context)
+    try:
+        return stream, stream.handshake(max(0.001, deadline_s - time.monotonic()), begun)
+    except TimeoutError:
+        raise TlsError("TLS: no handshake in time") from None

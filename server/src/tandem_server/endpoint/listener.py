@@ -10,8 +10,7 @@ import socket
 import threading
 from collections.abc import Callable, Sequence
 
-from tandem_server.endpoint.multipath import HINT, open_socket
-from tandem_server.endpoint.options import choose_controller, effective
+from tandem_server.endpoint.sockets import HINT, choose_controller, effective, open_socket
 from tandem_server.http.connections import Connection, ConnectionLimiter
 
 _LOG = logging.getLogger("tandem.endpoint.listener")

@@ -13,19 +13,33 @@ from collections.abc import Callable
 from tandem.stream import Stream, TlsStream
 from tandem_server.content.library import Library
 from tandem_server.content.page import PageStore
-from tandem_server.endpoint import handshake, replay, secure
-from tandem_server.endpoint.broker import BudgetLease, SessionBroker
-from tandem_server.endpoint.byte_stream import ByteStream
-from tandem_server.endpoint.content import PREFIX, ContentService
-from tandem_server.endpoint.download import Download
-from tandem_server.endpoint.flows import FlowAccount, Labels
-from tandem_server.endpoint.http1 import BadRequest, Request, answer, content_head, goodbye, read_head, receive_first
-from tandem_server.endpoint.options import OptionsError, apply_accepted, effective
+from tandem_server.endpoint.flows import FlowAccount, Labels, Sampler
+from tandem_server.endpoint.http1 import (
+    BadRequest,
+    Request,
+    Transfer,
+    accept_tls,
+    answer,
+    content_head,
+    goodbye,
+    read_claim,
+    read_head,
+    read_transfer,
+    receive_first,
+)
+from tandem_server.endpoint.kept_connection import (
+    CONTENT_PREFIX,
+    PAGE_PREFIX,
+    ByteStream,
+    ContentService,
+    open_page,
+    replay_page,
+)
+from tandem_server.endpoint.pool import BudgetLease, SessionBroker
 from tandem_server.endpoint.recorder import Recorder
-from tandem_server.endpoint.request import Transfer, read_claim, read_transfer
-from tandem_server.endpoint.sampler import Sampler
 from tandem_server.endpoint.sessions import Limits
-from tandem_server.endpoint.upload import Upload
+from tandem_server.endpoint.sockets import OptionsError, apply_accepted, effective, handshake_seen
+from tandem_server.endpoint.transfers import Download, Upload
 
 _LOG = logging.getLogger("tandem.endpoint.measurement")
 
@@ -52,7 +66,7 @@ class Measurement:
         if self._tls is None:
             raise ValueError("no certificate for the port that speaks TLS")
         try:
-            stream, took_ms = secure.accept(connection, self._tls, self._limits.head_s)
+            stream, took_ms = accept_tls(connection, self._tls, self._limits.head_s)
         except BadRequest as refusal:
             answer(connection, refusal.status, {"error": str(refusal)})
             return
@@ -74,8 +88,8 @@ class Measurement:
                 return
             request = read_head(head)
             resources = {"/v1/whoami": "GET", "/v1/download": "GET", "/v1/upload": "POST"}
-            page = self._pages is not None and request.path.startswith(replay.PREFIX)
-            if page or (self._content is not None and request.path.startswith(PREFIX)):
+            page = self._pages is not None and request.path.startswith(PAGE_PREFIX)
+            if page or (self._content is not None and request.path.startswith(CONTENT_PREFIX)):
                 resources[request.path] = "GET"
             if request.path not in resources:
                 raise BadRequest(404, f"there are {', '.join(resources)}")
@@ -84,7 +98,7 @@ class Measurement:
             if begun and request.method != "POST" and not page:
                 raise BadRequest(400, "something follows the head")
             if request.path == "/v1/whoami":
-                further = handshake.seen(connection) if self._in_session(request, tls_ms is not None) else {}
+                further = handshake_seen(connection) if self._in_session(request, tls_ms is not None) else {}
                 answer(connection, 200, {"address": address, "port": port, **further})
             else:
                 own: dict[str, object] = {
@@ -114,8 +128,8 @@ class Measurement:
         begun: bytes,
         stopped: threading.Event,
     ) -> None:
-        content = self._content if request.path.startswith(PREFIX) else None
-        pages = self._pages if request.path.startswith(replay.PREFIX) else None
+        content = self._content if request.path.startswith(CONTENT_PREFIX) else None
+        pages = self._pages if request.path.startswith(PAGE_PREFIX) else None
         transfer = Transfer(None, None, many=pages is not None) if content or pages else read_transfer(request.query)
         upload = request.path == "/v1/upload"
         if upload and transfer.payload_bytes != request.body_bytes:
@@ -132,9 +146,9 @@ class Measurement:
                 return stopped.is_set() or session.over()
 
             if pages is not None:
-                page = replay.open_page(pages, request, connection)
+                page = open_page(pages, request, connection)
                 stall_s = self._limits.stall_s
-                summary = own | replay.serve(connection, begun, page, session, labels, self._recorder, stop, stall_s)
+                summary = own | replay_page(connection, begun, page, session, labels, self._recorder, stop, stall_s)
             elif content is not None:
                 summary = own | self._serve_content(connection, content, request, session, labels, stop)
             elif upload:

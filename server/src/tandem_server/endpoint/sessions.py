@@ -13,10 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tandem_server.endpoint.capture import Capture, peers_of
-from tandem_server.endpoint.http1 import BadRequest
-from tandem_server.endpoint.options import Options
-from tandem_server.endpoint.paths import PathPeer
-from tandem_server.endpoint.request import Claim, Transfer
+from tandem_server.endpoint.flows import PathPeer
+from tandem_server.endpoint.http1 import BadRequest, Claim, Transfer
+from tandem_server.endpoint.sockets import Options
 from tandem_server.registry import Registry
 
 _NUMBERS = 1024

@@ -18,11 +18,11 @@ from tandem.schema.line_protocol import parse
 from tandem_server.cli.configuration import Bounds
 from tandem_server.cli.listeners import measurement_bounds
 from tandem_server.cli.tls import make
+from tandem_server.endpoint.flows import PathPeer
+from tandem_server.endpoint.http1 import tls_context
 from tandem_server.endpoint.listener import Acceptor, listen
 from tandem_server.endpoint.measurement import Measurement
-from tandem_server.endpoint.paths import PathPeer
 from tandem_server.endpoint.recorder import Recorder
-from tandem_server.endpoint.secure import tls_context
 from tandem_server.endpoint.sessions import SessionTable
 from tandem_server.http.connections import ConnectionLimiter
 

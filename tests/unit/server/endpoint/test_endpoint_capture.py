@@ -18,10 +18,19 @@ from hypothesis import strategies as st
 from test_endpoint_control import ASK, call
 
 from tandem_server.endpoint import capture as capture_module
-from tandem_server.endpoint.capture import CaptureRefused, Captures, Kept
-from tandem_server.endpoint.control import control_app
-from tandem_server.endpoint.pcap import HEADER_BYTES, PcapError, belongs, ends_of, read_header, record_bytes, records
-from tandem_server.endpoint.results import Results
+from tandem_server.endpoint.capture import (
+    HEADER_BYTES,
+    CaptureRefused,
+    Captures,
+    Kept,
+    PcapError,
+    belongs,
+    ends_of,
+    read_header,
+    record_bytes,
+    records,
+)
+from tandem_server.endpoint.control import Results, control_app
 from tandem_server.http.rates import DiskShare, Reserve
 
 real = pytest.mark.skipif(os.geteuid() != 0 or shutil.which("tcpdump") is None, reason="needs root and tcpdump")

@@ -9,11 +9,9 @@ from endpoint_on_loopback import Endpoint, full_disk
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem_server.endpoint.control import control_app
-from tandem_server.endpoint.options import Options, OptionsError, negotiate
-from tandem_server.endpoint.results import RESULT_BYTES, Results
-from tandem_server.endpoint.session_request import InvalidRequest, read_session_request
+from tandem_server.endpoint.control import RESULT_BYTES, InvalidRequest, Results, control_app, read_session_request
 from tandem_server.endpoint.sessions import Limits
+from tandem_server.endpoint.sockets import Options, OptionsError, negotiate
 from tandem_server.http.rates import DiskShare, Reserve
 
 ASK = {"run": "run-1", "kind": "mptcp", "path": "a", "bytes": 1000, "seconds": None}

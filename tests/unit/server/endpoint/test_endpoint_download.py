@@ -13,11 +13,11 @@ import pytest
 from endpoint_on_loopback import PATHS, head, request, wait_until
 
 from tandem.schema.line_protocol import Point
-from tandem_server.endpoint import download
-from tandem_server.endpoint.download import Download
+from tandem_server.endpoint import transfers
+from tandem_server.endpoint.flows import Sampler
+from tandem_server.endpoint.http1 import Transfer
 from tandem_server.endpoint.recorder import Recorder
-from tandem_server.endpoint.request import Transfer
-from tandem_server.endpoint.sampler import Sampler
+from tandem_server.endpoint.transfers import Download
 from tandem_server.http.connections import ConnectionLimits
 from tandem_server.store import StoreDown
 
@@ -45,7 +45,7 @@ def test_the_payload_does_not_repeat_within_a_compressors_reach(endpoint):
 
 
 def test_a_download_for_a_time_ends_even_when_nobody_reads(endpoint, monkeypatch):
-    monkeypatch.setattr(download, "_DRAIN_S", 0.3)
+    monkeypatch.setattr(transfers, "_DRAIN_S", 0.3)
     here = endpoint()
     session = here.session()
     with here.downloading(session, "seconds=0.2"):
@@ -249,7 +249,7 @@ def test_the_sender_is_looked_at_ten_times_a_second(pair, monkeypatch):
     serving, client = pair
     now_s, samples = itertools.count(1000, 0.01), []
     monkeypatch.setattr(
-        "tandem_server.endpoint.download.time", SimpleNamespace(monotonic=lambda: next(now_s), sleep=time.sleep)
+        "tandem_server.endpoint.transfers.time", SimpleNamespace(monotonic=lambda: next(now_s), sleep=time.sleep)
     )
     client.setblocking(False)
 
@@ -283,7 +283,7 @@ def test_who_closes_before_has_gone(pair):
 def test_a_look_that_comes_late_sees_first_that_the_client_has_closed(pair, monkeypatch):
     """What was queued has no reader any more once a timed download's client has closed: not a missing acknowledgement."""
     serving, client = pair
-    monkeypatch.setattr("tandem_server.endpoint.download._DRAIN_S", 0.2)
+    monkeypatch.setattr("tandem_server.endpoint.transfers._DRAIN_S", 0.2)
     client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     one = downloading(serving, Transfer(None, 0.1), lambda: None)
     asleep = time.sleep
@@ -292,5 +292,5 @@ def test_a_look_that_comes_late_sees_first_that_the_client_has_closed(pair, monk
         client.close()
         asleep(0.5)
 
-    monkeypatch.setattr("tandem_server.endpoint.download.time.sleep", late)
+    monkeypatch.setattr("tandem_server.endpoint.transfers.time.sleep", late)
     assert one.run(b"abc") == "complete"

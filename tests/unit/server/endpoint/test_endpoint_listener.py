@@ -9,12 +9,19 @@ import pytest
 from support.v094_tree import Connection
 from tandem.mptcp_abi import v094
 from tandem.mptcp_abi.v094 import InfoReader
-from tandem_server.endpoint import handshake
 from tandem_server.endpoint import listener as module
-from tandem_server.endpoint.environment import read_environment
+from tandem_server.endpoint import sockets
 from tandem_server.endpoint.listener import Controllers, NoMultipathError, family_of, listen
-from tandem_server.endpoint.options import Options, OptionsError, apply_accepted, effective, negotiate
 from tandem_server.endpoint.sessions import Limits, Refused, SessionTable
+from tandem_server.endpoint.sockets import (
+    Options,
+    OptionsError,
+    apply_accepted,
+    effective,
+    handshake_seen,
+    negotiate,
+    read_environment,
+)
 
 
 def test_where_the_kernel_has_no_ipv6_it_listens_for_ipv4(monkeypatch, caplog) -> None:
@@ -95,7 +102,7 @@ def connection():
 @pytest.mark.parametrize(("value", "word"), [(1, "native"), (0, "none")])
 def test_the_handshake_is_told_by_the_option_and_the_kernels_counter(connection, monkeypatch, tmp_path, value, word):
     (tmp_path / "snmp").write_text(f"{'MPCapableSYNRX':32}\t17\n")
-    monkeypatch.setattr(handshake, "_V094_COUNTERS", tmp_path / "snmp")
+    monkeypatch.setattr(sockets, "_V094_COUNTERS", tmp_path / "snmp")
     real = socket.socket.getsockopt
     monkeypatch.setattr(
         socket.socket,
@@ -106,8 +113,8 @@ def test_the_handshake_is_told_by_the_option_and_the_kernels_counter(connection,
     # The newest subflow is listed first; the handshake was the oldest's.
     rows = [(("203.0.113.10", 8480), ("10.64.1.2", 40_000), 0), (("203.0.113.10", 8480), ("10.65.1.2", 40_001), 0)]
     kernels = functools.partial(InfoReader, call=Connection(rows).getsockopt)
-    monkeypatch.setattr(handshake, "InfoReader", kernels)
-    seen = handshake.seen(connection[0])
+    monkeypatch.setattr(sockets, "InfoReader", kernels)
+    seen = handshake_seen(connection[0])
     assert (seen["multipath"], seen["multipath_syns"]) == (word, 17)
     assert (seen["handshake_rtt_ms"] == 1.0) == (word == "native")
 

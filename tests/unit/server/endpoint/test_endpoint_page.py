@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem_server.content.page import Captured, PageStore, write
-from tandem_server.endpoint.byte_stream import Ended
-from tandem_server.endpoint.replay import _read
+from tandem_server.endpoint.kept_connection import Ended, _read
 from tandem_server.endpoint.sessions import Limits
 
 HTML = (("Content-Type", "text/html"),)

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tandem_server.endpoint.http1 import HEAD_LIMIT_BYTES, BadRequest, read_head
-from tandem_server.endpoint.request import read_transfer
+from tandem_server.endpoint.http1 import HEAD_LIMIT_BYTES, BadRequest, read_head, read_transfer
 
 GOOD = b"GET /v1/download?bytes=5 HTTP/1.1\r\nHost: x\r\nX-Tandem-Session: abc\r\n\r\n"
 TOKENS = [

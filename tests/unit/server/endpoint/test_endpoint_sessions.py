@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.experiment.control import Session
-from tandem_server.endpoint.http1 import BadRequest, read_head
-from tandem_server.endpoint.paths import PathPeer, name_subflows
-from tandem_server.endpoint.request import Transfer, read_claim
+from tandem_server.endpoint.flows import PathPeer, name_subflows
+from tandem_server.endpoint.http1 import BadRequest, Transfer, read_claim, read_head
 from tandem_server.endpoint.sessions import Limits, Refused, SessionTable, Share
 
 

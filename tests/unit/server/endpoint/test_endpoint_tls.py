@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tandem.stream.tls import HANDSHAKE_LIMIT_BYTES, OVERHEAD_BYTES, RECORD_BYTES, Marks
 from tandem_server.content.library import Library
-from tandem_server.endpoint.secure import LEAST_HELLO_BYTES
+from tandem_server.endpoint.http1 import LEAST_HELLO_BYTES
 
 
 def heard(client):

@@ -1,17 +1,51 @@
-"""Options of a session's sockets at this end: congestion controller, buffers, Nagle's algorithm."""
+"""Sockets at this end: how they are opened, what a session wants of them, what the kernel says of them and of itself.
+
+The two kernels have their own ways of Multipath TCP: the stock one a protocol of its own (IPPROTO_MPTCP), the out-of-tree v0.9x kernel an
+option of TCP sockets. They speak different versions of the protocol: a probe of one kind gets plain TCP from a server of the other.
+"""
 
 from __future__ import annotations
 
+import errno
+import platform
 import re
 import socket
+import subprocess
+import uuid
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tandem.mptcp_abi import v094
+from tandem import mptcp_abi as abi
+from tandem.mptcp_abi import IPPROTO_MPTCP, v094
 from tandem.mptcp_abi.controllers import COUPLED, described
-from tandem.mptcp_abi.v094 import is_multipath
+from tandem.mptcp_abi.v094 import InfoReader, is_multipath
 from tandem.stream import Stream
-from tandem_server.endpoint.multipath import open_socket
+
+HINT = "sysctl net.mptcp.enabled=1 on Linux 5.6 or later (net.mptcp.mptcp_enabled=1 on the v0.94 kernel)"
+
+
+def open_socket(family: socket.AddressFamily, *, multipath: bool) -> socket.socket:
+    """A stream socket of Multipath TCP, or of TCP alone; OSError when the kernel has none."""
+    if v094.present():
+        return v094.open_socket(family, multipath=multipath)
+    return socket.socket(family, socket.SOCK_STREAM, IPPROTO_MPTCP if multipath else socket.IPPROTO_TCP)
+
+
+def accepted_subflows() -> int | None:
+    """How many subflows the kernel accepts in a connection beside its first (``ip mptcp limits``, which takes no privilege to read); None
+    where that is not known (no iproute2, no Multipath TCP)."""
+    try:
+        done = subprocess.run(["ip", "mptcp", "limits", "show"], capture_output=True, text=True, timeout=5, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return subflow_limit(done.stdout) if done.returncode == 0 else None
+
+
+def subflow_limit(text: str) -> int | None:
+    """From what ``ip mptcp limits show`` prints: "add_addr_accepted 0 subflows 2"."""
+    found = re.search(r"\bsubflows (\d{1,9})\b", text)
+    return None if found is None else int(found[1])
+
 
 _AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 _NAME = re.compile(r"[a-z0-9_-]{1,15}\Z")
@@ -155,3 +189,90 @@ def _trial() -> socket.socket:
         return open_socket(socket.AF_INET, multipath=True)
     except OSError:
         return socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+
+
+_SYSCTLS = {
+    "congestion_control": "net/ipv4/tcp_congestion_control",
+    "tcp_wmem": "net/ipv4/tcp_wmem",
+    "tcp_rmem": "net/ipv4/tcp_rmem",
+    "tcp_slow_start_after_idle": "net/ipv4/tcp_slow_start_after_idle",
+    "tcp_no_metrics_save": "net/ipv4/tcp_no_metrics_save",
+}
+
+_MULTIPATH = {
+    "1": {"scheduler": "net/mptcp/scheduler", "mptcp_enabled": "net/mptcp/enabled"},
+    "0": {"scheduler": "net/mptcp/mptcp_scheduler", "mptcp_enabled": "net/mptcp/mptcp_enabled"},
+}
+"""By the version of the protocol that the kernel speaks: 0 is the out-of-tree kernel's."""
+
+
+def read_environment(root: Path = Path("/")) -> dict[str, str | None]:
+    """Settings of this network namespace as the kernel tells them; None for those that this kernel does not have, or hides: the
+    out-of-tree kernel shows its own in the first namespace only. ``mptcp_protocol``: the version that it speaks, None without any."""
+    settings: dict[str, str | None] = {"kernel": platform.release()}
+    proc = root / "proc"
+    stock = "1" if (proc / "sys" / _MULTIPATH["1"]["mptcp_enabled"]).exists() else None
+    settings["mptcp_protocol"] = protocol = "0" if v094.present(root) else stock
+    for name, place in {**_SYSCTLS, **_MULTIPATH[protocol or "1"]}.items():
+        try:
+            settings[name] = " ".join((proc / "sys" / place).read_text().split())
+        except OSError:
+            settings[name] = None
+    if protocol == "0" and settings["scheduler"] is None:
+        settings["scheduler"] = v094.in_force().get("scheduler")
+    return settings
+
+
+def boot_id(proc: Path = Path("/proc")) -> str:
+    """The id of this boot, in which CLOCK_MONOTONIC counts; a random one where the kernel tells none."""
+    try:
+        return (proc / "sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return str(uuid.uuid4())
+
+
+_NETSTAT = Path("/proc/thread-self/net/netstat")
+_V094_COUNTERS = "/" / v094.FOLDER / "snmp"
+_ROOM = 8
+
+
+def handshake_seen(connection: Stream) -> dict[str, object]:
+    """``multipath``: ``native``, ``fallback`` (it was Multipath TCP and is TCP now), ``none`` (accepted as TCP: MP_CAPABLE was missing
+    from the SYN or from what followed our answer); ``handshake_rtt_ms``: the kernel's round-trip time, null when it has none yet;
+    ``multipath_syns``: SYNs with MP_CAPABLE that this network namespace has had, null when unknown."""
+    multipath = _multipath_of(connection)
+    if multipath == "native" and v094.present():  # where TCP_INFO is the whole connection's, which has no round trips
+        info = InfoReader(connection, _ROOM).read().subflows[0].tcp
+    else:
+        info = abi.decode_tcp_info(connection.getsockopt(socket.IPPROTO_TCP, abi.TCP_INFO, abi.TCP_INFO_BYTES))
+    return {
+        "multipath": multipath,
+        "handshake_rtt_ms": None if info.rtt_us is None else info.rtt_us / 1000,
+        "multipath_syns": multipath_syns(),
+    }
+
+
+def multipath_syns() -> int | None:
+    """The kernel's counter ``MPCapableSYNRX``."""
+    try:
+        if v094.present():
+            return v094.parse_counters(_V094_COUNTERS.read_text())["MPCapableSYNRX"]
+        rows = [line.split() for line in _NETSTAT.read_text().splitlines() if line.startswith("MPTcpExt:")]
+        names, values = rows
+        return int(dict(zip(names, values, strict=True))["MPCapableSYNRX"])
+    except (OSError, ValueError, KeyError):
+        return None  # no Multipath TCP in this kernel
+
+
+def _multipath_of(connection: Stream) -> str:
+    if v094.present():  # which does not say that it was Multipath TCP and is no more
+        return "native" if is_multipath(connection) else "none"
+    if connection.getsockopt(socket.SOL_SOCKET, socket.SO_PROTOCOL) != abi.IPPROTO_MPTCP:
+        return "none"
+    try:
+        raw = connection.getsockopt(abi.SOL_MPTCP, abi.MPTCP_INFO, abi.MPTCP_INFO_BYTES)
+    except OSError as error:
+        if error.errno not in (errno.EOPNOTSUPP, errno.ENOPROTOOPT):
+            raise
+        return "fallback"
+    return "fallback" if abi.decode_mptcp_info(raw).fallback else "native"

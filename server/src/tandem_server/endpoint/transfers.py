@@ -1,4 +1,4 @@
-"""Sends one download: never blocks in the kernel, so that statistics are read on time and every deadline is kept."""
+"""Downloads and uploads: never blocking in the kernel, so that statistics are read on time and every deadline is kept."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Literal, Protocol
 
 from tandem.stream import Stream, backlog, unacknowledged
-from tandem_server.endpoint.request import Transfer
-from tandem_server.endpoint.sampler import Sampler, Snapshot
+from tandem_server.endpoint.flows import Sampler, Snapshot
+from tandem_server.endpoint.http1 import Transfer
 
 _BLOCK_BYTES = 1 << 20
 _BLOCK = os.urandom(_BLOCK_BYTES)
@@ -26,7 +26,7 @@ _FINEST_LOOK_S = 0.0002
 _LOOKS = 200
 """How often acknowledgements are looked for at the end: so many times in as long as the whole took, within the two bounds."""
 
-End = Literal["complete", "budget", "stalled", "stopped", "client gone", "not acknowledged"]
+DownloadEnd = Literal["complete", "budget", "stalled", "stopped", "client gone", "not acknowledged"]
 
 
 class Budget(Protocol):
@@ -68,7 +68,7 @@ class Download:
         self.acked_at_s: float | None = None
         self.look_s: float | None = None
 
-    def run(self, head: bytes) -> End:
+    def run(self, head: bytes) -> DownloadEnd:
         """Send ``head`` and the payload, and wait until all of it is acknowledged. Says how it ended; raises nothing."""
         self._socket.setblocking(False)
         try:
@@ -80,7 +80,7 @@ class Download:
         self._sample()
         return end
 
-    def _send(self, head: bytes) -> End:
+    def _send(self, head: bytes) -> DownloadEnd:
         pending = memoryview(head)
         started_s = progress_s = time.monotonic()
         # The payload first: a small transfer's time must not hold a reading of ours.
@@ -182,3 +182,108 @@ class Download:
         snapshot = self._sampler.read()
         if snapshot is not None:
             self._on_sample(snapshot)
+
+
+_ROOM_BYTES = 1 << 18
+
+UploadEnd = Literal["complete", "too short", "too long", "budget", "stalled", "over time", "stopped", "client gone"]
+
+
+class Upload:
+    """One request body on one connected socket.
+
+    ``on_sample`` gets each snapshot and the payload received so far. ``stop()`` true ends it within 0.1 s. After ``run``,
+    ``received_bytes`` is the payload that came, ``duration_s`` from its first to its last byte as this process got them (None: none).
+    """
+
+    def __init__(
+        self,
+        connection: Stream,
+        sampler: Sampler,
+        transfer: Transfer,
+        budget: Budget,
+        on_sample: Callable[[Snapshot, int], None],
+        stop: Callable[[], bool],
+        stall_s: float,
+    ) -> None:
+        self._socket, self._sampler, self._transfer, self._budget = connection, sampler, transfer, budget
+        self._on_sample, self._stop, self._stall_s = on_sample, stop, stall_s
+        self._first_s = self._last_s = 0.0
+        self.received_bytes = 0
+
+    @property
+    def duration_s(self) -> float | None:
+        """First to last byte."""
+        return self._last_s - self._first_s if self.received_bytes else None
+
+    def run(self, begun: bytes) -> UploadEnd:
+        """Take the body, of which ``begun`` came with the head. Says how it ended; raises nothing."""
+        self._socket.setblocking(False)
+        try:
+            end = self._take(begun)
+        except OSError:
+            end = "client gone"
+        self._sample()
+        return end
+
+    def _take(self, begun: bytes) -> UploadEnd:
+        room = memoryview(bytearray(_ROOM_BYTES))
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        wanted = self._transfer.payload_bytes
+        next_sample_s = progress_s = time.monotonic()
+        # What the client's kernel holds when its time is over still has to cross the path.
+        over_s = (
+            progress_s + self._transfer.seconds + self._stall_s if self._transfer.seconds is not None else float("inf")
+        )
+        if begun and (cut := self._count(len(begun), progress_s)):
+            return cut
+        while wanted is None or self.received_bytes < wanted:
+            now_s = time.monotonic()
+            if now_s >= next_sample_s:
+                self._sample()
+                next_sample_s = max(next_sample_s + SAMPLE_PERIOD_S, now_s)
+                if self._stop():
+                    return "stopped"
+            if now_s >= over_s:
+                return "over time"
+            if now_s - progress_s > self._stall_s:
+                return "stalled"
+            try:
+                count = self._socket.recv_into(room)
+            except BlockingIOError:
+                # Only now: what TLS has decrypted already no poll tells of.
+                poll.poll(1000 * max(0.0, next_sample_s - now_s))
+                continue
+            if count == 0:
+                return "complete" if wanted is None else "too short"
+            progress_s = time.monotonic()
+            if cut := self._count(count, progress_s):
+                return cut
+        return "too long" if self._more() else "complete"
+
+    def _count(self, count: int, now_s: float) -> UploadEnd | None:
+        wanted = self._transfer.payload_bytes
+        surplus = wanted is not None and self.received_bytes + count > wanted
+        if wanted is not None and surplus:
+            count = wanted - self.received_bytes
+        allowed = self._budget.take(count)
+        if not self.received_bytes:
+            self._first_s = now_s
+        self.received_bytes += allowed
+        self._last_s = now_s
+        if allowed < count:
+            return "budget"
+        return "too long" if surplus else None
+
+    def _more(self) -> bool:
+        """Whether something follows the last byte requested."""
+        try:
+            return bool(self._socket.recv(1))
+        except BlockingIOError:
+            return False
+
+    def _sample(self) -> None:
+        snapshot = self._sampler.read()
+        if snapshot is not None:
+            self._on_sample(snapshot, self.received_bytes)
