@@ -199,13 +199,10 @@ class _Seen:
 
 
 class FlowAccount:
-    """Takes the snapshots of one connection in order. Counters of subflows that closed stay at their last reading.
+    """Takes the snapshots of one connection in order. Counters of subflows that closed stay at their last reading."""
 
-    ``head_bytes``: the response's head, which is acknowledged as the payload is, and is no payload.
-    """
-
-    def __init__(self, labels: Labels, head_bytes: int = 0) -> None:
-        self._labels, self._head_bytes = labels, head_bytes
+    def __init__(self, labels: Labels) -> None:
+        self._labels, self._head_bytes = labels, 0
         self._seen: dict[str, _Seen] = {}
         self._last: Snapshot | None = None
         self._received_bytes: int | None = None
@@ -213,7 +210,7 @@ class FlowAccount:
         self._was_multipath = False
 
     def head(self, size: int) -> None:
-        """A further response has begun, with a head of ``size`` bytes."""
+        """A response has begun, with a head of ``size`` bytes, which is acknowledged as the payload is, and is no payload."""
         self._head_bytes += size
 
     @property

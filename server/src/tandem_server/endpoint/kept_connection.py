@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import select
 import time
-from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 from tandem.stream import Stream, TlsStream, backlog
 from tandem_server.content.library import ContentError, Item, Library, media_type
 from tandem_server.content.page import Opened, PageError, PageStore
-from tandem_server.endpoint.flows import FlowAccount, Labels, Sampler
 from tandem_server.endpoint.http1 import (
     BROWSERS,
     PROBES,
@@ -27,9 +25,7 @@ from tandem_server.endpoint.http1 import (
     read_message,
     receive_head,
 )
-from tandem_server.endpoint.pool import BudgetLease
-from tandem_server.endpoint.recorder import Recorder
-from tandem_server.endpoint.transfers import SAMPLE_PERIOD_S, Budget
+from tandem_server.endpoint.transfers import SAMPLE_PERIOD_S, Measured
 from tandem_server.http.ranges import Part, byte_range
 
 _READ_BYTES = 1 << 16
@@ -46,16 +42,13 @@ class Ended(Exception):  # noqa: N818  (an end, not always an error)
 
 
 class ByteStream:
-    """Over ``stream``, of which ``begun`` has been read already. ``sent_bytes``: what ``write`` has given to the kernel."""
+    """Over a connection of which ``begun`` has been read already. ``sent_bytes``: what ``write`` has given to the kernel."""
 
-    def __init__(
-        self, stream: Stream, begun: bytes, on_sample: Callable[[], None], stop: Callable[[], bool], stall_s: float
-    ) -> None:
-        self._stream, self.begun = stream, begun
-        self._on_sample, self._stop, self._stall_s = on_sample, stop, stall_s
+    def __init__(self, measured: Measured, begun: bytes = b"") -> None:
+        self._measured, self._stream, self.begun = measured, measured.stream, begun
         self._next_sample_s = 0.0
         self.sent_bytes = 0
-        stream.setblocking(False)
+        self._stream.setblocking(False)
 
     def peek(self, within_s: float, *, sampled: bool = True) -> bytes:
         """What comes next, which stays; nothing at the end. ``sampled``: read the statistics while it waits. TimeoutError, Ended."""
@@ -81,7 +74,7 @@ class ByteStream:
     def write(self, content: bytes | memoryview) -> None:
         """All of it, to the kernel. Ended."""
         left = memoryview(content)
-        until_s = time.monotonic() + self._stall_s
+        until_s = time.monotonic() + self._measured.stall_s
         try:
             while left or backlog(self._stream):
                 self._await(select.POLLOUT | select.POLLRDHUP, until_s, sampled=True)
@@ -92,7 +85,7 @@ class ByteStream:
                 if count:
                     self.sent_bytes += count
                     left = left[count:]
-                    until_s = time.monotonic() + self._stall_s
+                    until_s = time.monotonic() + self._measured.stall_s
         except TimeoutError:
             raise Ended("stalled") from None
         except OSError as error:
@@ -105,9 +98,9 @@ class ByteStream:
             now_s = time.monotonic()
             if now_s >= self._next_sample_s:
                 if sampled:
-                    self._on_sample()
+                    self._measured.sample()
                 self._next_sample_s = now_s + SAMPLE_PERIOD_S
-                if self._stop():
+                if self._measured.stop():
                     raise Ended("stopped")
             if now_s >= until_s:
                 raise TimeoutError
@@ -127,16 +120,13 @@ _RANGES = ("Accept-Ranges", "bytes")
 
 
 class ContentService:
-    """One connection's requests. ``on_head``: so many bytes are no payload. ``head_s``: within which a head must be whole. After ``serve``,
-    ``sent_bytes`` is the payload and ``requests`` their number."""
+    """One connection's requests. ``head_s``: within which a head must be whole. After ``serve``, ``sent_bytes`` is the payload and
+    ``requests`` their number."""
 
-    def __init__(
-        self, stream: ByteStream, library: Library, budget: Budget, on_head: Callable[[int], None], head_s: float
-    ) -> None:
-        self._stream, self._library, self._budget = stream, library, budget
-        self._on_head, self._head_s = on_head, head_s
-        self.sent_bytes = 0
-        self.requests = 0
+    def __init__(self, measured: Measured, library: Library, head_s: float) -> None:
+        self._stream, self._library, self._head_s = ByteStream(measured), library, head_s
+        self._budget, self._on_head = measured.budget, measured.account.head
+        self.sent_bytes = self.requests = 0
 
     def serve(self, request: Request) -> End:
         """Answer ``request`` and those that follow it, until the client closes, wants the end or is silent for ``KEPT_S``."""
@@ -272,23 +262,28 @@ def open_page(pages: PageStore, request: Request, connection: Stream) -> Opened:
 
 
 class Replay:
-    """One connection. ``on_head``: so many bytes of what was sent are no payload. After ``serve``: ``sent_bytes`` of bodies, ``requests``,
-    of which ``near`` were answered by the nearest query and ``missed`` not at all."""
+    """One connection. After ``serve``: ``sent_bytes`` of bodies, ``requests``, of which ``near`` were answered by the nearest query and
+    ``missed`` not at all; ``secure``: by TLS."""
 
-    def __init__(self, opened: Opened, budget: Budget, on_head: Callable[[int], None]) -> None:
-        self._opened, self._budget, self._on_head = opened, budget, on_head
+    def __init__(self, measured: Measured, opened: Opened) -> None:
+        self._measured, self._opened = measured, opened
+        self._budget, self._on_head = measured.budget, measured.account.head
         self.sent_bytes = self.requests = self.near = self.missed = 0
         self.secure = False
 
-    def serve(self, stream: ByteStream, secured: Callable[[bytes], ByteStream]) -> End:
-        """Answer until the client closes or is silent for ``KEPT_S``. ``secured``: TLS over the same connection, whose first bytes
-        have been read; OSError."""
+    def serve(self, begun: bytes) -> End:
+        """Answer until the client closes or is silent for ``KEPT_S``. ``begun`` has been read already."""
+        stream = ByteStream(self._measured, begun)
         try:
             stream.write(SWITCHING)
             if stream.peek(KEPT_S).startswith(_TLS_HANDSHAKE):
-                if self._opened.tls is None:
+                connection = self._measured.stream
+                if self._opened.tls is None or isinstance(connection, TlsStream):
                     return "client gone"  # nothing of this page is https
-                stream, self.secure = secured(stream.begun), True
+                tls = TlsStream(connection, self._opened.tls)
+                tls.handshake(_HEAD_S, stream.begun)
+                self._measured.go_on_over(tls)
+                stream, self.secure = ByteStream(self._measured), True
             else:
                 self._on_head(len(SWITCHING))
             self._answer_all(stream)
@@ -366,43 +361,25 @@ class Replay:
             self._budget.give_back(reserved - sent)
 
 
-def replay_page(
-    connection: Stream,
-    begun: bytes,
-    opened: Opened,
-    session: BudgetLease,
-    labels: Labels,
-    recorder: Recorder,
-    stop: Callable[[], bool],
-    stall_s: float,
-) -> dict[str, Any]:
-    """Replay over ``connection``, of which ``begun`` has been read; its summary."""
-    account, samplers = FlowAccount(labels), [Sampler(connection)]
+def serve_content(measured: Measured, library: Library, request: Request, head_s: float) -> dict[str, object]:
+    """Serve content from ``request`` on; the connection's summary."""
+    service = ContentService(measured, library, head_s)
+    return _summary(measured, service.serve(request), service)
 
-    def sample() -> None:
-        snapshot = samplers[-1].read()
-        if snapshot is not None:
-            recorder.put(account.take(snapshot))
 
-    def secured(begun: bytes) -> ByteStream:
-        if opened.tls is None or isinstance(connection, TlsStream):
-            raise ConnectionError("no TLS here")
-        stream = TlsStream(connection, opened.tls)
-        stream.handshake(_HEAD_S, begun)
-        samplers.append(Sampler(stream))
-        return ByteStream(stream, b"", sample, stop, stall_s)
+def replay_page(measured: Measured, opened: Opened, begun: bytes) -> dict[str, object]:
+    """Replay over a connection of which ``begun`` has been read; its summary."""
+    replay = Replay(measured, opened)
+    summary = _summary(measured, replay.serve(begun), replay)
+    return summary | {"near": replay.near, "missed": replay.missed, "page_tls": replay.secure}
 
-    replay = Replay(opened, session, account.head)
-    end = replay.serve(ByteStream(connection, begun, sample, stop, stall_s), secured)
-    sample()
-    connection.setblocking(True)
+
+def _summary(measured: Measured, end: End, served: ContentService | Replay) -> dict[str, object]:
+    measured.sample()
     return {
-        **account.summary(),
-        "bytes_sent": replay.sent_bytes,
-        "requests": replay.requests,
-        "near": replay.near,
-        "missed": replay.missed,
-        "page_tls": replay.secure,
+        **measured.account.summary(),
+        "bytes_sent": served.sent_bytes,
+        "requests": served.requests,
         "end": end,
         "request_to_last_ack_s": None,
     }

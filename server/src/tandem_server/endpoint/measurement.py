@@ -8,12 +8,11 @@ import ssl
 import struct
 import threading
 import time
-from collections.abc import Callable
 
 from tandem.stream import Stream, TlsStream
 from tandem_server.content.library import Library
 from tandem_server.content.page import PageStore
-from tandem_server.endpoint.flows import FlowAccount, Labels, Sampler
+from tandem_server.endpoint.flows import FlowAccount, Labels
 from tandem_server.endpoint.http1 import (
     BadRequest,
     Request,
@@ -27,19 +26,12 @@ from tandem_server.endpoint.http1 import (
     read_transfer,
     receive_first,
 )
-from tandem_server.endpoint.kept_connection import (
-    CONTENT_PREFIX,
-    PAGE_PREFIX,
-    ByteStream,
-    ContentService,
-    open_page,
-    replay_page,
-)
+from tandem_server.endpoint.kept_connection import CONTENT_PREFIX, PAGE_PREFIX, open_page, replay_page, serve_content
 from tandem_server.endpoint.pool import BudgetLease, SessionBroker
 from tandem_server.endpoint.recorder import Recorder
 from tandem_server.endpoint.sessions import Limits
 from tandem_server.endpoint.sockets import OptionsError, apply_accepted, effective, handshake_seen
-from tandem_server.endpoint.transfers import Download, Upload
+from tandem_server.endpoint.transfers import Download, Measured, Upload
 
 _LOG = logging.getLogger("tandem.endpoint.measurement")
 
@@ -145,16 +137,16 @@ class Measurement:
             def stop() -> bool:
                 return stopped.is_set() or session.over()
 
+            account, record = FlowAccount(labels), self._recorder.put
+            measured = Measured(connection, session, account, record, stop, self._limits.stall_s)
             if pages is not None:
-                page = open_page(pages, request, connection)
-                stall_s = self._limits.stall_s
-                summary = own | replay_page(connection, begun, page, session, labels, self._recorder, stop, stall_s)
+                summary = own | replay_page(measured, open_page(pages, request, connection), begun)
             elif content is not None:
-                summary = own | self._serve_content(connection, content, request, session, labels, stop)
+                summary = own | serve_content(measured, content, request, self._limits.head_s)
             elif upload:
-                summary = own | self._upload(connection, transfer, begun, session, labels, stop)
+                summary = own | _uploaded(measured, transfer, begun)
             else:
-                summary = own | self._download(connection, transfer, arrived_s, session, labels, stop)
+                summary = own | _downloaded(measured, transfer, arrived_s)
             _LOG.info("run %s %s: %s", session.run, request.line, summary["end"])
         except OptionsError as refusal:
             raise BadRequest(503, str(refusal)) from refusal
@@ -170,96 +162,36 @@ class Measurement:
             # What still waits in the kernel is worth nothing now: a reset stops it and tells the peer.
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
-    def _serve_content(
-        self,
-        connection: Stream,
-        library: Library,
-        request: Request,
-        session: BudgetLease,
-        labels: Labels,
-        stop: Callable[[], bool],
-    ) -> dict[str, object]:
-        account, sampler = FlowAccount(labels), Sampler(connection)
 
-        def sample() -> None:
-            snapshot = sampler.read()
-            if snapshot is not None:
-                self._recorder.put(account.take(snapshot))
+def _downloaded(measured: Measured, transfer: Transfer, arrived_s: float) -> dict[str, object]:
+    head = content_head(200, "application/octet-stream", transfer.payload_bytes, ("Connection", "close"))
+    measured.account.head(len(head))
+    download = Download(measured, transfer)
+    end = download.run(head)
+    acked_s = None if download.acked_at_s is None or end != "complete" else download.acked_at_s - arrived_s
+    return {
+        **measured.account.summary(),
+        "bytes_sent": download.sent_bytes,
+        "end": end,
+        "request_to_send_s": None if download.first_sent_at_s is None else download.first_sent_at_s - arrived_s,
+        "request_to_last_ack_s": acked_s,
+        "last_ack_resolution_s": None if acked_s is None else download.look_s,
+    }
 
-        stream = ByteStream(connection, b"", sample, stop, self._limits.stall_s)
-        service = ContentService(stream, library, session, account.head, self._limits.head_s)
-        end = service.serve(request)
-        sample()
-        connection.setblocking(True)
-        return {
-            **account.summary(),
-            "bytes_sent": service.sent_bytes,
-            "requests": service.requests,
-            "end": end,
-            "request_to_last_ack_s": None,
-        }
 
-    def _download(
-        self,
-        connection: Stream,
-        transfer: Transfer,
-        arrived_s: float,
-        session: BudgetLease,
-        labels: Labels,
-        stop: Callable[[], bool],
-    ) -> dict[str, object]:
-        head = content_head(200, "application/octet-stream", transfer.payload_bytes, ("Connection", "close"))
-        account = FlowAccount(labels, len(head))
-        download = Download(
-            connection,
-            Sampler(connection),
-            transfer,
-            session,
-            lambda snapshot: self._recorder.put(account.take(snapshot)),
-            stop,
-            self._limits.stall_s,
-        )
-        end = download.run(head)
-        acked_s = None if download.acked_at_s is None or end != "complete" else download.acked_at_s - arrived_s
-        return {
-            **account.summary(),
-            "bytes_sent": download.sent_bytes,
-            "end": end,
-            "request_to_send_s": None if download.first_sent_at_s is None else download.first_sent_at_s - arrived_s,
-            "request_to_last_ack_s": acked_s,
-            "last_ack_resolution_s": None if acked_s is None else download.look_s,
-        }
-
-    def _upload(
-        self,
-        connection: Stream,
-        transfer: Transfer,
-        begun: bytes,
-        session: BudgetLease,
-        labels: Labels,
-        stop: Callable[[], bool],
-    ) -> dict[str, object]:
-        account = FlowAccount(labels)
-        upload = Upload(
-            connection,
-            Sampler(connection),
-            transfer,
-            session,
-            lambda snapshot, received: self._recorder.put(account.take(snapshot, received)),
-            stop,
-            self._limits.stall_s,
-        )
-        end = upload.run(begun)
-        return {
-            **account.summary(),
-            "bytes_sent": 0,
-            "bytes_received": upload.received_bytes,
-            "end": end,
-            "duration_s": upload.duration_s,
-            "request_to_send_s": None,
-            "request_to_last_ack_s": None,
-            "last_ack_resolution_s": None,
-        }
+def _uploaded(measured: Measured, transfer: Transfer, begun: bytes) -> dict[str, object]:
+    upload = Upload(measured, transfer)
+    end = upload.run(begun)
+    return {
+        **measured.account.summary(),
+        "bytes_sent": 0,
+        "bytes_received": upload.received_bytes,
+        "end": end,
+        "duration_s": upload.duration_s,
+        "request_to_send_s": None,
+        "request_to_last_ack_s": None,
+        "last_ack_resolution_s": None,
+    }
 
 
 def _tls(connection: Stream, took_ms: float | None) -> dict[str, object] | None:

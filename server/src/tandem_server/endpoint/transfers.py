@@ -6,11 +6,13 @@ import os
 import select
 import time
 from collections.abc import Callable
-from typing import Literal, Protocol
+from typing import Literal
 
+from tandem.schema.line_protocol import Point
 from tandem.stream import Stream, backlog, unacknowledged
-from tandem_server.endpoint.flows import Sampler, Snapshot
+from tandem_server.endpoint.flows import FlowAccount, Sampler
 from tandem_server.endpoint.http1 import Transfer
+from tandem_server.endpoint.pool import BudgetLease
 
 _BLOCK_BYTES = 1 << 20
 _BLOCK = os.urandom(_BLOCK_BYTES)
@@ -29,38 +31,45 @@ _LOOKS = 200
 DownloadEnd = Literal["complete", "budget", "stalled", "stopped", "client gone", "not acknowledged"]
 
 
-class Budget(Protocol):
-    """What may be sent, shared with other connections (``sessions.Session``)."""
+class Measured:
+    """A connection while it is measured. ``budget``: what it may carry; ``record`` gets the records of each reading; ``stop()`` true ends
+    its transfer within 0.1 s, and so do ``stall_s`` without progress."""
 
-    def take(self, wanted_bytes: int) -> int:
-        """Reserve up to so much; how much it is, 0 when nothing is left."""
+    def __init__(
+        self,
+        stream: Stream,
+        budget: BudgetLease,
+        account: FlowAccount,
+        record: Callable[[list[Point]], None],
+        stop: Callable[[], bool],
+        stall_s: float,
+    ) -> None:
+        self.budget, self.account, self._record, self.stop, self.stall_s = budget, account, record, stop, stall_s
+        self.go_on_over(stream)
 
-    def give_back(self, unused_bytes: int) -> None:
-        """Return what was reserved and not sent."""
+    def go_on_over(self, stream: Stream) -> None:
+        """``stream`` is what is read and written from now on."""
+        self.stream, self._sampler = stream, Sampler(stream)
+
+    def sample(self, received_bytes: int | None = None) -> None:
+        """Read the statistics. ``received_bytes``: of an upload so far."""
+        snapshot = self._sampler.read()
+        if snapshot is not None:
+            self._record(self.account.take(snapshot, received_bytes))
 
 
 class Download:
     """One response on one connected socket.
 
-    ``on_sample`` gets each snapshot; ``stop()`` true ends it within 0.1 s. After ``run``, ``sent_bytes`` is the payload
-    handed to the kernel; ``first_sent_at_s`` when its first was (time.monotonic(); None: never); ``acked_at_s`` when all of it was
-    acknowledged (None: never) and ``look_s`` how long before that it was not yet.
+    After ``run``, ``sent_bytes`` is the payload handed to the kernel; ``first_sent_at_s`` when its first was (time.monotonic(); None:
+    never); ``acked_at_s`` when all of it was acknowledged (None: never) and ``look_s`` how long before that it was not yet.
     """
 
-    def __init__(
-        self,
-        connection: Stream,
-        sampler: Sampler,
-        transfer: Transfer,
-        budget: Budget,
-        on_sample: Callable[[Snapshot], None],
-        stop: Callable[[], bool],
-        stall_s: float,
-    ) -> None:
-        self._socket, self._sampler, self._transfer = connection, sampler, transfer
-        self._budget, self._on_sample, self._stop, self._stall_s = budget, on_sample, stop, stall_s
+    def __init__(self, measured: Measured, transfer: Transfer) -> None:
+        self._measured, self._socket, self._transfer = measured, measured.stream, transfer
+        self._budget, self._stop, self._stall_s = measured.budget, measured.stop, measured.stall_s
         self._poll = select.poll()
-        self._poll.register(connection, select.POLLOUT | select.POLLRDHUP)
+        self._poll.register(self._socket, select.POLLOUT | select.POLLRDHUP)
         self._next_sample_s = self._handed_s = 0.0
         self._asked_at_s = time.monotonic()
         self.sent_bytes = 0
@@ -77,7 +86,7 @@ class Download:
                 end = "not acknowledged"
         except OSError:
             end = "client gone"
-        self._sample()
+        self._measured.sample()
         return end
 
     def _send(self, head: bytes) -> DownloadEnd:
@@ -90,7 +99,7 @@ class Download:
         while True:
             now_s = time.monotonic()
             if now_s >= self._next_sample_s:
-                self._sample()
+                self._measured.sample()
                 self._next_sample_s = max(self._next_sample_s + SAMPLE_PERIOD_S, now_s)
                 if self._stop():
                     return "stopped"
@@ -144,7 +153,7 @@ class Download:
         while left:
             now_s = time.monotonic()
             if now_s >= self._next_sample_s:
-                self._sample()
+                self._measured.sample()
                 self._next_sample_s = max(self._next_sample_s + SAMPLE_PERIOD_S, now_s)
             if self._stop():
                 return False
@@ -178,11 +187,6 @@ class Download:
             closed = bool(event & select.POLLRDHUP)
         return closed
 
-    def _sample(self) -> None:
-        snapshot = self._sampler.read()
-        if snapshot is not None:
-            self._on_sample(snapshot)
-
 
 _ROOM_BYTES = 1 << 18
 
@@ -192,22 +196,13 @@ UploadEnd = Literal["complete", "too short", "too long", "budget", "stalled", "o
 class Upload:
     """One request body on one connected socket.
 
-    ``on_sample`` gets each snapshot and the payload received so far. ``stop()`` true ends it within 0.1 s. After ``run``,
-    ``received_bytes`` is the payload that came, ``duration_s`` from its first to its last byte as this process got them (None: none).
+    After ``run``, ``received_bytes`` is the payload that came, ``duration_s`` from its first to its last byte as this process got them
+    (None: none).
     """
 
-    def __init__(
-        self,
-        connection: Stream,
-        sampler: Sampler,
-        transfer: Transfer,
-        budget: Budget,
-        on_sample: Callable[[Snapshot, int], None],
-        stop: Callable[[], bool],
-        stall_s: float,
-    ) -> None:
-        self._socket, self._sampler, self._transfer, self._budget = connection, sampler, transfer, budget
-        self._on_sample, self._stop, self._stall_s = on_sample, stop, stall_s
+    def __init__(self, measured: Measured, transfer: Transfer) -> None:
+        self._measured, self._socket, self._transfer = measured, measured.stream, transfer
+        self._budget, self._stop, self._stall_s = measured.budget, measured.stop, measured.stall_s
         self._first_s = self._last_s = 0.0
         self.received_bytes = 0
 
@@ -223,7 +218,7 @@ class Upload:
             end = self._take(begun)
         except OSError:
             end = "client gone"
-        self._sample()
+        self._measured.sample(self.received_bytes)
         return end
 
     def _take(self, begun: bytes) -> UploadEnd:
@@ -241,7 +236,7 @@ class Upload:
         while wanted is None or self.received_bytes < wanted:
             now_s = time.monotonic()
             if now_s >= next_sample_s:
-                self._sample()
+                self._measured.sample(self.received_bytes)
                 next_sample_s = max(next_sample_s + SAMPLE_PERIOD_S, now_s)
                 if self._stop():
                     return "stopped"
@@ -282,8 +277,3 @@ class Upload:
             return bool(self._socket.recv(1))
         except BlockingIOError:
             return False
-
-    def _sample(self) -> None:
-        snapshot = self._sampler.read()
-        if snapshot is not None:
-            self._on_sample(snapshot, self.received_bytes)

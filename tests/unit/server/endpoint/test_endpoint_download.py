@@ -14,10 +14,10 @@ from endpoint_on_loopback import PATHS, head, request, wait_until
 
 from tandem.schema.line_protocol import Point
 from tandem_server.endpoint import transfers
-from tandem_server.endpoint.flows import Sampler
+from tandem_server.endpoint.flows import FlowAccount, Labels
 from tandem_server.endpoint.http1 import Transfer
 from tandem_server.endpoint.recorder import Recorder
-from tandem_server.endpoint.transfers import Download
+from tandem_server.endpoint.transfers import Download, Measured
 from tandem_server.http.connections import ConnectionLimits
 from tandem_server.store import StoreDown
 
@@ -240,8 +240,9 @@ class Budget:
         self.after()
 
 
-def downloading(serving, ask, after, on_sample=lambda _: None):
-    return Download(serving, Sampler(serving), ask, Budget(after), on_sample, lambda: False, 30.0)
+def downloading(serving, ask, after, record=lambda _: None):
+    account = FlowAccount(Labels("probe-1", "boot-1", "run-1", "tcp", "a", {}))
+    return Download(Measured(serving, Budget(after), account, record, lambda: False, 30.0), ask)
 
 
 def test_the_sender_is_looked_at_ten_times_a_second(pair, monkeypatch):
