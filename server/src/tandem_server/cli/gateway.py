@@ -42,7 +42,7 @@ from tandem_server.ingest.documents import Tunnel
 from tandem_server.ingest.gateway import Gateway, GatewayLimits
 from tandem_server.ingest.meter import GatewaySeries, Meter
 from tandem_server.ingest.own_series import ExpectedSeries, LedgerSeries, MachineSeries
-from tandem_server.ingest.periodic import Sightings
+from tandem_server.ingest.periodic import LastSeen
 from tandem_server.ingest.rolling import LateNotes, RollingSeries
 
 _LOG = logging.getLogger("tandem.gateway")
@@ -70,15 +70,15 @@ def serve(
     with ExitStack() as held:
         registry = held.enter_context(open_registry(config))
         store = open_store(config, DATABASE_WAIT_S)
-        sightings = Sightings(registry)
-        held.enter_context(sightings)
+        last_seen = LastSeen(registry)
+        held.enter_context(last_seen)
         held.enter_context(ExpectedSeries(registry, store, config.states, every_s))
         rolled = open_influx(config).patient(LONG_STATEMENT_S)
         held.enter_context(RollingSeries(registry, rolled, kept_days(config), settle_s))
         late = LateNotes(registry.late.note, settle_s / 2)
         held.enter_context(LedgerSeries(registry, store, config.store.retention_days, every_s))
         held.enter_context(MachineSeries(registry, store, places_of(config), every_s))
-        meter = Meter(sightings.note)
+        meter = Meter(last_seen.note)
         held.enter_context(GatewaySeries(store, meter, number, every_s))
         uploads = upload_service(config, registry)
         held.enter_context(UploadSweeper(uploads))

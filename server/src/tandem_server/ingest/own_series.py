@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from tandem.schema.record import Value
@@ -202,64 +202,36 @@ _HELD_SHARE = 100
 _PROC = Path("/proc")
 
 
-@dataclass(frozen=True, slots=True)
-class Processors:
-    """Time of all processors since the boot, in ticks: ``busy`` of ``total``."""
-
-    busy: int
-    total: int
-
-
-def processors(stat: str) -> Processors | None:
-    """Of /proc/stat: its first line, in whose order idle is the fourth and iowait the fifth; guests' time is in users' already."""
-    words = stat.partition("\n")[0].split()
-    if len(words) < 6 or words[0] != "cpu" or not all(word.isascii() and word.isdigit() for word in words[1:9]):
-        return None
-    ticks = [int(word) for word in words[1:9]]
-    return Processors(sum(ticks) - ticks[3] - ticks[4], sum(ticks))
-
-
-def busy_percent(before: Processors | None, now: Processors | None) -> float | None:
-    """Between the two, 0 to 100; None without both, or with no time between them."""
-    if before is None or now is None or now.total <= before.total:
-        return None
-    return min(100.0, max(0.0, 100.0 * (now.busy - before.busy) / (now.total - before.total)))
-
-
-def memory_bytes(meminfo: str) -> dict[str, int]:
-    """Of /proc/meminfo by its names; what is in other units than kB is left out."""
-    found = {}
-    for line in meminfo.splitlines():
-        name, colon, rest = line.partition(":")
-        words = rest.split()
-        if colon and len(words) == 2 and words[1] == "kB" and words[0].isascii() and words[0].isdigit():
-            found[name] = int(words[0]) * 1024
-    return found
-
-
-def first_number(text: str) -> float | None:
-    """The first word, as of /proc/loadavg and /proc/uptime; None when it is no number from 0 on."""
-    word = text.partition(" ")[0].strip()
-    plain = word.replace(".", "", 1)
-    return float(word) if plain.isascii() and plain.isdigit() else None
-
-
-def machine(proc: Path, stat: Processors | None, before: Processors | None) -> dict[str, Value | None]:
-    """Fields of ``server_health`` that are the machine's."""
-    memory = memory_bytes(_text(proc / "meminfo"))
+def machine(proc: Path) -> dict[str, Value | None]:
+    """Fields of ``server_health`` that are the machine's, but for ``cpu_percent``."""
+    memory = dict(re.findall(r"^(MemTotal|MemAvailable): +([0-9]+) kB$", _text(proc / "meminfo"), re.MULTILINE))
+    total, available = (
+        None if kib is None else 1024 * int(kib) for kib in map(memory.get, ("MemTotal", "MemAvailable"))
+    )
     return {
-        "load_1min": first_number(_text(proc / "loadavg")),
+        "load_1min": _first_number(_text(proc / "loadavg")),
         "cores": len(os.sched_getaffinity(0)),
-        "cpu_percent": busy_percent(before, stat),
-        "memory_total_bytes": memory.get("MemTotal"),
-        "memory_available_bytes": memory.get("MemAvailable"),
-        "uptime_s": first_number(_text(proc / "uptime")),
+        "memory_total_bytes": total,
+        "memory_available_bytes": available,
+        "uptime_s": _first_number(_text(proc / "uptime")),
     }
 
 
-def processors_now(proc: Path) -> Processors | None:
-    """Of the kernel."""
-    return processors(_text(proc / "stat"))
+def ticks(proc: Path) -> tuple[int, int] | None:
+    """Of all processors since the boot: those at work, and all. Idle is the fourth in /proc/stat, iowait the fifth; guests' time is in
+    users' already."""
+    found = re.match(r"cpu((?: +[0-9]+){5,8})", _text(proc / "stat"))
+    if found is None:
+        return None
+    counts = [int(word) for word in found[1].split()]
+    return sum(counts) - counts[3] - counts[4], sum(counts)
+
+
+def busy_percent(before: tuple[int, int] | None, now: tuple[int, int] | None) -> float | None:
+    """Between two ``ticks``, 0 to 100; None without both, or with no time between them."""
+    if before is None or now is None or now[1] <= before[1]:
+        return None
+    return min(100.0, max(0.0, 100.0 * (now[0] - before[0]) / (now[1] - before[1])))
 
 
 def disk(place: Path) -> dict[str, int | None] | None:
@@ -279,21 +251,8 @@ def held_bytes(place: Path) -> int:
     """On disk, of all files in a folder, or of a file and those beside it whose names begin as its own (SQLite's log). What goes or may
     not be read meanwhile counts as nothing."""
     if not place.is_dir():
-        return sum(_blocks(entry) for entry in _entries(place.parent) if entry.name.startswith(place.name))
-    total, folders = 0, [place]
-    while folders:
-        for entry in _entries(folders.pop()):
-            if entry.is_dir(follow_symlinks=False):
-                folders.append(Path(entry.path))
-            else:
-                total += _blocks(entry)
-    return total
-
-
-def of_places(places: Mapping[str, Path]) -> dict[str, dict[str, int | None]]:
-    """``disk`` of those that are there, by name."""
-    found = {name: disk(place) for name, place in places.items()}
-    return {name: usage for name, usage in found.items() if usage is not None}
+        return sum(map(_blocks, place.parent.glob(f"{place.name}*")))
+    return sum(_blocks(Path(folder) / name) for folder, _, names in os.walk(place) for name in names)
 
 
 class MachineSeries(Leased):
@@ -304,7 +263,7 @@ class MachineSeries(Leased):
     ) -> None:
         super().__init__(registry, MACHINE, self._put, period_s)
         self._registry_of_probes, self._store, self._places = registry.probes, store, places
-        self._before = processors_now(_PROC)
+        self._before = ticks(_PROC)
         self._next_s: dict[str, float] = {}
 
     def _put(self, now_utc_ns: int) -> None:
@@ -312,9 +271,10 @@ class MachineSeries(Leased):
         began_s = time.perf_counter()
         version = self._store.ping()
         answer_ms = 1e3 * (time.perf_counter() - began_s)
-        now = processors_now(_PROC)
+        now = ticks(_PROC)
         fields: dict[str, Value | None] = {
-            **machine(_PROC, now, self._before),
+            **machine(_PROC),
+            "cpu_percent": busy_percent(self._before, now),
             "database_answer_ms": answer_ms,
             "database": version or None,
             "version": __version__,
@@ -322,8 +282,10 @@ class MachineSeries(Leased):
         }
         self._before = now
         lines = [own_line("server_health", {}, fields, at_utc_ns)]
-        for name, usage in of_places(self._places).items():
-            lines.append(own_line("server_disk", {"place": name}, {**usage, "held_bytes": self._held(name)}, at_utc_ns))
+        for name, place in self._places.items():
+            if (usage := disk(place)) is not None:
+                usage["held_bytes"] = self._held(name)
+                lines.append(own_line("server_disk", {"place": name}, usage, at_utc_ns))
         put(self._store, [line for line in lines if line is not None])
 
     def _held(self, name: str) -> int | None:
@@ -336,19 +298,16 @@ class MachineSeries(Leased):
         return held
 
 
-def _entries(folder: Path) -> list[os.DirEntry[str]]:
+def _blocks(file: Path) -> int:
     try:
-        with os.scandir(folder) as found:
-            return list(found)
-    except OSError:
-        return []
-
-
-def _blocks(entry: os.DirEntry[str]) -> int:
-    try:
-        return entry.stat(follow_symlinks=False).st_blocks * 512
+        return file.lstat().st_blocks * 512
     except OSError:
         return 0
+
+
+def _first_number(text: str) -> float | None:
+    found = re.match(r"[0-9]+(?:\.[0-9]+)?", text)
+    return None if found is None else float(found[0])
 
 
 def _text(file: Path) -> str:

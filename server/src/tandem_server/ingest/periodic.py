@@ -150,15 +150,15 @@ def put(store: SeriesStore, lines: list[str]) -> None:
         _LOG.warning("the database refuses %s: %s", lines[refused.index][:200], refused.reason)
 
 
-_SIGHTINGS_S = 10.0
+_LAST_SEEN_S = 10.0
 
 
-class Sightings(Periodic):
+class LastSeen(Periodic):
     """``note`` from any thread, never blocks for the disk. What is noted at its end is written too."""
 
     at_once, at_end = False, True
 
-    def __init__(self, registry: Registry, period_s: float = _SIGHTINGS_S) -> None:
+    def __init__(self, registry: Registry, period_s: float = _LAST_SEEN_S) -> None:
         super().__init__("sightings", period_s)
         self._registry = registry
         self._noted: dict[str, int] = {}

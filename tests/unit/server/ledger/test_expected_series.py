@@ -6,7 +6,7 @@ import pytest
 
 from support.told import Probe, S
 from tandem_server.ingest.own_series import EXPECTED, ExpectedSeries
-from tandem_server.ingest.periodic import Leased, Sightings
+from tandem_server.ingest.periodic import LastSeen, Leased
 from tandem_server.ledger.records import RecordCounts
 from tandem_server.ledger.states import Tolerances
 from tandem_server.ledger.watching import probes_now
@@ -81,13 +81,13 @@ def test_one_of_several_processes_writes_and_another_takes_over(registry, store)
 
 
 def test_requests_are_noted_together_and_never_go_back(registry):
-    with Sightings(registry, period_s=0.01) as sightings:
-        sightings.note("probe-1")
-        sightings.note("no-such-probe")
+    with LastSeen(registry, period_s=0.01) as last_seen:
+        last_seen.note("probe-1")
+        last_seen.note("no-such-probe")
         while "probe-1" not in registry.seen.all():
             time.sleep(0.001)
         first = registry.seen.all()["probe-1"]
-        sightings.note("probe-1")
+        last_seen.note("probe-1")
     last = registry.seen.all()["probe-1"]
     assert (last.first_utc_ns, last.last_utc_ns > first.last_utc_ns) == (first.first_utc_ns, True)
     assert set(registry.seen.all()) == {"probe-1"}
