@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests' suppo
 import fuzzing
 from starlette.responses import Response
 
-from support.trace_desk_here import CHUNK, PLENTY, Place, offered
+from support.upload_service_here import CHUNK, PLENTY, Place, offered
 from tandem_server.http.body import BodyReader, Budget
 from tandem_server.ingest.gateway import handlers
 from tandem_server.uploads.resource import UploadResource

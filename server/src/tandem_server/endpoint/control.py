@@ -12,7 +12,6 @@ import os
 import re
 import sqlite3
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +26,8 @@ from tandem_server.content.page import PageError, PageStore, public
 from tandem_server.endpoint.capture import CaptureRefused, Captures
 from tandem_server.endpoint.flows import PathPeer
 from tandem_server.endpoint.reflector import Reflector
-from tandem_server.endpoint.sessions import Refused, Session, SessionTable
-from tandem_server.endpoint.sockets import Options, OptionsError, negotiate, read_environment, read_options
+from tandem_server.endpoint.sessions import Refused, Session, SessionRequest, SessionTable
+from tandem_server.endpoint.sockets import OptionsError, negotiate, read_environment, read_options
 from tandem_server.http.body import TooMuch, Unreadable, read_json, receive
 from tandem_server.http.context import Authentication, exception_handlers, probe_in
 from tandem_server.http.rates import DiskShare
@@ -44,23 +43,6 @@ _KEYS = {"run", "kind", "path", "bytes", "seconds", "budget_bytes", "paths", "op
 
 class InvalidRequest(Unreadable):
     """The body is no request for a session."""
-
-
-@dataclass(frozen=True, slots=True)
-class SessionRequest:
-    """A request for a session, checked. At most one of ``payload_bytes`` and ``seconds`` is set; ``budget_bytes`` never with
-    ``payload_bytes``."""
-
-    run: str
-    kind: str
-    path: str | None
-    paths: dict[str, PathPeer]
-    payload_bytes: int | None = None
-    seconds: float | None = None
-    budget_bytes: int | None = None
-    options: Options = Options()  # noqa: RUF009  (frozen)
-    capture: bool = False
-    tls: bool = False
 
 
 def read_session_request(body: bytes) -> SessionRequest:
@@ -209,19 +191,7 @@ def control_app(
             raise InvalidRequest(
                 "this endpoint measures without TLS ([listen] measurement_tls_port in its server.toml)"
             )
-        session = await run_in_threadpool(
-            sessions.open,
-            probe,
-            wanted.run,
-            wanted.kind,
-            wanted.path,
-            wanted.paths,
-            wanted.payload_bytes,
-            wanted.seconds,
-            wanted.budget_bytes,
-            wanted.options,
-            wanted.tls,
-        )
+        session = await run_in_threadpool(sessions.open, probe, wanted)
         if wanted.capture and captures is not None:
             await run_in_threadpool(_begin_capture, captures, sessions, session, port)
         answer = {

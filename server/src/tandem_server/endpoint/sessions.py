@@ -55,6 +55,23 @@ class Share:
     sent_bytes_per_minute: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class SessionRequest:
+    """A request for a session, checked. At most one of ``payload_bytes`` and ``seconds`` is set; ``budget_bytes`` never with
+    ``payload_bytes``."""
+
+    run: str
+    kind: str
+    path: str | None
+    paths: Mapping[str, PathPeer]
+    payload_bytes: int | None = None
+    seconds: float | None = None
+    budget_bytes: int | None = None
+    options: Options = Options()  # noqa: RUF009  (frozen)
+    capture: bool = False
+    tls: bool = False
+
+
 @dataclass(slots=True)
 class Day:
     """What a probe has left of its 24 hours, for the sessions that it has open at once together."""
@@ -208,29 +225,17 @@ class SessionTable:
         self._sessions: dict[str, Session] = {}
         self._lock, self._accounts = threading.Lock(), threading.Lock()
 
-    def open(
-        self,
-        probe: str,
-        run: str,
-        kind: str,
-        path: str | None,
-        paths: Mapping[str, PathPeer],
-        payload_bytes: int | None,
-        seconds: float | None,
-        budget_bytes: int | None = None,
-        options: Options = Options(),  # noqa: B008  (frozen)
-        tls: bool = False,
-    ) -> Session:
+    def open(self, probe: str, request: SessionRequest) -> Session:
         """Open a session, or Refused with the reason; sqlite3.Error when it cannot be written down (a full disk), and then there is
         none. The budget is what is requested (``payload_bytes`` or ``budget_bytes``), or the endpoint's bound."""
         limits, share = self.limits, self._shares.get(probe, Share())
         sessions_at_once = share.sessions_at_once or limits.sessions_per_probe
         bytes_per_day = share.bytes_per_day or limits.probe_bytes_per_day
-        wanted = payload_bytes if payload_bytes is not None else budget_bytes
+        wanted = request.payload_bytes if request.payload_bytes is not None else request.budget_bytes
         if wanted is not None and wanted > limits.session_bytes:
             raise Refused(f"{wanted} bytes asked for, a session may have {limits.session_bytes}")
-        if seconds is not None and seconds > limits.session_s:
-            raise Refused(f"{seconds:g} s asked for, a session may last {limits.session_s:g} s")
+        if request.seconds is not None and request.seconds > limits.session_s:
+            raise Refused(f"{request.seconds:g} s asked for, a session may last {limits.session_s:g} s")
         budget = wanted if wanted is not None else limits.session_bytes
         with self._accounts:
             mine = [s for s in self._all() if s.probe == probe]
@@ -242,25 +247,25 @@ class SessionTable:
             budget = min(budget, bytes_per_day - used)
             if budget <= 0 or (wanted is not None and budget < wanted):
                 raise Refused(f"{probe} has used {used} of its {bytes_per_day} bytes of 24 hours")
-            if self._choose is not None and kind != "tcp":
-                self._begin_with(options.congestion_control, self._choose)
+            if self._choose is not None and request.kind != "tcp":
+                self._begin_with(request.options.congestion_control, self._choose)
             # One for all that are there at once: each of them by itself could have what is left of the day.
             day = mine[0].day if mine else Day(bytes_per_day - used)
             session = Session(
-                self._registry.sessions.open(probe, run, kind, budget, limits.session_s),
+                self._registry.sessions.open(probe, request.run, request.kind, budget, limits.session_s),
                 probe,
-                run,
-                kind,
-                path,
-                paths,
+                request.run,
+                request.kind,
+                request.path,
+                request.paths,
                 budget,
                 time.monotonic() + limits.session_s,
                 limits.idle_s,
                 limits.connections_per_session,
                 limits.page_connections_per_session,
                 day,
-                options,
-                tls=tls,
+                request.options,
+                tls=request.tls,
             )
             with self._lock:
                 self._sessions[session.id] = session

@@ -13,9 +13,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Protocol
 
 from tandem_server.http.body import Busy
 from tandem_server.ingest.meter import Meter
@@ -31,12 +31,6 @@ _ALONE_S = 60.0
 """So long after its last bad line a probe's batches go alone."""
 
 
-class Write(Protocol):
-    """``SeriesStore.write``."""
-
-    def __call__(self, lines: list[str], *, most_requests: int | None = None) -> list[Rejected]: ...
-
-
 @dataclass(slots=True)
 class _Waiting:
     lines: list[str]
@@ -45,11 +39,11 @@ class _Waiting:
 
 
 class GroupCommit:
-    """``write`` is called from at most ``writers`` threads; ``meter`` counts each. All methods are the event loop's."""
+    """``write``: ``SeriesStore.write``, called from at most ``writers`` threads; ``meter`` counts each. All methods are the loop's."""
 
     def __init__(
         self,
-        write: Write,
+        write: Callable[..., list[Rejected]],
         meter: Meter | None = None,
         *,
         wait_s: float = 0.01,

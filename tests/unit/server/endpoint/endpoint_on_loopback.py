@@ -23,7 +23,7 @@ from tandem_server.endpoint.http1 import tls_context
 from tandem_server.endpoint.listener import Acceptor, listen
 from tandem_server.endpoint.measurement import Measurement
 from tandem_server.endpoint.recorder import Recorder
-from tandem_server.endpoint.sessions import SessionTable
+from tandem_server.endpoint.sessions import SessionRequest, SessionTable
 from tandem_server.http.connections import ConnectionLimiter
 
 PATHS = {"a": PathPeer("A", "127.0.0.1"), "b": PathPeer("B", None)}
@@ -120,7 +120,7 @@ class Endpoint:
             registry.probes.add("probe-1")
 
     def session(self, kind="mptcp", payload_bytes=None, tls=False):
-        return self.sessions.open("probe-1", "run-1", kind, "a", PATHS, payload_bytes, None, tls=tls)
+        return self.sessions.open("probe-1", SessionRequest("run-1", kind, "a", PATHS, payload_bytes, None, tls=tls))
 
     def secure(self, kind="mptcp"):
         """A connection with TLS, by the library's own sockets."""

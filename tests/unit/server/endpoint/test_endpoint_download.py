@@ -17,6 +17,7 @@ from tandem_server.endpoint import transfers
 from tandem_server.endpoint.flows import FlowAccount, Labels
 from tandem_server.endpoint.http1 import Transfer
 from tandem_server.endpoint.recorder import Recorder
+from tandem_server.endpoint.sessions import SessionRequest
 from tandem_server.endpoint.transfers import Download, Measured
 from tandem_server.http.connections import ConnectionLimits
 from tandem_server.store import StoreDown
@@ -128,7 +129,7 @@ def test_a_small_answer_does_not_wait_for_its_heads_acknowledgement(endpoint):
 
 def test_one_session_of_any_kind_serves_both(endpoint):
     here = endpoint()
-    session = here.sessions.open("probe-1", "run-1", "any", "a", PATHS, None, None, budget_bytes=30_000)
+    session = here.sessions.open("probe-1", SessionRequest("run-1", "any", "a", PATHS, None, None, budget_bytes=30_000))
     for kind, target in (("tcp", "bytes=10000"), ("mptcp", "bytes=10000")):
         assert here.get(f"/v1/download?{target}", session.id, kind)[0] == 200
     assert here.exchange(head("GET", "/v1/download?bytes=9000", session.id, "X-Tandem-Path: b"), "tcp")[0] == 200

@@ -12,7 +12,7 @@ from tandem.mptcp_abi.v094 import InfoReader
 from tandem_server.endpoint import listener as module
 from tandem_server.endpoint import sockets
 from tandem_server.endpoint.listener import Controllers, NoMultipathError, family_of, listen
-from tandem_server.endpoint.sessions import Limits, Refused, SessionTable
+from tandem_server.endpoint.sessions import Limits, Refused, SessionRequest, SessionTable
 from tandem_server.endpoint.sockets import (
     Options,
     OptionsError,
@@ -182,7 +182,7 @@ def test_each_session_begins_with_its_own_controller_and_one_that_wants_another_
         sessions = SessionTable(registry, Limits(), choose=Controllers([listener]).choose)
 
         def opened(name: str | None, kind: str = "mptcp") -> str:
-            return sessions.open("probe-1", "run-1", kind, "a", {}, None, None, options=Options(name)).id
+            return sessions.open("probe-1", SessionRequest("run-1", kind, "a", {}, options=Options(name))).id
 
         first = opened(other)
         assert accepted() == other

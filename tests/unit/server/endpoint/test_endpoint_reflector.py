@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tandem.experiment.latency import reflector
 from tandem_server.endpoint.reflector import Reflector, reflector_socket
-from tandem_server.endpoint.sessions import Limits, SessionTable
+from tandem_server.endpoint.sessions import Limits, SessionRequest, SessionTable
 from tandem_server.registry import Registry
 
 
@@ -20,7 +20,7 @@ class Open:
         self.registry = Registry(folder / "registry.sqlite")
         self.registry.probes.add("probe-1")
         self.sessions = SessionTable(self.registry, Limits())
-        self.session = self.sessions.open("probe-1", "run-1", "tcp", "a", {}, budget, None)
+        self.session = self.sessions.open("probe-1", SessionRequest("run-1", "tcp", "a", {}, budget))
         self.reflector = Reflector(reflector_socket(host, 0), self.sessions)
         self.told = self.reflector.to_dict()
         self.key, self.id = self.session.key, bytes.fromhex(self.session.id)

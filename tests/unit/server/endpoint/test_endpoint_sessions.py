@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tandem.experiment.control import Session
 from tandem_server.endpoint.flows import PathPeer, name_subflows
 from tandem_server.endpoint.http1 import BadRequest, Transfer, read_claim, read_head
-from tandem_server.endpoint.sessions import Limits, Refused, SessionTable, Share
+from tandem_server.endpoint.sessions import Limits, Refused, SessionRequest, SessionTable, Share
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def table(registry):
 
 
 def opened(table, probe="probe-1", payload_bytes=None, seconds=None):
-    return table.open(probe, "run-1", "mptcp", "a", {}, payload_bytes, seconds)
+    return table.open(probe, SessionRequest("run-1", "mptcp", "a", {}, payload_bytes, seconds))
 
 
 def claimed(session, number, key=None, target="/v1/download?bytes=5"):

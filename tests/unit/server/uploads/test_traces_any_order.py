@@ -12,7 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from support.trace_desk_here import Place, offered
+from support.upload_service_here import Place, offered
 from tandem_server.registry import NameTaken
 from tandem_server.uploads.service import BadBytes, NoOffer, WrongOffset
 

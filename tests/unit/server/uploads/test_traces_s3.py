@@ -6,7 +6,7 @@ import random
 import pytest
 from s3_server import Faulty
 
-from support.trace_desk_here import Place, offered
+from support.upload_service_here import Place, offered
 from tandem_server.cli.configuration import load
 from tandem_server.cli.main import main
 from tandem_server.cli.stores import upload_service

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from support.serve_on_loopback import command as run
-from support.trace_desk_here import PLENTY, Place, offered
+from support.upload_service_here import PLENTY, Place, offered
 from tandem_server.cli.command import ConfigError
 from tandem_server.cli.configuration import load
 from tandem_server.uploads.service import UploadService

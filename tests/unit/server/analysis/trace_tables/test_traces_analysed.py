@@ -13,7 +13,7 @@ from support import (
     scenes,
 )
 from support.captures import ACK, CLIENT, CLIENT2, EPOCH, MS, S, dss, pcap, token
-from support.trace_desk_here import Place, offered
+from support.upload_service_here import Place, offered
 
 pq = pytest.importorskip("pyarrow.parquet", reason="no pyarrow; pip install -r requirements/dev.txt")
 

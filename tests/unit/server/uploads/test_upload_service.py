@@ -1,4 +1,4 @@
-"""What the desk does with bad bytes, lost tails, second writers, full disks, bounds and leftovers."""
+"""What the service does with bad bytes, lost tails, second writers, full disks, bounds and leftovers."""
 
 import contextlib
 import dataclasses
@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from support.trace_desk_here import CHUNK, PLENTY, Place, offered
+from support.upload_service_here import CHUNK, PLENTY, Place, offered
 from tandem.schema.trace import Chunk
 from tandem_server.http.body import Busy
 from tandem_server.registry import NameTaken, TooManyUnfinished
