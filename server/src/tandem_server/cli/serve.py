@@ -52,7 +52,7 @@ from tandem_server.endpoint.sockets import accepted_subflows
 from tandem_server.http.connections import ConnectionLimiter
 from tandem_server.http.rates import DiskShare, Reserve
 from tandem_server.http.server import serve
-from tandem_server.run_viewer.app import Pages
+from tandem_server.run_viewer import Pages
 
 _LOG = logging.getLogger("tandem.serve")
 _SWEEP_S = 1.0

@@ -246,22 +246,11 @@ class Capture:
         # As root's it would leave for a user of its own, whom an endpoint without CAP_KILL could not end.
         stay = ["-Z", "root"] if os.geteuid() == 0 else []
         command = [
-            tcpdump,
-            *stay,
-            "-i",
-            "any",
-            "-n",
-            "-U",
-            "--immediate-mode",
-            "-B",
-            "4096",
-            "-s",
-            str(SNAPLEN_BYTES),
-            "-w",
-            "-",
-        ]
+            tcpdump, *stay, "-i", "any", "-n", "-U", "--immediate-mode", "-B", "4096", "-s", str(SNAPLEN_BYTES), "-w", "-",
+            f"tcp port {port}",
+        ]  # fmt: skip
         self._process = subprocess.Popen(
-            [*command, f"tcp port {port}"],
+            command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

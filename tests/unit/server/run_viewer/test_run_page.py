@@ -20,7 +20,7 @@ from tandem_server.analysis.one_run import account_of, file_of
 from tandem_server.http.ranges import Part, part_of
 from tandem_server.registry.database import Registry
 from tandem_server.report.run_page import encoded, render
-from tandem_server.run_viewer.app import is_loopback, run_to_dict
+from tandem_server.run_viewer import is_loopback, run_to_dict
 from tandem_server.store import QueryError, StoreDown
 
 
