@@ -204,15 +204,13 @@ _PROC = Path("/proc")
 
 def machine(proc: Path) -> dict[str, Value | None]:
     """Fields of ``server_health`` that are the machine's, but for ``cpu_percent``."""
-    memory = dict(re.findall(r"^(MemTotal|MemAvailable): +([0-9]+) kB$", _text(proc / "meminfo"), re.MULTILINE))
-    total, available = (
-        None if kib is None else 1024 * int(kib) for kib in map(memory.get, ("MemTotal", "MemAvailable"))
-    )
+    found = re.findall(r"^(MemTotal|MemAvailable): +([0-9]+) kB$", _text(proc / "meminfo"), re.MULTILINE)
+    memory = {name: 1024 * int(kib) for name, kib in found}
     return {
         "load_1min": _first_number(_text(proc / "loadavg")),
         "cores": len(os.sched_getaffinity(0)),
-        "memory_total_bytes": total,
-        "memory_available_bytes": available,
+        "memory_total_bytes": memory.get("MemTotal"),
+        "memory_available_bytes": memory.get("MemAvailable"),
         "uptime_s": _first_number(_text(proc / "uptime")),
     }
 
