@@ -10,7 +10,8 @@ import sys
 
 import fuzzing
 
-from tandem.experiment.dash.mpd import MpdError, parse
+from tandem.experiment.dash.mpd import parse
+from tandem.experiment.dash.mpd_xml import MpdError
 from tandem_server.content.ladder import LADDER
 from tandem_server.content.layout import KINDS, manifest
 from tandem_server.content.synthetic import complexity, track
