@@ -24,7 +24,7 @@ from tandem.experiment.parameters import CommonParameters, ProbePath, SocketOpti
 from tandem.experiment.results import carried
 from tandem.experiment.transfer import Transfer, Upload, seconds
 from tandem.mptcp import kernels, sockets
-from tandem.mptcp.series import PathName, Row, Series, shares
+from tandem.mptcp.series import PathName, Series, shares
 from tandem.mptcp.statistics import Reader, StatisticsError, SubflowSample
 from tandem.mptcp_abi.controllers import described
 from tandem.schema.manifest import Failure
@@ -173,21 +173,13 @@ class Sampler:
     def _sample(self) -> None:
         try:
             sample = self._reader.read()
-        except (
-            StatisticsError
-        ):  # after a reset the kernel has forgotten the connection; the totals keep what was last seen
+        except StatisticsError:
+            # after a reset the kernel has forgotten the connection; the totals keep what was last seen
             self.failed += 1
             return
         self.made += 1
-        self._output.line("sample", **as_json(self._series.add(sample, self._payload()), self._labels))
-
-
-def as_json(row: Row, labels: Mapping[str, Any] = EMPTY) -> dict[str, Any]:
-    """A row as the content of a ``sample`` line; ``labels``: which connection it is."""
-    subflows = [
-        {"subflow": s.subflow, "path": s.name.path, "operator": s.name.operator, **s.fields} for s in row.subflows
-    ]
-    return {"monotonic_ns": row.monotonic_ns, "connection": {**labels, **row.connection}, "subflows": subflows}
+        row = self._series.add(sample, self._payload())
+        self._output.line("sample", **{**row, "connection": {**self._labels, **row["connection"]}})
 
 
 Direction = Literal["download", "upload"]
