@@ -161,7 +161,7 @@ def test_another_connections_subflow_lives_on(rig):
 def test_an_ordinary_end_is_no_loss(rig):
     running = rig.begin()
     token = running.token
-    known = rig.watched.watch._losses._connections
+    known = rig.watched.watch._subflows._connections
     await_true(lambda: token in known, 60, "the kernel's word of the connection")
     running.close()
     await_true(lambda: not known[token].alive, 60, "the kernel's word of the end")
@@ -199,7 +199,7 @@ def test_a_socket_of_ipv4_alone_gets_what_its_family_has(rig):
     rig.transfers.callback(alone.close)
     await_true(lambda: alone.received, 60, "bytes")
     token = alone.token
-    await_true(lambda: token in rig.watched.watch._orders.scheduler, 60, "its beginning heard")
+    await_true(lambda: rig.watched.watch.losses(token) == [], 60, "its beginning heard")
     assert set(alone.carrying()) == {ADDRESS["a"]}
     assert alone.ended is None
 
