@@ -137,7 +137,7 @@ def test_a_players_request_is_taken_apart():
         b"GET / HTTP/1.1\r\nRange: bytes=9-5\r\n\r\n",
         b"\r\n\r\n",
     ):
-        with pytest.raises(FetchError, match="^VLC: "):
+        with pytest.raises(FetchError, match=r"^VLC: "):
             parse(bad)
 
 
