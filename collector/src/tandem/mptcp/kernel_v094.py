@@ -342,24 +342,8 @@ class Reader:
         """In the words of the stock kernel; what this one does not say is absent."""
         if self._token is None:
             self._token = _token(self._socket, self._root)
-        return abi.MptcpInfo(
-            subflows=max(0, len(info.subflows) - 1),
-            add_addr_signal=None,
-            add_addr_accepted=None,
-            flags=0,
-            token=self._token,
-            write_seq=None,
-            snd_una=None,
-            rcv_nxt=None,
-            checksum=None,
-            retransmits=info.meta.total_retrans_segments,
-            bytes_retrans=None,
-            bytes_sent=None,
-            bytes_received=info.meta.bytes_received,
-            bytes_acked=info.meta.bytes_acked,
-            subflows_total=None,
-            last_data_recv_ms=info.meta.last_data_recv_ms,
-        )
+        meta = info.meta
+        return abi.MptcpInfo(0, self._token, meta.bytes_received, meta.bytes_acked, meta.last_data_recv_ms)
 
 
 def _token(connection: socket.socket, root: Path) -> int | None:
@@ -368,4 +352,5 @@ def _token(connection: socket.socket, root: Path) -> int | None:
         found = v094.parse_connections((root / v094.FOLDER / "mptcp").read_text())
     except (OSError, abi.AbiError):
         return None
-    return v094.token_of(found, os.fstat(connection.fileno()).st_ino)
+    inode = os.fstat(connection.fileno()).st_ino
+    return next((one.token for one in found if one.inode == inode), None)
