@@ -25,7 +25,7 @@ from tandem.experiment.base import (
     record,
 )
 from tandem.experiment.control import whoami
-from tandem.experiment.measured_connection import ConnectionRequest, MeasuredConnection, Terms
+from tandem.experiment.measured_connection import MeasuredConnection, Terms
 from tandem.experiment.parameters import (
     COMMON,
     SOCKET_OPTIONS,
@@ -263,8 +263,8 @@ class Rounds:
         phase(self._output, step.name, self._number, self._of)
         kind: sockets.Kind = "mptcp" if step.kind == "mptcp" else "tcp"
         paths = [p for p in self._p.terms.common.paths if step.path in (None, p.name)]
-        wanted = [ConnectionRequest(kind, p, size, self._p.seconds if size is None else None) for p in paths]
-        connections = [MeasuredConnection(self._p.terms, one) for one in wanted]
+        seconds = self._p.seconds if size is None else None
+        connections = [MeasuredConnection(self._p.terms, kind, path, size, seconds) for path in paths]
         measured = Measured(step, self._number, time.monotonic_ns(), connections)
         try:
             for connection in connections:
@@ -274,7 +274,7 @@ class Rounds:
             deadline_ns = min(self._span.deadline_ns, time.monotonic_ns() + int(self._p.step_s * 1e9))
 
             def transfer(connection: MeasuredConnection) -> None:
-                labels = {"phase": measured.number, "kind": kind, "path": connection.wanted.path.name}
+                labels = {"phase": measured.number, "kind": kind, "path": connection.path.name}
                 connection.transfer(deadline_ns, self._stop, self._output, labels)
 
             with ThreadPoolExecutor(len(connections)) as others:

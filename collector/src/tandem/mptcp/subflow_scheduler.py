@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 from tandem.mptcp import sockets
 from tandem.mptcp.namespace_subflows import BACKOFF_S, SETTLED_NS, Order
@@ -186,12 +186,6 @@ def _update(subflow: Subflow, event: PmEvent, now_ns: int) -> None:
 _LOOK_S = 0.001
 
 
-class Halt(Protocol):
-    """Who asks to end: an event, or an experiment's ``Stop``."""
-
-    def wait(self, timeout: float, /) -> bool: ...
-
-
 class SubflowOrders:
     """To be entered before the connection's socket is made (with ``sockets.Options.by_orders``), so that no event is missed; ``begin``
     once it is connected; left before it is closed. ``interfaces``: the paths that get subflows, the primary first, with where each
@@ -247,11 +241,12 @@ class SubflowOrders:
         self._thread.start()
         return True
 
-    def await_there(self, count: int, longest_s: float, stop: Halt) -> bool:
-        """Wait until ``count`` subflows of the connection are there; False when the time is over or ``stop`` says so before."""
+    def await_there(self, count: int, longest_s: float, wait: Callable[[float], bool]) -> bool:
+        """Wait until ``count`` subflows of the connection are there; False when the time is over, or ``wait``, which sleeps,
+        says so before."""
         until_ns = time.monotonic_ns() + int(longest_s * 1e9)
         while sum(subflow.alive for subflow in self._scheduler.subflows) < count:
-            if time.monotonic_ns() > until_ns or stop.wait(_LOOK_S):
+            if time.monotonic_ns() > until_ns or wait(_LOOK_S):
                 return False
         return True
 

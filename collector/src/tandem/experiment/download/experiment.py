@@ -14,7 +14,7 @@ from typing import Any
 from tandem.experiment.base import STOPPED, EnvironmentLackError, Outcome, Output, Span, Stop, StoppedError
 from tandem.experiment.control import further_addresses, whoami
 from tandem.experiment.download.sender_side import SenderSide
-from tandem.experiment.measured_connection import EMPTY, ConnectionRequest, MeasuredConnection, Terms, both_families
+from tandem.experiment.measured_connection import EMPTY, MeasuredConnection, Terms, both_families
 from tandem.experiment.parameters import (
     ConnectionParameters,
     Parameter,
@@ -92,9 +92,7 @@ class DownloadConnection(MeasuredConnection):
     def __init__(self, request: Request, output: Output) -> None:
         r = request
         timing = (r.connect_timeout_s, r.stall_s, r.sample_hz, r.read_pause_s)
-        super().__init__(
-            Terms(r, "download", *timing, r.options), ConnectionRequest(r.kind, r.primary, r.bytes, r.seconds)
-        )
+        super().__init__(Terms(r, "download", *timing, r.options), r.kind, r.primary, r.bytes, r.seconds)
         self.request, self._output = request, output
         self.orders: SubflowOrders | None = None
         self.held_ms: float | None = None
@@ -137,7 +135,7 @@ class DownloadConnection(MeasuredConnection):
             with contextlib.suppress(OSError):
                 connected.stream.sendall(head[:_BEGINNING])
                 if self.orders is not None:
-                    self.orders.await_there(self.request.subflows or 1, HELD_S, stop)
+                    self.orders.await_there(self.request.subflows or 1, HELD_S, stop.wait)
             head, self.held_ms = head[_BEGINNING:], (time.monotonic_ns() - begun_ns) / 1e6
         return super().move(connected, head, deadline_ns, stop)
 
@@ -172,7 +170,7 @@ class DownloadConnection(MeasuredConnection):
             "connect_ms": connected.connect_ms,
             "tls_ms": connected.tls_ms,
             "first_byte_ms": first_byte_ms,
-            "fallback": self.wanted.kind == "mptcp" and self.series.fallback,
+            "fallback": self.kind == "mptcp" and self.series.fallback,
             "subflows": [
                 self._subflow(index, total, share, there)
                 for index, (total, share) in enumerate(zip(totals, shares(totals), strict=True))
