@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 from tandem.experiment.base import (
     STOPPED,
-    EnvironmentLackError,
+    MissingRequirementError,
     Outcome,
     Output,
     Span,
@@ -219,7 +219,7 @@ class Rounds:
         self.first_failed: Failure | None = None
 
     def each(self) -> Iterator[Done]:
-        """The rounds as they are done, the last one perhaps only in part. EnvironmentLackError when this machine lacks something."""
+        """The rounds as they are done, the last one perhaps only in part. MissingRequirementError when this machine lacks something."""
         begun_ns = time.monotonic_ns()
         for wanted in self._p.rounds:
             if not self._await(begun_ns + int(wanted.gap_s * 1e9)):
@@ -234,7 +234,7 @@ class Rounds:
                     done.measured.append(self._measure(step, wanted.bytes))
                     self._judge(done.measured[-1])
             except sockets.UnsupportedError as error:
-                raise EnvironmentLackError(str(error)) from error
+                raise MissingRequirementError(str(error)) from error
             yield done
             if self.failure is not None:
                 return

@@ -1,4 +1,4 @@
-"""Waits, without polling, until something of the paths changes, and mends it; brings lost subflows back.
+"""Waits, without polling, until something of the paths changes, and repairs it; brings lost subflows back.
 
 The kernel tells of links, addresses, routes and rules (rtnetlink), and of subflows (the path manager's events). It does not tell when
 another program deletes an endpoint: therefore a check every half minute anyway.

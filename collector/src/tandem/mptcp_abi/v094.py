@@ -38,8 +38,8 @@ MPTCP_ENABLED, MPTCP_SCHEDULER, MPTCP_PATH_MANAGER, MPTCP_INFO = 42, 43, 44, 45
 the connection is one of Multipath TCP. MPTCP_INFO is refused with EINVAL where it is none."""
 NAME_BYTES = 16
 """MPTCP_SCHED_NAME_MAX and MPTCP_PM_NAME_MAX."""
-IFF_NOMULTIPATH, IFF_MPBACKUP = 0x80000, 0x100000
-"""Flags of an interface: ``ip link set dev X multipath off``, ``multipath backup`` of that project's iproute2."""
+IFF_NOMULTIPATH = 0x80000
+"""A flag of an interface: ``ip link set dev X multipath off`` of that project's iproute2."""
 
 ENABLED = Path("proc/sys/net/mptcp/mptcp_enabled")
 """0: none. 1: every TCP socket is one of Multipath TCP. 2: those that set MPTCP_ENABLED. In the first network namespace only."""

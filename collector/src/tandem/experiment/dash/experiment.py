@@ -12,7 +12,7 @@ from typing import Any
 
 from tandem.experiment.base import (
     STOPPED,
-    EnvironmentLackError,
+    MissingRequirementError,
     Outcome,
     Output,
     Span,
@@ -220,7 +220,7 @@ class Dash:
             player = VlcPlayer(request, link, output) if vlc_plays else Player(request, link, output, stop)
             failure = _played(player, link, output)
         except sockets.UnsupportedError as error:
-            raise EnvironmentLackError(str(error)) from error
+            raise MissingRequirementError(str(error)) from error
         finally:
             sender = control.leave(session, stop)
         if sender is not None and not player.play.log:

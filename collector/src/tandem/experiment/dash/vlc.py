@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from tandem.experiment.base import EnvironmentLackError, Output
+from tandem.experiment.base import MissingRequirementError, Output
 from tandem.experiment.dash import mpd
 from tandem.experiment.dash.connection import Fetched, FetchError, Link
 from tandem.experiment.dash.mpd import Representation, Resource, Segment
@@ -185,17 +185,17 @@ _QUIET = ("--no-lua", "--no-metadata-network-access", "--no-media-library", "--n
 
 
 def command() -> list[str]:
-    """How VLC is started here, ``$TANDEM_VLC`` before the one that is installed; EnvironmentLackError without one."""
+    """How VLC is started here, ``$TANDEM_VLC`` before the one that is installed; MissingRequirementError without one."""
     program, setpriv = os.environ.get("TANDEM_VLC") or shutil.which("vlc"), shutil.which("setpriv")
     if program is None or not os.access(program, os.X_OK):
-        raise EnvironmentLackError("no VLC here; hint: apt-get install vlc-bin vlc-plugin-base, or player = own")
+        raise MissingRequirementError("no VLC here; hint: apt-get install vlc-bin vlc-plugin-base, or player = own")
     if setpriv is None:
-        raise EnvironmentLackError("no setpriv here; hint: apt-get install util-linux")
+        raise MissingRequirementError("no setpriv here; hint: apt-get install util-linux")
     # It must not outlive us, has no use for the collector's capabilities, and refuses to run as root.
     rights = ["--pdeathsig", "KILL", "--inh-caps=-all", "--ambient-caps=-all", "--no-new-privs"]
     if os.geteuid() == 0:
         if not _may_become_another():
-            raise EnvironmentLackError(
+            raise MissingRequirementError(
                 "VLC refuses to run as root, and this process may not become another user; "
                 "hint: start the collector as a user of its own, or player = own"
             )
@@ -208,13 +208,13 @@ def there() -> bool:
     """Whether a VLC can be started here."""
     try:
         command()
-    except EnvironmentLackError:
+    except MissingRequirementError:
         return False
     return True
 
 
 def trouble() -> str | None:
-    """Why the VLC that is installed does not start as the experiment starts it; None where it does. EnvironmentLackError without one."""
+    """Why the VLC that is installed does not start as the experiment starts it; None where it does. MissingRequirementError without one."""
     start = command()
     with tempfile.TemporaryDirectory(prefix="tandem-vlc-") as home:
         version, environment = [*start, "--version"], _environment(home)
@@ -276,7 +276,7 @@ class Vlc:
                 start_new_session=True,
             )
         except OSError as error:
-            raise EnvironmentLackError(f"VLC cannot be started: {error.strerror}") from error
+            raise MissingRequirementError(f"VLC cannot be started: {error.strerror}") from error
         self._thread = threading.Thread(target=self._listen, args=(self._process.stderr,), name="vlc", daemon=True)
         self._thread.start()
 
@@ -469,8 +469,8 @@ def by_target(presentation: mpd.Presentation, root: str) -> dict[str, tuple[Repr
 
 
 class VlcPlayer:
-    """Plays over ``link``. After ``run``, also when it raised, ``play`` has what was measured, and VLC has ended. EnvironmentLackError at
-    once where there is no VLC."""
+    """Plays over ``link``. After ``run``, also when it raised, ``play`` has what was measured, and VLC has ended.
+    MissingRequirementError at once where there is no VLC."""
 
     def __init__(self, request: Request, link: Link, output: Output) -> None:
         self._request, self._link, self._output = request, link, output
@@ -505,7 +505,7 @@ class VlcPlayer:
             return Glimpse(state, max(0.0, self._came_s - shown_s), shown_s, account.stalled_s(now_s))
 
     def run(self) -> None:
-        """Play to the end. MpdError, FetchError, StoppedError, EnvironmentLackError."""
+        """Play to the end. MpdError, FetchError, StoppedError, MissingRequirementError."""
         request = self._request
         with (
             contextlib.closing(Relay(self._link, self._serve)) as relay,

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tandem.experiment.base import STOPPED, EnvironmentLackError, Outcome, Output, Span, Stop, StoppedError
+from tandem.experiment.base import STOPPED, MissingRequirementError, Outcome, Output, Span, Stop, StoppedError
 from tandem.experiment.control import further_addresses, whoami
 from tandem.experiment.download.sender_side import SenderSide
 from tandem.experiment.measured_connection import EMPTY, MeasuredConnection, Terms, both_families
@@ -288,7 +288,7 @@ class Download:
         except StoppedError:
             connection.failure, surroundings = STOPPED, environment(request)
         except sockets.UnsupportedError as error:
-            raise EnvironmentLackError(str(error)) from error
+            raise MissingRequirementError(str(error)) from error
         finally:
             connection.close(stop)
         first = next(iter(connection.series.ordered()), None)

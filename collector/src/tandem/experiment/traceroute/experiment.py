@@ -228,7 +228,7 @@ class Traceroute:
 
 
 def _all_paths(request: Request, protocol: str, over: Callable[[], bool]) -> dict[str, tuple[str | None, Trace]]:
-    """By path: the server's address, None when it has none there, and the trace. EnvironmentLackError."""
+    """By path: the server's address, None when it has none there, and the trace. MissingRequirementError."""
     found: dict[str, tuple[str | None, Trace]] = {}
 
     def one(path: ProbePath) -> None:
