@@ -15,7 +15,6 @@ import ctypes
 import os
 import socket
 import struct
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
@@ -246,8 +245,6 @@ def _elements(buffer: Buffer, stride: int, count: int, shortest: int, what: str)
     return [view[i * stride : (i + 1) * stride] for i in range(count)]
 
 
-GetSockOpt = Callable[..., int]
-"""getsockopt(2) of libc: descriptor, level, option, memory, length by reference; 0, or -1 with errno set."""
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -268,14 +265,11 @@ class Memory:
         self.address = ctypes.addressof(self.pointer)
 
 
-def getsockopt(
-    connection: HasDescriptor, level: int, option: int, memory: Memory, size: int, call: GetSockOpt | None = None
-) -> int:
+def getsockopt(connection: HasDescriptor, level: int, option: int, memory: Memory, size: int) -> int:
     """getsockopt(2) with a buffer that the kernel also reads (Python's own gives it an empty one): have it write an option into
     ``memory``, whose first ``size`` bytes it may read and write; how many it wrote. OSError."""
     length = ctypes.c_uint32(size)
-    call = call or _LIBC.getsockopt
-    if call(connection.fileno(), level, option, memory.pointer, ctypes.byref(length)) != 0:
+    if _LIBC.getsockopt(connection.fileno(), level, option, memory.pointer, ctypes.byref(length)) != 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
     return length.value

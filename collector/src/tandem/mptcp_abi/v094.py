@@ -24,7 +24,6 @@ from tandem.mptcp_abi import (
     AbiError,
     Address,
     Buffer,
-    GetSockOpt,
     HasDescriptor,
     Memory,
     TcpInfo,
@@ -235,10 +234,10 @@ def _enabled(root: Path) -> str | None:
 
 
 class InfoReader:
-    """Reads MPTCP_INFO of one connection again and again; at most ``room`` subflows. ``call``: as libc's getsockopt."""
+    """Reads MPTCP_INFO of one connection again and again; at most ``room`` subflows."""
 
-    def __init__(self, connection: HasDescriptor, room: int, call: GetSockOpt | None = None) -> None:
-        self._connection, self._room, self._call = connection, room, call
+    def __init__(self, connection: HasDescriptor, room: int) -> None:
+        self._connection, self._room = connection, room
         self._header, self._meta = Memory(INFO_BYTES), Memory(META_BYTES)
         self._tcp, self._ends = Memory(room * TCP_INFO_BYTES), Memory(room * ENDS_BYTES)
 
@@ -246,7 +245,7 @@ class InfoReader:
         """Connection and subflows now; OSError with EINVAL when the connection is plain TCP, AbiError when the answer is none."""
         header = self._header
         info_request(header.bytes, self._meta.address, self._tcp.address, self._ends.address, self._room)
-        getsockopt(self._connection, socket.IPPROTO_TCP, MPTCP_INFO, header, INFO_BYTES, self._call)
+        getsockopt(self._connection, socket.IPPROTO_TCP, MPTCP_INFO, header, INFO_BYTES)
         return decode_info(header.bytes, self._meta.bytes, self._tcp.bytes, self._ends.bytes)
 
 
