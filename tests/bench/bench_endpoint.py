@@ -28,9 +28,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests' suppo
 from as_multipath import as_multipath
 from many_sessions import many_sessions
 
-from support.radio_pair import PATHS, radio_pair
-from support.run_download import Run
-from support.two_paths import SERVER, Space, await_true
+from support.experiment_process import Run, parameters
+from support.radio_pair import radio_pair
+from support.two_paths import PATHS, SERVER, Space, await_true
 from tandem.experiment.control import Session
 from tandem.mptcp import sysctls
 from tandem_server.store import find_influxd
@@ -100,20 +100,16 @@ def spent(command: list[str]) -> tuple[str, float, float]:
 
 def ours(probe: Space, folder: Path, kind: str, seconds: float) -> dict[str, float]:
     """One download of the collector's."""
-    parameters = {
-        "run": f"bench-{kind}",
-        "kind": kind,
-        "path": "a",
-        "paths": PATHS if kind == "mptcp" else PATHS[:1],
-        "seconds": seconds,
-        "server": {
-            "control": f"https://{SERVER}:{CONTROL}",
-            "measurement": f"http://{SERVER}:{MEASUREMENT}",
-            "token_file": str(folder / "token"),
-            "ca_file": str(folder / "tls/ca.pem"),
-        },
+    server = {
+        "control": f"https://{SERVER}:{CONTROL}",
+        "measurement": f"http://{SERVER}:{MEASUREMENT}",
+        "token_file": str(folder / "token"),
+        "ca_file": str(folder / "tls/ca.pem"),
     }
-    line = Run(parameters, probe.enter).end(seconds + 60)
+    paths = PATHS if kind == "mptcp" else PATHS[:1]
+    line = Run(
+        "download", parameters(server, paths, run=f"bench-{kind}", kind=kind, path="a", seconds=seconds), probe.enter
+    ).end(seconds + 60)
     result = line["result"]
     return {
         "bit_per_s": result["goodput_bit_per_s"],

@@ -10,7 +10,8 @@ import sys
 
 import fuzzing
 
-from tandem.experiment.dash.mpd import MpdError, parse
+from tandem.experiment.dash.mpd import parse
+from tandem.experiment.dash.mpd_xml import MpdError
 from tandem_server.content.presentation import KINDS, LADDER, complexity, manifest, track
 
 URL = "http://203.0.113.10:8480/v1/content/film/film.mpd"

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests' support
 
+from support.experiment_process import parameters, run
 from support.lone_endpoint import lone_endpoint
-from support.radio_pair import PATHS, RadioPair, no_link, played_pair, served_pair
-from support.run_experiment import run
+from support.radio_pair import RadioPair, no_link, played_pair, served_pair
 from support.two_paths import SERVER, Space, why_not
 from tandem.experiment.results import quantile
 from tandem.mptcp import sysctls
@@ -95,7 +95,7 @@ class Bench:
     def experiment(self, name: str, **own: Any) -> dict[str, Any]:
         """One experiment in the probe's namespace; its last line, and ``first_sample_ns`` of CLOCK_MONOTONIC. A network that fails
         is in it; what trying again cannot mend ends the script with one line; AssertionError with what it said where it told nothing."""
-        line = run(self.pair, name, {"run": "trend", "paths": PATHS, "server": self.server, **own}, LONGEST_S)
+        line = run(self.pair, name, parameters(self.server, run="trend", **own), LONGEST_S)
         samples = (told["monotonic_ns"] for told in line.pop("lines") if told["type"] == "sample")
         line["first_sample_ns"] = next(samples, None)
         if line["failure"] is not None and not line["failure"]["retry"]:

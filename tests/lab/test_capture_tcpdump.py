@@ -8,8 +8,7 @@ import tempfile
 
 import pytest
 
-from support.needed import lab_with
-from support.two_paths import lab
+from support.two_paths import lab, lab_with
 from tandem.capture import Budget, Capture, CaptureError, stop_all
 
 pytestmark = lab_with("tcpdump")

@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
+from support.experiment_process import Run, parameters
+from support.experiment_process import run as run_experiment
 from support.lone_endpoint import MEASUREMENT_PORT, SOURCES, lone_endpoint
-from support.radio_pair import PATHS, RadioPair, find_link, radio_pair
-from support.run_download import Run
-from support.run_experiment import run as run_experiment
+from support.radio_pair import RadioPair, find_link, radio_pair
 from support.two_paths import SERVER, await_true, why_not
 from tandem.capture import Budget, Capture, stop_all
 from tandem_server.analysis.evaluate import Evaluation, evaluate
@@ -42,8 +42,8 @@ class Rig:
     folder: Path
 
     def download(self, run: str, **more: Any) -> Run:
-        asked = {"run": run, "kind": "mptcp", "path": "b", "paths": PATHS, "server": {**self.server, "capture": True}}
-        return Run({**asked, **more}, self.pair.probe.enter)
+        wanted = parameters({**self.server, "capture": True}, **{"kind": "mptcp", "path": "b", **more, "run": run})
+        return Run("download", wanted, self.pair.probe.enter)
 
     def kept(self, run: str) -> list[Any]:
         with Registry(self.folder / "registry.sqlite", read_only=True) as registry:
@@ -164,8 +164,8 @@ def test_each_load_of_a_page_has_the_shares_of_its_own_session(rig: Rig, tmp_pat
     argv = [sys.executable, "-m", "tandem_server", *build, "--config", str(rig.folder / "server.toml")]
     subprocess.run(argv, check=True, capture_output=True, env={**os.environ, "PYTHONPATH": SOURCES}, timeout=240)
     server = {**rig.server, "capture": True}
-    asked = {"run": RUN, "kind": "mptcp", "path": "a", "paths": PATHS, "server": server, "pages": "plain"}
-    line = run_experiment(rig.pair, "pageload", {**asked, "browser": "none", "repetitions": 2})
+    wanted = {"run": RUN, "kind": "mptcp", "path": "a", "pages": "plain", "browser": "none", "repetitions": 2}
+    line = run_experiment(rig.pair, "pageload", parameters(server, **wanted))
     assert line["failure"] is None
     own = tmp_path / "probe/probe-1"
     (own / "captures/server").mkdir(parents=True)
@@ -187,8 +187,8 @@ def test_each_load_of_a_page_has_the_shares_of_its_own_session(rig: Rig, tmp_pat
 def test_an_upload_has_the_shares_of_the_probes_own_captures(rig: Rig, tmp_path: Path) -> None:
     own = tmp_path / "probe/probe-1"
     captures = captured(rig, own, RUN)
-    asked = {"run": RUN, "paths": PATHS, "server": rig.server, "mode": "oneway", "seconds": 1.5, "primary": "b"}
-    line = run_experiment(rig.pair, "bandwidth", asked)
+    wanted = parameters(rig.server, run=RUN, mode="oneway", seconds=1.5, primary="b")
+    line = run_experiment(rig.pair, "bandwidth", wanted)
     ours = stop_all(captures)
     assert line["failure"] is None
     (told,) = line["result"]["rounds"]

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from support.needed import lab_with
-from support.two_paths import Lab, await_true, lab
+from support.two_paths import Lab, await_true, lab, lab_with
 from tandem.shaping import kernel
 from tandem.shaping.kernel import Shape
 

@@ -16,13 +16,11 @@ from typing import Any
 import pytest
 
 from support import coupled_model as model
-from support import run_experiment
+from support.experiment_process import Run, parameters
 from support.held_congestion import OBJECT, command, held
 from support.lone_endpoint import MEASUREMENT_PORT
-from support.needed import lab_with
-from support.radio_pair import PATHS, RadioPair, no_link, served_pair
-from support.run_experiment import ended
-from support.two_paths import REPOSITORY, await_true
+from support.radio_pair import RadioPair, no_link, served_pair
+from support.two_paths import REPOSITORY, await_true, lab_with
 from tandem.mptcp_abi.controllers import COUPLED, LOADED
 from tandem_server import congestion
 
@@ -67,9 +65,9 @@ def rig() -> Iterator[Rig]:
         yield pair, server
 
 
-def start(rig: Rig, name: str, **own: Any) -> subprocess.Popen[str]:
+def start(rig: Rig, name: str, **own: Any) -> Run:
     pair, server = rig
-    return run_experiment.start(pair, name, {"run": "run-1", "paths": PATHS, "server": server, **own})
+    return Run(name, parameters(server, **own), pair.probe.enter)
 
 
 def subflows(rig: Rig, controller: str) -> int:
@@ -132,17 +130,17 @@ def test_a_session_gets_it_on_both_subflows_and_the_run_says_so_also_when_it_is_
     congestion.unload()
     assert subflows(rig, "lia") == 2
     running.send_signal(signal.SIGTERM)
-    told = ended(running)
+    told = running.end()
     (connection,) = told["result"]["sender"]["connections"]
     assert connection["congestion_control"] == "lia"
     assert connection["controller"] == {"name": "lia", "kind": "bpf", "object_sha256": loaded}
-    refused = ended(start(rig, "download", bytes=1000, kind="mptcp", path="a", congestion_control="lia"))["failure"]
+    refused = start(rig, "download", bytes=1000, kind="mptcp", path="a", congestion_control="lia").end()["failure"]
     assert not refused["retry"]
     assert "hint: on the server, tandem-server congestion load" in refused["reason"]
 
 
 def test_an_upload_has_it_at_the_probe(rig, loaded):
-    told = ended(start(rig, "delay", mode="oneway", min_bytes=200_000, max_bytes=200_000, congestion_control="olia"))
+    told = start(rig, "delay", mode="oneway", min_bytes=200_000, max_bytes=200_000, congestion_control="olia").end()
     transfers = [t for one in told["result"]["rounds"] for t in one["transfers"]]
     assert transfers
     assert {t["congestion_control"] for t in transfers} == {"olia"}
@@ -176,7 +174,7 @@ def steps(rig: Rig) -> list[model.Step]:
     with held():
         switched(True)
         for name in COUPLED:
-            told = ended(start(rig, "download", bytes=8_000_000, kind="mptcp", path="a", congestion_control=name))
+            told = start(rig, "download", bytes=8_000_000, kind="mptcp", path="a", congestion_control=name).end()
             assert told["failure"] is None
         switched(False)
         return recorded()
@@ -247,5 +245,5 @@ def test_a_subflow_that_goes_leaves_reno_and_one_that_comes_is_coupled_again(rig
         await_true(lambda: counts()[-1:] == [2], 60, "coupled again")
         switched(False)
         running.send_signal(signal.SIGTERM)
-        ended(running)
+        running.end()
         assert not [why for one in recorded() if (why := model.wrong(one)) is not None]

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from support.needed import lab_with
-from support.radio_pair import PATHS, RadioPair, no_link, served_pair
-from support.run_experiment import run
+from support.experiment_process import parameters, run
+from support.radio_pair import RadioPair, no_link, served_pair
+from support.two_paths import lab_with
 
 pytestmark = lab_with(lack=no_link())
 MBIT = {"a": 16.0, "b": 4.0}
@@ -25,7 +25,7 @@ def rig() -> Iterator[tuple[RadioPair, dict[str, Any]]]:
 def measure(rig: tuple[RadioPair, dict[str, Any]], name: str, **own: Any) -> dict[str, Any]:
     """Run it in the probe's namespace; its last line."""
     pair, server = rig
-    line = run(pair, name, {"run": "run-1", "paths": PATHS, "server": server, **own})
+    line = run(pair, name, parameters(server, **own))
     assert (line["said"], line["failure"], line["failed_phases"], line["status"]) == ("", None, 0, 0)
     assert "result_faults" not in line
     return line

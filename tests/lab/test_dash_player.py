@@ -1,14 +1,13 @@
 """The player against a scripted server over loopback: what it asks for and tells, and every way in which a server can be bad."""
 
-import json
 import os
 import signal
 import struct
 
 import pytest
 
-from support.dash_server import Answer, asked, manifest, play, serving
-from support.run_experiment import started
+from support.dash_server import Answer, manifest, play, serving, wanted
+from support.experiment_process import Run
 
 BITRATES = (200_000, 1_000_000)
 SOON = {"startup_buffer_s": 0.2, "resume_buffer_s": 0.2}
@@ -26,10 +25,10 @@ def film(segment_s, segments):
     return script
 
 
-def test_a_film_is_played_over_one_connection(token):
+def test_a_film_is_played_over_one_connection(tmp_path):
     """When it stalls and what it chooses is asked with a clock of its own: ``unit/collector/experiment/dash/test_dash_play.py``."""
     with serving(film(0.2, 8)) as endpoint:
-        told = play(endpoint, token, abr="fixed", fixed_index=1, **SOON, buffer_max_s=1)
+        told = play(endpoint, tmp_path, abr="fixed", fixed_index=1, **SOON, buffer_max_s=1)
         result = told["result"]
         assert told["failure"] is None
         assert endpoint.asked[1:] == [f"/v1/content/film/v1/{n}.m4s" for n in range(1, 9)]
@@ -50,7 +49,7 @@ def test_a_film_is_played_over_one_connection(token):
     assert told["samples"]
 
 
-def test_segments_by_an_index_and_an_initialization_are_asked_for_by_range(token):
+def test_segments_by_an_index_and_an_initialization_are_asked_for_by_range(tmp_path):
     sizes = (1000, 2000, 3000)
     rows = b"".join(struct.pack(">III", size, 300, 0) for size in sizes)
     body = struct.pack(">IIIII2xH", 0, 1, 1000, 0, 0, 3) + rows
@@ -70,7 +69,7 @@ def test_segments_by_an_index_and_an_initialization_are_asked_for_by_range(token
         return Answer(whole[first : last + 1], status=206)
 
     with serving(script) as endpoint:
-        told = play(endpoint, token, startup_buffer_s=0.3, resume_buffer_s=0.3)
+        told = play(endpoint, tmp_path, startup_buffer_s=0.3, resume_buffer_s=0.3)
     begin = 108 + len(body)
     assert told["failure"] is None
     assert ranges == [
@@ -83,7 +82,7 @@ def test_segments_by_an_index_and_an_initialization_are_asked_for_by_range(token
     assert [row["bytes"] for row in told["segments"]] == list(sizes)
 
 
-def test_a_connection_that_the_server_ends_is_opened_again_and_counted(token):
+def test_a_connection_that_the_server_ends_is_opened_again_and_counted(tmp_path):
     def script(target, part):
         answer = film(0.2, 6)(target, part)
         if target.endswith(("2.m4s", "4.m4s")):
@@ -91,14 +90,14 @@ def test_a_connection_that_the_server_ends_is_opened_again_and_counted(token):
         return answer
 
     with serving(script) as endpoint:
-        told = play(endpoint, token, **SOON, attempts=1)
+        told = play(endpoint, tmp_path, **SOON, attempts=1)
         assert endpoint.connections == 3
     assert told["failure"] is None
     assert told["result"]["reconnects"] == 2
     assert len(told["segments"]) == 6
 
 
-def test_bytes_beyond_the_length_are_not_taken_for_the_next_answer(token):
+def test_bytes_beyond_the_length_are_not_taken_for_the_next_answer(tmp_path):
     def script(target, part):
         answer = film(0.2, 6)(target, part)
         if target.endswith("2.m4s"):
@@ -107,13 +106,13 @@ def test_bytes_beyond_the_length_are_not_taken_for_the_next_answer(token):
         return answer
 
     with serving(script) as endpoint:
-        told = play(endpoint, token, abr="fixed", **SOON)
+        told = play(endpoint, tmp_path, abr="fixed", **SOON)
     assert told["failure"] is None
     assert told["result"]["reconnects"] >= 1  # one more, where they come after the next request
     assert {row["bytes"] for row in told["segments"]} == {5000}
 
 
-def test_a_segment_that_fails_once_is_had_at_the_second_attempt(token):
+def test_a_segment_that_fails_once_is_had_at_the_second_attempt(tmp_path):
     failures = iter([Answer(b"x" * 50, cut=20, then="reset")])
 
     def script(target, part):
@@ -122,7 +121,7 @@ def test_a_segment_that_fails_once_is_had_at_the_second_attempt(token):
         return film(0.2, 6)(target, part)
 
     with serving(script) as endpoint:
-        told = play(endpoint, token, **SOON)
+        told = play(endpoint, tmp_path, **SOON)
     assert told["failure"] is None
     assert told["result"]["reconnects"] == 1
     assert told["segments"][2]["shares"] is None  # of a connection that was replaced meanwhile
@@ -143,11 +142,11 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-def test_a_bad_manifest_or_server_is_a_recorded_failure_and_never_a_hang(token):
+def test_a_bad_manifest_or_server_is_a_recorded_failure_and_never_a_hang(tmp_path):
     for answer, reason, retry in HOSTILE:
         stall_s = 0.5 if answer.then == "stall" else 60
         with serving(lambda *_, answer=answer: answer) as endpoint:
-            told = play(endpoint, token, stall_s=stall_s, attempts=2)
+            told = play(endpoint, tmp_path, stall_s=stall_s, attempts=2)
         assert reason in told["failure"]["reason"], answer
         assert told["failure"]["retry"] is retry, answer
         assert "\n" not in told["failure"]["reason"], answer
@@ -164,46 +163,43 @@ SEGMENTS = [
 ]
 
 
-def test_a_bad_segment_ends_the_play_with_what_was_played(token):
+def test_a_bad_segment_ends_the_play_with_what_was_played(tmp_path):
     for answer, reason in SEGMENTS:
 
         def script(target, part, answer=answer):
             return answer if target.endswith("3.m4s") else film(0.2, 6)(target, part)
 
         with serving(script) as endpoint:
-            told = play(endpoint, token, stall_s=1 if answer.then == "stall" else 60, attempts=2, **SOON)
+            told = play(endpoint, tmp_path, stall_s=1 if answer.then == "stall" else 60, attempts=2, **SOON)
         assert reason in told["failure"]["reason"], answer
         assert told["result"]["media_s"] == 0.4, answer
         assert len(told["segments"]) == 2, answer
 
 
-def test_a_drip_is_ended_by_the_deadline(token):
+def test_a_drip_is_ended_by_the_deadline(tmp_path):
     """A byte now and then is no stall: the deadline is what ends it."""
     with serving(lambda *_: Answer(raw=b"H", endless=False, then="stall")) as endpoint:
-        told = play(endpoint, token, stall_s=600, deadline_s=2)
+        told = play(endpoint, tmp_path, stall_s=600, deadline_s=2)
     assert told["failure"] == {"reason": "deadline passed", "retry": True}
 
 
-def test_told_to_stop_it_says_what_was_played(token):
+def test_told_to_stop_it_says_what_was_played(tmp_path):
     with serving(film(1.0, 30)) as endpoint:
-        process = started((), "dash", asked(endpoint, token, buffer_max_s=3))
-        seen = 0
-        while seen < 2:
-            seen += json.loads(process.stdout.readline())["type"] == "segment"
-        process.send_signal(signal.SIGTERM)
-        out, _ = process.communicate(timeout=120)
+        run = Run("dash", wanted(endpoint, tmp_path, buffer_max_s=3))
+        run.until(lambda segment: segment["number"] == 2, "segment")
+        run.process.send_signal(signal.SIGTERM)
+        last = run.end()
         assert endpoint.calls[-1][0] == "DELETE"
-    last = json.loads(out.splitlines()[-1])
-    assert process.returncode == 1
+    assert last["status"] == 1
     assert last["failure"] == {"reason": "stopped", "retry": False}
     assert last["result"]["media_s"] >= 2
 
 
-def test_a_range_that_is_answered_whole_is_said(token):
+def test_a_range_that_is_answered_whole_is_said(tmp_path):
     text = (
         b'<MPD mediaPresentationDuration="PT1S"><Period><AdaptationSet><Representation id="v" bandwidth="9">'
         b'<BaseURL>a.mp4</BaseURL><SegmentBase indexRange="0-9"/></Representation></AdaptationSet></Period></MPD>'
     )
     with serving(lambda target, _: Answer(text if target.endswith(".mpd") else b"x" * 10)) as endpoint:
-        told = play(endpoint, token)
+        told = play(endpoint, tmp_path)
     assert told["failure"] == {"reason": "HTTP 200: byte ranges are not served", "retry": False}

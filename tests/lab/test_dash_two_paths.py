@@ -5,8 +5,7 @@ import os
 import pytest
 
 from support.dash_server import Answer, DashEndpoint, manifest, play
-from support.needed import lab_with
-from support.two_paths import PATHS, SERVER, lab, up
+from support.two_paths import PATHS, SERVER, lab, lab_with, up
 
 pytestmark = lab_with()
 SEGMENT_BYTES = 200_000
@@ -28,17 +27,17 @@ def two():
 @pytest.mark.parametrize(
     ("kind", "path", "used"), [("mptcp", "a", {"a", "b"}), ("mptcp", "b", {"a", "b"}), ("tcp", "b", {"b"})]
 )
-def test_an_arm_uses_its_paths(two, token, kind, path, used):
+def test_an_arm_uses_its_paths(two, tmp_path, kind, path, used):
     endpoint = two.server.inside(lambda: DashEndpoint(script, 262, ""))
     try:
         told = play(
             endpoint,
-            token,
+            tmp_path,
             host=SERVER,
             enter=two.probe.enter,
             kind=kind,
             path=path,
-            paths=[{"name": p.name, "interface": p.interface} for p in PATHS],
+            paths=PATHS,
             startup_buffer_s=0.5,
             resume_buffer_s=0.5,
             congestion_control="reno",

@@ -1,6 +1,5 @@
 """VLC as the player: the real one, against a scripted server; and programs in its place that fail as it might."""
 
-import json
 import os
 import re
 import signal
@@ -11,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from support.dash_server import Answer, DashEndpoint, asked, manifest, play, serving
-from support.run_experiment import started
+from support.dash_server import Answer, DashEndpoint, manifest, play, serving, wanted
+from support.experiment_process import Run
 from support.two_paths import PATHS, SERVER, await_true, lab, up, why_not
 from support.vlc_here import REPOSITORY, film, vlc, why_no_vlc
 from tandem_server.cli.main import main as server
@@ -51,10 +50,10 @@ def served(content, delay_s=lambda _representation, _number: 0.0):
 
 @needs_vlc
 @pytest.mark.usefixtures("real")
-def test_vlc_plays_stalls_and_goes_down_and_is_told_as_the_server_saw_it(token, content):
+def test_vlc_plays_stalls_and_goes_down_and_is_told_as_the_server_saw_it(tmp_path, content):
     """Segment 8, whichever it is, comes 10 s late: at most 8 s of video were there when it was asked for."""
     with serving(served(content, lambda _, number: 10.0 if number == "00008" else 0.05)) as endpoint:
-        told = play(endpoint, token, player="vlc", mpd="1s-number.mpd", buffer_max_s=4, stall_s=30, **SOON)
+        told = play(endpoint, tmp_path, player="vlc", mpd="1s-number.mpd", buffer_max_s=4, stall_s=30, **SOON)
         segments = [target.split("/")[-2:] for target in endpoint.asked if target.endswith(".m4s")]
         assert endpoint.connections == 1
     result = told["result"]
@@ -84,11 +83,11 @@ def test_vlc_plays_stalls_and_goes_down_and_is_told_as_the_server_saw_it(token, 
 
 
 @needs_vlc
-def test_the_player_that_is_there_plays_and_each_run_says_which(token, content, monkeypatch, tmp_path):
+def test_the_player_that_is_there_plays_and_each_run_says_which(tmp_path, content, monkeypatch):
     for program, name, rule in ((str(vlc()), "vlc", "vlc-rate"), (str(tmp_path / "none"), "own", "fixed")):
         monkeypatch.setenv("TANDEM_VLC", program)
         with serving(served(content)) as endpoint:
-            told = play(endpoint, token, player="auto", abr="fixed", mpd="1s-number.mpd", seconds=3, **SOON)
+            told = play(endpoint, tmp_path, player="auto", abr="fixed", mpd="1s-number.mpd", seconds=3, **SOON)
         assert told["failure"] is None, name
         assert told["result"]["player"]["name"] == name
         assert told["player"] == {"asked": "auto", "name": name}
@@ -100,21 +99,21 @@ def test_the_player_that_is_there_plays_and_each_run_says_which(token, content, 
 @pytest.mark.usefixtures("real")
 @pytest.mark.skipif(NO_LAB is not None, reason=str(NO_LAB))
 @pytest.mark.lab
-def test_vlc_goes_over_both_paths_within_the_session(token, content):
+def test_vlc_goes_over_both_paths_within_the_session(tmp_path, content):
     with lab() as made:
         up(made)
         endpoint = made.server.inside(lambda: DashEndpoint(served(content, lambda *_: 0.1), 262, ""))
         try:
             told = play(
                 endpoint,
-                token,
+                tmp_path,
                 host=SERVER,
                 enter=made.probe.enter,
                 player="vlc",
                 mpd="1s-number.mpd",
                 kind="mptcp",
                 path="b",
-                paths=[{"name": p.name, "interface": p.interface} for p in PATHS],
+                paths=PATHS,
                 seconds=4,
                 **SOON,
             )
@@ -131,24 +130,24 @@ def test_vlc_goes_over_both_paths_within_the_session(token, content):
 
 @needs_vlc
 @pytest.mark.usefixtures("real")
-def test_a_network_that_fails_ends_vlc_with_what_was_played(token, content):
+def test_a_network_that_fails_ends_vlc_with_what_was_played(tmp_path, content):
     scale, film = 12288, served(content)  # ffmpeg's timescale for 24 frames a second
 
     def script(target, part):
         return Answer(b"gone", status=410) if target.endswith(f"/t{5 * scale}.m4s") else film(target, part)
 
     with serving(script) as endpoint:
-        told = play(endpoint, token, player="vlc", mpd="1s-time.mpd", **SOON)
+        told = play(endpoint, tmp_path, player="vlc", mpd="1s-time.mpd", **SOON)
     assert told["failure"] == {"reason": "HTTP 410 gone", "retry": False}
     assert told["result"]["media_s"] == 5
 
 
 @needs_vlc
 @pytest.mark.usefixtures("real")
-def test_a_manifest_that_vlc_misreads_is_a_recorded_failure(token, content):
+def test_a_manifest_that_vlc_misreads_is_a_recorded_failure(tmp_path, content):
     """A list with a timeline, which our own player plays: VLC 3 asks for its first segment again and again."""
     with serving(served(content)) as endpoint:
-        told = play(endpoint, token, player="vlc", mpd="1s-list.mpd", **SOON)
+        told = play(endpoint, tmp_path, player="vlc", mpd="1s-list.mpd", **SOON)
         assert len(endpoint.asked) < 12
     assert "again and again: it cannot follow this manifest" in told["failure"]["reason"]
 
@@ -182,24 +181,24 @@ BAD = [
 
 @needs_vlc
 @pytest.mark.usefixtures("real")
-def test_a_manifest_that_cannot_be_followed_is_a_recorded_failure(token):
+def test_a_manifest_that_cannot_be_followed_is_a_recorded_failure(tmp_path):
     for answer, reason in BAD:
         with serving(lambda *_, answer=answer: answer) as endpoint:
-            told = play(endpoint, token, player="vlc", attempts=1, deadline_s=240)
+            told = play(endpoint, tmp_path, player="vlc", attempts=1, deadline_s=240)
         assert reason in told["failure"]["reason"], answer
         assert told["result"] is None, answer
 
 
 @needs_vlc
 @pytest.mark.usefixtures("real")
-def test_what_nobody_can_decode_is_no_play(token):
+def test_what_nobody_can_decode_is_no_play(tmp_path):
     """Random bytes, as synthetic content is."""
 
     def script(target, _range):
         return Answer(manifest((200_000,), 4, 1.0) if target.endswith(".mpd") else os.urandom(20_000))
 
     with serving(script) as endpoint:
-        told = play(endpoint, token, player="vlc", deadline_s=240)
+        told = play(endpoint, tmp_path, player="vlc", deadline_s=240)
     assert told["failure"]["reason"].startswith("VLC ended before it showed anything")
 
 
@@ -228,42 +227,42 @@ def gone(folder: Path) -> bool:
     return told.rpartition(")")[2].split()[0] == "Z"
 
 
-def test_a_vlc_that_hangs_and_will_not_end_is_ended(token, public, monkeypatch):
+def test_a_vlc_that_hangs_and_will_not_end_is_ended(tmp_path, public, monkeypatch):
     monkeypatch.setenv(*stand_in(public, "trap '' TERM; while :; do sleep 0.2; done"))
     with serving(lambda *_: Answer(b"")) as endpoint:
-        told = play(endpoint, token, player="vlc", deadline_s=2)
+        told = play(endpoint, tmp_path, player="vlc", deadline_s=2)
     assert told["failure"] == {"reason": "deadline passed", "retry": True}
     assert told["result"] is None
     assert gone(public)
 
 
-def test_a_vlc_that_dies_is_a_failure_with_its_last_word(token, public, monkeypatch):
+def test_a_vlc_that_dies_is_a_failure_with_its_last_word(tmp_path, public, monkeypatch):
     monkeypatch.setenv(*stand_in(public, "echo '[0] main libvlc error: no room' >&2; exit 7"))
     with serving(lambda *_: Answer(b"")) as endpoint:
-        told = play(endpoint, token, player="vlc")
+        told = play(endpoint, tmp_path, player="vlc")
     assert told["failure"] == {"reason": "VLC ended before it showed anything (status 7): no room", "retry": False}
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_no_vlc_outlives_the_experiment(token, public, number):
+def test_no_vlc_outlives_the_experiment(tmp_path, public, number):
     # A killed experiment leaves VLC's folder behind.
     environment = dict([stand_in(public, "exec sleep 1000")], TMPDIR=str(public))
     with serving(lambda *_: Answer(b"")) as endpoint:
-        process = started((), "dash", asked(endpoint, token, player="vlc"), **environment)
+        run = Run("dash", wanted(endpoint, tmp_path, player="vlc"), **environment)
         await_true(
             lambda: (public / "pid").exists() and (public / "pid").read_text().strip() != "", 60, "it is started"
         )
-        process.send_signal(number)
-        out, _ = process.communicate(timeout=60)
+        run.process.send_signal(number)
+        if number == signal.SIGTERM:
+            assert run.end()["failure"]["reason"] == "stopped"
+        run.process.communicate(timeout=60)
     await_true(lambda: gone(public), 60, "it has gone")
-    if number == signal.SIGTERM:
-        assert json.loads(out.splitlines()[-1])["failure"]["reason"] == "stopped"
 
 
-def test_without_vlc_it_is_refused_plainly(token, tmp_path):
+def test_without_vlc_it_is_refused_plainly(tmp_path):
     with serving(lambda *_: Answer(b"")) as endpoint:
-        process = started((), "dash", asked(endpoint, token, player="vlc"), TANDEM_VLC=str(tmp_path / "none"))
-        _, said = process.communicate(timeout=240)
+        run = Run("dash", wanted(endpoint, tmp_path, player="vlc"), TANDEM_VLC=str(tmp_path / "none"))
+        _, said = run.process.communicate(timeout=240)
         assert endpoint.opened == []
-    assert process.returncode == 3
+    assert run.process.returncode == 3
     assert said == "dash: no VLC here; hint: apt-get install vlc-bin vlc-plugin-base, or player = own\n"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from support.needed import lab_with
 from support.recorded_delivery import LIGHT_SHARE, experiment, hidden, link, recorded, traces
+from support.two_paths import lab_with
 from tandem_bench.scenario.recorded import mahimahi
 
 pytestmark = lab_with()

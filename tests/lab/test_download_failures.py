@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from support.download_server import Behaviour, Endpoint
-from support.run_download import Run
-from support.run_experiment import asked
+from support.experiment_process import Run, parameters, server_of
+from support.scripted_endpoint import Behaviour, Endpoint
 from support.two_paths import REPOSITORY, await_true
 from tandem.mptcp.paths import Path as ProbePath
 
@@ -29,9 +28,9 @@ def start(tmp_path):
         endpoints.append(Endpoint(behaviour, protocol=0, host="127.0.0.1"))
         amount = {} if "seconds" in more else {"bytes": 3_000_000}
         lone = (ProbePath("a", "lo"),)
-        return Run(
-            asked(tmp_path, endpoints[-1], "127.0.0.1", lone, kind="tcp", path="a", **amount, **more)
-        ), endpoints[-1]
+        server = more.pop("server", None) or server_of(tmp_path, endpoints[-1], "127.0.0.1")
+        wanted = parameters(server, lone, kind="tcp", path="a", **amount, **more)
+        return Run("download", wanted), endpoints[-1]
 
     yield begin
     for endpoint in endpoints:
@@ -141,11 +140,11 @@ def test_without_multipath_tcp_the_machine_is_at_fault(tmp_path):
     token.write_text("x")
     code = f"""
 import sys; sys.path.insert(0, {str(REPOSITORY / "tests")!r})
-from support.download_server import Behaviour, Endpoint
-from support.run_download import Run
+from support.experiment_process import Run
+from support.scripted_endpoint import Behaviour, Endpoint
 endpoint = Endpoint(Behaviour(), protocol=0, host="127.0.0.1")
 url = "http://127.0.0.1:"
-run = Run({{"run": "r", "kind": "mptcp", "path": "a", "paths": [{{"name": "a", "interface": "lo"}}], "bytes": 1,
+run = Run("download", {{"run": "r", "kind": "mptcp", "path": "a", "paths": [{{"name": "a", "interface": "lo"}}], "bytes": 1,
       "server": {{"control": url + str(endpoint.control_port), "measurement": url + str(endpoint.measurement_port),
                   "token_file": {str(token)!r}}}}})
 out, err = run.process.communicate(timeout=200)

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from support.download_lab import SIZE, DownloadLab, download_lab
-from support.download_server import Behaviour
-from support.needed import lab_with
-from support.two_paths import ADDRESS
+from support.scripted_endpoint import Behaviour
+from support.two_paths import ADDRESS, lab_with
 from tandem.schema.record import Record
 
 pytestmark = lab_with()

@@ -16,8 +16,7 @@ from typing import Any
 import pytest
 
 from support.lone_endpoint import CONTROL_PORT, MEASUREMENT_PORT, lone_endpoint
-from support.needed import lab_with
-from support.two_paths import SERVER, Space
+from support.two_paths import SERVER, Space, lab_with
 from tandem.experiment.control import Session
 
 pytestmark = lab_with()

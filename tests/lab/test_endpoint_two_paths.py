@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from support.experiment_process import parameters, run
 from support.lone_endpoint import CONTROL_PORT, MEASUREMENT_PORT, SOURCES
-from support.run_experiment import run
-from support.two_paths import ADDRESS, PATHS, SERVER, Space, lab, up, why_not
+from support.two_paths import ADDRESS, SERVER, Space, lab, up, why_not
 from tandem_server.store import StoreStartError, find_influxd
 
 pytestmark = pytest.mark.lab
@@ -85,15 +85,13 @@ def serving(two, folder):
 def download(serving, **more):
     """Of ``SIZE`` bytes by the experiment; its last line, and what the server tells of its connection."""
     two, folder = serving
-    paths = [{"name": p.name, "interface": p.interface, "operator": p.name.upper()} for p in PATHS]
     server = {
         "control": f"https://{SERVER}:{CONTROL_PORT}",
         "measurement": f"http://{SERVER}:{MEASUREMENT_PORT}",
         "token_file": str(folder / "token"),
         "ca_file": str(folder / "tls/ca.pem"),
     }
-    asked = {"run": "run-1", "kind": "mptcp", "path": "a", "paths": paths, "server": server, **more}
-    line = run(two, "download", {"bytes": SIZE, **asked})
+    line = run(two, "download", parameters(server, **{"bytes": SIZE, "kind": "mptcp", "path": "a", **more}))
     assert line["failure"] is None
     (connection,) = line["result"]["sender"]["connections"]
     assert line["result"]["bytes"] == connection["bytes_sent"] == connection["bytes_acked"] == SIZE

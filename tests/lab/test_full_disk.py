@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from support import native  # noqa: F401  (skips where the native pass is not built)
-from support.needed import lab_with
+from support.two_paths import lab_with
 
 pytest.importorskip("pyarrow", reason="pip install -r requirements/dev.txt")
 

@@ -10,12 +10,10 @@ from typing import Any
 
 import pytest
 
-from support import rated_links
 from support.mixed_paths import why_not6
 from support.names_server import serving
-from support.needed import lab_with
 from support.real_endpoint import Measured, measured
-from support.two_paths import Lab, Space
+from support.two_paths import Lab, Space, lab_with
 from tandem.mptcp import sysctls
 from tandem.mptcp.paths import Path
 
@@ -37,15 +35,8 @@ class Routed6(Lab):
             )
             space.run("ip link set lo up")
             space.inside(lambda: sysctls.apply({"net.ipv4.tcp_congestion_control": "cubic"}))
-        rated_links.join(self.probe.pid, "six0", router.pid, "r0")
-        rated_links.join(self.server.pid, "s0", router.pid, "r1")
-        for space, link, address in (
-            (self.probe, "six0", PROBE),
-            (router, "r0", ROUTER),
-            (router, "r1", f"{NET}:2::1"),
-            (self.server, "s0", f"{NET}:2::2"),
-        ):
-            space.run(f"ip addr add {address}/64 dev {link} nodad && ip link set {link} up")
+        self.probe.link("six0", f"{PROBE}/64", router, "r0", f"{ROUTER}/64")
+        self.server.link("s0", f"{NET}:2::2/64", router, "r1", f"{NET}:2::1/64")
         self.probe.run(f"ip route add default via {ROUTER} dev six0")
         router.run("sysctl -qw net.ipv6.conf.all.forwarding=1 net.ipv6.icmp.ratelimit=0")
         router.run(f"ip route add {SERVER}/128 via {NET}:2::2 && ip route add {NET}::/64 via {NET}:2::2")

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from support.needed import lab_with
+from support.two_paths import lab_with
 from tandem.app import kernel_self_test
 from tandem.app.kernel_self_test import Row, SelfTest
 from tandem.mptcp.paths import Paths

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from support.needed import lab_with
 from support.real_endpoint import Measured, measured
-from support.two_paths import lab
+from support.two_paths import lab, lab_with
 
 pytestmark = lab_with("nft")
 

@@ -5,11 +5,10 @@ import socket
 import pytest
 
 from support.download_lab import SIZE
-from support.download_server import Behaviour
-from support.mixed_paths import B6, HOP6, PROBE6, SERVER6, Both, mixed, parameters, why_not6
-from support.needed import lab_with
-from support.run_download import Run
-from support.two_paths import ADDRESS, PATHS, SERVER, Lab, await_true, up
+from support.experiment_process import server_of
+from support.mixed_paths import B6, HOP6, PROBE6, SERVER6, begin_download, mixed, why_not6
+from support.scripted_endpoint import Behaviour, Endpoint
+from support.two_paths import ADDRESS, PATHS, SERVER, Lab, await_true, lab_with, up
 from tandem.mptcp import sockets
 from tandem.mptcp.paths import Paths
 
@@ -29,9 +28,8 @@ def everything(two: Lab) -> list[str]:
 
 
 def download(two: Lab, paths: Paths, tmp_path, kind: str, primary: str, server: str) -> dict:
-    endpoint = two.server.inside(lambda: Both(Behaviour()))
-    wanted = parameters(paths, tmp_path, endpoint, server, kind=kind, path=primary, bytes=SIZE)
-    line = Run(wanted, two.probe.enter).end()
+    endpoint = two.server.inside(lambda: Endpoint(Behaviour(), host="::"))
+    line = begin_download(two, paths, server_of(tmp_path, endpoint, server), kind=kind, path=primary, bytes=SIZE).end()
     endpoint.close()
     return line
 

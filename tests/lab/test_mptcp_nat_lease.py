@@ -9,14 +9,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.needed import lab_with
 from support.twin_modems import HOST, MODEM, Twins, twins
-from support.two_paths import await_true, up
+from support.two_paths import await_true, lab_with
+from support.watched_paths import Watched
 from tandem.mptcp import sockets
 from tandem.mptcp.iproute import ip_json
 from tandem.mptcp.nat import Nat
-from tandem.mptcp.paths import Path, PathEvent
-from tandem.mptcp.watch import Watch
+from tandem.mptcp.paths import Path
 
 pytestmark = lab_with("nft", "dnsmasq")
 STICKS = (Path("a", "stick-a", MODEM), Path("b", "stick-b", MODEM))
@@ -44,24 +43,15 @@ def giving(lab: Twins, address: str, folder, *more: str, router: str = MODEM) ->
             drain.join()
 
 
-class Following:
-    """Both sticks up, watched by a thread."""
+class Following(Watched):
+    """Both sticks."""
 
     def __init__(self, lab: Twins) -> None:
-        self.lab, self.paths = lab, up(lab, STICKS)
-        self.watch = lab.probe.inside(lambda: Watch(self.paths))
-        self.events: list[PathEvent] = []
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=lambda: lab.probe.inside(self._turn))
-        self._thread.start()
-
-    def _turn(self) -> None:
-        while not self._stop.is_set():
-            self.events += self.watch.turn()
+        super().__init__(lab, STICKS)
 
     def inside(self) -> tuple[list[str], list[str]]:
         """Addresses and next hops behind the NAT."""
-        name = self.lab.probe.inside(lambda: Nat(1).namespace)
+        name = self.two.probe.inside(lambda: Nat(1).namespace)
         told = ip_json("-n", name, "-4", "address", "show", "dev", "stick-b")
         routes = ip_json("-n", name, "route", "show", "default")
         return [a["local"] for row in told for a in row.get("addr_info", [])], [r["gateway"] for r in routes]
@@ -72,17 +62,14 @@ class Following:
         assert reach is not None
         source = sockets.Source(reach.interface)
         try:
-            self.lab.probe.inside(lambda: sockets.connect("tcp", (str(reach.address), 80), source, 30)).socket.close()
+            self.two.probe.inside(lambda: sockets.connect("tcp", (str(reach.address), 80), source, 30)).socket.close()
         except OSError:
             return False
         return True
 
     def close(self) -> None:
-        self._stop.set()
-        self.watch.wake()
-        self._thread.join()
-        self.lab.probe.inside(self.watch.close)
-        self.lab.probe.inside(self.paths.remove)
+        super().close()
+        self.two.probe.inside(self.paths.remove)
 
 
 @pytest.fixture

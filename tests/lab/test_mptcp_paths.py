@@ -7,8 +7,7 @@ import time
 
 import pytest
 
-from support.needed import lab_with
-from support.two_paths import ADDRESS, PATHS, SERVER, Lab, await_true, lab, up
+from support.two_paths import ADDRESS, PATHS, SERVER, Lab, await_true, lab, lab_with, up
 from tandem.capture import Budget, Capture
 from tandem.mptcp import sockets, sysctls
 from tandem.mptcp.netlink import subscribe_routes

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.needed import lab_with
-from support.two_paths import ADDRESS, Lab, await_true, lab
+from support.two_paths import ADDRESS, Lab, await_true, lab, lab_with
 from support.watched_paths import Transfer, Watched
 
 pytestmark = lab_with()

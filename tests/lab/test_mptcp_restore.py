@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from support.download_server import Behaviour
-from support.mixed_paths import A4, B6, PROBE6, SERVER6, Both, mixed, parameters, why_not6
-from support.needed import lab_with
-from support.run_download import Run
-from support.two_paths import ADDRESS, PATHS, SERVER, Lab, await_true, lab
+from support.experiment_process import server_of
+from support.mixed_paths import A4, B6, PROBE6, SERVER6, begin_download, mixed, why_not6
+from support.scripted_endpoint import Behaviour, Endpoint
+from support.two_paths import ADDRESS, PATHS, SERVER, Lab, await_true, lab, lab_with
 from support.watched_paths import Transfer, Watched, cut_once
 from tandem.mptcp import sockets, sysctls
 from tandem.mptcp.paths import Paths
@@ -161,7 +160,7 @@ def test_another_connections_subflow_lives_on(rig):
 def test_an_ordinary_end_is_no_loss(rig):
     running = rig.begin()
     token = running.token
-    known = rig.watched.watch._losses._connections
+    known = rig.watched.watch._subflows._connections
     await_true(lambda: token in known, 60, "the kernel's word of the connection")
     running.close()
     await_true(lambda: not known[token].alive, 60, "the kernel's word of the end")
@@ -199,7 +198,7 @@ def test_a_socket_of_ipv4_alone_gets_what_its_family_has(rig):
     rig.transfers.callback(alone.close)
     await_true(lambda: alone.received, 60, "bytes")
     token = alone.token
-    await_true(lambda: token in rig.watched.watch._orders.scheduler, 60, "its beginning heard")
+    await_true(lambda: rig.watched.watch.losses(token) == [], 60, "its beginning heard")
     assert set(alone.carrying()) == {ADDRESS["a"]}
     assert alone.ended is None
 
@@ -222,9 +221,9 @@ def test_begun_by_ipv6_it_takes_the_servers_word_of_ipv4(rig, lost):
 
 @both_families
 def test_a_download_over_both_families_loses_a_subflow_and_tells_when_it_was_back(rig, tmp_path):
-    """The experiment and the collector's watch together; the listener is the server's own."""
-    endpoint = rig.two.server.inside(lambda: Both(Behaviour()))
-    run = Run(parameters(rig.watched.paths, tmp_path, endpoint, SERVER, seconds=600), rig.two.probe.enter)
+    """The experiment and the collector's watch together."""
+    endpoint = rig.two.server.inside(lambda: Endpoint(Behaviour(), host="::"))
+    run = begin_download(rig.two, rig.watched.paths, server_of(tmp_path, endpoint), seconds=600)
     try:
         run.until(lambda sample: sample["connection"]["subflows"] == 2)
         cut_once(rig.two, PROBE6)

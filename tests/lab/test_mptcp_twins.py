@@ -12,12 +12,11 @@ from functools import partial
 import pytest
 
 from support.download_lab import SIZE
-from support.download_server import Behaviour, Endpoint
-from support.mixed_paths import parameters
-from support.needed import lab_with
-from support.run_download import Run
+from support.experiment_process import server_of
+from support.mixed_paths import begin_download
+from support.scripted_endpoint import Behaviour, Endpoint
 from support.twin_modems import HOST, MODEM, PUBLIC, Twins, twins
-from support.two_paths import REPOSITORY, SERVER, await_true, up
+from support.two_paths import REPOSITORY, await_true, lab_with, up
 from tandem.mptcp import sockets
 from tandem.mptcp.iproute import ip
 from tandem.mptcp.nat import Nat
@@ -64,10 +63,7 @@ def page(lab: Twins, paths: Paths, name: str) -> str:
 
 def download(lab: Twins, paths: Paths, tmp_path, primary: str) -> dict:
     endpoint = lab.server.inside(lambda: Endpoint(Behaviour()))
-    wanted = parameters(paths, tmp_path, endpoint, SERVER, path=primary, bytes=SIZE, whoami=True)
-    for path in wanted["paths"]:
-        path["interface"] = paths.interfaces[path["name"]]
-    line = Run(wanted, lab.probe.enter).end()
+    line = begin_download(lab, paths, server_of(tmp_path, endpoint), path=primary, bytes=SIZE, whoami=True).end()
     endpoint.close()
     assert line["failure"] is None
     return line

@@ -10,9 +10,8 @@ import re
 import subprocess
 import sys
 
-from support.needed import lab_with
 from support.twin_modems import MODEM, twins
-from support.two_paths import SERVER, up
+from support.two_paths import SERVER, lab_with, up
 from tandem.mptcp.nat import Nat
 from tandem.mptcp.paths import Path
 from tandem_bench.link.emulator import Constant

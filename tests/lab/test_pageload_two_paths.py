@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from support.experiment_process import Run, parameters, run
 from support.lone_endpoint import SOURCES, lone_endpoint
-from support.needed import lab_with
-from support.run_experiment import run, start
-from support.two_paths import PATHS, SERVER, await_true, lab, up
+from support.two_paths import SERVER, await_true, lab, lab_with, up
 from tandem.devtools.browser import find
 
 BROWSER = find()
@@ -48,8 +45,7 @@ def two(tmp_path_factory):
 
 
 def asked(server, **more):
-    paths = [{"name": p.name, "interface": p.interface} for p in PATHS]
-    return {"run": "run-1", "path": "a", "paths": paths, "server": server, "pages": "secure,plain", **more}
+    return parameters(server, **{"path": "a", "pages": "secure,plain", **more})
 
 
 def browsers(made) -> list[str]:
@@ -100,7 +96,8 @@ def test_a_browser_and_the_graph_load_a_page_over_their_paths(two, kind, path, u
 def test_a_browser_is_gone_when_the_run_is_stopped_or_dies(two):
     made, server = two
     for number, status in ((signal.SIGTERM, 1), (signal.SIGKILL, -signal.SIGKILL)):
-        process = start(made, "pageload", asked(server, kind="tcp", browser="chromium", repetitions=200))
+        wanted = asked(server, kind="tcp", browser="chromium", repetitions=200)
+        process = Run("pageload", wanted, made.probe.enter).process
         await_true(lambda: browsers(made), 60, "a browser")
         if number == signal.SIGKILL:
             process.kill()  # nsenter has executed it in its own place
@@ -124,31 +121,17 @@ def test_a_path_that_goes_black_within_a_load_is_a_failure_in_time(two, browser)
     made, server = two
     timeout_s = 2 if browser == "none" else 6
     more = {"kind": "tcp", "browser": browser, "pages": "plain", "repetitions": 200, "load_timeout_s": timeout_s}
-    process = start(made, "pageload", asked(server, **more))
-    assert process.stdout is not None
-    black: dict[str, Any] | None = None
-    loaded = 0
+    running = Run("pageload", asked(server, **more), made.probe.enter)
     try:
-        for line in process.stdout:
-            told = json.loads(line)
-            if told["type"] != "load":
-                continue
-            if told["failure"] is None:
-                loaded += 1
-                if loaded == 1:
-                    made.server.run(f"nft '{BLACK}'")
-            elif loaded:
-                black = told
-                break
-        process.send_signal(signal.SIGTERM)
-        rest, err = process.communicate(timeout=240)
+        running.until(lambda load: load["failure"] is None, "load")
+        made.server.run(f"nft '{BLACK}'")
+        black = running.until(lambda load: load["failure"] is not None, "load")
+        running.process.send_signal(signal.SIGTERM)
+        last = running.end()
     finally:
-        process.kill()
+        running.process.kill()
         made.server.run("nft destroy table inet black 2>/dev/null || nft delete table inet black")
-    assert black is not None, err
     assert any(why in black["failure"] for why in ("in time", "timeout")), black
-    last = json.loads(rest.splitlines()[-1])
-    assert last["type"] == "result", err
     assert last["failure"] == {"reason": "stopped", "retry": False}
     assert last["result"]["loads_failed"] >= 1
     assert browsers(made) == []

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from test_trace_core_tshark import carried, second_path
 
-from support.needed import lab_with
 from support.traced_download import MPTCP, download
+from support.two_paths import lab_with
 from tandem_server.analysis.captures import Packets, of_campaign
 from tandem_server.analysis.evaluate import evaluate
 from tandem_server.analysis.folder import load

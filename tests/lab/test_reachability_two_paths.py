@@ -10,10 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from support.experiment_process import Run, parameters, run, server_of
 from support.names_server import serving
-from support.needed import lab_with
-from support.run_experiment import asked, ended, run, start
-from support.two_paths import Lab, await_true, lab
+from support.two_paths import Lab, await_true, lab, lab_with
 
 pytestmark = lab_with("nft")
 DNS = {"a": "10.71.1.2", "b": "10.71.2.2"}
@@ -48,11 +47,11 @@ def wanted(folder: Path, names: list[str], **more: Any) -> dict[str, Any]:
     (folder / "list.csv").write_text("".join(f"{i},{name}\n" for i, name in enumerate(names, start=1)))
     own = {"names": str(folder / "list.csv"), "list_id": "BENCH", "folder": str(folder / "run")}
     own |= {"resolvers": {p: [DNS[p]] for p in "ab"}, "ping_timeout_s": 2, "dns_timeout_s": 1.5, "dns_tries": 2}
-    return asked(folder, Nowhere(), **{**own, "ping_hz": 500, "pings": 3, **more})
+    return parameters(server_of(folder, Nowhere()), **{**own, "ping_hz": 500, "pings": 3, **more})
 
 
-def survey(made: Lab, parameters: dict[str, Any], status: int = 0) -> dict[str, Any]:
-    last = run(made, "reachability", parameters)
+def survey(made: Lab, given: dict[str, Any], status: int = 0) -> dict[str, Any]:
+    last = run(made, "reachability", given)
     assert last["status"] == status, last["said"]
     return last
 
@@ -95,17 +94,17 @@ def test_the_four_ways_with_what_answers_resets_and_is_silent(tmp_path):
 
 
 def test_a_survey_that_was_ended_goes_on_where_it_was(tmp_path):
-    parameters = wanted(tmp_path, [f"n{i}.example" for i in range(5, 45)], batch=10, ping_hz=60, seed=3)
+    given = wanted(tmp_path, [f"n{i}.example" for i in range(5, 45)], batch=10, ping_hz=60, seed=3)
     with surveyed() as made:
-        process = start(made, "reachability", parameters)
+        running = Run("reachability", given, made.probe.enter)
         journal = tmp_path / "run" / "reachability.jsonl"
         await_true(lambda: journal.exists() and len(journal.read_bytes().splitlines()) > 10, 60, "the first batch")
-        process.send_signal(signal.SIGTERM)
-        cut = ended(process)
+        running.process.send_signal(signal.SIGTERM)
+        cut = running.end()
         assert cut["status"] == 1
         assert cut["failure"] == {"reason": "stopped", "retry": False}
         assert 10 <= cut["result"]["names"]["done"] < 40
-        whole = survey(made, {**parameters, "ping_hz": 500})
+        whole = survey(made, {**given, "ping_hz": 500})
     assert whole["result"]["resumed_names"] == cut["result"]["names"]["done"]
     assert whole["result"]["names"]["done"] == 40
     lines = [json.loads(line) for line in journal.read_text().splitlines()]

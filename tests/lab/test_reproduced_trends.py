@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 
-from support.needed import lab_with
 from support.radio_pair import no_link
-from support.two_paths import REPOSITORY
+from support.two_paths import REPOSITORY, lab_with
 
 pytestmark = lab_with(lack=no_link())
 SCRIPTS = {

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.needed import lab_with
-from support.two_paths import Lab, lab
+from support.two_paths import Lab, lab, lab_with
 from tandem.shaping import kernel
 from tandem.shaping.kernel import Shape, Shaping, ShapingError
 

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from support.needed import lab_with
-from support.two_paths import ADDRESS, Lab, await_true, lab
+from support.two_paths import ADDRESS, Lab, await_true, lab, lab_with
 from support.watched_paths import Transfer, Watched
 from tandem.mptcp.backup import MOST_TOGGLES, Backup, Confirmation
 

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from support.download_lab import SIZE, DownloadLab, download_lab
-from support.download_server import Behaviour
-from support.needed import lab_with
-from support.two_paths import ADDRESS, SERVER
+from support.scripted_endpoint import Behaviour
+from support.two_paths import ADDRESS, SERVER, lab_with
 from tandem.mptcp import sysctls
 
 pytestmark = lab_with()

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
+from support.experiment_process import Run, parameters
 from support.lone_endpoint import lone_endpoint
-from support.needed import lab_with
-from support.radio_pair import PATHS, RadioPair, no_link, radio_pair
-from support.run_download import Run
-from support.two_paths import SERVER
+from support.radio_pair import RadioPair, no_link, radio_pair
+from support.two_paths import SERVER, lab_with
 
 pytestmark = lab_with("tcpdump", lack=no_link())
 SECOND = "203.0.113.11"
@@ -55,24 +54,17 @@ def arrivals(file: Path) -> dict[tuple[str, str], float]:
     return found
 
 
-def asked(server: dict[str, Any], **more: Any) -> dict[str, Any]:
-    return {
-        "run": "run-1",
-        "kind": "mptcp",
-        "path": "a",
-        "paths": PATHS,
-        "server": server,
-        "congestion_control": "reno",
-        **more,
-    }
+def download(links: tuple[RadioPair, dict[str, Any]], **more: Any) -> dict[str, Any]:
+    """The last line of one that begins over a."""
+    pair, server = links
+    wanted = parameters(server, kind="mptcp", path="a", congestion_control="reno", **more)
+    return Run("download", wanted, pair.probe.enter).end()
 
 
 @pytest.mark.parametrize("number", [None, 2, 4])
 def test_joins_are_delayed_as_the_capture_says(links, tmp_path, number):
-    pair, server = links
-    given = asked(server, seconds=1.5, whoami=False, **({} if number is None else {"subflows": number}))
-    with captured(pair, tmp_path / "syn.pcap"):
-        line = Run(given, pair.probe.enter).end()
+    with captured(links[0], tmp_path / "syn.pcap"):
+        line = download(links, seconds=1.5, whoami=False, **({} if number is None else {"subflows": number}))
     assert line["failure"] is None
     result = line["result"]
     came = arrivals(tmp_path / "syn.pcap")
@@ -88,10 +80,9 @@ def test_joins_are_delayed_as_the_capture_says(links, tmp_path, number):
 
 
 def test_shares_and_what_was_sent_again_are_told_by_subflow(links):
-    pair, server = links
     for name in "ab":
-        pair.tell(name, "down loss 0.03")
-    result = Run(asked(server, bytes=1_500_000, subflows=4), pair.probe.enter).end()["result"]
+        links[0].tell(name, "down loss 0.03")
+    result = download(links, bytes=1_500_000, subflows=4)["result"]
     assert result["subflows_reached"] == 4
     assert sum(s["share"] for s in result["subflows"]) == pytest.approx(1)
     there = result["sender"]["connections"][0]["subflows"]

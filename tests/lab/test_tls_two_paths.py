@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
+from support.experiment_process import parameters, run
 from support.lone_endpoint import MEASUREMENT_PORT, MEASUREMENT_TLS_PORT, lone_endpoint
-from support.needed import lab_with
-from support.run_experiment import run
-from support.two_paths import PATHS, SERVER, Lab, lab, up
+from support.two_paths import SERVER, Lab, lab, lab_with, up
 from tandem.mptcp import sysctls
 
 pytestmark = lab_with()
@@ -31,8 +30,7 @@ def rig() -> Iterator[tuple[Lab, dict[str, Any]]]:
 
 def measure(rig: tuple[Lab, dict[str, Any]], name: str, server: dict[str, Any] | None = None, **own: Any) -> Any:
     made, usual = rig
-    paths = [{"name": p.name, "interface": p.interface} for p in PATHS]
-    line = run(made, name, {"run": "run-1", "paths": paths, "server": server or usual, **own})
+    line = run(made, name, parameters(server or usual, **own))
     assert "result_faults" not in line
     return line
 

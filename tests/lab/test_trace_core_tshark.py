@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from support.needed import lab_with
 from support.reading import core, of, one, rows
 from support.traced_download import CLIENT_2, MPTCP, SERVER_2, TCP, Traced, download
+from support.two_paths import lab_with
 
 pytestmark = lab_with("tshark")
 FIELDS = (

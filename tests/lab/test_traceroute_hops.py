@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from support import rated_links
-from support.needed import lab_with
-from support.run_experiment import run
-from support.two_paths import Lab, Space
+from support.experiment_process import parameters, run
+from support.two_paths import Lab, Space, lab_with
+from tandem.mptcp.paths import Path as ProbePath
 
 pytestmark = lab_with("nft")
 NET = "192.88.99"
 """A block that nobody uses any more: routers with private addresses are not compared."""
 SERVER = f"{NET}.50"
+PATHS = (ProbePath("a", "l0"), ProbePath("b", "l1"))
 
 
 class Routed(Lab):
@@ -30,11 +30,8 @@ class Routed(Lab):
         for number, (one, other) in enumerate(
             [("probe", "ra"), ("probe", "rb"), ("ra", "rc"), ("rb", "rc"), ("rc", "rd"), ("rd", "server")]
         ):
-            here, there = self.spaces[one], self.spaces[other]
-            base = 4 * number
-            rated_links.join(here.pid, f"l{number}", there.pid, f"l{number}x")
-            here.run(f"ip addr add {NET}.{base + 1}/30 dev l{number} && ip link set l{number} up")
-            there.run(f"ip addr add {NET}.{base + 2}/30 dev l{number}x && ip link set l{number}x up")
+            ends = (f"{NET}.{4 * number + 1}/30", self.spaces[other], f"l{number}x", f"{NET}.{4 * number + 2}/30")
+            self.spaces[one].link(f"l{number}", *ends)
         for name in ("ra", "rb", "rc", "rd"):
             self.spaces[name].run(
                 "sysctl -qw net.ipv4.ip_forward=1 net.ipv4.icmp_ratelimit=0 net.ipv4.icmp_msgs_per_sec=10000"
@@ -63,18 +60,12 @@ def routed() -> Iterator[Routed]:
 def traced(made: Routed, folder: Path, **more: Any) -> dict[str, Any]:
     (folder / "token").write_text("secret")
     folder.chmod(0o755)
-    parameters = {
-        "run": "run-1",
-        "paths": [{"name": "a", "interface": "l0", "operator": "A"}, {"name": "b", "interface": "l1", "operator": "B"}],
-        "server": {
-            "control": f"http://{SERVER}:1",
-            "measurement": f"http://{SERVER}:8480",
-            "token_file": str(folder / "token"),
-        },
-        "probe_timeout_s": 10,
-        **more,
+    server = {
+        "control": f"http://{SERVER}:1",
+        "measurement": f"http://{SERVER}:8480",
+        "token_file": str(folder / "token"),
     }
-    found = run(made, "traceroute", parameters)
+    found = run(made, "traceroute", parameters(server, PATHS, **{"probe_timeout_s": 10, **more}))
     assert "result_faults" not in found
     return found
 

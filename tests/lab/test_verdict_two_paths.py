@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import socket
 import threading
 from collections.abc import Iterator
@@ -12,11 +11,10 @@ from typing import Any
 
 import pytest
 
-from support.download_server import Behaviour, Endpoint
-from support.needed import lab_with
+from support.experiment_process import Run
 from support.real_endpoint import Measured, measured
-from support.run_experiment import start
-from support.two_paths import SERVER, lab, up
+from support.scripted_endpoint import Behaviour, Endpoint
+from support.two_paths import SERVER, lab, lab_with, up
 
 pytestmark = lab_with("nft")
 CHAIN = "nft 'add table ip t; add chain ip t c { type filter hook prerouting priority -300; }'"
@@ -130,15 +128,10 @@ def test_an_endpoint_that_misbehaves_is_told_and_never_waited_for(judged, then, 
 
 def test_told_to_stop_it_says_what_it_has(judged):
     middlebox(judged, "iifname tmp5-bs drop")
-    process = start(judged.lab, "verdict", judged.parameters(connect_timeout_s=60))
-    assert process.stdout is not None
-    # started, then the first phase of two that come to an end or not
-    lines = [json.loads(process.stdout.readline()) for _ in range(2)]
-    process.terminate()
-    out, err = process.communicate(timeout=240)
-    last = json.loads(out.splitlines()[-1])
-    assert [line["type"] for line in lines] == ["started", "phase"], err
-    assert last["failure"] == {"reason": "stopped", "retry": False}
+    running = Run("verdict", judged.parameters(connect_timeout_s=60), judged.lab.probe.enter)
+    running.until(kind="phase")  # the first of two that come to an end or not
+    running.process.terminate()
+    assert running.end()["failure"] == {"reason": "stopped", "retry": False}
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""An endpoint for tests of the player: control as ``download_server``'s, and on the measurement port whatever a script answers, over
+"""An endpoint for tests of the player: control as ``scripted_endpoint``'s, and on the measurement port whatever a script answers, over
 connections that are kept."""
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from support.download_server import Behaviour, Endpoint
-from support.run_experiment import ended, started
+from support.experiment_process import Run, parameters, server_of
+from support.scripted_endpoint import Behaviour, Endpoint
 from tandem.experiment.base import Output, Stop
 from tandem.experiment.dash.experiment import EXPERIMENT
 from tandem.experiment.parameters import check
 from tandem.experiment.results import faults
+from tandem.mptcp.paths import Path as ProbePath
 from tandem.schema.record import Record
 
 
@@ -107,42 +108,34 @@ def manifest(bitrates: tuple[int, ...], segments: int, segment_s: float) -> byte
     ).encode()
 
 
-def asked(endpoint: DashEndpoint, token: Path, host: str = "127.0.0.1", **more: Any) -> dict[str, Any]:
+LOOPBACK = (ProbePath("a", "lo"),)
+
+
+def wanted(
+    endpoint: DashEndpoint,
+    folder: Path,
+    host: str = "127.0.0.1",
+    paths: Sequence[ProbePath] = LOOPBACK,
+    **more: Any,
+) -> dict[str, Any]:
     """The parameters of a play against ``endpoint``."""
-    return {
-        "run": "run-1",
-        "kind": "tcp",
-        "path": "a",
-        "paths": [{"name": "a", "interface": "lo"}],
-        "content": "film",
-        "mpd": "film.mpd",
-        "server": {
-            "control": f"http://{host}:{endpoint.control_port}",
-            "measurement": f"http://{host}:{endpoint.measurement_port}",
-            "token_file": str(token),
-        },
-        **more,
-    }
+    play = {"kind": "tcp", "path": "a", "content": "film", "mpd": "film.mpd", **more}
+    return parameters(server_of(folder, endpoint, host), paths, **play)
 
 
 def play(
-    endpoint: DashEndpoint,
-    token: Path,
-    wait_s: float = 240,
-    host: str = "127.0.0.1",
-    enter: Sequence[str] = (),
-    **more: Any,
+    endpoint: DashEndpoint, folder: Path, wait_s: float = 240, enter: Sequence[str] = (), **more: Any
 ) -> dict[str, Any]:
     """Run the experiment against ``endpoint``; its lines by type, the result line under ``result``.
 
     In this process, but for VLC and with ``enter``, a command in front of it, to run inside a namespace."""
-    parameters = asked(endpoint, token, host, **more)
+    given = wanted(endpoint, folder, **more)
     if enter or more.get("player") == "vlc":
-        lines = _by_a_process(parameters, enter, wait_s)
+        lines = _by_a_process(given, enter, wait_s)
     else:
         stop, stream = Stop(), io.StringIO()
         output = Output(stream, stop)
-        told = EXPERIMENT.run(check(EXPERIMENT.parameters, parameters), output, stop)
+        told = EXPERIMENT.run(check(EXPERIMENT.parameters, given), output, stop)
         assert faults(EXPERIMENT.results, told.result or {}) == []
         output.line("result", result=told.result, failure=told.failure, environment=told.environment, **told.further)
         lines = [json.loads(line) for line in stream.getvalue().splitlines()]
@@ -162,8 +155,8 @@ def play(
     }
 
 
-def _by_a_process(parameters: dict[str, Any], enter: Sequence[str], wait_s: float) -> list[dict[str, Any]]:
-    last = ended(started(enter, "dash", parameters), wait_s)
+def _by_a_process(given: dict[str, Any], enter: Sequence[str], wait_s: float) -> list[dict[str, Any]]:
+    last = Run("dash", given, enter).end(wait_s)
     assert "result_faults" not in last, last["result_faults"]
     assert last["status"] == (0 if last["failure"] is None else 1), last["said"]
     return [*last["lines"], last]

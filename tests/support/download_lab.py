@@ -7,9 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from support.download_server import IPPROTO_MPTCP, Behaviour, Endpoint
-from support.run_download import Run
-from support.run_experiment import asked
+from support.experiment_process import Run, parameters, server_of
+from support.scripted_endpoint import IPPROTO_MPTCP, Behaviour, Endpoint
 from support.two_paths import Lab, lab, up
 
 SIZE = 1_500_000
@@ -38,8 +37,8 @@ class DownloadLab:
         """``through``: a command in front of the experiment."""
         self.endpoints.append(self.lab.server.inside(lambda: Endpoint(behaviour or Behaviour(), protocol)))
         amount = {} if "seconds" in more else {"bytes": SIZE}
-        wanted = asked(self._folder, self.endpoint, kind=kind, path=path, **{**amount, **more})
-        return Run(wanted, [*self.lab.probe.enter, *through])
+        wanted = parameters(server_of(self._folder, self.endpoint), kind=kind, path=path, **{**amount, **more})
+        return Run("download", wanted, [*self.lab.probe.enter, *through])
 
     def strip(self, interface: str) -> None:
         """The options of Multipath TCP are taken from SYNs that come in over ``interface`` of the server."""

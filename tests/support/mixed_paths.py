@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path as Folder
 from typing import Any
 
-from support.download_server import IPPROTO_MPTCP, Endpoint
-from support.run_experiment import asked
+from support.experiment_process import Probed, Run, parameters
 from support.two_paths import PATHS, Lab, lab, why_not
 from tandem.mptcp import sockets
 from tandem.mptcp.paths import Path, Paths
-from tandem_server.endpoint.listener import listen
 
 SERVER6, PROBE6, HOP6 = "fd00:5::10", "fd00:2::1", "fd00:2::2"
 A4, B6 = PATHS[0], Path("b", "tmp5-b", HOP6)
@@ -36,17 +32,9 @@ def mixed() -> Iterator[Lab]:
         yield made
 
 
-class Both(Endpoint):
-    """Listens for both families, as the server does."""
-
-    @staticmethod
-    def _listen(protocol: int, host: str) -> socket.socket:
-        return listen(host or "::", 0, multipath=protocol == IPPROTO_MPTCP)
-
-
-def parameters(paths: Paths, folder: Folder, endpoint: Endpoint, host: str, **more: Any) -> dict[str, Any]:
-    """Of a download over ``paths`` from ``endpoint`` at ``host``."""
-    told = asked(folder, endpoint, host, paths.paths, **{"kind": "mptcp", "path": "a", "whoami": False, **more})
-    for path in told["paths"]:
-        path["address"] = paths.addresses[path["name"]]
-    return told
+def begin_download(two: Probed, paths: Paths, server: dict[str, str], **more: Any) -> Run:
+    """A download over ``paths``, whose addresses are named, in the probe's namespace."""
+    wanted = parameters(server, paths.paths, **{"kind": "mptcp", "path": "a", "whoami": False, **more})
+    for path in wanted["paths"]:
+        path |= {"address": paths.addresses[path["name"]], "interface": paths.interfaces[path["name"]]}
+    return Run("download", wanted, two.probe.enter)

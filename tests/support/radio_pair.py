@@ -19,8 +19,6 @@ from tandem.mptcp import sysctls
 from tandem.mptcp.paths import Path as ProbePath
 from tandem.mptcp.paths import Paths
 
-PATHS = [{"name": n, "interface": f"tmp5-{n}", "operator": n.upper()} for n in "ab"]
-"""The experiments' parameter ``paths``."""
 _LEAST_QUEUE_BYTES = 30_000
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import uvicorn
 
-from support.run_experiment import Serving, asked, run
+from support.experiment_process import Serving, parameters, run, server_of
 from support.two_paths import PATHS, SERVER, Lab
 from tandem.mptcp.paths import Path as ProbePath
 from tandem_server.cli.configuration import Bounds
@@ -86,7 +86,8 @@ class Measured:
 
     def parameters(self, endpoint: Serving | None = None, **more: Any) -> dict[str, Any]:
         """Of a run, from this ``endpoint`` where it is not the lab's."""
-        return asked(self.folder, endpoint or self.endpoint, self.host, self.paths, **{**self.own, **more})
+        server = server_of(self.folder, endpoint or self.endpoint, self.host)
+        return parameters(server, self.paths, **{**self.own, **more})
 
     def run(self, name: str, status: int = 0, **more: Any) -> dict[str, Any]:
         """The experiment from beginning to end, which comes to this ``status``; its last line."""

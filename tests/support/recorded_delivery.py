@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from support.radio_pair import PATHS, offered_pair
-from support.run_experiment import run
+from support.experiment_process import parameters, run
+from support.radio_pair import offered_pair
 from support.two_paths import REPOSITORY
 
 DELIVERY = str(REPOSITORY / "collector/examples/experiments/delivery")
@@ -44,7 +44,7 @@ def link(loaded: Path, light: Path | None, rtt_ms: float) -> list[str]:
 def experiment(options: list[str], name: str, **own: Any) -> dict[str, Any]:
     """The last line of an experiment over two such links."""
     with offered_pair({"a": options, "b": options}) as (pair, server):
-        return run(pair, name, {"run": "run-1", "paths": PATHS, "server": server, **own}, 1200)
+        return run(pair, name, parameters(server, **own), 1200)
 
 
 def recorded(options: list[str], folder: Path, seconds: float) -> Path:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import select
+import shutil
 import socket
 import subprocess
 import sys
@@ -18,6 +19,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol, TypeVar
+
+import pytest
 
 from support import rated_links
 from tandem.mptcp import sysctls
@@ -40,6 +43,12 @@ def why_not() -> str | None:
     if not Path("/proc/sys/net/mptcp/enabled").exists() and not v094.present():
         return "this kernel has no Multipath TCP"
     return None
+
+
+def lab_with(*programs: str, lack: str | None = None) -> list[pytest.MarkDecorator]:
+    """For ``pytestmark``: skipped where the lab, one of these programs or what ``lack`` names is missing."""
+    lack = why_not() or lack or next((f"{name} is not installed" for name in programs if not shutil.which(name)), None)
+    return [pytest.mark.lab, pytest.mark.skipif(lack is not None, reason=str(lack))]
 
 
 class Space:
@@ -85,6 +94,15 @@ class Space:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
+    def link(self, name: str, address: str, other: Space, there: str, its: str, *, upwards: bool = True) -> None:
+        """A link with a rate from interface ``name`` here, which has ``address``, to ``there`` of ``other``, which has ``its``; both are
+        up. ``upwards``: as ``rated_links.join`` has it."""
+        rated_links.join(self.pid, name, other.pid, there, upwards=upwards)
+        for space, interface, host in ((other, there, its), (self, name, address)):
+            space.run(
+                f"ip addr add {host} dev {interface} {'nodad' if ':' in host else ''} && ip link set {interface} up"
+            )
+
     def inside(self, action: Callable[[], T]) -> T:
         """Call ``action`` in a thread that is inside this network namespace; sockets and children made there stay in it."""
         outcome: list[T] = []
@@ -124,9 +142,8 @@ class Lab:
         """Sockets that live as long as the lab."""
         self.server.run(f"ip addr add {SERVER}/32 dev lo")
         for number, name in enumerate("ab", start=1):
-            rated_links.join(self.probe.pid, f"tmp5-{name}", self.server.pid, f"tmp5-{name}s", upwards=upwards)
-            self.server.run(f"ip addr add 10.71.{number}.2/24 dev tmp5-{name}s && ip link set tmp5-{name}s up")
-            self.probe.run(f"ip addr add 10.71.{number}.1/24 dev tmp5-{name} && ip link set tmp5-{name} up")
+            ends = (f"10.71.{number}.1/24", self.server, f"tmp5-{name}s", f"10.71.{number}.2/24")
+            self.probe.link(f"tmp5-{name}", *ends, upwards=upwards)
 
     def close(self) -> None:
         """Take both down."""

@@ -8,6 +8,9 @@ import socket
 import struct
 import threading
 from pathlib import Path
+from typing import Any
+
+from tandem import mptcp_abi
 
 NOMULTIPATH = 0x80000
 UP = 0x1003  # UP, BROADCAST, MULTICAST
@@ -131,12 +134,14 @@ class Connection:
     """A connection as this kernel tells of it: ``rows`` are local and remote end and bytes received, one a subflow, in the order in
     which they came to be (it lists the newest first); None: plain TCP."""
 
-    def __init__(self, rows: list[tuple[tuple[str, int], tuple[str, int], int]] | None) -> None:
-        self.rows = rows
+    def __init__(self, rows: list[tuple[tuple[str, int], tuple[str, int], int]] | None, monkeypatch: Any) -> None:
+        self.rows, self._libc = rows, mptcp_abi._LIBC
+        monkeypatch.setattr(mptcp_abi, "_LIBC", self)
 
-    def getsockopt(self, _fd: int, level: int, option: int, memory: object, length: object) -> int:
+    def getsockopt(self, fd: int, level: int, option: int, memory: object, length: object) -> int:
         """getsockopt(2); the header says sizes and where to write (do_tcp_getsockopt, mptcp_get_info)."""
-        assert (level, option) == (socket.IPPROTO_TCP, 45)
+        if (level, option) != (socket.IPPROTO_TCP, 45) or fd < 0:
+            return self._libc.getsockopt(fd, level, option, memory, length)
         if self.rows is None:
             ctypes.set_errno(errno.EINVAL)
             return -1

@@ -7,7 +7,7 @@ import socket
 import threading
 from collections.abc import Sequence
 
-from support.two_paths import PATHS, SERVER, Lab, up
+from support.two_paths import PATHS, SERVER, Lab, Spaces, up
 from tandem.mptcp import sockets
 from tandem.mptcp.paths import Path, PathEvent
 from tandem.mptcp.statistics import Reader
@@ -30,7 +30,7 @@ def cut_once(two: Lab, address: str) -> None:
 class Watched:
     """Both paths up and watched by a thread, as the collector does."""
 
-    def __init__(self, two: Lab, wanted: Sequence[Path] = PATHS) -> None:
+    def __init__(self, two: Spaces, wanted: Sequence[Path] = PATHS) -> None:
         self.two, self.paths = two, up(two, wanted)
         self.watch = two.probe.inside(lambda: Watch(self.paths))
         assert self.watch.restoring is None

@@ -48,7 +48,7 @@ server_captures: dict[str, ServerCapture] = {}
 """What became of the captures that the server was to make, by session: reported with the result."""
 
 
-class EnvironmentLackError(RuntimeError):
+class MissingRequirementError(RuntimeError):
     """This machine cannot measure it at all; the message names the fix. Ends the process with status 3."""
 
 
@@ -173,7 +173,7 @@ class Experiment(Protocol):
 
     def run(self, parameters: dict[str, Any], output: Output, stop: Stop) -> Outcome:
         """Measure. ``parameters`` are checked already. ParameterError for combinations that make no sense,
-        EnvironmentLackError when it cannot be measured here; a network failure belongs into the outcome."""
+        MissingRequirementError when it cannot be measured here; a network failure belongs into the outcome."""
         ...
 
 
@@ -271,7 +271,7 @@ def main(experiment: Experiment, argv: Sequence[str] | None = None) -> int:
     except ParameterError as error:
         print(f"{experiment.name}: {error}", file=sys.stderr)
         return 2
-    except EnvironmentLackError as error:
+    except MissingRequirementError as error:
         print(f"{experiment.name}: {error}", file=sys.stderr)
         return 3
     wrong = faults(experiment.results, outcome.result or {})

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tandem.experiment import base, http_head
-from tandem.experiment.base import STOPPED, EnvironmentLackError, Stop, StoppedError
+from tandem.experiment.base import STOPPED, MissingRequirementError, Stop, StoppedError
 from tandem.experiment.parameters import CommonParameters, Origin, ProbePath
 from tandem.mptcp import sockets
 from tandem.schema.manifest import Failure, ServerCapture
@@ -43,7 +43,7 @@ class ControlError(Exception):
 
 
 def attempt(measure: Callable[[], Failure | None]) -> Failure | None:
-    """``measure``; its failure, that of the control channel, or that the run was stopped. EnvironmentLackError for what this machine
+    """``measure``; its failure, that of the control channel, or that the run was stopped. MissingRequirementError for what this machine
     lacks."""
     try:
         return measure()
@@ -52,7 +52,7 @@ def attempt(measure: Callable[[], Failure | None]) -> Failure | None:
     except StoppedError:
         return STOPPED
     except sockets.UnsupportedError as error:
-        raise EnvironmentLackError(str(error)) from error
+        raise MissingRequirementError(str(error)) from error
 
 
 @dataclass(frozen=True, slots=True)

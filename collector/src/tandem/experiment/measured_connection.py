@@ -24,7 +24,7 @@ from tandem.experiment.parameters import CommonParameters, ProbePath, SocketOpti
 from tandem.experiment.results import carried
 from tandem.experiment.transfer import Transfer, Upload, seconds
 from tandem.mptcp import kernels, sockets
-from tandem.mptcp.series import PathName, Row, Series, shares
+from tandem.mptcp.series import PathName, Series, shares
 from tandem.mptcp.statistics import Reader, StatisticsError, SubflowSample
 from tandem.mptcp_abi.controllers import described
 from tandem.schema.manifest import Failure
@@ -173,21 +173,13 @@ class Sampler:
     def _sample(self) -> None:
         try:
             sample = self._reader.read()
-        except (
-            StatisticsError
-        ):  # after a reset the kernel has forgotten the connection; the totals keep what was last seen
+        except StatisticsError:
+            # after a reset the kernel has forgotten the connection; the totals keep what was last seen
             self.failed += 1
             return
         self.made += 1
-        self._output.line("sample", **as_json(self._series.add(sample, self._payload()), self._labels))
-
-
-def as_json(row: Row, labels: Mapping[str, Any] = EMPTY) -> dict[str, Any]:
-    """A row as the content of a ``sample`` line; ``labels``: which connection it is."""
-    subflows = [
-        {"subflow": s.subflow, "path": s.name.path, "operator": s.name.operator, **s.fields} for s in row.subflows
-    ]
-    return {"monotonic_ns": row.monotonic_ns, "connection": {**labels, **row.connection}, "subflows": subflows}
+        row = self._series.add(sample, self._payload())
+        self._output.line("sample", **{**row, "connection": {**self._labels, **row["connection"]}})
 
 
 Direction = Literal["download", "upload"]
@@ -208,24 +200,17 @@ class Terms:
     options: SocketOptions
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectionRequest:
-    """One connection to be measured: ``path`` is MPTCP's primary, TCP's only one; exactly one of ``bytes`` and ``seconds``."""
-
-    kind: sockets.Kind
-    path: ProbePath
-    bytes: int | None = None
-    seconds: float | None = None
-
-
 class MeasuredConnection:
-    """One measured connection: ``open``, ``connect``, ``transfer``, ``close``, in this order; each does nothing once it failed.
-    ``connected``: None until ``connect`` succeeded; ``answer``: the server's, when the session ended, None without one."""
+    """One measured connection: ``open``, ``connect``, ``transfer``, ``close``, in this order; each does nothing once it failed. ``path`` is
+    MPTCP's primary, TCP's only one; exactly one of ``bytes`` and ``seconds`` is set. ``connected``: None until ``connect`` succeeded;
+    ``answer``: the server's, when the session ended, None without one."""
 
-    def __init__(self, terms: Terms, wanted: ConnectionRequest) -> None:
+    def __init__(
+        self, terms: Terms, kind: sockets.Kind, path: ProbePath, size: int | None, seconds: float | None
+    ) -> None:
         paths = terms.common.paths
-        self.terms, self.wanted = terms, wanted
-        self.paths = (wanted.path, *(p for p in paths if p != wanted.path))
+        self.terms, self.kind, self.path, self.bytes, self.seconds = terms, kind, path, size, seconds
+        self.paths = (path, *(p for p in paths if p != path))
         self._common = replace(terms.common, paths=self.paths)
         self._uploads = terms.direction == "upload"
         self._control: Control | None = None
@@ -244,12 +229,12 @@ class MeasuredConnection:
         """Open the session, over this connection's path first, which also wakes a modem. Main thread only."""
         if self.failure is not None:
             return
-        wanted: dict[str, Any] = {"bytes": self.wanted.bytes, "seconds": self.wanted.seconds}
+        wanted: dict[str, Any] = {"bytes": self.bytes, "seconds": self.seconds}
         wanted |= self.terms.options.there(sends=not self._uploads)
         try:
             self._control = Control(self._common)
             with stop.interruptible():
-                self.session = self._control.open(self.wanted.kind, dict(addresses), **wanted)
+                self.session = self._control.open(self.kind, dict(addresses), **wanted)
         except ControlError as error:
             self.failure = error.failure
         except StoppedError:
@@ -263,8 +248,8 @@ class MeasuredConnection:
             with stop.interruptible():
                 self.connected = connect(
                     self._common,
-                    self.wanted.kind,
-                    self.wanted.path,
+                    self.kind,
+                    self.path,
                     self.terms.connect_timeout_s,
                     self.socket_options(),
                 )
@@ -279,12 +264,12 @@ class MeasuredConnection:
 
     def socket_options(self) -> sockets.Options:
         """Of this end's socket, when the session is open."""
-        return self.terms.options.here(sends=self._uploads, both_families=both_families(self.wanted.kind, self.paths))
+        return self.terms.options.here(sends=self._uploads, both_families=both_families(self.kind, self.paths))
 
     @property
     def expected_subflows(self) -> int:
         """How many there may be at once."""
-        return len(self.paths) if self.wanted.kind == "mptcp" else 1
+        return len(self.paths) if self.kind == "mptcp" else 1
 
     def transfer(self, deadline_ns: int, stop: Stop, output: Output, labels: Mapping[str, Any] = EMPTY) -> None:
         """Move the bytes, with ``sample`` lines whose ``connection`` says ``labels``. From any thread."""
@@ -307,15 +292,15 @@ class MeasuredConnection:
 
     def move(self, connected: sockets.Connected, head: bytes, deadline_ns: int, stop: Stop) -> Failure | None:
         """Send the request ``head`` and move the bytes over ``connected``; None, or why not all of them."""
-        connection, wanted, terms = connected.stream, self.wanted, self.terms
+        connection, terms = connected.stream, self.terms
         if self._uploads:
-            return self.up.run(connection, head, wanted.bytes, wanted.seconds, terms.stall_s, deadline_ns, stop)
+            return self.up.run(connection, head, self.bytes, self.seconds, terms.stall_s, deadline_ns, stop)
         return self.down.run(
-            connection, head, wanted.bytes, wanted.seconds, terms.stall_s, terms.read_pause_s, deadline_ns, stop
+            connection, head, self.bytes, self.seconds, terms.stall_s, terms.read_pause_s, deadline_ns, stop
         )
 
     def _head(self) -> bytes:
-        headers, size, long_s = dict[str, str](), self.wanted.bytes, self.wanted.seconds
+        headers, size, long_s = dict[str, str](), self.bytes, self.seconds
         if not self._uploads:
             headers["Accept-Encoding"] = "identity"
         elif size is not None:
@@ -376,11 +361,10 @@ class MeasuredConnection:
     def moved(self) -> tuple[int, float] | None:
         """Payload bytes and seconds of a timed transfer, which ends by this end's clock: of a download from its first byte on, what
         was received; of an upload from its first bit on, what was acknowledged. None when it failed."""
-        seconds = self.wanted.seconds
-        if self.failure is not None or seconds is None:
+        if self.failure is not None or self.seconds is None:
             return None
         if self._uploads:
-            return None if self.up.acked_in_time is None else (self.up.acked_in_time, seconds)
+            return None if self.up.acked_in_time is None else (self.up.acked_in_time, self.seconds)
         lasted = _between(self.down.first_byte_ns, self.down.over_ns)
         return None if not lasted else (self.down.received, lasted)
 
@@ -414,12 +398,12 @@ class MeasuredConnection:
         if self._uploads:
             near, far = far, near
         return {
-            "kind": self.wanted.kind,
-            "path": self.wanted.path.name,
+            "kind": self.kind,
+            "path": self.path.name,
             "connect_ms": self.connect_ms,
             "tls_ms": None if self.connected is None else self.connected.tls_ms,
             "bytes": self.payload_bytes,
-            "fallback": self.wanted.kind == "mptcp" and self.series.fallback,
+            "fallback": self.kind == "mptcp" and self.series.fallback,
             "congestion_control": control,
             "controller": controller,
             near: self.own_buffer_bytes,

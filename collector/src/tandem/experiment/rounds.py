@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 from tandem.experiment.base import (
     STOPPED,
-    EnvironmentLackError,
+    MissingRequirementError,
     Outcome,
     Output,
     Span,
@@ -25,7 +25,7 @@ from tandem.experiment.base import (
     record,
 )
 from tandem.experiment.control import whoami
-from tandem.experiment.measured_connection import ConnectionRequest, MeasuredConnection, Terms
+from tandem.experiment.measured_connection import MeasuredConnection, Terms
 from tandem.experiment.parameters import (
     COMMON,
     SOCKET_OPTIONS,
@@ -219,7 +219,7 @@ class Rounds:
         self.first_failed: Failure | None = None
 
     def each(self) -> Iterator[Done]:
-        """The rounds as they are done, the last one perhaps only in part. EnvironmentLackError when this machine lacks something."""
+        """The rounds as they are done, the last one perhaps only in part. MissingRequirementError when this machine lacks something."""
         begun_ns = time.monotonic_ns()
         for wanted in self._p.rounds:
             if not self._await(begun_ns + int(wanted.gap_s * 1e9)):
@@ -234,7 +234,7 @@ class Rounds:
                     done.measured.append(self._measure(step, wanted.bytes))
                     self._judge(done.measured[-1])
             except sockets.UnsupportedError as error:
-                raise EnvironmentLackError(str(error)) from error
+                raise MissingRequirementError(str(error)) from error
             yield done
             if self.failure is not None:
                 return
@@ -263,8 +263,8 @@ class Rounds:
         phase(self._output, step.name, self._number, self._of)
         kind: sockets.Kind = "mptcp" if step.kind == "mptcp" else "tcp"
         paths = [p for p in self._p.terms.common.paths if step.path in (None, p.name)]
-        wanted = [ConnectionRequest(kind, p, size, self._p.seconds if size is None else None) for p in paths]
-        connections = [MeasuredConnection(self._p.terms, one) for one in wanted]
+        seconds = self._p.seconds if size is None else None
+        connections = [MeasuredConnection(self._p.terms, kind, path, size, seconds) for path in paths]
         measured = Measured(step, self._number, time.monotonic_ns(), connections)
         try:
             for connection in connections:
@@ -274,7 +274,7 @@ class Rounds:
             deadline_ns = min(self._span.deadline_ns, time.monotonic_ns() + int(self._p.step_s * 1e9))
 
             def transfer(connection: MeasuredConnection) -> None:
-                labels = {"phase": measured.number, "kind": kind, "path": connection.wanted.path.name}
+                labels = {"phase": measured.number, "kind": kind, "path": connection.path.name}
                 connection.transfer(deadline_ns, self._stop, self._output, labels)
 
             with ThreadPoolExecutor(len(connections)) as others:

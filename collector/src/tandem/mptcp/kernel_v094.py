@@ -12,7 +12,7 @@ import ipaddress
 import os
 import socket
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -93,7 +93,7 @@ class V094(Kernel):
         return None
 
     def path_manager(self) -> PathManager:
-        return FullMesh(root=self._root)
+        return FullMesh(self._root)
 
     def scheduler(self) -> str | None:
         now = self._in_force("scheduler")
@@ -185,27 +185,18 @@ _KNOWN_S = 5.0
 """The kernel takes changes of interfaces to its list half a second later; two that cancel each other are none."""
 _LOOK_S = 0.02
 
-ReadFlags = Callable[[str], int | None]
-ChangeFlags = Callable[[str, int, int], None]
-
 
 class FullMesh(PathManager):
     """``fullmesh`` opens a subflow of each connection from every address of every interface that is not marked
-    ``multipath off``, so an endpoint is an interface without that mark. ``read``, ``change``: of an interface's flags, as in ``netlink``.
+    ``multipath off``, so an endpoint is an interface without that mark.
 
     Routing tables and rules are the same as on the stock kernel. A mark stays when the collector is killed: ``ip link set dev X
     multipath on`` of that project's iproute2 takes it off, as does the end of the next collector whose path the interface is."""
 
     name = "fullmesh"
 
-    def __init__(
-        self,
-        read: ReadFlags = netlink.read_link_flags,
-        change: ChangeFlags = netlink.change_link_flags,
-        root: Path = Path("/"),
-        known_s: float = _KNOWN_S,
-    ) -> None:
-        self._read, self._change, self._root, self._known_s = read, change, root, known_s
+    def __init__(self, root: Path = Path("/")) -> None:
+        self._root = root
         self._made: dict[int, Endpoint] = {}
         self._off: set[str] = set()
         self._before: sysctls.Setting | None = None
@@ -277,7 +268,7 @@ class FullMesh(PathManager):
 
     def _await(self, address: str, *, known: bool) -> None:
         """Until the kernel's list has the address, or has it no more; IpError when that does not come to be."""
-        wanted, until = str(ipaddress.ip_address(address)), time.monotonic() + self._known_s
+        wanted, until = str(ipaddress.ip_address(address)), time.monotonic() + _KNOWN_S
         while True:
             try:
                 there = wanted in v094.parse_fullmesh((self._root / v094.FULLMESH).read_text())
@@ -287,18 +278,18 @@ class FullMesh(PathManager):
                 return
             if time.monotonic() >= until:
                 does = "does not take up" if known else "does not let go of"
-                raise IpError(f"endpoint {address}: {_FULLMESH} {does} it within {self._known_s:g} s")
+                raise IpError(f"endpoint {address}: {_FULLMESH} {does} it within {_KNOWN_S:g} s")
             time.sleep(_LOOK_S)
 
     def _marked(self, interface: str) -> bool | None:
-        flags = self._read(interface)
+        flags = netlink.read_link_flags(interface)
         return None if flags is None else bool(flags & v094.IFF_NOMULTIPATH)
 
     def _mark(self, interface: str, *, off: bool) -> None:
         if self._marked(interface) is off:
             return
         try:
-            self._change(interface, v094.IFF_NOMULTIPATH if off else 0, v094.IFF_NOMULTIPATH)
+            netlink.change_link_flags(interface, v094.IFF_NOMULTIPATH if off else 0, v094.IFF_NOMULTIPATH)
         except OSError as error:
             why = os.strerror(error.errno) if error.errno else str(error)
             raise IpError(f"{interface} multipath {'off' if off else 'on'}: {why}") from error
@@ -315,15 +306,15 @@ class FullMesh(PathManager):
 
 class Reader:
     """Reads one socket again and again with the same buffers: MPTCP_INFO, or TCP_INFO where the connection is plain TCP.
-    ``call``, ``root``: the kernel's getsockopt and its files.
+    ``root``: where its files are.
 
     The kernel does not show a connection that left Multipath TCP after its handshake (an infinite mapping): ``fallback`` is true only
     where the handshake already was plain TCP."""
 
-    def __init__(self, connection: socket.socket, call: abi.GetSockOpt | None = None, root: Path = Path("/")) -> None:
+    def __init__(self, connection: socket.socket, root: Path = Path("/")) -> None:
         self._socket, self._root = connection, root
         self._asked = isinstance(connection, v094.MultipathSocket)
-        self._info, self._plain = v094.InfoReader(connection, ROOM, call), abi.Memory(abi.TCP_INFO_BYTES)
+        self._info, self._plain = v094.InfoReader(connection, ROOM), abi.Memory(abi.TCP_INFO_BYTES)
         self._numbers = abi.Numbers()
         self._token: int | None = None
 
@@ -342,24 +333,8 @@ class Reader:
         """In the words of the stock kernel; what this one does not say is absent."""
         if self._token is None:
             self._token = _token(self._socket, self._root)
-        return abi.MptcpInfo(
-            subflows=max(0, len(info.subflows) - 1),
-            add_addr_signal=None,
-            add_addr_accepted=None,
-            flags=0,
-            token=self._token,
-            write_seq=None,
-            snd_una=None,
-            rcv_nxt=None,
-            checksum=None,
-            retransmits=info.meta.total_retrans_segments,
-            bytes_retrans=None,
-            bytes_sent=None,
-            bytes_received=info.meta.bytes_received,
-            bytes_acked=info.meta.bytes_acked,
-            subflows_total=None,
-            last_data_recv_ms=info.meta.last_data_recv_ms,
-        )
+        meta = info.meta
+        return abi.MptcpInfo(0, self._token, meta.bytes_received, meta.bytes_acked, meta.last_data_recv_ms)
 
 
 def _token(connection: socket.socket, root: Path) -> int | None:
@@ -368,4 +343,5 @@ def _token(connection: socket.socket, root: Path) -> int | None:
         found = v094.parse_connections((root / v094.FOLDER / "mptcp").read_text())
     except (OSError, abi.AbiError):
         return None
-    return v094.token_of(found, os.fstat(connection.fileno()).st_ino)
+    inode = os.fstat(connection.fileno()).st_ino
+    return next((one.token for one in found if one.inode == inode), None)

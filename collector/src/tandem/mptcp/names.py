@@ -40,12 +40,12 @@ def find(
     """The servers of ``interface``, none when nobody tells. Loopback addresses are left out, except for ``lo``: a stub there sends its
     questions over an interface of its own choice."""
     call = run or output_of
-    told_by: tuple[tuple[str, Callable[[], tuple[str, ...]]], ...] = (
+    sources: tuple[tuple[str, Callable[[], tuple[str, ...]]], ...] = (
         ("resolvectl", lambda: resolvectl(call(["resolvectl", "dns", interface]))),
         ("nmcli", lambda: nmcli(call(["nmcli", "-g", "IP4.DNS,IP6.DNS", "device", "show", interface]))),
         ("resolv.conf", lambda: resolv_conf(_text(file))),
     )
-    for source, ask in told_by:
+    for source, ask in sources:
         usable = tuple(a for a in ask() if interface == "lo" or not ipaddress.ip_address(a).is_loopback)
         if usable:
             return Resolvers(usable, source)

@@ -196,9 +196,13 @@ def _aligned(length: int) -> int:
 class Subscription:
     """A socket that receives what changes. Not for two threads at once."""
 
-    def __init__(self, listening: socket.socket, family: int = 0) -> None:
-        self.socket, self.family = listening, family
+    def __init__(self, listening: socket.socket) -> None:
+        self.socket = listening
         listening.setblocking(False)
+
+    def join(self, group: int) -> None:
+        """Receive what is sent to this multicast group."""
+        self.socket.setsockopt(_SOL_NETLINK, _ADD_MEMBERSHIP, group)
 
     def fileno(self) -> int:
         """For a selector."""
@@ -233,51 +237,25 @@ def subscribe_routes(namespace: Path | None = None) -> Subscription:
     return Subscription(listening)
 
 
-def subscribe_generic(family: str, group: str) -> Subscription:
-    """A generic family's multicast group. LookupError when the kernel has none, OSError when it refuses."""
-    listening, answer = _generic_socket(family)
-    try:
-        kind, number_of = group_of(answer, group)
-        listening.setsockopt(_SOL_NETLINK, _ADD_MEMBERSHIP, number_of)
-    except BaseException:
-        listening.close()
-        raise
-    return Subscription(listening, kind)
-
-
-def _generic_socket(family: str) -> tuple[socket.socket, bytes]:
-    """A socket of generic netlink, and what the kernel says of the family."""
+def generic_socket(family: str, group: str) -> tuple[socket.socket, int, int]:
+    """A socket of generic netlink, the family's message type and the number of its multicast ``group``. LookupError when the kernel has no
+    such family or group, OSError when it refuses."""
     made = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_GENERIC)
     try:
         made.bind((0, 0))
         made.send(family_request(family))
-        return made, made.recv(1 << 16)
+        return made, *group_of(made.recv(1 << 16), group)
     except BaseException:
         made.close()
         raise
 
 
-class GenericCommands:
-    """Requests to a generic family, one after another. LookupError when the kernel has no such family (known by its ``group``)."""
-
-    def __init__(self, family: str, group: str) -> None:
-        self._socket, answer = _generic_socket(family)
-        try:
-            self._family = group_of(answer, group)[0]
-        except BaseException:
-            self._socket.close()
-            raise
-
-    def send(self, command: int, content: bytes) -> None:
-        """Have it done; OSError with the kernel's errno when it refuses."""
-        self._socket.send(request(self._family, command, content, acknowledge=True))
-        code = error_of(self._socket.recv(1 << 16))
-        if code:
-            raise OSError(code, os.strerror(code))
-
-    def close(self) -> None:
-        """Send no more."""
-        self._socket.close()
+def command(generic: socket.socket, family: int, number: int, content: bytes) -> None:
+    """Have the family do it; OSError with the kernel's errno when it refuses."""
+    generic.send(request(family, number, content, acknowledge=True))
+    code = error_of(generic.recv(1 << 16))
+    if code:
+        raise OSError(code, os.strerror(code))
 
 
 def socket_in(namespace: Path | None, make: Callable[[], socket.socket]) -> socket.socket:

@@ -21,15 +21,15 @@ from typing import Literal, Protocol
 from tandem.mptcp import sysctls
 from tandem.mptcp.iproute import IpError, ip, ip_json, program
 from tandem.mptcp.netlink import (
-    GenericCommands,
     NetlinkError,
     Subscription,
     attribute,
+    command,
     generic,
+    generic_socket,
     messages,
     nested,
     number,
-    subscribe_generic,
 )
 
 MOST = 8
@@ -260,7 +260,13 @@ class PmListener:
     """Receives events in this network namespace. LookupError: this kernel has none; OSError: it refuses (no CAP_NET_ADMIN)."""
 
     def __init__(self) -> None:
-        self._subscription: Subscription = subscribe_generic(FAMILY, GROUP)
+        listening, self._family, group = generic_socket(FAMILY, GROUP)
+        self._subscription = Subscription(listening)
+        try:
+            self._subscription.join(group)
+        except OSError:
+            self.close()
+            raise
         self.missed = 0
         """How often something was lost or could not be understood."""
 
@@ -275,7 +281,7 @@ class PmListener:
         events = []
         for piece in pieces:
             try:
-                events += parse(piece, self._subscription.family)
+                events += parse(piece, self._family)
             except NetlinkError:
                 self.missed += 1
         return events
@@ -320,23 +326,23 @@ class PmCommands:
     kernel refuses it: EINVAL also for a connection that has the kernel's own path manager, ESRCH for one that is no more."""
 
     def __init__(self) -> None:
-        self._commands = GenericCommands(FAMILY, GROUP)
+        self._socket, self._family, _ = generic_socket(FAMILY, GROUP)
 
     def create(self, token: int, local: End, remote: End) -> None:
         """Begin a subflow; an event tells whether it comes about."""
-        content = nested(_ADDRESS, packed(local)) + nested(_REMOTE, packed(remote))
-        self._commands.send(_CREATE, attribute(_TOKEN, struct.pack("=I", token)) + content)
+        self._send(_CREATE, token, nested(_ADDRESS, packed(local)) + nested(_REMOTE, packed(remote)))
 
     def destroy(self, token: int, local: End, remote: End) -> None:
         """End the subflow with these ends (both with their ports)."""
-        content = nested(_ADDRESS, packed(local)) + nested(_REMOTE, packed(remote))
-        self._commands.send(_DESTROY, attribute(_TOKEN, struct.pack("=I", token)) + content)
+        self._send(_DESTROY, token, nested(_ADDRESS, packed(local)) + nested(_REMOTE, packed(remote)))
 
     def forget(self, token: int, number: int) -> None:
         """Tell the peer that our address ``number`` is no more: it ends its subflows to it."""
-        content = attribute(_TOKEN, struct.pack("=I", token)) + attribute(_LOCAL_ID, struct.pack("=B", number))
-        self._commands.send(_REMOVE, content)
+        self._send(_REMOVE, token, attribute(_LOCAL_ID, struct.pack("=B", number)))
+
+    def _send(self, number: int, token: int, content: bytes) -> None:
+        command(self._socket, self._family, number, attribute(_TOKEN, struct.pack("=I", token)) + content)
 
     def close(self) -> None:
         """Order no more."""
-        self._commands.close()
+        self._socket.close()

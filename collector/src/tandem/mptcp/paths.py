@@ -391,7 +391,7 @@ class Paths:
             raise
 
     def check(self) -> list[PathEvent]:
-        """Compare with the kernel and mend: an interface, address or gateway that changed, came or went, a missing endpoint, rule or
+        """Compare with the kernel and repair: an interface, address or gateway that changed, came or went, a missing endpoint, rule or
         route, two paths with one address. Four calls of ``ip``; six while a path has IPv6 only, one more for each NAT.
 
         A path that came back gets its endpoint anew, since the kernel does not open a lost subflow again by itself.

@@ -1,4 +1,4 @@
-"""From samples of one connection to the fields of ``subflow`` and ``connection`` records, and to totals by subflow.
+"""From samples of one connection to ``sample`` lines, with the fields of ``connection`` and ``subflow`` records, and to totals by subflow.
 
 Pure: samples in, plain values out. A subflow that closed keeps its last counters, which the kernel forgets.
 """
@@ -7,12 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from tandem.mptcp.statistics import ConnectionSample, SubflowSample
-
-if TYPE_CHECKING:  # the process of a run makes no records: the table of metrics need not be loaded by each
-    from tandem.schema.record import Value
 
 
 class PathName(NamedTuple):
@@ -25,24 +22,6 @@ class PathName(NamedTuple):
 End = Literal["receiver", "sender"]
 NameOf = Callable[[SubflowSample], PathName]
 """Which path a subflow runs over, told from its addresses."""
-
-
-@dataclass(frozen=True, slots=True)
-class SubflowRow:
-    """One subflow at one sample; ``fields`` are those of ``schema.metrics.SUBFLOW``, absent ones left out."""
-
-    subflow: str
-    name: PathName
-    fields: dict[str, Value]
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One sample; ``connection`` has the fields of ``schema.metrics.CONNECTION``."""
-
-    monotonic_ns: int
-    connection: dict[str, Value]
-    subflows: tuple[SubflowRow, ...]
 
 
 @dataclass(slots=True)
@@ -85,21 +64,24 @@ class Series:
         self.token: int | None = None
         """By which the kernel knows the connection; None for plain TCP."""
 
-    def add(self, sample: ConnectionSample, payload_bytes: int) -> Row:
-        """The row of ``sample``; ``payload_bytes`` is what the application has read (or written) so far."""
+    def add(self, sample: ConnectionSample, payload_bytes: int) -> dict[str, Any]:
+        """``sample`` as the content of a line: ``monotonic_ns``; ``connection`` with the fields of ``schema.metrics.CONNECTION``;
+        ``subflows`` with those of ``schema.metrics.SUBFLOW``, absent ones left out. ``payload_bytes`` is what the application has read (or
+        written) so far."""
         elapsed = None if self._previous_ns is None else (sample.monotonic_ns - self._previous_ns) / 1e9
         self.fallback = self.fallback or sample.fallback
         if sample.mptcp is not None:
             self.token = sample.mptcp.token
-        rows = tuple(self._subflow(s, sample.monotonic_ns, elapsed) for s in sample.subflows)
-        connection: dict[str, Value | None] = {
+        rows = [self._subflow(s, sample.monotonic_ns, elapsed) for s in sample.subflows]
+        goodput = _rate(payload_bytes - self._previous_payload, elapsed)
+        connection = {
             "bytes": payload_bytes,
             "subflows": sample.alive,
             "fallback": self.fallback,
-            "goodput_bit_per_s": _rate(payload_bytes - self._previous_payload, elapsed),
+            "goodput_bit_per_s": goodput,
         }
         self._previous_ns, self._previous_payload = sample.monotonic_ns, payload_bytes
-        return Row(sample.monotonic_ns, _present(connection), rows)
+        return {"monotonic_ns": sample.monotonic_ns, "connection": _present(connection), "subflows": rows}
 
     def note(self, sample: ConnectionSample) -> None:
         """Only see which subflows are established, between two rows."""
@@ -121,7 +103,7 @@ class Series:
             total.handshake_rtt_ms = _ms(sample.tcp.rtt_us)
         return total
 
-    def _subflow(self, sample: SubflowSample, now: int, elapsed: float | None) -> SubflowRow:
+    def _subflow(self, sample: SubflowSample, now: int, elapsed: float | None) -> dict[str, Any]:
         tcp = sample.tcp
         total = self._total(sample, now)
         count = tcp.bytes_received if self._end == "receiver" else tcp.bytes_acked
@@ -132,7 +114,7 @@ class Series:
         rtt = _ms(tcp.rcv_rtt_us if self._end == "receiver" else tcp.rtt_us)
         if rtt is not None:
             total.rtt_ms.append(rtt)
-        fields: dict[str, Value | None] = {
+        fields = {
             "goodput_bit_per_s": _rate(gained, elapsed),
             "bytes_received": tcp.bytes_received,
             "bytes_sent": tcp.bytes_sent,
@@ -147,7 +129,7 @@ class Series:
             "retransmits_segments": tcp.total_retrans_segments,
             "rcv_ooo_packets": tcp.rcv_ooo_packets,
         }
-        return SubflowRow(sample.id, total.name, _present(fields))
+        return {"subflow": sample.id, "path": total.name.path, "operator": total.name.operator, **_present(fields)}
 
     def ordered(self) -> list[SubflowTotal]:
         """All subflows in the order in which they were established; those that never were come last."""
@@ -182,5 +164,5 @@ def _rate(gained: int | None, elapsed: float | None) -> float | None:
     return None if gained is None or not elapsed else gained * 8 / elapsed
 
 
-def _present(fields: dict[str, Value | None]) -> dict[str, Value]:
+def _present(fields: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}

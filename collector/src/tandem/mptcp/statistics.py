@@ -156,8 +156,3 @@ class Reader:
 
     def _call(self, level: int, option: int, memory: abi.Memory, size: int) -> int:
         return abi.getsockopt(self._socket, level, option, memory, size)
-
-
-def read(connection: socket.socket) -> ConnectionSample:
-    """One sample of ``connection``; for a series keep a ``Reader``, which keeps its buffers."""
-    return Reader(connection).read()

@@ -1,10 +1,6 @@
-"""Which subflows to order where the kernel's own path manager would not do, which to end, and when again.
+"""The subflows of one connection that has exactly those that were requested: which to order, and when again.
 
-Two schedulers, pure: events and times in, orders out. ``NamespaceScheduler`` is for the connections of this network namespace while
-paths have different families. A connection that began by IPv4 gets its subflow over IPv6 to an address that the server announces
-once; the kernel's own path manager opens it upon that announcement, and never again after a reset. So the address is kept here, and
-each subflow ordered: one a path, when the connection is established, and again when it was lost. ``ConnectionScheduler`` is for one
-connection that has exactly the subflows that were requested; ``SubflowOrders`` carries its orders out.
+``ConnectionScheduler`` is pure: events and times in, orders out. ``SubflowOrders`` carries its orders out.
 """
 
 from __future__ import annotations
@@ -16,171 +12,15 @@ import select
 import socket
 import threading
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 from tandem.mptcp import sockets
-from tandem.mptcp.losses import BACKOFF_S, REMEMBERED, SETTLED_NS
+from tandem.mptcp.namespace_subflows import BACKOFF_S, SETTLED_NS, Order
 from tandem.mptcp.path_manager import ENDPOINTS, MOST, End, PmCommands, PmEvent, PmListener
 from tandem.mptcp.statistics import Reader, StatisticsError
-
-Ends = tuple[str | None, int | None, str | None, int | None]
-"""Our address and port, the peer's."""
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """Open a subflow of connection ``token`` over ``path`` from ``local`` to the peer's address ``remote``, its number ``remote_id``."""
-
-    token: int
-    path: str
-    local: str
-    remote: str
-    port: int
-    remote_id: int
-
-
-@dataclass(frozen=True, slots=True)
-class Removal:
-    """End the subflow of connection ``token`` over ``path``, whose address the path has no more. ``first``: the connection's first."""
-
-    token: int
-    path: str
-    ends: Ends
-    first: bool
-
-
-@dataclass(slots=True)
-class _Attempts:
-    """Attempts of a path in a connection, and when the next one is due."""
-
-    due_ns: int
-    attempts: int = 0
-    came_ns: int | None = None
-    """When its subflow came about."""
-
-
-@dataclass(slots=True)
-class _Connection:
-    remotes: dict[bool, tuple[str, int, int]]
-    """The peer's host, port and address number; by whether it is IPv6."""
-    first: Ends
-    subflows: dict[Ends, str | None]
-    begun: bool = False
-    """The peer takes no further subflow before."""
-    attempts_of: dict[str, _Attempts] = field(default_factory=dict)
-    given_up: set[str] = field(default_factory=set)
-
-
-def _after(before: _Attempts | None, now_ns: int) -> _Attempts:
-    """Of a path that lost its subflow."""
-    if before is None or before.came_ns is None or now_ns - before.came_ns >= SETTLED_NS:
-        return _Attempts(now_ns)
-    due_ns = now_ns if before.attempts < 2 else max(now_ns, before.due_ns)  # the first may just have been unlucky
-    return _Attempts(due_ns, before.attempts)
-
-
-class NamespaceScheduler:
-    """Connections by the kernel's token: those that we began, and that had no path manager but us at that time."""
-
-    def __init__(self, path_of: Callable[[str], str | None]) -> None:
-        self._path_of = path_of
-        self._connections: OrderedDict[int, _Connection] = OrderedDict()
-
-    def __contains__(self, token: int) -> bool:
-        return token in self._connections
-
-    def leave(self, token: int) -> None:
-        """Somebody else orders the subflows of this connection."""
-        self._connections.pop(token, None)
-
-    def take(self, event: PmEvent, now_ns: int, *, ours: bool) -> None:
-        """An event. ``ours``: connections that begin now leave their subflows to us."""
-        if event.kind == "created" and ours and not event.server_side:
-            self._begin(event)
-        connection = self._connections.get(event.token)
-        if connection is None:
-            return
-        ends = (event.local, event.local_port, event.remote, event.remote_port)
-        path = None if event.local is None else self._path_of(event.local)
-        match event.kind:
-            case "established":
-                connection.begun = True
-            case "closed":
-                del self._connections[event.token]
-            case "announced" if event.remote is not None:
-                port = event.remote_port or connection.first[3] or 0
-                connection.remotes.setdefault(":" in event.remote, (event.remote, port, event.remote_id or 0))
-            case "subflow_established":
-                connection.subflows[ends] = path
-                if path is not None:
-                    connection.attempts_of.setdefault(path, _Attempts(now_ns)).came_ns = now_ns
-            case "subflow_closed" if ends in connection.subflows:
-                del connection.subflows[ends]
-                if path is not None:
-                    connection.attempts_of[path] = _after(connection.attempts_of.get(path), now_ns)
-
-    def _begin(self, event: PmEvent) -> None:
-        if event.local is None or event.remote is None:
-            return
-        ends = (event.local, event.local_port, event.remote, event.remote_port)
-        remotes = {":" in event.remote: (event.remote, event.remote_port or 0, 0)}
-        self._connections[event.token] = _Connection(remotes, ends, {ends: self._path_of(event.local)})
-        while len(self._connections) > REMEMBERED:
-            self._connections.popitem(last=False)
-
-    def due(self, now_ns: int, addresses: Mapping[str, str]) -> list[Order]:
-        """What is to be ordered now; each counts as an attempt. ``addresses``: of the paths that are up."""
-        orders = []
-        for token, connection, path in self._missing(addresses):
-            tries = connection.attempts_of.setdefault(path, _Attempts(now_ns))
-            if tries.due_ns > now_ns:
-                continue
-            tries.attempts += 1
-            tries.due_ns = now_ns + int(BACKOFF_S[min(tries.attempts, len(BACKOFF_S) - 1)] * 1e9)
-            local = addresses[path]
-            orders.append(Order(token, path, local, *connection.remotes[":" in local]))
-        return orders
-
-    def next_ns(self, addresses: Mapping[str, str]) -> int | None:
-        """When ``due`` will have something (0: now); None while nothing is missing."""
-        attempts_of = (connection.attempts_of.get(path) for _, connection, path in self._missing(addresses))
-        return min((0 if tries is None else tries.due_ns for tries in attempts_of), default=None)
-
-    def _missing(self, addresses: Mapping[str, str]) -> Iterator[tuple[int, _Connection, str]]:
-        for token, connection in self._connections.items():
-            if not connection.begun:
-                continue
-            carried = set(connection.subflows.values())
-            for path, address in addresses.items():
-                known = (":" in address) in connection.remotes
-                if known and path not in carried and path not in connection.given_up:
-                    yield token, connection, path
-
-    def refused(self, order: Order, code: int) -> None:
-        """The kernel refused an order with errno ``code``: it is not ordered again where that cannot help."""
-        connection = self._connections.get(order.token)
-        if connection is None or code not in (errno.EINVAL, errno.ESRCH, errno.EOPNOTSUPP):
-            return
-        if code == errno.EINVAL and (":" in order.local) != (":" in (connection.first[0] or "")):
-            connection.given_up.add(order.path)  # its socket is of one family
-            return
-        del self._connections[order.token]  # it is no more, or has the kernel's path manager
-
-    def removals(self, addresses: Mapping[str, str]) -> list[Removal]:
-        """Subflows from addresses that their paths have no more; each is named once."""
-        found = [
-            Removal(token, path, ends, ends == connection.first)
-            for token, connection in self._connections.items()
-            for ends, path in connection.subflows.items()
-            if path is not None and addresses.get(path) != ends[0]
-        ]
-        for one in found:
-            del self._connections[one.token].subflows[one.ends]
-        return found
 
 
 @dataclass(slots=True)
@@ -346,12 +186,6 @@ def _update(subflow: Subflow, event: PmEvent, now_ns: int) -> None:
 _LOOK_S = 0.001
 
 
-class Halt(Protocol):
-    """Who asks to end: an event, or an experiment's ``Stop``."""
-
-    def wait(self, timeout: float, /) -> bool: ...
-
-
 class SubflowOrders:
     """To be entered before the connection's socket is made (with ``sockets.Options.by_orders``), so that no event is missed; ``begin``
     once it is connected; left before it is closed. ``interfaces``: the paths that get subflows, the primary first, with where each
@@ -407,11 +241,12 @@ class SubflowOrders:
         self._thread.start()
         return True
 
-    def await_there(self, count: int, longest_s: float, stop: Halt) -> bool:
-        """Wait until ``count`` subflows of the connection are there; False when the time is over or ``stop`` says so before."""
+    def await_there(self, count: int, longest_s: float, wait: Callable[[float], bool]) -> bool:
+        """Wait until ``count`` subflows of the connection are there; False when the time is over, or ``wait``, which sleeps,
+        says so before."""
         until_ns = time.monotonic_ns() + int(longest_s * 1e9)
         while sum(subflow.alive for subflow in self._scheduler.subflows) < count:
-            if time.monotonic_ns() > until_ns or stop.wait(_LOOK_S):
+            if time.monotonic_ns() > until_ns or wait(_LOOK_S):
                 return False
         return True
 

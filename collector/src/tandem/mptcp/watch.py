@@ -1,4 +1,4 @@
-"""Waits, without polling, until something of the paths changes, and mends it; brings lost subflows back.
+"""Waits, without polling, until something of the paths changes, and repairs it; brings lost subflows back.
 
 The kernel tells of links, addresses, routes and rules (rtnetlink), and of subflows (the path manager's events). It does not tell when
 another program deletes an endpoint: therefore a check every half minute anyway.
@@ -9,23 +9,22 @@ from __future__ import annotations
 import contextlib
 import errno
 import logging
+import math
 import os
 import select
 import socket
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 from tandem.mptcp import path_manager
-from tandem.mptcp.losses import REMEMBERED, Losses, Restored
+from tandem.mptcp.namespace_subflows import NamespaceSubflows, Order, Removal, Restored
 from tandem.mptcp.nat import Leases
 from tandem.mptcp.netlink import Subscription, only_watched, subscribe_routes
-from tandem.mptcp.path_manager import End, PmCommands, PmEvent, PmListener
+from tandem.mptcp.path_manager import End, PmCommands, PmListener
 from tandem.mptcp.paths import PathEvent, Paths
-from tandem.mptcp.subflow_scheduler import NamespaceScheduler, Order, Removal
 from tandem.schema.manifest import SubflowLoss
 
 log = logging.getLogger(__name__)
@@ -41,12 +40,10 @@ class NamespaceOrders:
     """Orders subflows where the kernel's own path manager would not do: while the paths that are up have different families.
 
     Then new connections of this network namespace leave their subflows to us; with one family, and at the end, the kernel has them
-    again. For the thread that watches; ``why_not``: None, or why nothing can be ordered here. Receives nothing by itself: whether an
-    order came about is known by the events that ``take`` is given."""
+    again. ``why_not``: None, or why nothing can be ordered here."""
 
     def __init__(self, paths: Paths, why_not: str | None = None) -> None:
         self._paths = paths
-        self.scheduler = NamespaceScheduler(paths.path_of)
         self.ours = False
         """New connections leave their subflows to us."""
         self.why_not = why_not
@@ -78,50 +75,31 @@ class NamespaceOrders:
             )
         self.why_not = why_not
 
-    def take(self, event: PmEvent, now_ns: int) -> None:
-        """An event, at CLOCK_MONOTONIC ``now_ns``."""
-        self.scheduler.take(event, now_ns, ours=self.ours)
-
-    def next_ns(self) -> int | None:
-        """When there is something to order; None while there is not."""
-        return self.scheduler.next_ns(self._paths.joining)
-
-    def carry_out(self, now_ns: int) -> list[Order]:
-        """End what has lost its address, order what is due; the orders that the kernel took."""
-        if self._commands is None:
-            return []
-        addresses = self._paths.joining
-        for removal in self.scheduler.removals(addresses):
-            self._end(self._commands, removal)
-        taken = []
-        for order in self.scheduler.due(now_ns, addresses):
-            try:
-                self._open(self._commands, order)
-            except OSError as error:
-                # Unreachable just now: its turn comes again.
-                self.scheduler.refused(order, error.errno or 0)
-            else:
-                taken.append(order)
-        return taken
-
-    def _open(self, commands: PmCommands, order: Order) -> None:
+    def open(self, order: Order) -> int:
+        """Give the order; the errno with which the kernel refused it, 0 when it took it."""
         interface = self._paths.interfaces[order.path]
-        if interface is None:
-            raise OSError(errno.ENODEV, "the path has no interface")
-        local = End(order.local, id=self._paths.number(order.path), interface=socket.if_nametoindex(interface))
-        commands.create(order.token, local, End(order.remote, order.port, order.remote_id))
+        if interface is None or self._commands is None:
+            return errno.ENODEV
+        try:
+            local = End(order.local, id=self._paths.number(order.path), interface=socket.if_nametoindex(interface))
+            self._commands.create(order.token, local, End(order.remote, order.port, order.remote_id))
+        except OSError as error:
+            return error.errno or errno.EIO
+        return 0
 
-    def _end(self, commands: PmCommands, removal: Removal) -> None:
+    def end(self, removal: Removal) -> None:
         """Tell the peer, and end our side; whichever of the two has happened already is no error."""
+        if self._commands is None:
+            return
         local, local_port, remote, remote_port = removal.ends
         number = 0 if removal.first else self._paths.number(removal.path)
-        _unless_gone(partial(commands.forget, removal.token, number))
+        _unless_gone(partial(self._commands.forget, removal.token, number))
         if local is None or remote is None:
             return
         # The first subflow of a socket of both families has IPv4 as mapped addresses, a further one as it is.
         for prefix in ("",) if ":" in local else ("", "::ffff:"):
             ends = End(prefix + local, local_port or 0), End(prefix + remote, remote_port or 0)
-            _unless_gone(partial(commands.destroy, removal.token, *ends))
+            _unless_gone(partial(self._commands.destroy, removal.token, *ends))
 
     def close(self) -> None:
         """Give new connections back to the kernel's path manager."""
@@ -152,8 +130,7 @@ class Watch:
         self._inside: dict[tuple[Path, int | None], Subscription] = {}
         self._leases = Leases()
         self._lock = threading.Lock()
-        self._left: OrderedDict[int, None] = OrderedDict()
-        self._losses = Losses(paths.path_of, self._is_ordered)
+        self._subflows = NamespaceSubflows(paths.path_of)
         self._events: PmListener | None = None
         self.restoring: str | None = None
         try:
@@ -167,9 +144,6 @@ class Watch:
         self._changed_s: float | None = None
         self._last_change_s = 0.0
 
-    def _is_ordered(self, token: int) -> bool:
-        return token in self._left or token in self._orders.scheduler
-
     def wake(self) -> None:
         """End the ``turn`` that waits; nothing once closed."""
         with self._lock:  # not a descriptor that is closed, or another's by now
@@ -179,14 +153,12 @@ class Watch:
     def leave(self, token: int) -> None:
         """The subflows of this connection are somebody else's to order and to bring back. From any thread."""
         with self._lock:
-            self._left[token] = None
-            while len(self._left) > REMEMBERED:
-                self._left.popitem(last=False)
+            self._subflows.leave(token)
 
     def losses(self, token: int) -> list[SubflowLoss] | None:
         """Subflows that the connection with this token lost; None when that was not watched."""
         with self._lock:
-            return self._losses.of(token)
+            return self._subflows.losses(token)
 
     def turn(self, timeout_s: float | None = None) -> list[PathEvent]:
         """Wait for what needs something to be done, at most ``timeout_s``, and do it. IpError as ``Paths.check``."""
@@ -216,7 +188,7 @@ class Watch:
             self._orders.choose()
             with self._lock:
                 for path in {event.path for event in seen if event.kind in ("path_up", "endpoint_restored")}:
-                    self._losses.tried(path, time.monotonic_ns())
+                    self._subflows.renewed(path, time.monotonic_ns())
             events += seen
         self._restore()
         return events
@@ -230,8 +202,8 @@ class Watch:
 
     def _patience_s(self, now: float) -> float:
         with self._lock:
-            due = [self._losses.next_ns(self._paths.joining), self._orders.next_ns()]
-        until = min([self._check_s(), self._leases.due_s(), *(due_ns / 1e9 for due_ns in due if due_ns is not None)])
+            due_ns = self._subflows.next_ns(self._paths.joining)
+        until = min(self._check_s(), self._leases.due_s(), math.inf if due_ns is None else due_ns / 1e9)
         return max(0.0, until - now)
 
     def _listen_inside(self) -> None:
@@ -249,25 +221,25 @@ class Watch:
             return []
         with self._lock:
             now = time.monotonic_ns()
-            back = [self._take(event, now) for event in self._events.read()]
+            back = [self._subflows.take(event, now, orders=self._orders.ours) for event in self._events.read()]
         return [_restored_event(restored) for restored in back if restored is not None]
 
-    def _take(self, event: PmEvent, now_ns: int) -> Restored | None:
-        if event.token not in self._left:
-            self._orders.take(event, now_ns)
-        return self._losses.take(event, now_ns)
-
     def _restore(self) -> None:
-        now = time.monotonic_ns()
+        """End what has lost its address, order what is due, make anew the endpoints that are."""
+        now, joining = time.monotonic_ns(), self._paths.joining
         with self._lock:
-            for token in self._left:
-                self._orders.scheduler.leave(token)
-        orders = self._orders.carry_out(now)
+            removals, orders = self._subflows.removals(joining), self._subflows.orders(now, joining)
+        for removal in removals:
+            self._orders.end(removal)
+        codes = [(order, self._orders.open(order)) for order in orders]
         with self._lock:
-            for order in orders:
-                self._losses.ordered(order.token, order.path, now)
-            due = self._losses.due(now, self._paths.joining)
-        for path in due:
+            for order, code in codes:
+                if code:
+                    self._subflows.refused(order, code)
+                else:
+                    self._subflows.taken(order)
+            renewals = self._subflows.renewals(now, joining)
+        for path in renewals:
             self._paths.renew(path)
 
     def close(self) -> None:

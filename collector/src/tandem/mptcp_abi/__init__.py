@@ -15,7 +15,6 @@ import ctypes
 import os
 import socket
 import struct
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
@@ -35,7 +34,7 @@ SUBFLOW_INFO_BYTES = 264
 ADDRESSES_BYTES = 256
 ARRAY_HEADER_BYTES = 16
 
-ESTABLISHED, SYN_SENT, SYN_RECV, FIN_WAIT1, FIN_WAIT2, TIME_WAIT, CLOSE, CLOSE_WAIT = 1, 2, 3, 4, 5, 6, 7, 8
+ESTABLISHED, SYN_SENT, SYN_RECV, CLOSE, CLOSE_WAIT = 1, 2, 3, 7, 8
 """TCP states as TCP_INFO numbers them."""
 
 FLAG_FALLBACK = 1
@@ -55,60 +54,32 @@ class Address(NamedTuple):
     port: int
 
 
-class TcpInfo(NamedTuple):  # not a dataclass: those of so many fields take milliseconds to make, in each run's process
-    """``struct tcp_info``. Times in µs, rates in B/s. None: not measured yet, or unknown to this kernel."""
+class TcpInfo(NamedTuple):
+    """What is of use of ``struct tcp_info``. Times in µs, rates in B/s. None: not measured yet, or unknown to this kernel."""
 
     state: int
     retransmits: int
-    app_limited: bool
-    rto_us: int
-    snd_mss_bytes: int
-    rcv_mss_bytes: int
-    unacked_segments: int
-    lost_segments: int
-    pmtu_bytes: int
     rtt_us: int | None
-    rttvar_us: int | None
-    snd_ssthresh_segments: int | None
     snd_cwnd_segments: int
     rcv_rtt_us: int | None
-    rcv_space_bytes: int
     total_retrans_segments: int
-    last_data_recv_ms: int | None
-    pacing_rate: int | None
     bytes_acked: int | None
     bytes_received: int | None
     notsent_bytes: int | None
     min_rtt_us: int | None
     delivery_rate: int | None
-    busy_time_us: int | None
-    rwnd_limited_us: int | None
-    sndbuf_limited_us: int | None
     bytes_sent: int | None
     bytes_retrans: int | None
     rcv_ooo_packets: int | None
-    snd_wnd_bytes: int | None
-    rcv_wnd_bytes: int | None
 
 
 class MptcpInfo(NamedTuple):
-    """``struct mptcp_info``: counters of the connection. ``subflows`` does not count the first. None: unknown to this kernel."""
+    """What is of use of ``struct mptcp_info``: counters of the connection. None: unknown to this kernel."""
 
-    subflows: int
-    add_addr_signal: int | None
-    add_addr_accepted: int | None
     flags: int
     token: int | None
-    write_seq: int | None
-    snd_una: int | None
-    rcv_nxt: int | None
-    checksum: bool | None
-    retransmits: int | None
-    bytes_retrans: int | None
-    bytes_sent: int | None
     bytes_received: int | None
     bytes_acked: int | None
-    subflows_total: int | None
     last_data_recv_ms: int | None
 
     @property
@@ -142,35 +113,24 @@ class FullInfo:
     total: int
 
 
-# Name and format of each field, in the kernel's order; a name in capitals is padding or of no use here.
+# Name and format of each field, in the kernel's order; what is of no use here is in capitals.
 _TCP_FIELDS = (
-    "state:B CA:B retransmits:B PROBES:B BACKOFF:B OPTIONS:B WSCALE:B app_limited:B "
-    "rto_us:I ATO:I snd_mss_bytes:I rcv_mss_bytes:I unacked_segments:I SACKED:I lost_segments:I RETRANS:I FACKETS:I "
-    "LASTSENT:I LASTACKSENT:I last_data_recv_ms:I LASTACK:I pmtu_bytes:I RCVSSTHRESH:I rtt_us:I rttvar_us:I "
-    "snd_ssthresh_segments:I snd_cwnd_segments:I ADVMSS:I REORDERING:I rcv_rtt_us:I rcv_space_bytes:I "
-    "total_retrans_segments:I pacing_rate:Q MAXPACING:Q bytes_acked:Q bytes_received:Q SEGSOUT:I SEGSIN:I "
-    "notsent_bytes:I min_rtt_us:I DATAIN:I DATAOUT:I delivery_rate:Q busy_time_us:Q rwnd_limited_us:Q "
-    "sndbuf_limited_us:Q DELIVERED:I DELIVEREDCE:I bytes_sent:Q bytes_retrans:Q DSACK:I REORDSEEN:I rcv_ooo_packets:I "
-    "snd_wnd_bytes:I rcv_wnd_bytes:I REHASH:I"
+    "state:B CA:B retransmits:B PROBES:B BACKOFF:B OPTIONS:B WSCALE:B LIMITED:B RTO:I ATO:I SNDMSS:I RCVMSS:I UNACKED:I SACKED:I LOST:I "
+    "RETRANS:I FACKETS:I LASTSENT:I LASTACKSENT:I LASTRECV:I LASTACK:I PMTU:I RCVSSTHRESH:I rtt_us:I RTTVAR:I SNDSSTHRESH:I "
+    "snd_cwnd_segments:I ADVMSS:I REORDERING:I rcv_rtt_us:I RCVSPACE:I total_retrans_segments:I PACING:Q MAXPACING:Q bytes_acked:Q "
+    "bytes_received:Q SEGSOUT:I SEGSIN:I notsent_bytes:I min_rtt_us:I DATAIN:I DATAOUT:I delivery_rate:Q BUSY:Q RWNDLIMITED:Q "
+    "SNDBUFLIMITED:Q DELIVERED:I DELIVEREDCE:I bytes_sent:Q bytes_retrans:Q DSACK:I REORDSEEN:I rcv_ooo_packets:I"
 )
 _MPTCP_FIELDS = (
-    "subflows:B add_addr_signal:B add_addr_accepted:B SFMAX:B SIGMAX:B ACCMAX:B PAD1:B PAD2:B flags:I token:I "
-    "write_seq:Q snd_una:Q rcv_nxt:Q LOCALUSED:B LOCALMAX:B checksum:B PAD3:B retransmits:I bytes_retrans:Q "
-    "bytes_sent:Q bytes_received:Q bytes_acked:Q subflows_total:B LAMINAR:B PAD4:B PAD5:B LASTSENT:I "
-    "last_data_recv_ms:I LASTACK:I"
+    "SUBFLOWS:B SIGNAL:B ACCEPTED:B SFMAX:B SIGMAX:B ACCMAX:B PAD1:B PAD2:B flags:I token:I WRITESEQ:Q SNDUNA:Q RCVNXT:Q LOCALUSED:B "
+    "LOCALMAX:B CHECKSUM:B PAD3:B RETRANSMITS:I RETRANSBYTES:Q SENTBYTES:Q bytes_received:Q bytes_acked:Q TOTAL:B LAMINAR:B PAD4:B "
+    "PAD5:B LASTSENT:I last_data_recv_ms:I"
 )
 _TCP_SHORTEST = 104  # up to tcpi_total_retrans: every kernel since 2.6.37
 _MPTCP_SHORTEST = 40  # up to mptcpi_rcv_nxt: every kernel that has MPTCP_INFO
 
 # Values that the kernel writes for "none yet".
-_UNSET = {
-    "rtt_us": 0,
-    "rcv_rtt_us": 0,
-    "delivery_rate": 0,
-    "min_rtt_us": 0xFFFFFFFF,
-    "snd_ssthresh_segments": 0x7FFFFFFF,
-    "pacing_rate": 0xFFFFFFFFFFFFFFFF,
-}
+_UNSET = {"rtt_us": 0, "rcv_rtt_us": 0, "delivery_rate": 0, "min_rtt_us": 0xFFFFFFFF}
 
 _FULL = struct.Struct("<6I2Q")
 _ARRAY = struct.Struct("<4I")
@@ -202,19 +162,12 @@ def _read(fields: str, shortest: int, what: str, buffer: Buffer) -> dict[str, An
 
 def decode_tcp_info(buffer: Buffer) -> TcpInfo:
     """Decode what TCP_INFO returned (its length is the kernel's); AbiError when shorter than 104 bytes."""
-    values = _read(_TCP_FIELDS, _TCP_SHORTEST, "tcp_info", buffer)
-    values["app_limited"] = bool(values["app_limited"] & 1)
-    if values["rtt_us"] is None:
-        values["rttvar_us"] = None
-    return TcpInfo(**values)
+    return TcpInfo(**_read(_TCP_FIELDS, _TCP_SHORTEST, "tcp_info", buffer))
 
 
 def decode_mptcp_info(buffer: Buffer) -> MptcpInfo:
     """Decode what MPTCP_INFO returned; AbiError when shorter than 40 bytes."""
-    values = _read(_MPTCP_FIELDS, _MPTCP_SHORTEST, "mptcp_info", buffer)
-    if values["checksum"] is not None:
-        values["checksum"] = bool(values["checksum"])
-    return MptcpInfo(**values)
+    return MptcpInfo(**_read(_MPTCP_FIELDS, _MPTCP_SHORTEST, "mptcp_info", buffer))
 
 
 def decode_address(buffer: Buffer) -> Address | None:
@@ -292,8 +245,6 @@ def _elements(buffer: Buffer, stride: int, count: int, shortest: int, what: str)
     return [view[i * stride : (i + 1) * stride] for i in range(count)]
 
 
-GetSockOpt = Callable[..., int]
-"""getsockopt(2) of libc: descriptor, level, option, memory, length by reference; 0, or -1 with errno set."""
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -314,14 +265,11 @@ class Memory:
         self.address = ctypes.addressof(self.pointer)
 
 
-def getsockopt(
-    connection: HasDescriptor, level: int, option: int, memory: Memory, size: int, call: GetSockOpt | None = None
-) -> int:
+def getsockopt(connection: HasDescriptor, level: int, option: int, memory: Memory, size: int) -> int:
     """getsockopt(2) with a buffer that the kernel also reads (Python's own gives it an empty one): have it write an option into
     ``memory``, whose first ``size`` bytes it may read and write; how many it wrote. OSError."""
     length = ctypes.c_uint32(size)
-    call = call or _LIBC.getsockopt
-    if call(connection.fileno(), level, option, memory.pointer, ctypes.byref(length)) != 0:
+    if _LIBC.getsockopt(connection.fileno(), level, option, memory.pointer, ctypes.byref(length)) != 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
     return length.value

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
+import re
 import socket
 import struct
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol, overload
@@ -24,7 +24,6 @@ from tandem.mptcp_abi import (
     AbiError,
     Address,
     Buffer,
-    GetSockOpt,
     HasDescriptor,
     Memory,
     TcpInfo,
@@ -38,8 +37,8 @@ MPTCP_ENABLED, MPTCP_SCHEDULER, MPTCP_PATH_MANAGER, MPTCP_INFO = 42, 43, 44, 45
 the connection is one of Multipath TCP. MPTCP_INFO is refused with EINVAL where it is none."""
 NAME_BYTES = 16
 """MPTCP_SCHED_NAME_MAX and MPTCP_PM_NAME_MAX."""
-IFF_NOMULTIPATH, IFF_MPBACKUP = 0x80000, 0x100000
-"""Flags of an interface: ``ip link set dev X multipath off``, ``multipath backup`` of that project's iproute2."""
+IFF_NOMULTIPATH = 0x80000
+"""A flag of an interface: ``ip link set dev X multipath off`` of that project's iproute2."""
 
 ENABLED = Path("proc/sys/net/mptcp/mptcp_enabled")
 """0: none. 1: every TCP socket is one of Multipath TCP. 2: those that set MPTCP_ENABLED. In the first network namespace only."""
@@ -66,14 +65,9 @@ def present(root: Path = Path("/")) -> bool:
 
 
 class MetaInfo(NamedTuple):
-    """``struct mptcp_meta_info``: the connection as a whole. Times in µs and ms. ``last_data_recv_ms`` None before the first byte."""
+    """What is of use of ``struct mptcp_meta_info``: the connection as a whole. ``last_data_recv_ms`` None before the first byte."""
 
-    state: int
-    retransmits: int
-    rto_us: int
-    unacked_segments: int
     last_data_recv_ms: int | None
-    total_retrans_segments: int
     bytes_acked: int
     bytes_received: int
 
@@ -113,17 +107,12 @@ def decode_info(header: Buffer, meta: Buffer, tcp: Buffer, ends: Buffer) -> Info
     pairs = _rows(ends, ends_stride, ends_bytes, "mptcp_sub_info")
     if len(infos) != len(pairs):
         raise AbiError(f"{len(infos)} tcp_info for {len(pairs)} mptcp_sub_info")
-    state, retransmits, _, _, rto, unacked, _, received_ms, _, total, acked, received = _META.unpack_from(meta)
+    *_, received_ms, _, _, acked, received = _META.unpack_from(meta)
     return Info(
         # Until something came, the kernel counts from before the machine started.
-        MetaInfo(state, retransmits, rto, unacked, received_ms if received else None, total, acked, received),
-        tuple(SubflowInfo(*_pair(pair), _tcp_info(info)) for info, pair in zip(infos, pairs, strict=True))[::-1],
+        MetaInfo(received_ms if received else None, acked, received),
+        tuple(SubflowInfo(*_pair(pair), decode_tcp_info(info)) for info, pair in zip(infos, pairs, strict=True))[::-1],
     )
-
-
-def _tcp_info(info: memoryview) -> TcpInfo:
-    decoded = decode_tcp_info(info)
-    return decoded if decoded.bytes_received else decoded._replace(last_data_recv_ms=None)
 
 
 def _rows(buffer: Buffer, stride: int, size: int, what: str) -> list[memoryview]:
@@ -141,23 +130,21 @@ def _pair(pair: memoryview) -> tuple[Address | None, Address | None]:
     return decode_address(pair[:_SOCKADDR_BYTES]), decode_address(pair[_SOCKADDR_BYTES : 2 * _SOCKADDR_BYTES])
 
 
-@dataclass(frozen=True, slots=True)
-class Connection:
-    """A line of ``/proc/net/mptcp_net/mptcp``. Tokens are None for a reader without CAP_NET_ADMIN, from whom they are hidden.
-    ``unsent_bytes``: written and not acknowledged; ``unread_bytes``: received and not read; ``inode``: of its socket."""
+class Connection(NamedTuple):
+    """What is of use of a line of ``/proc/net/mptcp_net/mptcp``. ``token``: None for a reader without CAP_NET_ADMIN, from whom it is
+    hidden; ``inode``: of its socket."""
 
-    local_token: int | None
-    remote_token: int | None
-    local: Address
-    remote: Address
-    state: int
+    token: int | None
     subflows: int
-    unsent_bytes: int
-    unread_bytes: int
     inode: int
 
 
 _HIDDEN = 0xFFFFFFFF
+_END = r"(?:[0-9A-F]{8}|[0-9A-F]{32}):[0-9A-F]{4}"
+_CONNECTION = re.compile(
+    rf"\s*[0-9]+: ([0-9A-F]{{1,8}}) [0-9A-F]{{1,8}} +[01] {_END} +{_END} +[0-9A-F]{{2}} ([0-9A-F]{{2}})"
+    r" [0-9A-F]{8}:[0-9A-F]{8} ([0-9]+)\s*\Z"
+)
 
 
 def parse_connections(text: str) -> tuple[Connection, ...]:
@@ -165,45 +152,14 @@ def parse_connections(text: str) -> tuple[Connection, ...]:
     lines = text.splitlines()
     if lines and lines[0].split()[:3] != ["sl", "loc_tok", "rem_tok"]:
         raise AbiError(f"no heading of /proc/net/mptcp_net/mptcp: {lines[0][:60]!r}")
-    return tuple(_connection(line) for line in lines[1:])
-
-
-def _connection(line: str) -> Connection:
-    words = line.split()
-    try:
-        _, own, theirs, six, local, remote, state, subflows, queues, inode = words
-        unsent, unread = queues.split(":")
-        tokens = (_hex(own), _hex(theirs))
-        hidden = tokens == (_HIDDEN, _HIDDEN)
-        return Connection(
-            None if hidden else tokens[0], None if hidden else tokens[1], _end(local, six), _end(remote, six),
-            _hex(state), _hex(subflows), _hex(unsent), _hex(unread), _decimal(inode),
-        )  # fmt: skip
-    except ValueError as error:
-        raise AbiError(f"no line of /proc/net/mptcp_net/mptcp: {line[:120]!r}") from error
-
-
-def _end(text: str, six: str) -> Address:
-    """``6601A8C0:E89F``: the address in words of the machine's own order, the port as a number."""
-    host, port = text.split(":")
-    length, family = {"0": (8, socket.AF_INET), "1": (32, socket.AF_INET6)}.get(six, (0, socket.AF_INET))
-    if len(host) != length or len(port) != 4:
-        raise ValueError(text)
-    words = b"".join(struct.pack("<I", _hex(host[at : at + 8])) for at in range(0, length, 8))
-    return Address(socket.inet_ntop(family, words), _hex(port))
-
-
-def _hex(text: str) -> int:
-    # int() alone would take "+1", "0x1" and "1_0"; and numbers written shorter than 32 bits are the kernel's, longer ones are not.
-    if not 0 < len(text) <= 8 or not set(text) <= set("0123456789ABCDEF"):
-        raise ValueError(text)
-    return int(text, 16)
-
-
-def _decimal(text: str) -> int:
-    if not text.isascii() or not text.isdigit():
-        raise ValueError(text)
-    return int(text)
+    found = []
+    for line in lines[1:]:
+        match = _CONNECTION.match(line)
+        if match is None:
+            raise AbiError(f"no line of /proc/net/mptcp_net/mptcp: {line[:120]!r}")
+        token = int(match[1], 16)
+        found.append(Connection(None if token == _HIDDEN else token, int(match[2], 16), int(match[3])))
+    return tuple(found)
 
 
 def parse_fullmesh(text: str) -> frozenset[str]:
@@ -235,11 +191,6 @@ def parse_counters(text: str) -> dict[str, int]:
             raise AbiError(f"no line of /proc/net/mptcp_net/snmp: {line[:80]!r}")
         found[words[0]] = int(words[1])
     return found
-
-
-def token_of(connections: Sequence[Connection], inode: int) -> int | None:
-    """The local token of the connection whose socket has this inode; None where there is none, or it is hidden."""
-    return next((c.local_token for c in connections if c.inode == inode), None)
 
 
 _LOOPBACK_S = 2.0
@@ -283,10 +234,10 @@ def _enabled(root: Path) -> str | None:
 
 
 class InfoReader:
-    """Reads MPTCP_INFO of one connection again and again; at most ``room`` subflows. ``call``: as libc's getsockopt."""
+    """Reads MPTCP_INFO of one connection again and again; at most ``room`` subflows."""
 
-    def __init__(self, connection: HasDescriptor, room: int, call: GetSockOpt | None = None) -> None:
-        self._connection, self._room, self._call = connection, room, call
+    def __init__(self, connection: HasDescriptor, room: int) -> None:
+        self._connection, self._room = connection, room
         self._header, self._meta = Memory(INFO_BYTES), Memory(META_BYTES)
         self._tcp, self._ends = Memory(room * TCP_INFO_BYTES), Memory(room * ENDS_BYTES)
 
@@ -294,7 +245,7 @@ class InfoReader:
         """Connection and subflows now; OSError with EINVAL when the connection is plain TCP, AbiError when the answer is none."""
         header = self._header
         info_request(header.bytes, self._meta.address, self._tcp.address, self._ends.address, self._room)
-        getsockopt(self._connection, socket.IPPROTO_TCP, MPTCP_INFO, header, INFO_BYTES, self._call)
+        getsockopt(self._connection, socket.IPPROTO_TCP, MPTCP_INFO, header, INFO_BYTES)
         return decode_info(header.bytes, self._meta.bytes, self._tcp.bytes, self._ends.bytes)
 
 

@@ -17,6 +17,8 @@ from typing import Any
 HANDLE = 0x7100
 """Of our qdisc at an interface's root; by it an earlier life's is known."""
 
+_ROOT = f"{HANDLE:x}:"
+
 PREFIX = "tshape"
 """``tshapeN`` is the IFB that takes what the interface with index N receives."""
 
@@ -37,7 +39,7 @@ _LARGEST_QUEUE_PACKETS = 100_000
 
 
 class ShapeError(ValueError):
-    """The wish cannot be: one line with the mend."""
+    """No shape: one line that says what to give."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,10 @@ Command = tuple[str, ...]
 """A program, ``tc`` or ``ip``, and its arguments."""
 
 
+def _command(text: str, *more: str) -> Command:
+    return (*text.split(), *more)
+
+
 def ifb_name(index: int) -> str:
     """The IFB of the interface with this index."""
     return f"{PREFIX}{index}"
@@ -129,44 +135,32 @@ def apply_commands(shape: Shape, interface: str, index: int) -> list[Command]:
     if shape.down.shaped:
         ifb = ifb_name(index)
         commands += [
-            ("ip", "link", "add", ifb, "type", "ifb"),
-            ("ip", "link", "set", ifb, "up"),
+            _command(f"ip link add {ifb} type ifb"),
+            _command(f"ip link set {ifb} up"),
             *_way(shape.down, ifb),
-            ("tc", "qdisc", "add", "dev", interface, "handle", "ffff:", "ingress"),
+            _command(f"tc qdisc add dev {interface} handle ffff: ingress"),
             # u32 that matches everything: matchall is missing in more kernels. The redirect begins last, when the way is ready.
-            ("tc", "filter", "add", "dev", interface, "parent", "ffff:", "protocol", "all", "prio", "1", "u32", "match", "u32", "0",
-             "0", "action", "mirred", "egress", "redirect", "dev", ifb),
-        ]  # fmt: skip
+            _command(
+                f"tc filter add dev {interface} parent ffff: protocol all prio 1 u32 match u32 0 0"
+                f" action mirred egress redirect dev {ifb}"
+            ),
+        ]
     return commands
 
 
 def _way(way: Way, device: str) -> list[Command]:
     """Root qdisc of one direction: HTB with a queue of bounded time, or netem, or netem inside HTB. Inside, since a delay before the
     rate would shape what netem's own queue lets out in bursts."""
-    root = f"{HANDLE:x}:"
     netem = _netem(way)
     if way.bit_per_s is None:
-        return [("tc", "qdisc", "add", "dev", device, "root", "handle", root, *netem)]
-    rate = f"{way.bit_per_s:.0f}bit"
-    burst = max(_SMALLEST_BURST_BYTES, int(way.bit_per_s / 8 * 0.002))
-    htb = (
-        "htb",
-        "rate",
-        rate,
-        "ceil",
-        rate,
-        "burst",
-        f"{burst}b",
-        "cburst",
-        f"{burst}b",
-        "quantum",
-        str(_PACKET_BYTES),
-    )
-    queue = ("bfifo", "limit", str(_queue_bytes(way)))
+        return [_command(f"tc qdisc add dev {device} root handle {_ROOT}", *netem)]
+    rate, burst = f"{way.bit_per_s:.0f}bit", f"{max(_SMALLEST_BURST_BYTES, int(way.bit_per_s / 8 * 0.002))}b"
+    htb = f"htb rate {rate} ceil {rate} burst {burst} cburst {burst} quantum {_PACKET_BYTES}"
+    inner = netem or ("bfifo", "limit", str(_queue_bytes(way)))
     return [
-        ("tc", "qdisc", "add", "dev", device, "root", "handle", root, "htb", "default", "1"),
-        ("tc", "class", "add", "dev", device, "parent", root, "classid", f"{root}1", *htb),
-        ("tc", "qdisc", "add", "dev", device, "parent", f"{root}1", "handle", f"{HANDLE + 1:x}:", *(netem or queue)),
+        _command(f"tc qdisc add dev {device} root handle {_ROOT} htb default 1"),
+        _command(f"tc class add dev {device} parent {_ROOT} classid {_ROOT}1 {htb}"),
+        _command(f"tc qdisc add dev {device} parent {_ROOT}1 handle {HANDLE + 1:x}:", *inner),
     ]
 
 
@@ -190,28 +184,23 @@ def _netem(way: Way) -> Command:
 
 def remove_commands(interface: str | None, *, up: bool, ifb: str | None) -> list[Command]:
     """What takes it down again; ``interface`` None: it is not there any more."""
-    commands: list[Command] = []
-    if interface is not None and up:
-        commands.append(("tc", "qdisc", "del", "dev", interface, "root"))
-    if interface is not None and ifb is not None:
-        commands.append(("tc", "qdisc", "del", "dev", interface, "ingress"))
-    if ifb is not None:
-        commands.append(("ip", "link", "del", ifb))
-    return commands
+    commands = [
+        f"tc qdisc del dev {interface} root" if interface is not None and up else "",
+        f"tc qdisc del dev {interface} ingress" if interface is not None and ifb is not None else "",
+        f"ip link del {ifb}" if ifb is not None else "",
+    ]
+    return [_command(command) for command in commands if command]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
 # Shaping done and undone in this network namespace, by iproute2's ``tc`` and ``ip``. Takes CAP_NET_ADMIN.
-
 
 log = logging.getLogger(__name__)
 
-_ROOT = f"{HANDLE:x}:"
 _TIMEOUT_S = 10
 
 
 class ShapingError(RuntimeError):
-    """It cannot be shaped so; one line that names what is missing and the mend. ``retry``: it may be otherwise in a while."""
+    """It cannot be shaped so; one line that names what is missing, with a hint. ``retry``: it may be otherwise in a while."""
 
     def __init__(self, reason: str, *, retry: bool = False) -> None:
         super().__init__(reason)
@@ -219,7 +208,7 @@ class ShapingError(RuntimeError):
 
 
 def run(command: Command) -> str:
-    """Run it; its output. ShapingError with the lack that its refusal means."""
+    """Run it; its output. ShapingError with what its refusal means."""
     program = shutil.which(command[0], path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
     if program is None:
         raise ShapingError(f"the program {command[0]} is missing; hint: install the package iproute2")
@@ -228,11 +217,11 @@ def run(command: Command) -> str:
     except subprocess.TimeoutExpired as error:
         raise ShapingError(f"{' '.join(command)}: no answer in {_TIMEOUT_S} s") from error
     if done.returncode != 0:
-        raise ShapingError(lack(command, " ".join(done.stderr.split()) or f"exit {done.returncode}"))
+        raise ShapingError(meaning(command, " ".join(done.stderr.split()) or f"exit {done.returncode}"))
     return done.stdout
 
 
-def lack(command: Command, refusal: str) -> str:
+def meaning(command: Command, refusal: str) -> str:
     """In plain words, what the refusal of a command means."""
     lower = refusal.lower()
     if "not permitted" in lower:
@@ -258,7 +247,7 @@ def missing(shape: Shape) -> str | None:
     """What this machine lacks for ``shape``, found on an IFB of its own that carries nothing; None when nothing."""
     trial = f"{PREFIX}-try"
     try:
-        run(("ip", "link", "add", trial, "type", "ifb"))
+        run(_command(f"ip link add {trial} type ifb"))
     except ShapingError as error:
         if shape.down.shaped or "not permitted" in str(error) or "missing" in str(error):
             return str(error)
@@ -266,15 +255,13 @@ def missing(shape: Shape) -> str | None:
     try:
         for way in (Shape(up_bit_per_s=1e6), Shape(up_delay_ms=1.0) if shape.needs_netem else None):
             if way is not None:
-                commands = apply_commands(way, trial, 0)
-                for command in commands:
+                for command in (*apply_commands(way, trial, 0), _command(f"tc qdisc del dev {trial} root")):
                     run(command)
-                run(("tc", "qdisc", "del", "dev", trial, "root"))
     except ShapingError as error:
         return str(error)
     finally:
         with contextlib.suppress(ShapingError):  # gone with its namespace at the latest
-            run(("ip", "link", "del", trial))
+            run(_command(f"ip link del {trial}"))
     return None
 
 
@@ -288,23 +275,19 @@ class Shaping:
         """Shape each path on its interface; ShapingError with nothing left behind."""
         try:
             for path, shape in shapes.items():
-                interface = interfaces.get(path)
-                if interface is None:
-                    raise ShapingError(
-                        f"path {path}: it has no interface now; hint: try again when it is up", retry=True
-                    )
-                self._one(path, interface, shape)
+                self._one(path, interfaces.get(path), shape)
         except BaseException:
             self.remove()
             raise
 
-    def _one(self, path: str, interface: str, shape: Shape) -> None:
+    def _one(self, path: str, interface: str | None, shape: Shape) -> None:
         try:
-            index = socket.if_nametoindex(interface)
-        except OSError as error:
-            raise ShapingError(
-                f"path {path}: there is no interface {interface}; hint: try again when it is up", retry=True
-            ) from error
+            index = 0 if interface is None else socket.if_nametoindex(interface)
+        except OSError:
+            index = 0
+        if interface is None or index == 0:
+            what = "it has no interface now" if interface is None else f"there is no interface {interface}"
+            raise ShapingError(f"path {path}: {what}; hint: try again when it is up", retry=True)
         other = foreign(_qdiscs(interface), up=shape.up.shaped, down=shape.down.shaped)
         if other is not None:
             raise ShapingError(f"{interface} has another program's {other} already; hint: take that away first")
@@ -323,7 +306,7 @@ class Shaping:
         """Take everything down; what could not be taken down, one line each (an interface that is gone took its own along)."""
         problems: list[str] = []
         for path, (interface, index, shape) in list(self._applied.items()):
-            ifb = f"{PREFIX}{index}" if shape.down.shaped else None
+            ifb = ifb_name(index) if shape.down.shaped else None
             problems += _remove(_name(index), up=shape.up.shaped, ifb=ifb)
             if interface != _name(index):
                 log.info("path %s: %s was shaped and is gone", path, interface)

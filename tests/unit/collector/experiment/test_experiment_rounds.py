@@ -3,21 +3,18 @@
 import io
 import json
 import math
-import os
 import signal
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import hypothesis
 import pytest
 from hypothesis import strategies as st
-from scripted_endpoint import Script, ScriptedEndpoint
 
+from support.experiment_process import Run, parameters, server_of
+from support.scripted_endpoint import Behaviour, Endpoint
 from tandem.experiment import base
 from tandem.experiment.bandwidth.experiment import EXPERIMENT as BANDWIDTH
 from tandem.experiment.bandwidth.experiment import _goodput
@@ -27,60 +24,34 @@ from tandem.experiment.rounds import log_uniform, rounds, steps
 from tandem.schema.aggregation import delay_benefit
 from tandem.schema.record import Record
 
-REPOSITORY = Path(__file__).resolve().parents[4]
+LOOPBACK = [{"name": "a", "interface": "lo"}, {"name": "b", "interface": "lo"}]
 
 
-class Process:
-    """One experiment under way; ``lines`` after ``end``."""
+class Process(Run):
+    """Nothing is said on stderr, and the result is as declared."""
 
-    def __init__(self, name: str, parameters: dict[str, Any]) -> None:
-        environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "collector/src")}
-        self.child = subprocess.Popen(
-            [sys.executable, "-m", "tandem.experiment", name],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environment,
-        )
-        self.child.stdin.write(json.dumps(parameters))
-        self.child.stdin.close()
-        self.child.stdin = None
-        self.lines: list[dict[str, Any]] = []
+    def end(self, seconds: float = 240) -> dict[str, Any]:
+        line = super().end(seconds)
+        assert line["said"] == ""
+        assert "result_faults" not in line
+        return line
 
-    def until(self, kind: str) -> None:
-        assert self.child.stdout is not None
-        while not self.lines or self.lines[-1]["type"] != kind:
-            self.lines.append(json.loads(self.child.stdout.readline()))
 
-    def end(self) -> dict[str, Any]:
-        out, self.errors = self.child.communicate(timeout=120)
-        self.lines += [json.loads(line) for line in out.splitlines()]
-        assert self.lines, self.errors
-        assert self.errors == ""
-        assert self.lines[-1]["type"] == "result"
-        assert "result_faults" not in self.lines[-1]
-        return self.lines[-1]
-
-    def of(self, kind: str) -> list[dict[str, Any]]:
-        return [line for line in self.lines if line["type"] == kind]
+def sender(**connection: object) -> dict[str, object]:
+    """The server's answer to a session's end."""
+    return {"connections": [{"end": "complete", **connection}]}
 
 
 @pytest.fixture
-def endpoint() -> Iterator[ScriptedEndpoint]:
-    made = ScriptedEndpoint(Script())
+def endpoint() -> Iterator[Endpoint]:
+    made = Endpoint(Behaviour(sender=sender()), 0, "127.0.0.1")
     yield made
     made.close()
 
 
 @pytest.fixture
 def given(endpoint, tmp_path):
-    return {
-        "run": "run-1",
-        "paths": [{"name": "a", "interface": "lo"}, {"name": "b", "interface": "lo"}],
-        "server": endpoint.server(tmp_path),
-        "control_timeout_s": 30,
-    }
+    return parameters(server_of(tmp_path, endpoint, "127.0.0.1"), paths=LOOPBACK, control_timeout_s=30)
 
 
 @pytest.fixture
@@ -89,20 +60,23 @@ def start(given):
 
 
 @pytest.mark.parametrize(
-    ("mode", "verb", "rounds"), [("oneway", "POST /v1/upload", 2), ("reqresp", "GET /v1/download", 1)]
+    ("mode", "method", "target", "rounds"),
+    [("oneway", "POST", "/v1/upload", 2), ("reqresp", "GET", "/v1/download", 1)],
 )
-def test_bandwidth(start, endpoint, mode, verb, rounds):
-    endpoint.script.rate = 4e5 if mode == "reqresp" else 60e6  # loopback's buffers hold MB of an upload
+def test_bandwidth(start, endpoint, mode, method, target, rounds):
+    endpoint.behaviour.rate = 4e5 if mode == "reqresp" else 60e6  # loopback's buffers hold MB of an upload
     process = start("bandwidth", mode=mode, seconds=0.5, repetitions=rounds, seed=5)
     line = process.end()
     result = line["result"]
-    assert (process.child.returncode, line["failure"]) == (0, None)
+    assert (process.process.returncode, line["failure"]) == (0, None)
     orders = [r["order"] for r in result["sequence"]]
     assert [r["order"] for r in result["rounds"]] == orders
     assert [p["name"] for p in process.of("phase")] == [name for order in orders for name in order]
     assert [(p["number"], p["of"]) for p in process.of("phase")] == [(n + 1, 5 * rounds) for n in range(5 * rounds)]
-    assert endpoint.requests == [f"{verb}?seconds=0.500"] * (6 * rounds)  # a phase of both paths at once has two
-    assert len(endpoint.opened) == len(set(endpoint.closed)) == 6 * rounds
+    # a phase of both paths at once has two
+    assert endpoint.calls.count((method, f"{target}?seconds=0.500")) == 6 * rounds
+    closed = {target for method, target in endpoint.calls if method == "DELETE"}
+    assert len(endpoint.opened) == len(closed) == 6 * rounds
     assert [(o["kind"], o["path"]) for o in endpoint.opened][:6] == kinds(orders[0])
     for told in result["rounds"]:
         rate = [told["c_i_bit_per_s"][p] for p in "ab"]
@@ -150,7 +124,7 @@ def test_delay_oneway_is_timed_at_the_agent(start, endpoint):
     process = start("delay", mode="oneway", repetitions=3, seed=2, **asked)
     line = process.end()
     result = line["result"]
-    assert (process.child.returncode, line["failure"], result["timed_at"]) == (0, None, "agent")
+    assert (process.process.returncode, line["failure"], result["timed_at"]) == (0, None, "agent")
     assert [r["bytes"] for r in result["rounds"]] == [r["bytes"] for r in result["sequence"]]
     for told in result["rounds"]:
         assert sorted(told["order"]) == ["mptcp b", "tcp a", "tcp b"]
@@ -181,7 +155,7 @@ def test_delay_oneway_is_timed_at_the_agent(start, endpoint):
 
 
 def test_delay_reqresp_is_timed_at_the_server_or_where_that_tells_no_time_by_the_agent(start, endpoint):
-    endpoint.script.told = {"request_to_last_ack_s": 0.25}
+    endpoint.behaviour.sender = sender(request_to_last_ack_s=0.25)
     line = start("delay", mode="reqresp", min_bytes=5000, max_bytes=5000).end()
     (told,) = line["result"]["rounds"]
     assert line["result"]["timed_at"] == "server"
@@ -193,7 +167,7 @@ def test_delay_reqresp_is_timed_at_the_server_or_where_that_tells_no_time_by_the
         assert [benefit["agent"]["delay_s"]] == own
         assert benefit["agent"]["benefit"] is not None
     assert line["failure"] is None
-    endpoint.script.told = {"request_to_last_ack_s": "soon"}
+    endpoint.behaviour.sender = sender(request_to_last_ack_s="soon")
     line = start("delay", mode="reqresp", min_bytes=5000, max_bytes=5000).end()
     (told,) = line["result"]["rounds"]
     assert line["failure"]["reason"] == "the server told no time from request to last acknowledgement"
@@ -245,7 +219,7 @@ def test_three_paths(start):
 
 
 def test_a_failing_transfer_leaves_its_round_without_a_benefit(start, endpoint):
-    endpoint.script.upload, endpoint.script.after = "close", 50_000
+    endpoint.behaviour.upload, endpoint.behaviour.after = "close", 50_000
     process = start("delay", mode="oneway", repetitions=4, seed=1, min_bytes=100, max_bytes=10**7)
     line = process.end()
     result = line["result"]
@@ -261,14 +235,14 @@ def test_a_failing_transfer_leaves_its_round_without_a_benefit(start, endpoint):
 
 
 def test_the_senders_controller_is_asked_of_the_server(start, endpoint):
-    endpoint.script.told = {"request_to_last_ack_s": 0.1, "congestion_control": "reno"}
+    endpoint.behaviour.sender = sender(request_to_last_ack_s=0.1, congestion_control="reno")
     line = start("delay", mode="reqresp", min_bytes=10, max_bytes=10, congestion_control="reno").end()
     assert all(o["options"] == {"congestion_control": "reno"} for o in endpoint.opened)
     assert {t["congestion_control"] for t in line["result"]["rounds"][0]["transfers"]} == {"reno"}
 
 
 def test_a_wrong_token_ends_the_run_at_once(start, endpoint):
-    endpoint.script.session_status = 401
+    endpoint.behaviour.session_status = 401
     line = start("bandwidth", seconds=1, repetitions=100).end()
     assert line["failure"] == {"reason": "control channel: HTTP 401: as told", "retry": False}
     assert len(endpoint.opened) == 1
@@ -276,14 +250,12 @@ def test_a_wrong_token_ends_the_run_at_once(start, endpoint):
 
 def test_told_to_stop_between_rounds(start):
     process = start("delay", mode="oneway", repetitions=2, interval_s=600, min_bytes=100, max_bytes=100)
-    for _ in range(4):
-        process.until("phase")
-        process.lines[-1]["type"] = "phase seen"
-    process.child.send_signal(signal.SIGTERM)
+    process.until(lambda phase: phase["number"] == 4, "phase")
+    process.process.send_signal(signal.SIGTERM)
     line = process.end()
     assert line["failure"] == {"reason": "stopped", "retry": False}
     assert len(line["result"]["rounds"]) == 1
-    assert process.child.returncode == 1
+    assert process.process.returncode == 1
 
 
 WAYS = steps(["a", "b"], ["a", "b"], together=True)

@@ -10,9 +10,9 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scripted_endpoint import Script, ScriptedEndpoint
 
 from support.hostile import said
+from support.scripted_endpoint import Behaviour, Endpoint
 from tandem.experiment import http_head
 from tandem.experiment.base import Stop
 from tandem.experiment.control import parsed
@@ -21,14 +21,14 @@ from tandem.experiment.transfer import Transfer, Upload, seconds
 
 
 @pytest.fixture
-def endpoint() -> Iterator[ScriptedEndpoint]:
-    made = ScriptedEndpoint(Script())
+def endpoint() -> Iterator[Endpoint]:
+    made = Endpoint(Behaviour(), 0, "127.0.0.1")
     yield made
     made.close()
 
 
 def send(
-    endpoint: ScriptedEndpoint,
+    endpoint: Endpoint,
     size: int | None = None,
     duration_s: float | None = None,
     stall_s: float = 60.0,
@@ -38,7 +38,7 @@ def send(
     up = Upload()
     headers = {"Content-Length": str(size)} if size is not None else {}
     head = request(f"/v1/upload?bytes={size}", "x", headers, "POST")
-    with socket.create_connection(endpoint.listeners[1].getsockname()) as connection:
+    with socket.create_connection(endpoint.measurement.getsockname()) as connection:
         deadline_ns = time.monotonic_ns() + int(deadline_s * 1e9)
         failure = up.run(connection, head, size, duration_s, stall_s, deadline_ns, stop or Stop())
     return up, failure
@@ -61,7 +61,7 @@ def test_a_timed_body_counts_what_was_acknowledged_in_time(endpoint, monkeypatch
     looks = itertools.count(time.monotonic_ns(), 5_000_000)
     clock = SimpleNamespace(monotonic_ns=lambda: next(looks), sleep=time.sleep)
     monkeypatch.setattr("tandem.experiment.transfer.time", clock)
-    endpoint.script.rate = 5e6
+    endpoint.behaviour.rate = 5e6
     up, failure = send(endpoint, duration_s=0.6)
     assert failure is None
     assert up.over_ns == up.begun_ns + 600_000_000
@@ -85,7 +85,7 @@ def test_a_timed_body_counts_what_was_acknowledged_in_time(endpoint, monkeypatch
     ],
 )
 def test_a_server_that_misbehaves_is_a_failure(endpoint, how, after, reason, retry):
-    endpoint.script.upload, endpoint.script.after = how, after
+    endpoint.behaviour.upload, endpoint.behaviour.after = how, after
     _, failure = send(endpoint, 5_000_000, stall_s=0.5 if how in ("deaf", "silent") else 60.0)
     assert (reason in failure["reason"], failure["retry"]) == (True, retry), failure
 
@@ -110,11 +110,11 @@ def test_a_reset_that_a_write_meets_is_told_as_a_reset():
 
 
 def test_the_deadline_or_being_told_to_stop_ends_it(endpoint):
-    endpoint.script.upload = "deaf"
+    endpoint.behaviour.upload = "deaf"
     up, failure = send(endpoint, 50_000_000, deadline_s=0.3)
     assert failure == {"reason": "deadline passed", "retry": True}
     assert up.acked_ns is None
-    endpoint.script.rate = 1e5
+    endpoint.behaviour.rate = 1e5
     stop = Stop()
     threading.Timer(0.2, stop.request).start()
     _, failure = send(endpoint, 50_000_000, stop=stop)

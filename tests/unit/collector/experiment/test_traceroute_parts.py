@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.hostile import said
-from tandem.experiment.traceroute.comparing import TableError, compare, read_table
+from tandem.experiment.traceroute.experiment import TableError, compare, read_table
 from tandem.experiment.traceroute.tracing import IP_RECVERR, Hop, IcmpError, Reply, Trace, read_error
 
 
@@ -69,11 +69,12 @@ def trace(*addresses):
     return Trace([Hop(i, [None if a is None else Reply(a, 1.0, "expired")]) for i, a in enumerate(addresses, start=1)])
 
 
+SERVERS = {"a": "1.1.1.1", "b": "1.1.1.1"}
+
+
 def test_private_routers_and_silent_ones_are_not_compared():
     one, other = trace("10.0.0.1", None, "8.8.8.1"), trace("10.0.0.1", "8.8.4.1", "8.8.8.1")
-    row = compare([("a", one), ("b", other)], {"a": "1.1.1.1", "b": "1.1.1.1"}, lambda _: None, False)[0]
+    row = compare([("a", one), ("b", other)], SERVERS, None)[0]
     assert (row["routers"], row["shared"], row["disjoint_share"]) == ([1, 2], ["8.8.8.1"], 0.5)
-    nothing = compare(
-        [("a", trace(None)), ("b", trace("10.1.1.1"))], {"a": "1.1.1.1", "b": "1.1.1.1"}, lambda _: None, True
-    )[0]
+    nothing = compare([("a", trace(None)), ("b", trace("10.1.1.1"))], SERVERS, read_table(b""))[0]
     assert (nothing["disjoint_share"], nothing["systems_disjoint_share"]) == (None, None)

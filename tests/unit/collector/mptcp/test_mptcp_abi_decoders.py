@@ -44,25 +44,27 @@ def full(rows: list[tuple[int, str, int]], room: int, total: int | None = None) 
 
 
 def test_fields_lie_where_the_kernel_puts_them_and_what_is_not_measured_yet_is_none():
-    times = {"o68_I": 41000, "o72_I": 20000, "o148_I": 40000}
-    info = abi.decode_tcp_info(tcp_info(KERNEL_6_18, o0_B=1, o7_B=1, o80_I=77, o120_Q=5, o128_Q=6, o144_I=9, **times))
-    assert (info.state, info.app_limited, info.snd_cwnd_segments) == (1, True, 77)
-    assert (info.rtt_us, info.rttvar_us, info.min_rtt_us) == (41000, 20000, 40000)
+    info = abi.decode_tcp_info(
+        tcp_info(KERNEL_6_18, o0_B=1, o68_I=41000, o80_I=77, o120_Q=5, o128_Q=6, o144_I=9, o148_I=40000)
+    )
+    assert (info.state, info.snd_cwnd_segments) == (1, 77)
+    assert (info.rtt_us, info.min_rtt_us) == (41000, 40000)
     assert (info.bytes_acked, info.bytes_received, info.notsent_bytes) == (5, 6, 9)
-    info = abi.decode_tcp_info(tcp_info(KERNEL_6_18, o76_I=0x7FFFFFFF, o148_I=0xFFFFFFFF))
-    assert (info.rtt_us, info.rttvar_us, info.rcv_rtt_us, info.min_rtt_us, info.delivery_rate) == (None,) * 5
-    assert info.snd_ssthresh_segments is None
-    raw = struct.pack("<6B2xII3Q3BxI", 1, 0, 0, 2, 2, 2, 0, 99, 1, 2, 3, 0, 0, 1, 5)
+    info = abi.decode_tcp_info(tcp_info(KERNEL_6_18, o148_I=0xFFFFFFFF))
+    assert (info.rtt_us, info.rcv_rtt_us, info.min_rtt_us, info.delivery_rate) == (None,) * 4
+    raw = struct.pack("<6B2xII3Q3BxI4Q4xII", 1, 0, 0, 2, 2, 2, 0, 99, 1, 2, 3, 0, 0, 1, 5, 6, 7, 8, 9, 10, 11)
     info = abi.decode_mptcp_info(raw)
-    assert (len(raw), info.token, info.checksum, info.retransmits) == (48, 99, True, 5)
-    assert (info.bytes_received, info.subflows_total, info.last_data_recv_ms) == (None, None, None)
-    assert abi.decode_mptcp_info(raw[:40]).retransmits is None
+    assert (info.token, info.bytes_received, info.bytes_acked, info.last_data_recv_ms) == (99, 8, 9, 11)
+    assert abi.decode_mptcp_info(raw[:48]) == (0, 99, None, None, None)
+    assert abi.decode_mptcp_info(raw[:40]).token == 99
 
 
-@pytest.mark.parametrize(("size", "window"), [(KERNEL_6_1, None), (KERNEL_6_12, 3), (KERNEL_6_18, 3)])
-def test_fields_of_later_kernels_are_none_on_earlier_ones(size, window):
-    info = abi.decode_tcp_info(tcp_info(size, o228_I=2, o232_I=3))
-    assert (info.snd_wnd_bytes, info.rcv_wnd_bytes) == (2, window)
+@pytest.mark.parametrize(
+    ("size", "sent", "out_of_order"), [(192, None, None), (KERNEL_6_1, 2, 3), (KERNEL_6_12, 2, 3), (KERNEL_6_18, 2, 3)]
+)
+def test_fields_of_later_kernels_are_none_on_earlier_ones(size, sent, out_of_order):
+    info = abi.decode_tcp_info(tcp_info(size, o200_Q=2, o224_I=3))
+    assert (info.bytes_sent, info.rcv_ooo_packets) == (sent, out_of_order)
 
 
 def test_full_info_gives_each_subflow_with_its_counters_by_the_kernels_strides():

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.v094_tree import NOMULTIPATH, Tree
-from tandem.mptcp import netlink, sysctls
+from tandem.mptcp import kernel_v094, netlink, sysctls
 from tandem.mptcp import paths as paths_module
 from tandem.mptcp.iproute import Interface, IpError
 from tandem.mptcp.kernel_v094 import FullMesh
@@ -25,6 +25,8 @@ ADDRESSES = {"wwan0": A.address, "wwan1": B.address, "eth0": "192.168.1.7"}
 def tree(tmp_path, monkeypatch):
     made = Tree(tmp_path)
     monkeypatch.setattr(sysctls, "ROOT", tmp_path / "proc/sys")
+    monkeypatch.setattr(netlink, "read_link_flags", made.flags)
+    monkeypatch.setattr(netlink, "change_link_flags", made.change)
     for name in ALL:
         made.interface(name, address=ADDRESSES.get(name))
     return made
@@ -32,7 +34,7 @@ def tree(tmp_path, monkeypatch):
 
 @pytest.fixture
 def manager(tree):
-    return FullMesh(tree.flags, tree.change, tree.root)
+    return FullMesh(tree.root)
 
 
 def off(tree):
@@ -100,8 +102,10 @@ def test_an_endpoint_made_anew_is_a_new_one_to_a_kernel_that_merges_what_happens
     assert (tree.taken[A.address], manager.endpoints()) == (had + 1, {101: A})
 
 
-def test_a_path_that_the_kernel_does_not_take_up_is_refused_and_so_is_a_kernel_without_fullmesh(tree):
-    manager = FullMesh(tree.flags, tree.change, tree.root, known_s=0.2)
+def test_a_path_that_the_kernel_does_not_take_up_is_refused_and_so_is_a_kernel_without_fullmesh(
+    tree, manager, monkeypatch
+):
+    monkeypatch.setattr(kernel_v094, "_KNOWN_S", 0.2)
     with pytest.raises(IpError, match=r"10\.99\.1\.2: fullmesh does not take up it within 0\.2 s"):
         manager.add(Endpoint(103, "10.99.1.2", "wwan1"))
     assert manager.endpoints() == {}
@@ -110,8 +114,8 @@ def test_a_path_that_the_kernel_does_not_take_up_is_refused_and_so_is_a_kernel_w
         manager.add(A)
 
 
-def test_a_kernel_that_does_not_know_the_mark_is_found_out(tree):
-    manager = FullMesh(tree.flags, lambda *_: None, tree.root)
+def test_a_kernel_that_does_not_know_the_mark_is_found_out(manager, monkeypatch):
+    monkeypatch.setattr(netlink, "change_link_flags", lambda *_: None)
     manager.add(A)
     with pytest.raises(IpError, match="wwan0 multipath off: the kernel did not take it"):
         manager.remove(101)

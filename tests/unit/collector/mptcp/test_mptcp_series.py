@@ -31,22 +31,22 @@ def series() -> Series:
 def test_goodput_is_the_difference_over_the_interval_also_of_a_subflow_that_joins_within_it():
     s = series()
     first = s.add(sample(0, subflow(1, "10.0.0.1", 1000)), 900)
-    assert "goodput_bit_per_s" not in first.connection
-    assert "goodput_bit_per_s" not in first.subflows[0].fields
+    assert "goodput_bit_per_s" not in first["connection"]
+    assert "goodput_bit_per_s" not in first["subflows"][0]
     second = s.add(sample(200, subflow(1, "10.0.0.1", 26_000)), 25_900)
-    assert second.connection["goodput_bit_per_s"] == pytest.approx(1_000_000)
-    assert second.subflows[0].fields["goodput_bit_per_s"] == pytest.approx(1_000_000)
+    assert second["connection"]["goodput_bit_per_s"] == pytest.approx(1_000_000)
+    assert second["subflows"][0]["goodput_bit_per_s"] == pytest.approx(1_000_000)
     s = series()
     s.add(sample(0, subflow(1, "10.0.0.1", 0)), 0)
     row = s.add(sample(100, subflow(1, "10.0.0.1", 0), subflow(2, "10.0.0.2", 1250)), 0)
-    assert row.subflows[1].fields["goodput_bit_per_s"] == pytest.approx(100_000)
-    assert row.connection["subflows"] == 2
+    assert row["subflows"][1]["goodput_bit_per_s"] == pytest.approx(100_000)
+    assert row["connection"]["subflows"] == 2
     s = series()
     s.add(sample(0, subflow(1, "10.0.0.1", 0)), 0)
     assert shares(s.ordered()) == [0.0], "without any byte"
     s.note(sample(90, subflow(1, "10.0.0.1", 12_000)))
     row = s.add(sample(100, subflow(1, "10.0.0.1", 12_500)), 12_500)
-    assert row.subflows[0].fields["goodput_bit_per_s"] == pytest.approx(1_000_000)
+    assert row["subflows"][0]["goodput_bit_per_s"] == pytest.approx(1_000_000)
 
 
 def test_a_closed_subflow_keeps_its_counters_a_fallback_is_remembered_and_one_in_its_handshake_is_not_alive():
@@ -58,10 +58,10 @@ def test_a_closed_subflow_keeps_its_counters_a_fallback_is_remembered_and_one_in
     assert shares(totals) == pytest.approx([1 / 3, 2 / 3])
     s = series()
     s.add(sample(0, subflow(0, "10.0.0.1", 0), fallback=True), 0)
-    assert s.add(sample(100, subflow(0, "10.0.0.1", 0)), 0).connection["fallback"] is True
+    assert s.add(sample(100, subflow(0, "10.0.0.1", 0)), 0)["connection"]["fallback"] is True
     s = series()
     row = s.add(sample(0, subflow(1, "10.0.0.1", 0), subflow(2, "10.0.0.2", 0, abi.SYN_SENT)), 0)
-    assert row.connection["subflows"] == 1
+    assert row["connection"]["subflows"] == 1
     assert s.totals["2"].established_ns is None
     s.note(sample(30, subflow(2, "10.0.0.2", 0)))
     assert s.totals["2"].established_ns == 30_000_000

@@ -7,7 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.shaping.kernel import Shape, ShapeError, apply_commands, foreign, index_of, lack, remove_commands, shape_of
+from tandem.shaping.kernel import (
+    Shape,
+    ShapeError,
+    apply_commands,
+    foreign,
+    index_of,
+    meaning,
+    remove_commands,
+    shape_of,
+)
 
 
 def test_taken_down_in_the_order_that_leaves_the_network_working() -> None:
@@ -55,16 +64,16 @@ def test_anything_is_a_shape_with_whole_commands_or_refused(values: dict[str, An
         assert all(word and "nan" not in word and "e+" not in word for command in made for word in command)
 
 
-def test_a_lack_is_named_with_the_mend() -> None:
+def test_what_is_missing_is_named_with_a_hint() -> None:
     unknown = "Error: Specified qdisc kind is unknown."
     netem = ("tc", "qdisc", "add", "dev", "x", "root", "netem", "delay", "5us")
-    assert lack(netem, unknown) == (
+    assert meaning(netem, unknown) == (
         f"delay and loss need netem, which this kernel has not ({unknown}); hint: a kernel with CONFIG_NET_SCH_NETEM, "
         "or shape without it"
     )
-    assert "CONFIG_IFB" in lack(("ip", "link", "add", "x", "type", "ifb"), "Error: Unknown device type.")
-    assert "NET_ADMIN" in lack(netem, "RTNETLINK answers: Operation not permitted")
-    assert lack(netem, "Cannot find device").endswith("netem delay 5us: Cannot find device")
+    assert "CONFIG_IFB" in meaning(("ip", "link", "add", "x", "type", "ifb"), "Error: Unknown device type.")
+    assert "NET_ADMIN" in meaning(netem, "RTNETLINK answers: Operation not permitted")
+    assert meaning(netem, "Cannot find device").endswith("netem delay 5us: Cannot find device")
 
 
 def test_another_programs_qdisc_is_seen_and_the_kernels_own_is_not() -> None:

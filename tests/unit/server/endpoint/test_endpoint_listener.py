@@ -1,14 +1,12 @@
 """Where the measurement listener listens: both families unless told otherwise, and the same is served over both."""
 
 import errno
-import functools
 import socket
 
 import pytest
 
 from support.v094_tree import Connection
 from tandem.mptcp_abi import v094
-from tandem.mptcp_abi.v094 import InfoReader
 from tandem_server.endpoint import listener as module
 from tandem_server.endpoint import sockets
 from tandem_server.endpoint.listener import Controllers, NoMultipathError, family_of, listen
@@ -112,8 +110,7 @@ def test_the_handshake_is_told_by_the_option_and_the_kernels_counter(connection,
     )
     # The newest subflow is listed first; the handshake was the oldest's.
     rows = [(("203.0.113.10", 8480), ("10.64.1.2", 40_000), 0), (("203.0.113.10", 8480), ("10.65.1.2", 40_001), 0)]
-    kernels = functools.partial(InfoReader, call=Connection(rows).getsockopt)
-    monkeypatch.setattr(sockets, "InfoReader", kernels)
+    Connection(rows, monkeypatch)
     seen = handshake_seen(connection[0])
     assert (seen["multipath"], seen["multipath_syns"]) == (word, 17)
     assert (seen["handshake_rtt_ms"] == 1.0) == (word == "native")

@@ -27,7 +27,7 @@ from tandem.app.preflight.lines import Line, ready, settled
 from tandem.app.preflight.measuring import Measuring
 from tandem.app.preflight.own_collector import OwnCollector, token_file
 from tandem.app.preflight.server import ask_server
-from tandem.experiment.base import EnvironmentLackError as NoVlcError
+from tandem.experiment.base import MissingRequirementError as NoVlcError
 from tandem.experiment.dash import vlc
 from tandem.modem.usb import network_interface
 from tandem.mptcp import sysctls

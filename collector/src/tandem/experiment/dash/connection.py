@@ -18,7 +18,8 @@ from urllib.parse import urlsplit
 from tandem.experiment import http_head
 from tandem.experiment.base import Output, Stop, StoppedError
 from tandem.experiment.control import Session, describe
-from tandem.experiment.dash.mpd import ByteRange, Resource
+from tandem.experiment.dash.mpd import Resource
+from tandem.experiment.dash.mpd_xml import ByteRange
 from tandem.experiment.measured_connection import PathNames, Sampler, both_families, connect
 from tandem.experiment.parameters import ConnectionParameters, parameter
 from tandem.experiment.results import environment
@@ -48,6 +49,14 @@ class FetchError(Exception):
 def past_deadline(received: int = 0) -> FetchError:
     """The run's time is over."""
     return FetchError("deadline passed", again=False, received=received, retry=True)
+
+
+def check(stop: Stop, deadline_ns: int, received: int = 0) -> None:
+    """StoppedError when the run is to stop, FetchError when its time is over."""
+    if stop.requested:
+        raise StoppedError
+    if time.monotonic_ns() > deadline_ns:
+        raise past_deadline(received)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,10 +209,7 @@ class Fetcher:
         heard = time.monotonic_ns()
         size = len(self._buffer) if room is None else min(room, len(self._buffer))
         while True:
-            if self._stop.requested:
-                raise StoppedError
-            if time.monotonic_ns() > self._deadline_ns:
-                raise past_deadline(received)
+            check(self._stop, self._deadline_ns, received)
             try:
                 return self._socket.recv_into(self._buffer, size)
             except BlockingIOError:
@@ -261,6 +267,10 @@ class Link:
     def root(self) -> str:
         """URL of the server that is measured."""
         return f"{self._p.measurement.scheme}://{self.host}"
+
+    def check(self) -> None:
+        """StoppedError when the run is to stop, FetchError when its time is over."""
+        check(self._stop, self.deadline_ns)
 
     def get(self, resource: Resource, keep: int | None = None, taker: Taker | None = None) -> Fetched:
         """Fetch, with as many attempts as the parameters allow; FetchError when the last failed. ``keep``, ``taker``: as of

@@ -12,7 +12,7 @@ from typing import Any
 
 from tandem.experiment.base import (
     STOPPED,
-    EnvironmentLackError,
+    MissingRequirementError,
     Outcome,
     Output,
     Span,
@@ -25,7 +25,7 @@ from tandem.experiment.control import Control, ControlError, whoami
 from tandem.experiment.dash import vlc
 from tandem.experiment.dash.abr import CUSHION, RESERVOIR
 from tandem.experiment.dash.connection import FetchError, Link
-from tandem.experiment.dash.mpd import MpdError
+from tandem.experiment.dash.mpd_xml import MpdError
 from tandem.experiment.dash.play import Play, PlaybackRecords, Player, Request, Shown, Stall, play_fields
 from tandem.experiment.dash.vlc import VlcPlayer
 from tandem.experiment.parameters import Parameter, ParameterError, parameters_of, read_request
@@ -216,11 +216,11 @@ class Dash:
         link = Link(request, session, span.deadline_ns, output, stop)
         phase(output, "play", 1, 1)
         try:
-            arguments = (request, link, output, stop)
-            player = VlcPlayer(*arguments) if request.player == "vlc" else Player(*arguments)
+            vlc_plays = request.player == "vlc"
+            player = VlcPlayer(request, link, output) if vlc_plays else Player(request, link, output, stop)
             failure = _played(player, link, output)
         except sockets.UnsupportedError as error:
-            raise EnvironmentLackError(str(error)) from error
+            raise MissingRequirementError(str(error)) from error
         finally:
             sender = control.leave(session, stop)
         if sender is not None and not player.play.log:

@@ -15,7 +15,8 @@ from tandem.experiment.base import Output, Stop, StoppedError, record
 from tandem.experiment.dash import mpd
 from tandem.experiment.dash.abr import BbaRule, BolaRule, Context, DynamicRule, FixedRule, Loaded, Rule, ThroughputRule
 from tandem.experiment.dash.connection import Fetched, Link, LinkParameters, past_deadline
-from tandem.experiment.dash.mpd import LONGEST_BYTES, Period, Representation, Resource, Segment
+from tandem.experiment.dash.mpd import Period, Representation, Resource, Segment
+from tandem.experiment.dash.mpd_xml import LONGEST_BYTES
 from tandem.experiment.parameters import parameter
 from tandem.schema.metrics import DASH, DASH_SEGMENT
 

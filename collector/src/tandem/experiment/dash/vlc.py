@@ -28,10 +28,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from tandem.experiment.base import EnvironmentLackError, Output, Stop, StoppedError
+from tandem.experiment.base import MissingRequirementError, Output
 from tandem.experiment.dash import mpd
-from tandem.experiment.dash.connection import Fetched, FetchError, Link, past_deadline
-from tandem.experiment.dash.mpd import ByteRange, MpdError, Representation, Resource, Segment
+from tandem.experiment.dash.connection import Fetched, FetchError, Link
+from tandem.experiment.dash.mpd import Representation, Resource, Segment
+from tandem.experiment.dash.mpd_xml import LONGEST_BYTES, ByteRange, MpdError
 from tandem.experiment.dash.play import Glimpse, Request, Stall, State, difference, play_of
 
 Kind = Literal["version", "request", "position", "buffering", "ready", "end", "draining", "error"]
@@ -184,17 +185,17 @@ _QUIET = ("--no-lua", "--no-metadata-network-access", "--no-media-library", "--n
 
 
 def command() -> list[str]:
-    """How VLC is started here, ``$TANDEM_VLC`` before the one that is installed; EnvironmentLackError without one."""
+    """How VLC is started here, ``$TANDEM_VLC`` before the one that is installed; MissingRequirementError without one."""
     program, setpriv = os.environ.get("TANDEM_VLC") or shutil.which("vlc"), shutil.which("setpriv")
     if program is None or not os.access(program, os.X_OK):
-        raise EnvironmentLackError("no VLC here; hint: apt-get install vlc-bin vlc-plugin-base, or player = own")
+        raise MissingRequirementError("no VLC here; hint: apt-get install vlc-bin vlc-plugin-base, or player = own")
     if setpriv is None:
-        raise EnvironmentLackError("no setpriv here; hint: apt-get install util-linux")
+        raise MissingRequirementError("no setpriv here; hint: apt-get install util-linux")
     # It must not outlive us, has no use for the collector's capabilities, and refuses to run as root.
     rights = ["--pdeathsig", "KILL", "--inh-caps=-all", "--ambient-caps=-all", "--no-new-privs"]
     if os.geteuid() == 0:
         if not _may_become_another():
-            raise EnvironmentLackError(
+            raise MissingRequirementError(
                 "VLC refuses to run as root, and this process may not become another user; "
                 "hint: start the collector as a user of its own, or player = own"
             )
@@ -207,13 +208,13 @@ def there() -> bool:
     """Whether a VLC can be started here."""
     try:
         command()
-    except EnvironmentLackError:
+    except MissingRequirementError:
         return False
     return True
 
 
 def trouble() -> str | None:
-    """Why the VLC that is installed does not start as the experiment starts it; None where it does. EnvironmentLackError without one."""
+    """Why the VLC that is installed does not start as the experiment starts it; None where it does. MissingRequirementError without one."""
     start = command()
     with tempfile.TemporaryDirectory(prefix="tandem-vlc-") as home:
         version, environment = [*start, "--version"], _environment(home)
@@ -234,10 +235,8 @@ def _environment(home: str) -> dict[str, str]:
 
 def _may_become_another() -> bool:
     """Whether this thread has CAP_SETUID; root on the bench keeps the unit's capabilities alone (collector/system/tandem.service)."""
-    for line in Path("/proc/thread-self/status").read_text().splitlines():
-        if line.startswith("CapEff:"):
-            return bool(int(line.split()[1], 16) & _CAP_SETUID)
-    return True
+    effective = re.search(r"^CapEff:\s*(\w+)", Path("/proc/thread-self/status").read_text(), re.MULTILINE)
+    return effective is None or bool(int(effective[1], 16) & _CAP_SETUID)
 
 
 def _user(program: str) -> int:
@@ -277,7 +276,7 @@ class Vlc:
                 start_new_session=True,
             )
         except OSError as error:
-            raise EnvironmentLackError(f"VLC cannot be started: {error.strerror}") from error
+            raise MissingRequirementError(f"VLC cannot be started: {error.strerror}") from error
         self._thread = threading.Thread(target=self._listen, args=(self._process.stderr,), name="vlc", daemon=True)
         self._thread.start()
 
@@ -326,53 +325,33 @@ class GoneError(Exception):
     """The player no longer takes this answer."""
 
 
-class RequestError(ValueError):
-    """The player's request is not understood; one line."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlayerRequest:
-    """Path and query, and the bytes wanted (None: all)."""
-
-    target: str
-    part: ByteRange | None
-
-
-def parse(head: bytes) -> PlayerRequest:
-    """A request's head, with its empty line. Pure; RequestError."""
+def parse(head: bytes) -> tuple[str, ByteRange | None]:
+    """Path and query of a request's head (with its empty line), and the bytes wanted (None: all). Pure; FetchError."""
     line = _REQUEST.match(head)
     if line is None:
-        raise RequestError(f"no GET request: {head[:60]!r}")
+        raise FetchError(f"VLC: no GET request: {head[:60]!r}", again=False)
     part = None
     found = _RANGE.search(head)
     if found is not None:
         first, last = int(found[1]), found[2]
         if last:
             if int(last) < first:
-                raise RequestError(f"a range that ends before it begins: {found[0]!r}")
+                raise FetchError(f"VLC: a range that ends before it begins: {found[0]!r}", again=False)
             part = ByteRange(first, int(last))
         elif first:
-            raise RequestError(f"a range without an end: {found[0]!r}")
-    return PlayerRequest(line[1].decode("ascii"), part)
+            raise FetchError(f"VLC: a range without an end: {found[0]!r}", again=False)
+    return line[1].decode("ascii"), part
 
 
 class Relay:
     """Between a player that knows only a URL and the measured connection: an HTTP server on loopback, for that player alone.
 
     Each request goes out over ``Link`` (its session, primary path and statistics) and the answer goes back as it comes, piece by piece, so
-    that the player's own estimate of throughput sees the network's rhythm. One request at a time. ``keep(request)``: how much of the body
-    the caller wants to see, None: nothing; ``before`` and ``after`` are called for each request."""
+    that the player's own estimate of throughput sees the network's rhythm. One request at a time, handed to ``serve``, which calls
+    ``fetch``."""
 
-    def __init__(
-        self,
-        link: Link,
-        stop: Stop,
-        keep: Callable[[PlayerRequest], int | None],
-        before: Callable[[PlayerRequest], None],
-        after: Callable[[PlayerRequest, Fetched], None],
-    ) -> None:
-        self._link, self._stop = link, stop
-        self._keep, self._before, self._after = keep, before, after
+    def __init__(self, link: Link, serve: Callable[[Relay, str, ByteRange | None], None]) -> None:
+        self._link, self._serve = link, serve
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._listener, selectors.EVENT_READ)
@@ -386,7 +365,7 @@ class Relay:
         return f"http://127.0.0.1:{self._listener.getsockname()[1]}"
 
     def step(self) -> None:
-        """Serve what waits, or wait for at most a tenth of a second. FetchError, StoppedError, and what ``after`` raises."""
+        """Serve what waits, or wait for at most a tenth of a second. What ``serve`` raises."""
         for key, _ in self._selector.select(_WAKE_S):
             if key.fileobj is self._listener:
                 connection, _ = self._listener.accept()
@@ -411,22 +390,20 @@ class Relay:
         end = head.find(b"\r\n\r\n")
         self._heads[connection] = head if end < 0 else head[end + 4 :]
         if end >= 0:
-            self._serve(connection, parse(head[: end + 4]))
+            self._out = connection
+            try:
+                self._serve(self, *parse(head[: end + 4]))
+            except GoneError:
+                self._link.close()  # the rest of the answer is still on its way over the measured connection
+                self._drop(connection)
+            finally:
+                self._out = None
 
-    def _serve(self, connection: socket.socket, request: PlayerRequest) -> None:
-        self._before(request)
-        self._out = connection
-        try:
-            place = Resource(self._link.root + request.target, request.part)
-            fetched = self._link.get(place, self._keep(request), self)
-            self.piece(memoryview(b""))  # the head of an answer without a body
-        except GoneError:
-            self._link.close()  # the rest of the answer is still on its way over the measured connection
-            self._drop(connection)
-            return
-        finally:
-            self._out = None
-        self._after(request, fetched)
+    def fetch(self, target: str, part: ByteRange | None, keep: int | None) -> Fetched:
+        """Have the request that is served answered over the link. ``keep``: as of ``Link.get``. GoneError, StoppedError, FetchError."""
+        fetched = self._link.get(Resource(self._link.root + target, part), keep, self)
+        self.piece(memoryview(b""))  # the head of an answer without a body
+        return fetched
 
     def begin(self, length: int | None, part: ByteRange | None) -> None:
         """The answer's head has come (``Link.get``). It goes on with the first of the body: until then the request may be made again."""
@@ -446,10 +423,7 @@ class Relay:
     def _send(self, content: memoryview) -> None:
         connection = self._out
         while content and connection is not None:
-            if self._stop.requested:
-                raise StoppedError
-            if time.monotonic_ns() > self._link.deadline_ns:
-                raise past_deadline()
+            self._link.check()
             try:
                 content = content[connection.send(content) :]
             except BlockingIOError:
@@ -495,26 +469,21 @@ def by_target(presentation: mpd.Presentation, root: str) -> dict[str, tuple[Repr
 
 
 class VlcPlayer:
-    """Plays over ``link``. After ``run``, also when it raised, ``play`` has what was measured, and VLC has ended. EnvironmentLackError at
-    once where there is no VLC."""
+    """Plays over ``link``. After ``run``, also when it raised, ``play`` has what was measured, and VLC has ended.
+    MissingRequirementError at once where there is no VLC."""
 
-    def __init__(self, request: Request, link: Link, output: Output, stop: Stop) -> None:
-        self._request, self._link, self._output, self._stop = request, link, output, stop
+    def __init__(self, request: Request, link: Link, output: Output) -> None:
+        self._request, self._link, self._output = request, link, output
         self._start = command()
         self.play = play_of(request)
         self._mpd_target = f"/v1/content/{request.content}/{request.mpd}"
         self._segments: dict[str, tuple[Representation, Segment]] | None = None
-        self._relay: Relay | None = None
         self._vlc: Vlc | None = None
         self._account = Account()
         self._hearing = threading.Lock()
         self._requested: Counter[str] = Counter()
         self._came_s = self._loaded_s = 0.0
         self._served_ns = 0
-        self._stalled_before_s = 0.0
-        self._paths_before: dict[str, int] | None = None
-        self._connects_before = 0
-        self._buffer_before_s = 0.0
 
     @property
     def player(self) -> dict[str, Any]:
@@ -536,30 +505,24 @@ class VlcPlayer:
             return Glimpse(state, max(0.0, self._came_s - shown_s), shown_s, account.stalled_s(now_s))
 
     def run(self) -> None:
-        """Play to the end. MpdError, FetchError, StoppedError, EnvironmentLackError."""
+        """Play to the end. MpdError, FetchError, StoppedError, MissingRequirementError."""
         request = self._request
-        self._relay = relay = Relay(self._link, self._stop, self._keep, self._before, self._after)
-        try:
-            with tempfile.TemporaryDirectory(prefix="tandem-vlc-") as home:
-                self._vlc = Vlc([*self._start, *arguments(relay.url + self._mpd_target, request)], home)
-                try:
-                    self._watch(relay, self._vlc)
-                finally:
-                    status = self._vlc.end()
-                    self._hear()
-                    self._settle()
-            self._judge(status)
-        except RequestError as error:
-            raise FetchError(f"VLC: {error}", again=False) from error
-        finally:
-            relay.close()
+        with (
+            contextlib.closing(Relay(self._link, self._serve)) as relay,
+            tempfile.TemporaryDirectory(prefix="tandem-vlc-") as home,
+        ):
+            self._vlc = Vlc([*self._start, *arguments(relay.url + self._mpd_target, request)], home)
+            try:
+                self._watch(relay, self._vlc)
+            finally:
+                status = self._vlc.end()
+                self._hear()
+                self._settle()
+        self._judge(status)
 
     def _watch(self, relay: Relay, vlc: Vlc) -> None:
         while vlc.status is None:
-            if self._stop.requested:
-                raise StoppedError
-            if time.monotonic_ns() > self._link.deadline_ns:
-                raise past_deadline()
+            self._link.check()
             relay.step()
             self._hear()
             if time.monotonic_ns() - max(vlc.heard_ns, self._served_ns) > _SILENT_S * 1e9:
@@ -592,47 +555,45 @@ class VlcPlayer:
         playback.stalls, playback.state = account.stalls, "ended"
         self.play.loaded_s = self._loaded_s if self.play.shown else None
 
-    def _keep(self, wanted: PlayerRequest) -> int | None:
-        return mpd.LONGEST_BYTES if wanted.target == self._mpd_target else None
-
-    def _before(self, wanted: PlayerRequest) -> None:
+    def _serve(self, relay: Relay, target: str, part: ByteRange | None) -> None:
+        """Answer a request of VLC, and take down what came of it. What ``Relay.fetch`` raises; MpdError."""
+        link, play = self._link, self.play
         self._hear()
-        if self._segments is None and wanted.target == self._mpd_target:
-            self.play.begun_ns = time.monotonic_ns()
-        now_s = self.play.now()
-        self._buffer_before_s = max(0.0, self._came_s - self._account.shown_s(now_s))
-        self._stalled_before_s = self._account.stalled_s(now_s)
-        self._paths_before, self._connects_before = self._link.by_path(), self._link.connects
-
-    def _after(self, wanted: PlayerRequest, fetched: Fetched) -> None:
+        is_mpd = target == self._mpd_target
+        if is_mpd and self._segments is None:
+            play.begun_ns = time.monotonic_ns()
+        now_s = play.now()
+        buffer_before_s = max(0.0, self._came_s - self._account.shown_s(now_s))
+        stalled_before_s = self._account.stalled_s(now_s)
+        paths_before, connects_before = link.by_path(), link.connects
+        fetched = relay.fetch(target, part, LONGEST_BYTES if is_mpd else None)
         self._served_ns = fetched.last_byte_ns
-        if wanted.target == self._mpd_target and self._relay is not None:
-            presentation = mpd.parse(fetched.content, self._relay.url + self._mpd_target)
-            self._segments = by_target(presentation, self._relay.url)
-            self.play.duration_s = presentation.duration_s
+        if is_mpd:
+            presentation = mpd.parse(fetched.content, relay.url + self._mpd_target)
+            self._segments = by_target(presentation, relay.url)
+            play.duration_s = presentation.duration_s
             return
-        known = (self._segments or {}).get(wanted.target)
+        known = (self._segments or {}).get(target)
         if known is None:
             return  # an initialization: not in the segments' figures
-        self._requested[wanted.target] += 1
-        if self._requested[wanted.target] > _MOST_REQUESTED:
-            why = f"VLC asks for {wanted.target[-80:]} again and again: it cannot follow this manifest"
+        self._requested[target] += 1
+        if self._requested[target] > _MOST_REQUESTED:
+            why = f"VLC asks for {target[-80:]} again and again: it cannot follow this manifest"
             raise FetchError(why, again=False)
         representation, segment = known
         self._hear()
-        end_s = (fetched.last_byte_ns - self.play.begun_ns) / 1e9
+        end_s = (fetched.last_byte_ns - play.begun_ns) / 1e9
         self._came_s = max(self._came_s, segment.start_s + segment.duration_s)
         self._loaded_s = end_s
-        kept = self._connects_before == self._link.connects
-        self.play.add(
+        play.add(
             self._output,
             segment,
             fetched,
             representation,
-            carried=difference(self._paths_before, self._link.by_path()) if kept else None,
+            carried=difference(paths_before, link.by_path()) if connects_before == link.connects else None,
             level_s=max(0.0, self._came_s - self._account.shown_s(end_s)),
             index=None,
             rule=f"vlc-{self._request.vlc_logic}",
-            buffer_before_ms=self._buffer_before_s * 1000,
-            stall_ms=max(0.0, self._account.stalled_s(end_s) - self._stalled_before_s) * 1000,
+            buffer_before_ms=buffer_before_s * 1000,
+            stall_ms=max(0.0, self._account.stalled_s(end_s) - stalled_before_s) * 1000,
         )

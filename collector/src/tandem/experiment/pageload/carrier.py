@@ -40,7 +40,7 @@ class Carried:
 
 class Carrier:
     """Opens and watches connections, from any thread, each with the session and the page named at its beginning. ``refused``: why
-    connections were refused or broke, in the order it happened. ``lack``: what this machine cannot do at all."""
+    connections were refused or broke, in the order it happened. ``unsupported``: what this machine cannot do at all."""
 
     def __init__(self, request: ConnectionParameters, session: Session, page: str) -> None:
         self._request, self._session, self._page = request, session, page
@@ -53,7 +53,7 @@ class Carrier:
         self._thread = threading.Thread(target=self._watch, name="carrier", daemon=True)
         self.carried: list[Carried] = []
         self.refused: list[str] = []
-        self.lack: sockets.UnsupportedError | None = None
+        self.unsupported: sockets.UnsupportedError | None = None
         self._thread.start()
 
     def open(self, patience_s: float) -> Carried | None:
@@ -65,7 +65,7 @@ class Carrier:
             timeout_s = min(r.connect_timeout_s, max(0.1, patience_s))
             connected = connect(r, r.kind, r.primary, timeout_s, self._options, self._address)
         except sockets.UnsupportedError as error:
-            self.lack = error
+            self.unsupported = error
             return None
         except OSError as error:
             self.note(f"connect: {describe(error)}")

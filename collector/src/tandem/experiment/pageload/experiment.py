@@ -10,7 +10,7 @@ from typing import Any
 
 from tandem.devtools.browser import Browser, DevToolsError, NoBrowserError, find
 from tandem.experiment import base
-from tandem.experiment.base import STOPPED, EnvironmentLackError, Outcome, Output, Stop, StoppedError, phase
+from tandem.experiment.base import STOPPED, MissingRequirementError, Outcome, Output, Stop, StoppedError, phase
 from tandem.experiment.control import Control, ControlError, Session, mapping, objects, whoami, whole
 from tandem.experiment.pageload import loads
 from tandem.experiment.pageload.carrier import Carried, Carrier, Relay, now_s
@@ -224,7 +224,7 @@ class PageLoad:
         request = read(parameters)
         program = find() if request.browser != "none" else None
         if program is None and request.browser in ("chromium", "both"):
-            raise EnvironmentLackError(_NO_BROWSER)
+            raise MissingRequirementError(_NO_BROWSER)
         found = _Loads(request, program, output, stop)
         failure: Failure | None = None
         try:
@@ -237,7 +237,7 @@ class PageLoad:
             failure = STOPPED
         except NoBrowserError as error:
             if not stop.requested:
-                raise EnvironmentLackError(str(error)) from error
+                raise MissingRequirementError(str(error)) from error
             failure = STOPPED
         if failure is None:
             failure = found.failure()
@@ -341,8 +341,8 @@ class _Loads:
             relay.close()
             carrier.close()
             loaded.elsewhere = relay.elsewhere
-        if carrier.lack is not None:
-            raise EnvironmentLackError(str(carrier.lack))
+        if carrier.unsupported is not None:
+            raise MissingRequirementError(str(carrier.unsupported))
         if loaded.load.failure is not None and carrier.refused:
             # what the network did says more than what the browser made of it
             loaded.load.failure = f"{carrier.refused[0]} ({loaded.load.failure})"

@@ -44,11 +44,6 @@ class Pinged:
     not_sent: int = 0
     rtt_ms: list[float] = field(default_factory=list)
 
-    @property
-    def responsive(self) -> bool | None:
-        """Whether the address ever answered; None when nothing could be sent."""
-        return None if self.sent == 0 else self.answered + self.resets > 0
-
 
 class Pinger:
     """One path's. ``rate``: SYNs per second (the kernel repeats one that stays unanswered once); ``timeout_s`` for each ping."""

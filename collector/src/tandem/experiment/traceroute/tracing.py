@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from tandem.experiment.base import EnvironmentLackError
+from tandem.experiment.base import MissingRequirementError
 from tandem.mptcp_abi import decode_address
 
 IP_RECVERR, IPV6_RECVERR = 11, 25
@@ -92,7 +92,7 @@ class Plan:
 
 
 def trace(interface: str, address: tuple[str, int], plan: Plan, stopped: Callable[[], bool]) -> Trace:
-    """Over ``interface`` to ``address``. Failures of the path are in ``ended``; EnvironmentLackError when the kernel forbids it."""
+    """Over ``interface`` to ``address``. Failures of the path are in ``ended``; MissingRequirementError when the kernel forbids it."""
     found = Trace()
     probe = _Udp(interface, address) if plan.protocol == "udp" else _Tcp(interface, address)
     silent = 0
@@ -118,7 +118,7 @@ def trace(interface: str, address: tuple[str, int], plan: Plan, stopped: Callabl
                 return found
     except OSError as error:
         if error.errno == errno.EPERM:
-            raise EnvironmentLackError(
+            raise MissingRequirementError(
                 "SO_BINDTODEVICE is not permitted; hint: a kernel from 5.7, or the capability CAP_NET_RAW"
             ) from error
         found.ended = (error.strerror or str(error)).lower()

@@ -7,16 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mpds import HERE, URL, mpd, one_period, representation
 
-from tandem.experiment.dash.mpd import (
-    MOST_SEGMENTS,
-    ByteRange,
-    MpdError,
-    Representation,
-    Resource,
-    parse,
-    prepare,
-    with_index,
-)
+from tandem.experiment.dash.mpd import MOST_SEGMENTS, Representation, Resource, parse, prepare, with_index
+from tandem.experiment.dash.mpd_xml import ByteRange, MpdError
 
 
 def only(document):

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.experiment.dash.vlc import Account, Event, RequestError, parse, read
+from tandem.experiment.dash.connection import FetchError
+from tandem.experiment.dash.vlc import Account, Event, parse, read
 
 LOGS = Path(__file__).parent / "vlc_logs"
 
@@ -127,16 +128,16 @@ def test_any_lines_make_stalls_that_lie_within_the_play(lines, further_s):
 
 
 def test_a_players_request_is_taken_apart():
-    asked = parse(b"GET /v1/content/film/1.m4s HTTP/1.1\r\nHost: x\r\nRange: bytes=5-9\r\n\r\n")
-    assert (asked.target, asked.part.first, asked.part.last) == ("/v1/content/film/1.m4s", 5, 9)
-    assert parse(b"GET /a HTTP/1.0\r\nrange: bytes=0-\r\n\r\n").part is None
+    target, part = parse(b"GET /v1/content/film/1.m4s HTTP/1.1\r\nHost: x\r\nRange: bytes=5-9\r\n\r\n")
+    assert (target, part.first, part.last) == ("/v1/content/film/1.m4s", 5, 9)
+    assert parse(b"GET /a HTTP/1.0\r\nrange: bytes=0-\r\n\r\n") == ("/a", None)
     for bad in (
         b"POST / HTTP/1.1\r\n\r\n",
         b"GET http://x/ HTTP/1.1\r\n\r\n",
         b"GET / HTTP/1.1\r\nRange: bytes=9-5\r\n\r\n",
         b"\r\n\r\n",
     ):
-        with pytest.raises(RequestError):
+        with pytest.raises(FetchError, match=r"^VLC: "):
             parse(bad)
 
 
@@ -148,9 +149,9 @@ def test_a_players_request_is_taken_apart():
 )
 def test_any_request_is_taken_or_refused(head):
     try:
-        asked = parse(head)
-    except RequestError:
+        target, part = parse(head)
+    except FetchError:
         return
-    assert asked.target.startswith("/")
-    assert asked.target.isascii()
-    assert asked.part is None or 0 <= asked.part.first <= asked.part.last
+    assert target.startswith("/")
+    assert target.isascii()
+    assert part is None or 0 <= part.first <= part.last
