@@ -20,7 +20,7 @@ from typing import BinaryIO
 
 from tandem.schema.trace import Chunk, Offer
 from tandem_server.http.rates import NoRoom
-from tandem_server.registry.pending_uploads import PendingUploads
+from tandem_server.registry.traces import PendingUploads
 from tandem_server.uploads.folder import make_folder, sync
 
 _LOG = logging.getLogger("tandem.traces")
