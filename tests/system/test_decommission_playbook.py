@@ -153,7 +153,7 @@ def server(tmp_path):
 ENROL = """
 import ipaddress, pathlib, sys
 from tandem_server.registry import Registry
-from tandem_server.registry.enrolments import write_peers
+from tandem_server.registry.probes import write_peers
 file = pathlib.Path("/var/lib/tandem-server/registry.sqlite")
 network = ipaddress.ip_network("10.87.0.0/16")
 with Registry(file) as registry:

@@ -24,7 +24,7 @@ from tandem_server.ledger.records import RecordCounts
 from tandem_server.ledger.table import probe_line
 from tandem_server.ledger.watching import probes_now
 from tandem_server.registry import Enrolment, NetworkFullError, Registry
-from tandem_server.registry.enrolments import known_hosts, peers
+from tandem_server.registry.probes import known_hosts, peers
 from tandem_server.report.words import visible
 from tandem_server.store import QueryError, StoreDown
 from tandem_server.utc import utc

@@ -10,7 +10,7 @@ from tandem_server.cli.command import EnvironmentLacks, hinted
 from tandem_server.cli.configuration import ServerConfig
 from tandem_server.ingest.periodic import Periodic
 from tandem_server.registry import Registry
-from tandem_server.registry.enrolments import write_peers
+from tandem_server.registry.probes import write_peers
 from tandem_server.store import Influx, Mirrored, PrivateInflux, SeriesStore, Victoria, find_influxd
 from tandem_server.store.preparing import READER, Kept
 from tandem_server.store.private import USER, account_password

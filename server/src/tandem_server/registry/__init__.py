@@ -2,24 +2,25 @@
 
 from tandem_server.registry.backfill import CONSUMERS, NOTED_AGAIN_S, BackfillQueue, Debounce, Hour, LateHour, Settled
 from tandem_server.registry.campaigns import CampaignQueue, QueuedCampaign, QueueFull
-from tandem_server.registry.database import Registry, RegistryError
-from tandem_server.registry.enrolments import (
+from tandem_server.registry.database import NotErasableError, Registry, RegistryError
+from tandem_server.registry.ledger import CompleteRun, CountedNumbers, DueRun, JudgedRun, LedgerSum
+from tandem_server.registry.probes import (
     HUB_AND_PEOPLE,
     BadCode,
     Enrolment,
     Enrolments,
     Invitation,
+    KeptState,
     KeyTaken,
     Network,
     NetworkFullError,
+    Probe,
+    Seen,
+    probe_of,
+    valid_name,
 )
-from tandem_server.registry.erasure import NotErasableError
-from tandem_server.registry.last_seen import KeptState, Seen
-from tandem_server.registry.ledger import CompleteRun, CountedNumbers, DueRun, JudgedRun, LedgerSum
-from tandem_server.registry.pending_uploads import NameTaken, PendingUploads, TooManyUnfinished, Unfinished
-from tandem_server.registry.probes import Probe, probe_of, valid_name
 from tandem_server.registry.runs import NO_CAMPAIGN, LedgerConflict, Lone, Run, SessionRow
-from tandem_server.registry.traces import TablesOf, TraceRow
+from tandem_server.registry.traces import NameTaken, PendingUploads, TablesOf, TooManyUnfinished, TraceRow, Unfinished
 
 __all__ = [
     "CONSUMERS",

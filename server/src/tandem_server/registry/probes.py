@@ -1,19 +1,28 @@
-"""Probes and their tokens. A token is 256 random bits, shown once; the file keeps its SHA-256 only."""
+"""Probes and their tokens; invitations (one-time codes), and the keys that a probe gave when it used one, as WireGuard's hub and SSH read
+them; when each probe last reached the gateway, and the state that it was found in. Tokens and codes are 256 random bits, shown once: the
+file keeps their SHA-256 only."""
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
+import ipaddress
+import json
+import os
 import re
 import secrets
 import sqlite3
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tandem_server.registry.table import Table
 
 if TYPE_CHECKING:
     from tandem_server.registry.database import Registry
+
 
 SCHEMA = """
 CREATE TABLE probes (
@@ -179,5 +188,305 @@ def forget_keys(connection: sqlite3.Connection, name: str) -> bool:
 
 
 def _digest(token: str) -> bytes:
-    # The token is random and long, so one round of SHA-256 is enough: there is nothing to guess.
+    # A token or code is random and long, so one round of SHA-256 is enough: there is nothing to guess.
     return hashlib.sha256(token.encode()).digest()
+
+
+# --- Invitations and keys --------------------------------------------------------------------------------------------
+
+INVITATIONS = """
+CREATE TABLE invitations (
+    probe TEXT PRIMARY KEY,
+    code_sha256 BLOB NOT NULL UNIQUE,
+    expires_utc_ns INTEGER NOT NULL,
+    used_utc_ns INTEGER,
+    used_key TEXT
+) STRICT;
+CREATE TABLE enrolments (
+    probe TEXT PRIMARY KEY,
+    address TEXT UNIQUE,
+    wireguard_public_key TEXT UNIQUE,
+    ssh_host_keys TEXT NOT NULL,
+    enrolled_utc_ns INTEGER
+) STRICT;
+"""
+"""An enrolment's row begins with the invitation, which reserves the address; it stays with the probe's name for good."""
+
+FILE = "wireguard-peers.conf"
+"""What the hub reads, beside the registry."""
+HUB_AND_PEOPLE = 15
+"""Of the tunnel's network the first address is the hub's, the next are for people's machines; probes get those after."""
+
+_AGAIN_S = 86_400
+"""A used code may be used again for so long at least, also where it expires: its answer was lost."""
+_CODE = re.compile(r"invite_[A-Za-z0-9_-]{43}\Z")
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+class BadCode(ValueError):  # noqa: N818  (an answer, no accident)
+    """No good code. ``why``: for the server's log; who sent it learns nothing. None: nothing worth a line."""
+
+    def __init__(self, why: str | None) -> None:
+        super().__init__(why or "unknown")
+        self.why = why
+
+
+class KeyTaken(ValueError):  # noqa: N818  (an answer, no accident)
+    """The WireGuard key is another probe's."""
+
+
+class NetworkFullError(RuntimeError):
+    """The tunnel's network has no address left."""
+
+
+@dataclass(frozen=True, slots=True)
+class Invitation:
+    """A code, shown once; ``address``: in the tunnel, None without one. ``known``: the probe is registered and not revoked already."""
+
+    probe: str
+    code: str
+    expires_utc_ns: int
+    address: str | None
+    known: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Enrolment:
+    """A probe's public keys as it gave them; ``invited_until_utc_ns``: end of its code, also past, None
+    without one or once it was used."""
+
+    probe: str
+    address: str | None
+    wireguard_public_key: str | None
+    ssh_host_keys: tuple[str, ...]
+    enrolled_utc_ns: int | None
+    invited_until_utc_ns: int | None
+
+
+class Enrolments(Table):
+    """The tables of invitations and enrolments."""
+
+    def invite(self, name: str, lifetime_s: float, network: Network | None) -> Invitation:
+        """A code for ``name``, which need not be registered yet; one of before is void. ValueError for no valid name, NetworkFullError."""
+        if not valid_name(name):
+            raise ValueError(f"{name!r} is no probe name; use lower-case letters, digits and inner hyphens, at most 63")
+        code = "invite_" + secrets.token_urlsafe(32)
+        expires = time.time_ns() + int(lifetime_s * 1e9)
+        with self._write() as connection:
+            address = _reserve(connection, name, network)
+            connection.execute(
+                "INSERT OR REPLACE INTO invitations (probe, code_sha256, expires_utc_ns) VALUES (?, ?, ?)",
+                (name, _digest(code), expires),
+            )
+            known = connection.execute(
+                "SELECT 1 FROM probes WHERE name = ? AND revoked_utc_ns IS NULL", (name,)
+            ).fetchone()
+        return Invitation(name, code, expires, address, known is not None)
+
+    def redeem(
+        self, name: str, code: str, wireguard_key: str, ssh_host_keys: Sequence[str], network: Network | None
+    ) -> tuple[str, str | None]:
+        """The probe's new token, which voids those of before, and its address. BadCode, KeyTaken, NetworkFullError.
+
+        An answer that was lost is requested again with the same code and key: another token, until one of them has been used.
+        """
+        now = time.time_ns()
+        with self._write() as connection:
+            digest = _digest(code) if _CODE.match(code) else b""
+            _check(connection, name, digest, wireguard_key, now)
+            if connection.execute(
+                "SELECT 1 FROM enrolments WHERE wireguard_public_key = ? AND probe <> ?", (wireguard_key, name)
+            ).fetchone():
+                raise KeyTaken
+            token = new_token()
+            take_token(connection, name, token, now)
+            address = _reserve(connection, name, network)
+            connection.execute(
+                "UPDATE enrolments SET wireguard_public_key = ?, ssh_host_keys = ?, enrolled_utc_ns = ? WHERE probe = ?",
+                (wireguard_key, json.dumps(list(ssh_host_keys)), now, name),
+            )
+            connection.execute(
+                "UPDATE invitations SET used_utc_ns = ?, used_key = ?, expires_utc_ns = max(expires_utc_ns, ?)"
+                " WHERE probe = ? AND used_utc_ns IS NULL",
+                (now, wireguard_key, now + _AGAIN_S * 10**9, name),
+            )
+        return token, address
+
+    def all(self) -> list[Enrolment]:
+        """Every probe that was ever invited, by name; of a revoked one the keys are gone."""
+        rows = self._rows(
+            "SELECT e.probe, address, wireguard_public_key, ssh_host_keys, enrolled_utc_ns,"
+            " (SELECT expires_utc_ns FROM invitations i WHERE i.probe = e.probe AND used_utc_ns IS NULL)"
+            " FROM enrolments e ORDER BY e.probe"
+        )
+        return [Enrolment(row[0], row[1], row[2], tuple(json.loads(row[3])), row[4], row[5]) for row in rows]
+
+
+def _check(connection: sqlite3.Connection, name: str, digest: bytes, wireguard_key: str, now: int) -> None:
+    """BadCode unless this probe may use it, now, with this key. The look-up is by digest: its time shows nothing of a code."""
+    row = connection.execute(
+        "SELECT probe, expires_utc_ns, used_utc_ns, used_key FROM invitations WHERE code_sha256 = ?", (digest,)
+    ).fetchone()
+    if row is None:
+        raise BadCode(None)
+    probe, expires, used, used_key = row
+    if probe != name:
+        raise BadCode(f"the code of {probe} came with another name")
+    if expires <= now:
+        raise BadCode(f"the code of {probe} came after its end; hint: probe invite {probe}")
+    if used is None:
+        return
+    if used_key == NO_KEY:
+        raise BadCode(f"the code of {probe} came again after its token had been used")
+    if used_key != wireguard_key:
+        raise BadCode(f"the code of {probe} came again with another key: two cards, or someone who has the image")
+
+
+def _reserve(connection: sqlite3.Connection, name: str, network: Network | None) -> str | None:
+    """The address of ``name``: the one of before if it is of this network, else the lowest that is free."""
+    connection.execute("INSERT OR IGNORE INTO enrolments (probe, ssh_host_keys) VALUES (?, '[]')", (name,))
+    if network is None:
+        return None
+    row = connection.execute("SELECT address FROM enrolments WHERE probe = ?", (name,)).fetchone()
+    if row[0] is not None and ipaddress.ip_address(row[0]) in network:
+        return str(row[0])
+    taken = {one for (one,) in connection.execute("SELECT address FROM enrolments WHERE address IS NOT NULL")}
+    last = int(network.network_address) + network.num_addresses - 2
+    for number in range(int(network.network_address) + HUB_AND_PEOPLE + 1, last + 1):
+        address = str(type(network.network_address)(number))
+        if address not in taken:
+            connection.execute("UPDATE enrolments SET address = ? WHERE probe = ?", (address, name))
+            return address
+    raise NetworkFullError(f"{network} has no address left for {name}")
+
+
+def peers(enrolments: list[Enrolment]) -> str:
+    """``[Peer]`` sections (wg(8)), by name: each may use its own address and no other."""
+    return "".join(
+        f"# {one.probe}\n[Peer]\nPublicKey = {one.wireguard_public_key}\nAllowedIPs = {one.address}/{_bits(one.address)}\n"
+        for one in enrolments
+        if one.wireguard_public_key is not None and one.address is not None
+    )
+
+
+def known_hosts(enrolments: list[Enrolment]) -> str:
+    """Lines for ``UserKnownHostsFile`` (sshd(8)): name, and address in the tunnel."""
+    return "".join(
+        f"{one.probe if one.address is None else f'{one.probe},{one.address}'} {key}\n"
+        for one in enrolments
+        for key in one.ssh_host_keys
+    )
+
+
+def write_peers(folder: Path, enrolments: Enrolments) -> None:
+    """Write ``peers`` into its file, if it says something else; whoever watches the file applies it. OSError, sqlite3.Error.
+
+    Several processes do this at once: each reads the registry with the lock in hand, so that the last to write knows most.
+    """
+    file = folder / FILE
+    lock = os.open(folder / f".{FILE}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        text = peers(enrolments.all())
+        if file.exists() and file.read_text(encoding="ascii", errors="replace") == text:
+            return
+        fresh = folder / f".{FILE}.tmp"
+        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o640)
+        with os.fdopen(descriptor, "w", encoding="ascii") as opened:
+            opened.write(text)
+            opened.flush()
+            os.fsync(opened.fileno())
+        fresh.rename(file)
+    finally:
+        os.close(lock)
+
+
+def _bits(address: str) -> int:
+    return ipaddress.ip_address(address).max_prefixlen
+
+
+# --- Last seen -------------------------------------------------------------------------------------------------------
+
+LAST_SEEN = """
+CREATE TABLE seen (
+    probe TEXT PRIMARY KEY REFERENCES probes(name),
+    first_utc_ns INTEGER NOT NULL,
+    last_utc_ns INTEGER NOT NULL
+) STRICT;
+CREATE TABLE probe_states (
+    probe TEXT PRIMARY KEY REFERENCES probes(name),
+    state TEXT NOT NULL,
+    since_utc_ns INTEGER NOT NULL
+) STRICT;
+CREATE INDEX sessions_open ON sessions (probe) WHERE ended_utc_ns IS NULL;
+CREATE INDEX runs_of_probe ON runs (probe, received_utc_ns);
+CREATE TABLE leases (
+    name TEXT PRIMARY KEY,
+    holder TEXT NOT NULL,
+    until_utc_ns INTEGER NOT NULL
+) STRICT;
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """First and last request of a probe with a good token, UTC ns."""
+
+    first_utc_ns: int
+    last_utc_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeptState:
+    """The state a probe was found in last, and since when it is in it, UTC ns."""
+
+    state: str
+    since_utc_ns: int
+
+
+class LastSeen(Table):
+    """The tables of when probes were seen, of their states, and of leases."""
+
+    def note(self, last_utc_ns: Mapping[str, int]) -> None:
+        """Write down when each of these probes was seen: one transaction. An earlier time than what is there changes nothing."""
+        self._do_all(
+            "INSERT INTO seen SELECT ?1, ?2, ?2 WHERE EXISTS (SELECT 1 FROM probes WHERE name = ?1)"
+            " ON CONFLICT (probe) DO UPDATE SET last_utc_ns = max(last_utc_ns, excluded.last_utc_ns)",
+            list(last_utc_ns.items()),
+        )
+
+    def all(self) -> dict[str, Seen]:
+        """By probe; those that were never seen are not in it."""
+        rows = self._rows("SELECT probe, first_utc_ns, last_utc_ns FROM seen")
+        return {probe: Seen(first, last) for probe, first, last in rows}
+
+    def states(self) -> dict[str, KeptState]:
+        """By probe."""
+        rows = self._rows("SELECT probe, state, since_utc_ns FROM probe_states")
+        return {probe: KeptState(state, since) for probe, state, since in rows}
+
+    def keep_states(self, states: Mapping[str, KeptState]) -> None:
+        """Write these down in place of what was there."""
+        self._do_all(
+            "INSERT INTO probe_states VALUES (?, ?, ?)"
+            " ON CONFLICT (probe) DO UPDATE SET state = excluded.state, since_utc_ns = excluded.since_utc_ns",
+            [(probe, kept.state, kept.since_utc_ns) for probe, kept in states.items()],
+        )
+
+    def lease(self, name: str, holder: str, now_utc_ns: int, ttl_s: float) -> bool:
+        """Whether ``holder`` has ``name`` until ``ttl_s`` from now: it had it, or nobody has. A holder that died loses it with its time."""
+        until = now_utc_ns + int(ttl_s * 1e9)
+        # One that runs out too far ahead was taken by a clock that has been set back since.
+        taken = self._do(
+            "INSERT INTO leases VALUES (?1, ?2, ?3) ON CONFLICT (name) DO UPDATE SET"
+            " holder = excluded.holder, until_utc_ns = excluded.until_utc_ns"
+            " WHERE leases.holder = ?2 OR leases.until_utc_ns < ?4 OR leases.until_utc_ns > ?3 + ?5",
+            (name, holder, until, now_utc_ns, int(ttl_s * 1e9)),
+        )
+        return taken == 1
+
+    def give_up(self, name: str, holder: str) -> None:
+        """End the lease, if it is this holder's."""
+        with self._write() as connection:
+            connection.execute("DELETE FROM leases WHERE name = ? AND holder = ?", (name, holder))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.hostile import any_json
 from support.serve_on_loopback import command, whole_server
 from tandem_server.ingest.documents import InvalidEnrolment, is_key, read_enrolment
-from tandem_server.registry.enrolments import FILE
+from tandem_server.registry.probes import FILE
 
 HUB_KEY = base64.b64encode(bytes(range(32))).decode()
 

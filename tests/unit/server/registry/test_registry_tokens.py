@@ -24,7 +24,7 @@ from tandem_server.registry import (
     probe_of,
     valid_name,
 )
-from tandem_server.registry.enrolments import FILE, known_hosts, peers, write_peers
+from tandem_server.registry.probes import FILE, known_hosts, peers, write_peers
 
 
 def test_the_file_holds_no_token_and_is_its_owners_only(registry):
@@ -259,7 +259,7 @@ def test_without_a_tunnel_there_are_host_keys_and_no_peers(registry):
 ENROL_MANY = """
 import base64, ipaddress, os, pathlib, sys
 from tandem_server.registry import Registry
-from tandem_server.registry.enrolments import write_peers
+from tandem_server.registry.probes import write_peers
 file = pathlib.Path(sys.argv[1])
 network = ipaddress.ip_network("10.87.0.0/16")
 with Registry(file) as registry:
