@@ -12,7 +12,7 @@ from tandem.modem.families import check_transport
 from tandem.modem.poll import NO_ANSWER, PORT_LOST, Poll, Staleness, in_range
 from tandem.modem.poll_thread import DEADLINE_SHARE, PollThread
 from tandem.modem.reset import reset
-from tandem.modem.session import Access, MoreSetup, Session, WebServer, access
+from tandem.modem.session import Access, Session, WebServer, access
 from tandem.modem.sim import Card, SimWatch, card_at
 from tandem.modem.web import poll_failure
 
@@ -24,7 +24,8 @@ class Poller(PollThread):
     again after it vanished, under whatever number it has then.
     ``driver``: a family's name, or ``auto`` to let the modem's own answers decide; UnknownDriver when there is no such family.
     ``on_unsolicited`` gets what the modem says unasked, with the time, from this thread too. ``sim``: which SIM must be there and
-    who is told of another one; asked once at each set-up. ``more_setup``: see ``session``.
+    who is told of another one; asked once at each set-up. ``gnss``: whether its GNSS is the position's
+    source.
     """
 
     def __init__(
@@ -37,14 +38,14 @@ class Poller(PollThread):
         on_poll: Callable[[Poll], None],
         on_unsolicited: Callable[[Unsolicited], None] | None = None,
         sim: SimWatch | None = None,
-        more_setup: MoreSetup | None = None,
+        gnss: bool = False,
     ) -> None:
         reached = access(port) if isinstance(port, str) else port
         check_transport(driver, "http" if isinstance(reached, WebServer) else "at")
         super().__init__(path, operator, period_s, on_poll)
         self._sim = sim
         secret = sim.secret if sim else None
-        self._session = Session(reached, driver, self._errands.wake_fd, on_unsolicited, secret, more_setup)
+        self._session = Session(reached, driver, self._errands.wake_fd, on_unsolicited, secret, gnss)
         self._staleness = Staleness()
 
     def reset(self, step: str, timeout: float) -> str:

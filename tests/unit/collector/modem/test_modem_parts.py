@@ -100,6 +100,16 @@ def test_makers_that_hide_behind_anothers_name_are_known(manufacturer: str, mode
     assert choose("auto", Identity(manufacturer, model)).name == family
 
 
+def test_what_starts_a_gnss_differs_by_family_and_model() -> None:
+    for identity, command in (
+        (Identity("Quectel", "EC25"), "AT+QGPS=1"),
+        (Identity("SIMCOM", "SIMCOM_SIM7600E-H"), "AT+CGPS=1,1"),
+        (Identity("SIMCOM", "A7670E-FASE"), "AT+CGNSSPWR=1"),
+    ):
+        assert command in choose("auto", identity).gnss_commands(identity)
+    assert choose("generic", Identity()).gnss_commands(Identity()) == ()
+
+
 def test_identity_from_plain_answers() -> None:
     answers = [
         Response("AT+CGMI", ("Quectel",), OK),

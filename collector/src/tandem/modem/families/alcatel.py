@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tandem.at.dialogue import Response
-from tandem.modem.base import Driver, Identity, Reading
+from tandem.modem.base import Driver, Identity, Reading, device
 from tandem.modem.families.zte_web import told
 
 _RATS = {"1": "GSM", "2": "GSM", "9": "GSM", **dict.fromkeys(("3", "4", "5", "12", "13"), "WCDMA"), "11": "LTE"}
@@ -24,6 +24,7 @@ def decode(responses: Sequence[Response], identity: Identity) -> Reading:
 
 # One page a poll, of which technology and state come; no AT command for the cell is known. For quantities their MBIM firmware is
 # polled through ModemManager.
+# RNDIS or MBIM by firmware; a router at 192.168.1.1 in the former case.
 DRIVER = Driver(
     "alcatel",
     poll=("GET /goform/getWanInfo",),
@@ -31,4 +32,15 @@ DRIVER = Driver(
     knows=("alcatel", "IK40", "IK41"),
     setup=(),
     transport="http",
+    devices=(
+        # The id is RNDIS firmware's.
+        device(
+            "1bbb:0195",
+            "IK40V, IK41VE, W800",
+            network=0,
+            switched_from="f000",
+            mode_switch="usb_modeswitch by its own data file",
+            address="192.168.1.1",
+        ),
+    ),
 )

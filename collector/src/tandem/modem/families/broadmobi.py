@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from tandem.at.dialogue import Response
-from tandem.modem.base import Driver, Identity, Reading
+from tandem.modem.base import EJECT, Driver, Identity, Reading, device
 from tandem.modem.scales import area_code, below_zero, cell_identity, fifths, hexadecimal, labelled, whole, within
 from tandem.modem.ts27007 import all_lines, fill
 
@@ -91,4 +91,26 @@ DRIVER = Driver(
     decode=decode,
     knows=("broadmobi", "bm806"),
     but_not=("d-link", "dwm-222"),
+    devices=(
+        # One of the three sticks sold under this name; QMI on interface 4. As 2020:2033 some firmware comes up.
+        device(
+            "2020:2031",
+            "Telewell TW-LTE 4G/3G USB (BroadMobi)",
+            at_second=1,
+            at=2,
+            network=4,
+            switched_from="2030",
+            mode_switch=EJECT,
+        ),
+        # Interface 2 is the modem (PPP too), 1 answers AT beside it. QMI on interface 4.
+        device(
+            "2020:2033",
+            "BM806U, Telewell TW-LTE 4G/3G USB (BroadMobi)",
+            at_second=1,
+            at=2,
+            network=4,
+            switched_from="2030",
+            mode_switch=EJECT,
+        ),
+    ),
 )

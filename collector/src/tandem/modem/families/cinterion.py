@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tandem.at.dialogue import Response
-from tandem.modem.base import Commands, Driver, Identity, Reading
+from tandem.modem.base import Commands, Driver, Identity, Reading, device
 from tandem.modem.families.foxconn import debug
 from tandem.modem.scales import at, cell
 from tandem.modem.ts27007 import all_lines, fill, last_values
@@ -44,4 +44,17 @@ def _asked(identity: Identity) -> Commands:
 
 
 # Known by the manufacturer's names over the years.
-DRIVER = Driver("cinterion", poll=_asked, decode=decode, knows=("cinterion", "gemalto", "thales"))
+# GNSS: Cinterion PLS8/PHS8 AT command set: ^SGPSC; not kept over a restart.
+DRIVER = Driver(
+    "cinterion",
+    poll=_asked,
+    decode=decode,
+    knows=("cinterion", "gemalto", "thales"),
+    gnss=('AT^SGPSC="NMEA/Output","on"', 'AT^SGPSC="Engine","1"'),
+    devices=(
+        # CDC ACM ports (ttyACM).
+        device("1e2d:005b", "PLS62-W", at=0, at_second=2),
+        # MBIM; which serial interface answers AT is not published: the port is named in the configuration.
+        device("1e2d:00b3", "MV31-W", network=0),
+    ),
+)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tandem.at.dialogue import Response
-from tandem.modem.base import Commands, Driver, Identity, Reading
+from tandem.modem.base import Commands, Driver, Identity, Reading, device
 from tandem.modem.scales import (
     CESQ_NR,
     NR_MHZ,
@@ -196,4 +196,25 @@ def _asked(identity: Identity) -> Commands:
     return ("AT+XMCI=1", "AT+XCESQ?", "AT+CSQ;+CEREG?;+COPS?", "AT+XLEC?")
 
 
-DRIVER = Driver("fibocom", poll=_asked, decode=decode, knows=("fibocom",), reads=("AT+RSRP?", "AT+RSRQ?"))
+# GNSS: Fibocom NL668/FM150/FM350 AT commands: +GTGPSPOWER, not kept over a restart; which port then speaks differs by model,
+# unsure.
+DRIVER = Driver(
+    "fibocom",
+    poll=_asked,
+    decode=decode,
+    knows=("fibocom",),
+    reads=("AT+RSRP?", "AT+RSRQ?"),
+    gnss=("AT+GTGPSPOWER=1",),
+    devices=(
+        # In the composition with NCM (AT+GTUSBMODE=0) the AT ports are interfaces 2 and 6, of class CDC ACM (ttyACM).
+        device("2cb7:0007", "L850-GL, L860-GL", at=2, at_second=6, network=0),
+        # Which interfaces are the AT ports is not published: the port is named in the configuration.
+        device("8087:095a", "L860-GL with Intel's id"),
+        # By USB adapter, AT+GTUSBMODE=40: RNDIS on 0 and 1; which serial interfaces answer AT differs by firmware.
+        device("0e8d:7126", "FM350-GL", network=0),
+        # By USB adapter, AT+GTUSBMODE=41.
+        device("0e8d:7127", "FM350-GL", network=0),
+        # Which interfaces are the AT ports differs by AT+GTUSBMODE: the port is named in the configuration.
+        device("2cb7:0104", "FM150, FM160, FM190"),
+    ),
+)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tandem.at.dialogue import Response
-from tandem.modem.base import Driver, Identity, Reading
+from tandem.modem.base import Driver, Identity, Reading, device
 from tandem.modem.scales import below_zero, cell_identity, filled, labelled, with_secondary, within
 from tandem.modem.ts27007 import all_lines, fill
 
@@ -113,10 +113,18 @@ def _pairs(lines: Sequence[str]) -> dict[str, str]:
 
 
 # Known by the model, as the manufacturer is the chipset's, Dell or nobody; MV31 says that it is Cinterion's.
+# T99W175 and its kin are PCI Express devices, or USB with ids of whoever sells them. Which serial interface answers AT is not
+# published: the port is named in the configuration.
 DRIVER = Driver(
     "foxconn",
     poll=("AT^DEBUG?", "AT+CSQ;+CEREG?;+COPS?"),
     decode=decode,
     knows=("t99w", "t77w968", "dw5821e", "dw5829e", "dw5930e", "dw5932e", "dw5933e", "dw5934e"),
     reads=("AT^CA_INFO?",),
+    devices=(
+        device("0489:e0b4", "T77W968"),
+        device("0489:e0b5", "T77W968 (eSIM)"),
+        device("413c:81d7", "DW5821e"),
+        device("413c:81e0", "DW5821e (eSIM)"),
+    ),
 )

@@ -13,7 +13,7 @@ from typing import Any
 from xml.parsers import expat
 
 from tandem.at.dialogue import Response
-from tandem.modem.base import Driver, Identity, Reading
+from tandem.modem.base import Driver, Identity, Reading, device
 from tandem.modem.scales import (
     cell_identity,
     code,
@@ -163,6 +163,8 @@ def _eci(told: Mapping[str, str]) -> int | None:
 
 # Session and token (``GET /api/webserver/SesTokInfo``) are the transport's. Never known by what an AT port says, unless it is named so;
 # a web server is known by which family's pages it answers.
+# HiLink firmware has a network function only (CDC Ethernet or RNDIS): no port, the stick is a router at 192.168.8.1. It starts as
+# storage and is switched by usb_modeswitch.
 DRIVER = Driver(
     "hilink",
     poll=("GET /api/device/signal", "GET /api/monitoring/status", "GET /api/net/current-plmn"),
@@ -172,4 +174,23 @@ DRIVER = Driver(
     transport="http",
     fault=fault,
     reboot_command='POST /api/device/control <?xml version="1.0" encoding="UTF-8"?><request><Control>1</Control></request>',
+    devices=(
+        # All have the same MAC address, subnet and USB serial number: told apart by USB path only.
+        device(
+            "12d1:14dc",
+            "E3372h, E8372h, E3372s with HiLink firmware",
+            network=0,
+            switched_from="1f01",
+            mode_switch="usb_modeswitch -J",
+            address="192.168.8.1",
+        ),
+        device(
+            "12d1:14db",
+            "E3131h, E3372h on older firmware",
+            network=0,
+            switched_from="1f01 14fe",
+            mode_switch="usb_modeswitch -J",
+            address="192.168.8.1",
+        ),
+    ),
 )

@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from tandem.at.dialogue import Response
-from tandem.modem.base import Driver, Identity, Reading
+from tandem.modem.base import Driver, Identity, Reading, device
 from tandem.modem.scales import Scale, at, cell, decimal, filled, named, with_secondary, within
 from tandem.modem.ts27007 import all_lines, fill, last_values, rows_of, rssi
 
@@ -127,6 +127,10 @@ def _level(text: str) -> float | None:
 
 # Two command lines: ^MONSC is refused by some firmware and then must not take the others with it. MT5700M is known by its model, as TD
 # Tech sells it.
+# GNSS: Huawei ME909u/MU709/MU609 AT interface: standalone, tracking, as many fixes as there can be, each second; sticks have no
+# GNSS.
+# Interface numbers differ by firmware; the class says what a port is (class ff, protocol 02 or 12: AT, 01 or 10: PPP). A stick that
+# starts as storage is switched by usb_modeswitch.
 DRIVER = Driver(
     "huawei",
     setup=("AT+CEREG=2",),
@@ -135,4 +139,21 @@ DRIVER = Driver(
     knows=("huawei", "td tech", "mt5700"),
     but_not=("hilink",),
     reads=("AT^SYSINFOEX", "AT^LTERSRP?", "AT^CERSSI?", "AT^RSSI", "AT^HFREQINFO?"),
+    gnss=("AT^WPDOM=0", "AT^WPDST=1", "AT^WPDFR=65535,1", "AT^WPDGP"),
+    devices=(
+        # Two functions of class ff, protocol 02 on some firmware: the second is the second AT port.
+        device(
+            "12d1:1506",
+            "E3372s, E3372h in stick mode, E3276",
+            by_protocol={"02": "at", "01": "ppp", "12": "at-second", "10": "ppp"},
+            switched_from="15cd 14fe",
+            mode_switch="usb_modeswitch -J",
+        ),
+        # Protocol 12 is the first AT port, 10 the modem (PPP), 13 the second AT port, 14 NMEA, 03 diagnostics.
+        device(
+            "12d1:15c1",
+            "ME909s",
+            by_protocol={"12": "at", "13": "at-second", "10": "ppp", "14": "nmea", "03": "diagnostics"},
+        ),
+    ),
 )

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tandem.at.dialogue import Response
-from tandem.modem.base import Driver, Identity, Reading
+from tandem.modem.base import Driver, Identity, Reading, device
 from tandem.modem.scales import (
     at,
     bandwidth_mhz,
@@ -226,6 +226,7 @@ def _joined(cells: Sequence[Reading]) -> Reading:
 
 
 # One command line: the serving cell, and +QCSQ to know the scale of its SINR.
+# GNSS: Quectel EC2x/EG9x/EG2x-G/EM05 GNSS application note: +QGPSCFG outport, +QGPS; on already: +CME ERROR: 504.
 DRIVER = Driver(
     "quectel",
     setup=("AT+CEREG=2",),
@@ -233,4 +234,10 @@ DRIVER = Driver(
     decode=decode,
     knows=("quectel",),
     reads=("AT+QNWINFO", "AT+QCAINFO", "AT+QRSRP", "AT+QRSRQ", "AT+QSINR"),
+    gnss=('AT+QGPSCFG="outport","usbnmea"', "AT+QGPS=1"),
+    devices=(
+        device("2c7c:0125", "EC25", nmea=1, at=2, at_second=3),
+        device("2c7c:0306", "EG06, EP06", nmea=1, at=2, at_second=3),
+        device("2c7c:0800", "RM500Q", nmea=1, at=2, at_second=3),
+    ),
 )

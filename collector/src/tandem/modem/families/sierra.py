@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tandem.at.dialogue import Response
-from tandem.modem.base import Driver, Identity, Reading
+from tandem.modem.base import Driver, Identity, Reading, device
 from tandem.modem.scales import labelled, named, plmn, technology_named, with_secondary
 from tandem.modem.ts27007 import all_lines, fill
 
@@ -169,10 +169,19 @@ def _with_lteinfo(reading: Reading, row: dict[str, str]) -> Reading:
 
 
 # Three command lines: either text block may be refused, and the standard's own commands fill what both lack.
+# GNSS: Sierra MC73xx/MC74xx/EM74xx AT reference: standalone, 255 s, 30 m, 1000 = for ever, each second; some firmware wants
+# $GPS_START on the NMEA port instead.
+# These modems have one AT port, and ModemManager drives them by QMI or MBIM, so that it can do without.
 DRIVER = Driver(
     "sierra",
     poll=("AT!GSTATUS?", "AT!LTEINFO?", "AT+CEREG?;+COPS?"),
     decode=decode,
     knows=("sierra",),
     reads=("AT!NRINFO?",),
+    gnss=("AT!GPSTRACK=1,255,30,1000,1",),
+    devices=(
+        device("1199:9071", "EM7455, MC7455, EM7430, MC7430", nmea=2, at_second=3),
+        device("1199:9079", "EM7455 (Lenovo), DW5811e", nmea=2, at_second=3),
+        device("1199:9091", "EM7565", nmea=2, at_second=3),
+    ),
 )

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tandem.at.dialogue import Response
-from tandem.modem.base import Driver, Identity, Reading
+from tandem.modem.base import Commands, Driver, Identity, Reading, device
 from tandem.modem.scales import at, cell, code, decimal, filled, with_secondary, within
 from tandem.modem.ts27007 import all_lines, fill, rows_of
 
@@ -148,6 +148,14 @@ def _known(identity: Identity) -> bool:
     return identity.says("simcom") or identity.manufacturer.upper().strip() == "INCORPORATED"
 
 
+def _gnss(identity: Identity) -> Commands:
+    """From the GNSS application notes of A76xx (users disagree on the first number of CGNSSPORTSWITCH; SIM82xx by likeness, unsure),
+    SIM7000 and SIM7070 (NMEA comes on the USB NMEA port once it is powered), SIM7500 and SIM7600 (standalone mode; on already: ERROR)."""
+    if identity.says("A76", "SIM767", "SIM82", "SIM83"):
+        return ("AT+CGNSSPWR=1", "AT+CGNSSTST=1", "AT+CGNSSPORTSWITCH=0,1")
+    return ("AT+CGNSPWR=1",) if identity.says("SIM7000", "SIM7070", "SIM7080") else ("AT+CGPS=1,1",)
+
+
 # The serving cell, and what the standard tells beside it: searching or denied, and RSSI where +CPSI has none.
 DRIVER = Driver(
     "simcom",
@@ -156,4 +164,9 @@ DRIVER = Driver(
     decode=decode,
     knows=_known,
     reads=("AT+CENG?",),
+    gnss=_gnss,
+    devices=(
+        device("1e0e:9001", "SIM7600, SIM7500, SIM7000, SIM8200", nmea=1, at=2, at_second=3),
+        device("1e0e:9011", "A7600, A7670", at=4, at_second=5),
+    ),
 )

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from tandem.at.dialogue import Response
 from tandem.at.grammar import prefix, values
-from tandem.modem.base import STANDARD_SETUP, Commands, Driver, Identity, Reading
+from tandem.modem.base import STANDARD_SETUP, Commands, Driver, Identity, Reading, device
 from tandem.modem.families.foxconn import with_ca_info
 from tandem.modem.scales import (
     area_code,
@@ -193,4 +193,21 @@ def _asked(identity: Identity) -> Commands:
     return ("AT#RFSTS", "AT#MONI", "AT+CEREG?;+COPS?")
 
 
-DRIVER = Driver("telit", setup=_set_up, poll=_asked, decode=decode, knows=_known, reads=("AT#SERVINFO",))
+# GNSS: Telit LE910/ME910 AT reference: $GPSNMUN=<enable>,<GGA>,<GLL>,<GSA>,<GSV>,<RMC>,<VTG>; 2 is the NMEA port on LE910C and
+# LE910 V2.
+# Of the LN940 the ids are, its interfaces are not.
+DRIVER = Driver(
+    "telit",
+    setup=_set_up,
+    poll=_asked,
+    decode=decode,
+    knows=_known,
+    reads=("AT#SERVINFO",),
+    gnss=("AT$GPSNMUN=2,1,0,1,1,1,0", "AT$GPSP=1"),
+    devices=(
+        device("1bc7:1201", "LE910C4, LE920A4", at=4, at_second=5),
+        device("1bc7:1040", "LM960", at=4, at_second=5),
+        device("1bc7:1900", "LN940"),
+        device("1bc7:1901", "LN940 (MBIM)"),
+    ),
+)

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from tandem.at.dialogue import Response
 from tandem.at.grammar import prefix, values
-from tandem.modem.base import Driver, Identity, Reading
+from tandem.modem.base import Driver, Identity, Reading, device
 from tandem.modem.scales import at, cell, code, decimal, fifths
 from tandem.modem.ts27007 import all_lines, best, fill
 
@@ -94,10 +94,17 @@ def _direct(rat: str, row: Sequence[str]) -> Reading:
 
 
 # The serving cell in +UCGED's mode 2, and the standard's own commands for the levels of 3G, state and network.
+# TtyACM ports have a control and a data interface each: the number is the control interface's. : LARA-R2 has ttyACM0 to 2.
 DRIVER = Driver(
     "ublox",
     setup=("AT+UCGED=2", "AT+CEREG=2", "AT+CREG=2", "AT+COPS=3,2"),
     poll=("AT+UCGED?", "AT+CSQ;+CESQ", "AT+CEREG?;+COPS?;+CREG?"),
     decode=decode,
     knows=("u-blox", "ublox"),
+    devices=(
+        # ttyACM0 to ttyACM2; that their control interfaces are 0, 2 and 4 follows from CDC-ACM's two interfaces a port
+        device("1546:110a", "LARA-R2", at=0, at_second=2),
+        # the id as AT+UUSBCONF? names it; the ports as the bench presents them (firmware/bench, gadget), not seen on a modem
+        device("1546:1143", "TOBY-L2 with CDC-ECM (AT+UUSBCONF=2)", at=0, at_second=2),
+    ),
 )

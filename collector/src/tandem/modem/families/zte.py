@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tandem.at.dialogue import Response
-from tandem.modem.base import Driver, Identity, Reading
+from tandem.modem.base import EJECT, Driver, Identity, Reading, device
 from tandem.modem.scales import (
     area_code,
     at,
@@ -148,10 +148,31 @@ def with_cell(reading: Reading, lines: Sequence[str], order: str | None) -> Read
 
 
 # Each of ZTE's own commands in a line of its own: every model refuses some of them. A device that is asked by HTTP says ``ZTE web``.
+# Interface numbers as the drivers option and qmi_wwan of Linux have them; the facts name the Telewell's.
 DRIVER = Driver(
     "zte",
     poll=("AT+CSQ;+CEREG?;+COPS?", "AT+CESQ", "AT+ZRSSI", "AT+ZPAS?", "AT+ZCELLINFO?", "AT+ZCAINFO?"),
     decode=decode,
     knows=("zte", "gosuncn"),
     but_not=("zte web",),
+    devices=(
+        # One of the three sticks sold under this name: QMI on interface 4.
+        device(
+            "19d2:0412",
+            "Telewell TW-LTE 4G/3G USB (ZTE)",
+            at=2,
+            at_second=3,
+            network=4,
+            switched_from="0413",
+            mode_switch=EJECT,
+        ),
+        # Category 4; QMI on interface 2. Its AT ports are not known: polled through ModemManager.
+        device(
+            "19d2:1428", "Telewell TW-LTE 4G/3G USB (ZTE MF833V)", network=2, switched_from="1421", mode_switch=EJECT
+        ),
+        # Which of the serial interfaces are AT ports differs by firmware: the port is named in the configuration.
+        device("19d2:0167", "MF820D, MF821", network=4, switched_from="0166", mode_switch=EJECT),
+        # The modem inside a router; its AT ports differ by firmware.
+        device("19d2:1432", "ME3620, MF286, MF286A", network=3),
+    ),
 )

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from tandem.at.dialogue import Response
-from tandem.modem.base import Driver, Identity, Reading
+from tandem.modem.base import Driver, Identity, Reading, device
 from tandem.modem.scales import (
     code,
     decimal,
@@ -127,6 +127,7 @@ FIELDS = (
 
 # The Referer, without which every field is empty, is the transport's. Never known by what an AT port says, unless it is named so; a web
 # server is known by which family's pages it answers.
+# These have a network function only (CDC Ethernet or RNDIS) and are routers at 192.168.0.1.
 DRIVER = Driver(
     "zte_web",
     poll=(f"GET /goform/goform_get_cmd_process?multi_data=1&isTest=false&cmd={FIELDS}",),
@@ -136,4 +137,15 @@ DRIVER = Driver(
     transport="http",
     fault=fault,
     reboot_command="POST /goform/goform_set_cmd_process isTest=false&goformId=REBOOT_DEVICE",
+    devices=(
+        # 19d2:1403 is the same stick with RNDIS.
+        device(
+            "19d2:1405",
+            "MF823, MF831, MF79U, MF833V on web firmware",
+            network=0,
+            switched_from="1225",
+            mode_switch="usb_modeswitch by its own data file; some firmware answers a GET of /goform/goform_process?goformId=MODE_SWITCH",
+            address="192.168.0.1",
+        ),
+    ),
 )
