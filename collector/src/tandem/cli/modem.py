@@ -217,7 +217,7 @@ def _record(args: argparse.Namespace) -> int:
     addresses, Wi-Fi names, passwords, cookies and tokens. It does hold the cell's identity, which tells roughly where it was recorded.
     Exit status: 0, 1 when the modem does not answer, 2 for wrong usage."""
     from tandem.app.modem_watch import record
-    from tandem.at.errors import AtError
+    from tandem.at.dialogue import AtError
 
     try:
         return record(args.port, args.usb, args.out, args.interface)

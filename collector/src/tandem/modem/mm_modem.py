@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tandem.at.errors import NoAnswer, PortLost
+from tandem.at.dialogue import NoAnswer, PortLost
 from tandem.modem.base import Identity, Reading
 from tandem.modem.mm_bus import (
     LOCATION,
@@ -33,6 +33,7 @@ from tandem.modem.mm_bus import (
     ask,
     gather,
     get_all,
+    system_bus,
 )
 from tandem.modem.scales import first, hexadecimal, plmn
 from tandem.modem.sim import READY, WANTS_PIN, Card, HomeNetwork
@@ -486,8 +487,6 @@ class ManagedSim:
 
 def managed_sims() -> dict[str, ManagedSim]:
     """By USB path; empty where there is no ModemManager to ask, or where it does not answer in time."""
-    from tandem.modem.mm_bus import system_bus
-
     never = os.eventfd(0)
     try:
         bus = system_bus(never)

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from tandem.at.channel import Channel, open_port
-from tandem.at.dialogue import Response, Unsolicited
-from tandem.at.errors import NoAnswer, PortLost
+from tandem.at.dialogue import NoAnswer, PortLost, Response, Unsolicited
 from tandem.at.grammar import prefix, values
 from tandem.modem.base import Driver, Identity
 from tandem.modem.families import AUTO, FALLBACK, choose, drivers
@@ -397,6 +396,6 @@ class Session:
             self._back_off_s = min(2 * self._back_off_s, LONGEST_BACK_OFF_S)
             raise
         self._back_off_s = FIRST_BACK_OFF_S
-        if isinstance(channel, Channel) and self._on_unsolicited is not None:
-            channel.unsolicited.subscribe(self._on_unsolicited)
+        if isinstance(channel, Channel):
+            channel.on_unsolicited = self._on_unsolicited
         return channel

@@ -12,7 +12,7 @@ from tandem.at.grammar import Final
 from tandem.modem.base import Identity, Reading
 from tandem.modem.families import choose
 from tandem.modem.poll import Staleness
-from tandem.modem.poll_thread import Errands, Schedule
+from tandem.modem.poller import Errands, Schedule
 from tandem.modem.scales import plmn
 from tandem.modem.session import identify
 
@@ -62,7 +62,7 @@ def test_a_wake_while_errands_are_closed_hits_no_descriptor_that_was_reused(monk
         waker.join(0.2)  # it has written before the mend, and waits for the lock since
 
     wakers: list[threading.Thread] = []
-    monkeypatch.setattr("tandem.modem.poll_thread.os.close", closed_and_reused)
+    monkeypatch.setattr("tandem.modem.poller.os.close", closed_and_reused)
     errands.close()
     monkeypatch.undo()
     wakers[0].join(60)

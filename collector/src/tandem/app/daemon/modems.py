@@ -15,8 +15,7 @@ from tandem.app.config import Config
 from tandem.app.config_schema import ModemConfig, PathConfig
 from tandem.app.errors import MissingRequirementError
 from tandem.app.runs.scheduler import RunScheduler
-from tandem.at.dialogue import Unsolicited
-from tandem.at.errors import AtError
+from tandem.at.dialogue import AtError, Unsolicited
 from tandem.modem.families import UnknownDriver
 from tandem.modem.mm_poller import (
     KEEP_S,
@@ -28,8 +27,7 @@ from tandem.modem.mm_poller import (
     ManagedPoller,
 )
 from tandem.modem.poll import NO_ANSWER, PORT_LOST, Poll, registration_record
-from tandem.modem.poll_thread import PollThread
-from tandem.modem.poller import Poller
+from tandem.modem.poller import Poller, PollThread
 from tandem.modem.recovery import INTERRUPTING, Due, Ladders, RecoverySettings, Sickness, Told
 from tandem.modem.reset import (
     AT,
