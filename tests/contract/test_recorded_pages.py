@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from support.web_stick import WebStick, page
 from tandem.cli.main import main
-from tandem.modem.scrub import scrub_page
+from tandem.modem.recorder import scrub_page
 
 SECRETS = (
     "861234567890123", "244911234567890", "8935831122334455667", "+358401234567", "G4PDW18B02001234", "0C:5B:8F:27:9A:64",

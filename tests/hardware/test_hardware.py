@@ -20,7 +20,7 @@ from tandem.app.config_schema import PathConfig
 from tandem.at.channel import open_port
 from tandem.modem.poll import Poll
 from tandem.modem.poller import Poller
-from tandem.modem.recorder import Recorder, today, transcript
+from tandem.modem.recorder import record_at
 from tandem.modem.usb import network_interface
 
 pytestmark = pytest.mark.hardware
@@ -65,20 +65,17 @@ def test_dialogue(place: Place | None, account: Account) -> None:
     """Who it is, and each of its driver's commands answered with something that the driver reads."""
     here = present(place)
     with contextlib.closing(open_port(here.access.look())) as port:
-        recorder = Recorder(port)
-        identity, matching = recorder.record()
-    written = transcript(identity, matching[0], recorder.turns, today())
+        written = record_at(port)
+    identity, further = written["identity"], written["further"]
     account.modems[here.name].update(
-        manufacturer=identity.manufacturer,
-        model=identity.model,
-        revision=identity.revision,
-        driver=matching[0].name,
-        refused=[turn.send for turn in recorder.turns if "OK" not in turn.receive],
+        **identity,
+        driver=written["driver"],
+        refused=[turn["send"] for turn in further if "OK" not in turn["receive"]],
         transcript=written,
     )
-    silent = [turn.send for turn in recorder.turns if turn.failure is not None]
+    silent = [turn["send"] for turn in further if "failure" in turn]
     assert not silent, f"not answered within the deadline: {silent}"
-    assert identity.model, "it does not say which model it is"
+    assert identity["model"], "it does not say which model it is"
     assert written["expected"], "its driver reads nothing in its answers"
 
 

@@ -17,8 +17,7 @@ from pathlib import Path
 
 import tandem.modem
 from tandem.at.channel import Channel
-from tandem.at.dialogue import MAX_LINES, Dialogue, Response
-from tandem.at.errors import NoAnswer
+from tandem.at.dialogue import MAX_LINES, Dialogue, NoAnswer, Response, Unsolicited
 from tandem.at.grammar import MAX_LINE_BYTES, Command, LineSplitter
 
 CLEAN = ("AT+CSQ;+CEREG?", ("+CSQ: 17,99", '+CEREG: 2,1,"1A2B","05A2C30B",7'))
@@ -231,7 +230,8 @@ def through_channel(source: Source, at_least_bytes: int, deadline_s: float = 0.0
     """A whole channel over a pseudo-terminal. The modem behaves again after each stream."""
     counts = Counts()
     with _ends() as (port, theirs):
-        channel = Channel(port)
+        told: list[Unsolicited] = []
+        channel = Channel(port, told.append)
         modem = _Modem(theirs)
         modem.start()
         try:
@@ -241,7 +241,7 @@ def through_channel(source: Source, at_least_bytes: int, deadline_s: float = 0.0
             channel.close()
             os.write(theirs, b"")  # the other end is closed: reading there fails and ends the thread
             modem.join(60)
-        counts.unsolicited = channel.unsolicited.count
+        counts.unsolicited = len(told)
     return counts
 
 

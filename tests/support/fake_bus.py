@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from tandem.modem.mm_bus import LOCATION, MODEM, MODEM_3GPP, ROOT, SIGNAL, Bus, Call, Refused, Signal
+from tandem.modem.mm_bus import LOCATION, MODEM, MODEM_3GPP, ROOT, SIGNAL, Call, Refused, Signal
 
 PATH = f"{ROOT}/Modem/4"
 DEVICE = "/sys/devices/platform/usb1/1-1/1-1.2"
@@ -74,8 +74,3 @@ class FakeBus:
 
 def refused(name: str, where: str = "org.freedesktop.ModemManager1.Error.Core") -> Refused:
     return Refused(f"{where}.{name}", "as it says")
-
-
-def bus_of(bus: FakeBus) -> Bus:
-    """The type says that it is one."""
-    return bus

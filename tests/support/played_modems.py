@@ -16,8 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tandem.at.dialogue import Dialogue, Response
-from tandem.at.errors import NoAnswer
+from tandem.at.dialogue import Dialogue, NoAnswer, Response
 from tandem.at.grammar import Command, LineSplitter
 from tandem.modem.poll import Poll, in_range
 from tandem.modem.poller import Poller

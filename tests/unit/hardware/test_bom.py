@@ -3,12 +3,12 @@
 import csv
 import io
 import re
-import tomllib
 
 import pytest
 
+from tandem.modem.families import drivers
 from tandem_hardware import bom, builds
-from tandem_hardware.sources import ROOT, SourceError
+from tandem_hardware.sources import SourceError
 
 TOML = builds.SOURCE.read_text(encoding="utf-8")
 PARTS = bom.load()
@@ -103,7 +103,6 @@ def test_no_toml_is_told() -> None:
 
 PARTS = bom.load()
 BUILDS = builds.load(PARTS)
-DRIVERS = ROOT / "collector" / "src" / "tandem" / "modem" / "families"
 POWER = ("idle_w", "typical_w", "peak_w")
 SIZE = ("length_mm", "width_mm", "height_mm")
 MODEMS = [part for part in PARTS.values() if part.function.startswith("modem")]
@@ -111,9 +110,8 @@ _BRACKETS = re.compile(r"\[([a-z_]+) ([0-9a-f]{4}:[0-9a-f]{4})\]")
 
 
 def known_ids(driver: str) -> set[str]:
-    """Of a driver's ports.toml."""
-    content = tomllib.loads((DRIVERS / f"{driver}.toml").read_text(encoding="utf-8"))
-    return {f"{one['vendor']}:{one['product']}" for one in content["device"]}
+    """Of a driver's devices."""
+    return {f"{one.vendor}:{one.product}" for one in drivers()[driver].devices}
 
 
 def test_the_modems_are_the_ones_with_drivers_and_each_names_one_that_knows_its_usb_id() -> None:

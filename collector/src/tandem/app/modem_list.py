@@ -12,8 +12,7 @@ from typing import Any
 from tandem.app.config import Config
 from tandem.app.config_schema import ModemConfig, PathConfig
 from tandem.at.channel import Channel, open_port
-from tandem.at.dialogue import Response
-from tandem.at.errors import NoAnswer, PortLost
+from tandem.at.dialogue import NoAnswer, PortLost, Response
 from tandem.modem.base import Driver, Identity, Reading
 from tandem.modem.families import AUTO, FALLBACK, choose, drivers
 from tandem.modem.poll import in_range

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 from tandem.app.config import Config
 from tandem.app.modem_list import Listed, ask_web
-from tandem.at.errors import NoAnswer, PortLost
+from tandem.at.dialogue import NoAnswer, PortLost
 from tandem.modem.families import AUTO
 from tandem.modem.mm_modem import ManagedSim
 from tandem.modem.sim import READY, UNTOLD, WANTS_PIN, HomeNetwork

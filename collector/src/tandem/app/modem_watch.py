@@ -17,7 +17,7 @@ from tandem.at.channel import open_port
 from tandem.at.dialogue import Unsolicited
 from tandem.modem.poll import Poll, registration_record
 from tandem.modem.poller import Poller
-from tandem.modem.recorder import Recorder, Turn, WebRecorder, today, transcript
+from tandem.modem.recorder import Turn, record_at, record_web
 from tandem.modem.session import Access, access
 from tandem.schema.record import Record
 
@@ -129,7 +129,7 @@ def record(port: str | None, usb: str | None, out: Path | None, interface: str |
     """Record the modem at ``port`` (an AT port, or ``http://ADDRESS`` over ``interface``) or ``usb`` into ``out`` (whole or not at
     all), else on standard output. AtError when it does not answer, OSError when the file cannot be written, ValueError for a place
     that is none."""
-    made = _record_web(port, interface) if port is not None and "://" in port else _record_at(port, usb)
+    made = record_web(port, interface, _show) if port is not None and "://" in port else _record_at(port, usb)
     text = json.dumps(made, indent=1, ensure_ascii=False) + "\n"
     if out is None:
         print(text, end="")
@@ -150,15 +150,9 @@ def record(port: str | None, usb: str | None, out: Path | None, interface: str |
 def _record_at(port: str | None, usb: str | None) -> dict[str, Any]:
     opened = open_port(access(port, usb).look())
     try:
-        recorder = Recorder(opened, _show)
-        identity, matching = recorder.record()
+        return record_at(opened, _show)
     finally:
         opened.close()
-    return transcript(identity, matching[0], recorder.turns, today())
-
-
-def _record_web(url: str, interface: str | None) -> dict[str, Any]:
-    return {**WebRecorder(url, interface, _show).record(), "recorded": today()}
 
 
 def _show(turn: Turn) -> None:

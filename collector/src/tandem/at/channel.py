@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import select
 import time
@@ -11,9 +12,10 @@ from typing import Protocol
 
 import serial
 
-from tandem.at.dialogue import Dialogue, Response, Stream
-from tandem.at.errors import NoAnswer, PortLost
+from tandem.at.dialogue import Dialogue, NoAnswer, PortLost, Response, Unsolicited
 from tandem.at.grammar import Command, LineSplitter, is_unsolicited
+
+log = logging.getLogger(__name__)
 
 MARKER = Command("AT+CMEE?")
 """Asked after a missed deadline: its answer looks like no poll's, so what comes before it is late (27.007 clause 9.1)."""
@@ -48,16 +50,16 @@ def open_port(path: str, baud: int = 115200) -> serial.Serial:
 class Channel:
     """One modem's AT port. Not safe for several threads at once.
 
-    ``unsolicited`` streams what comes unasked, during an exchange or while listening; ``on_unsolicited`` gets the lines alone.
-    ``on_bytes`` gets all that is read, as it came. ``wake_fd`` is a descriptor that ends ``listen`` early when it becomes
-    readable. Nothing spins and nothing sleeps: every wait is one ``poll`` of the kernel. A prompt is declined: we send no
-    texts, and a modem that somebody else left waiting for one would take every command for its text.
+    ``on_unsolicited`` gets what comes unasked, during an exchange or while listening, from the thread that reads. ``on_bytes`` gets
+    all that is read, as it came. ``wake_fd`` is a descriptor that ends ``listen`` early when it becomes readable. Nothing spins and
+    nothing sleeps: every wait is one ``poll`` of the kernel. A prompt is declined: we send no texts, and a modem that somebody else
+    left waiting for one would take every command for its text.
     """
 
     def __init__(
         self,
         port: Port,
-        on_unsolicited: Callable[[str], None] | None = None,
+        on_unsolicited: Callable[[Unsolicited], None] | None = None,
         wake_fd: int | None = None,
         on_bytes: Callable[[bytes], None] | None = None,
     ) -> None:
@@ -71,11 +73,7 @@ class Channel:
         self._settled = True
         self._marker: Dialogue | None = None
         self._marker_sent = 0.0
-        self.unsolicited = Stream()
-        self.late_lines = 0
-        if on_unsolicited is not None:
-            report = on_unsolicited
-            self.unsolicited.subscribe(lambda told: report(told.line))
+        self.on_unsolicited = on_unsolicited
 
     def close(self) -> None:
         """Close the port. A device that is already gone is closed all the same."""
@@ -147,11 +145,14 @@ class Channel:
             return
         if is_unsolicited(line, self._owed):
             self._unasked(line)
-        else:
-            self.late_lines += 1
 
     def _unasked(self, line: str) -> None:
-        self.unsolicited.put(line, self._read_ns)
+        if self.on_unsolicited is not None:
+            try:
+                self.on_unsolicited(Unsolicited(line, self._read_ns))
+            except Exception:
+                # Whatever the receiver does must not end the exchange in which the line happened to come.
+                log.exception("an unsolicited line could not be handed over")
 
     def _lines(self, until: float) -> list[str]:
         """The lines of the next chunk; NoAnswer when none comes in time, also when noise never ends."""

@@ -1,13 +1,23 @@
-"""One command and its answer out of a stream of lines, and what a modem says unasked. Pure."""
+"""One command and its answer out of a stream of lines, what a modem says unasked, and what can go wrong. Pure."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tandem.at.errors import CommandError
-from tandem.at.grammar import Command, Final, ascii_upper, final, is_clean, is_unsolicited, prefix, values
+from tandem.at.grammar import Command, Final, ascii_upper, final, is_clean, is_unsolicited, prefix
+
+
+class AtError(Exception):
+    """Any failure of an AT exchange. The channel raises nothing else for what a modem or its port may do."""
+
+
+class NoAnswer(AtError):  # noqa: N818 - the field's word for it; it is a result of a poll as much as an error
+    """No final result within the deadline."""
+
+
+class PortLost(AtError):  # noqa: N818 - as above
+    """The port cannot be opened, or it went away (unplugged, renumbered, closed at the other end)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,25 +25,26 @@ class Response:
     """What a command line was answered: its result lines in order and the final result.
 
     An error keeps the lines that came before it: of ``AT+CSQ;+CESQ`` on a modem without ``+CESQ`` the first is answered.
-    ``noise_lines``: lines during the dialogue that belonged to nothing.
     """
 
     command: str
     lines: tuple[str, ...]
     final: Final
-    noise_lines: int = 0
 
-    def checked(self) -> Response:
-        """Itself when the final result is OK; else CommandError."""
-        if not self.final.ok:
-            raise CommandError(self.command, self.final.code)
-        return self
+
+@dataclass(frozen=True, slots=True)
+class Unsolicited:
+    """One line that came unasked. ``monotonic_ns``: CLOCK_MONOTONIC when the read returned that completed the line, so it is later
+    than what it tells of by the modem's own delay and the port's latency only, not by our waiting."""
+
+    line: str
+    monotonic_ns: int
 
 
 _SYMBOLS = tuple("+^!#*$%&@_")
 
 MAX_LINES = 1000
-"""More than any response has; what follows is counted as noise, so that a modem that never ends cannot fill the memory."""
+"""More than any response has; what follows is dropped, so that a modem that never ends cannot fill the memory."""
 
 
 def _nobody(_line: str) -> None:
@@ -59,7 +70,6 @@ class Dialogue:
         self._wary = wary
         self._on_unsolicited = on_unsolicited
         self._lines: list[str] = []
-        self._noise = 0
         self._foreign = False
 
     def feed(self, line: str) -> Response | None:
@@ -70,32 +80,26 @@ class Dialogue:
         own = self._own(line)
         if own is not None:
             self._keep(own)
-        elif self._is_echo(line):
+        elif self._is_echo(line) or not is_clean(line):
             return None
-        elif not is_clean(line):
-            self._noise += 1
         elif prefix(line) in self._owed and not is_unsolicited(line, self._owed):
             self._foreign = True
         elif is_unsolicited(line, self.command.prefixes):
             self._on_unsolicited(line)
         elif self.command.takes_bare_lines:
             self._keep(line)
-        else:
-            self._noise += 1
         return None
 
     def _keep(self, line: str) -> None:
         if len(self._lines) < MAX_LINES:
             self._lines.append(line)
-        else:
-            self._noise += 1
 
     def _end(self, result: Final) -> Response | None:
         empty = result.ok and not self._lines and self.command.prints_lines
         if self._foreign or (self._wary and empty):
             self._foreign = False
             return None
-        return Response(self.command.text, tuple(self._lines), result, self._noise)
+        return Response(self.command.text, tuple(self._lines), result)
 
     def _is_echo(self, line: str) -> bool:
         """An echo of this command, perhaps cut short, or of an earlier one."""
@@ -110,61 +114,3 @@ class Dialogue:
             if at >= 0 and is_clean(line[at:]) and not is_unsolicited(line[at:], self.command.prefixes):
                 return line[at:]
         return None
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# What a modem says unasked, as a stream: each line with the time when it was read.
-
-
-log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Unsolicited:
-    """One unsolicited line. ``monotonic_ns``: CLOCK_MONOTONIC when the read returned that completed the line, so it is later
-    than what it tells of by the modem's own delay and the port's latency only, not by our waiting."""
-
-    line: str
-    monotonic_ns: int
-
-    @property
-    def name(self) -> str | None:
-        """``+CEREG`` of ``+CEREG: 1,"1A2B","05A2C30B",7``; None of RING and its like."""
-        return prefix(self.line)
-
-    @property
-    def values(self) -> tuple[str, ...]:
-        """Its values, unquoted."""
-        return values(self.line)
-
-
-Subscriber = Callable[[Unsolicited], None]
-
-
-class Stream:
-    """Gives each unsolicited line to every subscriber, in the order in which they subscribed, from the thread that reads."""
-
-    def __init__(self) -> None:
-        self._subscribers: list[Subscriber] = []
-        self.count = 0
-
-    def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
-        """Give it each line from now on; what is returned ends that, and may be called twice."""
-        self._subscribers.append(subscriber)
-
-        def end() -> None:
-            if subscriber in self._subscribers:
-                self._subscribers.remove(subscriber)
-
-        return end
-
-    def put(self, line: str, monotonic_ns: int) -> None:
-        """Hand one line out."""
-        self.count += 1
-        told = Unsolicited(line, monotonic_ns)
-        for subscriber in tuple(self._subscribers):
-            try:
-                subscriber(told)
-            except Exception:
-                # A subscriber's mistake must not end the exchange in which the line happened to come.
-                log.exception("an unsolicited line could not be handed over")

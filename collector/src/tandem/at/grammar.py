@@ -25,7 +25,6 @@ class LineSplitter:
     def __init__(self) -> None:
         self._partial = b""
         self._overlong = False
-        self.dropped_lines = 0
 
     def feed(self, chunk: bytes) -> list[str]:
         """The lines that ``chunk`` completes, in order."""
@@ -34,7 +33,6 @@ class LineSplitter:
         for raw in whole:
             if self._overlong or len(raw) > MAX_LINE_BYTES:
                 self._overlong = False
-                self.dropped_lines += 1
                 continue
             text = raw.decode("latin-1").strip(_EDGE)
             if text:
@@ -62,11 +60,8 @@ def is_clean(line: str) -> bool:
     return not any(char in _CONTROL and char != "\t" for char in line)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# The words of an AT dialogue: commands, final results, result lines and unsolicited codes. Pure functions of text.
-# Sources: ITU-T V.250 clauses 5.2 (command line), 5.4 (extended syntax) and 5.7 (result codes); 3GPP TS 27.007 clause
-# 4 and 9 (``+CME ERROR``); TS 27.005 clause 3.2.5 (``+CMS ERROR``).
-
+# --- the words of a dialogue: ITU-T V.250 clauses 5.2 (command line), 5.4 (extended syntax), 5.7 (result codes), 3GPP TS 27.007 clauses
+# 4 and 9 (``+CME ERROR``), TS 27.005 clause 3.2.5 (``+CMS ERROR``).
 
 FinalKind = Literal["ok", "error", "cme", "cms", "unsupported", "call_ended", "connected"]
 
@@ -233,10 +228,6 @@ def _split(text: str, separator: str) -> list[str]:
     return out
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# What ``+CME ERROR: n`` means: 3GPP TS 27.007 clauses 9.2.1 (general), 9.2.2 (packet domain).
-
-
 MEANINGS = {
     0: "phone failure", 1: "no connection to the phone", 2: "the link to the phone is reserved", 3: "operation not allowed",
     4: "operation not supported", 5: "the phone wants its SIM's PIN", 6: "the phone wants its first SIM's PIN",
@@ -258,6 +249,7 @@ MEANINGS = {
     132: "service not supported", 133: "service not subscribed", 134: "service out of order for now",
     148: "unspecified packet error", 149: "authentication failed", 150: "invalid class of mobile",
 }  # fmt: skip
+"""What ``+CME ERROR: n`` means: 3GPP TS 27.007 clauses 9.2.1 (general), 9.2.2 (packet domain)."""
 
 
 def explained(code: str) -> str:

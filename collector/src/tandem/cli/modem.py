@@ -108,7 +108,6 @@ def _list(args: argparse.Namespace) -> int:
     from tandem.app.config_schema import SIM_SECRET
     from tandem.app.modem_list import listed, table
     from tandem.modem.sim import SecretError, secret_of
-    from tandem.modem.usb import PortsError
 
     config = optional_config(args.config)
     try:
@@ -120,8 +119,6 @@ def _list(args: argparse.Namespace) -> int:
             raise CommandError(f"--sim needs the probe's configuration ({file}): its secret makes the hashes")
         secret = secret_of(config.folder / SIM_SECRET) if args.sim and config is not None else None
         found = listed(config, not args.no_ask, secret, args.sys)
-    except PortsError as error:
-        raise CommandError(error) from error
     except SecretError as error:
         raise CommandError(error, ExitCode.ENVIRONMENT) from error
     output(args, [one.as_json() for one in found], lambda: table(found))
@@ -220,7 +217,7 @@ def _record(args: argparse.Namespace) -> int:
     addresses, Wi-Fi names, passwords, cookies and tokens. It does hold the cell's identity, which tells roughly where it was recorded.
     Exit status: 0, 1 when the modem does not answer, 2 for wrong usage."""
     from tandem.app.modem_watch import record
-    from tandem.at.errors import AtError
+    from tandem.at.dialogue import AtError
 
     try:
         return record(args.port, args.usb, args.out, args.interface)
@@ -233,9 +230,6 @@ def _record(args: argparse.Namespace) -> int:
 def _udev(_args: argparse.Namespace) -> None:
     """Prints udev rules made from the families' tables of USB ids: the second AT port of each modem is the collector's, ModemManager
     leaves it alone; stable names /dev/tandem/USB-PATH-at; no autosuspend."""
-    from tandem.modem.usb import PortsError, known_devices, rules
+    from tandem.modem.usb import known_devices, rules
 
-    try:
-        print(rules(known_devices()), end="")
-    except PortsError as error:
-        raise CommandError(error) from error
+    print(rules(known_devices()), end="")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from typing import Literal, cast
 
 from tandem.at.dialogue import Response
 from tandem.schema.record import Value
@@ -95,6 +96,68 @@ Commands = tuple[str, ...]
 STANDARD_SETUP: Commands = ("AT+CEREG=2", "AT+COPS=3,2")
 """Most families' set-up: TAC and ECI in the registration, the network as MCC and MNC."""
 
+Role = Literal["at", "at-second", "ppp", "nmea", "diagnostics", "network"]
+"""Of an interface. at: the first AT port, ModemManager's; at-second: the collector's; ppp, nmea, diagnostics: what they say; network: the
+data."""
+
+EJECT = "usb_modeswitch (standard eject)"
+
+
+@dataclass(frozen=True)
+class InterfaceRule:
+    """Which interface has ``role``: by its number, or by class, subclass and protocol (two hexadecimal digits each)."""
+
+    role: Role
+    number: int | None = None
+    usb_class: str | None = None
+    subclass: str | None = None
+    protocol: str | None = None
+
+    def fits(self, number: int, usb_class: str, subclass: str, protocol: str) -> bool:
+        """Whether an interface that says this of itself is meant."""
+        mine = (self.number, self.usb_class, self.subclass, self.protocol)
+        found = (number, usb_class, subclass, protocol)
+        return all(wanted in (None, one) for wanted, one in zip(mine, found, strict=True))
+
+
+@dataclass(frozen=True)
+class KnownDevice:
+    """What is known of a USB device: ids as four hexadecimal digits. ``switched_from``: products that it is before its mode switch;
+    ``mode_switch``: how it is switched, for people. ``address``: of its web server as it is sold, where it is a router by itself."""
+
+    family: str
+    vendor: str
+    product: str
+    models: tuple[str, ...]
+    switched_from: tuple[str, ...]
+    interfaces: tuple[InterfaceRule, ...]
+    mode_switch: str | None = None
+    address: str | None = None
+
+    @property
+    def has_second_port(self) -> bool:
+        """Whether one AT port can be the collector's and the other ModemManager's."""
+        return any(rule.role == "at-second" for rule in self.interfaces)
+
+
+def device(
+    ids: str,
+    models: str,
+    *,
+    switched_from: str = "",
+    mode_switch: str | None = None,
+    address: str | None = None,
+    by_protocol: Mapping[str, Role] | None = None,
+    **numbers: int,
+) -> KnownDevice:
+    """A family's device: ``ids`` vendor:product, ``models`` with commas between them. Only what is known is told: interfaces by number
+    (``at``, ``at_second`` …), or, of class ff, by protocol. None: the port is named in the configuration."""
+    vendor, _, product = ids.partition(":")
+    rules = [InterfaceRule(cast(Role, role.replace("_", "-")), number) for role, number in numbers.items()]
+    rules += [InterfaceRule(role, None, "ff", None, protocol) for protocol, role in (by_protocol or {}).items()]
+    named = tuple(models.split(", "))
+    return KnownDevice("", vendor, product, named, tuple(switched_from.split()), tuple(rules), mode_switch, address)
+
 
 @dataclass(frozen=True)
 class Driver:
@@ -111,6 +174,8 @@ class Driver:
     answers are read all the same: in what people send, and unasked. ``transport``: ``at``: commands over a serial port; ``http``:
     requests to the stick's own web server, written ``GET /path``; then ``fault`` says why one page told nothing, by name
     (``login_needed``, ``busy`` …; None when it answered), and ``reboot_command`` is the ``POST /path body`` that makes it start anew.
+    ``gnss``: what makes its GNSS speak NMEA on its NMEA port, sent once after ``setup`` to the one modem that is the position's source; a
+    modem may refuse any of it, one that is on already does. From manuals; none was sent to real hardware by us. ``devices``: on USB.
     """
 
     name: str
@@ -123,6 +188,8 @@ class Driver:
     transport: str = "at"
     fault: Callable[[Response], str | None] | None = None
     reboot_command: str | None = None
+    gnss: Commands | Callable[[Identity], Commands] = ()
+    devices: tuple[KnownDevice, ...] = ()
 
     def setup_commands(self, identity: Identity) -> Commands:
         """What is sent once."""
@@ -131,6 +198,10 @@ class Driver:
     def poll_commands(self, identity: Identity) -> Commands:
         """What is sent at each poll."""
         return self.poll(identity) if callable(self.poll) else self.poll
+
+    def gnss_commands(self, identity: Identity) -> Commands:
+        """What starts its GNSS; empty when nothing is known: then it is taken as running."""
+        return self.gnss(identity) if callable(self.gnss) else self.gnss
 
     def matches(self, identity: Identity) -> bool:
         """Whether a modem that says this of itself is of the family."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tandem.at.errors import NoAnswer, PortLost
+from tandem.at.dialogue import NoAnswer, PortLost
 from tandem.modem.base import Identity, Reading
 from tandem.modem.mm_bus import (
     LOCATION,
@@ -33,8 +33,9 @@ from tandem.modem.mm_bus import (
     ask,
     gather,
     get_all,
+    system_bus,
 )
-from tandem.modem.scales import hexadecimal, plmn
+from tandem.modem.scales import first, hexadecimal, plmn
 from tandem.modem.sim import READY, WANTS_PIN, Card, HomeNetwork
 
 Properties = Mapping[str, Any]
@@ -85,10 +86,10 @@ def decode(told: Told) -> Reading:
         state=_state(told),
         rat=rat,
         plmn=network,
-        tac=None if old else _first(cell.get("tac"), where.tac),
-        eci=None if old else _first(cell.get("eci"), where.ci),
-        lac=_first(cell.get("lac"), where.lac) if old else None,
-        ci=_first(cell.get("ci"), where.ci) if old else None,
+        tac=None if old else first(cell.get("tac"), where.tac),
+        eci=None if old else first(cell.get("eci"), where.ci),
+        lac=first(cell.get("lac"), where.lac) if old else None,
+        ci=first(cell.get("ci"), where.ci) if old else None,
         pci=cell.get("pci"),
         earfcn=cell.get("earfcn"),
         **_levels(told.signal, rat, cell),
@@ -151,14 +152,14 @@ def _levels(signal: Properties, rat: str | None, cell: Mapping[str, Any]) -> dic
     if rat == "WCDMA":
         return {
             "rssi_dbm": _level(umts, "rssi"),
-            "rscp_dbm": _first(_level(umts, "rscp"), cell.get("rscp")),
-            "ecno_db": _first(_level(umts, "ecio"), cell.get("ecio")),
+            "rscp_dbm": first(_level(umts, "rscp"), cell.get("rscp")),
+            "ecno_db": first(_level(umts, "ecio"), cell.get("ecio")),
         }
     own = nr if rat == "NR-SA" else lte
     found = {
-        "rsrp_dbm": _first(_level(own, "rsrp"), cell.get("rsrp")),
-        "rsrq_db": _first(_level(own, "rsrq"), cell.get("rsrq")),
-        "sinr_db": _first(_level(own, "snr"), cell.get("sinr")),
+        "rsrp_dbm": first(_level(own, "rsrp"), cell.get("rsrp")),
+        "rsrq_db": first(_level(own, "rsrq"), cell.get("rsrq")),
+        "sinr_db": first(_level(own, "snr"), cell.get("sinr")),
         "rssi_dbm": None if rat == "NR-SA" else _level(own, "rssi"),
     }
     if rat == "NR-NSA":
@@ -211,10 +212,6 @@ def _hexadecimal(table: Properties, name: str) -> int | None:
 
 def _plmn(code: object) -> str | None:
     return plmn(code[:3], code[3:]) if isinstance(code, str) and re.fullmatch(r"[0-9]{5,6}", code) else None
-
-
-def _first(*values: Any) -> Any:  # noqa: ANN401 - numbers of either kind
-    return next((value for value in values if value is not None), None)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -490,8 +487,6 @@ class ManagedSim:
 
 def managed_sims() -> dict[str, ManagedSim]:
     """By USB path; empty where there is no ModemManager to ask, or where it does not answer in time."""
-    from tandem.modem.mm_bus import system_bus
-
     never = os.eventfd(0)
     try:
         bus = system_bus(never)

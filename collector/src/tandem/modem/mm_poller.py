@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tandem.at.errors import AtError, NoAnswer, PortLost
-from tandem.modem.mm_bus import BEARER, SIM, SIMPLE, Bus, BusLost, Call, Refused, get_all
+from tandem.at.dialogue import AtError, NoAnswer, PortLost
+from tandem.modem.mm_bus import BEARER, SIM, SIMPLE, Bus, BusLost, Call, Refused, get_all, system_bus
 from tandem.modem.mm_modem import (
     CONNECTED,
     DISABLED,
@@ -27,9 +27,8 @@ from tandem.modem.mm_modem import (
     card_managed,
     decode,
 )
-from tandem.modem.poll import NO_ANSWER, PORT_LOST, Poll, Staleness, in_range
-from tandem.modem.poll_thread import DEADLINE_SHARE, PollThread
-from tandem.modem.poller import Poller
+from tandem.modem.poll import NO_ANSWER, Poll
+from tandem.modem.poller import DEADLINE_SHARE, Asked, Poller, PollThread
 from tandem.modem.reset import CFUN, CannotStepError, StepFailedError
 from tandem.modem.sim import Card
 
@@ -319,11 +318,10 @@ class ManagedPoller(PollThread):
         measuring: bool = True,
     ) -> None:
         super().__init__(path, operator, period_s, on_poll)
-        opener = open_bus or _system_bus
+        opener = open_bus or system_bus
         self._modem = ManagedModem(device, lambda: opener(self._errands.wake_fd), measuring=measuring)
         self._connection = None if connection is None else Connection(connection, self._modem, on_state)
         self._on_given = on_given
-        self._staleness = Staleness()
         self._told: Told | None = None
 
     def reset(self, step: str, timeout: float) -> str:
@@ -362,39 +360,23 @@ class ManagedPoller(PollThread):
     def _close(self) -> None:
         self._modem.close()
 
-    def _poll(self, due_ns: int, skipped: int) -> Poll:
-        began_ns = time.monotonic_ns()
-        reading, failure, stale, ended_ns = None, None, False, None
+    def _ask(self) -> Asked:
         try:
             answer = self._modem.poll(time.monotonic() + self._period_s * DEADLINE_SHARE)
-            ended_ns, self._told = time.monotonic_ns(), answer.told
-        except (NoAnswer, PortLost) as error:
-            failure = NO_ANSWER if isinstance(error, NoAnswer) else PORT_LOST
-            self._log_once(failure, error)
+        except (NoAnswer, PortLost):
             self._told = None
             self._staleness.forget()
             if self._connection is not None:
                 self._connection.lost()
-        else:
-            self._failing = None
-            reading, wrong = in_range(decode(answer.told))
-            self.dropped.update(wrong)
-            stale = self._staleness.feed((answer.path, answer.changes, reading), reading, began_ns)
-            if self._connection is not None:
-                self._tend(self._connection, answer)
-        return Poll(
-            self.path,
-            self._operator,
-            DRIVER,
-            self._modem.identity.model or None,
-            due_ns,
-            began_ns,
-            ended_ns or time.monotonic_ns(),
-            reading,
-            failure,
-            stale,
-            skipped,
-        )
+            raise
+        ended_ns, self._told = time.monotonic_ns(), answer.told
+        reading = self._in_range(decode(answer.told))
+        if self._connection is not None:
+            self._tend(self._connection, answer)
+        return Asked(ended_ns, reading, None, (answer.path, answer.changes, reading))
+
+    def _who(self) -> tuple[str | None, str | None]:
+        return DRIVER, self._modem.identity.model or None
 
     def _tend(self, connection: Connection, answer: Answer) -> None:
         try:
@@ -403,15 +385,6 @@ class ManagedPoller(PollThread):
         except BusLost as error:
             self._log_once(NO_ANSWER, error)
             self._modem.close()
-
-
-def _system_bus(wake_fd: int) -> Bus:
-    """Imported here: a probe whose modems all have AT ports needs no D-Bus library."""
-    try:
-        from tandem.modem.mm_bus import system_bus
-    except ImportError as error:
-        raise BusLost(f"{error.name} is missing; hint: install python3-jeepney") from error
-    return system_bus(wake_fd)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

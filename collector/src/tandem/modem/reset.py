@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tandem.at.channel import Channel
-from tandem.at.errors import NoAnswer, PortLost
+from tandem.at.dialogue import NoAnswer, PortLost
 from tandem.at.grammar import prefix
 from tandem.modem.session import RADIO_S, Session
 from tandem.modem.usb import USB_PATH, place_of

@@ -1,17 +1,18 @@
-"""Numbers in the answers of modems, None instead of an exception and instead of the codes for "not known"; and the codes of 3GPP TS 27.007
-(+CSQ clause 8.5, +CESQ clause 8.69) as quantities, once for every family that prints them: the lower edges of the bins."""
+"""Numbers, codes and rows in the answers of modems → quantities; None instead of an exception and of what stands for "not known"."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from tandem.modem.base import Reading
 
 _WHOLE = re.compile(r"[-+]?[0-9]{1,18}\Z")
-_DECIMAL = re.compile(r"[-+]?[0-9]{1,9}(?:\.[0-9]{0,9})?\Z")
+_DECIMAL = re.compile(r"(?:[<>]=?)?\s*([-+]?[0-9]{1,9}(?:\.[0-9]{0,9})?)\s*(?:dBm?|MHz)?\Z", re.IGNORECASE)
 _HEX = re.compile(r"(?:0[xX])?([0-9A-Fa-f]{1,16})\Z")
+_BAND = re.compile(r"(?:.*[A-Za-z _])?([0-9]{1,4})\Z")
 
 
 def at(values: Sequence[str], index: int) -> str:
@@ -25,8 +26,9 @@ def whole(text: str) -> int | None:
 
 
 def decimal(text: str) -> float | None:
-    """A decimal number."""
-    return float(text) if _DECIMAL.match(text) else None
+    """A decimal number, perhaps with its unit behind it, or before it the sign of the end of a scale (``>=-51dBm``)."""
+    match = _DECIMAL.match(text)
+    return float(match.group(1)) if match else None
 
 
 def hexadecimal(text: str) -> int | None:
@@ -46,39 +48,22 @@ def within(value: float | None, lowest: float, highest: float) -> float | None:
     return value if value is not None and lowest <= value <= highest else None
 
 
+def first(*found: Any) -> Any:  # noqa: ANN401 - numbers of either kind
+    """The first that is there."""
+    return next((one for one in found if one is not None), None)
+
+
+def below_zero(text: str) -> float | None:
+    """A level that some print without its sign; it is never zero or above."""
+    found = decimal(text)
+    return -abs(found) if found else None
+
+
 def plmn(mcc: str, mnc: str) -> str | None:
     """MCC and MNC as five or six digits (3GPP TS 23.003 clause 2.2). An MNC printed as a number gets its zero back."""
     if re.fullmatch(r"[0-9]{3}", mcc) and re.fullmatch(r"[0-9]{1,3}", mnc) and mcc != "000":
         return mcc + mnc.zfill(2)
     return None
-
-
-_LTE_MHZ = (1.4, 3.0, 5.0, 10.0, 15.0, 20.0)
-_LTE_BLOCKS = (6, 15, 25, 50, 75, 100)
-_NR_MHZ = (5.0, 10.0, 15.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 100.0, 200.0, 400.0)
-
-
-def lte_bandwidth_mhz(index: str, in_mhz: bool = False) -> float | None:
-    """The channel bandwidth of a maker's index 0 to 5; ``in_mhz``: it is printed as it is."""
-    return _bandwidth(index, _LTE_MHZ, in_mhz)
-
-
-def _bandwidth(text: str, table: Sequence[float], in_mhz: bool) -> float | None:
-    found = whole(text)
-    if in_mhz:
-        return next((width for width in table if found is not None and int(width) == found), None)
-    return table[found] if found is not None and 0 <= found < len(table) else None
-
-
-def bandwidth_of_blocks_mhz(blocks: str) -> float | None:
-    """The channel bandwidth of a number of resource blocks (3GPP TS 36.101 table 5.6-1)."""
-    found = whole(blocks)
-    return _LTE_MHZ[_LTE_BLOCKS.index(found)] if found in _LTE_BLOCKS else None
-
-
-def nr_bandwidth_mhz(index: str, in_mhz: bool = False) -> float | None:
-    """The channel bandwidth of Qualcomm's index 0 to 14, which Quectel and SIMCom print for NR; ``in_mhz``: as it is."""
-    return _bandwidth(index, _NR_MHZ, in_mhz)
 
 
 def area_code(found: int | None, highest: int = 0xFFFF) -> int | None:
@@ -99,105 +84,165 @@ def cell_identity(found: int | None, rat: str | None) -> int | None:
     return found if found is not None and 0 <= found < _ALL_ONES.get(rat or "", 0xFFFFFFF) else None
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# The codes of 3GPP TS 27.007 (+CSQ clause 8.5, +CESQ clause 8.69) as quantities, once for every family that prints
-# them, and the two places that a NR cell's quantities have in a reading. Values are the lower edges of the bins; None
-# stays None, and a code that stands in no table has no quantity.
+def either_base(text: str, below: int) -> int | None:
+    """A number of 1 and more that some print in decimal and others in hexadecimal: a letter means hexadecimal, what would be too great in
+    one base is of the other, what may be either is None."""
+    possible = {one for one in (whole(text), hexadecimal(text)) if one is not None and 0 < one < below}
+    return possible.pop() if len(possible) == 1 else None
 
 
-def rssi_dbm(found: int | None) -> float | None:
-    """+CSQ's, 0 to 31: −113 + 2v."""
-    return scaled(found, 2, -113, 31)
+_TECHNOLOGIES = {
+    "LTE": ("LTE", "4G", "4G+", "LTE-A", "LTE+", "LTE_CA", "LTE-NSA", "LTE_NSA", "FDD LTE", "TDD LTE"),
+    "NR-NSA": ("NR5G-NSA", "NSA", "5G_NSA", "ENDC", "EN-DC"),
+    "NR-SA": ("NR5G-SA", "NR5G", "SA", "5G_SA", "FDD NR5G", "TDD NR5G"),
+    "WCDMA": ("WCDMA", "UMTS", "HSDPA", "HSUPA", "HSPA", "HSPA+", "DC-HSPA+", "3G", "HSDPA/HSUPA"),
+    "GSM": ("GSM", "GPRS", "EDGE", "GPRS/EDGE", "2G"),
+}
+"""``LTE-NSA`` is a cell that could add NR and has not."""
 
 
-def rxlev_dbm(found: int | None) -> float | None:
-    """2G, 0 to 63: −111 + v."""
-    return scaled(found, 1, -111, 63)
+def technology_named(text: str) -> str | None:
+    """The technology of a maker's word for it, in any case."""
+    word = text.strip().upper()
+    return next((rat for rat, words in _TECHNOLOGIES.items() if word in words), None)
 
 
-def rscp_dbm(found: int | None) -> float | None:
-    """3G, 0 to 96: −121 + v."""
-    return scaled(found, 1, -121, 96)
+# --- scales ----------------------------------------------------------------------------------------------------------
+
+Scale = tuple[float, float, int]
+"""Step, offset and highest code of a table whose lowest is 0: the lower edge of a code's bin is offset + step · code."""
+
+CSQ: Scale = (2, -113, 31)
+"""+CSQ's RSSI in dBm, 3GPP TS 27.007 clause 8.5."""
+CESQ: Mapping[str, Scale] = {
+    "rssi_dbm": (1, -111, 63), "rscp_dbm": (1, -121, 96), "ecno_db": (0.5, -24.5, 49), "rsrp_dbm": (1, -141, 97),
+    "rsrq_db": (0.5, -20, 34),
+}  # fmt: skip
+CESQ_NR: Mapping[str, Scale] = {"rsrp_dbm": (1, -157, 126), "rsrq_db": (0.5, -43.5, 126), "sinr_db": (0.5, -23.5, 127)}
+"""+CESQ's, clause 8.69, which many makers' own commands print too."""
 
 
-def ecno_db(found: int | None) -> float | None:
-    """3G, 0 to 49: −24.5 + v/2."""
-    return scaled(found, 0.5, -24.5, 49)
+def scaled(found: int | None, scale: Scale) -> float | None:
+    """The quantity of a code, to a tenth and always a float; None outside the table."""
+    step, offset, highest = scale
+    return None if found is None or not 0 <= found <= highest else round(float(offset) + step * found, 1)
 
 
-def rsrp_dbm(found: int | None) -> float | None:
-    """LTE, 0 to 97: −141 + v."""
-    return scaled(found, 1, -141, 97)
+def fifths(found: int | None) -> float | None:
+    """SINR in dB as several makers code it: v/5 − 20."""
+    return None if found is None else round(found / 5 - 20, 1)
 
 
-def rsrq_db(found: int | None) -> float | None:
-    """LTE, 0 to 34: −20 + v/2."""
-    return scaled(found, 0.5, -20, 34)
+_LTE_MHZ = (1.4, 3.0, 5.0, 10.0, 15.0, 20.0)
+_LTE_BLOCKS = (6, 15, 25, 50, 75, 100)
+_NR_INDEX = (5.0, 10.0, 15.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 100.0, 200.0, 400.0)
+NR_MHZ = (*_NR_INDEX, 35.0, 45.0)
+"""3GPP TS 38.101-1 table 5.3.5-1 and 38.101-2; Qualcomm's index knows neither 35 nor 45."""
 
 
-def ss_rsrp_dbm(found: int | None) -> float | None:
-    """NR, 0 to 126: −157 + v."""
-    return scaled(found, 1, -157, 126)
+def bandwidth_mhz(text: str, how: str = "mhz", nr: bool = False) -> float | None:
+    """A channel bandwidth: ``index``, a maker's of LTE (0 to 5) or Qualcomm's of NR (0 to 14); ``blocks`` of LTE (3GPP TS 36.101 table
+    5.6-1); ``mhz``, perhaps without a fraction."""
+    found = decimal(text)
+    index: dict[float, float] = dict(enumerate(_NR_INDEX if nr else _LTE_MHZ))
+    blocks: dict[float, float] = dict(zip(_LTE_BLOCKS, _LTE_MHZ, strict=True))
+    plain = {round_: width for width in (NR_MHZ if nr else _LTE_MHZ) for round_ in (width, float(int(width)))}
+    return None if found is None else {"index": index, "blocks": blocks}.get(how, plain).get(found)
 
 
-def ss_rsrq_db(found: int | None) -> float | None:
-    """NR, 0 to 126: (v − 87)/2."""
-    return scaled(found, 0.5, -43.5, 126)
+# --- cells -----------------------------------------------------------------------------------------------------------
+
+_LEVELS = {
+    "rsrp_dbm": (-157, -30), "rsrq_db": (-50, 25), "sinr_db": (-40, 60), "rssi_dbm": (-130, -10), "rscp_dbm": (-140, -10),
+    "ecno_db": (-60, 10),
+}  # fmt: skip
 
 
-def ss_sinr_db(found: int | None) -> float | None:
-    """NR, 0 to 127: (v − 47)/2."""
-    return scaled(found, 0.5, -23.5, 127)
+def cell(rat: str | None, columns: str, row: Sequence[str], **more: Any) -> Reading:  # noqa: ANN401 - of named
+    """The reading of a row: ``columns`` names each column as ``named`` has it, ``-`` one that is not read."""
+    return named(rat, dict(zip(columns.split(), (*row, *[""] * len(columns)), strict=False)), **more)
 
 
-def scaled(found: int | None, step: float, offset: float, highest: int, lowest: int = 0) -> float | None:
-    """``offset`` + ``step``·``found``, to a tenth and always a float; None outside the table."""
-    if found is None or not lowest <= found <= highest:
-        return None
-    return round(float(offset) + step * found, 1)
+def labelled(rat: str | None, labels: str, told: Mapping[str, str], **more: Any) -> Reading:  # noqa: ANN401 - as above
+    """The reading of labelled texts: ``labels`` has words ``field=label``, or ``field=label|another`` where names differ."""
+    texts = {}
+    for word in labels.split():
+        name, _, mine = word.partition("=")
+        texts[name] = next((told[label] for label in mine.split("|") if told.get(label)), "")
+    return named(rat, texts, **more)
 
 
-def as_read(text: str, *unknown: int) -> int | None:
-    """A code as it is printed, an octet, also one that stands in no table: its quantity is None then. 255 and ``unknown``
-    are no codes."""
-    found = code(text, 0, 254)
-    return None if found in unknown else found
+def named(
+    rat: str | None,
+    texts: Mapping[str, str],
+    scales: Mapping[str, Scale] | None = None,
+    **more: Any,  # noqa: ANN401 - as above
+) -> Reading:
+    """A cell of ``rat`` from texts under the names of ``Reading``'s fields; ``more``: fields as they are.
+
+    Areas and cells are hexadecimal, with ``:d`` decimal; channels, PCI and band decimal, with ``:x`` hexadecimal. A level with
+    ``:code`` is a code of ``scales``, else of +CESQ's. A bandwidth is in MHz, with ``:index`` or ``:blocks`` as ``bandwidth_mhz`` has it.
+    A cell of zeros is what a modem without a cell prints. ``mcc`` and ``mnc`` together, or ``plmn``, are the network.
+    """
+    found: dict[str, Any] = {"rat": rat}
+    nr = rat == "NR-SA"
+    tables = scales or (CESQ_NR if nr else CESQ)
+    for word, text in texts.items():
+        name, _, how = word.partition(":")
+        if how == "code":
+            number = code(text, 0, 254)
+            number = None if number == 99 and name == "rssi_dbm" else number
+            found[name.rpartition("_")[0] + "_code"] = number
+            found[name] = scaled(number, tables[name]) if name in tables else None
+        elif name in _LEVELS:
+            found[name] = within(decimal(text), *_LEVELS[name])
+        elif name in ("tac", "lac"):
+            found[name] = area_code((whole if how == "d" else hexadecimal)(text), 0xFFFFFF if nr else 0xFFFF)
+        elif name in ("eci", "ci"):
+            found[name] = cell_identity((whole if how == "d" else hexadecimal)(text), rat) or None
+        elif name == "pci":
+            found[name] = _number(text, how, 0, 1007 if nr else 503)
+        elif name == "earfcn":
+            found[name] = _number(text, how, *((1, 3279165) if nr else (0, 262143)))
+        elif name == "band":
+            label = _BAND.match(text)
+            found[name] = code(label.group(1), 1, 1024 if nr else 255) if label else None
+        elif name == "bandwidth_mhz":
+            found[name] = bandwidth_mhz(text, how, nr)
+        elif name == "sinr_code":
+            found[name] = code(text, -3000, 3000)  # −3276 and −32768 are none
+        elif name == "plmn":
+            found[name] = plmn(text[:3], text[3:])
+    if "mcc" in texts:
+        found["plmn"] = plmn(texts["mcc"], texts["mnc"])
+    return Reading(**{**found, **more})
 
 
-def with_lte_codes(reading: Reading, rsrp: str, rsrq: str) -> Reading:
-    """The reading with LTE's RSRP and RSRQ, printed as +CESQ's codes."""
-    power, quality = as_read(rsrp), as_read(rsrq)
-    return replace(
-        reading, rsrp_code=power, rsrp_dbm=rsrp_dbm(power), rsrq_code=quality, rsrq_db=rsrq_db(quality)
-    )  # fmt: skip
+def _number(text: str, how: str, lowest: int, highest: int) -> int | None:
+    found = (hexadecimal if how == "x" else whole)(text)
+    return found if found is not None and lowest <= found <= highest else None
 
 
-def with_wcdma_codes(reading: Reading, rscp: str, ecno: str) -> Reading:
-    """The reading with 3G's RSCP and Ec/N0, printed as +CESQ's codes."""
-    power, quality = as_read(rscp), as_read(ecno)
-    return replace(
-        reading, rscp_code=power, rscp_dbm=rscp_dbm(power), ecno_code=quality, ecno_db=ecno_db(quality)
-    )  # fmt: skip
-
-
-def with_gsm_code(reading: Reading, rxlev: str) -> Reading:
-    """The reading with 2G's level, printed as +CESQ's code."""
-    level = as_read(rxlev, 99)
-    return replace(reading, rssi_code=level, rssi_dbm=rxlev_dbm(level))
+_SECONDARY = ("rsrp_dbm", "rsrq_db", "sinr_db", "rsrp_code", "rsrq_code", "sinr_code", "pci", "band")
 
 
 def with_secondary(anchor: Reading, nr: Reading) -> Reading:
     """The LTE anchor with the quantities of ``nr``, a standalone cell's, as its secondary cell's: NR-NSA."""
-    return replace(
-        anchor,
-        rat="NR-NSA",
-        nr_rsrp_dbm=nr.rsrp_dbm,
-        nr_rsrq_db=nr.rsrq_db,
-        nr_sinr_db=nr.sinr_db,
-        nr_rsrp_code=nr.rsrp_code,
-        nr_rsrq_code=nr.rsrq_code,
-        nr_sinr_code=nr.sinr_code,
-        nr_pci=nr.pci,
-        nr_arfcn=nr.earfcn,
-        nr_band=nr.band,
-    )
+    told: dict[str, Any] = {f"nr_{name}": getattr(nr, name) for name in _SECONDARY}
+    return replace(anchor, rat="NR-NSA", nr_arfcn=nr.earfcn, plmn=anchor.plmn or nr.plmn, **told)
+
+
+_PARTNERS = {f"{nr}{name}_{unit}": f"{nr}{name}_code" for nr in ("", "nr_") for name, unit in (
+    ("rssi", "dbm"), ("rsrp", "dbm"), ("rsrq", "db"), ("sinr", "db"), ("rscp", "dbm"), ("ecno", "db"))}  # fmt: skip
+_PARTNERS |= {coded: name for name, coded in _PARTNERS.items()}
+"""A quantity and the code it came from: they are filled together or not at all."""
+
+
+def filled(reading: Reading, told: Reading) -> Reading:
+    """The reading with what it lacks of ``told``."""
+    missing: dict[str, Any] = {
+        name: value
+        for name, value in vars(told).items()
+        if value is not None and getattr(reading, name) is None and getattr(reading, _PARTNERS.get(name, name)) is None
+    }
+    return replace(reading, **missing) if missing else reading

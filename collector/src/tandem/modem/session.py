@@ -8,14 +8,13 @@ import os
 import re
 import stat
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from itertools import takewhile
 from pathlib import Path
 from typing import Protocol
 
 from tandem.at.channel import Channel, open_port
-from tandem.at.dialogue import Response, Unsolicited
-from tandem.at.errors import NoAnswer, PortLost
+from tandem.at.dialogue import NoAnswer, PortLost, Response, Unsolicited
 from tandem.at.grammar import prefix, values
 from tandem.modem.base import Driver, Identity
 from tandem.modem.families import AUTO, FALLBACK, choose, drivers
@@ -156,17 +155,13 @@ FIRST_DEADLINE_S = 0.5
 COMMAND_DEADLINE_S = 2.0
 """For each later one: modems that just registered are slow."""
 
-MoreSetup = Callable[[str, Identity], Sequence[str]]
-"""Commands to be sent once after a family's own set-up, by the driver's name and what the modem is: the wiring asks for what other
-parts of the kit need of a modem (its GNSS), without a family knowing of it."""
-
 _LABEL = re.compile(r"(manufacturer|model|revision)\s*:\s*(.+)\Z", re.IGNORECASE)
 _SERIAL_NUMBER = re.compile(r"[0-9]{14,20}")
 MAX_NAME = 64
 
 
-def prepare(channel: Channel, driver_name: str, more_setup: MoreSetup | None = None) -> tuple[Identity, Driver]:
-    """Echo off, errors as numbers, who are you, the family's set-up commands, then ``more_setup``'s, then registration reports
+def prepare(channel: Channel, driver_name: str, gnss: bool = False) -> tuple[Identity, Driver]:
+    """Echo off, errors as numbers, who are you, the family's set-up commands, then its GNSS started, then registration reports
     switched on. NoAnswer or PortLost when that fails.
 
     Echo off is V.250 clause 6.2.4, errors as numbers 27.007 clause 9.1. A modem may refuse any of it: the channel bears echo
@@ -181,8 +176,7 @@ def prepare(channel: Channel, driver_name: str, more_setup: MoreSetup | None = N
     driver = choose(driver_name, identity)
     if driver.transport != "at":  # the maker's name fits both, but what answers here is an AT port
         driver = drivers()[FALLBACK]
-    more = () if more_setup is None else more_setup(driver.name, identity)
-    for command in (*driver.setup_commands(identity), *more):
+    for command in (*driver.setup_commands(identity), *(driver.gnss_commands(identity) if gnss else ())):
         answer = channel.ask(command, COMMAND_DEADLINE_S)
         if not answer.final.ok:
             log.warning("%s %s refuses %s: %s", identity.manufacturer, identity.model, command, answer.final.code)
@@ -275,7 +269,7 @@ class Session:
     """Owned by one poller thread. ``driver`` and ``identity`` stay those of the last set-up while the modem is away.
 
     ``on_unsolicited`` gets what it says unasked. ``sim_secret``: when given, each set-up asks once for the SIM's number, and
-    ``sim`` is its hash, None when the modem does not tell. ``more_setup``: see ``MoreSetup``.
+    ``sim`` is its hash, None when the modem does not tell. ``gnss``: start it, too.
     """
 
     def __init__(
@@ -285,11 +279,11 @@ class Session:
         wake_fd: int,
         on_unsolicited: Callable[[Unsolicited], None] | None = None,
         sim_secret: bytes | None = None,
-        more_setup: MoreSetup | None = None,
+        gnss: bool = False,
     ) -> None:
         self._access = access
         self._driver_name = driver_name
-        self._more_setup = more_setup
+        self._gnss = gnss
         self._wake_fd = wake_fd
         self._on_unsolicited = on_unsolicited
         self._sim_secret = sim_secret
@@ -315,7 +309,7 @@ class Session:
             if isinstance(channel, Channel):
                 if self.switch_on:
                     self.switch_on = not channel.ask("AT+CFUN=1", RADIO_S).final.ok
-                self.identity, self.driver = prepare(channel, self._driver_name, self._more_setup)
+                self.identity, self.driver = prepare(channel, self._driver_name, self._gnss)
                 if self._sim_secret is not None:
                     self.sim = card_hash(channel, self._sim_secret)
             else:
@@ -402,6 +396,6 @@ class Session:
             self._back_off_s = min(2 * self._back_off_s, LONGEST_BACK_OFF_S)
             raise
         self._back_off_s = FIRST_BACK_OFF_S
-        if isinstance(channel, Channel) and self._on_unsolicited is not None:
-            channel.unsolicited.subscribe(self._on_unsolicited)
+        if isinstance(channel, Channel):
+            channel.on_unsolicited = self._on_unsolicited
         return channel

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tandem.at.channel import Channel
-from tandem.at.dialogue import Response
-from tandem.at.errors import NoAnswer
+from tandem.at.dialogue import NoAnswer, Response
 from tandem.at.grammar import Command, explained, prefix, values
 
 COMMANDS = (

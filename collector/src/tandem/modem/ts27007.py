@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from tandem.at.dialogue import Response
 from tandem.at.grammar import prefix, values
-from tandem.modem import scales as bins
-from tandem.modem.base import Reading
-from tandem.modem.scales import area_code, at, cell_identity, code, hexadecimal, plmn, whole
+from tandem.modem.base import Identity, Reading
+from tandem.modem.scales import (
+    CSQ,
+    area_code,
+    at,
+    cell,
+    cell_identity,
+    code,
+    filled,
+    hexadecimal,
+    plmn,
+    scaled,
+    whole,
+    with_secondary,
+)
 
 NAMES = ("+C5GREG", "+CEREG", "+CGREG", "+CREG")
 """Youngest first: a modem that is registered in several domains is served by the youngest technology among them."""
@@ -81,12 +93,12 @@ def registration(lines: Sequence[str], name: str = "+CEREG") -> Registration:
         rat = "CAT-M"  # no GSM is in an evolved packet system, nor has it so wide cells: makers of Cat-M modems print 8 for it
     wide = rat == "NR-SA" or at(ids, 2) == "10"
     area = area_code(hexadecimal(at(ids, 0)), 0xFFFFFF if wide else 0xFFFF)
-    cell = cell_identity(hexadecimal(at(ids, 1)), rat)
-    if (area is None and cell == 0) or re.fullmatch("[Ff]{4,}", at(ids, 1)):
-        cell = None
+    ci = cell_identity(hexadecimal(at(ids, 1)), rat)
+    if (area is None and ci == 0) or re.fullmatch("[Ff]{4,}", at(ids, 1)):
+        ci = None
     if rat in ("GSM", "WCDMA", None):
-        return Registration(True, True, None, rat, lac=area, ci=cell)
-    return Registration(True, True, None, rat, area, cell)
+        return Registration(True, True, None, rat, lac=area, ci=ci)
+    return Registration(True, True, None, rat, area, ci)
 
 
 def _unasked(line: str, found: Sequence[str]) -> bool:
@@ -135,85 +147,44 @@ def unregistered_state(lines: Sequence[str], rat: str | None) -> str:
     return next((state for state in _SEVERITY if state in found), "unknown")
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Decoding of the standard's own commands (3GPP TS 27.007), shared by the families. Pure functions of result lines.
-
-
 def all_lines(responses: Iterable[Response]) -> list[str]:
     """The result lines of a poll in order."""
     return [line for response in responses for line in response.lines]
 
 
+def rows_of(lines: Sequence[str], name: str) -> list[tuple[str, ...]]:
+    """The values of each line with this prefix."""
+    return [values(line) for line in lines if prefix(line) == name]
+
+
 def last_values(lines: Sequence[str], name: str) -> tuple[str, ...]:
     """The values of the last line with this prefix: a code that came unasked in between is older. Empty when there is none."""
-    for line in reversed(lines):
-        if prefix(line) == name:
-            return values(line)
-    return ()
+    return next(iter(reversed(rows_of(lines, name))), ())
 
 
-def rssi(lines: Sequence[str]) -> tuple[int | None, float | None]:
-    """``+CSQ: <rssi>,<ber>``, clause 8.5: the code 0 to 31 and −113 + 2·code dBm; 99 is not known."""
-    found = code(at(last_values(lines, "+CSQ"), 0), 0, 31)
-    return found, bins.rssi_dbm(found)
+def rssi(row: Sequence[str]) -> Reading:
+    """``+CSQ: <rssi>,<ber>``, clause 8.5, and other commands' with the same code: 99 is not known."""
+    found = code(at(row, 0), 0, 31)
+    return Reading(rssi_code=found, rssi_dbm=scaled(found, CSQ))
 
 
-@dataclass(frozen=True)
-class Levels:
-    """``+CESQ``: codes, and the lower edges of their bins in dBm and dB. ``rxlev`` is 2G's RSSI, ``rscp`` and ``ecno`` are 3G's.
-
-    ``rat_hint``: ``GSM``, ``WCDMA``, ``LTE``, ``NR-NSA`` (LTE and NR) or ``NR-SA`` (NR alone) by which codes are known.
-    """
-
-    rat_hint: str | None = None
-    rxlev_code: int | None = None
-    rxlev_dbm: float | None = None
-    rscp_code: int | None = None
-    rscp_dbm: float | None = None
-    ecno_code: int | None = None
-    ecno_db: float | None = None
-    rsrp_code: int | None = None
-    rsrp_dbm: float | None = None
-    rsrq_code: int | None = None
-    rsrq_db: float | None = None
-    nr_rsrp_code: int | None = None
-    nr_rsrp_dbm: float | None = None
-    nr_rsrq_code: int | None = None
-    nr_rsrq_db: float | None = None
-    nr_sinr_code: int | None = None
-    nr_sinr_db: float | None = None
+def levels(lines: Sequence[str]) -> dict[str, Reading]:
+    """``+CESQ: <rxlev>,<ber>,<rscp>,<ecno>,<rsrq>,<rsrp>[,<ss_rsrq>,<ss_rsrp>,<ss_sinr>]``, clause 8.69: by technology, codes and the
+    lower edges of their bins. 255 (99 of 2G) is not known; any other number is kept as the code, without a quantity when it is in no
+    table."""
+    row = last_values(lines, "+CESQ")
+    columns = {"GSM": "rssi_dbm:code", "WCDMA": "- - rscp_dbm:code ecno_db:code", "LTE": "- - - - rsrq_db:code rsrp_dbm:code",
+               "NR-SA": "- - - - - - rsrq_db:code rsrp_dbm:code sinr_db:code"}  # fmt: skip
+    return {rat: cell(rat, named, row) for rat, named in columns.items()}
 
 
-def levels(lines: Sequence[str]) -> Levels:
-    """``+CESQ: <rxlev>,<ber>,<rscp>,<ecno>,<rsrq>,<rsrp>[,<ss_rsrq>,<ss_rsrp>,<ss_sinr>]``, clause 8.69.
-
-    2G: −111 + code dBm (0 to 63; 99 is not known). 3G: RSCP −121 + code (0 to 96), Ec/N0 −24.5 + code/2 (0 to 49). LTE: RSRP
-    −141 + code (0 to 97), RSRQ −20 + code/2 (0 to 34), no SINR. NR: −157 + code (0 to 126), (code − 87)/2 (0 to 126), SINR
-    (code − 47)/2 (0 to 127). 255 is not known; any other number is kept as the code, without a quantity when it is in no table.
-    """
-    found = last_values(lines, "+CESQ")
-    rxlev = bins.as_read(at(found, 0), 99)
-    rscp, ecno, rsrq, rsrp, nr_rsrq, nr_rsrp, nr_sinr = (bins.as_read(at(found, i)) for i in range(2, 9))
-    gsm, wcdma = bins.rxlev_dbm(rxlev), (bins.rscp_dbm(rscp), bins.ecno_db(ecno))
-    lte, nr = (bins.rsrq_db(rsrq), bins.rsrp_dbm(rsrp)), bins.ss_rsrp_dbm(nr_rsrp)
-    return Levels(
-        _hint(gsm is not None, wcdma != (None, None), lte != (None, None), nr is not None),
-        rxlev, bins.rxlev_dbm(rxlev),
-        rscp, bins.rscp_dbm(rscp),
-        ecno, bins.ecno_db(ecno),
-        rsrp, bins.rsrp_dbm(rsrp),
-        rsrq, bins.rsrq_db(rsrq),
-        nr_rsrp, bins.ss_rsrp_dbm(nr_rsrp),
-        nr_rsrq, bins.ss_rsrq_db(nr_rsrq),
-        nr_sinr, bins.ss_sinr_db(nr_sinr),
-    )  # fmt: skip
-
-
-def _hint(gsm: bool, wcdma: bool, lte: bool, nr: bool) -> str | None:
-    """The youngest of the technologies that are told; LTE beside NR is the anchor of a NSA cell."""
-    if nr:
+def _hint(told: Mapping[str, Reading]) -> str | None:
+    """The youngest of the technologies whose levels are told; LTE beside NR is the anchor of a NSA cell."""
+    lte = (told["LTE"].rsrp_dbm, told["LTE"].rsrq_db) != (None, None)
+    if told["NR-SA"].rsrp_dbm is not None:
         return "NR-NSA" if lte else "NR-SA"
-    return "LTE" if lte else "WCDMA" if wcdma else "GSM" if gsm else None
+    wcdma = (told["WCDMA"].rscp_dbm, told["WCDMA"].ecno_db) != (None, None)
+    return "LTE" if lte else "WCDMA" if wcdma else "GSM" if told["GSM"].rssi_dbm is not None else None
 
 
 def operator(lines: Sequence[str]) -> tuple[str | None, str | None]:
@@ -232,67 +203,32 @@ def standard(lines: Sequence[str], rat: str | None = None) -> Reading:
     +COPS's, then the one whose levels +CESQ knows. Neither LTE's SINR nor PCI, EARFCN, band and RRC state are told.
     """
     told = levels(lines)
+    hint = _hint(told)
     registered = best(lines, rat)
     network, network_rat = operator(lines)
-    found = rat or registered.rat or network_rat or told.rat_hint
+    found = rat or registered.rat or network_rat or hint
     # An EN-DC modem is registered with its LTE anchor, and many say just that: +COPS or the NR codes of +CESQ tell more.
-    if found == "LTE" and "NR-NSA" in (registered.rat, network_rat, told.rat_hint):
+    if found == "LTE" and ("NR-NSA" in (registered.rat, network_rat, hint) or hint == "NR-SA"):
         found = "NR-NSA"
-    if found == "LTE" and told.rat_hint == "NR-SA" and told.nr_rsrp_dbm is not None:
-        found = "NR-NSA"
-    reading = Reading(rat=found, plmn=network, state=unregistered_state(lines, found))
-    return _with_levels(_with_cell(reading, registered), told, *rssi(lines))
+    reading = _with_cell(Reading(rat=found, plmn=network, state=unregistered_state(lines, found)), registered)
+    level = told["LTE"] if of_lte(found) else told.get(found or "", Reading())
+    if found == "NR-NSA":
+        level = with_secondary(told["LTE"], told["NR-SA"])
+    return filled(filled(reading, rssi(last_values(lines, "+CSQ"))), level)
+
+
+def decode_standard(responses: Sequence[Response], identity: Identity) -> Reading:  # noqa: ARG001 - as Driver.decode
+    """A family's whole ``decode`` where it has nothing but the standard's commands. A registered modem's state is ``unknown``."""
+    return standard(all_lines(responses))
 
 
 def _with_cell(reading: Reading, registered: Registration) -> Reading:
     """Ids under the names of the technology: LAC and CI of 2G and 3G, else TAC and ECI."""
-    if registered.rat in ("GSM", "WCDMA") and reading.rat == registered.rat:
-        return replace(reading, lac=registered.lac, ci=registered.ci)
-    if reading.rat is None:
-        return replace(reading, lac=registered.lac, ci=registered.ci, tac=registered.tac, eci=registered.eci)
-    if (of_lte(reading.rat) and of_lte(registered.rat)) or reading.rat == registered.rat:
-        return replace(reading, tac=registered.tac, eci=registered.eci)
-    return reading
-
-
-def _with_levels(reading: Reading, told: Levels, rssi_code: int | None, rssi_dbm: float | None) -> Reading:
-    """Levels that belong to the technology: 2G has no RSRP, a standalone NR cell's are the plain ones."""
-    if rssi_code is None and reading.rat == "GSM":
-        rssi_code, rssi_dbm = told.rxlev_code, told.rxlev_dbm
-    reading = replace(reading, rssi_code=rssi_code, rssi_dbm=rssi_dbm)
-    if reading.rat == "WCDMA":
-        return replace(
-            reading,
-            rscp_code=told.rscp_code, rscp_dbm=told.rscp_dbm, ecno_code=told.ecno_code, ecno_db=told.ecno_db,
-        )  # fmt: skip
-    if reading.rat == "NR-SA":
-        return replace(
-            reading,
-            rsrp_code=told.nr_rsrp_code, rsrp_dbm=told.nr_rsrp_dbm,
-            rsrq_code=told.nr_rsrq_code, rsrq_db=told.nr_rsrq_db,
-            sinr_code=told.nr_sinr_code, sinr_db=told.nr_sinr_db,
-        )  # fmt: skip
-    if of_lte(reading.rat):
-        reading = replace(
-            reading,
-            rsrp_code=told.rsrp_code, rsrp_dbm=told.rsrp_dbm, rsrq_code=told.rsrq_code, rsrq_db=told.rsrq_db,
-        )  # fmt: skip
-    if reading.rat == "NR-NSA":
-        reading = replace(
-            reading,
-            nr_rsrp_code=told.nr_rsrp_code, nr_rsrp_dbm=told.nr_rsrp_dbm,
-            nr_rsrq_code=told.nr_rsrq_code, nr_rsrq_db=told.nr_rsrq_db,
-            nr_sinr_code=told.nr_sinr_code, nr_sinr_db=told.nr_sinr_db,
-        )  # fmt: skip
-    return reading
-
-
-_CODED = {
-    "rssi_dbm": "rssi_code", "rsrp_dbm": "rsrp_code", "rsrq_db": "rsrq_code", "sinr_db": "sinr_code",
-    "rscp_dbm": "rscp_code", "ecno_db": "ecno_code",
-    "nr_rsrp_dbm": "nr_rsrp_code", "nr_rsrq_db": "nr_rsrq_code", "nr_sinr_db": "nr_sinr_code",
-}  # fmt: skip
-"""A quantity and the code it came from: they are filled together or not at all."""
+    rats = (reading.rat, registered.rat)
+    if reading.rat is not None and rats[0] != rats[1] and not all(map(of_lte, rats)):
+        return reading
+    ids = {name: getattr(registered, name) for name in ("lac", "ci", "tac", "eci")}
+    return replace(reading, **ids)
 
 
 _OLDER = frozenset({"lac", "ci"})
@@ -319,13 +255,5 @@ def fill(reading: Reading, lines: Sequence[str]) -> Reading:
     may turn out to be an NSA anchor.
     """
     found = standard(lines, reading.rat)
-    new: dict[str, Any] = {"rat": found.rat}
-    if reading.state == "unknown":
-        new["state"] = found.state
-    for name in ("plmn", "tac", "eci", "lac", "ci"):
-        if getattr(reading, name) is None:
-            new[name] = getattr(found, name)
-    for name, coded in _CODED.items():
-        if getattr(reading, name) is None and getattr(reading, coded) is None:
-            new |= {name: getattr(found, name), coded: getattr(found, coded)}
-    return own(replace(reading, **new))
+    state = found.state if reading.state == "unknown" else reading.state
+    return own(filled(replace(reading, rat=found.rat, state=state), found))

@@ -23,8 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-from tandem.at.dialogue import Response
-from tandem.at.errors import NoAnswer, PortLost
+from tandem.at.dialogue import NoAnswer, PortLost, Response
 from tandem.at.grammar import Final
 from tandem.modem.base import Driver, Reading
 

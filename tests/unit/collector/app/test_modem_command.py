@@ -14,7 +14,7 @@ from support.scripted_modem import ScriptedModem
 from support.web_stick import WebStick
 from tandem.app import modem_list
 from tandem.at.channel import open_port
-from tandem.at.errors import PortLost
+from tandem.at.dialogue import PortLost
 from tandem.cli.main import main
 from tandem.modem.decoding import ALWAYS
 

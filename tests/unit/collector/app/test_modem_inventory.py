@@ -15,9 +15,8 @@ from support.scripted_modem import ScriptedModem
 from support.web_stick import WebStick
 from tandem.app import modem_list, modem_proposal
 from tandem.at.channel import open_port
-from tandem.at.errors import PortLost
+from tandem.at.dialogue import PortLost
 from tandem.cli.main import main
-from tandem.modem import mm_bus as mm_dbus
 from tandem.modem import mm_modem as mm_sims
 from tandem.modem.mm_bus import MODEM, MODEM_3GPP, ROOT, SIM, BusLost
 from tandem.modem.web import WebChannel
@@ -78,7 +77,7 @@ class Bench:
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     made = Bench(tmp_path)
     monkeypatch.setattr(modem_list, "open_port", made.open)
-    monkeypatch.setattr(mm_dbus, "system_bus", made.open_bus)
+    monkeypatch.setattr("tandem.modem.mm_modem.system_bus", made.open_bus)
     monkeypatch.setattr(modem_proposal, "ROUTES", made.routes)
     monkeypatch.setattr("tandem.cli.command.CONFIG", made.config)
     yield made

@@ -15,13 +15,11 @@ from support.https_gateway import Gateway
 from tandem.app.config import Config, ConfigError, parse
 from tandem.app.daemon import hardware
 from tandem.app.daemon.hardware import Hardware
-from tandem.app.daemon.modems import gnss_commands
 from tandem.app.daemon.status_socket import ask
 from tandem.app.errors import MissingRequirementError
 from tandem.mobility.detectors import Detectors
 from tandem.mobility.fused_settings import FusedSettings
 from tandem.mobility.settings import Settings
-from tandem.modem.base import Identity
 from tandem.position.receiver import Receiver
 from tandem.schema.line_protocol import parse as parse_line
 
@@ -163,7 +161,6 @@ def test_gpsds_speed_decides_in_the_fused_detector_unless_it_is_too_old(
 def test_a_modems_gnss_is_marked_on_its_path() -> None:
     found = config('[position]\nmode = "full"\nsource = "modem"\nmodem = "b"')
     assert [p.gnss for p in found.paths] == [False, True]
-    assert gnss_commands("quectel", Identity("Quectel", "EC25"))[-1] == "AT+QGPS=1"
 
 
 def test_a_gpsd_of_our_own_that_is_missing_is_a_lack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tandem.at.channel import Channel, open_port
-from tandem.at.dialogue import Stream, Unsolicited
-from tandem.at.errors import NoAnswer, PortLost
+from tandem.at.dialogue import NoAnswer, PortLost, Unsolicited
 from tandem.at.grammar import Command, LineSplitter, explained
 
 Play = Callable[["Modem"], None]
@@ -62,7 +61,7 @@ def silent(modem: Modem) -> None:
 def playing(play: Play) -> Iterator[tuple[Modem, Channel, list[str]]]:
     modem = Modem()
     unsolicited: list[str] = []
-    channel = Channel(open_port(modem.path), unsolicited.append)
+    channel = Channel(open_port(modem.path), lambda told: unsolicited.append(told.line))
     # An assertion that fails in the thread is a pytest warning, and warnings are errors here.
     thread = threading.Thread(target=play, args=(modem,))
     thread.start()
@@ -241,7 +240,7 @@ def test_each_unsolicited_line_carries_the_time_when_it_was_read_not_when_the_ex
         modem.send("\r\n+CSQ: 5,99\r\n\r\nOK\r\nRING\r\n")
 
     with playing(play) as (_, channel, _u):
-        channel.unsolicited.subscribe(told.put)
+        channel.on_unsolicited = told.put
         began_ns = time.monotonic_ns()
         channel.ask("AT+CSQ", 60)
         while told.empty():
@@ -249,27 +248,19 @@ def test_each_unsolicited_line_carries_the_time_when_it_was_read_not_when_the_ex
         told_both = [*first, told.get()]
         assert [one.line for one in told_both] == [CHANGE, "RING"]
         assert began_ns < told_both[0].monotonic_ns < between_ns[0] < told_both[1].monotonic_ns
-        assert told_both[0].name == "+CEREG"
-        assert told_both[0].values == ("1", "1A2C", "05A2C30C", "7")
-        assert told_both[1].name is None
 
 
-def test_every_subscriber_gets_every_line_until_it_ends_its_subscription_whatever_another_does(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    stream, told = Stream(), [[], []]  # type: tuple[Stream, list[list[Unsolicited]]]
+def test_whoever_cannot_take_an_unsolicited_line_does_not_end_the_exchange(caplog: pytest.LogCaptureFixture) -> None:
+    def play(modem: Modem) -> None:
+        modem.expect()
+        modem.send("\r\nRING\r\n" + csq(5))
 
     def broken(_told: Unsolicited) -> None:
         raise ZeroDivisionError
 
-    stream.subscribe(broken)
-    ends = [stream.subscribe(one.append) for one in told]
-    stream.put("RING", 1)
-    ends[0]()
-    ends[0]()
-    stream.put("RING", 2)
-    assert [[one.monotonic_ns for one in each] for each in told] == [[1], [1, 2]]
-    assert stream.count == 2
+    with playing(play) as (_, channel, _u):
+        channel.on_unsolicited = broken
+        assert channel.ask("AT+CSQ", 60).lines == ("+CSQ: 5,99",)
     assert "ZeroDivisionError" in caplog.text
 
 

@@ -11,7 +11,7 @@ from tandem.at.grammar import Final, values
 from tandem.modem.base import Identity, Reading
 from tandem.modem.families import drivers
 from tandem.modem.families.fibocom import nr_sinr
-from tandem.modem.families.zte import AREA_FIRST, CELL_FIRST, Cell, carrier_info, cell_info, levels
+from tandem.modem.families.zte import AREA_FIRST, CELL_FIRST, carrier_info, cell_info, levels
 
 OK = Final("ok", "ok")
 
@@ -97,25 +97,25 @@ def test_both_lines_of_hcsq_are_nsa_in_either_order_and_a_third_is_older() -> No
 # --- ZTE and MikroTik ------------------------------------------------------------------------------------------------
 
 CELLS = [
-    ("94552843,211,LTE B3,1300", CELL_FIRST, None, Cell(None, 94552843, 211, 3, 1300)),
-    ("6699,94552843,211,LTE B3,1300", AREA_FIRST, None, Cell(6699, 94552843, 211, 3, 1300)),
-    ("94552843,211,LTE B3,1300", None, None, Cell(None, 94552843, 211, 3, 1300)),
-    ("6699,94552843,211,LTE B3,1300", None, None, Cell(6699, 94552843, 211, 3, 1300)),
-    ("tac:6699,cellid:94552843,pci:211,band:3", AREA_FIRST, None, Cell(6699, 94552843, 211, 3)),
-    ("300,211,LTE B3,1300", None, None, Cell(None, None, None, 3, 1300)),
-    ("0XFFFE,0XFFFFFFFF,0X00000000,LTE B3,1600", None, None, Cell(None, None, None, 3, 1600)),
-    ("300,211,LTE B3,1300", None, 300, Cell(None, 300, 211, 3, 1300)),
-    ("94552843,211,LTE B3,1300", AREA_FIRST, None, Cell()),
-    ("6699,94552843,211,LTE B3,1300", CELL_FIRST, None, Cell()),
-    ("0XFFFE,0XFFFFFFFF,0X00000000,LTE B3,1600", AREA_FIRST, None, Cell(None, None, None, 3, 1600)),
-    ("0XFFFE,0XFFFFFFFF,PGSM_900", AREA_FIRST, None, Cell()),
-    ("", None, None, Cell()),
+    ("94552843,211,LTE B3,1300", CELL_FIRST, None, Reading(eci=94552843, pci=211, band=3, earfcn=1300)),
+    ("6699,94552843,211,LTE B3,1300", AREA_FIRST, None, Reading(tac=6699, eci=94552843, pci=211, band=3, earfcn=1300)),
+    ("94552843,211,LTE B3,1300", None, None, Reading(eci=94552843, pci=211, band=3, earfcn=1300)),
+    ("6699,94552843,211,LTE B3,1300", None, None, Reading(tac=6699, eci=94552843, pci=211, band=3, earfcn=1300)),
+    ("tac:6699,cellid:94552843,pci:211,band:3", AREA_FIRST, None, Reading(tac=6699, eci=94552843, pci=211, band=3)),
+    ("300,211,LTE B3,1300", None, None, Reading(band=3, earfcn=1300)),
+    ("0XFFFE,0XFFFFFFFF,0X00000000,LTE B3,1600", None, None, Reading(band=3, earfcn=1600)),
+    ("300,211,LTE B3,1300", None, 300, Reading(eci=300, pci=211, band=3, earfcn=1300)),
+    ("94552843,211,LTE B3,1300", AREA_FIRST, None, Reading()),
+    ("6699,94552843,211,LTE B3,1300", CELL_FIRST, None, Reading()),
+    ("0XFFFE,0XFFFFFFFF,0X00000000,LTE B3,1600", AREA_FIRST, None, Reading(band=3, earfcn=1600)),
+    ("0XFFFE,0XFFFFFFFF,PGSM_900", AREA_FIRST, None, Reading()),
+    ("", None, None, Reading()),
 ]
 CARRIERS = [
-    ("299,7,17758,2850,10;341,1,3,1802,20", Cell(17758, None, 299, 7, 2850, 10.0)),
-    ("0,20,17758,6300,1", Cell(17758, None, 0, 20, 6300, 1.4)),
-    ("0,0,0,0,0;", Cell()),
-    ("299,7", Cell()),
+    ("299,7,17758,2850,10;341,1,3,1802,20", Reading(tac=17758, pci=299, band=7, earfcn=2850, bandwidth_mhz=10.0)),
+    ("0,20,17758,6300,1", Reading(tac=17758, pci=0, band=20, earfcn=6300, bandwidth_mhz=1.4)),
+    ("0,0,0,0,0;", Reading()),
+    ("299,7", Reading()),
 ]
 LEVELS = [
     ("-102,-6.5,-76,19", None, Reading(rat="LTE", rsrp_dbm=-102.0, rsrq_db=-6.5, rssi_dbm=-76.0, sinr_db=19.0)),

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import os
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -74,7 +75,9 @@ def test_each_row_tells_where_its_meaning_is_from() -> None:
 
 # --- answers of real modems as people published them, which are not part of the repository: none is read wrongly
 
-RECORDED = Path(__file__).resolve().parents[5] / "shared" / "data" / "at" / "recorded.jsonl"
+RECORDED = (
+    Path(os.environ.get("TANDEM_SHARED", Path(__file__).resolve().parents[5] / "shared")) / "data/at/recorded.jsonl"
+)
 TOLERANCES = {"rsrp_dbm": 1, "rssi_dbm": 1, "rscp_dbm": 1, "rsrq_db": 0.5, "ecno_db": 0.5, "sinr_db": 0.5}
 
 
@@ -92,7 +95,7 @@ def test_no_recorded_answer_is_read_wrongly_and_those_not_understood_are_listed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     if not RECORDED.exists():
-        pytest.skip("needs ../shared/data/at/recorded.jsonl, beside the repository")
+        pytest.skip(f"no {RECORDED} (TANDEM_SHARED names the folder that holds data/at)")
     wrong, missed, rows = [], [], [json.loads(line) for line in RECORDED.read_text(encoding="utf-8").splitlines()]
     for number, row in enumerate(rows, 1):
         expected = {name: value for name, value in row["expected"].items() if not name.startswith("_")}

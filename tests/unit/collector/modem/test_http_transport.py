@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.web_stick import REFUSED, SIGNAL, WebStick, page
-from tandem.at.errors import NoAnswer, PortLost
+from tandem.at.dialogue import NoAnswer, PortLost
 from tandem.modem.web import MAX_BODY_BYTES, Answer, WebAddressError, WebChannel, response, web_address
 
 SIGNAL_PATH = "GET /api/device/signal"

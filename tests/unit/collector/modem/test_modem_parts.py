@@ -12,7 +12,7 @@ from tandem.at.grammar import Final
 from tandem.modem.base import Identity, Reading
 from tandem.modem.families import choose
 from tandem.modem.poll import Staleness
-from tandem.modem.poll_thread import Errands, Schedule
+from tandem.modem.poller import Errands, Schedule
 from tandem.modem.scales import plmn
 from tandem.modem.session import identify
 
@@ -62,7 +62,7 @@ def test_a_wake_while_errands_are_closed_hits_no_descriptor_that_was_reused(monk
         waker.join(0.2)  # it has written before the mend, and waits for the lock since
 
     wakers: list[threading.Thread] = []
-    monkeypatch.setattr("tandem.modem.poll_thread.os.close", closed_and_reused)
+    monkeypatch.setattr("tandem.modem.poller.os.close", closed_and_reused)
     errands.close()
     monkeypatch.undo()
     wakers[0].join(60)
@@ -98,6 +98,16 @@ def test_identity_from_ati_where_the_others_are_refused_and_no_serial_number_in_
 )
 def test_makers_that_hide_behind_anothers_name_are_known(manufacturer: str, model: str, family: str) -> None:
     assert choose("auto", Identity(manufacturer, model)).name == family
+
+
+def test_what_starts_a_gnss_differs_by_family_and_model() -> None:
+    for identity, command in (
+        (Identity("Quectel", "EC25"), "AT+QGPS=1"),
+        (Identity("SIMCOM", "SIMCOM_SIM7600E-H"), "AT+CGPS=1,1"),
+        (Identity("SIMCOM", "A7670E-FASE"), "AT+CGNSSPWR=1"),
+    ):
+        assert command in choose("auto", identity).gnss_commands(identity)
+    assert choose("generic", Identity()).gnss_commands(Identity()) == ()
 
 
 def test_identity_from_plain_answers() -> None:

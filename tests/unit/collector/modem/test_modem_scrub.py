@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tandem.modem
-from tandem.modem.scrub import scrub, scrubbed
+from tandem.modem.recorder import scrub, scrubbed
 
 
 def luhn(digits: str) -> str:

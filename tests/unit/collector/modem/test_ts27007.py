@@ -125,9 +125,10 @@ def test_a_2g_cell_in_any_dress(name: str, area: int, cell: int, quotes: bool, a
 @given(st.lists(st.one_of(st.integers(-2, 300).map(str), st.just(""), st.text(max_size=4)), max_size=11))
 def test_any_row_of_codes_is_within_its_tables(row: list[str]) -> None:
     found = levels([f"+CESQ: {','.join(row)}"])
-    assert found.rsrp_dbm is None or -141 <= found.rsrp_dbm <= -44
-    assert found.nr_sinr_db is None or -23.5 <= found.nr_sinr_db <= 40
-    assert found.ecno_db is None or -24.5 <= found.ecno_db <= 0
+    rsrp, sinr, ecno = found["LTE"].rsrp_dbm, found["NR-SA"].sinr_db, found["WCDMA"].ecno_db
+    assert rsrp is None or -141 <= rsrp <= -44
+    assert sinr is None or -23.5 <= sinr <= 40
+    assert ecno is None or -24.5 <= ecno <= 0
 
 
 def test_fill_adds_what_is_missing_and_changes_nothing_that_is_there() -> None:

@@ -18,7 +18,7 @@ from tracks import iso
 from tandem.position import gpsd, receiver
 from tandem.position.gpsd import Gpsd, GpsdMissingError
 from tandem.position.observer import Observer, State
-from tandem.position.receiver import Receiver, RunningGpsd, start_commands, table
+from tandem.position.receiver import Receiver, RunningGpsd
 from tandem.position.zones import Privacy, Zones
 from tandem.schema.record import Record
 
@@ -237,17 +237,3 @@ def test_a_missing_gpsd_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TANDEM_GPSD", "no-such-gpsd")
     with pytest.raises(GpsdMissingError, match="no-such-gpsd is missing; hint: install the package gpsd"):
         Gpsd(lambda: None)
-
-
-def test_start_commands_differ_by_family_and_model() -> None:
-    assert start_commands("quectel", "EC25")[-1] == "AT+QGPS=1"
-    assert start_commands("simcom", "SIMCOM_SIM7600E-H") == ("AT+CGPS=1,1",)
-    assert start_commands("simcom", "A7670E-FASE")[0] == "AT+CGNSSPWR=1"
-    assert start_commands("generic", "") == ()
-    for row in table():
-        assert row.source
-        assert all(
-            command.startswith("AT") and command.isascii() and command.isprintable() for command in row.start + row.stop
-        )
-    catch_all = [row.family for row in table() if not row.models]
-    assert len(catch_all) == len(set(catch_all))

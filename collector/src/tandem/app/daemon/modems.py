@@ -15,9 +15,7 @@ from tandem.app.config import Config
 from tandem.app.config_schema import ModemConfig, PathConfig
 from tandem.app.errors import MissingRequirementError
 from tandem.app.runs.scheduler import RunScheduler
-from tandem.at.dialogue import Unsolicited
-from tandem.at.errors import AtError
-from tandem.modem.base import Identity
+from tandem.at.dialogue import AtError, Unsolicited
 from tandem.modem.families import UnknownDriver
 from tandem.modem.mm_poller import (
     KEEP_S,
@@ -29,8 +27,7 @@ from tandem.modem.mm_poller import (
     ManagedPoller,
 )
 from tandem.modem.poll import NO_ANSWER, PORT_LOST, Poll, registration_record
-from tandem.modem.poll_thread import PollThread
-from tandem.modem.poller import Poller
+from tandem.modem.poller import Poller, PollThread
 from tandem.modem.recovery import INTERRUPTING, Due, Ladders, RecoverySettings, Sickness, Told
 from tandem.modem.reset import (
     AT,
@@ -53,7 +50,6 @@ from tandem.modem.web import mended_by_restart
 from tandem.mptcp import iproute
 from tandem.mptcp.iproute import IpError
 from tandem.mptcp.paths import PathEvent
-from tandem.position.receiver import start_commands
 from tandem.schema.record import Record, Value
 
 log = logging.getLogger(__name__)
@@ -175,9 +171,8 @@ def modem_poller(
         if modem.sim is not None:
             secret = secret_of(modem.sim_secret)
             sim = SimWatch(modem.sim, secret, lambda detail: put(PathEvent("sim_mismatch", path.name, detail)))
-        gnss = gnss_commands if path.gnss else None
         unasked = partial(_unasked, path, put)
-        poller = Poller(path.name, path.operator, reached, modem.driver, period_s, put, unasked, sim, gnss)
+        poller = Poller(path.name, path.operator, reached, modem.driver, period_s, put, unasked, sim, path.gnss)
     except UnknownDriver as error:
         raise MissingRequirementError(f"path {path.name}: {error}") from error
     except SecretError as error:
@@ -187,11 +182,6 @@ def modem_poller(
     # An interface behind a colon is the collector's own port's: ModemManager knows the modem by its place.
     place, once = modem.usb.partition(":")[0], OnceUntilChanged(path.name, put)
     return ConnectedPoller(poller, _managed(path, modem, place, KEEP_S, once.polled, put, measuring=False))
-
-
-def gnss_commands(driver: str, identity: Identity) -> Sequence[str]:
-    """What the modem whose GNSS is the source is told after its set-up (``modem.session.MoreSetup``)."""
-    return start_commands(driver, identity.model)
 
 
 def _managed(

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from tandem.at.dialogue import Response
-from tandem.modem.base import Driver, Identity, Reading
-from tandem.modem.scales import area_code, cell_identity, code, decimal, hexadecimal, whole, within
+from tandem.modem.base import EJECT, Driver, Identity, Reading, device
+from tandem.modem.scales import area_code, below_zero, cell_identity, fifths, hexadecimal, labelled, whole, within
 from tandem.modem.ts27007 import all_lines, fill
 
 _PAIR = re.compile(r"\s*([A-Za-z][A-Za-z_ ]{1,24}?)\s*:\s*([-+]?[0-9A-Fa-f][0-9A-Za-z. -]{0,20}?)\s*\Z")
@@ -24,20 +24,19 @@ def decode(responses: Sequence[Response], identity: Identity) -> Reading:
     told."""
     lines = all_lines(responses)
     told = _pairs(lines)
-    rsrp = _negative(told.get("rsrp"), -156, -30)
+    rsrp = within(below_zero(told.get("rsrp", "")), -156, -30)
     if rsrp is None:
         return fill(Reading(), lines)
-    sinr, sinr_code = _sinr(told.get("sinr"))
-    reading = Reading(
-        rat="LTE",
+    sinr, sinr_code = _sinr(told.get("sinr", ""))
+    reading = labelled(
+        "LTE",
+        "pci=pci earfcn=earfcndl|earfcn|activechannel band=activeband|actvieband",
+        told,
         rsrp_dbm=rsrp,
-        rsrq_db=_negative(told.get("rsrq"), -50, 0),
+        rsrq_db=within(below_zero(told.get("rsrq", "")), -50, 0),
+        rssi_dbm=within(below_zero(told.get("rssi", "")), -130, -10),
         sinr_db=sinr,
         sinr_code=sinr_code,
-        rssi_dbm=_negative(told.get("rssi"), -130, -10),
-        pci=code(told.get("pci", ""), 1, 503),
-        earfcn=_known(told.get("earfcndl") or told.get("earfcn") or told.get("activechannel"), 65534),
-        band=_known(told.get("activeband") or told.get("actvieband"), 255),
     )
     reading = fill(reading, lines)
     return _with_cell(reading, told) if reading.tac is None and reading.eci is None else reading
@@ -49,13 +48,13 @@ def _with_cell(reading: Reading, told: Mapping[str, str]) -> Reading:
     if reading.rat not in ("LTE", "NR-NSA"):
         return reading
     texts = (told.get("cellid", ""), told.get("tac", ""))
-    readings = [
+    possible = {
         (cell_identity(base(texts[0]), "LTE"), area_code(base(texts[1])))
         for base in (whole, hexadecimal)
         if all(_fits(base(text), text, limit) for text, limit in zip(texts, (0xFFFFFFF, 0xFFFF), strict=True))
-    ]
-    same = len(set(readings)) == 1
-    return replace(reading, eci=readings[0][0] or None, tac=readings[0][1]) if same else reading
+    }
+    eci, tac = possible.pop() if len(possible) == 1 else (None, None)
+    return replace(reading, eci=eci, tac=tac)
 
 
 def _fits(found: int | None, text: str, highest: int) -> bool:
@@ -67,33 +66,23 @@ def _pairs(lines: Iterable[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for line in lines:
         for part in re.sub(r"^\+BMTCELLINFO\s*:", "", line).split(","):
-            match = _PAIR.match(part)
-            if match:
+            if match := _PAIR.match(part):
                 name = re.sub("[^a-z]", "", match.group(1).lower())
-                found[name] = re.sub(r"\s*(?:dBm?|MHz)\Z", "", match.group(2), flags=re.IGNORECASE)
+                text = re.sub(r"(?i)\s*(?:dBm?|MHz)\Z", "", match.group(2))
+                found[name] = "" if text == "65535" or (text == "0" and name != "sinr") else text
     return found
 
 
-def _negative(text: str | None, lowest: float, highest: float) -> float | None:
-    """RSSI is printed without its sign, RSRP and RSRQ with it; none of them is ever above zero."""
-    found = decimal(text or "")
-    return None if found is None or found == 0 else within(-abs(found), lowest, highest)
-
-
-def _sinr(text: str | None) -> tuple[float | None, int | None]:
+def _sinr(text: str) -> tuple[float | None, int | None]:
     """SINR in dB, and the code as read.
 
     Of the public readers two take it for dB and one for a code of v/5 − 20 (0 to 250). Below zero it can be dB only, above 30
     a code only; between, dB: as a code it would be −14 dB or less, where a modem hardly stays in service.
     """
-    found = whole(text or "")
+    found = whole(text)
     if found is None or found > 250 or found < -40:
         return None, None
-    return (found / 5 - 20 if found > 30 else float(found)), found
-
-
-def _known(text: str | None, highest: int) -> int | None:
-    return code(text or "", 1, highest)
+    return (fifths(found) if found > 30 else float(found)), found
 
 
 DRIVER = Driver(
@@ -102,4 +91,26 @@ DRIVER = Driver(
     decode=decode,
     knows=("broadmobi", "bm806"),
     but_not=("d-link", "dwm-222"),
+    devices=(
+        # One of the three sticks sold under this name; QMI on interface 4. As 2020:2033 some firmware comes up.
+        device(
+            "2020:2031",
+            "Telewell TW-LTE 4G/3G USB (BroadMobi)",
+            at_second=1,
+            at=2,
+            network=4,
+            switched_from="2030",
+            mode_switch=EJECT,
+        ),
+        # Interface 2 is the modem (PPP too), 1 answers AT beside it. QMI on interface 4.
+        device(
+            "2020:2033",
+            "BM806U, Telewell TW-LTE 4G/3G USB (BroadMobi)",
+            at_second=1,
+            at=2,
+            network=4,
+            switched_from="2030",
+            mode_switch=EJECT,
+        ),
+    ),
 )

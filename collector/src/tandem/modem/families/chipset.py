@@ -7,12 +7,13 @@ EEMGINFO), as quoted in public code and in answers that users published. +CCED p
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tandem.at.dialogue import Response
 from tandem.at.grammar import prefix
 from tandem.modem.base import Commands, Driver, Identity, Reading
-from tandem.modem.families.telit import labelled
-from tandem.modem.scales import area_code, at, cell_identity, code, decimal, hexadecimal, plmn, rsrp_dbm, whole, within
+from tandem.modem.families.telit import labels_of
+from tandem.modem.scales import at, cell, code, labelled, plmn, whole
 from tandem.modem.ts27007 import all_lines, fill, last_values, registration
 
 
@@ -30,79 +31,47 @@ def decode(responses: Sequence[Response], identity: Identity) -> Reading:
 
 
 def _xmonitor(row: Sequence[str]) -> Reading:
-    """``<stat>[,<name>,<short name>,<plmn>,<tac>,<AcT>,<band>,<cell>,<pci>,<earfcn>,<rsrp>,<snr>,…]``, ids hexadecimal, RSRP as +CESQ's
-    code. nRF91 has no wider LTE than Cat-M: its 7 is that. On NB-IoT RSRP has another scale, that of the SNR is not sure."""
+    """``<stat>[,<name>,<short name>,<plmn>,<tac>,<AcT>,…]``. nRF91 has no wider LTE than Cat-M: its 7 is that. On NB-IoT RSRP has another
+    scale, that of the SNR is not sure."""
     told = registration([f"+CEREG: 2,{at(row, 0)}"])
     if not row or not told.known:
         return Reading()
     if not told.registered:
         return Reading(state=told.state or "unknown")
-    network, power = at(row, 3), code(at(row, 10), 0, 97)
     rat = {"7": "CAT-M", "9": "NB-IOT"}.get(at(row, 5))
-    return Reading(
-        rat=rat,
-        rsrp_code=power,
-        rsrp_dbm=rsrp_dbm(power) if rat == "CAT-M" else None,
-        sinr_code=code(at(row, 11), 0, 126),
-        plmn=plmn(network[:3], network[3:]),
-        tac=area_code(hexadecimal(at(row, 4))),
-        eci=cell_identity(hexadecimal(at(row, 7)), rat),
-        pci=code(at(row, 8), 0, 503),
-        earfcn=code(at(row, 9), 1, 262143),
-        band=code(at(row, 6), 1, 88),
-    )
+    columns = "- - - plmn tac - band eci pci earfcn rsrp_dbm:code"
+    found = cell(rat, columns, row, sinr_code=code(at(row, 11), 0, 126))
+    return found if rat == "CAT-M" else replace(found, rsrp_dbm=None)
 
 
 def _sqnmoni(line: str) -> Reading:
     """``<name> Cc:<mcc> Nc:<mnc> RSRP:… [CINR:…] RSRQ:… TAC:… Id:<pci> EARFCN:… PWR:… PAGING:…[ CID:0x… BAND:… BW:<kHz>]``, levels in dBm
     and dB, −1 for none. In which base its TAC is, is not known."""
-    labels = labelled(line.replace(":0x", ":"))
-    power = within(decimal(labels.get("RSRP", "")), -156, -30)
-    network = plmn(labels.get("CC", ""), labels.get("NC", ""))
-    if network is None:
-        return Reading()
-    return Reading(
-        rat="NB-IOT" if labels.get("BW") == "200" else "CAT-M",
-        rsrp_dbm=power,
-        rsrq_db=None if power is None else within(decimal(labels.get("RSRQ", "")), -50, 25),
-        rssi_dbm=within(decimal(labels.get("PWR", "")), -130, -10),
-        plmn=network,
-        eci=cell_identity(hexadecimal(labels.get("CID", "")), "LTE"),
-        pci=code(labels.get("ID", ""), 0, 503),
-        earfcn=code(labels.get("EARFCN", ""), 1, 262143),
-        band=code(labels.get("BAND", ""), 1, 88),
-    )
+    labels = labels_of(line.replace(":0x", ":"))
+    rat = "NB-IOT" if labels.get("BW") == "200" else "CAT-M"
+    columns = "mcc=CC mnc=NC rsrp_dbm=RSRP rsrq_db=RSRQ rssi_dbm=PWR eci=CID pci=ID earfcn=EARFCN band=BAND"
+    found = labelled(rat, columns, labels)
+    if found.rsrp_dbm is None:
+        found = replace(found, rsrq_db=None)
+    return found if found.plmn is not None else Reading()
 
 
 def _cced(row: Sequence[str]) -> Reading:
-    """``LTE current cell:<mcc>,<mnc>,<imsi>,<roaming>,<band>,<bandwidth>,<earfcn>,<cell>,<rsrp>,<rsrq>,<tac>,<…>,<pci>``, decimal."""
+    """``LTE current cell:<mcc>,<mnc>,<imsi>,<roaming>,<band>,<bandwidth>,<earfcn>,<cell>,<rsrp>,<rsrq>,<tac>,<…>,<pci>``."""
     head, _, mcc = at(row, 0).partition(":")
     if head.lower() != "lte current cell":
         return Reading()
-    return _lte(plmn(mcc, at(row, 1)), at(row, 10), at(row, 7), at(row, 12), at(row, 6), at(row, 4))
+    found = cell("LTE", "mcc mnc - - band - earfcn eci:d - - tac:d - pci", (mcc, *row[1:]))
+    return found if found.plmn is not None and found.eci is not None else Reading()
 
 
 def _eemltesvc(row: Sequence[str]) -> Reading:
-    """``<mcc>,<digits of mnc>,<mnc>,<tac>,<pci>,<dl earfcn>,<ul earfcn>,<band>,<bandwidth>,<cell>,…``, decimal, MCC and MNC by their
-    hexadecimal digits (1120 is 460). Where its levels stand differs by firmware: +CESQ tells them."""
+    """``<mcc>,<digits of mnc>,<mnc>,…``, MCC and MNC by their hexadecimal digits (1120 is 460). Where its levels stand differs by firmware:
+    +CESQ tells them."""
     mcc, mnc, digits = whole(at(row, 0)), whole(at(row, 2)), code(at(row, 1), 2, 3)
     network = None if mcc is None or mnc is None or digits is None else plmn(f"{mcc:03x}", f"{mnc:0{digits}x}")
-    return _lte(network, at(row, 3), at(row, 9), at(row, 4), at(row, 5), at(row, 7))
-
-
-def _lte(network: str | None, tac: str, cell: str, pci: str, earfcn: str, band: str) -> Reading:
-    eci = cell_identity(whole(cell), "LTE") or None
-    if network is None or eci is None:
-        return Reading()
-    return Reading(
-        rat="LTE",
-        plmn=network,
-        tac=area_code(whole(tac)),
-        eci=eci,
-        pci=code(pci, 0, 503),
-        earfcn=code(earfcn, 0, 262143),
-        band=code(band, 1, 88),
-    )
+    found = cell("LTE", "- - - tac:d pci earfcn - band - eci:d", row, plmn=network)
+    return found if network is not None and found.eci is not None else Reading()
 
 
 def _asked(identity: Identity) -> Commands:

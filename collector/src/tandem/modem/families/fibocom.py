@@ -4,31 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from tandem.at.dialogue import Response
-from tandem.at.grammar import prefix, values
-from tandem.modem.base import Commands, Driver, Identity, Reading
+from tandem.modem.base import Commands, Driver, Identity, Reading, device
 from tandem.modem.scales import (
-    as_read,
+    CESQ_NR,
+    NR_MHZ,
     at,
-    bandwidth_of_blocks_mhz,
+    bandwidth_mhz,
+    cell,
     code,
     decimal,
-    hexadecimal,
-    lte_bandwidth_mhz,
-    plmn,
+    filled,
     scaled,
-    ss_rsrp_dbm,
-    ss_rsrq_db,
-    ss_sinr_db,
     whole,
-    with_gsm_code,
-    with_lte_codes,
     with_secondary,
-    with_wcdma_codes,
     within,
 )
-from tandem.modem.ts27007 import all_lines, fill, last_values, levels
+from tandem.modem.ts27007 import all_lines, fill, last_values, levels, rows_of
 
 Row = Sequence[str]
 SERVING_COLUMNS = 14
@@ -36,74 +30,51 @@ SINR_SCALES_AGREE_DB = 3.0
 """+CESQ is asked a few milliseconds later: a reading of the SINR agrees with it when they are this near."""
 
 
-def rows(lines: Sequence[str]) -> list[list[str]]:
-    """The rows of service (``1,…``), with or without the command's prefix before them. Neighbours (``2,…``) have 12 columns."""
-    found = [[value.strip() for value in line.removeprefix("+GTCCINFO:").split(",")] for line in lines]
-    return [row for row in found if len(row) >= SERVING_COLUMNS and row[0] == "1"]
-
-
 def _gtccinfo(lines: Sequence[str], identity: Identity) -> Reading:
-    """LTE, NR standalone, or both (NSA): LTE's quantities are the plain ones then."""
-    served = {row[1]: row for row in rows(lines)}
-    sixteens = _sixteens(identity, lines, served)
-    ss_sinr = levels(lines).nr_sinr_db
-    unit_mhz = 1.0 if sixteens else 0.2 if identity.says("FM350") else None
-    if "4" in served:
-        anchor = _gtccinfo_lte(served["4"], sixteens)
-        if "9" not in served:
-            return anchor
-        return with_secondary(anchor, _nr(served["9"], sixteens, ss_sinr, unit_mhz))
+    """LTE, NR standalone, or both (NSA): LTE's quantities are the plain ones then. Rows of service (``1,…``) stand with or without the
+    command's prefix before them; neighbours (``2,…``) have 12 columns. Levels of 3G are +CESQ's, as sources differ on the columns."""
+    found = [[value.strip() for value in line.removeprefix("+GTCCINFO:").split(",")] for line in lines]
+    served = {row[1]: row for row in found if len(row) >= SERVING_COLUMNS and row[0] == "1"}
+    base = "x" if _sixteens(identity, lines, served) else "d"
+    lte = _gtccinfo_lte(served["4"], base) if "4" in served else None
     if "9" in served:
-        return _nr(served["9"], sixteens, ss_sinr, unit_mhz)
-    return _gtccinfo_wcdma(served["2"]) if "2" in served else Reading()
+        unit_mhz = 1.0 if base == "x" else 0.2 if identity.says("FM350") else None
+        nr = _nr(served["9"], base, levels(lines)["NR-SA"].sinr_db, unit_mhz)
+        return nr if lte is None else with_secondary(lte, nr)
+    return lte or (cell("WCDMA", "- - mcc mnc lac ci", served["2"]) if "2" in served else Reading())
 
 
-def _gtccinfo_lte(row: Row, sixteens: bool) -> Reading:
-    """``1,4,<mcc>,<mnc>,<tac>,<eci>,<earfcn>,<pci>,100+<band>,<bandwidth>,<sinr>,<rxlev>,<rsrp>,<rsrq>``; ids are hex.
-
-    RSRP −141 + v and RSRQ −20 + v/2 as +CESQ's, SINR in halves of a decibel, signed. Bandwidth in resource blocks; with a
-    band below 100 it is an index.
-    """
-    sinr = code(at(row, 10), -100, 100)
-    label = whole(at(row, 8)) or 0
-    found = Reading(
-        rat="LTE",
-        sinr_code=sinr,
-        sinr_db=None if sinr is None else sinr / 2,
-        plmn=plmn(at(row, 2), at(row, 3)),
-        tac=_gtccinfo_id(at(row, 4), 0xFFFD) or None,
-        eci=_gtccinfo_id(at(row, 5), 0xFFFFFFE),
-        pci=_number(at(row, 7), 503, sixteens),
-        earfcn=_number(at(row, 6), 262143, sixteens),
+def _gtccinfo_lte(row: Row, base: str) -> Reading:
+    """``1,4,…,100+<band>,<bandwidth>,<sinr>,<rxlev>,…``, SINR in halves of a decibel, signed. Bandwidth in resource blocks; with a band
+    below 100 it is an index."""
+    label = whole(row[8]) or 0
+    return cell(
+        "LTE",
+        f"- - mcc mnc tac eci earfcn:{base} pci:{base} - - - - rsrp_dbm:code rsrq_db:code",
+        row,
         band=label - 100 if 100 < label < 200 else label if 0 < label < 100 else None,
-        bandwidth_mhz=(bandwidth_of_blocks_mhz if label >= 100 else lte_bandwidth_mhz)(at(row, 9)),
+        bandwidth_mhz=bandwidth_mhz(row[9], "blocks" if label >= 100 else "index"),
+        **_halves(row[10]),
     )
-    return with_lte_codes(found, at(row, 12), at(row, 13))
 
 
-def _nr(row: Row, sixteens: bool, ss_sinr: float | None, unit_mhz: float | None) -> Reading:
-    """``1,9,…`` with the same columns; band ``50<band>``, levels by the SS mapping of +CESQ; bandwidth in ``unit_mhz``."""
-    rsrp, rsrq, sinr = as_read(at(row, 12)), as_read(at(row, 13)), code(at(row, 10), -100, 127)
-    label = at(row, 8)
-    return Reading(
-        rat="NR-SA",
-        rsrp_code=rsrp,
-        rsrp_dbm=ss_rsrp_dbm(rsrp),
-        rsrq_code=rsrq,
-        rsrq_db=ss_rsrq_db(rsrq),
+def _halves(text: str) -> dict[str, Any]:
+    found = code(text, -100, 100)
+    return {"sinr_code": found, "sinr_db": None if found is None else found / 2}
+
+
+def _nr(row: Row, base: str, ss_sinr: float | None, unit_mhz: float | None) -> Reading:
+    """``1,9,…`` with the same columns; band ``50<band>``, bandwidth in ``unit_mhz``."""
+    sinr, label = code(row[10], -100, 127), row[8]
+    return cell(
+        "NR-SA",
+        f"- - mcc mnc tac eci earfcn:{base} pci:{base} - - - - rsrp_dbm:code rsrq_db:code",
+        row,
         sinr_code=sinr,
         sinr_db=nr_sinr(sinr, ss_sinr),
-        plmn=plmn(at(row, 2), at(row, 3)),
-        tac=_gtccinfo_id(at(row, 4), 0xFFFFFD) or None,
-        eci=_gtccinfo_id(at(row, 5), 0xFFFFFFFFE),
-        pci=_number(at(row, 7), 1007, sixteens),
-        earfcn=_number(at(row, 6), 3279165, sixteens),
         band=code(label[2:] if label.startswith("50") else label, 1, 512),
-        bandwidth_mhz=_width(at(row, 9), unit_mhz),
+        bandwidth_mhz=_width(row[9], unit_mhz),
     )
-
-
-_NR_WIDTHS_MHZ = (5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 60, 70, 80, 90, 100)
 
 
 def _width(text: str, unit_mhz: float | None) -> float | None:
@@ -111,8 +82,8 @@ def _width(text: str, unit_mhz: float | None) -> float | None:
     MHz on the others. Of a model that is not known (None), what only one of the two can be."""
     found = whole(text)
     units = (0.2, 1.0) if unit_mhz is None else (unit_mhz,)
-    possible = [w for w in (round((found or 0) * unit, 1) for unit in units) if w in _NR_WIDTHS_MHZ]
-    return float(possible[0]) if len(possible) == 1 else None
+    possible = [w for w in (round((found or 0) * unit, 1) for unit in units) if w in NR_MHZ and w <= 100]
+    return possible[0] if len(possible) == 1 else None
 
 
 def nr_sinr(found: int | None, judge: float | None) -> float | None:
@@ -128,17 +99,7 @@ def nr_sinr(found: int | None, judge: float | None) -> float | None:
         return nearest if abs(nearest - judge) <= SINR_SCALES_AGREE_DB else judge
     if found is None or 0 <= found <= 40:
         return None
-    return float(found) if found < 0 else ss_sinr_db(found)
-
-
-def _gtccinfo_wcdma(row: Row) -> Reading:
-    """``1,2,<mcc>,<mnc>,<lac>,<ci>…``: levels are +CESQ's, as sources differ on the columns."""
-    return Reading(
-        rat="WCDMA",
-        plmn=plmn(at(row, 2), at(row, 3)),
-        lac=_gtccinfo_id(at(row, 4), 0xFFFD) or None,
-        ci=_gtccinfo_id(at(row, 5), 0xFFFFFFE),
-    )
+    return float(found) if found < 0 else scaled(found, CESQ_NR["sinr_db"])
 
 
 def _sixteens(identity: Identity, lines: Sequence[str], served: dict[str, list[str]]) -> bool:
@@ -151,88 +112,42 @@ def _sixteens(identity: Identity, lines: Sequence[str], served: dict[str, list[s
     return any(char in "ABCDEF" for row in served.values() for i in (6, 7) for char in at(row, i).upper())
 
 
-def _number(text: str, highest: int, sixteens: bool) -> int | None:
-    found = hexadecimal(text) if sixteens else whole(text)
-    return found if found is not None and 0 <= found <= highest else None
-
-
-def _gtccinfo_id(text: str, highest: int) -> int | None:
-    """FFFF and 00FFFFFFF stand for none."""
-    found = hexadecimal(text)
-    return found if found is not None and found <= highest else None
+_XMCI = {
+    "4": ("LTE", "- mcc mnc tac eci pci:x earfcn:x - - rsrp_dbm:code rsrq_db:code"),
+    "2": ("WCDMA", "- mcc mnc lac ci - - - - - rscp_dbm:code ecno_db:code"),
+    "0": ("GSM", "- mcc mnc lac ci - rssi_dbm:code"),
+}
+"""By +XMCI's first column. LTE's twelfth is the SINR in halves of a decibel, signed."""
 
 
 def _xmm(lines: Sequence[str]) -> Reading:
     """The serving cell of +XMCI (its levels are of the same moment), what it lacks of levels from +XCESQ, the carrier from +XLEC."""
     reading = Reading()
-    for row in (values(line) for line in lines if prefix(line) == "+XMCI"):
-        reader = {"0": _gsm, "2": _xmm_wcdma, "4": _xmm_lte}.get(at(row, 0))
-        if reader is not None:
-            reading = reader(row)
+    for row in rows_of(lines, "+XMCI"):
+        if at(row, 0) in _XMCI:
+            rat, columns = _XMCI[row[0]]
+            reading = cell(rat, columns, row, **(_halves(at(row, 11)) if rat == "LTE" else {}))
     reading = _levels(reading, last_values(lines, "+XCESQ"))
     if reading.rat in (None, "LTE"):
         reading = _printed(reading, last_values(lines, "+RSRP"), last_values(lines, "+RSRQ"))
     return _carrier(reading, last_values(lines, "+XLEC")) if reading.rat in (None, "LTE") else reading
 
 
-def _xmm_lte(row: Row) -> Reading:
-    """``4,<mcc>,<mnc>,<tac>,<eci>,<pci>,<dl earfcn>,<ul earfcn>,<path loss>,<rsrp>,<rsrq>,<rssnr>,<ta>,<cqi>``; ids are hex."""
-    return _with_lte(
-        Reading(
-            rat="LTE",
-            plmn=plmn(at(row, 1), at(row, 2)),
-            tac=_xmm_id(at(row, 3), 0xFFFD),
-            eci=_xmm_id(at(row, 4), 0xFFFFFFE),
-            pci=_xmm_id(at(row, 5), 503),
-            earfcn=_xmm_id(at(row, 6), 262143),
-        ),
-        at(row, 9),
-        at(row, 10),
-        at(row, 11),
-    )
-
-
-def _with_lte(reading: Reading, rsrp: str, rsrq: str, snr: str) -> Reading:
-    """RSRP and RSRQ are coded as +CESQ's; the SINR is in halves of a decibel, signed."""
-    sinr = code(snr, -100, 100)
-    return replace(with_lte_codes(reading, rsrp, rsrq), sinr_code=sinr, sinr_db=scaled(sinr, 0.5, 0, 100, -100))
-
-
-def _xmm_wcdma(row: Row) -> Reading:
-    """``2,<mcc>,<mnc>,<lac>,<ci>,<psc>,<dl uarfcn>,<ul uarfcn>,<path loss>,<rssi>,<rscp>,<ec/n0>``; the last two as +CESQ's."""
-    found = Reading(
-        rat="WCDMA",
-        plmn=plmn(at(row, 1), at(row, 2)),
-        lac=_xmm_id(at(row, 3), 0xFFFD),
-        ci=_xmm_id(at(row, 4), 0xFFFFFFE),
-    )
-    return with_wcdma_codes(found, at(row, 10), at(row, 11))
-
-
-def _gsm(row: Row) -> Reading:
-    """``0,<mcc>,<mnc>,<lac>,<ci>,<bsic>,<rxlev>,<ber>…``; the level as +CESQ's."""
-    found = Reading(
-        rat="GSM", plmn=plmn(at(row, 1), at(row, 2)), lac=_xmm_id(at(row, 3), 0xFFFD), ci=_xmm_id(at(row, 4), 0xFFFE)
-    )
-    return with_gsm_code(found, at(row, 6))
-
-
 def _levels(reading: Reading, row: Row) -> Reading:
     """``+XCESQ: <n>,<rxlev>,<ber>,<rscp>,<ec/n0>,<rsrq>,<rsrp>,<rssnr>``; L860 prints four more, for NR, which it has not.
 
-    255 (99 for 2G) is not known. Fills what is missing; the technology is the one whose levels are known.
+    255 (99 for 2G) is not known. Where +XMCI told no level; the technology is the one whose levels are known.
     """
-    lte = _with_lte(Reading(rat="LTE"), at(row, 6), at(row, 5), at(row, 7))
-    wcdma = with_wcdma_codes(Reading(rat="WCDMA"), at(row, 3), at(row, 4))
-    gsm = with_gsm_code(Reading(rat="GSM"), at(row, 1))
+    lte = cell("LTE", "- - - - - rsrq_db:code rsrp_dbm:code", row, **_halves(at(row, 7)))
+    wcdma = cell("WCDMA", "- - - rscp_dbm:code ecno_db:code", row)
+    gsm = cell("GSM", "- rssi_dbm:code", row)
     known = {"LTE": lte.rsrp_dbm, "WCDMA": wcdma.rscp_dbm, "GSM": gsm.rssi_dbm}
     rat = reading.rat or next((name for name, level in known.items() if level is not None), None)
     told = next((one for one in (lte, wcdma, gsm) if one.rat == rat), None)
     mine = (reading.rsrp_code, reading.rscp_code, reading.rssi_code)
     if told is None or mine != (None, None, None):
         return reading
-    return replace(told, plmn=reading.plmn, tac=reading.tac, eci=reading.eci, lac=reading.lac, ci=reading.ci,
-                   pci=reading.pci, earfcn=reading.earfcn)  # fmt: skip
+    return filled(reading, told)
 
 
 def _printed(reading: Reading, power: Row, quality: Row) -> Reading:
@@ -261,13 +176,7 @@ def _carrier(reading: Reading, row: Row) -> Reading:
     if code(at(row, 1), 1, 8) is None:
         return reading
     band = next((value.removeprefix("BAND_LTE_") for value in row if value.startswith("BAND_LTE_")), "")
-    return replace(reading, rat="LTE", bandwidth_mhz=lte_bandwidth_mhz(at(row, 2)), band=code(band, 1, 255))
-
-
-def _xmm_id(text: str, highest: int) -> int | None:
-    """A hexadecimal number with 0x; 0xFFFE, 0xFFFFFFFF and 0x7FFFFFFF stand for none and are beyond ``highest``."""
-    found = hexadecimal(text)
-    return found if found is not None and found <= highest else None
+    return replace(reading, rat="LTE", bandwidth_mhz=bandwidth_mhz(at(row, 2), "index"), band=code(band, 1, 255))
 
 
 def decode(responses: Sequence[Response], identity: Identity) -> Reading:
@@ -277,9 +186,7 @@ def decode(responses: Sequence[Response], identity: Identity) -> Reading:
     """
     lines = all_lines(responses)
     reading = _gtccinfo(lines, identity)
-    if reading.rat is None:
-        reading = _xmm(lines)
-    return fill(reading, lines)
+    return fill(_xmm(lines) if reading.rat is None else reading, lines)
 
 
 def _asked(identity: Identity) -> Commands:
@@ -289,4 +196,25 @@ def _asked(identity: Identity) -> Commands:
     return ("AT+XMCI=1", "AT+XCESQ?", "AT+CSQ;+CEREG?;+COPS?", "AT+XLEC?")
 
 
-DRIVER = Driver("fibocom", poll=_asked, decode=decode, knows=("fibocom",), reads=("AT+RSRP?", "AT+RSRQ?"))
+# GNSS: Fibocom NL668/FM150/FM350 AT commands: +GTGPSPOWER, not kept over a restart; which port then speaks differs by model,
+# unsure.
+DRIVER = Driver(
+    "fibocom",
+    poll=_asked,
+    decode=decode,
+    knows=("fibocom",),
+    reads=("AT+RSRP?", "AT+RSRQ?"),
+    gnss=("AT+GTGPSPOWER=1",),
+    devices=(
+        # In the composition with NCM (AT+GTUSBMODE=0) the AT ports are interfaces 2 and 6, of class CDC ACM (ttyACM).
+        device("2cb7:0007", "L850-GL, L860-GL", at=2, at_second=6, network=0),
+        # Which interfaces are the AT ports is not published: the port is named in the configuration.
+        device("8087:095a", "L860-GL with Intel's id"),
+        # By USB adapter, AT+GTUSBMODE=40: RNDIS on 0 and 1; which serial interfaces answer AT differs by firmware.
+        device("0e8d:7126", "FM350-GL", network=0),
+        # By USB adapter, AT+GTUSBMODE=41.
+        device("0e8d:7127", "FM350-GL", network=0),
+        # Which interfaces are the AT ports differs by AT+GTUSBMODE: the port is named in the configuration.
+        device("2cb7:0104", "FM150, FM160, FM190"),
+    ),
+)

@@ -7,12 +7,12 @@ some ``rsrp``; secondary carriers follow as ``scell:``, NR at the end.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tandem.at.dialogue import Response
-from tandem.modem.base import Driver, Identity, Reading
-from tandem.modem.scales import cell_identity, code, decimal, plmn, within
+from tandem.modem.base import Driver, Identity, Reading, device
+from tandem.modem.scales import below_zero, cell_identity, filled, labelled, with_secondary, within
 from tandem.modem.ts27007 import all_lines, fill
 
 _PAIR = re.compile(r"(?<![A-Za-z0-9_])([A-Za-z][A-Za-z0-9_]{1,23})\s*:\s*([-+]?[A-Za-z0-9.+_-]+)")
@@ -25,59 +25,36 @@ def decode(responses: Sequence[Response], identity: Identity) -> Reading:
     return fill(with_ca_info(debug(lines), lines), lines)
 
 
+_NR = "rsrq_db=nr_rsrq sinr_db=nr_snr tac:d=nr_tac eci:d=nr_cell_id pci=nr_pci earfcn=nr_channel band=nr_band bandwidth_mhz=nr_band_width"
+_LTE = (
+    "rsrp_dbm=lte_rsrp|rsrp rsrq_db=lte_rsrq|rsrq sinr_db=lte_snr|snr rssi_dbm=lte_rssi|rssi tac:d=lte_tac eci:d=lte_cell_id pci=pci"
+    " earfcn=channel band=lte_band bandwidth_mhz=lte_band_width"
+)
+
+
 def debug(lines: Sequence[str]) -> Reading:
     """The primary cell, and NR's: on NSA as the secondary cell's, standalone as the plain quantities."""
     told = _pairs(lines)
     rat = _RATS.get(told.get("rat", "").upper())
     if rat is None:
         return _labelled(lines)
-    network = plmn(told.get("mcc", ""), told.get("mnc", ""))
     if rat in ("WCDMA", "GSM"):
-        return Reading(rat=rat, plmn=network)
-    nr_rsrp = _level(told, "nr_rsrp")
-    nr_rsrq, nr_sinr = _number(told, -50, 25, "nr_rsrq"), _number(told, -40, 60, "nr_snr")
-    nr_pci, nr_arfcn = code(told.get("nr_pci", ""), 0, 1007), code(told.get("nr_channel", ""), 1, 3279165)
-    nr_band = code(told.get("nr_band", "").lstrip("nN"), 1, 512)
-    if rat == "NR-SA":
-        return Reading(
-            rat=rat,
-            rsrp_dbm=nr_rsrp,
-            rsrq_db=nr_rsrq,
-            sinr_db=nr_sinr,
-            plmn=network,
-            tac=code(told.get("nr_tac", ""), 1, 0xFFFFFD),
-            eci=code(told.get("nr_cell_id", ""), 1, 0xFFFFFFFFE),
-            pci=nr_pci,
-            earfcn=nr_arfcn,
-            band=nr_band,
-            bandwidth_mhz=_number(told, 5, 400, "nr_band_width"),
-        )
-    band = code(told.get("lte_band", ""), 1, 255)
-    return Reading(
-        rat=rat,
-        rsrp_dbm=_level(told, "lte_rsrp", "rsrp"),
-        rsrq_db=_number(told, -50, 25, "lte_rsrq", "rsrq"),
-        sinr_db=_number(told, -40, 60, "lte_snr", "snr"),
-        rssi_dbm=_number(told, -130, -10, "lte_rssi", "rssi"),
-        plmn=network,
-        tac=code(told.get("lte_tac", ""), 1, 0xFFFD),
-        eci=code(told.get("lte_cell_id", ""), 1, 0xFFFFFFE),
-        pci=code(told.get("pci", ""), 0, 503),
-        earfcn=_earfcn(code(told.get("channel", ""), 0, 262143), band),
-        band=band,
-        bandwidth_mhz=_number(told, 1.4, 20, "lte_band_width"),
-        nr_rsrp_dbm=nr_rsrp,
-        nr_rsrq_db=nr_rsrq,
-        nr_sinr_db=nr_sinr,
-        nr_pci=nr_pci,
-        nr_arfcn=nr_arfcn,
-        nr_band=nr_band,
+        return labelled(rat, "mcc=mcc mnc=mnc", told)
+    # Some firmware loses the minus of NR's RSRP (its antennas' levels, which follow, have theirs).
+    nr = labelled(
+        "NR-SA", f"mcc=mcc mnc=mnc {_NR}", told, rsrp_dbm=within(below_zero(told.get("nr_rsrp", "")), -157, -30)
     )
+    if rat == "NR-SA":
+        return nr
+    anchor = _with_whole_earfcn(labelled("LTE", f"mcc=mcc mnc=mnc {_LTE}", told))
+    return replace(with_secondary(anchor, nr), rat=rat)  # of LTE alone ``fill`` knows whether there is NR beside it
 
 
-def _earfcn(found: int | None, band: int | None) -> int | None:
+def _with_whole_earfcn(reading: Reading) -> Reading:
     """The firmware prints the last 16 bits: the bands from 65 to 88 lie above them (3GPP TS 36.101 table 5.7.3-1)."""
-    return found + 0x10000 if found is not None and found <= 0xFFFF and band is not None and 65 <= band <= 88 else found
+    found, band = reading.earfcn, reading.band
+    above = found is not None and found <= 0xFFFF and band is not None and 65 <= band <= 88
+    return replace(reading, earfcn=found + 0x10000) if above and found is not None else reading
 
 
 _STATES = {"CONNECTED": "connected", "IDLE": "idle"}
@@ -89,27 +66,21 @@ def _labelled(lines: Sequence[str]) -> Reading:
     told: dict[str, str] = {}
     for line in lines:
         name, _, value = line.partition(":")
-        told.setdefault(name.strip().lower(), value.strip())
+        told.setdefault(name.strip().lower(), re.sub(r"(?i)(dbm?|mhz)\b.*", r"\1", value).strip())
     found = re.fullmatch(r"([0-9]{1,7})-([0-9]{1,3})\(([0-9]{1,3})\)", told.get("enb id(pci)", ""))
     if found is None:
         return Reading()
-    enb, sector, pci = found.groups()
-    mcc, _, mnc = told.get("plmn", "").partition(" ")
-    band = code(told.get("band", ""), 1, 255)
-    return Reading(
-        rat="LTE",
+    enb, sector, told["pci"] = found.groups()
+    told["mcc"], _, told["mnc"] = told.get("plmn", "").partition(" ")
+    told["earfcn"] = told.get("earfcn(dl/ul)", "").partition("/")[0]
+    reading = labelled(
+        "LTE",
+        "rsrp_dbm=rsrp rsrq_db=rsrq sinr_db=rs-sinr rssi_dbm=rssi mcc=mcc mnc=mnc pci=pci earfcn=earfcn band=band bandwidth_mhz=bw",
+        told,
         state=_STATES.get(told.get("rrc status", "").upper(), "unknown"),
-        rsrp_dbm=_number(told, -157, -30, "rsrp"),
-        rsrq_db=_number(told, -50, 25, "rsrq"),
-        sinr_db=_number(told, -40, 60, "rs-sinr"),
-        rssi_dbm=_number(told, -130, -10, "rssi"),
-        plmn=plmn(mcc, mnc),
         eci=cell_identity(int(enb) << 8 | int(sector), "LTE") if int(sector) <= 255 else None,
-        pci=code(pci, 0, 503),
-        earfcn=_earfcn(code(told.get("earfcn(dl/ul)", "").partition("/")[0], 0, 262143), band),
-        band=band,
-        bandwidth_mhz=_number(told, 1.4, 20, "bw"),
     )
+    return _with_whole_earfcn(reading)
 
 
 _CA_INFO = re.compile(
@@ -122,12 +93,11 @@ def with_ca_info(reading: Reading, lines: Sequence[str]) -> Reading:
     found = next((match for match in map(_CA_INFO.search, lines) if match), None)
     if found is None or reading.rat not in (None, "LTE"):
         return reading
-    band, width = code(found.group(1), 1, 1024), within(decimal(found.group(2)), 1.4, 20)
-    return replace(reading, rat="LTE", band=reading.band or band, bandwidth_mhz=reading.bandwidth_mhz or width)
+    return filled(reading, labelled("LTE", "band=1 bandwidth_mhz=2", {"1": found.group(1), "2": found.group(2)}))
 
 
 def _pairs(lines: Sequence[str]) -> dict[str, str]:
-    """Names in small letters → their first values, those of secondary carriers (``scell:`` up to NR's) left out."""
+    """Names in small letters → their first values, those of secondary carriers (``scell:`` up to NR's) left out; ``NA`` is none."""
     found: dict[str, str] = {}
     secondary = False
     for line in lines:
@@ -142,23 +112,19 @@ def _pairs(lines: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _number(told: Mapping[str, str], lowest: float, highest: float, *names: str) -> float | None:
-    """With its unit behind it (``dBm``, ``dB``, ``MHz``); ``NA`` is none."""
-    texts = (re.sub(r"(?i) *(?:dbm?|mhz)\b.*", "", told.get(name, "")) for name in names)
-    return next((one for one in (within(decimal(text), lowest, highest) for text in texts) if one is not None), None)
-
-
-def _level(told: Mapping[str, str], *names: str) -> float | None:
-    """A RSRP. Some firmware loses the minus of NR's (its antennas' levels, which follow, have theirs)."""
-    found = _number(told, -157, 157, *names)
-    return None if found is None else within(-abs(found), -157, -30)
-
-
 # Known by the model, as the manufacturer is the chipset's, Dell or nobody; MV31 says that it is Cinterion's.
+# T99W175 and its kin are PCI Express devices, or USB with ids of whoever sells them. Which serial interface answers AT is not
+# published: the port is named in the configuration.
 DRIVER = Driver(
     "foxconn",
     poll=("AT^DEBUG?", "AT+CSQ;+CEREG?;+COPS?"),
     decode=decode,
     knows=("t99w", "t77w968", "dw5821e", "dw5829e", "dw5930e", "dw5932e", "dw5933e", "dw5934e"),
     reads=("AT^CA_INFO?",),
+    devices=(
+        device("0489:e0b4", "T77W968"),
+        device("0489:e0b5", "T77W968 (eSIM)"),
+        device("413c:81d7", "DW5821e"),
+        device("413c:81e0", "DW5821e (eSIM)"),
+    ),
 )

@@ -9,11 +9,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 from xml.parsers import expat
 
 from tandem.at.dialogue import Response
-from tandem.modem.base import Driver, Identity, Reading
-from tandem.modem.scales import code, hexadecimal, plmn, whole, within
+from tandem.modem.base import Driver, Identity, Reading, device
+from tandem.modem.scales import (
+    cell_identity,
+    code,
+    decimal,
+    either_base,
+    hexadecimal,
+    labelled,
+    whole,
+    with_secondary,
+)
 
 MAX_CHARACTERS = 65536
 MAX_ELEMENTS = 512
@@ -59,8 +69,6 @@ def flat(text: str) -> tuple[str, dict[str, str]]:
     return root[0], {name: value.strip() for name, value in found.items()}
 
 
-_NUMBER = re.compile(r"(?:[<>]=?)?\s*([-+]?[0-9]{1,5}(?:\.[0-9]{1,3})?)\s*(?:dBm|dB|MHz)?\Z", re.IGNORECASE)
-_BAND = re.compile(r"[BN]?([0-9]{1,4})\Z", re.IGNORECASE)
 _CHANNEL = re.compile(r"(?:DL:)?\s*([0-9]{1,7})(?:\s.*)?\Z")
 
 _MODES = {"0": "GSM", "2": "WCDMA", "7": "LTE", "12": "NR-SA"}
@@ -95,6 +103,11 @@ def fault(response: Response) -> str | None:
     return _FAULTS.get(number, f"error {number}" if number.isascii() and number.isdigit() else "error")
 
 
+_LTE = "rsrp_dbm=rsrp rsrq_db=rsrq sinr_db=sinr rssi_dbm=rssi pci=pci earfcn=earfcn band=band bandwidth_mhz=dlbandwidth plmn=plmn"
+_NR = "rsrp_dbm=nrrsrp rsrq_db=nrrsrq sinr_db=nrsinr earfcn=nrearfcn"
+_STANDALONE = f"{_NR} rssi_dbm=nrrssi pci=pci band=bandInfo bandwidth_mhz=nrdlbandwidth plmn=plmn"
+
+
 def decode(responses: Sequence[Response], identity: Identity) -> Reading:
     """What the pages tell together. A registered stick's state is ``unknown``: no page tells whether RRC is connected."""
     told: dict[str, str] = {}
@@ -102,25 +115,34 @@ def decode(responses: Sequence[Response], identity: Identity) -> Reading:
         root, found = flat("\n".join(response.lines))
         if root == "response":
             told |= {name: value for name, value in found.items() if value}
-    rat = _rat(told)
+    if told.get("State", "0") == "0" and "Numeric" in told:  # of a network that it is registered with
+        told["plmn"] = told["Numeric"]
+    for name in ("earfcn", "nrearfcn"):  # ``1300``, or ``DL:1300 UL:19300``
+        channel = _CHANNEL.match(told.get(name, ""))
+        told[name] = channel.group(1) if channel else ""
+    # An area is decimal on 4G sticks and routers, hexadecimal on 5G ones, and nothing says which.
+    rat, state, text = _rat(told), _state(told), told.get("cell_id", "")
     if rat in ("GSM", "WCDMA"):
-        return _older(told, rat)
+        levels = "rscp_dbm=rscp ecno_db=ecio" if rat == "WCDMA" else ""
+        ids: dict[str, Any] = {
+            "lac": either_base(told.get("lac", ""), 0xFFFE),
+            "ci": cell_identity(whole(text), rat) or None,
+        }
+        return labelled(rat, f"rssi_dbm=rssi plmn=plmn {levels}", told, state=state, **ids)
+    tac = either_base(told.get("tac", ""), 0xFFFFFE if rat == "NR-SA" else 0xFFFE)
     if rat == "NR-SA":
-        return _standalone(told)
-    return _lte(told, rat)
+        nci = cell_identity(whole(text) if text.isdigit() else hexadecimal(text), rat) or None
+        return labelled(rat, _STANDALONE, told, state=state, tac=tac, eci=nci)
+    reading = labelled(rat, _LTE, told, state=state, tac=tac, eci=_eci(told))
+    return with_secondary(reading, labelled("NR-SA", _NR, told)) if rat == "NR-NSA" else reading
 
 
 def _rat(told: Mapping[str, str]) -> str | None:
     """By the signal page's mode and quantities, else by the status page."""
-    nr = _number(told, "nrrsrp") is not None
-    found = _MODES.get(told.get("mode", ""))
-    if found is None:
-        found = _NETWORK_TYPES.get(told.get("CurrentNetworkTypeEx", "")) or _NETWORK_TYPES.get(
-            told.get("CurrentNetworkType", "")
-        )
-    if nr and _number(told, "rsrp") is not None:
-        return "NR-NSA"
-    return "NR-SA" if nr else found
+    if decimal(told.get("nrrsrp", "")) is not None:
+        return "NR-SA" if decimal(told.get("rsrp", "")) is None else "NR-NSA"
+    types = (_NETWORK_TYPES.get(told.get(name, "")) for name in ("CurrentNetworkTypeEx", "CurrentNetworkType"))
+    return _MODES.get(told.get("mode", "")) or next((found for found in types if found), None)
 
 
 def _state(told: Mapping[str, str]) -> str:
@@ -133,105 +155,16 @@ def _state(told: Mapping[str, str]) -> str:
     return "unknown"
 
 
-def _lte(told: Mapping[str, str], rat: str | None) -> Reading:
-    return Reading(
-        state=_state(told),
-        rat=rat,
-        rsrp_dbm=within(_number(told, "rsrp"), -156, -30),
-        rsrq_db=within(_number(told, "rsrq"), -50, 25),
-        sinr_db=within(_number(told, "sinr"), -40, 60),
-        rssi_dbm=within(_number(told, "rssi"), -130, -10),
-        plmn=_network(told),
-        tac=_area(told.get("tac", ""), 0xFFFF),
-        eci=_eci(told),
-        pci=code(told.get("pci", ""), 0, 503),
-        earfcn=_channel(told.get("earfcn", ""), 262143),
-        band=_band(told.get("band", "")),
-        bandwidth_mhz=within(_number(told, "dlbandwidth"), 1.4, 20),
-        nr_rsrp_dbm=within(_number(told, "nrrsrp"), -157, -30),
-        nr_rsrq_db=within(_number(told, "nrrsrq"), -50, 25),
-        nr_sinr_db=within(_number(told, "nrsinr"), -40, 60),
-        nr_arfcn=_channel(told.get("nrearfcn", ""), 3279165),
-    )
-
-
-def _standalone(told: Mapping[str, str]) -> Reading:
-    cell = told.get("cell_id", "")
-    nci = whole(cell) if cell.isdigit() else hexadecimal(cell)
-    return Reading(
-        state=_state(told),
-        rat="NR-SA",
-        rsrp_dbm=within(_number(told, "nrrsrp"), -157, -30),
-        rsrq_db=within(_number(told, "nrrsrq"), -50, 25),
-        sinr_db=within(_number(told, "nrsinr"), -40, 60),
-        rssi_dbm=within(_number(told, "nrrssi"), -130, -10),
-        plmn=_network(told),
-        tac=_area(told.get("tac", ""), 0xFFFFFF),
-        eci=nci if nci is not None and 0 < nci < 0xFFFFFFFFF else None,
-        pci=code(told.get("pci", ""), 0, 1007),
-        earfcn=_channel(told.get("nrearfcn", ""), 3279165),
-        band=_band(told.get("bandInfo", "")),
-        bandwidth_mhz=within(_number(told, "nrdlbandwidth"), 5, 400),
-    )
-
-
-def _older(told: Mapping[str, str], rat: str) -> Reading:
-    """2G and 3G: a location area is decimal where it can be nothing else, as ``_area``."""
-    cell = code(told.get("cell_id", ""), 1, 0xFFFF if rat == "GSM" else 0xFFFFFFE)
-    wcdma = rat == "WCDMA"
-    return Reading(
-        state=_state(told),
-        rat=rat,
-        rssi_dbm=within(_number(told, "rssi"), -130, -10),
-        rscp_dbm=within(_number(told, "rscp"), -140, -10) if wcdma else None,
-        ecno_db=within(_number(told, "ecio"), -60, 10) if wcdma else None,
-        plmn=_network(told),
-        lac=_area(told.get("lac", ""), 0xFFFF),
-        ci=cell,
-    )
-
-
-def _number(told: Mapping[str, str], name: str) -> float | None:
-    match = _NUMBER.match(told.get(name, ""))
-    return float(match.group(1)) if match else None
-
-
-def _network(told: Mapping[str, str]) -> str | None:
-    """``Numeric`` of a registered network (``State`` 0), else ``plmn`` of the signal page."""
-    text = told.get("Numeric", "") if told.get("State", "0") == "0" else ""
-    text = text or told.get("plmn", "")
-    return plmn(text[:3], text[3:])
-
-
 def _eci(told: Mapping[str, str]) -> int | None:
     """``cell_id`` is decimal. Where ``enodeb_id`` is there too and is not its front, one of the two is not what it seems."""
     cell, station = code(told.get("cell_id", ""), 1, 0xFFFFFFE), whole(told.get("enodeb_id", ""))
     return cell if cell is None or station is None or station == cell >> 8 else None
 
 
-def _area(text: str, highest: int) -> int | None:
-    """A location or tracking area: decimal on 4G sticks and routers, hexadecimal on 5G ones, and nothing says which.
-
-    A letter means hexadecimal; what would be too great in hexadecimal is decimal; what may be either is None.
-    """
-    tens, sixteens = (whole(text) if text.isdigit() else None), hexadecimal(text)
-    likely = [one for one in (tens, sixteens) if one is not None and 0 < one < highest - 1]
-    return likely[0] if len(set(likely)) == 1 else None
-
-
-def _band(text: str) -> int | None:
-    match = _BAND.match(text)
-    return int(match.group(1)) or None if match else None
-
-
-def _channel(text: str, highest: int) -> int | None:
-    """``1300``, or ``DL:1300 UL:19300``."""
-    match = _CHANNEL.match(text)
-    return code(match.group(1), 0, highest) if match else None
-
-
 # Session and token (``GET /api/webserver/SesTokInfo``) are the transport's. Never known by what an AT port says, unless it is named so;
 # a web server is known by which family's pages it answers.
+# HiLink firmware has a network function only (CDC Ethernet or RNDIS): no port, the stick is a router at 192.168.8.1. It starts as
+# storage and is switched by usb_modeswitch.
 DRIVER = Driver(
     "hilink",
     poll=("GET /api/device/signal", "GET /api/monitoring/status", "GET /api/net/current-plmn"),
@@ -241,4 +174,23 @@ DRIVER = Driver(
     transport="http",
     fault=fault,
     reboot_command='POST /api/device/control <?xml version="1.0" encoding="UTF-8"?><request><Control>1</Control></request>',
+    devices=(
+        # All have the same MAC address, subnet and USB serial number: told apart by USB path only.
+        device(
+            "12d1:14dc",
+            "E3372h, E8372h, E3372s with HiLink firmware",
+            network=0,
+            switched_from="1f01",
+            mode_switch="usb_modeswitch -J",
+            address="192.168.8.1",
+        ),
+        device(
+            "12d1:14db",
+            "E3131h, E3372h on older firmware",
+            network=0,
+            switched_from="1f01 14fe",
+            mode_switch="usb_modeswitch -J",
+            address="192.168.8.1",
+        ),
+    ),
 )

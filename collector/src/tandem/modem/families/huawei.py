@@ -1,4 +1,4 @@
-"""Huawei's ^HCSQ and ^MONSC, with what ``further`` has and +CEREG of the standard.
+"""Huawei's ^HCSQ and ^MONSC, with ^SYSINFOEX and others where they answered, and +CEREG of the standard.
 
 Source: Huawei ME909s, ME906 and MH5000 AT command interface specifications (HCSQ, MONSC), as quoted in public code. A modem in
 NR NSA prints one line for LTE and one for NR.
@@ -6,145 +6,34 @@ NR NSA prints one line for LTE and one for NR.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
 from tandem.at.dialogue import Response
-from tandem.at.grammar import prefix, values
-from tandem.modem.base import Driver, Identity, Reading
-from tandem.modem.scales import as_read, at, code, decimal, hexadecimal, plmn, rssi_dbm, scaled, with_secondary, within
-from tandem.modem.ts27007 import all_lines, fill, last_values
+from tandem.modem.base import Driver, Identity, Reading, device
+from tandem.modem.scales import Scale, at, cell, decimal, filled, named, with_secondary, within
+from tandem.modem.ts27007 import all_lines, fill, last_values, rows_of, rssi
 
-
-@dataclass(frozen=True)
-class Codes:
-    """One ^HCSQ: the mode, its codes as read, and their quantities in dBm and dB."""
-
-    mode: str = ""
-    rssi_code: int | None = None
-    rsrp_code: int | None = None
-    sinr_code: int | None = None
-    rsrq_code: int | None = None
-    rscp_code: int | None = None
-    ecno_code: int | None = None
-
-    @property
-    def rssi_dbm(self) -> float | None:
-        """−121 + v: 0 is below −120 dBm, 96 from −25 dBm up."""
-        return scaled(self.rssi_code, 1, -121, 96)
-
-    @property
-    def rsrp_dbm(self) -> float | None:
-        """−141 + v: 0 is below −140 dBm, 97 from −44 dBm up."""
-        return scaled(self.rsrp_code, 1, -141, 97)
-
-    @property
-    def sinr_db(self) -> float | None:
-        """−20.2 + v/5: 0 is below −20 dB, 251 from 30 dB up."""
-        return scaled(self.sinr_code, 0.2, -20.2, 251)
-
-    @property
-    def rsrq_db(self) -> float | None:
-        """−20 + v/2 of LTE: 0 is below −19.5 dB, 34 from −3 dB up. NR's scale is another, and not known."""
-        return None if self.mode == "NR" else scaled(self.rsrq_code, 0.5, -20, 34)
-
-    @property
-    def rscp_dbm(self) -> float | None:
-        """−121 + v, as RSSI."""
-        return scaled(self.rscp_code, 1, -121, 96)
-
-    @property
-    def ecno_db(self) -> float | None:
-        """−32.5 + v/2: 0 is below −32 dB, 65 from 0 dB up."""
-        return scaled(self.ecno_code, 0.5, -32.5, 65)
-
-
-_COLUMNS = {
-    "LTE": ("rssi_code", "rsrp_code", "sinr_code", "rsrq_code"),
-    "NR": ("rsrp_code", "sinr_code", "rsrq_code"),
-    "WCDMA": ("rssi_code", "rscp_code", "ecno_code"),
-    "GSM": ("rssi_code",),
+_HCSQ_SCALES: Mapping[str, Scale] = {
+    "rssi_dbm": (1, -121, 96), "rsrp_dbm": (1, -141, 97), "sinr_db": (0.2, -20.2, 251), "rsrq_db": (0.5, -20, 34),
+    "rscp_dbm": (1, -121, 96), "ecno_db": (0.5, -32.5, 65),
+}  # fmt: skip
+"""0 is below the first bin, the highest code from its edge up, 255 not known. NR's RSRQ has another scale, which is not known."""
+_NR_SCALES = {name: scale for name, scale in _HCSQ_SCALES.items() if name != "rsrq_db"}
+_HCSQ = {
+    "LTE": "- rssi_dbm:code rsrp_dbm:code sinr_db:code rsrq_db:code",
+    "NR": "- rsrp_dbm:code sinr_db:code rsrq_db:code",
+    "WCDMA": "- rssi_dbm:code rscp_dbm:code ecno_db:code",
+    "GSM": "- rssi_dbm:code",
 }
-
-
-def codes(found: Sequence[str]) -> Codes:
-    """``^HCSQ: "<mode>",<codes>``. 255 is not known; what is beyond a table is a code without a quantity."""
-    mode = at(found, 0).upper()
-    read = {name: as_read(at(found, i)) for i, name in enumerate(_COLUMNS.get(mode, ()), 1)}
-    return Codes(mode, **read)
-
-
-NAMES = ("^SYSINFOEX", "^LTERSRP", "^CERSSI", "^RSSI", "^HFREQINFO")
-_SYSINFOEX_RATS = {"GSM": "GSM", "WCDMA": "WCDMA", "LTE": "LTE", "NR": "NR-SA", "NR-5GC": "NR-SA"}
-_STATES = {"0": "no_service", "1": "limited", "3": "limited"}
-"""<srv_status>: 0 none, 1 restricted, 2 service, 3 restricted to a region, 4 saving power."""
-
-
-def with_further(reading: Reading, lines: Sequence[str]) -> Reading:
-    """The reading with what it lacks."""
-    if not any(prefix(line) in NAMES for line in lines):
-        return reading
-    system = last_values(lines, "^SYSINFOEX")
-    told: dict[str, Any] = {"rat": _SYSINFOEX_RATS.get(at(system, 6).upper())}
-    if reading.state == "unknown":
-        told_state = _STATES.get(at(system, 0), "unknown")
-        reading = replace(reading, state=told_state)
-    if (reading.rat or told["rat"]) in (None, "LTE", "NR-NSA"):
-        told |= _ltersrp(last_values(lines, "^LTERSRP"), last_values(lines, "^CERSSI"))
-    level = code(at(last_values(lines, "^RSSI"), 0), 0, 31)
-    if reading.rssi_dbm is None and reading.rssi_code is None:
-        told |= {"rssi_code": level, "rssi_dbm": rssi_dbm(level)}
-    reading = _filled(reading, told)
-    return _filled(reading, _carrier(reading, lines))
-
-
-def _filled(reading: Reading, told: dict[str, Any]) -> Reading:
-    missing = {name: value for name, value in told.items() if value is not None and getattr(reading, name) is None}
-    return replace(reading, **missing)
-
-
-def _carrier(reading: Reading, lines: Sequence[str]) -> dict[str, Any]:
-    """``^HFREQINFO: <n>,<technology>,<band>,<channel>,<frequency>,<bandwidth in kHz>,<the same uplink>[,<next carrier>…]``, 6 for LTE
-    and 7 for NR, NSA a line of each. Nothing of another technology or channel than the reading's."""
-    by_rat: dict[str, Reading] = {}
-    for row in (values(line) for line in lines if prefix(line) == "^HFREQINFO"):
-        rat, highest = {"6": ("LTE", 262143), "7": ("NR-SA", 3279165)}.get(at(row, 1), ("another", 0))
-        width = within(decimal(at(row, 5)), 1400, 400_000)
-        by_rat[rat] = Reading(
-            rat=rat,
-            band=code(at(row, 2), 1, 512),
-            earfcn=code(at(row, 3), 0, highest),
-            bandwidth_mhz=None if width is None else width / 1000,
-        )
-    if {"LTE", "NR-SA"} <= set(by_rat):
-        by_rat = {"NR-NSA": with_secondary(by_rat["LTE"], by_rat["NR-SA"]), **by_rat}
-    by_rat.pop("another", None)
-    told = next((one for rat, one in by_rat.items() if reading.rat in (None, rat)), Reading())
-    channels = ((reading.earfcn, told.earfcn), (reading.nr_arfcn, told.nr_arfcn))
-    return {} if any(None not in pair and pair[0] != pair[1] for pair in channels) else vars(told)
-
-
-def _ltersrp(ltersrp: Sequence[str], cerssi: Sequence[str]) -> dict[str, Any]:
-    """``^LTERSRP: <rsrp>,<rsrq>`` in dBm and dB. ``^CERSSI: <columns of 2G and 3G>,255,<rsrp>,<rsrq>,<sinr>,…`` likewise: how many
-    columns there are in front differs, so RSRP is the first value of its range with one of RSRQ's behind it."""
-    rsrp, rsrq = _level(at(ltersrp, 0)), within(decimal(at(ltersrp, 1)), -50, 0)
-    sinr = None
-    for i, (first, second) in enumerate(pairwise(cerssi)):
-        quality = within(decimal(second), -40, 0)
-        if _level(first) is not None and quality is not None and at(cerssi, i - 1) == "255":
-            rsrp, rsrq, sinr = _level(first), quality, within(decimal(at(cerssi, i + 2)), -40, 60)
-            break
-    return {} if rsrp is None else {"rat": "LTE", "rsrp_dbm": rsrp, "rsrq_db": rsrq, "sinr_db": sinr}
-
-
-def _level(text: str) -> float | None:
-    return within(decimal(text), -156, -44)
-
-
+_MONSC = {
+    "LTE": "- mcc mnc earfcn eci pci:x tac rsrp_dbm rsrq_db rssi_dbm",
+    "NR": "- mcc mnc earfcn - eci pci:x tac rsrp_dbm rsrq_db sinr_db",
+    "WCDMA": "- mcc mnc - - ci lac rscp_dbm rssi_dbm ecno_db",
+    "GSM": "- mcc mnc - - - ci lac rssi_dbm",
+}
 _RATS = {"LTE": "LTE", "NR": "NR-SA", "WCDMA": "WCDMA", "GSM": "GSM"}
-Row = Sequence[str]
 
 
 def decode(responses: Sequence[Response], identity: Identity) -> Reading:
@@ -154,130 +43,94 @@ def decode(responses: Sequence[Response], identity: Identity) -> Reading:
     not tell is +CEREG's.
     """
     lines = all_lines(responses)
-    told = [codes(values(line)) for line in lines if prefix(line) == "^HCSQ"]
-    rows = [values(line) for line in lines if prefix(line) == "^MONSC"]
-    mode, cells = _latest([one.mode for one in told]), _latest([at(row, 0).upper() for row in rows])
-    by_mode = {one.mode: one for one in told}
-    by_cell = {at(row, 0).upper(): row for row in rows}
-    served = cells or mode
-    if "LTE" in served and "NR" in served:
-        anchor = _lte(by_mode.get("LTE", Codes()), by_cell.get("LTE", ()))
-        reading = with_secondary(anchor, _nr(by_mode.get("NR", Codes()), by_cell.get("NR", ())))
-    elif "LTE" in served:
-        anchor = _lte(by_mode.get("LTE", Codes()) if "LTE" in mode else Codes(), by_cell.get("LTE", ()))
-        nr_too = "LTE" in mode and "NR" in mode
-        reading = with_secondary(anchor, _nr(by_mode["NR"], ())) if nr_too else anchor
-    elif served:
-        technology = served[0]
-        level = by_mode[technology] if technology in mode else Codes()
-        reading = _READERS[technology](level, by_cell.get(technology, ()))
+    level_rows = [(at(row, 0).upper(), row) for row in rows_of(lines, "^HCSQ")]
+    cell_rows = [(at(row, 0).upper(), row) for row in rows_of(lines, "^MONSC")]
+    told, cells = _latest(level_rows), _latest(cell_rows)
+    readings = {name: _cell(name, told.get(name, ()), cells.get(name, ())) for name in cells or told}
+    if cells and "LTE" in cells and "NR" in told and "LTE" in told:
+        readings.setdefault("NR", _cell("NR", told["NR"], ()))
+    if "LTE" in readings and "NR" in readings:
+        reading = with_secondary(readings["LTE"], readings["NR"])
     else:
-        reading = Reading()
-    reading = fill(with_further(reading, lines), lines)
-    silent = (told and told[-1].mode == "NOSERVICE") or (rows and at(rows[-1], 0).upper() == "NONE")
-    if reading == Reading() and silent:
-        reading = replace(reading, state="no_service")
-    return reading
+        reading = next(iter(readings.values()), Reading())
+    reading = fill(_with_further(reading, lines), lines)
+    silent = (level_rows and level_rows[-1][0] == "NOSERVICE") or (cell_rows and cell_rows[-1][0] == "NONE")
+    return replace(reading, state="no_service") if reading.empty and silent else reading
 
 
-def _latest(technologies: Sequence[str]) -> tuple[str, ...]:
-    """The technologies that the last lines tell: the last one, and the one before it where the two are LTE and NR (NSA).
-
-    Earlier ones came unasked and are older. Empty when the last line says that there is no service.
-    """
-    last = tuple(technologies[-2:])
+def _latest(rows: Sequence[tuple[str, Sequence[str]]]) -> dict[str, Sequence[str]]:
+    """The last row, and the one before it where the two are LTE and NR (NSA), by technology. Earlier ones came unasked and are older.
+    Empty when the last row says that there is no service."""
+    last = dict(rows[-2:])
     if set(last) == {"LTE", "NR"}:
         return last
-    return last[-1:] if last and last[-1] in _RATS else ()
+    return {name: row for name, row in rows[-1:] if name in _RATS}
 
 
-def _lte(told: Codes, row: Row) -> Reading:
-    """``LTE,<mcc>,<mnc>,<earfcn>,<eci hex>,<pci hex>,<tac hex>,<rsrp>,<rsrq>,<rssi>``."""
-    return Reading(
-        rat="LTE",
-        rsrp_dbm=_first(within(decimal(at(row, 7)), -156, -30), told.rsrp_dbm),
-        rsrq_db=_first(within(decimal(at(row, 8)), -50, 25), told.rsrq_db),
-        sinr_db=told.sinr_db,
-        rssi_dbm=_first(within(decimal(at(row, 9)), -130, -10), told.rssi_dbm),
-        rsrp_code=told.rsrp_code,
-        rsrq_code=told.rsrq_code,
-        sinr_code=told.sinr_code,
-        rssi_code=told.rssi_code,
-        plmn=plmn(at(row, 1), at(row, 2)),
-        tac=_area(at(row, 6), 0xFFFF),
-        eci=_below(at(row, 4), 0xFFFFFFF),
-        pci=_below(at(row, 5), 504),
-        earfcn=code(at(row, 3), 0, 262143),
-    )
+def _cell(name: str, told: Sequence[str], row: Sequence[str]) -> Reading:
+    rat = _RATS[name]
+    coded = cell(rat, _HCSQ[name], told, scales=_NR_SCALES if name == "NR" else _HCSQ_SCALES)
+    printed = cell(rat, _MONSC[name], row)
+    if name in ("WCDMA", "GSM"):
+        return filled(coded, printed)
+    return replace(coded, **{field: value for field, value in vars(printed).items() if value is not None})
 
 
-def _nr(told: Codes, row: Row) -> Reading:
-    """``NR,<mcc>,<mnc>,<arfcn>,<scs>,<nci hex>,<pci hex>,<tac hex>,<rsrp>,<rsrq>,<sinr>``."""
-    return Reading(
-        rat="NR-SA",
-        rsrp_dbm=_first(within(decimal(at(row, 8)), -157, -30), told.rsrp_dbm),
-        rsrq_db=_first(within(decimal(at(row, 9)), -50, 25), told.rsrq_db),
-        sinr_db=_first(within(decimal(at(row, 10)), -40, 60), told.sinr_db),
-        rsrp_code=told.rsrp_code,
-        rsrq_code=told.rsrq_code,
-        sinr_code=told.sinr_code,
-        plmn=plmn(at(row, 1), at(row, 2)),
-        tac=_area(at(row, 7), 0xFFFFFF),
-        eci=_below(at(row, 5), 0xFFFFFFFFF),
-        pci=_below(at(row, 6), 1008),
-        earfcn=code(at(row, 3), 0, 3279165),
-    )
+_SYSINFOEX_RATS = {"GSM": "GSM", "WCDMA": "WCDMA", "LTE": "LTE", "NR": "NR-SA", "NR-5GC": "NR-SA"}
+_STATES = {"0": "no_service", "1": "limited", "3": "limited"}
+"""<srv_status>: 0 none, 1 restricted, 2 service, 3 restricted to a region, 4 saving power."""
 
 
-def _wcdma(told: Codes, row: Row) -> Reading:
-    """``WCDMA,<mcc>,<mnc>,<uarfcn>,<psc>,<ci hex>,<lac hex>,<rscp>,<rssi>,<ec/n0>,<drx>,<ura>``."""
-    return Reading(
-        rat="WCDMA",
-        rssi_dbm=_first(told.rssi_dbm, within(decimal(at(row, 8)), -130, -10)),
-        rscp_dbm=_first(told.rscp_dbm, within(decimal(at(row, 7)), -140, -10)),
-        ecno_db=_first(told.ecno_db, within(decimal(at(row, 9)), -60, 10)),
-        rssi_code=told.rssi_code,
-        rscp_code=told.rscp_code,
-        ecno_code=told.ecno_code,
-        plmn=plmn(at(row, 1), at(row, 2)),
-        lac=_area(at(row, 6), 0xFFFF),
-        ci=_below(at(row, 5), 0xFFFFFFF),
-    )
+def _with_further(reading: Reading, lines: Sequence[str]) -> Reading:
+    """The reading with what it lacks of ^SYSINFOEX, ^LTERSRP, ^CERSSI, ^RSSI and ^HFREQINFO."""
+    system = last_values(lines, "^SYSINFOEX")
+    rat = _SYSINFOEX_RATS.get(at(system, 6).upper())
+    if reading.state == "unknown":
+        reading = replace(reading, state=_STATES.get(at(system, 0), "unknown"))
+    if (reading.rat or rat) in (None, "LTE", "NR-NSA"):
+        reading = filled(reading, _ltersrp(last_values(lines, "^LTERSRP"), last_values(lines, "^CERSSI")))
+    reading = filled(filled(reading, Reading(rat=rat)), rssi(last_values(lines, "^RSSI")))
+    return filled(reading, _carrier(reading, lines))
 
 
-def _gsm(told: Codes, row: Row) -> Reading:
-    """``GSM,<mcc>,<mnc>,<band>,<arfcn>,<bsic>,<ci hex>,<lac hex>,<rssi>,<rx quality>,<timing advance>``."""
-    return Reading(
-        rat="GSM",
-        rssi_dbm=_first(told.rssi_dbm, within(decimal(at(row, 8)), -130, -10)),
-        rssi_code=told.rssi_code,
-        plmn=plmn(at(row, 1), at(row, 2)),
-        lac=_area(at(row, 7), 0xFFFF),
-        ci=_below(at(row, 6), 0xFFFF),
-    )
+def _carrier(reading: Reading, lines: Sequence[str]) -> Reading:
+    """``^HFREQINFO: <n>,<technology>,<band>,<channel>,<frequency>,<bandwidth in kHz>,<the same uplink>[,<next carrier>…]``, 6 for LTE
+    and 7 for NR, NSA a line of each. Nothing of another technology or channel than the reading's."""
+    by_rat: dict[str, Reading] = {}
+    for row in rows_of(lines, "^HFREQINFO"):
+        rat = {"6": "LTE", "7": "NR-SA"}.get(at(row, 1))
+        width = within(decimal(at(row, 5)), 1400, 400_000)
+        if rat is not None:
+            by_rat[rat] = cell(rat, "- - band earfcn", row, bandwidth_mhz=None if width is None else width / 1000)
+    if {"LTE", "NR-SA"} <= set(by_rat):
+        by_rat = {"NR-NSA": with_secondary(by_rat["LTE"], by_rat["NR-SA"]), **by_rat}
+    told = next((one for rat, one in by_rat.items() if reading.rat in (None, rat)), Reading())
+    channels = ((reading.earfcn, told.earfcn), (reading.nr_arfcn, told.nr_arfcn))
+    return Reading() if any(None not in pair and pair[0] != pair[1] for pair in channels) else told
 
 
-_READERS = {"LTE": _lte, "NR": _nr, "WCDMA": _wcdma, "GSM": _gsm}
+def _ltersrp(ltersrp: Sequence[str], cerssi: Sequence[str]) -> Reading:
+    """``^LTERSRP: <rsrp>,<rsrq>`` in dBm and dB. ``^CERSSI: <columns of 2G and 3G>,255,<rsrp>,<rsrq>,<sinr>,…`` likewise: how many
+    columns there are in front differs, so RSRP is the first value of its range with one of RSRQ's behind it."""
+    reading = Reading(rat="LTE", rsrp_dbm=_level(at(ltersrp, 0)), rsrq_db=within(decimal(at(ltersrp, 1)), -50, 0))
+    for i, (power, quality) in enumerate(pairwise(cerssi)):
+        found = within(decimal(quality), -40, 0)
+        if _level(power) is not None and found is not None and at(cerssi, i - 1) == "255":
+            reading = named("LTE", {"sinr_db": at(cerssi, i + 2)}, rsrp_dbm=_level(power), rsrq_db=found)
+            break
+    return reading if reading.rsrp_dbm is not None else Reading()
 
 
-def _first(one: float | None, other: float | None) -> float | None:
-    return one if one is not None else other
-
-
-def _below(text: str, limit: int) -> int | None:
-    """A hexadecimal id below ``limit``, which is the one of all ones or the first that does not exist."""
-    found = hexadecimal(text)
-    return found if found is not None and found < limit else None
-
-
-def _area(text: str, highest: int) -> int | None:
-    """A location or tracking area; 0 and the two highest mean none (3GPP TS 23.003 clauses 4.1 and 19.4.2.3)."""
-    found = _below(text, highest - 1)
-    return found or None
+def _level(text: str) -> float | None:
+    return within(decimal(text), -156, -44)
 
 
 # Two command lines: ^MONSC is refused by some firmware and then must not take the others with it. MT5700M is known by its model, as TD
 # Tech sells it.
+# GNSS: Huawei ME909u/MU709/MU609 AT interface: standalone, tracking, as many fixes as there can be, each second; sticks have no
+# GNSS.
+# Interface numbers differ by firmware; the class says what a port is (class ff, protocol 02 or 12: AT, 01 or 10: PPP). A stick that
+# starts as storage is switched by usb_modeswitch.
 DRIVER = Driver(
     "huawei",
     setup=("AT+CEREG=2",),
@@ -286,4 +139,21 @@ DRIVER = Driver(
     knows=("huawei", "td tech", "mt5700"),
     but_not=("hilink",),
     reads=("AT^SYSINFOEX", "AT^LTERSRP?", "AT^CERSSI?", "AT^RSSI", "AT^HFREQINFO?"),
+    gnss=("AT^WPDOM=0", "AT^WPDST=1", "AT^WPDFR=65535,1", "AT^WPDGP"),
+    devices=(
+        # Two functions of class ff, protocol 02 on some firmware: the second is the second AT port.
+        device(
+            "12d1:1506",
+            "E3372s, E3372h in stick mode, E3276",
+            by_protocol={"02": "at", "01": "ppp", "12": "at-second", "10": "ppp"},
+            switched_from="15cd 14fe",
+            mode_switch="usb_modeswitch -J",
+        ),
+        # Protocol 12 is the first AT port, 10 the modem (PPP), 13 the second AT port, 14 NMEA, 03 diagnostics.
+        device(
+            "12d1:15c1",
+            "ME909s",
+            by_protocol={"12": "at", "13": "at-second", "10": "ppp", "14": "nmea", "03": "diagnostics"},
+        ),
+    ),
 )

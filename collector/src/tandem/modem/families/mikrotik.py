@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tandem.at.dialogue import Response
-from tandem.modem.base import Driver, Identity, Reading
+from tandem.modem.base import Driver, Identity, Reading, device
 from tandem.modem.families.zte import order_of, service, with_cell
 from tandem.modem.ts27007 import all_lines, fill, last_values
 
@@ -23,9 +23,14 @@ def decode(responses: Sequence[Response], identity: Identity) -> Reading:
 
 
 # Two command lines: the R11e-LTE has no command of ZTE's, and tells what the standard tells all the same.
+# Which interfaces are the AT ports is not published: the port is named in the configuration.
 DRIVER = Driver(
     "mikrotik",
     poll=("AT+CSQ;+CEREG?;+COPS?", "AT+CESQ;+ZCAINFO?;+ZPAS?;+ZCELLINFO?"),
     decode=decode,
     knows=("mikrotik", "r11e"),
+    devices=(
+        device("2cd2:0004", "R11e-LTE6"),
+        device("2cd2:0001", "R11e-LTE"),
+    ),
 )

@@ -7,12 +7,11 @@ Source: ModemManager's and other public readers' tables, and a published dialogu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from tandem.at.dialogue import Response
-from tandem.modem.base import STANDARD_SETUP, Driver, Identity, Reading
-from tandem.modem.scales import at, code, rssi_dbm
-from tandem.modem.ts27007 import all_lines, fill, last_values
+from tandem.modem.base import STANDARD_SETUP, Driver, Identity, Reading, device
+from tandem.modem.scales import at, code, filled
+from tandem.modem.ts27007 import all_lines, fill, last_values, rssi
 
 
 def decode(responses: Sequence[Response], identity: Identity) -> Reading:
@@ -26,15 +25,13 @@ def decode(responses: Sequence[Response], identity: Identity) -> Reading:
         rat = "WCDMA"
     elif code(at(last_values(lines, "_OCTI"), 0), 1, 3) is not None:
         rat = "GSM"
-    reading = fill(Reading(rat=rat), lines)
-    level = code(at(last_values(lines, "_OSIGQ"), 0), 0, 31)
-    if reading.rssi_code is None and level is not None:
-        reading = replace(reading, rssi_code=level, rssi_dbm=rssi_dbm(level))
-    return reading
+    return filled(fill(Reading(rat=rat), lines), rssi(last_values(lines, "_OSIGQ")))
 
 
 # Option's own commands and the younger ones of the standard in lines of their own: old firmware refuses some. Known by the
 # manufacturer's name from its beginning: it is a word that others may use.
+# The Linux driver hso makes the ports; which is what it tells in hsotype of each (Application: AT beside the Control port).
+# Interface numbers are no use here: the port is named in the configuration.
 DRIVER = Driver(
     "option",
     setup=("AT+CREG=2", "AT+CGREG=2", *STANDARD_SETUP),
@@ -42,4 +39,8 @@ DRIVER = Driver(
     decode=decode,
     knows=lambda identity: identity.manufacturer.lower().startswith("option"),
     reads=("AT_OSIGQ?",),
+    devices=(
+        # Network function hso0; ports /dev/ttyHS*.
+        device("0af0:6971", "iCON 225", switched_from="6971", mode_switch="usb_modeswitch (the id stays the same)"),
+    ),
 )

@@ -7,27 +7,18 @@ dialogues that users published. Labels vary by firmware, so they are searched fo
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from tandem.at.dialogue import Response
-from tandem.modem.base import Driver, Identity, Reading
-from tandem.modem.scales import (
-    area_code,
-    cell_identity,
-    code,
-    decimal,
-    hexadecimal,
-    lte_bandwidth_mhz,
-    plmn,
-    whole,
-    within,
-)
+from tandem.modem.base import Driver, Identity, Reading, device
+from tandem.modem.scales import labelled, named, plmn, technology_named, with_secondary
 from tandem.modem.ts27007 import all_lines, fill
 
 _NUMBER = r"[ \t]*([-+]?[0-9]{1,6}(?:\.[0-9]{0,4})?)(?![0-9.])"
-_IDENTITY = r"[ \t]*(?:0[xX])?([0-9A-Fa-f]{1,9})(?![0-9A-Fa-f])"
+_IDENTITY = r"[ \t]*((?:0[xX])?[0-9A-Fa-f]{1,9})(?![0-9A-Fa-f])"
+_WORD = r"[ \t]*([^ \t\n:]{1,32})"
+_TEXT = r"[ \t]*([^:\n]{0,80})"
 
 
 class Status:
@@ -36,35 +27,20 @@ class Status:
     def __init__(self, lines: Sequence[str]) -> None:
         self._all = "\n".join(line for line in lines if ":" in line)
 
-    def _find(self, label: str, value: str) -> re.Match[str] | None:
-        # "RSRP (dBm):" is not the end of "NR5G RSRP (dBm):", nor "TAC:" of "NR5G TAC:".
-        prefixed = "" if label.startswith("NR5G") else r"(?<!NR5G )(?<!SCC )"
-        return re.search(rf"(?<![A-Za-z0-9]){prefixed}{re.escape(label)}[ \t]*:{value}", self._all, re.IGNORECASE)
-
-    def number(self, *labels: str) -> float | None:
-        """The number behind the first of the labels that has one; of a label that stands twice, the first."""
-        found = (self._find(label, _NUMBER) for label in labels)
-        return next((decimal(match.group(1)) for match in found if match), None)
-
-    def word(self, label: str) -> str | None:
-        """The one word behind the label."""
-        match = self._find(label, r"[ \t]*([^ \t\n:]{1,32})")
-        return match.group(1) if match else None
-
-    def text(self, label: str) -> str:
-        """What stands behind the label until the line ends or the next label begins; empty when there is no such label."""
-        match = self._find(label, r"[ \t]*([^:\n]{0,80})")
-        return match.group(1).strip() if match else ""
-
-    def identity(self, label: str) -> int | None:
-        """A hexadecimal number; its decimal in brackets behind is not needed."""
-        match = self._find(label, _IDENTITY)
-        return hexadecimal(match.group(1)) if match else None
+    def find(self, value: str, *labels: str) -> str:
+        """What stands behind the first of the labels that has such a value; of a label that stands twice, the first; else empty."""
+        for label in labels:
+            # "RSRP (dBm):" is not the end of "NR5G RSRP (dBm):", nor "TAC:" of "NR5G TAC:".
+            prefixed = "" if label.startswith("NR5G") else r"(?<!NR5G )(?<!SCC )"
+            match = re.search(rf"(?<![A-Za-z0-9]){prefixed}{re.escape(label)}[ \t]*:{value}", self._all, re.IGNORECASE)
+            if match:
+                return match.group(1).strip()
+        return ""
 
     @property
     def no_service(self) -> bool:
         """Whether it says that there is no system: ``System mode: No service``, ``NO SRV``."""
-        return re.match(r"NO ?S", self.text("System mode"), re.IGNORECASE) is not None
+        return re.match(r"NO ?S", self.find(_TEXT, "System mode"), re.IGNORECASE) is not None
 
 
 _LABEL = re.compile(r"[A-Za-z]{1,8}\Z")
@@ -90,17 +66,42 @@ def serving_row(lines: Sequence[str]) -> dict[str, str]:
     return {}
 
 
-_RATS = {
-    "LTE": "LTE", "ENDC": "NR-NSA", "NSA": "NR-NSA", "NR5G": "NR-SA", "SA": "NR-SA",
-    "WCDMA": "WCDMA", "UMTS": "WCDMA", "GSM": "GSM",
-}  # fmt: skip
+_LTE = {
+    "rsrp_dbm": (_NUMBER, "PCC RxM RSRP", "PCC Rx0 RSRP", "RSRP (dBm)"),
+    "rsrq_db": (_NUMBER, "RSRQ (dB)", "PCC RSRQ"),
+    "sinr_db": (_NUMBER, "SINR (dB)"),
+    "rssi_dbm": (_NUMBER, "PCC RxM RSSI", "PCC Rx0 RSSI", "RSSI (dBm)"),
+    "tac": (_IDENTITY, "TAC"),
+    "eci": (_IDENTITY, "Cell ID"),
+    "earfcn": (_WORD, "LTE Rx chan"),
+    "band": (_WORD, "LTE band"),
+    "bandwidth_mhz": (_NUMBER, "LTE bw", "LTE dl bw"),
+}
+"""RSRP of the primary carrier's main antenna, or the only one. Ids are hexadecimal with the decimal number in brackets behind."""
+_NR = {
+    "rsrp_dbm": (_NUMBER, "NR5G RSRP (dBm)"),
+    "rsrq_db": (_NUMBER, "NR5G RSRQ (dB)"),
+    "sinr_db": (_NUMBER, "NR5G SINR (dB)"),
+    "earfcn": (_WORD, "NR5G Rx chan"),
+    "band": (_WORD, "NR5G band"),
+}
+"""NSA has them beside LTE's; dashes are a leg that is not there."""
+_STANDALONE = {
+    **_NR,
+    "tac": (_IDENTITY, "NR5G TAC"),
+    "eci": (_IDENTITY, "NR5G Cell ID"),
+    "bandwidth_mhz": (_NUMBER, "NR5G dl bw", "NR5G bw"),
+}
+_OLDER = {"lac": (_IDENTITY, "LAC"), "ci": (_IDENTITY, "Cell ID")}
+_WCDMA = {**_OLDER, "rssi_dbm": (_NUMBER, "RX level Carrier 0 (dBm)", "RX level C0", "RxM RSSI C0", "RX level (dBm)")}
+"""The received level, which is no RSCP."""
 
 
 def decode(responses: Sequence[Response], identity: Identity) -> Reading:
     """The serving cell. !LTEINFO's levels have a decimal and win over !GSTATUS', which are whole; its bands and channel too."""
     lines = all_lines(responses)
     status = Status(lines)
-    reading = _of_status(status)
+    reading = replace(_of_status(status), state=_state(status))
     if reading.rat in (None, "LTE", "NR-NSA"):
         reading = _with_lteinfo(reading, serving_row(lines))
     reading = fill(reading, lines)
@@ -110,32 +111,34 @@ def decode(responses: Sequence[Response], identity: Identity) -> Reading:
 
 
 def _of_status(status: Status) -> Reading:
-    rat = _RATS.get((status.word("System mode") or status.word("Connectivity Mode") or "").upper())
-    reading = Reading(rat=rat, state=_state(status))
+    def read(rat: str, labels: Mapping[str, Sequence[str]]) -> Reading:
+        return named(rat, {field: status.find(*where) for field, where in labels.items()})
+
+    rat = technology_named(status.find(_WORD, "System mode") or status.find(_WORD, "Connectivity Mode"))
     if rat == "WCDMA":
-        return _wcdma(reading, status)
+        return read(rat, _WCDMA)
     if rat == "GSM":
-        return _with_older_ids(reading, status)
+        return read(rat, _OLDER)
     if rat == "NR-SA":
-        return _standalone(reading, status)
-    if rat in ("LTE", "NR-NSA"):
-        reading = _lte(reading, status)
-    if rat == "NR-NSA":
-        reading = _with_secondary(reading, status)
-    return reading
+        mcc, _, mnc = status.find(_WORD, "NR5G MCC-MNC").partition("-")
+        return replace(read(rat, _STANDALONE), plmn=plmn(mcc, mnc))
+    if rat is None:
+        return Reading()
+    reading = _known_channel(read("LTE", _LTE))
+    return with_secondary(reading, read("NR-SA", _NR)) if rat == "NR-NSA" else reading
 
 
 def _state(status: Status) -> str:
     """``EMM state: Registered Normal Service`` with ``RRC state: RRC Connected`` or ``RRC Idle``; on 3G ``GMM (PS) state:
     REGISTERED`` with ``RRC State: DISCONNECTED`` or a connected mode's name (CELL_DCH, CELL_FACH, CELL_PCH, URA_PCH)."""
-    service = f"{status.text('EMM state')} {status.text('GMM (PS) state')}".upper()
+    service = f"{status.find(_TEXT, 'EMM state')} {status.find(_TEXT, 'GMM (PS) state')}".upper()
     if "LIMITED" in service:
         return "limited"
     if "SEARCH" in service:
         return "searching"
     if "DEREGISTERED" in service or "NO CELL" in service:
         return "no_service"
-    rrc = status.text("RRC state").upper()
+    rrc = status.find(_TEXT, "RRC state").upper()
     if "REGISTERED" not in service or not rrc:
         return "unknown"
     if "IDLE" in rrc or "DISCONNECTED" in rrc:
@@ -143,114 +146,42 @@ def _state(status: Status) -> str:
     return "connected" if re.search(r"CONNECTED|CELL_|URA_", rrc) else "unknown"
 
 
-def _lte(reading: Reading, status: Status) -> Reading:
-    """RSRP of the primary carrier's main antenna: ``PCC RxM RSRP`` (``PCC Rx0 RSRP``), the ``RSRP (dBm)`` behind ``PCC RxM
-    RSSI``, or the only one. Ids are hexadecimal with the decimal number in brackets behind; a cell of zeros is none."""
-    band = _band(status.word("LTE band"))
-    return replace(
-        reading,
-        rsrp_dbm=within(status.number("PCC RxM RSRP", "PCC Rx0 RSRP", "RSRP (dBm)"), -156, -30),
-        rsrq_db=within(status.number("RSRQ (dB)", "PCC RSRQ"), -50, 25),
-        sinr_db=within(status.number("SINR (dB)"), -40, 60),
-        rssi_dbm=within(status.number("PCC RxM RSSI", "PCC Rx0 RSSI", "RSSI (dBm)"), -130, -10),
-        tac=area_code(status.identity("TAC")),
-        eci=_present(cell_identity(status.identity("Cell ID"), "LTE")),
-        earfcn=_channel(status.word("LTE Rx chan"), band),
-        band=band,
-        bandwidth_mhz=within(status.number("LTE bw", "LTE dl bw"), 1.4, 20),
-    )
-
-
-def _with_secondary(reading: Reading, status: Status) -> Reading:
-    """``NR5G …`` labels beside LTE's. Dashes are a leg that is not there."""
-    return replace(
-        reading,
-        nr_rsrp_dbm=within(status.number("NR5G RSRP (dBm)"), -157, -30),
-        nr_rsrq_db=within(status.number("NR5G RSRQ (dB)"), -50, 25),
-        nr_sinr_db=within(status.number("NR5G SINR (dB)"), -40, 60),
-        nr_arfcn=code(status.word("NR5G Rx chan") or "", 1, 3279165),
-        nr_band=_band(status.word("NR5G band")),
-    )
-
-
-def _standalone(reading: Reading, status: Status) -> Reading:
-    """The same labels where there is no LTE."""
-    mcc, _, mnc = (status.word("NR5G MCC-MNC") or "").partition("-")
-    return replace(
-        reading,
-        rsrp_dbm=within(status.number("NR5G RSRP (dBm)"), -157, -30),
-        rsrq_db=within(status.number("NR5G RSRQ (dB)"), -50, 25),
-        sinr_db=within(status.number("NR5G SINR (dB)"), -40, 60),
-        plmn=plmn(mcc, mnc),
-        tac=area_code(status.identity("NR5G TAC"), 0xFFFFFF),
-        eci=_present(cell_identity(status.identity("NR5G Cell ID"), "NR-SA")),
-        earfcn=code(status.word("NR5G Rx chan") or "", 1, 3279165),
-        band=_band(status.word("NR5G band")),
-        bandwidth_mhz=within(status.number("NR5G dl bw", "NR5G bw"), 5, 400),
-    )
-
-
-def _wcdma(reading: Reading, status: Status) -> Reading:
-    """``RX level Carrier 0 (dBm)``, ``RX level C0`` or ``RxM RSSI C0``: the received level, which is no RSCP."""
-    level = status.number("RX level Carrier 0 (dBm)", "RX level C0", "RxM RSSI C0", "RX level (dBm)")
-    return _with_older_ids(replace(reading, rssi_dbm=within(level, -130, -10)), status)
-
-
-def _with_older_ids(reading: Reading, status: Status) -> Reading:
-    """LAC and CI of 2G and 3G."""
-    ci = _present(cell_identity(status.identity("Cell ID"), reading.rat))
-    return replace(reading, lac=area_code(status.identity("LAC")), ci=ci)
+def _known_channel(reading: Reading) -> Reading:
+    """65535 is no EARFCN, and 0 none in any band but the first."""
+    none = reading.earfcn == 65535 or (reading.earfcn == 0 and reading.band not in (None, 1))
+    return replace(reading, earfcn=None) if none else reading
 
 
 def _with_lteinfo(reading: Reading, row: dict[str, str]) -> Reading:
     """The serving row of !LTEINFO?: ``EARFCN MCC MNC TAC CID Bd D U SNR PCI RSRQ RSRP RSSI RXLV``. TAC is decimal here, CID
     hexadecimal, D and U an index of the bandwidth."""
-    if not row:
-        return reading
-    eci = _present(cell_identity(hexadecimal(row.get("CID", "")), "LTE"))
-    if None not in (eci, reading.eci) and eci != reading.eci:
+    labels = (
+        "rsrp_dbm=RSRP rsrq_db=RSRQ rssi_dbm=RSSI sinr_db=SNR mcc=MCC mnc=MNC tac:d=TAC eci=CID pci=PCI earfcn=EARFCN band=Bd"
+        " bandwidth_mhz:index=D"
+    )
+    told = _known_channel(labelled(None, labels, row))
+    if None not in (told.eci, reading.eci) and told.eci != reading.eci:
         return reading  # the cell changed between the two answers
-    band = code(row.get("Bd", ""), 1, 1024)
-    told: dict[str, Any] = {
-        "rsrp_dbm": within(decimal(row.get("RSRP", "")), -156, -30),
-        "rsrq_db": within(decimal(row.get("RSRQ", "")), -50, 25),
-        "rssi_dbm": within(decimal(row.get("RSSI", "")), -130, -10),
-        "plmn": plmn(row.get("MCC", ""), row.get("MNC", "")),
-        "tac": area_code(whole(row.get("TAC", ""))),
-        "eci": eci,
-        "pci": code(row.get("PCI", ""), 0, 503),
-        "earfcn": _channel(row.get("EARFCN"), band),
-        "band": band,
-        "bandwidth_mhz": lte_bandwidth_mhz(row.get("D", "")),
-    }
-    if reading.sinr_db is None:
-        told["sinr_db"] = within(decimal(row.get("SNR", "")), -40, 60)
-    known = {name: value for name, value in told.items() if value is not None}
-    return replace(reading, rat=reading.rat or "LTE", **known) if known else reading
-
-
-def _band(text: str | None) -> int | None:
-    """``B4`` or ``n78``."""
-    found = re.fullmatch(r"[BbNn]([0-9]{1,3})", text or "")
-    return code(found.group(1), 1, 1024) if found else None
-
-
-def _channel(text: str | None, band: int | None) -> int | None:
-    """An EARFCN; 65535 is none, and so is 0 in any band but the first."""
-    found = code(text or "", 0, 262143)
-    return None if found == 65535 or (found == 0 and band not in (None, 1)) else found
-
-
-def _present(cell: int | None) -> int | None:
-    """A cell identity of zeros is what a modem without a cell prints."""
-    return cell or None
+    known = {name: value for name, value in vars(told).items() if value is not None and name != "state"}
+    if reading.sinr_db is not None:
+        known.pop("sinr_db", None)
+    return replace(reading, **{"rat": reading.rat or "LTE", **known}) if known else reading
 
 
 # Three command lines: either text block may be refused, and the standard's own commands fill what both lack.
+# GNSS: Sierra MC73xx/MC74xx/EM74xx AT reference: standalone, 255 s, 30 m, 1000 = for ever, each second; some firmware wants
+# $GPS_START on the NMEA port instead.
+# These modems have one AT port, and ModemManager drives them by QMI or MBIM, so that it can do without.
 DRIVER = Driver(
     "sierra",
     poll=("AT!GSTATUS?", "AT!LTEINFO?", "AT+CEREG?;+COPS?"),
     decode=decode,
     knows=("sierra",),
     reads=("AT!NRINFO?",),
+    gnss=("AT!GPSTRACK=1,255,30,1000,1",),
+    devices=(
+        device("1199:9071", "EM7455, MC7455, EM7430, MC7430", nmea=2, at_second=3),
+        device("1199:9079", "EM7455 (Lenovo), DW5811e", nmea=2, at_second=3),
+        device("1199:9091", "EM7565", nmea=2, at_second=3),
+    ),
 )

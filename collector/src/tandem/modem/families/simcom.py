@@ -6,28 +6,13 @@ in dialogues that users published. What the scales of +CPSI are is worked out fr
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tandem.at.dialogue import Response
-from tandem.at.grammar import prefix, values
-from tandem.modem.base import Driver, Identity, Reading
-from tandem.modem.scales import (
-    area_code,
-    at,
-    cell_identity,
-    code,
-    decimal,
-    hexadecimal,
-    lte_bandwidth_mhz,
-    plmn,
-    whole,
-    with_gsm_code,
-    with_lte_codes,
-    within,
-)
-from tandem.modem.ts27007 import all_lines, fill
+from tandem.modem.base import Commands, Driver, Identity, Reading, device
+from tandem.modem.scales import at, cell, code, decimal, filled, with_secondary, within
+from tandem.modem.ts27007 import all_lines, fill, rows_of
 
 TENTHS_BEYOND_DBM = -200.0
 """No RSRP is that low: such a number is in tenths."""
@@ -36,29 +21,19 @@ LOWEST_SNR_DB, HIGHEST_SNR_DB = -23.0, 40.0
 """The range of NR's SS-SINR (3GPP TS 38.133 table 10.1.16.1-1)."""
 
 
-def lte_levels(reading: Reading, rsrq: str, rsrp: str, rssi: str, rssnr: str) -> Reading:
-    """``reading`` with the levels of an LTE row. In the index firmware RSRP is −141 + v, RSRQ −20 + v/2; what its RSSI means is
+def lte_levels(rsrq: str, rsrp: str, rssi: str, rssnr: str) -> Reading:
+    """The levels of an LTE row, in tenths or in decibels. In the index firmware RSRP is −141 + v, RSRQ −20 + v/2; what its RSSI means is
     not known: it is not read, so that +CSQ's has its place. 255 is none."""
-    level = decimal(rsrp)
+    level, snr = decimal(rsrp), code(rssnr, -3000, 3000)
     if level is None or level == 0:
-        return replace(reading, sinr_code=_code(rssnr))
+        return Reading(sinr_code=snr)
     if level > 0:
-        snr = None if rssnr == "255" else _code(rssnr)
-        return replace(
-            with_lte_codes(reading, rsrp, rsrq),
-            sinr_code=snr,
-            sinr_db=None if snr is None else within(float(snr), -20, 40),
-        )
+        snr = None if snr == 255 else snr
+        sinr = None if snr is None else within(float(snr), -20, 40)
+        return cell("LTE", "rsrp_dbm:code rsrq_db:code", (rsrp, rsrq), sinr_code=snr, sinr_db=sinr)
     step = 0.1 if level < TENTHS_BEYOND_DBM else 1.0
-    snr = _code(rssnr)
-    return replace(
-        reading,
-        rsrp_dbm=within(_scaled(rsrp, step), -156, -30),
-        rsrq_db=within(_scaled(rsrq, step), -50, 25),
-        rssi_dbm=within(_scaled(rssi, step), -130, -10),
-        sinr_code=snr,
-        sinr_db=_rssnr_db(snr),
-    )
+    levels = [_scaled(text, step) for text in (rsrp, rsrq, rssi)]
+    return cell(None, "rsrp_dbm rsrq_db rssi_dbm", levels, sinr_code=snr, sinr_db=_rssnr_db(snr))
 
 
 def _rssnr_db(found: int | None) -> float | None:
@@ -68,17 +43,7 @@ def _rssnr_db(found: int | None) -> float | None:
     return 2.0 * found - 20 if 0 <= found <= 25 else within(float(found), -20, 40)
 
 
-@dataclass(frozen=True)
-class NrLevels:
-    """dBm and dB; ``sinr_code``: the number as printed, where it is a whole one."""
-
-    rsrp_dbm: float | None = None
-    rsrq_db: float | None = None
-    sinr_db: float | None = None
-    sinr_code: int | None = None
-
-
-def nr_levels(first: str, second: str, snr: str) -> NrLevels:
+def nr_levels(first: str, second: str, snr: str) -> Reading:
     """RSRP, RSRQ and SNR of an NR row: all in tenths (``-960,-120,95``), or all in decibels with RSRQ first (``-12,-86,8.5``).
 
     RSRP is the one that is further below zero. −32768 is none. A SNR with a decimal is dB; beside tenths some firmware prints tenths
@@ -86,31 +51,23 @@ def nr_levels(first: str, second: str, snr: str) -> NrLevels:
     """
     levels = [value for value in (decimal(first), decimal(second)) if value is not None and -2000 < value < 0]
     if len(levels) != 2:
-        return NrLevels(sinr_code=_code(snr))
+        return Reading(sinr_code=code(snr, -3000, 3000))
     rsrp, rsrq = sorted(levels)
     step = 0.1 if rsrp < TENTHS_BEYOND_DBM else 1.0
     sinr = decimal(snr)
     if sinr is not None and "." not in snr and step < 1:
         sinr = None if within(sinr, LOWEST_SNR_DB, HIGHEST_SNR_DB) is not None else round(sinr * step, 1)
-    return NrLevels(
-        within(round(rsrp * step, 1), -157, -30),
-        within(round(rsrq * step, 1), -50, 25),
-        within(sinr, -40, 60),
-        _code(snr),
+    return Reading(
+        rsrp_dbm=within(round(rsrp * step, 1), -157, -30),
+        rsrq_db=within(round(rsrq * step, 1), -50, 25),
+        sinr_db=within(sinr, -40, 60),
+        sinr_code=code(snr, -3000, 3000),
     )
 
 
-def _scaled(text: str, step: float) -> float | None:
+def _scaled(text: str, step: float) -> str:
     found = decimal(text)
-    return None if found is None else round(found * step, 1)
-
-
-def _code(text: str) -> int | None:
-    """A whole number that means something: −3276 and −32768 do not."""
-    return code(text, -3000, 3000)
-
-
-_BAND = re.compile(r"(?:EUTRAN|NR5G)[-_]BAND([0-9]{1,3})\Z", re.IGNORECASE)
+    return "" if found is None else str(round(found * step, 1))
 
 
 def decode(responses: Sequence[Response], identity: Identity) -> Reading:
@@ -119,14 +76,14 @@ def decode(responses: Sequence[Response], identity: Identity) -> Reading:
     Whether RRC is connected is not told: a registered modem's state is ``unknown``.
     """
     lines = all_lines(responses)
-    rows = [values(line) for line in lines if prefix(line) == "+CPSI"]
+    rows = rows_of(lines, "+CPSI")
     secondary = next((row for row in reversed(rows) if at(row, 0).upper() in ("NR5G_NSA", "NR5G-NSA", "NR5G")), None)
     serving = next((row for row in reversed(rows) if row is not secondary and at(row, 0)), ())
     reading = _cell(serving)
     if secondary is not None and reading.rat in ("LTE", None) and at(serving, 0).upper() != "NO SERVICE":
-        reading = _with_secondary(reading, secondary)
+        reading = with_secondary(reading, _secondary(secondary))
     if not rows:
-        reading = _engineering([values(line) for line in lines if prefix(line) == "+CENG"])
+        reading = _engineering(rows_of(lines, "+CENG"))
     reading = fill(reading, lines)
     if at(serving, 0).upper() == "NO SERVICE" and reading.state == "unknown":
         reading = replace(reading, state="no_service")
@@ -142,135 +99,61 @@ def _rat(mode: str) -> str | None:
 
 
 def _cell(row: Sequence[str]) -> Reading:
+    """``<mode>,Online,<mcc>-<mnc>,0x<area>,<cell>,…``, cells decimal. LTE: bandwidths an index; an EARFCN of 4294967295 is none. 3G: Ec/Io
+    and RSCP without their sign on most firmware. The oldest (SIM5218) prints no <txpwr>, the last column, and Ec/Io in halves; of others
+    a number without sign and decimal may be either. A scrambling code is no PCI."""
     rat = _rat(at(row, 0))
     if rat is None or at(row, 1).lower() != "online":
         return Reading()
     mcc, _, mnc = at(row, 2).partition("-")
-    reading = Reading(rat=rat, plmn=plmn(mcc, mnc))
-    if rat == "WCDMA":
-        return _wcdma(reading, row[3:])
+    rest = (mcc, mnc, *row[3:])
     if rat == "GSM":
-        return _gsm(reading, row[3:])
+        return cell(rat, "mcc mnc lac ci:d - rssi_dbm", rest)
+    if rat == "WCDMA":
+        ecno, rscp = decimal(at(rest, 8)), decimal(at(rest, 9))
+        if ecno is not None and ecno > 0 and "." not in at(rest, 8):
+            ecno = ecno / 2 if len(rest) == 12 else None
+        ecno, rscp = (None if level is None else -abs(level) for level in (ecno, rscp))
+        return cell(rat, "mcc mnc lac ci:d", rest, ecno_db=within(ecno, -32, 0), rscp_dbm=within(rscp, -125, -20))
     if rat == "NR-SA":
-        return _standalone(reading, row[3:])
-    return _lte(reading, row[3:])
+        levels = nr_levels(*(at(rest, i) for i in (7, 8, 9)))
+        return filled(cell(rat, "mcc mnc tac eci:d pci band earfcn", rest), levels)
+    levels = lte_levels(*(at(rest, i) for i in (9, 10, 11, 12)))
+    width = "" if rat == "NB-IOT" else "bandwidth_mhz:index"
+    return filled(cell(rat, f"mcc mnc tac eci:d pci band earfcn {width}", rest), levels)
 
 
-def _lte(reading: Reading, row: Sequence[str]) -> Reading:
-    """``0x<TAC>,<cell>,<pci>,EUTRAN-BAND<n>,<earfcn>,<dlbw>,<ulbw>,<rsrq>,<rsrp>,<rssi>,<rssnr>``: the cell is decimal,
-    bandwidths an index. An EARFCN of 4294967295 is none."""
-    return replace(
-        lte_levels(reading, at(row, 7), at(row, 8), at(row, 9), at(row, 10)),
-        tac=area_code(hexadecimal(at(row, 0))),
-        eci=cell_identity(whole(at(row, 1)), reading.rat),
-        pci=code(at(row, 2), 0, 503),
-        band=_band(at(row, 3)),
-        earfcn=code(at(row, 4), 0, 262143),
-        bandwidth_mhz=None if reading.rat == "NB-IOT" else lte_bandwidth_mhz(at(row, 5)),
-    )
-
-
-def _standalone(reading: Reading, row: Sequence[str]) -> Reading:
-    """``0x<TAC>,<cell>,<pci>,NR5G_BAND<n>,<arfcn>,<rsrp>,<rsrq>,<snr>``."""
-    found = nr_levels(at(row, 5), at(row, 6), at(row, 7))
-    return replace(
-        reading,
-        rsrp_dbm=found.rsrp_dbm,
-        rsrq_db=found.rsrq_db,
-        sinr_db=found.sinr_db,
-        sinr_code=found.sinr_code,
-        tac=area_code(hexadecimal(at(row, 0)), 0xFFFFFF),
-        eci=cell_identity(whole(at(row, 1)), "NR-SA"),
-        pci=code(at(row, 2), 0, 1007),
-        band=_band(at(row, 3)),
-        earfcn=code(at(row, 4), 0, 3279165),
-    )
-
-
-def _with_secondary(reading: Reading, row: Sequence[str]) -> Reading:
+def _secondary(row: Sequence[str]) -> Reading:
     """``NR5G_NSA,<pci>,NR5G_BAND<n>,<arfcn>,<rsrp>,<rsrq>,<snr>[,<scs>,<bw>]``; the first firmware has no band."""
-    rest = list(row[1:])
-    band = _band(at(rest, 1))
-    if band is not None:
-        del rest[1]
-    found = nr_levels(at(rest, 2), at(rest, 3), at(rest, 4))
-    return replace(
-        reading,
-        rat="NR-NSA",
-        nr_rsrp_dbm=found.rsrp_dbm,
-        nr_rsrq_db=found.rsrq_db,
-        nr_sinr_db=found.sinr_db,
-        nr_sinr_code=found.sinr_code,
-        nr_pci=code(at(rest, 0), 0, 1007),
-        nr_arfcn=code(at(rest, 1), 1, 3279165),
-        nr_band=band,
-    )
-
-
-def _wcdma(reading: Reading, row: Sequence[str]) -> Reading:
-    """``0x<LAC>,<cell>,<band>,<psc>,<freq>,<ssc>,<ec/io>,<rscp>,<qual>,<rxlev>,<txpwr>``: Ec/Io and RSCP without their sign
-    on most firmware. The oldest (SIM5218) prints no <txpwr>, and Ec/Io in halves; of others a number without sign and decimal may
-    be either. A scrambling code is no PCI."""
-    ecno, rscp = decimal(at(row, 6)), decimal(at(row, 7))
-    if ecno is not None and ecno > 0 and "." not in at(row, 6):
-        ecno = ecno / 2 if len(row) == 10 else None
-    return replace(
-        reading,
-        lac=area_code(hexadecimal(at(row, 0))),
-        ci=cell_identity(whole(at(row, 1)), "WCDMA"),
-        ecno_db=None if ecno is None else within(-abs(ecno), -32, 0),
-        rscp_dbm=None if rscp is None else within(-abs(rscp), -125, -20),
-    )
-
-
-def _gsm(reading: Reading, row: Sequence[str]) -> Reading:
-    """``0x<LAC>,<cell>,<arfcn and band>,<rxlev>,…``: the level in dBm."""
-    return replace(
-        reading,
-        lac=area_code(hexadecimal(at(row, 0))),
-        ci=cell_identity(whole(at(row, 1)), "GSM"),
-        rssi_dbm=within(decimal(at(row, 3)), -120, -20),
-    )
+    has_band = "BAND" in at(row, 2).upper()
+    levels = nr_levels(*(at(row, 3 + has_band + i) for i in range(3)))
+    return filled(cell("NR-SA", f"- pci {'band ' if has_band else ''}earfcn", row), levels)
 
 
 def _engineering(rows: Sequence[Sequence[str]]) -> Reading:
-    """``+CENG: <mode>,<cells>[,<n>,LTE CAT-M1]`` and ``+CENG: 0,"<cell>"``, the serving one. LTE: ``<earfcn>,<pci>,<rsrp>,<rssi>,<rsrq>,
-    <sinr>,<tac>,<cell>,<mcc>,<mnc>,<txpwr>``; the scale of its SINR and the base of its ids are not known. 2G, ids hexadecimal: ``<arfcn>,
-    <rxlev>,<rxqual>,<mcc>,<mnc>,<bsic>,<cell>,<rla>,<txp>,<lac>,<ta>``, in mode 3 ``<mcc>,<mnc>,<lac>,<cell>,<bsic>,<rxlev>``."""
+    """``+CENG: <mode>,<cells>[,<n>,LTE CAT-M1]`` and ``+CENG: 0,"<cell>"``, the serving one. LTE: the scale of its SINR, the sixth, and the
+    base of its ids are not known. 2G: a row of eleven, in mode 3 of six."""
     mode = next((row for row in rows if "," not in at(row, 1)), ())
-    cell = next((at(row, 1).split(",") for row in rows if at(row, 0) == "0" and at(row, 1).count(",") >= 5), [])
+    row = next((at(row, 1).split(",") for row in rows if at(row, 0) == "0" and at(row, 1).count(",") >= 5), [])
     rat = _rat(at(mode, 3))
     if rat in ("LTE", "CAT-M", "NB-IOT"):
-        return Reading(
-            rat=rat,
-            rsrp_dbm=within(decimal(at(cell, 2)), -156, -30),
-            rsrq_db=within(decimal(at(cell, 4)), -50, 25),
-            rssi_dbm=within(decimal(at(cell, 3)), -130, -10),
-            plmn=plmn(at(cell, 8), at(cell, 9)),
-            pci=code(at(cell, 1), 0, 503),
-            earfcn=code(at(cell, 0), 0, 262143),
-        )
-    if len(cell) not in (6, 11):
-        return Reading()
-    mcc, mnc, lac, ci, rxlev = (cell[i] for i in ((0, 1, 2, 3, 5) if len(cell) == 6 else (3, 4, 9, 6, 1)))
-    found = Reading(
-        rat="GSM",
-        plmn=plmn(mcc, mnc),
-        lac=area_code(hexadecimal(lac)),
-        ci=cell_identity(hexadecimal(ci), "GSM"),
-    )
-    return with_gsm_code(found, rxlev)
-
-
-def _band(text: str) -> int | None:
-    found = _BAND.match(text)
-    return code(found.group(1), 1, 1024) if found else None
+        return cell(rat, "earfcn pci rsrp_dbm rssi_dbm rsrq_db - - - mcc mnc", row)
+    columns = {6: "mcc mnc lac ci - rssi_dbm:code", 11: "- rssi_dbm:code - mcc mnc - ci - - lac"}.get(len(row))
+    return Reading() if columns is None else cell("GSM", columns, row)
 
 
 def _known(identity: Identity) -> bool:
     """By the manufacturer's name, which the model's often repeats; of A7600, A7670 and their sisters what is left of it is
     ``INCORPORATED``."""
     return identity.says("simcom") or identity.manufacturer.upper().strip() == "INCORPORATED"
+
+
+def _gnss(identity: Identity) -> Commands:
+    """From the GNSS application notes of A76xx (users disagree on the first number of CGNSSPORTSWITCH; SIM82xx by likeness, unsure),
+    SIM7000 and SIM7070 (NMEA comes on the USB NMEA port once it is powered), SIM7500 and SIM7600 (standalone mode; on already: ERROR)."""
+    if identity.says("A76", "SIM767", "SIM82", "SIM83"):
+        return ("AT+CGNSSPWR=1", "AT+CGNSSTST=1", "AT+CGNSSPORTSWITCH=0,1")
+    return ("AT+CGNSPWR=1",) if identity.says("SIM7000", "SIM7070", "SIM7080") else ("AT+CGPS=1,1",)
 
 
 # The serving cell, and what the standard tells beside it: searching or denied, and RSSI where +CPSI has none.
@@ -281,4 +164,9 @@ DRIVER = Driver(
     decode=decode,
     knows=_known,
     reads=("AT+CENG?",),
+    gnss=_gnss,
+    devices=(
+        device("1e0e:9001", "SIM7600, SIM7500, SIM7000, SIM8200", nmea=1, at=2, at_second=3),
+        device("1e0e:9011", "A7600, A7670", at=4, at_second=5),
+    ),
 )

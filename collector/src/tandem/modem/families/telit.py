@@ -9,55 +9,33 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from tandem.at.dialogue import Response
 from tandem.at.grammar import prefix, values
-from tandem.modem.base import STANDARD_SETUP, Commands, Driver, Identity, Reading
+from tandem.modem.base import STANDARD_SETUP, Commands, Driver, Identity, Reading, device
 from tandem.modem.families.foxconn import with_ca_info
 from tandem.modem.scales import (
     area_code,
     at,
-    cell_identity,
+    cell,
     code,
     decimal,
+    fifths,
+    filled,
     hexadecimal,
-    plmn,
+    labelled,
     whole,
     with_secondary,
     within,
 )
 from tandem.modem.ts27007 import all_lines, fill, last_values
 
-
-class Row:
-    """The columns of an RFSTS line. ``caret``: of ^RFSTS."""
-
-    def __init__(self, text: str, caret: bool = False) -> None:
-        self.caret = caret
-        self.values = values(text) if text.strip() else ()
-        quoted = [i for i, raw in enumerate(_raw(text)) if raw.strip().startswith('"')]
-        behind = [i for i in quoted if i > 0]
-        self.imsi_column = behind[0] if behind else None
-        """Where the quoted IMSI stands; the cell is before it. The only other quoted columns are the network's number, which is
-        the first, and its name, which is behind. None when nothing is quoted."""
-
-    def at(self, index: int) -> str:
-        """The value of a column, unquoted; empty when there is none."""
-        return self.values[index] if 0 <= index < len(self.values) else ""
-
-
-def _raw(text: str) -> list[str]:
-    """The columns with their quotes. No quoted one holds a comma but the last, a name."""
-    return text.split(",")
-
-
 _LABEL = re.compile(
     r"(?<![0-9A-Za-z_])([A-Za-z][A-Za-z_]{1,9}): *([-+]?[0-9A-Fa-f.]{1,12}(?:dBm?)?)(?![0-9A-Za-z])", re.IGNORECASE
 )
 
 
-def labelled(line: str) -> Mapping[str, str]:
+def labels_of(line: str) -> Mapping[str, str]:
     """``RSRP:-101`` … of a #MONI line, the labels in capitals. Empty for the heading of the table form."""
     return {match.group(1).upper(): match.group(2) for match in _LABEL.finditer(line.partition(":")[2])}
 
@@ -68,143 +46,83 @@ def decode(responses: Sequence[Response], identity: Identity) -> Reading:
     What the numbers of its <MM> and <RRC> columns mean is not known for sure: a registered modem's state is ``unknown``.
     """
     lines = all_lines(responses)
-    reading = _rfsts(_row(lines))
-    reading = _with_moni(reading, next((line for line in lines if prefix(line) == "#MONI"), ""))
-    reading = _missing(reading, _servinfo(last_values(lines, "#SERVINFO")))
+    reading = _rfsts(lines)
+    reading = _with_moni(reading, labels_of(next((line for line in lines if prefix(line) == "#MONI"), "")))
+    told = _servinfo(last_values(lines, "#SERVINFO"))
+    if told.rat in (None, reading.rat) or reading.rat is None:
+        same_area = (reading.tac or told.tac) == (told.tac or reading.tac)
+        reading = filled(reading, told) if same_area else reading
     return fill(with_ca_info(reading, lines), lines)
 
 
-def _row(lines: Sequence[str]) -> Row:
-    """The values behind ``#RFSTS:``, or in the line under ``^RFSTS:``."""
-    for i, line in enumerate(lines):
-        if prefix(line) in ("#RFSTS", "^RFSTS"):
-            rest = line.partition(":")[2].strip()
-            under = lines[i + 1] if i + 1 < len(lines) else ""
-            return Row(rest or under, caret=line.startswith("^"))
-    return Row("")
+def _rfsts(lines: Sequence[str]) -> Reading:
+    """The values behind ``#RFSTS:``, or in the line under ``^RFSTS:``: ``"<mcc> <mnc>",<channel>,…,<cell>,"<imsi>","<name>",…``, ids
+    hexadecimal.
 
-
-def _rfsts(row: Row) -> Reading:
-    """The technology is told by where the levels stand: LTE has RSRP and RSSI in the third and fourth column, 3G a scrambling
-    code and Ec/Io, 2G one level and then the area."""
-    mcc, _, mnc = row.at(0).partition(" ")
-    network = plmn(mcc, mnc)
-    third, fourth = decimal(row.at(2)), decimal(row.at(3))
+    The technology is told by where the levels stand: LTE has RSRP and RSSI in the third and fourth column, 3G a scrambling code and
+    Ec/Io, 2G one level and then the area. The cell is before the quoted IMSI; the only other quoted columns are the network's number,
+    which is the first, and its name, which is behind, and the only one that may hold a comma. Nothing quoted: no cell.
+    """
+    start = next((i for i, line in enumerate(lines) if prefix(line) in ("#RFSTS", "^RFSTS")), None)
+    if start is None:
+        return Reading()
+    text = lines[start].partition(":")[2].strip() or at(lines, start + 1)
+    row = values(text)
+    imsi = next((i for i, raw in enumerate(text.split(",")) if i > 0 and raw.strip().startswith('"')), 0)
+    mcc, _, mnc = at(row, 0).partition(" ")
+    third, fourth = decimal(at(row, 2)), decimal(at(row, 3))
     if third is None or mcc == "000":
         return Reading()  # on no cell
+    row = (mcc, mnc, *row[1:], at(row, imsi - 1) if imsi else "")  # the cell is the last now
+    before = " -" * (len(row) - 8)
     if third < 0 and fourth is not None and fourth < 0:
-        return _lte(replace(Reading(rat="LTE"), plmn=network), row)
+        sinr = _rfsts_sinr(row[imsi + 5 : -1] if imsi else (), caret=lines[start].startswith("^"))
+        band = code(at(row, imsi + 4), 1, 1024) if imsi else None
+        reading = cell("LTE", f"mcc mnc earfcn rsrp_dbm rssi_dbm rsrq_db tac{before} eci", row, band=band)
+        return replace(reading, sinr_code=sinr[0], sinr_db=sinr[1])
     if third >= 0 and fourth is not None and fourth <= 0:
-        return _wcdma(replace(Reading(rat="WCDMA"), plmn=network), row)
-    if third < 0 and area_code(hexadecimal(row.at(3))) is not None:
-        return _gsm(replace(Reading(rat="GSM"), plmn=network), row)
+        return cell("WCDMA", f"mcc mnc - - ecno_db rscp_dbm rssi_dbm lac{before[2:]} ci", row)
+    if third < 0 and area_code(hexadecimal(at(row, 4))) is not None:
+        return cell("GSM", f"mcc mnc - rssi_dbm lac{before} - - ci", row)
     return Reading()
 
 
-def _lte(reading: Reading, row: Row) -> Reading:
-    """``"<mcc> <mnc>",<earfcn>,<rsrp>,<rssi>,<rsrq>,<tac>,<rac>,[<txpwr>,]<drx>,<mm>,<rrc>,<cid>,"<imsi>","<name>",<sd>,<abnd>
-    [,<t3402>,<t3412>][,<sinr>]``; ids are hexadecimal. SINR is v/5 − 20, behind timers (LE910Cx) dB; in which scale ^RFSTS has it
-    is not known."""
-    imsi = row.imsi_column
-    behind = [] if imsi is None else row.values[imsi + 4 :]
+def _rfsts_sinr(behind: Sequence[str], *, caret: bool) -> tuple[int | None, float | None]:
+    """Code and dB. ``behind``: what follows the band, the SINR alone, or behind two timers (LE910Cx). It is v/5 − 20, behind timers dB.
+    ^RFSTS may mean either: its number is decoded where only one of the two is possible."""
     in_db = len(behind) >= 3
-    sinr = behind[0] if len(behind) == 1 else behind[2] if in_db else ""
-    sinr_code = code(sinr, -40, 40) if in_db else code(sinr, -40 if row.caret else 0, 250)
-    return replace(
-        reading,
-        rsrp_dbm=within(decimal(row.at(2)), -156, -30),
-        rssi_dbm=within(decimal(row.at(3)), -130, -10),
-        rsrq_db=within(decimal(row.at(4)), -50, 25),
-        sinr_code=sinr_code,
-        sinr_db=_sinr_db(sinr_code, row.caret, in_db),
-        tac=area_code(hexadecimal(row.at(5))),
-        eci=None if imsi is None else cell_identity(hexadecimal(row.at(imsi - 1)), "LTE"),
-        earfcn=code(row.at(1), 0, 262143),
-        band=None if imsi is None else code(row.at(imsi + 3), 1, 1024),
-    )
-
-
-def _sinr_db(found: int | None, caret: bool, in_db: bool) -> float | None:
-    """v/5 − 20, or dB. ^RFSTS may mean either: its number is decoded where only one of the two is possible."""
+    text = behind[0] if len(behind) == 1 else behind[2] if in_db else ""
+    found = code(text, -40, 40) if in_db else code(text, -40 if caret else 0, 250)
     if found is None or (caret and 0 <= found <= 40):
-        return None
-    return float(found) if found < 0 or in_db else round(found / 5 - 20, 1)
+        return found, None
+    return found, float(found) if found < 0 or in_db else fifths(found)
 
 
-def _wcdma(reading: Reading, row: Row) -> Reading:
-    """``"<mcc> <mnc>",<uarfcn>,<psc>,<ec/io>,<rscp>,<rssi>,<lac>,<rac>,<txpwr>,<drx>,<mm>,<rrc>,<nom>,<bler>,<cid>,"<imsi>"…``"""
-    imsi = row.imsi_column
-    return replace(
-        reading,
-        ecno_db=within(decimal(row.at(3)), -32, 0),
-        rscp_dbm=within(decimal(row.at(4)), -125, -20),
-        rssi_dbm=within(decimal(row.at(5)), -130, -10),
-        lac=area_code(hexadecimal(row.at(6))),
-        ci=None if imsi is None else cell_identity(hexadecimal(row.at(imsi - 1)), "WCDMA"),
-    )
+_MONI = {
+    "LTE": "mcc=CC mnc=NC rsrp_dbm=RSRP rsrq_db=RSRQ rssi_dbm=PWR tac=TAC eci=ID earfcn=EARFCN pci=PCI",
+    "WCDMA": "mcc=CC mnc=NC rscp_dbm=RSCP ecno_db=ECIO rssi_dbm=PWR lac=LAC ci=ID",
+    "GSM": "mcc=CC mnc=NC rssi_dbm=PWR lac=LAC ci=ID",
+    "NR-SA": "rsrp_dbm=NR_RSRP rsrq_db=NR_RSRQ rssi_dbm=NR_PWR pci=NR_PCI earfcn=NR_CH band=NR_BAND bandwidth_mhz=NR_BW",
+}
 
 
-def _gsm(reading: Reading, row: Row) -> Reading:
-    """``"<mcc> <mnc>",<arfcn>,<rssi>,<lac>,<rac>,<txpwr>,<mm>,<rr>,<nom>,<cid>,"<imsi>"…``"""
-    imsi = row.imsi_column
-    return replace(
-        reading,
-        rssi_dbm=within(decimal(row.at(2)), -120, -20),
-        lac=area_code(hexadecimal(row.at(3))),
-        ci=None if imsi is None else cell_identity(hexadecimal(row.at(imsi - 1)), "GSM"),
-    )
-
-
-def _with_moni(reading: Reading, line: str) -> Reading:
+def _with_moni(reading: Reading, labels: Mapping[str, str]) -> Reading:
     """``#MONI: <name> RSRP:… RSRQ:… TAC:… Id:… EARFCN:… PWR:…dbm DRX:…[ pci:…]``; 3G ``PSC:… RSCP:… LAC:… Id:… EcIo:… UARFCN:…
-    PWR:…``; 2G ``BSIC:… RxQual:… LAC:… Id:… ARFCN:… PWR:… dbm``. NR (FN980) ``NR_BAND:… NR_BW:<MHz> NR_CH:… NR_PWR:… NR_RSRP:… NR_RSRQ:…
-    NR_PCI:… NR_SINR:…``, alone or behind LTE's (NSA); the scale of its SINR is not known. The name may be ``Cc:<mcc> Nc:<mnc>``. Ids
-    are hexadecimal."""
-    labels = labelled(line)
-    if "NR_RSRP" in labels:
-        if "RSRP" in labels and reading.rat in (None, "LTE"):
-            return with_secondary(_with_moni(reading, re.sub(r"NR_\w+:\S+", "", line)), _nr(labels))
-        return _nr(labels) if reading.rat is None else reading
+    PWR:…``; 2G ``BSIC:… RxQual:… LAC:… Id:… ARFCN:… PWR:… dbm``. NR (FN980) alone or behind LTE's (NSA); the scale of its SINR is not
+    known. The name may be ``Cc:<mcc> Nc:<mnc>``."""
+    nr = labelled("NR-SA", _MONI["NR-SA"], labels) if "NR_RSRP" in labels else None
     rat = "LTE" if "RSRP" in labels else "WCDMA" if "RSCP" in labels else "GSM" if "BSIC" in labels else None
+    if nr is not None and (rat != "LTE" or reading.rat not in (None, "LTE")):
+        return nr if reading.rat is None else reading
     if rat is None or reading.rat not in (None, rat):
         return reading
-    cell = cell_identity(hexadecimal(labels.get("ID", "")), rat)
-    mine = reading.ci if rat in ("GSM", "WCDMA") else reading.eci
-    if None not in (cell, mine) and cell != mine:
-        return reading  # the cell changed between the two answers
-    area = area_code(hexadecimal(labels.get("TAC" if rat == "LTE" else "LAC", "")))
-    older = rat in ("GSM", "WCDMA")
-    told: dict[str, Any] = {
-        "rat": rat,
-        "plmn": plmn(labels.get("CC", ""), labels.get("NC", "")),
-        "rsrp_dbm": within(_number(labels.get("RSRP")), -156, -30),
-        "rsrq_db": within(_number(labels.get("RSRQ")), -50, 25),
-        "rscp_dbm": within(_number(labels.get("RSCP")), -125, -20),
-        "ecno_db": within(_number(labels.get("ECIO")), -32, 0),
-        "rssi_dbm": within(_number(labels.get("PWR")), -130, -10),
-        "tac": None if older else area,
-        "eci": None if older else cell,
-        "lac": area if older else None,
-        "ci": cell if older else None,
-        "earfcn": code(labels.get("EARFCN", ""), 0, 262143),
-        "pci": None if older else code(labels.get("PCI", ""), 0, 503),
-    }
-    missing = {name: value for name, value in told.items() if value is not None and getattr(reading, name) is None}
-    return replace(reading, **missing)
-
-
-def _nr(labels: Mapping[str, str]) -> Reading:
-    width = within(_number(labels.get("NR_BW")), 5, 400)
-    return Reading(
-        rat="NR-SA",
-        rsrp_dbm=within(_number(labels.get("NR_RSRP")), -157, -30),
-        rsrq_db=within(_number(labels.get("NR_RSRQ")), -50, 25),
-        rssi_dbm=within(_number(labels.get("NR_PWR")), -130, -10),
-        pci=code(labels.get("NR_PCI", ""), 0, 1007),
-        earfcn=code(labels.get("NR_CH", ""), 1, 3279165),
-        band=code(labels.get("NR_BAND", ""), 1, 512),
-        bandwidth_mhz=width,
-    )
+    told = labelled(rat, _MONI[rat], labels)
+    ids = ((reading.eci, told.eci), (reading.ci, told.ci))
+    if not any(
+        None not in pair and pair[0] != pair[1] for pair in ids
+    ):  # else the cell changed between the two answers
+        reading = filled(reading, told)
+    return reading if nr is None else with_secondary(reading, nr)
 
 
 def _servinfo(row: Sequence[str]) -> Reading:
@@ -212,18 +130,13 @@ def _servinfo(row: Sequence[str]) -> Reading:
     <sd>,<rscp>,<nom>,<rac>``; 2G ``<arfcn>,<rssi>,…,<bsic>,<lac>,<ta>,<gprs>[,<arfcn>,<nom>,<rac>,<pat>]``. Ids are hexadecimal."""
     if len(row) < 8:
         return Reading()
-    level, network = decimal(at(row, 8)), at(row, 3)
-    rssi, area = within(decimal(at(row, 1)), -130, -10), area_code(hexadecimal(at(row, 5)))
-    rat = _servinfo_rat(row, rssi, level)
-    reading = Reading(rat=rat, plmn=plmn(network[:3], network[3:]), rssi_dbm=rssi)
-    if rat == "LTE":
-        pci, earfcn = code(at(row, 4), 0, 503), code(at(row, 0), 0, 262143)
-        eci = cell_identity(hexadecimal(at(row, 4)), "LTE") if len(at(row, 4)) == 7 else None
-        pci = pci if eci is None else None
-        return replace(reading, rsrp_dbm=within(level, -156, -30), tac=area, pci=pci, eci=eci, earfcn=earfcn)
-    if rat is None:
-        return reading
-    return replace(reading, lac=area, rscp_dbm=within(level, -125, -20) if rat == "WCDMA" else None)
+    rat = _servinfo_rat(row, within(decimal(at(row, 1)), -130, -10), decimal(at(row, 8)))
+    columns = {
+        "LTE": f"earfcn rssi_dbm - plmn {'eci' if len(at(row, 4)) == 7 else 'pci'} tac - - rsrp_dbm",
+        "WCDMA": "- rssi_dbm - plmn - lac - - rscp_dbm",
+        "GSM": "- rssi_dbm - plmn - lac",
+    }.get(rat or "", "- rssi_dbm - plmn")
+    return cell(rat, columns, row)
 
 
 _LONGEST_TIMING_ADVANCE, _LAST_ARFCN = 63, 1023
@@ -258,20 +171,6 @@ def _servinfo_rat(row: Sequence[str], rssi: float | None, level: float | None) -
     return "WCDMA" if below < _NEAREST_DB else "LTE"
 
 
-def _missing(reading: Reading, told: Reading) -> Reading:
-    """The reading with what it lacks of ``told``, when both are of one technology and area."""
-    other_rat = None not in (reading.rat, told.rat) and reading.rat != told.rat
-    if other_rat or (reading.tac or told.tac) != (told.tac or reading.tac):
-        return reading
-    known = {name: value for name, value in vars(told).items() if value is not None and getattr(reading, name) is None}
-    return replace(reading, **known)
-
-
-def _number(text: str | None) -> float | None:
-    """A number with its unit stuck to it: ``-82dbm``."""
-    return decimal(re.sub(r"(?i)dbm?\Z", "", text)) if text else None
-
-
 def _carets(identity: Identity) -> bool:
     """The LN940 and its sisters, which Telit sold with another maker's commands."""
     return identity.model.lower().startswith(("ln940", "ln960", "t77w676"))
@@ -294,4 +193,21 @@ def _asked(identity: Identity) -> Commands:
     return ("AT#RFSTS", "AT#MONI", "AT+CEREG?;+COPS?")
 
 
-DRIVER = Driver("telit", setup=_set_up, poll=_asked, decode=decode, knows=_known, reads=("AT#SERVINFO",))
+# GNSS: Telit LE910/ME910 AT reference: $GPSNMUN=<enable>,<GGA>,<GLL>,<GSA>,<GSV>,<RMC>,<VTG>; 2 is the NMEA port on LE910C and
+# LE910 V2.
+# Of the LN940 the ids are, its interfaces are not.
+DRIVER = Driver(
+    "telit",
+    setup=_set_up,
+    poll=_asked,
+    decode=decode,
+    knows=_known,
+    reads=("AT#SERVINFO",),
+    gnss=("AT$GPSNMUN=2,1,0,1,1,1,0", "AT$GPSP=1"),
+    devices=(
+        device("1bc7:1201", "LE910C4, LE920A4", at=4, at_second=5),
+        device("1bc7:1040", "LM960", at=4, at_second=5),
+        device("1bc7:1900", "LN940"),
+        device("1bc7:1901", "LN940 (MBIM)"),
+    ),
+)

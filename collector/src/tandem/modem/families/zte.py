@@ -7,12 +7,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tandem.at.dialogue import Response
-from tandem.at.grammar import prefix
-from tandem.modem.base import Driver, Identity, Reading
-from tandem.modem.scales import at, code, decimal, hexadecimal, whole, within
+from tandem.modem.base import EJECT, Driver, Identity, Reading, device
+from tandem.modem.scales import (
+    area_code,
+    at,
+    cell,
+    cell_identity,
+    decimal,
+    filled,
+    hexadecimal,
+    technology_named,
+    whole,
+)
 from tandem.modem.ts27007 import all_lines, fill, last_values, registration
 
 CELL_FIRST, AREA_FIRST = "cell first", "area first"
@@ -22,19 +31,7 @@ _LABEL = re.compile(r"(?:tac|cellid|cid|pci|band)\s*:\s*", re.IGNORECASE)
 _BAND = re.compile(r"LTE[ _]?B(?:AND)?[ _]?([0-9]{1,3})\Z", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class Cell:
-    """What +ZCELLINFO and +ZCAINFO tell of the serving cell."""
-
-    tac: int | None = None
-    eci: int | None = None
-    pci: int | None = None
-    band: int | None = None
-    earfcn: int | None = None
-    bandwidth_mhz: float | None = None
-
-
-def cell_info(row: Sequence[str], order: str | None, known_eci: int | None) -> Cell:
+def cell_info(row: Sequence[str], order: str | None, known_eci: int | None) -> Reading:
     """``+ZCELLINFO: <cell>,<pci>,LTE B<band>,<earfcn>`` (MF821, MF28x) or ``<tac>,<cell>,<pci>,LTE B<band>[,<earfcn>]``
     (GosunCn). On 2G and 3G a name stands for the band (``PGSM_900``): nothing is read then.
 
@@ -44,7 +41,7 @@ def cell_info(row: Sequence[str], order: str | None, known_eci: int | None) -> C
     """
     texts = [_LABEL.sub("", value) for value in row]
     if any(re.search("GSM|WCDMA|UMTS", text, re.IGNORECASE) for text in texts):
-        return Cell()
+        return Reading()
     named = next((i for i, text in enumerate(texts) if _BAND.match(text)), None)
     first, second, third = (_number(at(texts, i)) for i in (0, 1, 2))
     order = order or _order(first, second, known_eci)
@@ -55,17 +52,14 @@ def cell_info(row: Sequence[str], order: str | None, known_eci: int | None) -> C
     elif named is not None:
         tac, eci, pci, place = None, None, None, named
     else:
-        return Cell()
+        return Reading()
     if (named is not None and named != place) or (eci is not None and eci > 0xFFFFFFF) or (tac or 0) > 0xFFFF:
-        return Cell()
-    label = _BAND.match(at(texts, place))
-    return Cell(
-        tac if tac not in (0, 0xFFFE, 0xFFFF) else None,
-        eci if eci not in (0, 0xFFFFFFF) else None,
-        pci if pci is not None and pci <= 503 and eci not in (None, 0, 0xFFFFFFF) else None,
-        code(label.group(1) if label else at(texts, place), 1, 255),
-        code(at(texts, place + 1), 1, 262143),
-    )
+        return Reading()
+    label = at(texts, place)
+    found = cell("LTE", "band earfcn", (label if _BAND.match(label) or whole(label) else "", at(texts, place + 1)))
+    area, identity = area_code(tac), cell_identity(eci, "LTE") or None
+    pci = pci if identity is not None and pci is not None and pci <= 503 else None
+    return replace(found, rat=None, tac=area, eci=identity, pci=pci, earfcn=found.earfcn or None)
 
 
 def _order(first: int | None, second: int | None, known_eci: int | None) -> str | None:
@@ -77,18 +71,11 @@ def _order(first: int | None, second: int | None, known_eci: int | None) -> str 
     return AREA_FIRST if large == [False, True] and first is not None else None
 
 
-def carrier_info(row: Sequence[str]) -> Cell:
+def carrier_info(row: Sequence[str]) -> Reading:
     """``+ZCAINFO: <pci>,<band>,<tac>,<earfcn>,<bandwidth in MHz>[;<secondary carriers>]``. All zero: not on LTE."""
     first = [value.strip() for value in ",".join(row).partition(";")[0].split(",")]
-    band = code(at(first, 1), 1, 255)
-    if band is None or len(first) < 5:
-        return Cell()
-    area = code(at(first, 2), 1, 0xFFFD)
-    bandwidth = code(at(first, 4), 1, 20)
-    return Cell(
-        area, None, code(at(first, 0), 0, 503), band, code(at(first, 3), 0, 262143),
-        None if bandwidth is None else {1: 1.4}.get(bandwidth, float(bandwidth)),
-    )  # fmt: skip
+    found = cell(None, "pci band tac:d earfcn bandwidth_mhz", first)
+    return found if len(first) >= 5 and found.band is not None else Reading()
 
 
 def _number(text: str) -> int | None:
@@ -101,16 +88,7 @@ def service(row: Sequence[str]) -> tuple[str | None, str | None]:
     text = at(row, 0).strip().lower()
     if text in ("no service", "limited service"):
         return ("no_service" if text.startswith("no") else "limited"), None
-    for words, rat in (
-        (("nr5g-nsa", "nsa", "endc", "en-dc"), "NR-NSA"),
-        (("nr5g-sa", "nr5g", "sa"), "NR-SA"),
-        (("lte", "4g", "lte-a", "lte+"), "LTE"),
-        (("umts", "wcdma", "hsdpa", "hsupa", "hspa", "hspa+", "dc-hspa+", "3g", "hsdpa/hsupa"), "WCDMA"),
-        (("gsm", "gprs", "edge", "gprs/edge", "2g"), "GSM"),
-    ):
-        if text in words:
-            return None, rat
-    return None, None
+    return None, technology_named(text)
 
 
 def decode(responses: Sequence[Response], identity: Identity) -> Reading:
@@ -125,46 +103,28 @@ def decode(responses: Sequence[Response], identity: Identity) -> Reading:
     return with_cell(reading, lines, order_of(identity))
 
 
+_ZRSSI = {
+    4: ("LTE", "rsrp_dbm rsrq_db rssi_dbm sinr_db"),
+    3: ("WCDMA", "rssi_dbm ecno_db rscp_dbm"),
+    2: ("WCDMA", "rscp_dbm ecno_db"),
+    1: ("GSM", "rssi_dbm"),
+}
+
+
 def levels(row: Sequence[str], technology: str | None) -> Reading:
     """``+ZRSSI`` by how many values it has.
 
     Four: LTE's RSRP, RSRQ, RSSI, SINR, signed. Three: 3G's RSSI, Ec/N0 and RSCP, magnitudes without a sign, the latter two in
     halves, 1000 for none. Two: 3G's RSCP and Ec/N0. One: 2G's RSSI. ``technology`` other than that: nothing is read.
     """
-    found = [decimal(value) for value in row]
-    if len(found) == 4:
-        reading = Reading(
-            rat="LTE",
-            rsrp_dbm=within(found[0], -156, -30),
-            rsrq_db=within(found[1], -50, 0),
-            rssi_dbm=within(found[2], -130, -10),
-            sinr_db=within(found[3], -40, 60),
-        )
-    elif len(found) == 3:
-        reading = Reading(
-            rat="WCDMA",
-            rssi_dbm=within(_below_zero(found[0]), -130, -10),
-            ecno_db=within(_below_zero(found[1], 2), -60, 0),
-            rscp_dbm=within(_below_zero(found[2], 2), -140, -10),
-        )
-    elif len(found) == 2:
-        reading = Reading(
-            rat="WCDMA",
-            rscp_dbm=within(_below_zero(found[0]), -140, -10),
-            ecno_db=within(_below_zero(found[1]), -60, 0),
-        )
-    elif len(found) == 1:
-        reading = Reading(rat="GSM", rssi_dbm=within(_below_zero(found[0]), -130, -10))
-    else:
-        return Reading()
+    rat, columns = _ZRSSI.get(len(row), (None, ""))
+    if len(row) == 3:
+        row = [row[0], *("" if (level := decimal(text)) is None else str(level / 2) for text in row[1:])]
+    signed = row if rat == "LTE" else [f"-{text.strip().lstrip('-')}" for text in row]
+    reading = cell(rat, columns, signed)
     told = any(value is not None for value in (reading.rsrp_dbm, reading.rssi_dbm, reading.rscp_dbm))
     agrees = technology in (None, reading.rat) or (technology == "NR-NSA" and reading.rat == "LTE")
     return replace(reading, rat=technology or reading.rat) if told and agrees else Reading()
-
-
-def _below_zero(magnitude: float | None, divisor: int = 1) -> float | None:
-    """A level that is printed without its sign by some and with it by others."""
-    return None if magnitude is None else -abs(magnitude) / divisor
 
 
 def order_of(identity: Identity) -> str | None:
@@ -179,33 +139,40 @@ def with_cell(reading: Reading, lines: Sequence[str], order: str | None) -> Read
     if reading.rat not in (None, "LTE", "NR-NSA"):
         return reading
     carrier = carrier_info(last_values(lines, "+ZCAINFO"))
-    row = last_values(lines, "+ZCELLINFO") if any(prefix(line) == "+ZCELLINFO" for line in lines) else ()
-    cell = cell_info(row, order, registration(lines).eci)
-    if carrier == Cell() and cell == Cell():
-        return reading
-    if cell.eci is None and carrier.band is None and (cell.band is None or reading.state != "unknown"):
+    row = last_values(lines, "+ZCELLINFO")
+    told = cell_info(row, order, registration(lines).eci) if row else Reading()
+    if told.eci is None and carrier.band is None and (told.band is None or reading.state != "unknown"):
         return reading  # a channel that is searched is no cell
-    return replace(
-        reading,
-        rat=reading.rat or "LTE",
-        tac=_first(reading.tac, cell.tac, carrier.tac),
-        eci=_first(reading.eci, cell.eci),
-        pci=_first(carrier.pci, cell.pci),
-        band=_first(carrier.band, cell.band),
-        earfcn=_first(carrier.earfcn, cell.earfcn),
-        bandwidth_mhz=carrier.bandwidth_mhz,
-    )
-
-
-def _first(*found: int | None) -> int | None:
-    return next((one for one in found if one is not None), None)
+    reading = filled(filled(reading, Reading(rat="LTE", tac=told.tac, eci=told.eci)), carrier)
+    return filled(reading, told)
 
 
 # Each of ZTE's own commands in a line of its own: every model refuses some of them. A device that is asked by HTTP says ``ZTE web``.
+# Interface numbers as the drivers option and qmi_wwan of Linux have them; the facts name the Telewell's.
 DRIVER = Driver(
     "zte",
     poll=("AT+CSQ;+CEREG?;+COPS?", "AT+CESQ", "AT+ZRSSI", "AT+ZPAS?", "AT+ZCELLINFO?", "AT+ZCAINFO?"),
     decode=decode,
     knows=("zte", "gosuncn"),
     but_not=("zte web",),
+    devices=(
+        # One of the three sticks sold under this name: QMI on interface 4.
+        device(
+            "19d2:0412",
+            "Telewell TW-LTE 4G/3G USB (ZTE)",
+            at=2,
+            at_second=3,
+            network=4,
+            switched_from="0413",
+            mode_switch=EJECT,
+        ),
+        # Category 4; QMI on interface 2. Its AT ports are not known: polled through ModemManager.
+        device(
+            "19d2:1428", "Telewell TW-LTE 4G/3G USB (ZTE MF833V)", network=2, switched_from="1421", mode_switch=EJECT
+        ),
+        # Which of the serial interfaces are AT ports differs by firmware: the port is named in the configuration.
+        device("19d2:0167", "MF820D, MF821", network=4, switched_from="0166", mode_switch=EJECT),
+        # The modem inside a router; its AT ports differ by firmware.
+        device("19d2:1432", "ME3620, MF286, MF286A", network=3),
+    ),
 )

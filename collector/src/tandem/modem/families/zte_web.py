@@ -11,24 +11,24 @@ import re
 from collections.abc import Mapping, Sequence
 
 from tandem.at.dialogue import Response
-from tandem.modem.base import Driver, Identity, Reading
-from tandem.modem.scales import code, decimal, hexadecimal, plmn, whole, within
+from tandem.modem.base import Driver, Identity, Reading, device
+from tandem.modem.scales import (
+    code,
+    decimal,
+    either_base,
+    filled,
+    hexadecimal,
+    labelled,
+    technology_named,
+    whole,
+    with_secondary,
+    within,
+)
 
 MAX_CHARACTERS = 65536
 
-_RATS = {
-    "ENDC": "NR-NSA", "EN-DC": "NR-NSA", "NSA": "NR-NSA", "5G_NSA": "NR-NSA", "NR5G-NSA": "NR-NSA",
-    "SA": "NR-SA", "5G_SA": "NR-SA", "NR5G-SA": "NR-SA",
-    "LTE": "LTE", "4G": "LTE", "4G+": "LTE", "LTE-NSA": "LTE", "LTE_NSA": "LTE", "LTE_CA": "LTE",
-    "WCDMA": "WCDMA", "UMTS": "WCDMA", "HSDPA": "WCDMA", "HSUPA": "WCDMA", "HSPA": "WCDMA", "HSPA+": "WCDMA",
-    "DC-HSPA+": "WCDMA", "3G": "WCDMA",
-    "GSM": "GSM", "GPRS": "GSM", "EDGE": "GSM", "2G": "GSM",
-}  # fmt: skip
-"""``network_type``. ``LTE-NSA``: a cell that could add NR and has not."""
-
 _STATES = {"no service": "no_service", "no_service": "no_service", "limited service": "limited",
            "limited_service": "limited", "searching": "searching"}  # fmt: skip
-_BAND = re.compile(r"(?:(?:LTE|WCDMA|NR5G)[ _]?)?(?:BAND)?[ _]?[BN]?([0-9]{1,4})\Z", re.IGNORECASE)
 _HEXADECIMAL_MODELS = re.compile(r"\s*U[0-9]{2}|.*MC[0-9]{3}", re.IGNORECASE)
 """Models whose PCI is known to be printed in hexadecimal, in a model's name or a firmware's."""
 
@@ -61,92 +61,39 @@ def decode(responses: Sequence[Response], identity: Identity) -> Reading:
     fields: dict[str, str] = {}
     for response in responses:
         fields |= {name: value for name, value in told(response).items() if value}
+    # −44 and 0 stand for no RSRP on some models; 0 is out of range, and −44 is the end of LTE's own scale.
+    none = [name for name in fields if name.endswith("rsrp") and within(decimal(fields[name]), -157, -45) is None]
+    fields = {name: text for name, text in fields.items() if name not in none}
     word = fields.get("network_type", "")
-    rat = _RATS.get(word.upper())
-    if rat is None and _level(fields, "lte_rsrp") is not None:
-        rat = "LTE"
-    state = _STATES.get(word.lower(), "unknown")
+    rat = technology_named(word) or ("LTE" if "lte_rsrp" in fields else None)
     names = (identity.model, fields.get("model_name", ""), fields.get("wa_inner_version", ""))
     sixteens = any(_HEXADECIMAL_MODELS.match(name) for name in names)
-    if rat in ("GSM", "WCDMA"):
-        return _older(fields, rat)
-    if rat == "NR-SA":
-        return _standalone(fields)
+    if rat in ("GSM", "WCDMA"):  # their cell's number is not read: nothing says in which base it is printed there
+        return labelled(rat, _WCDMA if rat == "WCDMA" else _GSM, fields)
     if rat is None:
-        return Reading(state=state)
-    return _lte(fields, rat, sixteens)
+        return Reading(state=_STATES.get(word.lower(), "unknown"))
+    nr = labelled("NR-SA", _NR, fields, pci=_pci(fields.get("nr5g_pci", ""), 1007, False))
+    area = fields.get("tac_code", "") or fields.get("lac_code", "")
+    if rat == "NR-SA":
+        ids = {"tac": either_base(area, 0xFFFFFE), "eci": either_base(fields.get("nr5g_cell_id", ""), 0xFFFFFFFFF)}
+        return filled(nr, labelled(rat, _STANDALONE, fields, **ids))
+    pci = _pci(fields.get("lte_pci", ""), 503, True if sixteens else None)
+    reading = labelled("LTE", _LTE, fields, tac=either_base(area, 0xFFFE), eci=_eci(fields), pci=pci)
+    return with_secondary(reading, nr) if rat == "NR-NSA" else reading
 
 
-def _lte(fields: Mapping[str, str], rat: str, sixteens: bool) -> Reading:
-    nr = rat == "NR-NSA"
-    return Reading(
-        rat=rat,
-        rsrp_dbm=_level(fields, "lte_rsrp"),
-        rsrq_db=_number(fields, -50, 25, "lte_rsrq"),
-        sinr_db=_number(fields, -40, 60, "lte_snr", "lte_sinr"),
-        rssi_dbm=_number(fields, -130, -10, "lte_rssi"),
-        plmn=_network(fields),
-        tac=_area(fields, 0xFFFF),
-        eci=_eci(fields),
-        pci=_pci(fields.get("lte_pci", ""), 503, True if sixteens else None),
-        earfcn=code(fields.get("wan_active_channel", ""), 0, 262143),
-        band=_band(fields, "wan_active_band", "lte_ca_pcell_band", "lte_band"),
-        bandwidth_mhz=_bandwidth(fields, 20, "lte_ca_pcell_bandwidth", "bandwidth"),
-        nr_rsrp_dbm=_level(fields, "nr5g_rsrp", "Z5g_rsrp") if nr else None,
-        nr_rsrq_db=_number(fields, -50, 25, "nr5g_rsrq", "Z5g_rsrq") if nr else None,
-        nr_sinr_db=_number(fields, -40, 60, "nr5g_snr", "nr5g_sinr", "Z5g_SINR") if nr else None,
-        nr_pci=_pci(fields.get("nr5g_pci", ""), 1007, False) if nr else None,
-        nr_arfcn=code(fields.get("nr5g_action_channel", ""), 1, 3279165) if nr else None,
-        nr_band=_band(fields, "nr5g_action_band") if nr else None,
-    )
-
-
-def _standalone(fields: Mapping[str, str]) -> Reading:
-    cell = fields.get("nr5g_cell_id", "")
-    tens = code(cell, 1, 0xFFFFFFFFE)
-    sixteens = hexadecimal(cell)
-    likely = {one for one in (tens, sixteens) if one is not None and 0 < one < 0xFFFFFFFFF}
-    return Reading(
-        rat="NR-SA",
-        rsrp_dbm=_level(fields, "nr5g_rsrp", "Z5g_rsrp"),
-        rsrq_db=_number(fields, -50, 25, "nr5g_rsrq", "Z5g_rsrq"),
-        sinr_db=_number(fields, -40, 60, "nr5g_snr", "nr5g_sinr", "Z5g_SINR"),
-        rssi_dbm=_number(fields, -130, -10, "nr5g_rssi"),
-        plmn=_network(fields),
-        tac=_area(fields, 0xFFFFFF),
-        eci=likely.pop() if len(likely) == 1 else None,
-        pci=_pci(fields.get("nr5g_pci", ""), 1007, False),
-        earfcn=code(fields.get("nr5g_action_channel", ""), 1, 3279165),
-        band=_band(fields, "nr5g_action_band"),
-        bandwidth_mhz=_bandwidth(fields, 400, "nr5g_bandwidth"),
-    )
-
-
-def _older(fields: Mapping[str, str], rat: str) -> Reading:
-    """2G and 3G. Their cell's number is not read: nothing says in which base it is printed there."""
-    wcdma = rat == "WCDMA"
-    return Reading(
-        rat=rat,
-        rssi_dbm=_number(fields, -130, -10, "rssi"),
-        rscp_dbm=_number(fields, -140, -10, "rscp", "rscp_1") if wcdma else None,
-        ecno_db=_number(fields, -60, 10, "ecio", "ecio_1") if wcdma else None,
-        plmn=_network(fields),
-    )
-
-
-def _number(fields: Mapping[str, str], lowest: float, highest: float, *names: str) -> float | None:
-    found = (within(decimal(fields.get(name, "")), lowest, highest) for name in names)
-    return next((one for one in found if one is not None), None)
-
-
-def _level(fields: Mapping[str, str], *names: str) -> float | None:
-    """A RSRP. −44 and 0 stand for none on some models; 0 is out of range, and −44 is the end of LTE's own scale."""
-    return _number(fields, -157, -45, *names)
-
-
-def _network(fields: Mapping[str, str]) -> str | None:
-    """The registered network; ``mdm_mcc`` and ``mdm_mnc`` are the modem's home and differ when it roams."""
-    return plmn(fields.get("rmcc", ""), fields.get("rmnc", ""))
+_GSM = "mcc=rmcc mnc=rmnc rssi_dbm=rssi"
+"""The registered network; ``mdm_mcc`` and ``mdm_mnc`` are the modem's home and differ when it roams."""
+_WCDMA = f"{_GSM} rscp_dbm=rscp|rscp_1 ecno_db=ecio|ecio_1"
+_LTE = (
+    "mcc=rmcc mnc=rmnc rsrp_dbm=lte_rsrp rsrq_db=lte_rsrq sinr_db=lte_snr|lte_sinr rssi_dbm=lte_rssi earfcn=wan_active_channel"
+    " band=wan_active_band|lte_ca_pcell_band|lte_band bandwidth_mhz=lte_ca_pcell_bandwidth|bandwidth"
+)
+_NR = (
+    "rsrp_dbm=nr5g_rsrp|Z5g_rsrp rsrq_db=nr5g_rsrq|Z5g_rsrq sinr_db=nr5g_snr|nr5g_sinr|Z5g_SINR earfcn=nr5g_action_channel"
+    " band=nr5g_action_band"
+)
+_STANDALONE = "mcc=rmcc mnc=rmnc rssi_dbm=nr5g_rssi bandwidth_mhz=nr5g_bandwidth"
 
 
 def _eci(fields: Mapping[str, str]) -> int | None:
@@ -170,24 +117,6 @@ def _pci(text: str, highest: int, sixteens: bool | None) -> int | None:
     return None if sixteens is None else hexes if sixteens else tens
 
 
-def _area(fields: Mapping[str, str], highest: int) -> int | None:
-    """``tac_code`` or ``lac_code``: a letter means hexadecimal, a size decimal; what may be either is None."""
-    text = fields.get("tac_code", "") or fields.get("lac_code", "")
-    likely = {one for one in (whole(text), hexadecimal(text)) if one is not None and 0 < one < highest - 1}
-    return likely.pop() if len(likely) == 1 else None
-
-
-def _band(fields: Mapping[str, str], *names: str) -> int | None:
-    found = (_BAND.match(fields.get(name, "")) for name in names)
-    return next((int(match.group(1)) for match in found if match and int(match.group(1))), None)
-
-
-def _bandwidth(fields: Mapping[str, str], highest: float, *names: str) -> float | None:
-    """``20.0``, ``20`` or ``20MHz``."""
-    found = (within(decimal(fields.get(name, "").removesuffix("MHz").strip()), 1.4, highest) for name in names)
-    return next((one for one in found if one is not None), None)
-
-
 FIELDS = (
     "model_name,wa_inner_version,network_type,rmcc,rmnc,cell_id,enodeb_id,tac_code,lac_code,rssi,rscp,ecio,lte_rsrp,lte_rsrq,lte_rssi,lte_snr,lte_pci,"
     "wan_active_band,wan_active_channel,lte_band,lte_ca_pcell_band,lte_ca_pcell_bandwidth,bandwidth,"
@@ -198,6 +127,7 @@ FIELDS = (
 
 # The Referer, without which every field is empty, is the transport's. Never known by what an AT port says, unless it is named so; a web
 # server is known by which family's pages it answers.
+# These have a network function only (CDC Ethernet or RNDIS) and are routers at 192.168.0.1.
 DRIVER = Driver(
     "zte_web",
     poll=(f"GET /goform/goform_get_cmd_process?multi_data=1&isTest=false&cmd={FIELDS}",),
@@ -207,4 +137,15 @@ DRIVER = Driver(
     transport="http",
     fault=fault,
     reboot_command="POST /goform/goform_set_cmd_process isTest=false&goformId=REBOOT_DEVICE",
+    devices=(
+        # 19d2:1403 is the same stick with RNDIS.
+        device(
+            "19d2:1405",
+            "MF823, MF831, MF79U, MF833V on web firmware",
+            network=0,
+            switched_from="1225",
+            mode_switch="usb_modeswitch by its own data file; some firmware answers a GET of /goform/goform_process?goformId=MODE_SWITCH",
+            address="192.168.0.1",
+        ),
+    ),
 )

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from support.fake_bus import FakeBus, bus_of
+from support.fake_bus import FakeBus
 from tandem.modem.mm_modem import ManagedModem
 from tandem.modem.mm_poller import Connection, ConnectionSettings
 
@@ -21,7 +21,7 @@ class Table:
 
     def _open(self) -> Any:
         self.opened += 1
-        return bus_of(self.bus)
+        return self.bus
 
     def connected(self) -> Connection:
         """A connection that remembers nothing but what is on disk."""

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from managed_table import Table
 
-from support.fake_bus import DEVICE, PATH, FakeBus, bus_of, refused
-from tandem.at.errors import NoAnswer, PortLost
+from support.fake_bus import DEVICE, PATH, FakeBus, refused
+from tandem.at.dialogue import NoAnswer, PortLost
 from tandem.modem.mm_bus import LOCATION, MODEM, MODEM_3GPP, SIGNAL, Call
 from tandem.modem.mm_modem import AGAIN_S, QUIET_S, ManagedModem
 from tandem.modem.mm_poller import BearerGiven, ConnectionSettings, ManagedPoller
@@ -99,9 +99,7 @@ def test_what_a_bearer_was_given_is_told_and_that_it_was_taken(tmp_path: Path) -
             changed.notify_all()
 
     settings = ConnectionSettings("internet", tmp_path)
-    poller = ManagedPoller(
-        "a", None, DEVICE, 0.2, lambda _: None, settings, open_bus=lambda _: bus_of(bus), on_given=on_given
-    )
+    poller = ManagedPoller("a", None, DEVICE, 0.2, lambda _: None, settings, open_bus=lambda _: bus, on_given=on_given)
     poller.start()
     try:
         with changed:
@@ -126,7 +124,7 @@ def test_a_connection_is_kept_up_without_asking_for_what_the_modem_itself_is_ask
             changed.notify_all()
 
     settings = ConnectionSettings("web.example", tmp_path)
-    keeper = ManagedPoller("a", None, DEVICE, 0.05, made, settings, open_bus=lambda _: bus_of(bus), measuring=False)
+    keeper = ManagedPoller("a", None, DEVICE, 0.05, made, settings, open_bus=lambda _: bus, measuring=False)
     keeper.start()
     try:
         with changed:
@@ -278,8 +276,8 @@ def test_a_pin_that_polkit_keeps_back_was_not_tried(tmp_path: Path) -> None:
 @pytest.mark.parametrize("device", ["1-1.2", DEVICE])
 def test_it_is_found_by_its_device_never_by_its_number(device: str) -> None:
     bus = FakeBus()
-    modem = ManagedModem(device, lambda: bus_of(bus))
+    modem = ManagedModem(device, lambda: bus)
     assert modem.poll(0.0).path == PATH
     assert modem.identity.model == "EM7455"
     with pytest.raises(PortLost, match="ModemManager has no modem"):
-        ManagedModem("1-1", lambda: bus_of(FakeBus())).poll(0.0)
+        ManagedModem("1-1", lambda: FakeBus()).poll(0.0)
