@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from tandem_bench import truth
 from tandem_bench.scenario import load, play
-from tandem_bench.truth import drops, mobility
+from tandem_bench.truth import mobility
+from tandem_bench.truth.events import find_drops
 
 EPOCH, UTC = 5_000_000_000_123, 1_700_000_000_000_000_000
 
@@ -57,15 +58,14 @@ def test_later_lines_and_logs_find_their_places(played, tmp_path):
     ]
     log.write_text("".join(json.dumps(e) + "\n" for e in entries) + '{"type": "link_lo')
     fault = {"type": "fault", "t_s": 7.25, "operator": "B", "fault": "hang", "seconds": 3}
-    at_once, merged = tmp_path / "one.jsonl", tmp_path / "two.jsonl"
-    truth.write(played, at_once, EPOCH, UTC, later=[fault], logs=[log])
-    truth.write(played, merged, EPOCH, UTC)
-    assert truth.merge(merged, later=[fault], logs=[log]) == len(read(at_once))
-    assert at_once.read_bytes() == merged.read_bytes()
-    check(read(merged))
-    (found,) = [x for x in read(merged) if x["type"] == "fault"]
+    path = tmp_path / "truth.jsonl"
+    count = truth.write(played, path, EPOCH, UTC, later=[fault], logs=[log])
+    lines = read(path)
+    assert len(lines) == count
+    check(lines)
+    (found,) = [x for x in lines if x["type"] == "fault"]
     assert found["monotonic_ns"] == EPOCH + 7_250_000_000
-    assert sum(x["type"] == "link_log" for x in read(merged)) == 50
+    assert sum(x["type"] == "link_log" for x in lines) == 50
 
 
 def test_an_early_end_cuts_what_was_not_played(played, tmp_path):
@@ -103,7 +103,7 @@ def test_found_just_when_some_poll_phase_could_see_it(levels):
         for t in range(10, len(levels))
         if levels[t] is not None and levels[t - 10] is not None and levels[t] - levels[t - 10] <= -6
     }
-    found = drops.find(levels, 0.1)
+    found = find_drops(levels, 0.1)
     assert bool(seen) is bool(found)
     assert {d.tick for d in found} <= seen
     assert sum(round(d.held_s / 0.1) for d in found) == len(seen)

@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tandem_bench.scenario import capacity, cells, levels, route, serving
-from tandem_bench.scenario.bands import band_of
 from tandem_bench.scenario.chance import Array, stream
 from tandem_bench.scenario.model import TICK_S, Operator, Scenario
-from tandem_bench.scenario.played import Played
-from tandem_bench.scenario.timeline import Timeline
+from tandem_bench.scenario.played import Played, Timeline
+from tandem_bench.scenario.propagation import band_of
 from tandem_bench.truth import events as truth_events
 from tandem_bench.truth.events import Event
 

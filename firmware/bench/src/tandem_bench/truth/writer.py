@@ -1,10 +1,9 @@
-"""Writes ``truth.jsonl`` (docs/reference/campaign-folder.md): the scenario's own truth, and what came later merged in."""
+"""Writes ``truth.jsonl`` (docs/reference/campaign-folder.md): the scenario's own truth, and what came later."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,27 +17,7 @@ _LINK = ("down_bit_per_s", "up_bit_per_s", "rtt_ms", "buffer_down_bytes", "buffe
 
 
 class TruthError(ValueError):
-    """A line that cannot be merged; the message names file, line and mend."""
-
-
-@dataclass(frozen=True, slots=True)
-class Epoch:
-    """The scenario's start on both clocks, in ns."""
-
-    monotonic_ns: int
-    utc_ns: int
-
-    def stamped(self, event: Mapping[str, Any]) -> Event:
-        """``event`` with all three times. It has ``t_s`` or ``monotonic_ns``; the others follow."""
-        t_s = event.get("t_s")
-        if t_s is None:
-            t_s = (event["monotonic_ns"] - self.monotonic_ns) / 1e9
-        monotonic_ns = event.get("monotonic_ns")
-        if monotonic_ns is None:
-            monotonic_ns = self.monotonic_ns + round(t_s * 1e9)
-        rest = {k: v for k, v in event.items() if k not in ("t_s", "monotonic_ns", "utc_ns")}
-        utc_ns = self.utc_ns + monotonic_ns - self.monotonic_ns
-        return {"t_s": round(t_s, 4), "monotonic_ns": monotonic_ns, "utc_ns": utc_ns, **rest}
+    """A line that is none; the message names file, line and hint."""
 
 
 def lines_of(played: Played) -> Iterator[Event]:
@@ -74,33 +53,29 @@ def write(
     ``until_s``: when the play ended. Nothing of the scenario after it; when it went on beyond the scenario, the last phase did too, as
     modems and links keep their last values. TruthError for a line that is none.
     """
-    epoch = Epoch(epoch_monotonic_ns, epoch_utc_ns)
     own = (e for e in lines_of(played) if until_s is None or e["t_s"] <= until_s)
     if until_s is not None and until_s > played.duration_s and played.phases:
         last = played.phases[-1]
         own = ({**e, "until_s": round(until_s, 4)} if e is last or e == last else e for e in own)
-    events = [epoch.stamped(e) for e in own]
-    events += [epoch.stamped(_checked(e, "a later event")) for e in later]
-    for log in logs:
-        events += [epoch.stamped(e) for e in _read(Path(log))]
-    _write(in_order(events), Path(path))
+    events = [*own, *(_checked(e, "a later event") for e in later), *(e for log in logs for e in _read(Path(log)))]
+    unfinished = Path(f"{path}.tmp")
+    with unfinished.open("w", encoding="utf-8", newline="\n") as out:
+        for event in in_order([_stamped(e, epoch_monotonic_ns, epoch_utc_ns) for e in events]):
+            out.write(json.dumps(event) + "\n")
+    unfinished.replace(path)
     return len(events)
 
 
-def merge(path: str | Path, later: Iterable[Mapping[str, Any]] = (), logs: Iterable[str | Path] = ()) -> int:
-    """Add lines to a truth file that ``write`` made, in their places by time; the number of lines then."""
-    path = Path(path)
-    events = list(_read(path))
-    if not events or "utc_ns" not in events[0] or "monotonic_ns" not in events[0]:
-        raise TruthError(f"{path}:1: no times to go by; give a truth file that was written with them")
-    first = events[0]
-    start = round(first["t_s"] * 1e9)
-    epoch = Epoch(first["monotonic_ns"] - start, first["utc_ns"] - start)
-    events += [epoch.stamped(_checked(e, "a later event")) for e in later]
-    for log in logs:
-        events += [epoch.stamped(e) for e in _read(Path(log))]
-    _write(in_order(events), path)
-    return len(events)
+def _stamped(event: Mapping[str, Any], epoch_monotonic_ns: int, epoch_utc_ns: int) -> Event:
+    """``event`` with all three times. It has ``t_s`` or ``monotonic_ns``; the others follow."""
+    t_s, monotonic_ns = event.get("t_s"), event.get("monotonic_ns")
+    if t_s is None:
+        t_s = (event["monotonic_ns"] - epoch_monotonic_ns) / 1e9
+    if monotonic_ns is None:
+        monotonic_ns = epoch_monotonic_ns + round(t_s * 1e9)
+    rest = {k: v for k, v in event.items() if k not in ("t_s", "monotonic_ns", "utc_ns")}
+    utc_ns = epoch_utc_ns + monotonic_ns - epoch_monotonic_ns
+    return {"t_s": round(t_s, 4), "monotonic_ns": monotonic_ns, "utc_ns": utc_ns, **rest}
 
 
 def _read(path: Path) -> Iterator[Event]:
@@ -124,10 +99,3 @@ def _checked(event: object, where: str) -> Event:
     if not times or not all(isinstance(t, int | float) and not isinstance(t, bool) and abs(t) < 1e19 for t in times):
         raise TruthError(f"{where}: no time; give t_s in seconds or monotonic_ns")
     return dict(event)
-
-
-def _write(events: list[Event], path: Path) -> None:
-    unfinished = path.with_name(path.name + ".tmp")
-    with unfinished.open("w", encoding="utf-8", newline="\n") as out:
-        out.writelines(json.dumps(e) + "\n" for e in events)
-    unfinished.replace(path)
