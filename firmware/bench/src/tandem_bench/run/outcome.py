@@ -7,7 +7,7 @@ from typing import Any
 
 from tandem_bench.scenario.model import TICK_S
 from tandem_bench.scenario.played import Played
-from tandem_bench.truth.mobility import by_the_rule, states
+from tandem_bench.truth import by_the_rule, states
 
 FLOOR_HANDOVERS, MARGIN_MOBILITY = 0.8, 0.15
 """A commute of 180 s or more has failed with a smaller share of handovers detected, or with a share of time in the right mobility state

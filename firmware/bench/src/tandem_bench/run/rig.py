@@ -14,8 +14,7 @@ from tandem_bench.run.programs import READY_S, Owner, Programs, Usage, confined,
 from tandem_bench.scenario import Played, write_timelines
 from tandem_bench.topology.spec import TopologySpec, commuting
 from tandem_bench.topology.topology import Topology
-from tandem_bench.truth import write
-from tandem_bench.truth.events import Event
+from tandem_bench.truth import Event, write
 
 LEAD_S = 4.0
 """From starting links and modems to the epoch: what rides along gets ready meanwhile, in the first instant's radio."""

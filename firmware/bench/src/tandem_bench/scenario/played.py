@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tandem_bench import truth
 from tandem_bench.scenario.model import TICK_S
-from tandem_bench.truth import events as truth_events
-from tandem_bench.truth.events import Event
+from tandem_bench.truth import Event
 
 FORMAT = "tandem-timeline/1"
 
@@ -185,15 +185,15 @@ def repeated(stretches: Sequence[Played], times: int) -> Played:
         )
         for name, timeline in first.operators.items()
     }
-    events: list[Event] = truth_events.of_mobility(next(iter(operators.values())).columns["speed_m_s"], TICK_S)
+    events: list[Event] = truth.of_mobility(next(iter(operators.values())).columns["speed_m_s"], TICK_S)
     for name, timeline in operators.items():
-        events += truth_events.of_drops(name, timeline.columns["rsrp_dbm"], TICK_S)
+        events += truth.of_drops(name, timeline.columns["rsrp_dbm"], TICK_S)
     for number, part in enumerate(parts):
         begin_s = number * first.duration_s
         events += [_later(e, begin_s) for e in part.events if e["type"] not in ("mobility", "signal_drop")]
         if number:
             events += _seams(parts[number - 1], part, begin_s)
-    events = truth_events.in_order(events)
+    events = truth.in_order(events)
     name = f"{first.name}, {len(stretches)} stretches, {times} times each"
     phases = [e for e in events if e["type"] == "phase"]
     return Played(name, first.seed, first.duration_s * len(parts), operators, phases, events)
@@ -208,5 +208,5 @@ def _seams(before: Played, after: Played, t_s: float) -> list[Event]:
     for name, timeline in after.operators.items():
         old, new = before.operators[name].columns["eci"][-1], timeline.columns["eci"][0]
         if old is not None and new is not None and old != new:
-            found.append(truth_events.handover(name, t_s, old, new, 0.0, True, "another stretch"))
+            found.append(truth.handover(name, t_s, old, new, 0.0, True, "another stretch"))
     return found

@@ -22,13 +22,13 @@ from typing import Any
 
 import numpy as np
 
+from tandem_bench import truth
 from tandem_bench.scenario.chance import stream
 from tandem_bench.scenario.model import LONGEST_S, SHORTEST_S, TICK_S
 from tandem_bench.scenario.played import Played, Timeline
 from tandem_bench.scenario.recorded.gnettrack import Row, read
 from tandem_bench.scenario.toml_table import ScenarioError
-from tandem_bench.truth import events as truth_events
-from tandem_bench.truth.events import Event
+from tandem_bench.truth import Event
 
 PLMNS = {"A": "00101", "B": "00102"}
 """The logs name the operator by one letter: these are the networks for tests (ITU-T E.212 MCC 001)."""
@@ -91,7 +91,7 @@ def play_rows(
     length_s = round(ticks * TICK_S, 1)
     speed = [round(v, 2) for v in _held(logs["A"], ticks, lambda row: row.speed_m_s, 0.0)]
     phases = _phases(speed, length_s)
-    events: list[Event] = [*phases, *truth_events.of_mobility(speed, TICK_S)]
+    events: list[Event] = [*phases, *truth.of_mobility(speed, TICK_S)]
     timelines = {}
     for operator, rows in logs.items():
         columns = _radio(operator, rows, ticks, outage_after_s, no_service_is_outage)
@@ -102,9 +102,9 @@ def play_rows(
         level = [
             v if rat in ("LTE", "NR-NSA") else None for v, rat in zip(columns["rsrp_dbm"], columns["rat"], strict=True)
         ]
-        events += truth_events.of_drops(operator, level, TICK_S)
+        events += truth.of_drops(operator, level, TICK_S)
         timelines[operator] = Timeline(operator, name, seed, length_s, columns)
-    return Played(name, seed, length_s, timelines, phases, truth_events.in_order(events))
+    return Played(name, seed, length_s, timelines, phases, truth.in_order(events))
 
 
 def _row_at(times: Sequence[float], tick: int) -> int:
@@ -122,7 +122,7 @@ def _held(rows: Sequence[Row], ticks: int, value: Callable[[Row], float | None],
 
 def _phases(speed: Sequence[float], length_s: float) -> list[Event]:
     """Spells of standing and moving: ``walk`` when the mean speed of the spell is below 2.5 m/s, else ``drive``."""
-    changes = truth_events.of_mobility(speed, TICK_S)
+    changes = truth.of_mobility(speed, TICK_S)
     ends = [e["t_s"] for e in changes[1:]] + [length_s]
     phases = []
     for change, end in zip(changes, ends, strict=True):
@@ -222,7 +222,7 @@ def _handovers(operator: str, columns: dict[str, list[Any]], seed: int) -> list[
             for name in ("down_bit_per_s", "up_bit_per_s"):
                 columns[name][tick - 1] = round(columns[name][tick - 1] * (1 - interruption_ms / (TICK_S * 1000)))
             t_s = round(tick * TICK_S, 1)
-            events.append(truth_events.handover(operator, t_s, last, eci, interruption_ms, True, "recorded"))
+            events.append(truth.handover(operator, t_s, last, eci, interruption_ms, True, "recorded"))
         last = eci
     return events
 
