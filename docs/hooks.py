@@ -10,6 +10,7 @@ import itertools
 import logging
 import posixpath
 import re
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ from tandem.app.config_schema import TABLES
 from tandem.cli.main import parser as probe_parser
 from tandem.schema import manifest, metrics
 from tandem_bench.cli.main import parser as bench_parser
+from tandem_bench.scenario import load, play, show
 from tandem_dashboards.cli import parser as dashboards_parser
 from tandem_fleet.cli import parser as fleet_parser
 from tandem_image.cli import parser as image_parser
@@ -44,6 +46,8 @@ PARSERS = {
 }
 PAGES = {"ARCHITECTURE.md": "contributing/architecture.md"}
 """Files of the repository that are pages, too."""
+COMMUTE = "campaigns/commute.svg"
+"""The shipped commute as it is played, drawn here."""
 NO_PAGES = ("hooks.py", "notebooks/")
 
 _KINDS = {
@@ -64,6 +68,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         if (there := files.get_file_from_path(page)) is not None:
             files.remove(there)
         files.append(File.generated(config, page, content=(ROOT / source).read_text(encoding="utf-8")))
+    with tempfile.TemporaryDirectory() as folder:
+        drawn = Path(folder, "commute.svg")
+        show.draw(play(load("commute")), drawn)
+        files.append(File.generated(config, COMMUTE, content=drawn.read_text(encoding="utf-8")))
     return files
 
 
@@ -83,7 +91,7 @@ def with_links(markdown: str, source: str, page: str) -> str:
         if not where or re.match(r"[a-z]+:", where):
             return match[0]
         path = posixpath.normpath(posixpath.join(posixpath.dirname(source), where))
-        if not (ROOT / path).exists() and path.removeprefix("docs/") not in PAGES.values():
+        if not (ROOT / path).exists() and path.removeprefix("docs/") not in (*PAGES.values(), COMMUTE):
             _log.warning("%s: there is no %s", source, path)
         within = PAGES.get(path) or (path.removeprefix("docs/") if path.startswith("docs/") else None)
         if within is None or within.startswith(NO_PAGES):
@@ -246,4 +254,5 @@ MADE: dict[str, Callable[..., Iterator[str]]] = {
     "manifest": _manifest,
     "radio_packets": lambda: _table(("column", "type", "unit", ""), ((f"`{one[0]}`", *one[1:]) for one in COLUMNS)),
     "commands": _commands,
+    "commute": lambda: iter(["![levels, capacities and speed of the commute, with handovers and drops](commute.svg)"]),
 }

@@ -6,7 +6,7 @@ import signal
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tandem_bench.rig.rights import Owner
+from tandem_bench.run.programs import Owner
 
 # No test is judged by the clock: on a busy machine, or a small one, an example may take what it takes.
 # Few examples while one works, the same ones each time; many, and new ones, in `./kit test --all`.

@@ -28,7 +28,7 @@ from tandem.mobility.levels import family
 from tandem.mobility.truth import moving_by_fixes
 from tandem_bench.scenario import load, play
 from tandem_bench.scenario.model import Scenario
-from tandem_bench.truth.mobility import states
+from tandem_bench.truth import states
 
 LAGS_S = (1, 2, 5, 10, 20, 40)
 BINS_DBM = (-115, -105, -95, -85, -75, -65)

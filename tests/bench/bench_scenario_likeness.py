@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tandem_bench.scenario import Played, load, play, replay
-from tandem_bench.truth.mobility import LEAST_DB, by_the_rule, states
+from tandem_bench.truth import LEAST_DB, by_the_rule, states
 
 
 def levels(played: Played, operator: str) -> list[float | None]:

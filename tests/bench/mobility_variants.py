@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from tandem.mobility.gnettrack import Second
 from tandem_bench.scenario import load, play
-from tandem_bench.truth.mobility import states
+from tandem_bench.truth import states
 
 Log = list[Second]
 

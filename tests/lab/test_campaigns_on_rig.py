@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from support.running_kit import SITES, KitOnRig, awaited
-from tandem_bench.rig.rights import COLLECTOR, Owner, confined
+from tandem_bench.run.programs import COLLECTOR, Owner, confined
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from support.running_kit import KitOnRig, awaited
-from tandem_bench.demo.configuration import MEASUREMENT_PORT
+from tandem_bench.run.configuration import MEASUREMENT_PORT
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 

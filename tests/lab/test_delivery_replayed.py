@@ -7,7 +7,7 @@ from pathlib import Path
 
 from support.recorded_delivery import LIGHT_SHARE, experiment, hidden, link, recorded, traces
 from support.two_paths import lab_with
-from tandem_bench.scenario.recorded import mahimahi
+from tandem_bench.scenario.recorded.traces import read
 
 pytestmark = lab_with()
 
@@ -23,12 +23,12 @@ def test_a_recording_becomes_a_link_that_carries(tmp_path: Path) -> None:
     assert result["light"]["failed"] == 0
     assert result["bytes_by_path"]["a"]["received"] == 14_000 * len(result["light"]["trains"])
     loaded, light = traces(manifest, tmp_path / "traces")
-    offered = mahimahi.read(options[options.index("--down-trace") + 1])
-    made = mahimahi.read(loaded)
+    offered = read(options[options.index("--down-trace") + 1])
+    made = read(loaded)
     # No reader, however late, gets more than the link gave, and what waited in its queue when the recording began.
     most = (made[-1] // offered[-1] + 1) * len(offered)
     assert 0 < len(made) <= most + 600_000 // 1500
-    assert len(mahimahi.read(light)) < (SECONDS + 1) * 30e6 / 12_000 * LIGHT_SHARE * 2
+    assert len(read(light)) < (SECONDS + 1) * 30e6 / 12_000 * LIGHT_SHARE * 2
     replayed = experiment(
         link(loaded, light, result["light"]["rtt_ms"]), "download", kind="tcp", path="a", bytes=1_000_000
     )

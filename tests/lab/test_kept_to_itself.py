@@ -15,9 +15,9 @@ import pytest
 
 from support.running_kit import KitOnRig, awaited, find_influxd, kit_on_rig
 from tandem_bench.modem.families import FAMILIES
-from tandem_bench.modem.setup import Setup, made_up_imei, modem
+from tandem_bench.modem.process import Setup, made_up_imei, modem
 from tandem_bench.modem.timeline import read
-from tandem_bench.rig.rights import Owner
+from tandem_bench.run.programs import Owner
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 

@@ -14,7 +14,7 @@ from support.twin_modems import MODEM, twins
 from support.two_paths import SERVER, lab_with, up
 from tandem.mptcp.nat import Nat
 from tandem.mptcp.paths import Path
-from tandem_bench.link.emulator import Constant
+from tandem_bench.link import Constant
 from tandem_bench.topology.spec import TopologySpec, commuting
 from tandem_bench.topology.topology import Topology
 

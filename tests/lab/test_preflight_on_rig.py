@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from support.preflight_kit import PreflightKit, failed, preflight_kit, shown
-from tandem_bench.rig.rights import Owner
+from tandem_bench.run.programs import Owner
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from support.running_kit import PROBE, REPOSITORY, KitOnRig, awaited, kit_on_rig
-from tandem_bench.rig.rights import Owner, confined
+from tandem_bench.run.programs import Owner, confined
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 

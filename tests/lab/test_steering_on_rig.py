@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from support.running_kit import KitOnRig, awaited, kit_on_rig
-from tandem_bench.rig.programs import READY_S
+from tandem_bench.run.programs import READY_S
 from tandem_bench.scenario import load, play
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tandem_bench.link.emulator import Constant, LinkError, Played
-from tandem_bench.topology.requirements import MachineError
+from tandem_bench.link import Constant, LinkError, Played
+from tandem_bench.requirements import MachineError
 from tandem_bench.topology.spec import TopologySpec, commuting
 from tandem_bench.topology.topology import Topology
 

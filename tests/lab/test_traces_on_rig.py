@@ -18,8 +18,7 @@ import pytest
 
 from support.running_kit import REPOSITORY, KitOnRig, awaited, kit_on_rig
 from tandem.app.daemon.status_socket import NoCollectorError, ask
-from tandem_bench.rig.programs import READY_S
-from tandem_bench.rig.rights import Owner
+from tandem_bench.run.programs import READY_S, Owner
 from tandem_bench.topology.spec import SERVER_NAME
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]

@@ -15,7 +15,7 @@ from support.eventful_stage import Machine, small_disk
 from support.eventful_story import Story
 from support.nmea import NmeaPort
 from support.running_kit import kit_on_rig
-from tandem_bench.rig.rights import Owner
+from tandem_bench.run.programs import Owner
 
 SPOOL_BYTES, PLAN_BYTES, TRACES_DISK = 32_768, 3_000_000, "48m"
 SERVER = """

@@ -11,9 +11,8 @@ from pathlib import Path
 
 from support.fake_chronyc import install, line
 from support.running_kit import KitOnRig
-from tandem_bench.demo.configuration import GATEWAY_PORT
-from tandem_bench.rig.programs import READY_S, Program
-from tandem_bench.rig.rights import COLLECTOR, Owner, confined
+from tandem_bench.run.configuration import GATEWAY_PORT
+from tandem_bench.run.programs import COLLECTOR, READY_S, Owner, Program, confined
 from tandem_bench.topology.spec import SERVER_NAME
 
 NAME, PLACE, INTERFACE = "probe-2", "internet", "server0"

@@ -17,7 +17,7 @@ from support.eventful_second import NAME, SecondProbe, second_probe
 from support.eventful_stage import TOO_LOW, WELL, Machine, SmallDisk
 from support.running_kit import PROBE, KitOnRig, awaited
 from tandem.app.daemon.status_socket import ask
-from tandem_bench.rig.programs import READY_S
+from tandem_bench.run.programs import READY_S
 from tandem_server.registry import Registry
 
 CAMPAIGN = """

@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tandem_bench.modem.agenda import Agenda
 from tandem_bench.modem.dialogue import Modem
-from tandem_bench.modem.emulator import Emulator
+from tandem_bench.modem.emulator import Agenda, Emulator
 
 MODEM = Modem("004401010000017", "001010123456789", "89990010100000000012", "Alpha Mobile", "00101")
 

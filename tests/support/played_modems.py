@@ -22,9 +22,8 @@ from tandem.modem.poll import Poll, in_range
 from tandem.modem.poller import Poller
 from tandem.modem.session import prepare
 from tandem.modem.web import poll_failure
-from tandem_bench.modem.agenda import Agenda
 from tandem_bench.modem.dialogue import Modem
-from tandem_bench.modem.emulator import Emulator
+from tandem_bench.modem.emulator import Agenda, Emulator
 from tandem_bench.modem.families import FAMILIES as BENCH
 from tandem_bench.modem.faults import Fault
 from tandem_bench.modem.timeline import Timeline

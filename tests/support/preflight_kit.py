@@ -17,8 +17,7 @@ from typing import Any
 from support import nmea
 from support.eventful_stage import TOO_LOW, WELL, Machine, SmallDisk, small_disk
 from support.running_kit import KitOnRig, awaited, kit_on_rig
-from tandem_bench.rig.programs import READY_S
-from tandem_bench.rig.rights import COLLECTOR, Owner, confined
+from tandem_bench.run.programs import COLLECTOR, READY_S, Owner, confined
 
 MORE = """
 [position]

@@ -18,10 +18,9 @@ from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tandem_bench.demo import configuration
-from tandem_bench.rig.programs import READY_S, Program, Programs
-from tandem_bench.rig.rig import Rig
-from tandem_bench.rig.rights import COLLECTOR, Owner, confined
+from tandem_bench.run import configuration
+from tandem_bench.run.programs import COLLECTOR, READY_S, Owner, Program, Programs, confined
+from tandem_bench.run.rig import Rig
 from tandem_bench.scenario import Played, load, play
 from tandem_bench.topology.spec import SERVER_NAME
 

@@ -13,8 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tandem_bench.link.backend import Link
-from tandem_bench.link.emulator import Constant, LinkProcess, LinkSpec
+from tandem_bench.link import Constant, LinkProcess, LinkSpec
 from tandem_bench.topology.namespace import Namespace
 
 ENDS = Path(__file__).with_name("mptcp_ends.py")
@@ -78,7 +77,7 @@ def captured(space: Namespace, path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def two_links(folder: Path, loss: float) -> Iterator[tuple[Namespace, Namespace, list[Link]]]:
+def two_links(folder: Path, loss: float) -> Iterator[tuple[Namespace, Namespace, list[LinkProcess]]]:
     with ExitStack() as stack:
         client, server = Namespace("client", {}), Namespace("server", {})
         for space in (client, server):
@@ -104,7 +103,7 @@ def download(
     seconds: float = 4,
     loss: float = 0.0,
     before: Callable[[Namespace, Namespace], None] | None = None,
-    meanwhile: Callable[[Namespace, Namespace, list[Link]], None] | None = None,
+    meanwhile: Callable[[Namespace, Namespace, list[LinkProcess]], None] | None = None,
 ) -> Traced:
     folder.mkdir(exist_ok=True)
     made = Traced(folder / "client.pcap", folder / "server.pcap", {})

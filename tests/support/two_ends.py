@@ -11,8 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tandem_bench.link.backend import Link
-from tandem_bench.link.emulator import Constant, LinkProcess, LinkSpec, Played
+from tandem_bench.link import Constant, LinkProcess, LinkSpec, Played
 from tandem_bench.topology.namespace import Namespace
 
 UDP_ENDS = Path(__file__).with_name("udp_ends.py")
@@ -23,7 +22,7 @@ PROBE, OPERATOR = "10.64.0.2", "10.64.0.1"
 class TwoEnds:
     probe: Namespace
     operator: Namespace
-    link: Link
+    link: LinkProcess
     log: Path
 
     def datagrams(
@@ -33,27 +32,20 @@ class TwoEnds:
         rate: float,
         *,
         start_ns: int = 0,
-        idle_s: float = 1.0,
-        first_s: float = 5.0,
         offered: Callable[[], None] = lambda: None,
     ) -> list[tuple[int, int, int]]:
-        """Send down; what arrived as (number, sent_ns, got_ns). A link with a log says when all have arrived or been dropped; another one's
-        receiver waits ``first_s`` for the first and ``idle_s`` for more. ``offered``: called when the link has them all."""
-        told = isinstance(self.link, LinkProcess)
-        ends = [] if told else [str(idle_s), str(first_s)]
-        receive = self.probe.command([sys.executable, UDP_ENDS, "receive", "4000", *ends])
+        """Send down; what arrived as (number, sent_ns, got_ns). The link's log says when all have arrived or been dropped. ``offered``:
+        called when the link has them all."""
+        receive = self.probe.command([sys.executable, UDP_ENDS, "receive", "4000"])
         send = [sys.executable, UDP_ENDS, "send", PROBE, "4000", *map(str, (count, size, rate, start_ns))]
-        before = self.total("offered_packets") if told else 0
+        before = self.total("offered_packets")
         with subprocess.Popen(receive, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as receiver:
             assert receiver.stdout is not None
             assert receiver.stdout.readline() == "ready\n"
             subprocess.run(self.operator.command(send), check=True)
-            if told:
-                self.until(lambda: self.total("offered_packets") == before + count)
-                offered()
-                self.until(
-                    lambda: self.total("packets") + self.total("dropped_packets") == self.total("offered_packets")
-                )
+            self.until(lambda: self.total("offered_packets") == before + count)
+            offered()
+            self.until(lambda: self.total("packets") + self.total("dropped_packets") == self.total("offered_packets"))
             return [tuple(row) for row in json.loads(receiver.communicate()[0])]
 
     def until(self, condition: Callable[[], bool]) -> None:
@@ -111,16 +103,14 @@ class Timeline:
 
 
 @contextmanager
-def two_ends(
-    offer: Constant | Played, folder: Path, *more: str, make: Callable[[LinkSpec], Link] = LinkProcess
-) -> Iterator[TwoEnds]:
+def two_ends(offer: Constant | Played, folder: Path, *more: str) -> Iterator[TwoEnds]:
     probe, operator = Namespace("probe", {}), Namespace("operator", {})
     try:
         for namespace in (probe, operator):
             namespace.open()
             namespace.sysctl({"net.ipv6.conf.default.disable_ipv6": "1"})
         log = folder / "link.jsonl"
-        with make(LinkSpec(probe.path, "wwan0", operator.path, "ran0", offer, log, "A", more=more)) as link:
+        with LinkProcess(LinkSpec(probe.path, "wwan0", operator.path, "ran0", offer, log, "A", more=more)) as link:
             probe.run(["ip", "address", "add", f"{PROBE}/30", "dev", "wwan0"])
             operator.run(["ip", "address", "add", f"{OPERATOR}/30", "dev", "ran0"])
             yield TwoEnds(probe, operator, link, log)

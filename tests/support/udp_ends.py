@@ -1,8 +1,8 @@
 """Bare ends of numbered datagrams, run inside namespaces.
 
 ``udp_ends.py send ADDRESS PORT COUNT SIZE RATE [START_NS]`` sends COUNT datagrams of SIZE bytes (with IP and UDP headers) at
-RATE bit/s from START_NS on; ``udp_ends.py receive PORT [IDLE_S FIRST_S]`` prints a JSON list of [number, sent_ns, got_ns]
-(CLOCK_MONOTONIC), once its stdin has ended, or with IDLE_S once nothing came for so long.
+RATE bit/s from START_NS on; ``udp_ends.py receive PORT`` prints a JSON list of [number, sent_ns, got_ns] (CLOCK_MONOTONIC), once its
+stdin has ended.
 """
 
 from __future__ import annotations
@@ -31,19 +31,14 @@ def send(address: str, port: int, count: int, size: int, rate: float, start_ns: 
             out.send(STAMP.pack(number, time.monotonic_ns()) + filling)
 
 
-def receive(port: int, idle_s: float = 0.0, first_s: float = 0.0) -> None:
-    """``first_s``: how long the first is waited for. Without ``idle_s`` until stdin ends; what has arrived by then is read."""
+def receive(port: int) -> None:
+    """Until stdin ends; what has arrived by then is read."""
     got = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as inlet:
         inlet.setsockopt(socket.SOL_SOCKET, 33, 64 << 20)  # SO_RCVBUFFORCE: only the link may drop
         inlet.bind(("0.0.0.0", port))  # noqa: S104 - alone in its namespace
         print("ready", flush=True)
-        others = [] if idle_s else [sys.stdin]
-        while True:
-            wait_s = (idle_s if got else max(first_s, idle_s)) if idle_s else None
-            ready, _, _ = select.select([inlet, *others], [], [], wait_s)
-            if inlet not in ready:
-                break
+        while inlet in select.select([inlet, sys.stdin], [], [])[0]:
             datagram = inlet.recv(2048)
             got.append((*STAMP.unpack_from(datagram), time.monotonic_ns()))
     print(json.dumps(got), flush=True)
@@ -54,4 +49,4 @@ if __name__ == "__main__":
     if role == "send":
         send(rest[0], int(rest[1]), int(rest[2]), int(rest[3]), float(rest[4]), int(rest[5]) if rest[5:] else 0)
     else:
-        receive(int(rest[0]), *map(float, rest[1:]))
+        receive(int(rest[0]))

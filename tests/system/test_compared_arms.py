@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from support.rehearsals import processes_naming
-from tandem_bench.rig.rights import Owner
+from tandem_bench.run.programs import Owner
 
 pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(1750)]
 BLOCKS, STRETCH_S = 3, 20

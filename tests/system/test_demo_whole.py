@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from support.rehearsals import demo, processes_naming
-from tandem_bench.rig.rights import Owner
+from tandem_bench.run.programs import Owner
 
 pytestmark = pytest.mark.system
 

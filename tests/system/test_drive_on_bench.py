@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.rehearsals import demo
-from tandem_bench.rig.rights import Owner
+from tandem_bench.run.programs import Owner
 
 pytestmark = pytest.mark.system
 pytest.importorskip("pyarrow", reason="pip install -r requirements/dev.txt")

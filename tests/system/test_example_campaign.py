@@ -18,9 +18,9 @@ import pytest
 from support.rehearsals import processes_naming
 from support.shown_page import ASKED, FLAGS, Shown
 from tandem.devtools.browser import Browser, find
-from tandem_bench.example.acts import BUSY, SETTINGS
-from tandem_bench.rig.rig import WIFI
-from tandem_bench.rig.rights import Owner
+from tandem_bench.run.example import BUSY, SETTINGS
+from tandem_bench.run.programs import Owner
+from tandem_bench.run.rig import WIFI
 from tandem_server.report.figures.figure import every
 
 pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(1750)]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from support.rehearsals import processes_naming
-from tandem_bench.rig.rights import Owner
+from tandem_bench.run.programs import Owner
 
 pytest.importorskip("pyarrow", reason="pip install -r requirements/dev.txt")
 

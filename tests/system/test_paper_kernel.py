@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from vm import machine
 
-from tandem_bench.kernel import command
+from tandem_bench.cli import kernel as command
+from tandem_bench.cli.main import main
 from tandem_bench.kernel.machine import run as boot
 
 pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(3600), machine.NEEDED]
@@ -90,7 +91,7 @@ def test_a_kernel_that_panics_in_a_run_is_named_in_the_manifest_and_the_machine_
 
     monkeypatch.setattr(command.machine, "run", crashing)
     monkeypatch.setattr(command.machine.subprocess, "Popen", noted)
-    assert command.kernel("stock", ["downloads"], tmp_path / "out", 900.0) == 1
+    assert main(["kernel", "--image", "stock", "--timeout", "900", "--out", str(tmp_path / "out")]) == 1
     assert "the kernel panicked: sysrq triggered crash" in capsys.readouterr().err
     told = json.loads((tmp_path / "out" / command.MANIFEST).read_text())
     assert told["failure"] == "the kernel panicked: sysrq triggered crash"

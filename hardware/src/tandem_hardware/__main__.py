@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tandem_hardware import guides
+from tandem_hardware import guides, pages
 from tandem_hardware.sources import LackError, SourceError
 
 _GUIDE = """Write a guide (pages of docs/field/) for a printer: as one PDF (A4; printed by Chromium without a window), or as one HTML
@@ -46,8 +46,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if args.command == "guide":
             return _guide(args)
-        from tandem_hardware import pages
-
         return pages.check(args.only) if args.check else pages.generate(args.only)
     except (SourceError, LackError) as error:
         sys.stderr.write(f"tandem-hardware: {error}\n")
@@ -55,17 +53,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _guide(args: argparse.Namespace) -> int:
-    if args.position is not None and args.name != "commuter":
-        raise SourceError(f"{args.name} has no position to tick by option; hint: leave out --position")
     values = {"probe": args.probe, "call": args.call}
     if args.format == "pdf":
         written = guides.printed(args.name, values, args.position)
     else:
         written = guides.page(args.name, values, args.position).encode()
-    part = args.out.with_name(f"{args.out.name}.tmp")
     try:
-        part.write_bytes(written)
-        part.replace(args.out)
+        pages.write_whole(args.out, written)
     except OSError as error:
         raise SourceError(
             f"{args.out}: {error.strerror}; hint: --out names a file in a folder that you may write"

@@ -8,7 +8,6 @@ import io
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import Any
 
 from tandem_hardware.sources import HARDWARE, SourceError
@@ -72,12 +71,9 @@ _FORMS = {
 }
 
 
-def load(path: Path = SOURCE) -> dict[str, Part]:
+def load() -> dict[str, Part]:
     """By id, in the file's order. SourceError: the first line that is wrong."""
-    try:
-        return parse(path.read_bytes(), path.name)
-    except OSError as error:
-        raise SourceError(f"{path.name}: {error.strerror}") from error
+    return parse(SOURCE.read_bytes(), SOURCE.name)
 
 
 def parse(raw: bytes, file: str) -> dict[str, Part]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
-from pathlib import Path
 from typing import Any
 
 from tandem.schema.toml_file import Place, line_of, places
@@ -69,12 +68,9 @@ class Builds:
     builds: Mapping[str, Build]
 
 
-def load(parts: Mapping[str, Part], path: Path = SOURCE) -> Builds:
+def load(parts: Mapping[str, Part]) -> Builds:
     """SourceError: the first thing that is wrong, or that the parts do not agree with."""
-    try:
-        return parse(path.read_bytes(), path.name, parts)
-    except OSError as error:
-        raise SourceError(f"{path.name}: {error.strerror}") from error
+    return parse(SOURCE.read_bytes(), SOURCE.name, parts)
 
 
 def parse(raw: bytes, file: str, parts: Mapping[str, Part]) -> Builds:

@@ -17,8 +17,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from tandem.schema.status_led import STATES
-from tandem_hardware import led
-from tandem_hardware.pages import with_blocks
+from tandem_hardware.pages import bars, with_blocks
 from tandem_hardware.sources import FIELD, HARDWARE, LackError, SourceError
 
 FOLDER = HARDWARE / "guides"
@@ -47,7 +46,7 @@ def page(name: str, values: Mapping[str, str], position: str | None = None, size
     paths = [FIELD / f"{one}.md" for one in PAGES[name]]
     text = "\n".join(with_blocks(path.name, path.read_text(encoding="utf-8")) for path in paths)
     if position is not None:
-        if text.count(f"☐ **{position}**") != 1:
+        if name != "commuter":  # the consent's boxes are the participant's to tick
             raise SourceError(f"{name} has no position to tick by option; hint: leave out --position")
         text = text.replace(f"☐ **{position}**", f"☑ **{position}**")
     reader = MarkdownIt("commonmark", {"html": False}).enable("table")
@@ -57,9 +56,8 @@ def page(name: str, values: Mapping[str, str], position: str | None = None, size
             _settle(child, name)
     body = reader.renderer.render(tokens, reader.options, {})
     for state in STATES:
-        body = body.replace(
-            f"<code>{led.bars(state)}</code>", f'<code class="blinks {state.colour}">{led.bars(state)}</code><br>'
-        )
+        shown = f"{bars(state)}</code>"
+        body = body.replace(f"<code>{shown}", f'<code class="blinks {state.colour}">{shown}<br>')
     body = _filled(re.sub(r"<li>(?=\s*(?:<p>)?[☐☑])", '<li class="box">', body), values)
     if name == "commuter":
         body = re.sub(r"(<h2>.*?)(?=<h2>)", r"<section>\1</section>", body, flags=re.DOTALL)
@@ -119,14 +117,8 @@ def sheets(made: bytes) -> list[tuple[float, float]]:
 def chromium() -> str | None:
     """``TANDEM_CHROMIUM``, else what is in PATH; None when there is none. Ubuntu's is a snap, which may not read our folders."""
     told = os.environ.get("TANDEM_CHROMIUM")
-    return next(
-        (
-            found
-            for found in map(shutil.which, (told,) if told else PROGRAMS)
-            if found and not found.startswith("/snap/")
-        ),
-        None,
-    )
+    found = map(shutil.which, (told,) if told else PROGRAMS)
+    return next((one for one in found if one and not one.startswith("/snap/")), None)
 
 
 def pdf(text: str) -> bytes:

@@ -7,12 +7,13 @@ import functools
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import chain, cycle, groupby, islice
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateNotFound
 
-from tandem.schema.status_led import STATES
-from tandem_hardware import bom, builds, case, led
+from tandem.schema.status_led import STATES, LedState
+from tandem_hardware import bom, builds, case
 from tandem_hardware.power import Budget, budget
 from tandem_hardware.power_cli import duty, read_campaign
 from tandem_hardware.sources import FIELD, HARDWARE, ROOT, SourceError
@@ -20,6 +21,9 @@ from tandem_hardware.sources import FIELD, HARDWARE, ROOT, SourceError
 POWER = FIELD / "pictures" / "power.svg"
 _BLOCK = re.compile(r"<!-- generated: ([a-z0-9-]+) -->")
 _NUMBER = re.compile(rb"((?<![#\w])-?\d+(?:\.\d+)?)")
+SHOWN_MS, CELL_MS = 4000, 100
+"""How much time is shown, the same for all, so that they can be compared; and of each character."""
+_COUNTS = ("no", "one", "two", "three", "four", "five")
 
 
 def figures(part: bom.Part, between: str, *names: str) -> str:
@@ -32,10 +36,26 @@ def figures(part: bom.Part, between: str, *names: str) -> str:
     return between.join(f"≈ {one}" if name in part.estimates else one for name, one in zip(names, values, strict=True))
 
 
+def looks(state: LedState) -> str:
+    """For whoever cannot tell the colours: "two short flashes every 2 s"."""
+    if not state.blinks:
+        return "steady" if any(on for on, _ in state.pattern) else "dark"
+    kinds = groupby("long" if on >= 500 else "short" for on, _ in state.pattern)
+    flashes = ", ".join(f"{_COUNTS[len(list(group))]} {kind}" for kind, group in kinds)
+    return f"{flashes} every {state.period_ms / 1000:g}\N{NO-BREAK SPACE}s"
+
+
+def bars(state: LedState) -> str:
+    """Lit or dark, a character each tenth of a second: lit for at least half of it."""
+    period = chain.from_iterable([on] * ms for times in state.pattern for on, ms in zip((1, 0), times, strict=True))
+    lit = list(islice(cycle(period), SHOWN_MS))
+    return "".join("█" if 2 * sum(lit[at : at + CELL_MS]) >= CELL_MS else "·" for at in range(0, SHOWN_MS, CELL_MS))
+
+
 def environment(**known: object) -> Environment:
     """Jinja's, with the filters of ``templates/``; ``known``: what all of them may use."""
     made = Environment(loader=FileSystemLoader(HARDWARE / "templates"), autoescape=False, undefined=StrictUndefined)  # noqa: S701
-    made.filters.update(figures=figures, bars=led.bars, looks=led.looks)
+    made.filters.update(figures=figures, bars=bars, looks=looks)
     made.filters["cell"] = lambda text: text.replace("|", "\\|")
     made.filters["sentence"] = lambda text: f"{text[:1].upper()}{text[1:]}." if text else ""
     made.globals.update(known)
@@ -74,6 +94,11 @@ def with_blocks(name: str, text: str, made: Environment | None = None) -> str:
     return _BLOCK.sub(fill, text)
 
 
+def on_page_markdown(markdown: str, *, page: object, **_: object) -> str:
+    """The same for MkDocs, of whose hooks (``mkdocs.yml``) this module is one."""
+    return with_blocks(str(page), markdown)
+
+
 def pages(only: Sequence[str] = ()) -> Iterator[tuple[Path, bytes]]:
     """Each committed file that is written here, with its bytes as its sources make it; those with one of ``only`` in their path.
     SourceError: also where a part does not fit into its case."""
@@ -100,13 +125,18 @@ def same(kept: bytes, fresh: bytes) -> bool:
     return was[::2] == now[::2] and near
 
 
+def write_whole(path: Path, content: bytes) -> None:
+    """A reader finds the old file or the new."""
+    part = path.with_name(f"{path.name}.tmp")
+    part.write_bytes(content)
+    part.replace(path)
+
+
 def generate(only: Sequence[str] = ()) -> int:
     """Write each file that is not as its sources make it. Exit status: 0."""
     for path, fresh in pages(only):
         if not (path.exists() and same(path.read_bytes(), fresh)):
-            part = path.with_name(f"{path.name}.tmp")
-            part.write_bytes(fresh)
-            part.replace(path)
+            write_whole(path, fresh)
             sys.stderr.write(f"hardware: written: {path.relative_to(ROOT)}\n")
     return 0
 

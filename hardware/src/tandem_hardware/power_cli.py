@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,8 +13,7 @@ from tandem.app.campaign.estimate import estimate
 from tandem.schema.campaign import Campaign, CampaignError, Trigger
 from tandem.schema.campaign_reader import parse, text_of
 from tandem_hardware import bom, builds
-from tandem_hardware.power import Budget, budget
-from tandem_hardware.power_report import as_json, table
+from tandem_hardware.power import Budget, as_json, budget, table
 from tandem_hardware.sources import ROOT, LackError, SourceError
 
 _JSON = """--json prints one object: format (tandem-power-budget/1), runs_per_day, bytes_per_day (over the path that carries most;
@@ -36,13 +35,11 @@ def parser() -> argparse.ArgumentParser:
     add = top.add_argument
     add("--build", choices=bom.BUILDS, help="default: all")
     add("--campaign", metavar="NAME|FILE", help="default: as builds.toml says")
+    share = "0 to 1: share of the time on that is measured, in place of a campaign"
+    add("--duty", type=_within(0.0, 1.0), metavar="SHARE", help=share)
     add(
-        "--duty",
-        type=_share,
-        metavar="SHARE",
-        help="0 to 1: share of the time on that is measured, in place of a campaign",
+        "--hours-on", type=_within(0.1, 24.0), metavar="H", help="hours a day on the move; default: as builds.toml says"
     )
-    add("--hours-on", type=_hours, metavar="H", help="hours a day on the move; default: as builds.toml says")
     add("--battery", metavar="ID", help="another battery of bom.csv")
     add("--supply", metavar="ID", help="another mains supply of bom.csv")
     add("--on-supply", action="store_true", help="without the battery: the supply alone feeds the build")
@@ -52,22 +49,17 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-def _share(text: str) -> float:
-    return _within(text, 0.0, 1.0)
+def _within(low: float, high: float) -> Callable[[str], float]:
+    def number(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = -1.0
+        if not low <= value <= high:
+            raise argparse.ArgumentTypeError(f"{text!r} is no number from {low:g} to {high:g}")
+        return value
 
-
-def _hours(text: str) -> float:
-    return _within(text, 0.1, 24.0)
-
-
-def _within(text: str, low: float, high: float) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not low <= value <= high:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from {low:g} to {high:g}")
-    return value
+    return number
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tandem_bench.rig.programs import Programs
+from tandem_bench.run.programs import Programs
 from tandem_bench.scenario import load, play, write_timelines
 
 DIALOUT = 20

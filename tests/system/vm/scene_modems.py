@@ -21,11 +21,10 @@ from vm.guest import SLOWNESS, Guest, awaited, carrier, evidence, exported, leas
 
 from tandem.app.daemon.status_socket import NoCollectorError, ask
 from tandem.modem.usb import known_devices, network_interface, rules
-from tandem_bench.demo import configuration
 from tandem_bench.gadget.rig import GadgetRig
-from tandem_bench.rig.programs import Program, Programs
-from tandem_bench.rig.rig import ProbePath
-from tandem_bench.rig.rights import Owner, confined
+from tandem_bench.run import configuration
+from tandem_bench.run.programs import Owner, Program, Programs, confined
+from tandem_bench.run.rig import ProbePath
 from tandem_bench.scenario import load, play
 from tandem_bench.topology.spec import SERVER_NAME
 

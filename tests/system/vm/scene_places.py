@@ -21,9 +21,8 @@ from vm.guest import Guest, awaited, evidence, told
 from vm.leds import leds
 
 from tandem.modem.usb import known_devices, network_interface, rules
-from tandem_bench.gadget.controllers import Controller
 from tandem_bench.gadget.description import UBLOX_TOBY_L200, gadget_of
-from tandem_bench.gadget.device import Device
+from tandem_bench.gadget.device import Controller, Device
 
 PLACES = {"a": "1-1", "b": "2-1"}
 OURS = ["from", "198.51.100.7", "table", "7100", "priority", "7100"]

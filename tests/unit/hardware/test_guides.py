@@ -12,7 +12,7 @@ from tandem.schema.metrics import COMMON_FIELDS, COMMON_TAGS, MEASUREMENTS
 from tandem.schema.status_led import STATES
 from tandem_bench.cli.main import parser as bench_parser
 from tandem_bench.gadget.description import CONTROLLERS, PROFILES, Endpoints, fits, gadget_of
-from tandem_hardware import bom, guides, led, pages
+from tandem_hardware import bom, guides, pages
 from tandem_hardware.__main__ import main
 from tandem_hardware.sources import FIELD, ROOT, SourceError
 
@@ -267,6 +267,6 @@ def test_the_lights_table_has_every_state_gravest_first() -> None:
 
 
 def test_the_lights_look_different_without_their_colours() -> None:
-    drawn = [led.bars(state) for state in STATES]
+    drawn = [pages.bars(state) for state in STATES]
     assert len(set(drawn)) == len(drawn)
-    assert len({led.looks(state) for state in STATES}) == len(STATES)
+    assert len({pages.looks(state) for state in STATES}) == len(STATES)

@@ -16,9 +16,8 @@ from tandem.schema.campaign_reader import parse
 from tandem_hardware import bom, builds, pages
 from tandem_hardware.bom import Part
 from tandem_hardware.builds import Build, Builds, Feed, Usb
-from tandem_hardware.power import Budget, Limit, budget
+from tandem_hardware.power import Budget, Limit, budget, warnings
 from tandem_hardware.power_cli import duty, main, parser
-from tandem_hardware.power_report import warnings
 from tandem_hardware.sources import FIELD, HARDWARE
 
 PARTS = bom.load()

@@ -2,7 +2,7 @@
 //!
 //! `set down|up|both QUANTITY VALUE` and `clear down|up|both QUANTITY`; the quantities are in `USAGE`.
 
-use crate::values::{self, Change, Quantity, Setting};
+use crate::values::{self, Change};
 
 pub const USAGE: &str = "set|clear down|up|both rate (bit/s) | delay_us | buffer_bytes | loss (0 to 1) | outage (on, off) | queue (kept, dropped)";
 
@@ -15,9 +15,9 @@ pub struct Scope {
 
 pub fn parse(line: &str) -> Result<(Scope, Change), String> {
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
-    let (verb, scope, name, value) = match words[..] {
-        ["set", scope, name, value] => (true, scope, name, value),
-        ["clear", scope, name] => (false, scope, name, ""),
+    let (scope, name, value) = match words[..] {
+        ["set", scope, name, value] => (scope, name, Some(value)),
+        ["clear", scope, name] => (scope, name, None),
         _ => return Err(format!("cannot read {line:?}; expected {USAGE}")),
     };
     let scope = match scope {
@@ -26,35 +26,28 @@ pub fn parse(line: &str) -> Result<(Scope, Change), String> {
         "both" => Scope { down: true, up: true },
         other => return Err(format!("{other:?} is not down, up or both")),
     };
-    let quantity = match name {
-        "rate" => Quantity::Rate,
-        "delay_us" => Quantity::Delay,
-        "buffer_bytes" => Quantity::Buffer,
-        "loss" => Quantity::Loss,
-        "outage" => Quantity::Outage,
-        "queue" => Quantity::Queue,
+    let change = match name {
+        "rate" => Change::Rate(number(value, values::rate)?),
+        "delay_us" => Change::DelayNs(number(value, values::delay_of_us)?),
+        "buffer_bytes" => Change::Buffer(number(value, values::buffer)?),
+        "loss" => Change::Loss(number(value, values::loss)?),
+        "outage" => Change::Outage(one_of(value, "on", "off")?),
+        "queue" => Change::QueueDropped(one_of(value, "dropped", "kept")?),
         other => return Err(format!("{other:?} is no quantity; expected {USAGE}")),
     };
-    if !verb {
-        return Ok((scope, Change::Clear(quantity)));
-    }
-    let number = || value.parse::<f64>().map_err(|_| format!("{value:?} is not a number"));
-    let setting = match quantity {
-        Quantity::Rate => Setting::Rate(values::rate(number()?)?),
-        Quantity::Delay => Setting::DelayNs(values::delay_of_us(number()?)?),
-        Quantity::Buffer => Setting::Buffer(values::buffer(number()?)?),
-        Quantity::Loss => Setting::Loss(values::loss(number()?)?),
-        Quantity::Outage => Setting::Outage(one_of(value, "on", "off")?),
-        Quantity::Queue => Setting::QueueDropped(one_of(value, "dropped", "kept")?),
-    };
-    Ok((scope, Change::Set(setting)))
+    Ok((scope, change))
 }
 
-fn one_of(value: &str, yes: &str, no: &str) -> Result<bool, String> {
-    if value == yes || value == no {
-        return Ok(value == yes);
+fn number<T>(value: Option<&str>, convert: fn(f64) -> Result<T, String>) -> Result<Option<T>, String> {
+    let parsed = |text: &str| text.parse::<f64>().map_err(|_| format!("{text:?} is not a number"));
+    value.map(|text| parsed(text).and_then(convert)).transpose()
+}
+
+fn one_of(value: Option<&str>, yes: &str, no: &str) -> Result<Option<bool>, String> {
+    match value {
+        Some(word) if word != yes && word != no => Err(format!("{word:?} is not {yes} or {no}")),
+        word => Ok(word.map(|word| word == yes)),
     }
-    Err(format!("{value:?} is not {yes} or {no}"))
 }
 
 #[cfg(test)]
@@ -67,15 +60,15 @@ mod tests {
         let down = Scope { down: true, up: false };
         let both = Scope { down: true, up: true };
         for (line, scope, change) in [
-            ("set down rate 20000000", down, Change::Set(Setting::Rate(20_000_000))),
-            ("set down delay_us 25000", down, Change::Set(Setting::DelayNs(25_000_000))),
-            ("set both buffer_bytes 1e6", both, Change::Set(Setting::Buffer(1_000_000))),
-            ("set down loss 0.5", down, Change::Set(Setting::Loss(threshold(0.5)))),
-            ("set both outage on", both, Change::Set(Setting::Outage(true))),
-            ("set both outage off", both, Change::Set(Setting::Outage(false))),
-            ("set both queue dropped", both, Change::Set(Setting::QueueDropped(true))),
-            ("clear both queue", both, Change::Clear(Quantity::Queue)),
-            ("clear down rate", down, Change::Clear(Quantity::Rate)),
+            ("set down rate 20000000", down, Change::Rate(Some(20_000_000))),
+            ("set down delay_us 25000", down, Change::DelayNs(Some(25_000_000))),
+            ("set both buffer_bytes 1e6", both, Change::Buffer(Some(1_000_000))),
+            ("set down loss 0.5", down, Change::Loss(Some(threshold(0.5)))),
+            ("set both outage on", both, Change::Outage(Some(true))),
+            ("set both outage off", both, Change::Outage(Some(false))),
+            ("set both queue dropped", both, Change::QueueDropped(Some(true))),
+            ("clear both queue", both, Change::QueueDropped(None)),
+            ("clear down rate", down, Change::Rate(None)),
         ] {
             assert_eq!(parse(line), Ok((scope, change)), "{line}");
         }

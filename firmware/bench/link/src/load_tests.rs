@@ -163,7 +163,7 @@ fn by_load_pages_and_segments_take_as_long_as_on_the_hidden_link_and_by_the_heav
     for fetched in [pages, segments] {
         let real = fetched(&mut Hidden::default());
         let off = |made: &mut dyn Path| fetched(made) / real - 1.0;
-        let by_load = off(&mut replayed(true, crate::options::LOAD_MS as u64 * MS));
+        let by_load = off(&mut replayed(true, crate::options::LOAD_NS));
         let heavy = off(&mut replayed(false, MS));
         assert!(by_load.abs() < 0.05, "by load: {by_load:+.3} of {real} s");
         assert!(heavy < -0.1, "by the heavy trace alone: {heavy:+.3} of {real} s");

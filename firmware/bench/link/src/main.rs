@@ -2,13 +2,10 @@
 
 mod clock;
 mod control;
-mod json;
-mod load;
 mod log;
 mod model;
 mod opportunities;
 mod options;
-mod packets;
 mod pump;
 mod random;
 mod supervisor;
@@ -20,9 +17,8 @@ use std::fs::{self, File};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use load::Light;
 use model::Step;
-use opportunities::{Opportunities, Trace};
+use opportunities::{Light, Opportunities, Trace};
 use options::{Asked, Options, Source};
 use values::Values;
 

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::random::threshold;
-use crate::values::{Quantity, Setting};
 
 pub const MS: u64 = 1_000_000;
 pub const S: u64 = 1_000 * MS;
@@ -124,25 +123,26 @@ fn a_shorter_delay_does_not_reorder() {
 #[test]
 fn a_setting_holds_until_it_is_cleared() {
     let mut link = link(&[(0, values(8_000_000, 0, 10_000)), (10 * MS, values(4_000_000, 0, 10_000))]);
-    link.change(0, Change::Set(Setting::Rate(1_000_000)));
+    link.change(0, Change::Rate(Some(1_000_000)));
     link.offer(0, &[1; 1000]);
     link.offer(20 * MS, &[2; 1000]);
     assert_eq!(link.next_event(), Some(8 * MS));
     link.advance(28 * MS);
-    link.change(28 * MS, Change::Clear(Quantity::Rate));
+    link.change(28 * MS, Change::Rate(None));
     link.offer(30 * MS, &[3; 1000]);
     assert_eq!(out(&mut link, S), vec![(8 * MS, 1), (28 * MS, 2), (32 * MS, 3)]);
 }
 
 #[test]
 fn a_setting_of_outage_and_dropped_queue_works_in_either_order() {
-    for order in
-        [[Setting::Outage(true), Setting::QueueDropped(true)], [Setting::QueueDropped(true), Setting::Outage(true)]]
-    {
+    for order in [
+        [Change::Outage(Some(true)), Change::QueueDropped(Some(true))],
+        [Change::QueueDropped(Some(true)), Change::Outage(Some(true))],
+    ] {
         let mut link = link(&[(0, values(8_000_000, 0, 10_000))]);
         link.offer(0, &[1; 1000]);
         for setting in order {
-            link.change(0, Change::Set(setting));
+            link.change(0, setting);
         }
         link.offer(1, &[2; 1000]);
         assert_eq!((link.counts().dropped_outage, link.queue_bytes()), (2, 0));

@@ -3,7 +3,6 @@
 use super::tests::{link, out, values, MS, S};
 use super::*;
 use crate::opportunities::Trace;
-use crate::values::{Quantity, Setting};
 
 fn traced(text: &str, list: &[(u64, Values)]) -> Direction {
     let trace = Trace::parse(text).unwrap();
@@ -74,15 +73,15 @@ fn under_overload_exactly_the_trace_passes() {
 fn a_rate_that_is_set_and_an_outage_hold_against_a_trace() {
     let mut link = traced("10\n", &[(0, values(1, 0, 100_000))]);
     link.offer(0, &[1; 1500]);
-    link.change(0, Change::Set(Setting::Rate(12_000_000))); // 1 ms a packet
+    link.change(0, Change::Rate(Some(12_000_000))); // 1 ms a packet
     assert_eq!(out(&mut link, 5 * MS), vec![(MS, 1)]);
     assert_eq!(link.offered_bits(), None);
-    link.change(5 * MS, Change::Clear(Quantity::Rate));
+    link.change(5 * MS, Change::Rate(None));
     link.offer(5 * MS, &[2; 1500]);
-    link.change(6 * MS, Change::Set(Setting::Outage(true)));
+    link.change(6 * MS, Change::Outage(Some(true)));
     assert_eq!(link.next_event(), None);
     assert_eq!(out(&mut link, 35 * MS), vec![]); // 10, 20 and 30 are wasted
-    link.change(35 * MS, Change::Clear(Quantity::Outage));
+    link.change(35 * MS, Change::Outage(None));
     assert_eq!(link.next_event(), Some(40 * MS));
     assert_eq!(out(&mut link, S), vec![(40 * MS, 2)]);
 }

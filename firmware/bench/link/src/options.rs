@@ -1,5 +1,12 @@
 //! The command line.
 
+use std::error::Error as _;
+use std::str::FromStr;
+
+use clap::builder::ValueParser;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, ArgAction, ArgMatches, Command};
+
 use crate::values;
 
 pub const HELP: &str = "\
@@ -65,8 +72,8 @@ stdin means nothing.
 Exit: 0 ended as told, 2 wrong usage or timeline, 3 no permission, namespace or TUN, 130 Ctrl-C.
 ";
 
-/// Over so long the load is forgotten, where nothing else is said, ms.
-pub const LOAD_MS: f64 = 60.0;
+/// Over so long the load is forgotten, where nothing else is said.
+pub const LOAD_NS: u64 = 60_000_000;
 
 #[derive(Debug, PartialEq)]
 pub enum Source {
@@ -116,159 +123,161 @@ pub enum Asked {
 
 /// Parse the arguments after the program's name; the error is one line.
 pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Asked, String> {
-    let mut given = Given::default();
-    let mut arguments = arguments;
-    while let Some(argument) = arguments.next() {
-        let (name, inline) = match argument.split_once('=') {
-            Some((name, value)) if name.starts_with("--") => (name.to_string(), Some(value.to_string())),
-            _ => (argument, None),
-        };
-        match name.as_str() {
-            "--help" | "-h" => return Ok(Asked::Help),
-            "--version" => return Ok(Asked::Version),
-            "--check" => given.check = true,
-            name if NAMES.contains(&name) => {
-                let value =
-                    inline.or_else(|| arguments.next()).ok_or_else(|| format!("{name} wants a value; see --help"))?;
-                if given.values.iter().any(|(known, _)| known == name) {
-                    return Err(format!("{name} is given twice"));
-                }
-                given.values.push((name.to_string(), value));
-            }
-            other => return Err(format!("{other:?} is no option; see --help")),
-        }
+    let found = command().try_get_matches_from(arguments).map_err(|error| complaint(&error))?;
+    if found.get_flag("help") {
+        return Ok(Asked::Help);
     }
-    given.options().map(|options| Asked::Run(Box::new(options)))
+    if found.get_flag("version") {
+        return Ok(Asked::Version);
+    }
+    options(&found).map(|options| Asked::Run(Box::new(options)))
 }
 
-const CONSTANTS: [&str; 7] = [
-    "--down-bit-per-s",
-    "--up-bit-per-s",
-    "--rtt-ms",
-    "--buffer-down-bytes",
-    "--buffer-up-bytes",
-    "--loss-down",
-    "--loss-up",
-];
-const NAMES: [&str; 24] = [
-    "--down-light-trace",
-    "--up-light-trace",
-    "--light-rtt-ms",
-    "--load-ms",
-    "--down-trace",
-    "--up-trace",
-    "--a-netns",
-    "--a-name",
-    "--b-netns",
-    "--b-name",
-    "--mtu",
-    "--timeline",
-    "--epoch-ns",
-    "--log",
-    "--operator",
-    "--seed",
-    "--grain-us",
-    CONSTANTS[0],
-    CONSTANTS[1],
-    CONSTANTS[2],
-    CONSTANTS[3],
-    CONSTANTS[4],
-    CONSTANTS[5],
-    CONSTANTS[6],
-];
-
-#[derive(Default)]
-struct Given {
-    values: Vec<(String, String)>,
-    check: bool,
+fn command() -> Command {
+    let flag = |name| Arg::new(name).long(name).action(ArgAction::SetTrue);
+    let option = |name: &&'static str| Arg::new(*name).long(*name).allow_hyphen_values(true);
+    let typed = |name, parser: ValueParser| option(name).value_parser(parser);
+    Command::new("tandem-link")
+        .no_binary_name(true)
+        .disable_help_flag(true)
+        .disable_version_flag(true)
+        .args([flag("help").short('h'), flag("version"), flag("check")])
+        .args(TEXTS.iter().map(option))
+        .args([
+            typed(&"mtu", ValueParser::new(mtu)),
+            typed(&"epoch-ns", ValueParser::new(whole::<u64>)),
+            typed(&"seed", ValueParser::new(whole::<u64>)),
+            typed(&"grain-us", ValueParser::new(grain)),
+            typed(&"down-bit-per-s", number(values::rate)),
+            typed(&"up-bit-per-s", number(values::rate)),
+            typed(&"rtt-ms", number(values::delay_of_rtt)),
+            typed(&"buffer-down-bytes", number(values::buffer)),
+            typed(&"buffer-up-bytes", number(values::buffer)),
+            typed(&"loss-down", number(values::loss)),
+            typed(&"loss-up", number(values::loss)),
+            typed(&"light-rtt-ms", number(values::delay_of_rtt)),
+            typed(&"load-ms", number(load)),
+        ])
 }
 
-impl Given {
-    fn text(&self, name: &str) -> Option<String> {
-        self.values.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
-    }
+const TEXTS: [&str; 11] = [
+    "a-netns",
+    "a-name",
+    "b-netns",
+    "b-name",
+    "timeline",
+    "down-trace",
+    "up-trace",
+    "down-light-trace",
+    "up-light-trace",
+    "log",
+    "operator",
+];
+const CONSTANTS: [&str; 7] =
+    ["down-bit-per-s", "up-bit-per-s", "rtt-ms", "buffer-down-bytes", "buffer-up-bytes", "loss-down", "loss-up"];
 
-    fn whole<T: std::str::FromStr>(&self, name: &str) -> Result<Option<T>, String> {
-        let wrong = |text: &String| format!("{name}: {text:?} is not a whole number in range; see --help");
-        self.text(name).map(|text| text.parse().map_err(|_| wrong(&text))).transpose()
-    }
+fn whole<T: FromStr>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|_| format!("{text:?} is not a whole number in range; see --help"))
+}
 
-    fn number<T>(&self, name: &str, default: f64, convert: impl Fn(f64) -> Result<T, String>) -> Result<T, String> {
-        let number = match self.text(name) {
-            None => default,
-            Some(text) => text.parse().map_err(|_| format!("{name}: {text:?} is not a number"))?,
+fn mtu(text: &str) -> Result<u16, String> {
+    match whole(text)? {
+        0..=67 => Err("below 68 bytes there is no IPv4".into()),
+        mtu => Ok(mtu),
+    }
+}
+
+fn grain(text: &str) -> Result<u64, String> {
+    match whole(text)? {
+        10_001.. => Err("above 10000 µs it would be a delay of its own".into()),
+        grain_us => Ok(grain_us),
+    }
+}
+
+fn number<T: Clone + Send + Sync + 'static>(convert: fn(f64) -> Result<T, String>) -> ValueParser {
+    ValueParser::new(move |text: &str| convert(text.parse().map_err(|_| format!("{text:?} is not a number"))?))
+}
+
+fn load(ms: f64) -> Result<u64, String> {
+    match values::delay_of_rtt(ms)? * 2 {
+        0 => Err("0 would forget the load at once".into()),
+        load_ns => Ok(load_ns),
+    }
+}
+
+/// One line of clap's several: whoever starts a link shows the last line.
+fn complaint(error: &clap::Error) -> String {
+    let argument = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(argument)) => argument.as_str(),
+        _ => "",
+    };
+    let name = argument.split(' ').next().unwrap_or_default();
+    match (error.kind(), error.source()) {
+        (ErrorKind::ArgumentConflict, _) => format!("{name} is given twice"),
+        (ErrorKind::InvalidValue, _) => format!("{name} wants a value; see --help"),
+        (ErrorKind::ValueValidation, Some(why)) => format!("{name}: {why}"),
+        _ => format!("{argument:?} is no option; see --help"),
+    }
+}
+
+fn source(found: &ArgMatches) -> Result<Source, String> {
+    let constant = CONSTANTS.into_iter().find(|name| found.contains_id(name));
+    if let Some(timeline) = found.get_one::<String>("timeline") {
+        return match constant {
+            None => Ok(Source::Timeline(timeline.clone())),
+            Some(name) => Err(format!("--{name} and --timeline exclude each other; change a running link on stdin")),
         };
-        convert(number).map_err(|e| format!("{name}: {e}"))
     }
+    for (name, trace) in [("down-bit-per-s", "down-trace"), ("up-bit-per-s", "up-trace")] {
+        if !found.contains_id(name) && !found.contains_id(trace) {
+            return Err(format!("--{name} is missing; give it or --timeline"));
+        }
+    }
+    let whole = |name, default| found.get_one(name).copied().unwrap_or(default);
+    let loss = |name| found.get_one(name).copied().unwrap_or_default();
+    Ok(Source::Constant(Constant {
+        down_bit_per_s: whole("down-bit-per-s", 0),
+        up_bit_per_s: whole("up-bit-per-s", 0),
+        delay_ns: whole("rtt-ms", 20_000_000),
+        buffer_down: whole("buffer-down-bytes", 1_000_000),
+        buffer_up: whole("buffer-up-bytes", 500_000),
+        loss_down: loss("loss-down"),
+        loss_up: loss("loss-up"),
+    }))
+}
 
-    fn source(&self) -> Result<Source, String> {
-        let constant = CONSTANTS.into_iter().find(|name| self.text(name).is_some());
-        if let Some(timeline) = self.text("--timeline") {
-            return match constant {
-                None => Ok(Source::Timeline(timeline)),
-                Some(name) => Err(format!("{name} and --timeline exclude each other; change a running link on stdin")),
-            };
+fn options(found: &ArgMatches) -> Result<Options, String> {
+    for (light, trace) in [("down-light-trace", "down-trace"), ("up-light-trace", "up-trace")] {
+        if found.contains_id(light) && !found.contains_id(trace) {
+            return Err(format!("--{light} wants --{trace}, that of the loaded link, beside it"));
         }
-        for (name, trace) in [(CONSTANTS[0], "--down-trace"), (CONSTANTS[1], "--up-trace")] {
-            if self.text(name).is_none() && self.text(trace).is_none() {
-                return Err(format!("{name} is missing; give it or --timeline"));
-            }
-        }
-        Ok(Source::Constant(Constant {
-            down_bit_per_s: self.number("--down-bit-per-s", 0.0, values::rate)?,
-            up_bit_per_s: self.number("--up-bit-per-s", 0.0, values::rate)?,
-            delay_ns: self.number("--rtt-ms", 40.0, values::delay_of_rtt)?,
-            buffer_down: self.number("--buffer-down-bytes", 1e6, values::buffer)?,
-            buffer_up: self.number("--buffer-up-bytes", 5e5, values::buffer)?,
-            loss_down: self.number("--loss-down", 0.0, values::loss)?,
-            loss_up: self.number("--loss-up", 0.0, values::loss)?,
-        }))
     }
-
-    fn options(self) -> Result<Options, String> {
-        let grain_us = self.whole("--grain-us")?.unwrap_or(200);
-        if grain_us > 10_000 {
-            return Err("--grain-us: above 10000 µs it would be a delay of its own".into());
-        }
-        let mtu = self.whole("--mtu")?.unwrap_or(1500);
-        if mtu < 68 {
-            return Err("--mtu: below 68 bytes there is no IPv4".into());
-        }
-        for (light, trace) in [("--down-light-trace", "--down-trace"), ("--up-light-trace", "--up-trace")] {
-            if self.text(light).is_some() && self.text(trace).is_none() {
-                return Err(format!("{light} wants {trace}, that of the loaded link, beside it"));
-            }
-        }
-        let lit = self.text("--down-light-trace").or(self.text("--up-light-trace")).is_some();
-        if let Some(name) = ["--light-rtt-ms", "--load-ms"].into_iter().find(|name| !lit && self.text(name).is_some()) {
-            return Err(format!("{name} goes with --down-light-trace or --up-light-trace"));
-        }
-        let light_delay_ns = self.number("--light-rtt-ms", 0.0, values::delay_of_rtt)?;
-        let load_ns = self.number("--load-ms", LOAD_MS, values::delay_of_rtt)? * 2;
-        if load_ns == 0 {
-            return Err("--load-ms: 0 would forget the load at once".into());
-        }
-        Ok(Options {
-            a_netns: self.text("--a-netns"),
-            a_name: self.text("--a-name").unwrap_or_else(|| "wwan0".into()),
-            b_netns: self.text("--b-netns"),
-            b_name: self.text("--b-name").unwrap_or_else(|| "ran0".into()),
-            mtu,
-            source: self.source()?,
-            epoch_ns: self.whole("--epoch-ns")?,
-            log: self.text("--log"),
-            operator: self.text("--operator"),
-            seed: self.whole("--seed")?.unwrap_or(1),
-            grain_us,
-            check: self.check,
-            down_trace: self.text("--down-trace"),
-            up_trace: self.text("--up-trace"),
-            down_light_trace: self.text("--down-light-trace"),
-            up_light_trace: self.text("--up-light-trace"),
-            light_delay_ns: self.text("--light-rtt-ms").map(|_| light_delay_ns),
-            load_ns,
-        })
+    let lit = found.contains_id("down-light-trace") || found.contains_id("up-light-trace");
+    if let Some(name) = ["light-rtt-ms", "load-ms"].into_iter().find(|name| !lit && found.contains_id(name)) {
+        return Err(format!("--{name} goes with --down-light-trace or --up-light-trace"));
     }
+    let text = |name| found.get_one::<String>(name).cloned();
+    let whole = |name| found.get_one::<u64>(name).copied();
+    Ok(Options {
+        a_netns: text("a-netns"),
+        a_name: text("a-name").unwrap_or_else(|| "wwan0".into()),
+        b_netns: text("b-netns"),
+        b_name: text("b-name").unwrap_or_else(|| "ran0".into()),
+        mtu: found.get_one("mtu").copied().unwrap_or(1500),
+        source: source(found)?,
+        epoch_ns: whole("epoch-ns"),
+        log: text("log"),
+        operator: text("operator"),
+        seed: whole("seed").unwrap_or(1),
+        grain_us: whole("grain-us").unwrap_or(200),
+        check: found.get_flag("check"),
+        down_trace: text("down-trace"),
+        up_trace: text("up-trace"),
+        down_light_trace: text("down-light-trace"),
+        up_light_trace: text("up-light-trace"),
+        light_delay_ns: whole("light-rtt-ms"),
+        load_ns: whole("load-ms").unwrap_or(LOAD_NS),
+    })
 }
 
 #[cfg(test)]
@@ -322,9 +331,15 @@ mod tests {
 
     #[test]
     fn the_help_names_every_option() {
-        for name in NAMES {
-            assert!(HELP.contains(name), "{name}");
+        let command = command();
+        for name in command.get_arguments().filter_map(Arg::get_long) {
+            assert!(HELP.contains(&format!("--{name}")), "{name}");
         }
-        assert_eq!(parsed("--help"), Ok(Asked::Help));
+    }
+
+    #[test]
+    fn help_and_version_are_answered_whatever_else_is_there() {
+        assert_eq!(parsed("--timeline t --help"), Ok(Asked::Help));
+        assert_eq!(parsed("--version"), Ok(Asked::Version));
     }
 }

@@ -8,8 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::clock;
 use crate::log::{Row, Written, INTERVAL_NS};
-use crate::model::Direction;
-use crate::packets::Counts;
+use crate::model::{Counts, Direction};
 use crate::tun::Tun;
 use crate::values::Change;
 

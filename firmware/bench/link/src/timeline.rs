@@ -1,7 +1,10 @@
 //! The timeline file: what the link offers, tick by tick (JSON lines, format `tandem-timeline/1`).
 
-use crate::json::{parse_object, Object, Value};
+use serde_json::{Map, Value};
+
 use crate::values::{self, Values};
+
+type Object = Map<String, Value>;
 
 /// From `t_ns` (since the epoch) on these values hold.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,16 +29,16 @@ pub fn parse(text: &str) -> Result<Timeline, String> {
     };
     let header = parse_object(first).map_err(|e| format!("1: {e}"))?;
     match header.get("format") {
-        Some(Value::Text(format)) if format == "tandem-timeline/1" => {}
-        Some(Value::Text(format)) => {
+        Some(Value::String(format)) if format == "tandem-timeline/1" => {}
+        Some(Value::String(format)) => {
             return Err(format!("1: format {format:?} is not known; \"tandem-timeline/1\" is"))
         }
         _ => return Err("1: no header; expected {\"format\":\"tandem-timeline/1\",…}".into()),
     }
     let operator = match header.get("operator") {
         None | Some(Value::Null) => None,
-        Some(Value::Text(name)) => Some(name.clone()),
-        Some(other) => return Err(format!("1: operator is {}, not a string", other.kind())),
+        Some(Value::String(name)) => Some(name.clone()),
+        Some(other) => return Err(format!("1: operator is {}, not a string", kind(other))),
     };
     let mut ticks: Vec<Tick> = Vec::new();
     for (index, line) in lines {
@@ -61,12 +64,12 @@ fn tick(object: &Object) -> Result<Tick, String> {
     let outage = match object.get("outage") {
         None => false,
         Some(Value::Bool(outage)) => *outage,
-        Some(other) => return Err(format!("outage is {}, not true or false", other.kind())),
+        Some(other) => return Err(format!("outage is {}, not true or false", kind(other))),
     };
     let queue_dropped = match object.get("queue") {
         None => false,
-        Some(Value::Text(word)) if word == "kept" => false,
-        Some(Value::Text(word)) if word == "dropped" => true,
+        Some(Value::String(word)) if word == "kept" => false,
+        Some(Value::String(word)) if word == "dropped" => true,
         Some(_) => return Err("queue must be \"kept\" or \"dropped\"".into()),
     };
     let delay_ns = number(object, "rtt_ms", values::delay_of_rtt)?;
@@ -88,10 +91,24 @@ fn tick(object: &Object) -> Result<Tick, String> {
 }
 
 fn number<T>(object: &Object, key: &str, convert: impl Fn(f64) -> Result<T, String>) -> Result<T, String> {
-    match object.get(key) {
-        Some(Value::Number(number)) => convert(*number).map_err(|e| format!("{key}: {e}")),
-        Some(other) => Err(format!("{key} is {}, not a number", other.kind())),
-        None => Err(format!("{key} is missing")),
+    let value = object.get(key).ok_or_else(|| format!("{key} is missing"))?;
+    let number = value.as_f64().ok_or_else(|| format!("{key} is {}, not a number", kind(value)))?;
+    convert(number).map_err(|e| format!("{key}: {e}"))
+}
+
+/// One line's object. The error says what is wrong and at which byte.
+fn parse_object(line: &str) -> Result<Object, String> {
+    serde_json::from_str(line).map_err(|e| e.to_string().replace(" at line 1 column ", " at byte "))
+}
+
+/// What a value is, for messages.
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) | Value::Object(_) => "a nested value",
     }
 }
 
@@ -132,7 +149,7 @@ mod tests {
             ("{}".into(), "1: no header"),
             (HEADER.replace("/1", "/2"), "1: format \"tandem-timeline/2\" is not known"),
             (HEADER.into(), "2: no tick"),
-            (format!("{HEADER}\n{}\n\n", line(0.0, "")), "3: expected '{'"),
+            (format!("{HEADER}\n{}\n\n", line(0.0, "")), "3: EOF while parsing a value at byte 0"),
             (format!("{HEADER}\n{}\n{}", line(0.1, ""), line(0.1, "")), "3: t_s does not grow"),
             (format!("{HEADER}\n{}", line(-1.0, "")), "2: t_s: -1"),
             (format!("{HEADER}\n{}", line(0.0, r#","queue":"x""#)), "2: queue must be"),

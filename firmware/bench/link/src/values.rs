@@ -40,31 +40,15 @@ impl Values {
     }
 }
 
-/// One quantity with its new value.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Setting {
-    Rate(u64),
-    DelayNs(u64),
-    Buffer(u64),
-    Loss(u128),
-    Outage(bool),
-    QueueDropped(bool),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Quantity {
-    Rate,
-    Delay,
-    Buffer,
-    Loss,
-    Outage,
-    Queue,
-}
-
+/// One quantity with its new value; None: what the timeline says.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Change {
-    Set(Setting),
-    Clear(Quantity),
+    Rate(Option<u64>),
+    DelayNs(Option<u64>),
+    Buffer(Option<u64>),
+    Loss(Option<u128>),
+    Outage(Option<bool>),
+    QueueDropped(Option<bool>),
 }
 
 /// Quantities set at run time; None lets the timeline speak.
@@ -81,18 +65,12 @@ pub struct Overrides {
 impl Overrides {
     pub fn apply(&mut self, change: Change) {
         match change {
-            Change::Set(Setting::Rate(v)) => self.rate = Some(v),
-            Change::Set(Setting::DelayNs(v)) => self.delay_ns = Some(v),
-            Change::Set(Setting::Buffer(v)) => self.buffer = Some(v),
-            Change::Set(Setting::Loss(v)) => self.loss = Some(v),
-            Change::Set(Setting::Outage(v)) => self.outage = Some(v),
-            Change::Set(Setting::QueueDropped(v)) => self.queue_dropped = Some(v),
-            Change::Clear(Quantity::Rate) => self.rate = None,
-            Change::Clear(Quantity::Delay) => self.delay_ns = None,
-            Change::Clear(Quantity::Buffer) => self.buffer = None,
-            Change::Clear(Quantity::Loss) => self.loss = None,
-            Change::Clear(Quantity::Outage) => self.outage = None,
-            Change::Clear(Quantity::Queue) => self.queue_dropped = None,
+            Change::Rate(value) => self.rate = value,
+            Change::DelayNs(value) => self.delay_ns = value,
+            Change::Buffer(value) => self.buffer = value,
+            Change::Loss(value) => self.loss = value,
+            Change::Outage(value) => self.outage = value,
+            Change::QueueDropped(value) => self.queue_dropped = value,
         }
     }
 

@@ -8,7 +8,7 @@ import pytest
 
 from support.modem_desk import MODEM, write_timeline
 from tandem_bench.gadget.modem import UsbModem
-from tandem_bench.modem.agenda import Agenda
+from tandem_bench.modem.emulator import Agenda
 from tandem_bench.modem.families import FAMILIES
 from tandem_bench.modem.faults import Fault
 from tandem_bench.modem.timeline import read

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tandem_bench.gadget import actions
-from tandem_bench.gadget.controllers import Controller, choose, controllers
+from tandem_bench.gadget import device
 from tandem_bench.gadget.description import UBLOX_TOBY_L200, Endpoints, Function, Gadget, GadgetError, fits, gadget_of
-from tandem_bench.gadget.device import Device, clear
+from tandem_bench.gadget.device import Controller, Device, choose, clear, controllers
 
 MODEM = gadget_of("tandem-a", UBLOX_TOBY_L200, 1)
 
@@ -25,20 +24,20 @@ def as_configfs_removes(path: Path) -> None:
 
 
 def test_ports_are_numbered_first_and_it_is_described_not_plugged_in() -> None:
-    done = actions.build(MODEM)
+    done = device.build(MODEM)
     links = [action.path.rpartition("/")[2] for action in done if action.verb == "link"]
     assert links == ["acm.a0", "acm.a1", "ecm.e0"]
     assert [action for action in done if action.path.endswith("/UDC")] == []
 
 
 def test_teardown_leaves_nothing_and_needs_its_order(tmp_path: Path) -> None:
-    actions.perform(actions.build(MODEM), tmp_path)
-    actions.perform(actions.teardown(MODEM), tmp_path, as_configfs_removes)
+    device.perform(device.build(MODEM), tmp_path)
+    device.perform(device.teardown(MODEM), tmp_path, as_configfs_removes)
     assert list(tmp_path.iterdir()) == []
     assert clear(["tandem-a", "tandem-b"], tmp_path) == []
-    actions.perform(actions.build(MODEM), tmp_path)
+    device.perform(device.build(MODEM), tmp_path)
     with pytest.raises(AssertionError):
-        actions.perform(actions.teardown(MODEM)[::-1], tmp_path, as_configfs_removes)
+        device.perform(device.teardown(MODEM)[::-1], tmp_path, as_configfs_removes)
 
 
 def test_a_gadget_of_that_name_is_not_taken_over(tmp_path: Path) -> None:
@@ -50,12 +49,12 @@ def test_a_gadget_of_that_name_is_not_taken_over(tmp_path: Path) -> None:
 def test_without_a_gadget_stack_the_line_says_what_to_load(tmp_path: Path) -> None:
     (tmp_path / "root").write_text("no folder")
     with pytest.raises(GadgetError, match="modprobe libcomposite"):
-        actions.perform(actions.build(MODEM), tmp_path / "root")
+        device.perform(device.build(MODEM), tmp_path / "root")
 
 
 def test_a_refused_binding_names_controllers(tmp_path: Path) -> None:
     with pytest.raises(GadgetError, match="endpoints enough"):
-        actions.perform([actions.bind(MODEM, "dummy_udc.0")], tmp_path)
+        device.perform([device.bind(MODEM, "dummy_udc.0")], tmp_path)
 
 
 def test_controllers_are_read_with_driver_and_gadget(tmp_path: Path) -> None:
@@ -76,11 +75,11 @@ def test_controllers_are_read_with_driver_and_gadget(tmp_path: Path) -> None:
 
 
 def test_two_processes_never_plug_in_at_once(tmp_path: Path) -> None:
-    device = Device(MODEM, Controller("dummy_udc.0", "dummy_udc", None), tmp_path)
-    device.make()
+    made = Device(MODEM, Controller("dummy_udc.0", "dummy_udc", None), tmp_path)
+    made.make()
     other = os.open(tmp_path, os.O_RDONLY)
     fcntl.flock(other, fcntl.LOCK_EX)
-    plugging = threading.Thread(target=device.plug)
+    plugging = threading.Thread(target=made.plug)
     plugging.start()
     while not any("->" in line and f" {os.getpid()} " in line for line in Path("/proc/locks").read_text().splitlines()):
         assert plugging.is_alive(), "it did not wait"

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
+from tandem_bench.cli import kernel as command
 from tandem_bench.cli.main import main
-from tandem_bench.kernel import command, machine
+from tandem_bench.kernel import machine
 
 EMULATOR = """#!/bin/sh
 for word; do

@@ -1,23 +1,17 @@
-"""The links' programs: where they are found, how they fail, which is chosen; and the topology's address plan."""
+"""The link's program: where it is found, how it fails; the topology's address plan; what the machine lacks."""
 
-import json
 import re
+import sys
 from ipaddress import IPv4Network
 from itertools import combinations
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tandem_bench import requirements
 from tandem_bench.cli.main import main
-from tandem_bench.link import backend, build, netem
-from tandem_bench.link.backend import choose
-from tandem_bench.link.build import LinkMissingError
-from tandem_bench.link.emulator import Constant, LinkError, LinkProcess, LinkSpec, Played
-from tandem_bench.link.netem import NetemLink
-from tandem_bench.link.shaping import Overrides, of_timeline
-from tandem_bench.topology import requirements
+from tandem_bench.link import Constant, LinkError, LinkProcess, LinkSpec
 from tandem_bench.topology.spec import SERVER_NETWORK, SpecError, TopologySpec, commuting, mobile
 
 
@@ -32,43 +26,43 @@ def spec(**more):
 
 
 def test_the_environment_comes_first(monkeypatch, tmp_path):
-    monkeypatch.setenv(build.VARIABLE, str(program(tmp_path / "mine")))
-    assert build.find_binary() == tmp_path / "mine"
+    monkeypatch.setenv(requirements.LINK, str(program(tmp_path / "mine")))
+    assert requirements.find_link() == tmp_path / "mine"
 
 
 def test_a_missing_program_or_a_file_that_cannot_be_run_says_how_to_get_it(monkeypatch, tmp_path):
     program(tmp_path / "text").chmod(0o644)
     for name in ("none", "text"):
-        monkeypatch.setenv(build.VARIABLE, str(tmp_path / name))
-        with pytest.raises(build.LinkMissingError, match=r"TANDEM_LINK names it.*hint: \./kit setup"):
-            build.find_binary()
+        monkeypatch.setenv(requirements.LINK, str(tmp_path / name))
+        with pytest.raises(requirements.MachineError, match=r"TANDEM_LINK names it.*hint: \./kit setup"):
+            requirements.find_link()
 
 
 def test_the_repository_is_searched(monkeypatch, tmp_path):
-    monkeypatch.delenv(build.VARIABLE, raising=False)
-    monkeypatch.setattr(build, "_repository", lambda: tmp_path)
+    monkeypatch.delenv(requirements.LINK, raising=False)
+    monkeypatch.setattr(requirements, "REPOSITORY", tmp_path)
     (tmp_path / "build" / "bin").mkdir(parents=True)
-    with pytest.raises(build.LinkMissingError, match=r"build/bin/tandem-link.*\./kit setup"):
-        build.find_binary()
+    with pytest.raises(requirements.MachineError, match=r"build/bin/tandem-link.*\./kit setup"):
+        requirements.find_link()
     program(tmp_path / "build" / "bin" / "tandem-link")
-    assert build.find_binary() == tmp_path / "build" / "bin" / "tandem-link"
+    assert requirements.find_link() == tmp_path / "build" / "bin" / "tandem-link"
 
 
 def test_the_command_line_without_a_program_ends_with_3(monkeypatch, tmp_path, capsys):
-    monkeypatch.setenv(build.VARIABLE, str(tmp_path / "none"))
+    monkeypatch.setenv(requirements.LINK, str(tmp_path / "none"))
     assert main(["link", "--help"]) == 3
     assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_a_program_that_ends_at_once_gives_its_last_line(monkeypatch, tmp_path):
     failing = program(tmp_path / "link", "#!/bin/sh\necho noise >&2\necho 'tandem-link: no TUN here' >&2\nexit 3\n")
-    monkeypatch.setenv(build.VARIABLE, str(failing))
+    monkeypatch.setenv(requirements.LINK, str(failing))
     with pytest.raises(LinkError, match=r"^tandem-link has ended: no TUN here$"):
         LinkProcess(spec(), wait_s=60).start()
 
 
 def test_a_program_that_does_not_answer_is_ended(monkeypatch, tmp_path):
-    monkeypatch.setenv(build.VARIABLE, str(program(tmp_path / "link", "#!/bin/sh\nexec sleep 60\n")))
+    monkeypatch.setenv(requirements.LINK, str(program(tmp_path / "link", "#!/bin/sh\nexec sleep 60\n")))
     link = LinkProcess(spec(), wait_s=0.2)
     with pytest.raises(LinkError, match=r"does not answer within 0\.2 s"):
         link.start()
@@ -81,7 +75,7 @@ def test_answers_are_read_line_by_line(monkeypatch, tmp_path):
     script = (
         '#!/bin/sh\nprintf "rea"; sleep 0.05; printf "dy\\n"\nread a; echo "ok"\nread b; echo "error: no $b"; read c\n'
     )
-    monkeypatch.setenv(build.VARIABLE, str(program(tmp_path / "link", script)))
+    monkeypatch.setenv(requirements.LINK, str(program(tmp_path / "link", script)))
     with LinkProcess(spec(), wait_s=60) as link:
         link.set("down", "rate", 5)
         with pytest.raises(LinkError, match=r"^tandem-link: no clear up loss$"):
@@ -130,87 +124,14 @@ def test_what_cannot_be_is_refused(make, message):
             "nft not found; hint: apt-get install nftables",
         ),
         ("Path.exists", lambda self: "/net/mptcp" not in str(self), "no Multipath TCP"),
+        ("Path.exists", lambda self: str(self) != "/dev/net/tun", "/dev/net/tun is missing; hint: modprobe tun"),
     ],
 )
 def test_what_the_machine_lacks_is_one_line_with_its_mend(monkeypatch, attribute, value, message):
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr("shutil.which", lambda _: "/x")
-    monkeypatch.setattr(f"tandem_bench.topology.requirements.{attribute}", value)
+    monkeypatch.setattr(f"tandem_bench.requirements.{attribute}", value)
+    monkeypatch.setenv(requirements.LINK, sys.executable)
     with pytest.raises(requirements.MachineError, match=message) as caught:
         requirements.require()
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("quantity", "value"), [("rate", -1), ("loss", 1.5), ("delay_us", 1e9), ("outage", "yes"), ("queue", "x")]
-)
-def test_a_value_that_cannot_be_is_refused(quantity, value) -> None:
-    with pytest.raises(LinkError, match=quantity):
-        Overrides().set(quantity, value)
-
-
-TICK = {
-    "t_s": 0.0, "down_bit_per_s": 45e6, "up_bit_per_s": 1e7, "rtt_ms": 50, "buffer_down_bytes": 1000, "buffer_up_bytes": 500,
-    "loss_down": 0.1, "loss_up": 0, "outage": True, "queue": "dropped",
-}  # fmt: skip
-HEADER = {"format": "tandem-timeline/1"}
-
-
-def written(path: Path, *lines: object) -> Path:
-    path.write_text("".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines))
-    return path
-
-
-@pytest.mark.parametrize(
-    ("lines", "what"),
-    [
-        ([], ":2: no tick"),
-        (["{}"], ":1: no header"),
-        ([HEADER], ":2: no tick"),
-        ([HEADER, "x"], ":2: not JSON"),
-        ([HEADER, "[]"], ":2: no object"),
-        ([HEADER, {**TICK, "rtt_ms": None}], ":2: rtt_ms is no number"),
-        ([HEADER, {**TICK, "loss_up": True}], ":2: loss_up is no number"),
-        ([HEADER, {**TICK, "down_bit_per_s": -1}], ":2: down_bit_per_s"),
-        ([HEADER, TICK, TICK], ":3: t_s does not grow"),
-    ],
-)
-def test_a_bad_timeline_is_named_with_its_line(tmp_path: Path, lines: list[object], what: str) -> None:
-    with pytest.raises(LinkError, match=what) as error:
-        of_timeline(written(tmp_path / "t.jsonl", *lines))
-    assert "; hint: " in str(error.value)
-
-
-def test_tun_comes_first_and_netem_where_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    there, lacks = {"tun": True}, {"netem": None}
-
-    def binary() -> Path:
-        if not there["tun"]:
-            raise LinkMissingError("no tandem-link; hint: ./kit setup")
-        return Path("/x")
-
-    monkeypatch.setattr(backend, "find_binary", binary)
-    monkeypatch.setattr(netem, "lack", lambda: lacks["netem"])
-    monkeypatch.setattr("pathlib.Path.exists", lambda _self: True)
-    assert [choose(wish) for wish in ("auto", "tun", "netem")] == ["tun", "tun", "netem"]
-    there["tun"] = False
-    assert choose("auto") == "netem"
-    with pytest.raises(LinkMissingError, match=r"hint: \./kit setup"):
-        choose("tun")
-    lacks["netem"] = "no sch_netem; hint: another kernel"  # type: ignore[assignment]  # a dict for two tests
-    with pytest.raises(LinkMissingError, match=r"no tandem-link.*nor netem: no sch_netem"):
-        choose("auto")
-    there["tun"] = True
-    monkeypatch.setattr("pathlib.Path.exists", lambda self: str(self) != "/dev/net/tun")
-    with pytest.raises(LinkMissingError, match="modprobe tun"):
-        choose("tun")
-
-
-def netem_spec(offer: Constant | Played) -> LinkSpec:
-    return LinkSpec("/proc/1/ns/net", "wwan0", "/proc/2/ns/net", "ran0", offer)
-
-
-def test_netem_plays_no_packet_delivery_traces(tmp_path: Path) -> None:
-    offer = Played(written(tmp_path / "t", HEADER, TICK), down_trace=tmp_path / "x")
-    with pytest.raises(LinkError, match="hint: --link tun"):
-        NetemLink(netem_spec(offer)).start()

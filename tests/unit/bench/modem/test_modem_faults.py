@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from support.modem_desk import TICK, write_timeline
 from tandem_bench.modem.faults import KINDS, Fault, FaultError, parse, read_schedule
-from tandem_bench.modem.surroundings import obey
+from tandem_bench.modem.process import obey
 from tandem_bench.modem.timeline import TimelineError, read
 
 json_values = st.recursive(

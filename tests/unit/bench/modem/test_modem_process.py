@@ -13,7 +13,7 @@ import pytest
 import serial
 
 from support.modem_desk import write_timeline
-from tandem_bench.modem.setup import luhn
+from tandem_bench.modem.process import luhn
 
 
 def command_line(folder: Path, *more: str, family: str = "generic", name: str = "a") -> list[str]:

@@ -12,12 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem_bench.demo import folder as folder_module
-from tandem_bench.demo.folder import DemoFolder, FolderError
-from tandem_bench.demo.outcome import rule, table, verdict
-from tandem_bench.demo.plan import OVERHEAD_S, PlanError, plan
-from tandem_bench.rig.programs import ProgramError, Programs
-from tandem_bench.rig.rights import Owner
+from tandem_bench.run import folder as folder_module
+from tandem_bench.run.folder import DemoFolder, FolderError
+from tandem_bench.run.outcome import rule, table, verdict
+from tandem_bench.run.programs import Owner, ProgramError, Programs
+from tandem_bench.run.rehearsal import OVERHEAD_S, PlanError, plan
 from tandem_bench.scenario import load, play
 
 ME = Owner(os.getuid(), os.getgid())

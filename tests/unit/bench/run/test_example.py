@@ -10,9 +10,8 @@ from tandem.app.campaign.files import load
 from tandem.app.runs.registry import Registry
 from tandem.schema.campaign import arms
 from tandem.schema.campaign_reader import parse
-from tandem_bench.example.acts import in_place, on_the_way
-from tandem_bench.example.compared import FileError, by_hand, prepare
-from tandem_bench.example.outcome import table
+from tandem_bench.run.compared import FileError, by_hand, prepare
+from tandem_bench.run.example import in_place, on_the_way, table
 
 ACTS = on_the_way(7) + in_place(7)
 

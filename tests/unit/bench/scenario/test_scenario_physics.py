@@ -9,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tandem_bench.scenario import load, play
-from tandem_bench.scenario.bands import RESOURCE_BLOCKS, band_of, frequency_ghz
 from tandem_bench.scenario.capacity import down_bit_per_s_hz, up_bit_per_s
 from tandem_bench.scenario.levels import filter_share, filtered
-from tandem_bench.scenario.propagation import antenna_gain_db, path_loss_db
+from tandem_bench.scenario.propagation import RESOURCE_BLOCKS, antenna_gain_db, band_of, frequency_ghz, path_loss_db
 
 RANGES = {
     # As the probe's schema has them; it cannot be imported here, the bench knows nothing of the collector.

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tandem_bench import truth
 from tandem_bench.scenario import load, play
-from tandem_bench.truth import drops, mobility
+from tandem_bench.truth import find_drops
 
 EPOCH, UTC = 5_000_000_000_123, 1_700_000_000_000_000_000
 
@@ -57,15 +57,14 @@ def test_later_lines_and_logs_find_their_places(played, tmp_path):
     ]
     log.write_text("".join(json.dumps(e) + "\n" for e in entries) + '{"type": "link_lo')
     fault = {"type": "fault", "t_s": 7.25, "operator": "B", "fault": "hang", "seconds": 3}
-    at_once, merged = tmp_path / "one.jsonl", tmp_path / "two.jsonl"
-    truth.write(played, at_once, EPOCH, UTC, later=[fault], logs=[log])
-    truth.write(played, merged, EPOCH, UTC)
-    assert truth.merge(merged, later=[fault], logs=[log]) == len(read(at_once))
-    assert at_once.read_bytes() == merged.read_bytes()
-    check(read(merged))
-    (found,) = [x for x in read(merged) if x["type"] == "fault"]
+    path = tmp_path / "truth.jsonl"
+    count = truth.write(played, path, EPOCH, UTC, later=[fault], logs=[log])
+    lines = read(path)
+    assert len(lines) == count
+    check(lines)
+    (found,) = [x for x in lines if x["type"] == "fault"]
     assert found["monotonic_ns"] == EPOCH + 7_250_000_000
-    assert sum(x["type"] == "link_log" for x in read(merged)) == 50
+    assert sum(x["type"] == "link_log" for x in lines) == 50
 
 
 def test_an_early_end_cuts_what_was_not_played(played, tmp_path):
@@ -103,7 +102,7 @@ def test_found_just_when_some_poll_phase_could_see_it(levels):
         for t in range(10, len(levels))
         if levels[t] is not None and levels[t - 10] is not None and levels[t] - levels[t - 10] <= -6
     }
-    found = drops.find(levels, 0.1)
+    found = find_drops(levels, 0.1)
     assert bool(seen) is bool(found)
     assert {d.tick for d in found} <= seen
     assert sum(round(d.held_s / 0.1) for d in found) == len(seen)
@@ -113,28 +112,28 @@ def test_found_just_when_some_poll_phase_could_see_it(levels):
 
 def test_a_short_stop_is_part_of_the_ride_and_a_long_one_is_not():
     go, stop = [5.0] * 100, [0.0]
-    assert mobility.changes([0.0] * 50 + go + stop * 149 + go + stop * 20, 0.1) == [
+    assert truth.changes([0.0] * 50 + go + stop * 149 + go + stop * 20, 0.1) == [
         (0, False),
         (50, True),
         (399, False),
     ]
-    assert mobility.changes(go + stop * 150 + go, 0.1) == [(0, True), (100, False), (250, True)]
+    assert truth.changes(go + stop * 150 + go, 0.1) == [(0, True), (100, False), (250, True)]
 
 
 def test_the_rule_says_moving_for_ten_seconds_after_a_large_change_between_two_polls_of_either_modem():
     quiet = [-90.0] * 300
     step = [-90.0] * 105 + [-84.0] * 195
     slow = [-90.0 - i / 20 for i in range(300)]
-    found = mobility.by_the_rule([quiet, step], [0, 3], 0.1)
+    found = truth.by_the_rule([quiet, step], [0, 3], 0.1)
     assert [tick for tick, moving in enumerate(found) if moving] == list(range(113, 213)), "seen by the poll at 11.3 s"
-    assert not any(mobility.by_the_rule([quiet, slow], [0, 3], 0.1)), (
+    assert not any(truth.by_the_rule([quiet, slow], [0, 3], 0.1)), (
         "5 dB in ten seconds are no change of 6 between polls"
     )
-    assert not any(mobility.by_the_rule([quiet, [None] * 105 + step[105:]], [0, 3], 0.1)), "nothing to compare with"
+    assert not any(truth.by_the_rule([quiet, [None] * 105 + step[105:]], [0, 3], 0.1)), "nothing to compare with"
 
 
 @given(st.lists(st.floats(0, 30), max_size=400))
 def test_states_alternate_from_the_start(speeds):
-    changes = mobility.changes(speeds, 0.1)
+    changes = truth.changes(speeds, 0.1)
     assert (changes[0][0] == 0) if speeds else not changes
     assert all(a[1] != b[1] and a[0] < b[0] for a, b in itertools.pairwise(changes))

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import json
+import shutil
 import sys
 import time
 from pathlib import Path
 
-from tandem_bench.cli import playing
-from tandem_bench.cli.main import ExitCode
+from tandem_bench import ExitCode
+from tandem_bench.run.compared import Compared, Comparison, FileError, prepare
+from tandem_bench.run.example import SCENARIO, SITES, Example
+from tandem_bench.run.folder import DemoFolder
+from tandem_bench.run.programs import Owner
+from tandem_bench.run.rehearsal import ended_early, rehearse
+from tandem_bench.run.rig import Rig
 from tandem_bench.scenario import ScenarioError, load, play
 
 MOST_BLOCKS = 1000
@@ -54,7 +62,6 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser.add_argument(
         "--json", action="store_true", help="print the result as JSON; what is said meanwhile to stderr"
     )
-    playing.add_link(parser)
     parser.set_defaults(func=_campaign)
 
 
@@ -65,22 +72,38 @@ def _blocks(text: str) -> int:
 
 
 def _campaign(args: argparse.Namespace) -> int:
-    # Imported here, so that --help needs nothing.
-    from tandem_bench import example
-    from tandem_bench.example.command import campaign
-    from tandem_bench.example.compared import FileError, prepare
-
-    comparison = None
+    comparison: Comparison | None = None
     try:
         if args.file is None:
             if args.form != "paper" or args.blocks or args.scenario or args.stretch:
                 raise FileError("--form, --blocks, --scenario and --stretch go with --file")
-            played = play(load(Path(example.__file__).with_name("example.toml"), seed=args.seed))
+            played = play(load(SCENARIO, seed=args.seed))
         else:
             scenario, stretch_s = args.scenario or "drive", args.stretch or 60
             comparison, played = prepare(args.file, args.form, args.blocks, scenario, stretch_s, args.seed)
     except (ScenarioError, FileError) as error:
         print(f"tandem-bench campaign: {error}", file=sys.stderr)
         return ExitCode.USAGE
-    out = args.out or Path("campaign-runs") / time.strftime("%Y%m%d-%H%M%S")
-    return campaign(played, out, as_json=args.json, link=args.link, comparison=comparison)
+    folder = DemoFolder(args.out or Path("campaign-runs") / time.strftime("%Y%m%d-%H%M%S"))
+
+    def make(owner: Owner, influxd: Path) -> Example:
+        wifi = comparison is None or comparison.paths > len(played.operators)
+        rig = Rig(played, folder.bench, owner, wifi=wifi, server_addresses=2 if comparison is None else 1, sites=SITES)
+        return Example(rig, folder, influxd) if comparison is None else Compared(rig, folder, influxd, comparison)
+
+    what = "the example campaign" if comparison is None else f"{comparison.name}, {comparison.blocks} blocks,"
+    says = f"playing {what} (seed {played.seed}, {played.duration_s / 60:.0f} min) into {folder.root}"
+    with contextlib.redirect_stdout(sys.stderr) if args.json else contextlib.nullcontext():
+        status, example = rehearse("campaign", folder, make, says)
+    if example is None:
+        return status
+    shutil.rmtree(folder.bench)  # timelines of the scenario, which its seed gives again
+    outcome = example.outcome()
+    if args.json:
+        print(json.dumps({**outcome, "folder": str(folder.root)}, indent=1))
+    else:
+        print(example.text(outcome))
+        print(f"\n  report: {folder.report}\n", flush=True)
+    if example.stopped is not None:
+        return ended_early(example)
+    return ExitCode.OK if status == ExitCode.OK and example.good(outcome) else ExitCode.NEGATIVE

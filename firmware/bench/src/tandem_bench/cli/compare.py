@@ -7,7 +7,8 @@ import json
 import sys
 from pathlib import Path
 
-from tandem_bench.cli.main import ExitCode
+from tandem_bench import ExitCode
+from tandem_bench.replayed import as_json, compare, said
 from tandem_bench.scenario import ScenarioError
 
 
@@ -28,10 +29,6 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 
 def _compare(args: argparse.Namespace) -> int:
-    # Imported here, so that --help needs nothing.
-    from tandem_bench.replayed.compared import as_json
-    from tandem_bench.replayed.folders import compare, said
-
     try:
         table = compare(args.drive, args.replay, args.out)
     except ScenarioError as error:

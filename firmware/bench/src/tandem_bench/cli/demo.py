@@ -7,11 +7,21 @@ import sys
 import time
 from pathlib import Path
 
+from tandem_bench import ExitCode
 from tandem_bench.cli import playing
-from tandem_bench.cli.main import ExitCode
+from tandem_bench.replayed import compare, said
+from tandem_bench.run.folder import DemoFolder
+from tandem_bench.run.outcome import rule, table, verdict
+from tandem_bench.run.programs import Owner
+from tandem_bench.run.rehearsal import Demo, PlanError, Replaying, ended_early, plan, rehearse
+from tandem_bench.run.rig import Rig
 from tandem_bench.scenario import ScenarioError
+from tandem_bench.scenario.played import Drive
+from tandem_bench.scenario.recorded.exported import has_records
 
 DEFAULT_DURATION_S = 180.0
+PROMISED = "commute"
+"""The scenario for whose scores a rehearsal answers; drives of the user's own may score as they will."""
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -32,20 +42,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         default=DEFAULT_DURATION_S,
         help="seconds, 30 to 7200 (default %(default).0f; a replay is cut to it)",
     )
-    source = parser.add_mutually_exclusive_group()
-    source.add_argument(
-        "--scenario", metavar="NAME|FILE", help="commute (default), still, walk, drive, or a TOML file of yours"
-    )
-    source.add_argument(
-        "--replay",
-        nargs=2,
-        metavar=("A.csv", "B.csv"),
-        type=Path,
-        help="two G-NetTrack Pro logs played as operators A and B",
-    )
-    playing.add_from_run(parser, source)
-    playing.add_traces(parser)
-    playing.add_link(parser)
+    playing.add_source(parser, "commute (default), still, walk, drive, or a TOML file of yours")
     parser.add_argument(
         "--seed", type=int, metavar="N", help="of the scenario and of the order of runs (default: the scenario's own)"
     )
@@ -69,17 +66,55 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 
 def _demo(args: argparse.Namespace) -> int:
-    # Imported here, so that --help needs nothing.
-    from tandem_bench.demo.command import demo
-
-    out = args.out or Path("demo-runs") / time.strftime("%Y%m%d-%H%M%S")
-    if not 30 <= args.duration <= 7200:
-        print(f"tandem-bench demo: --duration {args.duration:g}: give 30 to 7200 seconds", file=sys.stderr)
-        return ExitCode.USAGE
     try:
-        traces = playing.traces_of(args)
-        played = playing.played(args, args.duration, traces)
-    except ScenarioError as error:
+        if not 30 <= args.duration <= 7200:
+            raise PlanError(f"--duration {args.duration:g}: give 30 to 7200 seconds")
+        played = playing.played(args, args.duration)
+        first = played.phases[0]
+        still_s = first["until_s"] if first["activity"] == "still" else 0.0
+        planned = plan(still_s, played.duration_s, len(played.operators) + args.wifi)
+    except (ScenarioError, PlanError) as error:
         print(f"tandem-bench demo: {error}", file=sys.stderr)
         return ExitCode.USAGE
-    return demo(played, out, keep=args.keep, wifi=args.wifi, link=args.link)
+    folder = DemoFolder(args.out or Path("demo-runs") / time.strftime("%Y%m%d-%H%M%S"))
+    drive = played.drive
+
+    def make(owner: Owner, influxd: Path) -> Demo:
+        rig = Rig(played, folder.bench, owner, wifi=args.wifi)
+        return Demo(rig, folder, influxd, planned) if drive is None else Replaying(rig, folder, influxd, planned, drive)
+
+    begins = time.strftime("%H:%M:%S", time.localtime(time.time() + 8))
+    says = f"rehearsing {played.name} (seed {played.seed}), {played.duration_s:.0f} s from about {begins}; results in {folder.root}"
+    arrived, rehearsal = rehearse("demo", folder, make, says)
+    if rehearsal is None:
+        return arrived
+    summary = folder.read_summary()
+    print(table(summary))
+    scored = played.name == PROMISED
+    wrong = verdict(summary, scored=scored, paired=drive is None, right=rule(played) if scored else 0.0)
+    if drive is not None:
+        wrong += _beside(drive, folder)
+    if arrived != ExitCode.OK and not wrong:
+        wrong.append("not everything arrived; the report says what is missing")
+    if not args.keep and not wrong:
+        folder.discard_working_files()
+    for line in wrong:
+        print(f"  not well: {line}", flush=True)
+    print(f"  report: {folder.report}\n", flush=True)
+    if rehearsal.by_user:
+        return ended_early(rehearsal)
+    return ExitCode.NEGATIVE if wrong else ExitCode.OK
+
+
+def _beside(drive: Drive, folder: DemoFolder) -> list[str]:
+    """The replay held against its drive; why it could not be."""
+    if not has_records(drive.folder, drive.probe):
+        print(f"note: {drive.folder} has no records (no export): the replay is not compared with it", file=sys.stderr)
+        return []
+    try:
+        print(said(compare(drive.folder, folder.root), folder.root / "replay"))
+    except ScenarioError as error:
+        return [f"the replay was not compared with its drive: {error}"]
+    except OSError as error:
+        return [f"the replay was not compared with its drive: {error.filename}: {error.strerror}"]
+    return []

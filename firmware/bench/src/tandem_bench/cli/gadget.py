@@ -5,18 +5,25 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
+import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
-from tandem_bench.cli.main import ExitCode
-from tandem_bench.gadget import device
-from tandem_bench.gadget.controllers import choose, controllers
+from tandem_bench import ExitCode
 from tandem_bench.gadget.description import CONTROLLERS, PROFILES, GadgetError, gadget_of
-from tandem_bench.gadget.process import UsbSetup, run
+from tandem_bench.gadget.device import Device, choose, clear, controllers
+from tandem_bench.gadget.process import run
+from tandem_bench.gadget.rig import GadgetRig
+from tandem_bench.link import LinkError
 from tandem_bench.modem.control import ControlError
 from tandem_bench.modem.families import FAMILIES
-from tandem_bench.modem.setup import Setup, made_up_imei
+from tandem_bench.modem.process import Setup, made_up_imei
 from tandem_bench.modem.timeline import TimelineError, read
+from tandem_bench.requirements import MachineError, require
+from tandem_bench.run.programs import Owner, ProgramError
+from tandem_bench.run.session import play_alone
+from tandem_bench.scenario import ScenarioError, load, play
 
 DESCRIPTION = """Present the bench's modem as a USB device: two AT ports and a network function. Needs root, Linux's gadget stack and a
 USB device controller: a Raspberry Pi Zero 2 W or 4 (dtoverlay=dwc2,dr_mode=peripheral) towards a real probe, or in a virtual
@@ -86,7 +93,7 @@ def _list(_args: argparse.Namespace) -> int:
 
 def _clear(_args: argparse.Namespace) -> int:
     try:
-        for name in device.clear([f"tandem-{path}" for path in PATHS]):
+        for name in clear([f"tandem-{path}" for path in PATHS]):
             print(f"took away {name}")
     except OSError as error:
         return _refuse(f"{error.filename}: {error.strerror}; hint: end the bench that uses it, be root")
@@ -112,10 +119,8 @@ def _modem(args: argparse.Namespace) -> int:
     )
     try:
         described = gadget_of(args.name, PROFILES[args.family], args.seed)
-        on_usb = device.Device(described, choose(args.udc, controllers()))
-        ended_by = run(
-            UsbSetup(setup, on_usb, args.netns_pid), lambda interface: print(f"ready {interface}", flush=True)
-        )
+        device = Device(described, choose(args.udc, controllers()))
+        ended_by = run(setup, device, args.netns_pid, lambda interface: print(f"ready {interface}", flush=True))
     except (GadgetError, ControlError) as error:
         return _refuse(str(error))
     except OSError as error:
@@ -124,13 +129,31 @@ def _modem(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from tandem_bench.gadget.playing import WrongWishError, play_on_usb
-
+    owner = Owner.of_caller()
     try:
-        return ExitCode.OK if play_on_usb(args) else ExitCode.INTERRUPTED
-    except WrongWishError as error:
+        played = play(load(args.scenario, duration_s=args.duration, seed=args.seed))
+        require()
+        free = [one.name for one in controllers() if one.taken_by is None]
+        names = args.operators.split(",") if args.operators else list(played.operators)[: max(1, len(free))]
+        for name in names:
+            if name not in played.operators:
+                return _refuse(f"no operator {name!r}; there are: {', '.join(played.operators)}", ExitCode.USAGE)
+        chosen = replace(played, operators={name: played.operators[name] for name in names})
+        folder = (args.out or Path(tempfile.mkdtemp(prefix="tandem-gadget-"))).absolute()
+        folder.mkdir(parents=True, exist_ok=True)
+        rig = GadgetRig(chosen, folder, owner, free, family=args.family, alike=args.alike)
+        whole = play_alone(rig, folder / "truth.jsonl", lambda: _explain(rig))
+    except ScenarioError as error:
         return _refuse(str(error), ExitCode.USAGE)
-    except GadgetError as error:
+    except (GadgetError, MachineError, ProgramError, LinkError) as error:
         return _refuse(str(error))
     except OSError as error:
         return _refuse(f"{error.filename}: {error.strerror}; name another folder with --out")
+    return ExitCode.OK if whole else ExitCode.INTERRUPTED
+
+
+def _explain(rig: GadgetRig) -> None:
+    for path in rig.paths.values():
+        print(f"  path {path.name}: operator {path.operator} on {path.controller}, gives {path.bearer.address} by DHCP")
+        print(f"    faults and plug: {rig.control_socket(path.name)}")
+    print(f"  server {rig.server_address}", flush=True)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import json
 import sys
 import time
 from pathlib import Path
 
-from tandem_bench.cli import playing
-from tandem_bench.cli.main import ExitCode
+from tandem_bench import ExitCode
+from tandem_bench.run.kits import Kits, KitsFolder, kits_of, together
+from tandem_bench.run.programs import Owner
+from tandem_bench.run.rehearsal import ended_early, rehearse
+from tandem_bench.run.rig import Rig
 from tandem_bench.scenario import ScenarioError, load, play
 
 MOST_KITS = 8
@@ -29,7 +34,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser.add_argument(
         "--duration", type=float, default=180.0, metavar="S", help="seconds, 30 to 7200 (default %(default).0f)"
     )
-    parser.add_argument("--scenario", metavar="NAME|FILE", default=playing.DEFAULT, help="default %(default)s")
+    parser.add_argument("--scenario", metavar="NAME|FILE", default="commute", help="default %(default)s")
     parser.add_argument(
         "--seed", type=int, metavar="N", help="of the first kit's; the next has the next (the scenario's)"
     )
@@ -37,14 +42,10 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser.add_argument(
         "--json", action="store_true", help="print the outcome as JSON; what is said meanwhile to stderr"
     )
-    playing.add_link(parser)
     parser.set_defaults(func=_kits)
 
 
 def _kits(args: argparse.Namespace) -> int:
-    # Imported here, so that --help needs nothing.
-    from tandem_bench.kits.command import kits
-
     if not 2 <= args.kits <= MOST_KITS or not 30 <= args.duration <= 7200:
         print(f"tandem-bench kits: give 2 to {MOST_KITS} kits and 30 to 7200 seconds", file=sys.stderr)
         return ExitCode.USAGE
@@ -54,5 +55,32 @@ def _kits(args: argparse.Namespace) -> int:
     except ScenarioError as error:
         print(f"tandem-bench kits: {error}", file=sys.stderr)
         return ExitCode.USAGE
-    out = args.out or Path("kits-runs") / time.strftime("%Y%m%d-%H%M%S")
-    return kits(plays, out, as_json=args.json, link=args.link)
+    folder = KitsFolder(args.out or Path("kits-runs") / time.strftime("%Y%m%d-%H%M%S"))
+    own = kits_of(plays, folder.root)
+
+    def make(owner: Owner, influxd: Path) -> Kits:
+        near = {path: kit.namespace for kit in own for path in kit.paths.values()}
+        return Kits(Rig(together(plays), folder.bench, owner, near=near), folder, influxd, own)
+
+    says = f"playing {len(own)} kits ({first.duration_s / 60:.1f} min) into {folder.root}"
+    with contextlib.redirect_stdout(sys.stderr) if args.json else contextlib.nullcontext():
+        status, playing = rehearse("kits", folder, make, says)
+    if playing is None:
+        return status
+    outcome = playing.outcome
+    if args.json:
+        print(json.dumps({**outcome, "folder": str(folder.root)}, indent=1))
+    else:
+        for what in ("figures", "tables"):
+            told = outcome[what]
+            other = f"; other data: {', '.join(told['different'])}" if told["different"] else ""
+            print(f"  {what}: {told['same']} of {told['files']} have the same data, exported and the kits' own{other}")
+        print(
+            f"  report: {folder.root / 'exported' / 'report.html'}, beside {own[0].folder / 'report.html'}\n",
+            flush=True,
+        )
+    if playing.stopped is not None:
+        return ended_early(playing)
+    # Nothing compared is nothing shown.
+    same = all(outcome[what]["files"] and not outcome[what]["different"] for what in ("figures", "tables"))
+    return ExitCode.OK if same and not outcome["exported"]["missing"] else ExitCode.NEGATIVE

@@ -5,13 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
-from pathlib import Path
-from typing import NoReturn
 
-from tandem_bench.link.build import LinkMissingError, find_binary
-
-ENVIRONMENT = 3  # cli.main's ExitCode.ENVIRONMENT; main imports this module, so it cannot be imported here
+from tandem_bench import ExitCode
+from tandem_bench.requirements import MachineError, find_link
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -23,20 +19,15 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         prefix_chars="\0",  # so that no option is taken here: all go to the program as they are
     )
     parser.add_argument("options", nargs=argparse.REMAINDER)
-    parser.set_defaults(func=run)
+    parser.set_defaults(func=_link)
 
 
-def run(args: argparse.Namespace) -> int:
+def _link(args: argparse.Namespace) -> int:
     """Become ``tandem-link``; returns only when there is none."""
-    options: Sequence[str] = args.options
     try:
-        binary = find_binary()
-    except LinkMissingError as error:
+        program = find_link()
+    except MachineError as error:
         print(f"tandem-bench link: {error}", file=sys.stderr)
-        return ENVIRONMENT
-    return _become(binary, options)
-
-
-def _become(binary: Path, options: Sequence[str]) -> NoReturn:
+        return ExitCode.ENVIRONMENT
     sys.stdout.flush()
-    os.execv(binary, [str(binary), *options])  # noqa: S606 - a program found by us, no shell
+    return os.execv(program, [str(program), *args.options])  # noqa: S606 - a program found by us, no shell

@@ -1,4 +1,4 @@
-"""``tandem-bench``: parse the command line and call the subcommand. Exit codes are in ``ExitCode``."""
+"""``tandem-bench``: parse the command line and call the subcommand."""
 
 from __future__ import annotations
 
@@ -9,20 +9,10 @@ import pkgutil
 import signal
 import sys
 from collections.abc import Sequence
-from enum import IntEnum
 
 import tandem_bench
 import tandem_bench.cli
-
-
-class ExitCode(IntEnum):
-    """What the exit status says: a negative result is no failure of the program."""
-
-    OK = 0
-    NEGATIVE = 1
-    USAGE = 2
-    ENVIRONMENT = 3
-    INTERRUPTED = 130
+from tandem_bench import ExitCode
 
 
 def parser(word: str | None = None) -> argparse.ArgumentParser:

@@ -9,13 +9,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tandem_bench.cli.main import ExitCode
+from tandem_bench import ExitCode
 from tandem_bench.modem.control import ControlError
 from tandem_bench.modem.families import FAMILIES
 from tandem_bench.modem.faults import FaultError, read_schedule
 from tandem_bench.modem.port import PortError
-from tandem_bench.modem.process import run
-from tandem_bench.modem.setup import Setup, luhn, made_up_imei
+from tandem_bench.modem.process import Setup, luhn, made_up_imei, run
 from tandem_bench.modem.timeline import TimelineError, read
 
 DESCRIPTION = """Be an AT modem: open a pseudo-terminal, link PATH to it, and answer as a modem of the family does at the

@@ -5,21 +5,17 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-import time
 from pathlib import Path
 
+from tandem_bench import ExitCode
 from tandem_bench.cli import playing
-from tandem_bench.cli.main import ExitCode
-from tandem_bench.demo.stopping import Stopped, StopSignals
-from tandem_bench.link.backend import choose
-from tandem_bench.link.build import LinkMissingError
-from tandem_bench.link.emulator import LinkError
-from tandem_bench.rig.programs import ProgramError
-from tandem_bench.rig.rig import Rig
-from tandem_bench.rig.rights import Owner
-from tandem_bench.scenario import Played, ScenarioError
+from tandem_bench.link import LinkError
+from tandem_bench.requirements import MachineError, require
+from tandem_bench.run.programs import Owner, ProgramError
+from tandem_bench.run.rig import Rig
+from tandem_bench.run.session import play_alone
+from tandem_bench.scenario import ScenarioError
 from tandem_bench.topology import private
-from tandem_bench.topology.requirements import MachineError, require
 from tandem_bench.topology.spec import SERVER_NAME
 
 
@@ -32,12 +28,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "is over or Ctrl-C. Prints how to enter each namespace. Needs root. No collector and no server are started.",
         epilog="Exit status: 0 played, 2 wrong scenario, 3 this machine lacks something, 130 Ctrl-C.",
     )
-    source = parser.add_mutually_exclusive_group()
-    source.add_argument("--scenario", metavar="NAME|FILE", help="commute (default), still, walk, drive, or a file")
-    source.add_argument("--replay", nargs=2, metavar=("A.csv", "B.csv"), help="two G-NetTrack Pro logs as A and B")
-    playing.add_from_run(parser, source)
-    playing.add_traces(parser)
-    playing.add_link(parser)
+    playing.add_source(parser, "commute (default), still, walk, drive, or a file")
     parser.add_argument("--duration", type=float, default=180.0, metavar="S", help="seconds (default %(default).0f)")
     parser.add_argument("--seed", type=int, metavar="N", help="default: the scenario's own")
     parser.add_argument(
@@ -56,56 +47,32 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 
 def _run(args: argparse.Namespace) -> int:
+    owner = Owner.of_caller()
     try:
-        traces = playing.traces_of(args)
-        played = playing.played(args, args.duration, traces)
+        played = playing.played(args, args.duration)
         made = args.out is None or not args.out.exists()
-        folder = args.out or Path(tempfile.mkdtemp(prefix="tandem-bench-"))
+        folder = (args.out or Path(tempfile.mkdtemp(prefix="tandem-bench-"))).absolute()
         folder.mkdir(parents=True, exist_ok=True)
         if made:
-            Owner.of_caller().give(folder)  # whose user the modems run as, and write there
+            owner.give(folder)  # whose user the modems run as, and write there
         require()
-        choose(args.link)
         private.enter()
-        return _inside(played, folder.absolute(), args)
+        rig = Rig(played, folder, owner, wifi=args.wifi, server_addresses=args.server_addresses)
+        whole = play_alone(rig, folder / "truth.jsonl", lambda: _explain(rig))
     except ScenarioError as error:
         print(f"tandem-bench run: {error}", file=sys.stderr)
         return ExitCode.USAGE
     except OSError as error:
         print(f"tandem-bench run: {error.filename}: {error.strerror}; name another folder with --out", file=sys.stderr)
         return ExitCode.USAGE
-    except (MachineError, LinkMissingError) as error:
-        print(f"tandem-bench run: {error}", file=sys.stderr)
-        return ExitCode.ENVIRONMENT
-
-
-def _inside(played: Played, folder: Path, args: argparse.Namespace) -> int:
-    signals = StopSignals()
-    signals.install()
-    status = int(ExitCode.OK)
-    owner = Owner.of_caller()
-    try:
-        with Rig(played, folder, owner, wifi=args.wifi, server_addresses=args.server_addresses, link=args.link) as rig:
-            try:
-                rig.start_radio()
-                _explain(rig, folder)
-                while (left := rig.epoch_monotonic_ns / 1e9 + played.duration_s - time.monotonic()) > 0:
-                    if why := rig.failed():
-                        raise ProgramError(why)
-                    time.sleep(min(left, 0.5))
-            except Stopped:
-                status = ExitCode.INTERRUPTED
-            rig.stop_radio()
-            rig.write_truth(folder / "truth.jsonl")
     except (ProgramError, LinkError, MachineError) as error:
         print(f"tandem-bench run: {error}", file=sys.stderr)
         return ExitCode.ENVIRONMENT
-    print(f"truth: {folder / 'truth.jsonl'}")
-    return status
+    return ExitCode.OK if whole else ExitCode.INTERRUPTED
 
 
-def _explain(rig: Rig, folder: Path) -> None:
-    print(f"playing for {rig.played.duration_s:.0f} s; files in {folder}")
+def _explain(rig: Rig) -> None:
+    print(f"playing for {rig.played.duration_s:.0f} s; files in {rig.folder}")
     for path in rig.probe_paths():
         print(f"  path {path.name}: {path.interface}" + (f", modem on {path.modem_port}" if path.modem_port else ""))
     print(f"  server {rig.server_address} ({SERVER_NAME})")

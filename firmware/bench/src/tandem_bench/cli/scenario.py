@@ -8,12 +8,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tandem_bench import scenario
+from tandem_bench import ExitCode, scenario
 from tandem_bench.cli import playing
-from tandem_bench.scenario import plot, table
-from tandem_bench.scenario.recorded import delivery
-
-_OK, _USAGE, _ENVIRONMENT = 0, 2, 3
+from tandem_bench.scenario import show
+from tandem_bench.scenario.recorded import traces as deliveries
 
 _EPILOG = """\
 examples:
@@ -44,11 +42,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     show.add_argument("scenario", metavar="NAME|FILE", nargs="?", help="a name from list, or a TOML file")
-    show.add_argument(
-        "--replay", nargs=2, metavar=("A.csv", "B.csv"), help="two G-NetTrack Pro logs as the operators A and B"
-    )
-    playing.add_from_run(show)
-    playing.add_traces(show)
+    playing.add_recorded(show, show)
     show.add_argument("--duration", type=float, metavar="S", help="seconds, 10 to 7200, instead of the file's")
     show.add_argument("--seed", type=int, metavar="N", help="instead of the file's")
     show.add_argument("--json", action="store_true", help="the summary and all events as JSON")
@@ -69,20 +63,20 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 def _traces(args: argparse.Namespace) -> int:
     try:
-        found, rtt_ms = delivery.traces(args.run)
-        files = delivery.write(found, args.out)
+        found, rtt_ms = deliveries.traces(args.run)
+        files = deliveries.write(found, args.out)
     except scenario.ScenarioError as error:
         print(f"tandem-bench: {error}", file=sys.stderr)
-        return _USAGE
+        return ExitCode.USAGE
     except OSError as error:
         print(f"tandem-bench: {error}", file=sys.stderr)
-        return _ENVIRONMENT
+        return ExitCode.ENVIRONMENT
     for name, lines in found.items():
         seconds = lines[-1] / 1000
         print(f"{name}: {seconds:.1f} s, mean {len(lines) * 12e-3 / seconds:.1f} Mbit/s", file=sys.stderr)
     print(f"round trip while hardly used: {rtt_ms:.1f} ms (rtt_ms of the scenario's operator)", file=sys.stderr)
     print(f"--down-trace A={files['loaded']} --down-light-trace A={files['light']}")
-    return _OK
+    return ExitCode.OK
 
 
 def _list(args: argparse.Namespace) -> int:
@@ -96,7 +90,7 @@ def _list(args: argparse.Namespace) -> int:
         width = max(len(s.name) for s in loaded)
         for s in loaded:
             print(f"{s.name:{width}}  {s.duration_s:4g} s  {s.description}")
-    return _OK
+    return ExitCode.OK
 
 
 def _show(args: argparse.Namespace) -> int:
@@ -104,29 +98,29 @@ def _show(args: argparse.Namespace) -> int:
         return _shown(args)
     except scenario.ScenarioError as error:
         print(f"tandem-bench: {error}", file=sys.stderr)
-        return _USAGE
-    except (plot.PlotError, OSError) as error:
+        return ExitCode.USAGE
+    except (show.PictureError, OSError) as error:
         print(f"tandem-bench: {error}", file=sys.stderr)
-        return _ENVIRONMENT
+        return ExitCode.ENVIRONMENT
 
 
 def _shown(args: argparse.Namespace) -> int:
     if [args.scenario, args.replay, args.from_run].count(None) != 2:
         print("tandem-bench: give a scenario, or --replay with two logs, or --from-run with a folder", file=sys.stderr)
-        return _USAGE
+        return ExitCode.USAGE
     if args.file:
         print(scenario.source(args.scenario or (args.replay or [args.from_run])[0]), end="")
-        return _OK
-    played = playing.played(args, args.duration, playing.traces_of(args))
+        return ExitCode.OK
+    played = playing.played(args, args.duration)
     if args.json:
         result: dict[str, Any] = {"summary": played.summary(), "events": played.events}
         print(json.dumps(result, indent=1))
     else:
-        print(table.rendered(played))
+        print(show.table(played))
     if args.out is not None:
         for operator, path in scenario.write_timelines(played, args.out).items():
             print(f"timeline of {operator}: {path}", file=sys.stderr)
     if args.plot is not None:
-        plot.save(played, args.plot)
+        show.draw(played, args.plot)
         print(f"picture: {args.plot}", file=sys.stderr)
-    return _OK
+    return ExitCode.OK

@@ -11,7 +11,7 @@ Kind = Literal["acm", "ecm", "ncm"]
 
 
 class GadgetError(RuntimeError):
-    """The gadget cannot be; the message is one line with the mend."""
+    """The gadget cannot be; the message is one line with the hint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,20 +56,20 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Ids:
-    """Who the device says it is. ``known_as`` is for people."""
+    """Who the device says it is."""
 
     vendor: int
     product: int
     manufacturer: str
     model: str
-    known_as: str
 
 
-UBLOX_TOBY_L200 = Ids(0x1546, 0x1143, "u-blox AG", "u-blox Modem", "u-blox TOBY-L200, ECM composition")
-"""Borrowed for the lab: ModemManager then uses the network function. Never let such a device leave the lab."""
+UBLOX_TOBY_L200 = Ids(0x1546, 0x1143, "u-blox AG", "u-blox Modem")
+"""A TOBY-L200's in its ECM composition, borrowed for the lab: ModemManager then uses the network function. Never let such a device leave
+the lab."""
 
-GENERIC = Ids(0x1D6B, 0x0104, "Tandem Bench", "GM-4 LTE", "Linux Foundation's multifunction composite gadget")
-"""The ids that Linux keeps for gadgets; ModemManager connects such a modem by PPP on its AT port."""
+GENERIC = Ids(0x1D6B, 0x0104, "Tandem Bench", "GM-4 LTE")
+"""The Linux Foundation's for multifunction composite gadgets; ModemManager connects such a modem by PPP on its AT port."""
 
 PROFILES = {"ublox": UBLOX_TOBY_L200, "generic": GENERIC}
 """By the family of the AT dialogue."""
@@ -119,13 +119,12 @@ class Gadget:
 def gadget_of(name: str, ids: Ids, seed: int, *, ports: int = 2) -> Gadget:
     """A gadget whose serial number and addresses follow from its name and ``seed``; locally administered addresses."""
     chance = random.Random(f"gadget {name} {seed}")
-    host, device = (f"02:{chance.randrange(1 << 40):010x}" for _ in range(2))
+    host, device = (f"02{chance.randrange(1 << 40):010x}" for _ in range(2))
     functions = (*(Function("acm", f"a{number}") for number in range(ports)), Function("ecm", "e0"))
     return Gadget(name, ids, f"{chance.randrange(1 << 40):010X}", _mac(host), _mac(device), functions)
 
 
-def _mac(text: str) -> str:
-    digits = text.replace(":", "")
+def _mac(digits: str) -> str:
     return ":".join(digits[at : at + 2] for at in range(0, 12, 2))
 
 

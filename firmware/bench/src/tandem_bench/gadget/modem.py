@@ -5,11 +5,10 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
-from tandem_bench.modem.agenda import Agenda
 from tandem_bench.modem.dialogue import Family, Modem
-from tandem_bench.modem.emulator import RESTART_S, Emulator
+from tandem_bench.modem.emulator import RESTART_S, Agenda, Emulator
 from tandem_bench.modem.faults import LONGEST_S, Fault
 from tandem_bench.modem.timeline import Timeline
 
@@ -37,39 +36,22 @@ class Plug(Protocol):
         """Pull it out; nothing when it is out."""
 
 
-class _Whole:
-    """What the ports have in common."""
-
-    def __init__(self, modem: Modem) -> None:
-        self.fields = {name: getattr(modem, name) for name in SHARED}
-
-
 class _Port(Emulator):
-    """One port's dialogue. Its ``modem`` is its own settings with what the whole modem shares laid over."""
+    """One port's dialogue. Its ``modem`` is its own settings with what the ``whole`` modem shares laid over."""
 
-    def __init__(
-        self,
-        whole: _Whole,
-        family: Family,
-        modem: Modem,
-        timeline: Timeline,
-        wire: _Wire,
-        agenda: Agenda,
-        clock: Callable[[], float],
-        chance: random.Random,
-    ) -> None:
+    def __init__(self, whole: dict[str, Any], *given: Any) -> None:  # noqa: ANN401 - as Emulator's
         self._whole = whole
-        super().__init__(family, modem, timeline, wire, agenda, clock, chance, lambda _fault: None)
+        super().__init__(*given)
 
     @property
     def modem(self) -> Modem:
         """See the class."""
-        return replace(self._own, **self._whole.fields)
+        return replace(self._own, **self._whole)
 
     @modem.setter
     def modem(self, modem: Modem) -> None:
         self._own = modem
-        self._whole.fields = {name: getattr(modem, name) for name in SHARED}
+        self._whole |= {name: getattr(modem, name) for name in SHARED}
 
 
 class _Wire:
@@ -106,12 +88,14 @@ class UsbModem:
         chance: random.Random,
         note: Callable[[Fault], None],
     ) -> None:
-        whole = _Whole(modem)
+        whole: dict[str, Any] = {}
         self._plug, self._note = plug, note
         self._away = self._all = False
         wires = [_Wire(line, number, self) for number, line in enumerate(lines)]
+        own = (random.Random(chance.random()) for _ in wires)
         self.ports = [
-            _Port(whole, family, modem, timeline, wire, agenda, clock, random.Random(chance.random())) for wire in wires
+            _Port(whole, family, modem, timeline, wire, agenda, clock, mine, lambda _fault: None)
+            for wire, mine in zip(wires, own, strict=True)
         ]
 
     def start(self) -> None:

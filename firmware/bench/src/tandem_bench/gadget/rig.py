@@ -1,4 +1,8 @@
-"""The bench in motion with its modems on USB: links, operators and server as ever, the probe outside, behind the plugs."""
+"""The bench in motion with its modems on USB: links, operators and server as ever, the probe outside, behind the plugs.
+
+Inside a modem, on the network, is a stick in router mode: its host gets an address of the stick's own small network by DHCP, and the
+stick translates to the one that the operator gave it. Two sticks of a kind have the same network; ours have one each unless told otherwise.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +10,59 @@ import json
 import socket
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 
-from tandem_bench.gadget import bearer
-from tandem_bench.gadget.bearer import Bearer, DhcpServer
 from tandem_bench.gadget.description import GadgetError
-from tandem_bench.rig.programs import Program
-from tandem_bench.rig.rig import Rig
-from tandem_bench.rig.rights import Owner
+from tandem_bench.run.programs import Owner, Program
+from tandem_bench.run.rig import Rig
 from tandem_bench.scenario import Played
-from tandem_bench.topology.topology import Topology
+from tandem_bench.topology.topology import Dnsmasq
 
 READY_S = 120.0
 """For a modem on USB: on an emulated processor Python alone takes seconds to start."""
+LEASE_S = 120
+"""The shortest that dnsmasq takes: an address that was lost with the plug is asked for anew anyway."""
+
+
+_NAT = """table ip modem {{
+    chain postrouting {{
+        type nat hook postrouting priority srcnat;
+        oifname "{uplink}" masquerade
+    }}
+}}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Bearer:
+    """``interface``: our end of the USB network function; ``resolver``: the operator's."""
+
+    interface: str
+    network: IPv4Network
+    resolver: IPv4Address
+
+    @property
+    def gateway(self) -> IPv4Address:
+        """The modem as its host sees it."""
+        return self.network[1]
+
+    @property
+    def address(self) -> IPv4Address:
+        """What the host gets."""
+        return self.network[100]
+
+
+def dhcp_server(bearer: Bearer) -> list[str]:
+    """dnsmasq's command line."""
+    return [
+        "dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--pid-file=", "--log-facility=-", "--port=0",
+        "--leasefile-ro", "--dhcp-authoritative", "--bind-dynamic", f"--interface={bearer.interface}",
+        "--except-interface=lo", "--no-ping",
+        f"--dhcp-range={bearer.address},{bearer.address},{bearer.network.netmask},{LEASE_S}",
+        f"--dhcp-option=option:router,{bearer.gateway}", f"--dhcp-option=option:dns-server,{bearer.resolver}",
+    ]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -49,17 +92,15 @@ class GadgetRig(Rig):
         family: str = "ublox",
         alike: bool = False,
     ) -> None:
-        super().__init__(played, folder, owner, families=(family,))
+        near = {name.lower(): f"modem-{name.lower()}" for name in played.operators}
+        super().__init__(played, folder, owner, families=(family,), near=near)
         if len(controllers) < len(self.operators):
             raise GadgetError(
                 f"{len(self.operators)} modems and {len(controllers)} USB device controllers; hint: name fewer operators"
             )
-        spec = self.topology.spec
-        accesses = tuple(replace(access, near=f"modem-{access.path}") for access in spec.accesses)
-        self.topology = Topology(replace(spec, accesses=accesses))
         self._controllers = dict(zip(self.operators, controllers, strict=False))
         self._alike = alike
-        self._dhcp: list[DhcpServer] = []
+        self._dhcp: list[Dnsmasq] = []
         self._starting: dict[str, Program] = {}
         self.paths: dict[str, UsbPath] = {}
 
@@ -111,10 +152,13 @@ class GadgetRig(Rig):
         place = f"modem-{path}"
         interface = self._starting.pop(path).await_ready(READY_S).split()[1]
         access = next(access for access in self.topology.spec.accesses if access.path == path)
-        given = Bearer(interface, access.interface, bearer.network_of(number, alike=self._alike), access.gateway)
-        self.topology.run(place, ["ip", "-batch", "-"], bearer.ip_batch(given))
-        self.topology.run(place, ["nft", "-f", "-"], bearer.nat(given))
-        server = DhcpServer(given, lambda argv: self.topology.command(place, argv))
-        server.start()
+        network = IPv4Network(f"192.168.{8 if self._alike else 8 + number}.0/24")
+        given = Bearer(interface, network, access.gateway)
+        ours = f"address replace {given.gateway}/{network.prefixlen} dev {interface}\nlink set {interface} up\n"
+        self.topology.run(place, ["ip", "-batch", "-"], ours)
+        self.topology.run(place, ["nft", "-f", "-"], _NAT.format(uplink=access.interface))
+        # The range is told last. It says two lines for each lease after that: a pipe takes hundreds of them.
+        server = Dnsmasq(self.topology.command(place, dhcp_server(given)), "DHCP, IP range")
+        server.start("the modem's DHCP server")
         self._dhcp.append(server)
         self.paths[path] = UsbPath(path, self.operators[path], self._controllers[path], given)

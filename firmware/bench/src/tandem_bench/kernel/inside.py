@@ -19,15 +19,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tandem_bench.demo import configuration
-from tandem_bench.demo.command import find_influxd
-from tandem_bench.demo.folder import PROBE
-from tandem_bench.demo.server import start_server
-from tandem_bench.link.emulator import Constant, LinkError
-from tandem_bench.rig.programs import ProgramError, Programs
-from tandem_bench.rig.rig import SERVER_SYSCTLS, ProbePath
-from tandem_bench.rig.rights import COLLECTOR, Owner, confined
-from tandem_bench.topology.requirements import MachineError, out_of_tree, require
+from tandem_bench.link import Constant, LinkError
+from tandem_bench.requirements import MachineError, find_influxd, out_of_tree, require
+from tandem_bench.run.configuration import collector_toml, start_server
+from tandem_bench.run.folder import PROBE
+from tandem_bench.run.programs import COLLECTOR, Owner, ProgramError, Programs, confined
+from tandem_bench.run.rig import SERVER_SYSCTLS, ProbePath
 from tandem_bench.topology.spec import TopologySpec, commuting
 from tandem_bench.topology.topology import Topology
 
@@ -46,7 +43,7 @@ RUN_S = 3000.0
 WAIT_S = 240.0
 FOLDER = Path("/run/kit")
 MODULES = (
-    "tun", "veth", "nft_masq", "nft_chain_nat", "nf_nat", "sch_htb", "sch_tbf", "sch_netem", "sch_ingress", "ifb", "cls_u32",
+    "tun", "veth", "nft_masq", "nft_chain_nat", "nf_nat", "sch_htb", "sch_netem", "sch_ingress", "ifb", "cls_u32",
     "act_mirred",
 )  # fmt: skip
 """Of the distribution's kernel; another one has them built in."""
@@ -101,7 +98,6 @@ def _prepare() -> None:
     if (loader := shutil.which("modprobe")) is not None:
         subprocess.run([loader, "-a", *MODULES], capture_output=True, check=False)  # what has none is found out below
     _NAMED.mkdir(exist_ok=True)
-    require()
     tried = {
         "TUN (CONFIG_TUN)": ["test", "-e", "/dev/net/tun"],
         "veth pairs (CONFIG_VETH)": ["ip", "link", "add", "try0", "type", "veth", "peer", "name", "try1"],
@@ -114,19 +110,18 @@ def _prepare() -> None:
             raise LackError(f"the kernel has no {what}; hint: build it in (=y)")
     subprocess.run(["ip", "link", "delete", "try0"], check=True)
     subprocess.run(["nft", "delete", "table", "ip", "try"], check=True)
+    require()
     if out_of_tree():
         available = (_SYSCTLS / "net/ipv4/tcp_available_congestion_control").read_text().strip()
-        settings = (
-            SERVER_SYSCTLS
-            | {
-                "net.mptcp.mptcp_enabled": "1",
-                "net.mptcp.mptcp_path_manager": "fullmesh",
-                "net.mptcp.mptcp_scheduler": "default",
-                "net.ipv4.tcp_congestion_control": "cubic",
-                "net.ipv4.tcp_allowed_congestion_control": available,  # the programs of the kit have no CAP_NET_ADMIN in this namespace
-                "net.ipv4.tcp_no_metrics_save": "1",
-            }
-        )
+        settings = {
+            **SERVER_SYSCTLS,
+            "net.mptcp.mptcp_enabled": "1",
+            "net.mptcp.mptcp_path_manager": "fullmesh",
+            "net.mptcp.mptcp_scheduler": "default",
+            "net.ipv4.tcp_congestion_control": "cubic",
+            "net.ipv4.tcp_allowed_congestion_control": available,  # the kit's programs have no CAP_NET_ADMIN in this namespace
+            "net.ipv4.tcp_no_metrics_save": "1",
+        }
         for name, value in settings.items():
             try:
                 _SYSCTLS.joinpath(*name.split(".")).write_text(value + "\n")
@@ -179,7 +174,7 @@ class Kit:
         start_server(programs, command, self.server, {PROBE: self.probe}, self.owner, find_influxd(), address, READY_S)
         self.topology.start_links()
         paths = [ProbePath(a.path, a.operator, a.interface, str(a.gateway), None) for a in self.topology.spec.accesses]
-        own = configuration.collector_toml(PROBE, paths, 5.0, 1.0, 1, on_mobility_start="off", capture=False)
+        own = collector_toml(PROBE, paths, 5.0, 1.0, 1, on_mobility_start="off", capture=False)
         (self.probe / "config.toml").write_text(own)
         argv = ("tandem", "run", "--config", str(self.probe / "config.toml"))
         programs.start("collector", self._tool("probe", *argv, capabilities=COLLECTOR), READY_S)
@@ -192,13 +187,8 @@ class Kit:
         return next((why for why in wrong if why is not None), None)
 
     def _campaign(self, name: str, form: str) -> str | None:
-        told = subprocess.run(
-            self._tool("probe", "tandem", "campaign", "show", name),
-            capture_output=True,
-            text=True,
-            timeout=WAIT_S,
-            check=False,
-        )
+        command = self._tool("probe", "tandem", "campaign", "show", name)
+        told = subprocess.run(command, capture_output=True, text=True, timeout=WAIT_S, check=False)
         if told.returncode != 0:
             return (told.stderr.strip().splitlines() or [f"no campaign {name}"])[-1]
         roles = tomllib.loads(told.stdout)["roles"]
@@ -213,11 +203,9 @@ class Kit:
             done = subprocess.run(command, capture_output=True, text=True, timeout=RUN_S, check=False)
         except subprocess.TimeoutExpired:
             return f"tandem {words[0]} did not end within {RUN_S:g} s"
-        return (
-            None
-            if done.returncode in (0, 1)
-            else (done.stderr.strip().splitlines() or [f"tandem {words[0]}: status {done.returncode}"])[-1]
-        )
+        if done.returncode in (0, 1):
+            return None
+        return (done.stderr.strip().splitlines() or [f"tandem {words[0]}: status {done.returncode}"])[-1]
 
 
 if __name__ == "__main__":

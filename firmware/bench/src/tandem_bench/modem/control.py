@@ -31,7 +31,7 @@ def _name_that_fits(path: Path) -> Iterator[str]:
 
 
 class ControlError(OSError):
-    """The socket cannot be made; the message is one line with the mend."""
+    """The socket cannot be made; the message is one line with the hint."""
 
 
 class Control:

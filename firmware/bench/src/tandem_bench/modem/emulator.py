@@ -5,14 +5,15 @@ It owns no port and no clock, so a test can drive it through minutes in a moment
 
 from __future__ import annotations
 
+import heapq
 import random
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from typing import Protocol
 
-from tandem_bench.modem.agenda import Agenda
 from tandem_bench.modem.dialogue import Family, Modem, Sim, answer, seen
 from tandem_bench.modem.faults import Fault
 from tandem_bench.modem.grammar import LineReader
@@ -28,6 +29,28 @@ UNREAD_BYTES = 512
 """Unsolicited lines are left out while this much waits unread: a port that nobody reads must not fill with the past."""
 WAITING_LINES = 8
 RESTART_S = 3.0
+
+
+class Agenda:
+    """What is to be done when, run by whoever owns the clock. Times are seconds on that clock. Calls due at the same time run in the order
+    they were put down."""
+
+    def __init__(self) -> None:
+        self._calls: list[tuple[float, int, Callable[[], None]]] = []
+        self._order = count()
+
+    def at(self, due_s: float, call: Callable[[], None]) -> None:
+        """Run ``call`` once ``due_s`` has come."""
+        heapq.heappush(self._calls, (due_s, next(self._order), call))
+
+    def next_due_s(self) -> float | None:
+        """When the next call is due; None when there is none."""
+        return self._calls[0][0] if self._calls else None
+
+    def run(self, now_s: float) -> None:
+        """Run all calls that are due by ``now_s``, also those that they put down."""
+        while self._calls and self._calls[0][0] <= now_s:
+            heapq.heappop(self._calls)[2]()
 
 
 class Wire(Protocol):

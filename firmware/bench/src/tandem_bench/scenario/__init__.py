@@ -1,13 +1,10 @@
 """Scenarios: commutes computed from a TOML file, a seed and a duration, or replayed from two recorded drives or a campaign."""
 
-from tandem_bench.scenario.errors import ScenarioError
-from tandem_bench.scenario.file import load, names, source
-from tandem_bench.scenario.model import TICK_S, Scenario
+from tandem_bench.scenario.model import TICK_S, Scenario, load, names, source
 from tandem_bench.scenario.play import play
-from tandem_bench.scenario.played import Played, write_timelines
+from tandem_bench.scenario.played import Played, Timeline, repeated, write_timelines
 from tandem_bench.scenario.recorded import from_run, replay, with_traces
-from tandem_bench.scenario.repeated import repeated
-from tandem_bench.scenario.timeline import Timeline
+from tandem_bench.scenario.toml_table import ScenarioError
 
 __all__ = [
     "TICK_S",

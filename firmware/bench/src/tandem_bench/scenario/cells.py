@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tandem_bench.scenario.bands import RESOURCE_BLOCKS
 from tandem_bench.scenario.chance import stream
-from tandem_bench.scenario.errors import ScenarioError
 from tandem_bench.scenario.model import Carrier, Operator, Scenario
+from tandem_bench.scenario.propagation import RESOURCE_BLOCKS
 from tandem_bench.scenario.route import Route
+from tandem_bench.scenario.toml_table import ScenarioError
 
 REACH = 3.2
 """Sites are made up to this many spacings from the route."""

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tandem_bench.scenario.bands import frequency_ghz
 from tandem_bench.scenario.cells import Cell, Site, within
 from tandem_bench.scenario.chance import Array, exponential_noise, slow_noise, stream
 from tandem_bench.scenario.model import TICK_S, Operator, RadioModel, Scenario
-from tandem_bench.scenario.propagation import antenna_gain_db, path_loss_db
+from tandem_bench.scenario.propagation import antenna_gain_db, frequency_ghz, path_loss_db
 from tandem_bench.scenario.route import Route
 
 _REPORT_S = 0.2

@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tandem_bench import truth
 from tandem_bench.scenario import capacity, cells, levels, route, serving
-from tandem_bench.scenario.bands import band_of
 from tandem_bench.scenario.chance import Array, stream
 from tandem_bench.scenario.model import TICK_S, Operator, Scenario
-from tandem_bench.scenario.played import Played
-from tandem_bench.scenario.timeline import Timeline
-from tandem_bench.truth import events as truth_events
-from tandem_bench.truth.events import Event
+from tandem_bench.scenario.played import Played, Timeline
+from tandem_bench.scenario.propagation import band_of
+from tandem_bench.truth import Event
 
 _REFERENCE_SHARE = 1 / 3
 """Of a serving cell's power in the symbols where RSSI is measured, what is sent at no load: reference signals of two ports."""
@@ -35,7 +34,7 @@ def play(scenario: Scenario) -> Played:
         for phase, begin, end in zip(way.phases, way.starts[:-1], way.starts[1:], strict=True)
     ]
     speed = _rounded(way.speed_m_s, 2)
-    events: list[Event] = [*phases, *truth_events.of_mobility(speed, TICK_S)]
+    events: list[Event] = [*phases, *truth.of_mobility(speed, TICK_S)]
     timelines = {}
     for operator in scenario.operators:
         sites = cells.build(scenario, operator, way)
@@ -44,9 +43,9 @@ def play(scenario: Scenario) -> Played:
         link = capacity.offer(scenario, operator, heard, service, way)
         columns = {**_radio(scenario, operator, heard, service), **_link(link, service), "speed_m_s": speed}
         timelines[operator.name] = Timeline(operator.name, scenario.name, scenario.seed, scenario.duration_s, columns)
-        events += truth_events.of_drops(operator.name, columns["rsrp_dbm"], TICK_S)
+        events += truth.of_drops(operator.name, columns["rsrp_dbm"], TICK_S)
         events += _changes(operator.name, columns["eci"], service)
-    return Played(scenario.name, scenario.seed, scenario.duration_s, timelines, phases, truth_events.in_order(events))
+    return Played(scenario.name, scenario.seed, scenario.duration_s, timelines, phases, truth.in_order(events))
 
 
 def _rounded(values: Array, digits: int) -> list[float]:
@@ -122,7 +121,7 @@ def _changes(operator: str, eci: list[int], service: serving.Service) -> list[Ev
         if eci[tick] != eci[tick - 1]:
             t_s, change = round(tick * TICK_S, 1), known.get(tick)
             told = (change.interruption_ms, change.kept, change.cause) if change else (0.0, True, "out of reach")
-            events.append(truth_events.handover(operator, t_s, eci[tick - 1], eci[tick], *told))
+            events.append(truth.handover(operator, t_s, eci[tick - 1], eci[tick], *told))
     events.extend(
         {
             "t_s": round(change.started * TICK_S, 1),

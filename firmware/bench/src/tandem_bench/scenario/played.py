@@ -1,15 +1,67 @@
-"""The outcome of a scenario or a replay: timelines, phases, events, and a summary of them."""
+"""What is played: timelines, phases and events of a scenario or a replay, a summary of them; and stretches played again and again.
+
+A timeline file (``tandem-timeline/1``) holds what one operator's modem hears and its link carries, ten times a second.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tandem_bench import truth
 from tandem_bench.scenario.model import TICK_S
-from tandem_bench.scenario.timeline import Timeline
-from tandem_bench.truth.events import Event
+from tandem_bench.truth import Event
+
+FORMAT = "tandem-timeline/1"
+
+COLUMNS = (
+    "rsrp_dbm", "rsrq_db", "sinr_db", "rssi_dbm", "plmn", "tac", "eci", "pci", "earfcn", "band", "rat", "registered",
+    "speed_m_s", "down_bit_per_s", "up_bit_per_s", "rtt_ms", "buffer_down_bytes", "buffer_up_bytes", "loss_down", "loss_up",
+    "outage", "queue",
+)  # fmt: skip
+"""Keys of a tick beside ``t_s``. Radio values are None where nothing is heard; ``queue`` is ``kept`` or ``dropped``."""
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """One operator's ticks, by column: ``columns[name][i]`` holds at ``i · TICK_S`` seconds."""
+
+    operator: str
+    scenario: str
+    seed: int
+    duration_s: float
+    columns: Mapping[str, list[Any]]
+
+    def __len__(self) -> int:
+        return len(self.columns["outage"])
+
+    def tick(self, i: int) -> dict[str, Any]:
+        """One line of the file after its header."""
+        return {"t_s": round(i * TICK_S, 1), **{name: self.columns[name][i] for name in COLUMNS}}
+
+    def lines(self) -> Iterator[str]:
+        """The file, line by line, without line breaks."""
+        header = {
+            "format": FORMAT,
+            "operator": self.operator,
+            "tick_s": TICK_S,
+            "duration_s": self.duration_s,
+            "scenario": self.scenario,
+            "seed": self.seed,
+        }
+        yield json.dumps(header)
+        for i in range(len(self)):
+            yield json.dumps(self.tick(i))
+
+    def write(self, path: Path) -> None:
+        """Write the file whole: under another name first, so that no reader meets half of it."""
+        unfinished = path.with_name(path.name + ".tmp")
+        with unfinished.open("w", encoding="utf-8", newline="\n") as out:
+            out.writelines(line + "\n" for line in self.lines())
+        unfinished.replace(path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,3 +166,47 @@ def write_timelines(played: Played, folder: str | Path) -> dict[str, Path]:
     for name, path in paths.items():
         played.operators[name].write(path)
     return paths
+
+
+def repeated(stretches: Sequence[Played], times: int) -> Played:
+    """Each stretch ``times`` times, one stretch after the other. All have the same duration and the same operators.
+
+    Where two meet, level and cell change at once: that is a fall and a handover without interruption, and the truth says so.
+    """
+    first = stretches[0]
+    parts = [stretch for stretch in stretches for _ in range(times)]
+    operators = {
+        name: Timeline(
+            name,
+            timeline.scenario,
+            first.seed,
+            first.duration_s * len(parts),
+            {column: [v for part in parts for v in part.operators[name].columns[column]] for column in COLUMNS},
+        )
+        for name, timeline in first.operators.items()
+    }
+    events: list[Event] = truth.of_mobility(next(iter(operators.values())).columns["speed_m_s"], TICK_S)
+    for name, timeline in operators.items():
+        events += truth.of_drops(name, timeline.columns["rsrp_dbm"], TICK_S)
+    for number, part in enumerate(parts):
+        begin_s = number * first.duration_s
+        events += [_later(e, begin_s) for e in part.events if e["type"] not in ("mobility", "signal_drop")]
+        if number:
+            events += _seams(parts[number - 1], part, begin_s)
+    events = truth.in_order(events)
+    name = f"{first.name}, {len(stretches)} stretches, {times} times each"
+    phases = [e for e in events if e["type"] == "phase"]
+    return Played(name, first.seed, first.duration_s * len(parts), operators, phases, events)
+
+
+def _later(event: Event, by_s: float) -> Event:
+    return {**event, **{key: round(event[key] + by_s, 4) for key in ("t_s", "until_s") if key in event}}
+
+
+def _seams(before: Played, after: Played, t_s: float) -> list[Event]:
+    found = []
+    for name, timeline in after.operators.items():
+        old, new = before.operators[name].columns["eci"][-1], timeline.columns["eci"][0]
+        if old is not None and new is not None and old != new:
+            found.append(truth.handover(name, t_s, old, new, 0.0, True, "another stretch"))
+    return found

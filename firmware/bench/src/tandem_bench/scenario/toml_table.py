@@ -9,13 +9,20 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
-
-from tandem_bench.scenario.errors import ScenarioError
 
 _HEADER = re.compile(r"\s*(\[\[?)\s*([^\[\]#]+?)\s*\]\]?\s*(?:#.*)?$")
 _KEY = re.compile(r"\s*(?:\"([^\"]+)\"|'([^']+)'|([A-Za-z0-9_-]+))\s*[=.]")
 _AT_LINE = re.compile(r"\s*\(at (?:line (\d+), column \d+|end of document)\)")
+
+
+class ScenarioError(ValueError):
+    """What bad scenario files and bad recordings raise, one line for people: file, line, what is wrong, and the hint."""
+
+    def __init__(self, where: str | Path, line: int | None, what: str, hint: str) -> None:
+        place = f"{where}" if line is None else f"{where}:{line}"
+        super().__init__(" ".join(f"{place}: {what}; {hint}".split()))
 
 
 def parse(where: str, text: str) -> dict[str, Any]:
@@ -68,13 +75,18 @@ class Table:
         self._where, self._lines, self._path, self._values = where, lines, path, values
         self._taken: list[str] = []
 
-    def error(self, key: str | None, what: str, mend: str) -> ScenarioError:
+    @classmethod
+    def of(cls, where: str, text: str) -> Table:
+        """The whole document."""
+        return cls(where, lines_of(text), (), parse(where, text))
+
+    def error(self, key: str | None, what: str, hint: str) -> ScenarioError:
         """An error at the line of ``key``, or of the table itself."""
         path = self._path if key is None else (*self._path, key)
         while path and path not in self._lines:
             path = path[:-1]
         name = ".".join(p for p in (*self._path, key or "") if p and not p.isdigit())
-        return ScenarioError(self._where, self._lines.get(path, 1), f"{name}: {what}" if name else what, mend)
+        return ScenarioError(self._where, self._lines.get(path, 1), f"{name}: {what}" if name else what, hint)
 
     def __contains__(self, key: str) -> bool:
         return key in self._values
@@ -101,23 +113,26 @@ class Table:
             raise self.error(key, f"{_shown(value)} is no whole number in range", f"give one from {low} to {high}")
         return value
 
-    def text(self, key: str, default: str | None, pattern: str, mend: str) -> str:
+    def text(self, key: str, default: str | None, pattern: str, hint: str) -> str:
         """Text that matches ``pattern`` as a whole."""
         value = self._take(key, default)
         if not isinstance(value, str) or not re.fullmatch(pattern, value):
-            raise self.error(key, f"{_shown(value)} does not fit", mend)
+            raise self.error(key, f"{_shown(value)} does not fit", hint)
         return value
+
+    def choice(self, key: str, default: str | None, words: Sequence[str]) -> str:
+        """One of ``words``."""
+        return self.text(key, default, "|".join(words), f"use one of: {', '.join(words)}")
 
     def numbers(self, key: str, default: Sequence[float] | None, low: float, high: float, count: range) -> list[float]:
         """A list of numbers from ``low`` to ``high``, as many as ``count`` allows."""
         value = self._take(key, default)
-        fits = isinstance(value, list | tuple) and len(value) in count
-        mend = f"give a list of {count.start} to {count.stop - 1} numbers from {low:g} to {high:g}"
-        if not fits:
-            raise self.error(key, f"{_shown(value)} does not fit", mend)
+        hint = f"give a list of {count.start} to {count.stop - 1} numbers from {low:g} to {high:g}"
+        if not isinstance(value, list | tuple) or len(value) not in count:
+            raise self.error(key, f"{_shown(value)} does not fit", hint)
         for item in value:
             if isinstance(item, bool) or not isinstance(item, int | float) or not low <= item <= high:
-                raise self.error(key, f"{_shown(item)} does not fit", mend)
+                raise self.error(key, f"{_shown(item)} does not fit", hint)
         return [float(item) for item in value]
 
     def table(self, key: str) -> Table:

@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tandem_bench.topology.requirements import MachineError
+from tandem_bench.requirements import MachineError
 
 _RUN_S = 30
 """For a short program; a machine on which ``ip`` takes longer cannot play a scenario."""

@@ -16,7 +16,7 @@ import sys
 import threading
 from typing import NoReturn
 
-from tandem_bench.topology.requirements import MachineError
+from tandem_bench.requirements import MachineError
 
 _CLONE_NEWNS, _CLONE_NEWPID, _CLONE_NEWNET = 0x0002_0000, 0x2000_0000, 0x4000_0000
 _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REC, _MS_PRIVATE = 2, 4, 8, 0x4000, 0x4_0000

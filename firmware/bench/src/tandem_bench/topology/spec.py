@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from pathlib import Path
 
-from tandem_bench.link.emulator import Constant, Played
+from tandem_bench.link import Constant, Played
 
 Offer = Constant | Played
 SERVER_NETWORK = IPv4Network("203.0.113.0/24")
@@ -77,8 +77,6 @@ class TopologySpec:
     """Entering the topology starts no links; ``Topology.start_links`` does, when their epoch is known."""
     sysctls: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """More settings: namespace → dotted name → value."""
-    link: str = "auto"
-    """``auto``, ``tun`` or ``netem``: see ``link.backend``."""
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.accesses) <= MAX_ACCESSES:
@@ -103,16 +101,8 @@ class TopologySpec:
 
 def mobile(path: str, index: int, offer: Offer, operator: str | None = None) -> Access:
     """A mobile operator: ``wwanINDEX`` to ``op-PATH``, 10.64.INDEX.0/30. ``index`` from 0 in the order of the modems."""
-    return _access(
-        path,
-        f"op-{path}",
-        f"wwan{index}",
-        operator or path.upper(),
-        index,
-        offer,
-        IPv4Network(f"10.64.{index}.0/30"),
-        700,
-    )
+    network = IPv4Network(f"10.64.{index}.0/30")
+    return _access(path, f"op-{path}", f"wwan{index}", operator or path.upper(), index, offer, network, 700)
 
 
 def wifi(index: int, offer: Offer) -> Access:

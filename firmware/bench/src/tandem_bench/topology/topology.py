@@ -10,20 +10,20 @@ default route an interface with differing metrics, as DHCP would leave it; rules
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import re
+import subprocess
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from ipaddress import IPv4Address
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tandem_bench.link.backend import Backend, Link, choose, make
-from tandem_bench.link.emulator import LinkSpec, Played
-from tandem_bench.topology import files
+from tandem_bench.link import LinkProcess, LinkSpec, Played
+from tandem_bench.requirements import MachineError, out_of_tree, require
 from tandem_bench.topology.namespace import Namespace
-from tandem_bench.topology.requirements import MachineError, out_of_tree, require
-from tandem_bench.topology.resolver import Resolver
-from tandem_bench.topology.spec import SERVER_NETWORK, Access, Offer, TopologySpec
+from tandem_bench.topology.spec import SERVER_NAME, SERVER_NETWORK, Access, Offer, TopologySpec
 
 _EVERYWHERE = {
     # Replies come in by another interface than the main table's route: strict filtering would drop them.
@@ -38,6 +38,7 @@ _HOST = {
     # Runs must not inherit the slow-start threshold of the run before.
     "net.ipv4.tcp_no_metrics_save": "1",
 }
+_NSSWITCH = Path("/etc/nsswitch.conf")
 _GLOBAL_THERE = {*_HOST, "net.ipv4.tcp_wmem", "net.ipv4.tcp_rmem"}
 """On the out-of-tree kernel (Linux 4.14) these are the machine's, set in its first network namespace and hidden in others."""
 # What the tracking of connections does not accept is not translated, and would be taken for the operator's own: its kernel would
@@ -67,16 +68,14 @@ class Topology:
 
     def __init__(self, spec: TopologySpec) -> None:
         self.spec = spec
-        self.links: dict[str, Link] = {}
+        self.links: dict[str, LinkProcess] = {}
         """Running links by path; ``links["a"].set("down", "rate", 1e6)`` changes one."""
         self._namespaces: dict[str, Namespace] = {}
         self._stack = ExitStack()
-        self._backend: Backend = "tun"
         self._out_of_tree = out_of_tree()
 
     def __enter__(self) -> Self:
         require()
-        self._backend = choose(self.spec.link)
         try:
             self._build()
         except BaseException:
@@ -122,7 +121,7 @@ class Topology:
         for name in dict.fromkeys(
             ("probe", "internet", "server", *(a.namespace for a in accesses), *(a.near for a in accesses))
         ):
-            namespace = Namespace(name, files.of(name, self.spec))
+            namespace = Namespace(name, etc_files(name, self.spec))
             self._stack.callback(namespace.close)
             namespace.open()
             self._namespaces[name] = namespace
@@ -182,7 +181,7 @@ class Topology:
 
     def _link(self, access: Access, offer: Offer) -> None:
         log = None if self.spec.log_folder is None else self.spec.log_folder / f"link-{access.path}.jsonl"
-        link = make(
+        link = LinkProcess(
             LinkSpec(
                 a_netns=self.netns_path(access.near),
                 a_name=access.interface,
@@ -192,8 +191,7 @@ class Topology:
                 log=log,
                 operator=access.operator,
                 seed=self.spec.seed * 64 + self.spec.accesses.index(access),
-            ),
-            self._backend,
+            )
         )
         self._stack.callback(link.stop)
         link.start()
@@ -204,6 +202,82 @@ class Topology:
             f"route add default via {access.gateway} dev {access.interface} metric {access.metric}\n"
         )
         self.run(access.near, ["ip", "-batch", "-"], near)
-        resolver = Resolver(self._namespace(access.namespace), access.gateway, files.hosts(self.spec))
+        resolver = Dnsmasq(
+            self.command(access.namespace, resolving(access.gateway, hosts(self.spec))), "started, version"
+        )
         self._stack.callback(resolver.stop)
-        resolver.start()
+        resolver.start(f"the resolver of {access.namespace}")
+
+
+# --- names -----------------------------------------------------------------------------------------------------------
+
+
+def hosts(spec: TopologySpec) -> dict[str, IPv4Address]:
+    """Names of the server's addresses, ``server.tandem.test``, ``server-2.tandem.test``, and of the sites beside it."""
+    first, *more = spec.server_addresses
+    label, domain = SERVER_NAME.split(".", 1)
+    numbered = {f"{label}-{number}.{domain}": address for number, address in enumerate(more, 2)}
+    return {SERVER_NAME: first} | numbered | dict(spec.sites)
+
+
+def etc_files(name: str, spec: TopologySpec) -> dict[str, str]:
+    """Path → text for the namespace ``name``. Only probes ask resolvers; the others know the server from /etc/hosts."""
+    local = "127.0.0.1 localhost\n"
+    if name in spec.probes:
+        # Short waits: a resolver behind an outage must not hold the probe back for long.
+        # A modem by USB is a hop further; resolv.conf takes three at most.
+        own = [a for a in spec.accesses if a.near == name or (name == "probe" and a.near not in spec.probes)]
+        lines = [f"nameserver {access.gateway}" for access in own[:3]]
+        files = {"/etc/resolv.conf": "\n".join([*lines, "options timeout:1 attempts:2"]) + "\n", "/etc/hosts": local}
+    else:
+        names = "".join(f"{address} {host}\n" for host, address in hosts(spec).items())
+        files = {"/etc/resolv.conf": "# no resolver here\n", "/etc/hosts": local + names}
+    if _NSSWITCH.exists():
+        files[str(_NSSWITCH)] = plain_lookup(_NSSWITCH.read_text())
+    return {path: text for path, text in files.items() if path == "/etc/resolv.conf" or Path(path).exists()}
+
+
+def plain_lookup(nsswitch: str) -> str:
+    """The file with hosts looked up in files and DNS alone: other services ask daemons outside the namespace."""
+    if re.search(r"^hosts:", nsswitch, re.MULTILINE):
+        return re.sub(r"^hosts:.*$", "hosts: files dns", nsswitch, flags=re.MULTILINE)
+    return nsswitch.rstrip("\n") + "\nhosts: files dns\n"
+
+
+def resolving(address: IPv4Address, names: Mapping[str, IPv4Address]) -> list[str]:
+    """The command line of a resolver as an operator runs one: dnsmasq at port 53 of ``address``, knowing ``names`` and nothing else."""
+    return [
+        "dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--pid-file=", "--no-resolv", "--no-hosts", "--log-facility=-",
+        "--bind-interfaces", f"--listen-address={address}",
+        *(f"--host-record={name},{host}" for name, host in names.items()),
+        *(f"--local=/{domain}/" for domain in sorted({name.split(".", 1)[1] for name in names})),
+    ]  # fmt: skip
+
+
+class Dnsmasq:
+    """One dnsmasq, from ``start`` to ``stop``. It answers once it has said ``ready``; what it says after that fits into a pipe."""
+
+    def __init__(self, argv: Sequence[str], ready: str) -> None:
+        self._argv, self._ready = list(argv), ready
+        self._process: subprocess.Popen[str] | None = None
+
+    def start(self, who: str) -> None:
+        """Start it and wait until it answers; MachineError with its own line when it does not start."""
+        self._process = subprocess.Popen(self._argv, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        assert self._process.stderr is not None  # noqa: S101 - opened as a pipe above
+        last = "it ended without a word"
+        for line in self._process.stderr:
+            if self._ready in line:
+                return
+            last = line.strip() or last
+        self.stop()
+        raise MachineError(f"{who} does not start: {last}")
+
+    def stop(self) -> None:
+        """End it. Safe to call twice."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.terminate()
+            process.wait()
+            if process.stderr is not None:
+                process.stderr.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tandem_bench.modem.dialogue import Family, Handler, Modem, Reply, cme, failed
 from tandem_bench.modem.families import standard
-from tandem_bench.modem.families.registration import changes, quoted, registration
+from tandem_bench.modem.families.standard import changes, quoted, registration
 from tandem_bench.modem.grammar import Command
 from tandem_bench.modem.radio import Radio, csq, ecno, rscp, rsrp, rsrq, rxlev, ss_rsrp, ss_rsrq, ss_sinr
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tandem_bench.modem.dialogue import Family, Handler, Modem, Reply, failed
 from tandem_bench.modem.families import generic, standard
-from tandem_bench.modem.families.registration import changes, registration, unpadded
+from tandem_bench.modem.families.standard import changes, registration, unpadded
 from tandem_bench.modem.grammar import Command
 from tandem_bench.modem.radio import Radio, csq, whole
 

@@ -5,8 +5,6 @@ What is read, in every folder, kept whole or not:
 - ``probe/*/runs/*.json``: what single-path runs got is the least that the network offered.
 The radio of a bench's campaign is in the database, not in the folder. So it is read from the first of these that is there:
 - ``probe/NAME/records/``: the records as Parquet, which every export has;
-- ``records.lp``: the campaign's records as line protocol, exported beside the other files
-  (``influx_inspect export -database tandem -datadir …/data -waldir …/wal -lponly -out DIR/records.lp``);
 - ``truth.jsonl``: what the bench itself played, which a rehearsal always leaves and a campaign in the field never has.
 """
 
@@ -15,21 +13,20 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tandem_bench.scenario.errors import ScenarioError
-from tandem_bench.scenario.file import LONGEST_S, SHORTEST_S
+from tandem_bench.scenario.model import LONGEST_S, SHORTEST_S
 from tandem_bench.scenario.played import Drive, Played, Repeat
 from tandem_bench.scenario.recorded.exported import Span, drive, has_records, probe_of
 from tandem_bench.scenario.recorded.exported import rows as exported
 from tandem_bench.scenario.recorded.gnettrack import Row
-from tandem_bench.scenario.recorded.points import points
 from tandem_bench.scenario.recorded.replay import play_rows
+from tandem_bench.scenario.toml_table import ScenarioError
 
-RECORDS, TRUTH = "records.lp", "truth.jsonl"
+TRUTH = "truth.jsonl"
 RUN = "tandem-run/1"
 RADIO = ("path", "state", "rat", "rsrp_dbm", "rsrq_db", "sinr_db", "rssi_dbm", "tac", "eci")
 _SERVED = ("connected", "idle", "unknown")
@@ -75,8 +72,8 @@ def from_run(
         whole_s = (end_ns - start_ns) / 1e9 if type(end_ns) is int else math.inf
         if isinstance(told_s, int | float) and not isinstance(told_s, bool) and told_s > 0:
             whole_s = min(whole_s, float(told_s))
-    radio, told = _radio(folder, start_ns, whole_s, paths, name)
-    notes += told
+    radio, note = _radio(folder, start_ns, whole_s, paths, name)
+    notes.append(note)
     names = [path for path in paths if radio.get(path)][:2]
     if len(names) < 2:
         found = ", ".join(names) or "none"
@@ -122,19 +119,17 @@ def from_run(
 
 def _radio(
     folder: Path, start_ns: int, whole_s: float, paths: dict[str, Any], probe: str
-) -> tuple[dict[str, list[Row]], list[str]]:
+) -> tuple[dict[str, list[Row]], str]:
     """Rows by path, in order of time; what is to be said of them."""
-    told = ["radio as the modems told it, about once a second"]
     if has_records(folder, probe):
-        return _from_files(folder, probe, start_ns, min(whole_s, LONGEST_S), paths), told
-    if (folder / RECORDS).exists():
-        return _from_records(folder / RECORDS, start_ns, paths, probe), told
+        rows = _from_files(folder, probe, start_ns, min(whole_s, LONGEST_S), paths)
+        return rows, "radio as the modems told it, about once a second"
     if (folder / TRUTH).exists():
-        return _from_truth(folder / TRUTH, paths), [
-            f"radio as the bench played it ({TRUTH}): there is no {RECORDS} of what the modems told"
-        ]
-    mend = f"export the campaign's records as line protocol to {RECORDS} (influx_inspect export -lponly)"
-    raise ScenarioError(folder, None, f"neither {RECORDS} nor {TRUTH}: no radio", mend)
+        return _from_truth(
+            folder / TRUTH, paths
+        ), f"radio as the bench played it ({TRUTH}): there are no records of what the modems told"
+    hint = "hint: an export has them; of a rehearsal: tandem-server report DIR --records, while its database is there"
+    raise ScenarioError(folder, None, f"neither records of {probe or 'a probe'} nor {TRUTH}: no radio", hint)
 
 
 def _from_files(folder: Path, probe: str, start_ns: int, whole_s: float, paths: dict[str, Any]) -> dict[str, list[Row]]:
@@ -143,7 +138,7 @@ def _from_files(folder: Path, probe: str, start_ns: int, whole_s: float, paths: 
     for told in exported(folder, probe, "radio", RADIO, start_ns, end_ns):
         if (name := told.get("path")) in paths and told.get("state") not in _UNHEARD:
             served = (told.get("state") or "unknown") in _SERVED
-            found[name].append(_row((told["utc_ns"] - start_ns) / 1e9, told, told.get("rat"), served))
+            found[name].append(_row((told["utc_ns"] - start_ns) / 1e9, told, served))
     fixes = exported(folder, probe, "position", ("speed_m_per_s",), start_ns, end_ns)
     speeds = [
         ((told["utc_ns"] - start_ns) / 1e9, speed)
@@ -153,49 +148,31 @@ def _from_files(folder: Path, probe: str, start_ns: int, whole_s: float, paths: 
     return {name: _with_speed(rows, speeds) for name, rows in found.items()}
 
 
-def _from_records(file: Path, start_ns: int, paths: dict[str, Any], probe: object) -> dict[str, list[Row]]:
-    rows: dict[str, list[Row]] = defaultdict(list)
-    speeds: list[tuple[float, float]] = []
-    with _Opened(file) as lines:
-        for found in points(lines, {"radio", "position"}):
-            t_s = (found.utc_ns - start_ns) / 1e9
-            name = found.tags.get("path", "")
-            if t_s < 0 or found.tags.get("probe", probe) != probe:
-                continue  # of another campaign in the same database
-            if found.measurement == "position":
-                if (speed := _number(found.fields.get("speed_m_per_s"))) is not None:
-                    speeds.append((t_s, speed))
-            elif name in paths and found.fields.get("state") not in _UNHEARD:
-                served = found.fields.get("state", "unknown") in _SERVED
-                rows[name].append(_row(t_s, found.fields, found.tags.get("rat"), served))
-    for row in rows.values():
-        row.sort(key=lambda one: one.t_s)
-    speeds.sort()
-    return {name: _with_speed(row, speeds) for name, row in rows.items()}
-
-
 def _from_truth(file: Path, paths: dict[str, Any]) -> dict[str, list[Row]]:
     """As a poll once a second would have found it: every tenth tick."""
     by_operator = {told.get("operator"): name for name, told in paths.items() if isinstance(told, dict)}
     rows: dict[str, list[Row]] = defaultdict(list)
-    with _Opened(file) as lines:
-        for number, line in enumerate(lines, start=1):
-            if '"radio"' not in line:
-                continue
-            try:
-                told = json.loads(line)
-                t_s, name = float(told["t_s"]), by_operator.get(told.get("operator"))
-            except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-                raise ScenarioError(file, number, "no truth line", "remove the line") from None
-            if told.get("type") == "radio" and name is not None and abs(t_s - round(t_s)) < 0.05 and t_s >= 0:
-                row = _row(t_s, told, told.get("rat"), told.get("rat") is not None)
-                rows[name].append(replace(row, speed_m_s=_number(told.get("speed_m_s"))))
+    try:
+        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError as error:
+        raise ScenarioError(file, None, f"cannot be read: {error.strerror}", "give a readable file") from None
+    for number, line in enumerate(lines, start=1):
+        if '"radio"' not in line:
+            continue
+        try:
+            told = json.loads(line)
+            t_s, name = float(told["t_s"]), by_operator.get(told.get("operator"))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            raise ScenarioError(file, number, "no truth line", "remove the line") from None
+        if told.get("type") == "radio" and name is not None and abs(t_s - round(t_s)) < 0.05 and t_s >= 0:
+            row = _row(t_s, told, told.get("rat") is not None)
+            rows[name].append(replace(row, speed_m_s=_number(told.get("speed_m_s"))))
     return rows
 
 
-def _row(t_s: float, told: dict[str, Any], rat: str | None, served: bool) -> Row:
+def _row(t_s: float, told: dict[str, Any], served: bool) -> Row:
     """Without service there is no technology, which is an outage."""
-    tac, eci = _number(told.get("tac")), _number(told.get("eci"))
+    tac, eci, rat = _number(told.get("tac")), _number(told.get("eci")), told.get("rat")
     known = rat if rat in ("LTE", "NR-NSA", "WCDMA", "GSM") else "LTE"
     return Row(
         t_s=t_s,
@@ -315,23 +292,6 @@ def _covered(spans: Sequence[Got], whole_s: float) -> float:
 
 
 # --- files ---------------------------------------------------------------------------------------------------------------
-
-
-class _Opened:
-    """A text file's lines; ScenarioError instead of what reading may raise."""
-
-    def __init__(self, file: Path) -> None:
-        self._file = file
-
-    def __enter__(self) -> Iterator[str]:
-        try:
-            self._lines = self._file.open(encoding="utf-8", errors="replace")
-        except OSError as error:
-            raise ScenarioError(self._file, None, f"cannot be read: {error.strerror}", "give a readable file") from None
-        return iter(self._lines)
-
-    def __exit__(self, *_: object) -> None:
-        self._lines.close()
 
 
 def _json(file: Path) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tandem_bench.scenario.errors import ScenarioError
-from tandem_bench.scenario.file import LONGEST_S, SHORTEST_S
+from tandem_bench.scenario.model import LONGEST_S, SHORTEST_S
+from tandem_bench.scenario.toml_table import ScenarioError
 
 RECORDS = "records"
 _NS = 10**9

@@ -1,17 +1,18 @@
 """Reads a log of the Android drive-test app G-NetTrack Pro (CSV, a row a second or so), strictly.
 
-The file comes from outside: whatever it holds, the outcome is rows or a ``ScenarioError`` with file, line and mend.
+The file comes from outside: whatever it holds, the outcome is rows or a ``ScenarioError`` with file, line and hint.
 """
 
 from __future__ import annotations
 
 import csv
+import itertools
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tandem_bench.scenario.errors import ScenarioError
+from tandem_bench.scenario.toml_table import ScenarioError
 
 _REQUIRED = (
     "Timestamp", "Speed", "NetworkMode", "RSRP", "RSRQ", "SNR", "RSSI", "DL_bitrate", "UL_bitrate", "State",
@@ -123,21 +124,10 @@ def _fields(path: Path, number: int, line: str) -> list[str]:
 
 def _spaced(rows: list[tuple[int, Row]]) -> list[Row]:
     out: list[Row] = []
-    begin = 0
-    while begin < len(rows):
-        end = begin
-        while end < len(rows) and rows[end][0] == rows[begin][0]:
-            end += 1
-        for i in range(begin, end):
-            second, row = rows[i]
-            out.append(_at(row, second + (i - begin) / (end - begin)))
-        begin = end
+    for second, group in itertools.groupby(rows, key=lambda one: one[0]):
+        ones = [row for _, row in group]
+        out += [replace(row, t_s=second + i / len(ones)) for i, row in enumerate(ones)]
     return out
-
-
-def _at(row: Row, t_s: float) -> Row:
-    values = {name: getattr(row, name) for name in Row.__dataclass_fields__}
-    return Row(**{**values, "t_s": t_s})
 
 
 class _Cells:
@@ -147,9 +137,9 @@ class _Cells:
         self._path, self._number = path, number
         self._values = {name: text.strip() for name, text in values.items()}
 
-    def _error(self, name: str, what: str, mend: str) -> ScenarioError:
+    def _error(self, name: str, what: str, hint: str = "correct it, or write - where it is not known") -> ScenarioError:
         shown = self._values.get(name, "")[:40]
-        return ScenarioError(self._path, self._number, f"{name} {shown!r} {what}", mend)
+        return ScenarioError(self._path, self._number, f"{name} {shown!r} {what}", hint)
 
     def time(self) -> datetime:
         """The row's time; the app writes local time without a zone, only differences are used."""
@@ -166,12 +156,10 @@ class _Cells:
         if text.lower() in _ABSENT:
             return None
         if not _NUMBER.match(text):
-            raise self._error(name, "is no number", "correct it, or write - where it is not known")
+            raise self._error(name, "is no number")
         value = float(text)
         if not low <= value <= high:
-            raise self._error(
-                name, f"is outside {low:g} to {high:g} {unit}", "correct it, or write - where it is not known"
-            )
+            raise self._error(name, f"is outside {low:g} to {high:g} {unit}")
         return value
 
     def _hex(self, name: str, high: int) -> int | None:
@@ -179,9 +167,7 @@ class _Cells:
         if text.lower() in _ABSENT:
             return None
         if not _HEX.match(text) or int(text, 16) > high:
-            raise self._error(
-                name, f"is no hexadecimal number up to {high:X}", "correct it, or write - where it is not known"
-            )
+            raise self._error(name, f"is no hexadecimal number up to {high:X}")
         return int(text, 16)
 
     def row(self) -> Row:
@@ -196,7 +182,7 @@ class _Cells:
         busy = "D" in values["State"].upper()
         cell = self.number("RAWCELLID", 0, 2**36 - 1, "")
         if cell is not None and cell != int(cell):
-            raise self._error("RAWCELLID", "is no whole number", "correct it, or write - where it is not known")
+            raise self._error("RAWCELLID", "is no whole number")
         return Row(
             t_s=0.0,
             speed_m_s=None if speed is None else speed / 3.6,

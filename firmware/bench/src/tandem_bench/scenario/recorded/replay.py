@@ -1,24 +1,34 @@
-"""Two logs as the two operators: laid on the ticks, their rates made into capacities, their cells into handovers."""
+"""Two logs as the two operators: laid on the ticks, their rates made into capacities, their cells into handovers.
+
+What a log's network must have offered: a rate that an app got is a lower bound of the capacity, since the app may have waited for its
+server, for a window to open, or for its user. The rule here, for each direction:
+
+1. only rows in which the app was downloading count;
+2. at each tick the largest of them within five seconds before and after: a dip of the app is not a dip of the network;
+3. where no row lies within, the last known value (at the start the first);
+4. a mean over two seconds, so that the rolling maximum has no cliffs;
+5. never less than 1 Mbit/s down and 5 Mbit/s up (the logs hold only the acknowledgements of downloads), never more than the
+   subscription of the paper: 150 down, 50 up.
+"""
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from tandem_bench import truth
 from tandem_bench.scenario.chance import stream
-from tandem_bench.scenario.errors import ScenarioError
-from tandem_bench.scenario.file import LONGEST_S, SHORTEST_S
-from tandem_bench.scenario.model import TICK_S
-from tandem_bench.scenario.played import Played
+from tandem_bench.scenario.model import LONGEST_S, SHORTEST_S, TICK_S
+from tandem_bench.scenario.played import Played, Timeline
 from tandem_bench.scenario.recorded.gnettrack import Row, read
-from tandem_bench.scenario.recorded.offered import Offer, capacity
-from tandem_bench.scenario.timeline import Timeline
-from tandem_bench.truth import events as truth_events
-from tandem_bench.truth.events import Event
+from tandem_bench.scenario.toml_table import ScenarioError
+from tandem_bench.truth import Event
 
 PLMNS = {"A": "00101", "B": "00102"}
 """The logs name the operator by one letter: these are the networks for tests (ITU-T E.212 MCC 001)."""
@@ -27,6 +37,10 @@ OUTAGE_AFTER_S = 5.0
 """A longer gap between rows is an outage, from a second after the last row on. The app itself skips up to three seconds, also
 standing still under a good cell, so shorter gaps say nothing about the network."""
 
+WINDOW_S = 5.0
+SMOOTH_S = 2.0
+DOWN_BIT_PER_S = (1e6, 150e6)
+UP_BIT_PER_S = (5e6, 50e6)
 _BASE_RTT_MS = {"A": 54.0, "B": 57.0}
 _LOSS = 1e-6
 _BUFFER_S = 0.6
@@ -77,21 +91,20 @@ def play_rows(
     length_s = round(ticks * TICK_S, 1)
     speed = [round(v, 2) for v in _held(logs["A"], ticks, lambda row: row.speed_m_s, 0.0)]
     phases = _phases(speed, length_s)
-    events: list[Event] = [*phases, *truth_events.of_mobility(speed, TICK_S)]
+    events: list[Event] = [*phases, *truth.of_mobility(speed, TICK_S)]
     timelines = {}
     for operator, rows in logs.items():
         columns = _radio(operator, rows, ticks, outage_after_s, no_service_is_outage)
-        offer = capacity(rows, ticks)
-        columns |= _link(operator, rows, offer, columns["outage"], ticks)
+        columns |= _link(operator, rows, columns["outage"], ticks)
         columns["speed_m_s"] = speed
         events += _handovers(operator, columns, seed)
         events += _outages(operator, columns["outage"], why)
         level = [
             v if rat in ("LTE", "NR-NSA") else None for v, rat in zip(columns["rsrp_dbm"], columns["rat"], strict=True)
         ]
-        events += truth_events.of_drops(operator, level, TICK_S)
+        events += truth.of_drops(operator, level, TICK_S)
         timelines[operator] = Timeline(operator, name, seed, length_s, columns)
-    return Played(name, seed, length_s, timelines, phases, truth_events.in_order(events))
+    return Played(name, seed, length_s, timelines, phases, truth.in_order(events))
 
 
 def _row_at(times: Sequence[float], tick: int) -> int:
@@ -109,7 +122,7 @@ def _held(rows: Sequence[Row], ticks: int, value: Callable[[Row], float | None],
 
 def _phases(speed: Sequence[float], length_s: float) -> list[Event]:
     """Spells of standing and moving: ``walk`` when the mean speed of the spell is below 2.5 m/s, else ``drive``."""
-    changes = truth_events.of_mobility(speed, TICK_S)
+    changes = truth.of_mobility(speed, TICK_S)
     ends = [e["t_s"] for e in changes[1:]] + [length_s]
     phases = []
     for change, end in zip(changes, ends, strict=True):
@@ -153,23 +166,47 @@ def _radio(
     return columns
 
 
-def _link(operator: str, rows: Sequence[Row], offer: Offer, outage: Sequence[bool], ticks: int) -> dict[str, list[Any]]:
+def _link(operator: str, rows: Sequence[Row], outage: Sequence[bool], ticks: int) -> dict[str, list[Any]]:
     rtt = _held(rows, ticks, lambda row: row.rtt_ms, _BASE_RTT_MS[operator])
+    down = _offered(rows, ticks, lambda row: row.down_bit_per_s, DOWN_BIT_PER_S)
+    up = _offered(rows, ticks, lambda row: row.up_bit_per_s, UP_BIT_PER_S)
 
     def buffer(rates: Sequence[int]) -> int:
         flight = 1.5 * max(rates) * _BASE_RTT_MS[operator] / 1000
         return max(20, math.ceil(max(_BUFFER_S * sum(rates) / len(rates), flight) / 8 / 1500)) * 1500
 
     return {
-        "down_bit_per_s": [0 if out else rate for rate, out in zip(offer.down_bit_per_s, outage, strict=True)],
-        "up_bit_per_s": [0 if out else rate for rate, out in zip(offer.up_bit_per_s, outage, strict=True)],
+        "down_bit_per_s": [0 if out else rate for rate, out in zip(down, outage, strict=True)],
+        "up_bit_per_s": [0 if out else rate for rate, out in zip(up, outage, strict=True)],
         "rtt_ms": [round(max(1.0, v), 1) for v in rtt],
-        "buffer_down_bytes": [buffer(offer.down_bit_per_s)] * ticks,
-        "buffer_up_bytes": [buffer(offer.up_bit_per_s)] * ticks,
+        "buffer_down_bytes": [buffer(down)] * ticks,
+        "buffer_up_bytes": [buffer(up)] * ticks,
         "loss_down": [_LOSS] * ticks,
         "loss_up": [_LOSS] * ticks,
         "queue": ["dropped" if out else "kept" for out in outage],
     }
+
+
+def _offered(
+    rows: Sequence[Row], ticks: int, rate: Callable[[Row], float | None], bounds: tuple[float, float]
+) -> list[int]:
+    """Bit/s at each tick, by the rule above."""
+    known = [(row.t_s, v) for row in rows if (v := rate(row)) is not None]
+    least, most = bounds
+    if not known:
+        return [round(least)] * ticks
+    times = [t for t, _ in known]
+    largest = np.empty(ticks)
+    for tick in range(ticks):
+        t = tick * TICK_S
+        begin, end = bisect_left(times, t - WINDOW_S), bisect_right(times, t + WINDOW_S)
+        within = known[begin:end] or known[max(0, begin - 1) : max(1, begin)]
+        largest[tick] = max(v for _, v in within)
+    width = round(SMOOTH_S / TICK_S) + 1
+    padded = np.pad(largest, width // 2, mode="edge")
+    sums = np.concatenate(([0.0], np.cumsum(padded)))
+    smooth = (sums[width:] - sums[:-width]) / width
+    return [int(v) for v in np.round(np.clip(smooth, least, most), -3)]
 
 
 def _handovers(operator: str, columns: dict[str, list[Any]], seed: int) -> list[Event]:
@@ -185,7 +222,7 @@ def _handovers(operator: str, columns: dict[str, list[Any]], seed: int) -> list[
             for name in ("down_bit_per_s", "up_bit_per_s"):
                 columns[name][tick - 1] = round(columns[name][tick - 1] * (1 - interruption_ms / (TICK_S * 1000)))
             t_s = round(tick * TICK_S, 1)
-            events.append(truth_events.handover(operator, t_s, last, eci, interruption_ms, True, "recorded"))
+            events.append(truth.handover(operator, t_s, last, eci, interruption_ms, True, "recorded"))
         last = eci
     return events
 

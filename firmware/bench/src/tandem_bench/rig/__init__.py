@@ -1,1 +1,0 @@
-"""The bench as a whole, without collector and server: topology, links and modems playing one scenario."""

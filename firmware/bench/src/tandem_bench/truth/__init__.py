@@ -1,5 +1,0 @@
-"""Ground truth: what the bench did, with times, to score detectors against."""
-
-from tandem_bench.truth.writer import TruthError, merge, write
-
-__all__ = ["TruthError", "merge", "write"]
