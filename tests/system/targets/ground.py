@@ -106,7 +106,7 @@ class Ground:
         """The words that run ``command`` at a target as its operator, who has sudo. Host keys are verified."""
         options = [
             "BatchMode=yes",
-            "ConnectTimeout=10",
+            "ConnectTimeout=60",
             # A machine whose power went says no word of it.
             "ServerAliveInterval=15",
             "ServerAliveCountMax=8",

@@ -16,7 +16,7 @@ from targets.ground import PROBE, SERVER, Ground
 from targets.modems import modems
 
 KIT = "kit"
-STEPS_S = 600.0
+STEPS_S = 1800.0
 """For what a target does by itself, on an emulated processor that others use too."""
 
 
