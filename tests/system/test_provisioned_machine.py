@@ -17,7 +17,7 @@ from targets.ground import PROBE
 from targets.story import KIT, Story
 from targets.vm_target import VmTarget, vm_target
 
-pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(7200), NEEDED]
+pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(6600), NEEDED]
 
 
 @pytest.fixture(scope="module")

@@ -118,7 +118,7 @@ def lab_jobs(files: list[str], table: Table) -> list[Job]:
 def lab_job(files: list[str], table: Table) -> Job:
     kind: Kind = "machine" if table.machines & set(files) else "alone" if table.alone & set(files) else "wait"
     # An emulated machine beside other work takes several times as long.
-    limit_s = 5400.0 if kind == "machine" else 1800.0
+    limit_s = 7200.0 if kind == "machine" else 1800.0
     return Job(" ".join(files), kind, pytest_argv(*files), tuple(files), root=True, limit_s=limit_s)
 
 
