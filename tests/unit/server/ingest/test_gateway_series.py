@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from support.serve_on_loopback import Server, await_ready, command, end, lay_out, start
 from tandem.schema.line_protocol import parse
 from tandem_server.derived import series as derived
+from tandem_server.ingest import meter as metering
 from tandem_server.ingest.meter import GatewaySeries, Meter, quantile
 from tandem_server.ingest.periodic import own_line
 from tandem_server.ingest.rolling import RollingSeries
@@ -111,7 +112,7 @@ def test_a_minute_that_the_database_did_not_take_comes_later(monkeypatch):
     series.write()
     assert len([line for line in store.lines if line.startswith("gateway,")]) == 3  # who asked nothing has no point
     store.away = True
-    monkeypatch.setattr(meter, "_MOST_HELD", 2)
+    monkeypatch.setattr(metering, "_MOST_HELD", 2)
     for _ in range(4):
         with pytest.raises(StoreDown):
             series.write()
