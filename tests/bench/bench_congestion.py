@@ -28,8 +28,8 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests' support
-from support.held_congestion import OBJECT, held
-from support.radio_pair import RadioPair, no_link, radio_pair
+from support.emulated_links import RadioPair, no_link, radio_pair
+from support.loaded_controllers import OBJECT, held
 from support.two_paths import SERVER, await_true, why_not
 from tandem.mptcp.statistics import Reader
 from tandem.mptcp_abi.controllers import COUPLED

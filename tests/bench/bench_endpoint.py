@@ -28,8 +28,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests' suppo
 from as_multipath import as_multipath
 from many_sessions import many_sessions
 
+from support.emulated_links import radio_pair
 from support.experiment_process import Run, parameters
-from support.radio_pair import radio_pair
 from support.two_paths import PATHS, SERVER, Space, await_true
 from tandem.experiment.control import Session
 from tandem.mptcp import sysctls

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests' suppo
 
 from processes import cpu_s
 
-from support.two_ends import OPERATOR, PROBE, Timeline, TwoEnds, two_ends
+from support.linked_namespaces import OPERATOR, PROBE, Timeline, TwoEnds, two_ends
 from tandem_bench.link import Constant, Played
 
 TCP_ENDS = Path(__file__).resolve().parents[1] / "support/mptcp_ends.py"

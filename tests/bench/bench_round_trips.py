@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests' suppo
 
 from a_second import a_second
 
-from support.asked_paths import AskedPaths, asked_paths
+from support.round_trip_paths import AskedPaths, asked_paths
 from support.two_paths import lab, why_not
 from tandem.export.records import Line, body
 from tandem.modem.poll import Poll

@@ -22,8 +22,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests' suppo
 
 from trends import Bench, Column, Progress, Row, finish, options, settle, table
 
-from support.lone_endpoint import lone_endpoint
-from support.radio_pair import queue_bytes, radio_pair
+from support.emulated_links import queue_bytes, radio_pair
+from support.standalone_endpoint import lone_endpoint
 from support.two_paths import SERVER
 from tandem.experiment.results import quantile
 

@@ -25,8 +25,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests' suppo
 
 import fuzzing
 
+from support.capture_scenes import C0, S0, Multipath, plain_download
 from support.captures import ACK, LINKS, MS, Packet, dss, framed, pcap, pcapng, summed
-from support.scenes import C0, S0, Multipath, plain_download
 from tandem_server import tandem_trace_core as core
 
 ODD = (0, 1, 2, 3, 4, 5, 7, 8, 12, 14, 15, 16, 20, 24, 28, 30, 40, 60, 127, 128, 255, 256, 1500, 32767, 32768, 65535)

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests' support
-from support.held_congestion import held
-from support.radio_pair import RadioPair, radio_pair
+from support.emulated_links import RadioPair, radio_pair
+from support.loaded_controllers import held
 from support.two_paths import SERVER, await_true
 from tandem.mptcp import kernels, netlink
 from tandem.mptcp.statistics import Reader

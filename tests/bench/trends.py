@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests' support
 
+from support.emulated_links import RadioPair, no_link, played_pair, served_pair
 from support.experiment_process import parameters, run
-from support.lone_endpoint import lone_endpoint
-from support.radio_pair import RadioPair, no_link, played_pair, served_pair
+from support.standalone_endpoint import lone_endpoint
 from support.two_paths import SERVER, Space, why_not
 from tandem.experiment.results import quantile
 from tandem.mptcp import sysctls

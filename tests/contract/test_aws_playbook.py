@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from support import warm_python
-from support.played_aws import CALLER, CREDENTIALS, REPOSITORY, Played, caller_page
+from support import preloaded_python
+from support.moto_aws import CALLER, CREDENTIALS, REPOSITORY, Played, caller_page
 from tandem_fleet import new
 
 moto_server = pytest.importorskip("moto.server", reason="pip install -r requirements/dev.txt")
@@ -29,10 +29,10 @@ DESTROY = REPOSITORY / "ansible/playbooks/aws_destroy.yml"
 def aws(tmp_path):
     server = moto_server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
-    warm = [sys.executable, warm_python.__file__, "serve", str(tmp_path / "warm")]
+    warm = [sys.executable, preloaded_python.__file__, "serve", str(tmp_path / "warm")]
     try:
         python = tmp_path / "python"
-        python.write_text(f"#!/bin/sh\nexec {sys.executable} -IS {warm_python.__file__} run {tmp_path}/warm\n")
+        python.write_text(f"#!/bin/sh\nexec {sys.executable} -IS {preloaded_python.__file__} run {tmp_path}/warm\n")
         python.chmod(0o755)
         url = f"http://127.0.0.1:{server.get_host_and_port()[1]}"
         moto(url, "reset", b"")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from support.played_modems import (
+from support.modems_on_a_clock import (
     BENCH,
     FAMILIES,
     LAST,

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-# Trees of a Raspberry Pi's files, which a collector on the rig is given to see, lie with the units that read them.
-from support.eventful_left import Eventful
-from support.eventful_run import play
 from support.filled_database import Filled, filled_database
+
+# Trees of a Raspberry Pi's files, which a collector on the rig is given to see, lie with the units that read them.
+from support.incident_results import IncidentRun
+from support.incident_run import play
 from support.running_kit import KitOnRig, find_influxd, kit_on_rig
 
 
@@ -38,26 +39,26 @@ def kit(influxd: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kit
 
 
 @pytest.fixture(scope="session")
-def eventful(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Eventful:
-    """Played once for all files that ask for it, also when several processes run them; ``TANDEM_EVENTFUL``: the folder of one that was
+def incidents(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> IncidentRun:
+    """Played once for all files that ask for it, also when several processes run them; ``TANDEM_INCIDENTS``: the folder of one that was
     played before (``run`` in it), while you write what reads it."""
-    if kept := os.environ.get("TANDEM_EVENTFUL"):
-        return Eventful.read(Path(kept) / "run")
+    if kept := os.environ.get("TANDEM_INCIDENTS"):
+        return IncidentRun.read(Path(kept) / "run")
     base = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         base = base.parent
-    folder = base / "eventful"
-    with (base / "eventful.lock").open("w") as lock:
+    folder = base / "incidents"
+    with (base / "incidents.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / "run" / "eventful.json").exists():
+        if not (folder / "run" / "incidents.json").exists():
             shutil.rmtree(folder, ignore_errors=True)  # another process's, which failed there
             folder.mkdir()
             play(folder, request.getfixturevalue("influxd"))
-    return Eventful.read(folder / "run")
+    return IncidentRun.read(folder / "run")
 
 
 @pytest.fixture(scope="session")
-def filled(eventful: Eventful, influxd: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Filled]:
-    """The database that the eventful run left, running."""
-    with filled_database(eventful, influxd, tmp_path_factory.mktemp("filled") / "influxdb") as running:
+def filled(incidents: IncidentRun, influxd: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Filled]:
+    """The database that the incident run left, running."""
+    with filled_database(incidents, influxd, tmp_path_factory.mktemp("filled") / "influxdb") as running:
         yield running

@@ -1,4 +1,4 @@
-"""Every alarm whose fault the eventful run plays fires on what collector and server wrote then, and not for what was well.
+"""Every alarm whose fault the incident run plays fires on what collector and server wrote then, and not for what was well.
 
 The run takes two minutes. So what is compressed there is compressed here: a rule's condition is evaluated at the time of its fault on the
 real database, as the account that boards have, and its ``for`` is waited through by evaluating the same minute again and again; the
@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from support.eventful_second import NAME
 from support.filled_database import Filled
 from support.grafana_alerting import Rule, asker, rules
 from support.grafana_templates import Told, message
+from support.incident_second_probe import NAME
 from support.running_kit import PROBE
 from tandem_dashboards.alarms import alarms
 from tandem_dashboards.alarms.alarm import Threshold
@@ -105,7 +105,7 @@ def moments(filled: Filled, when: str, after_s: float = 0.0) -> list[int]:
         (found,) = filled.store.query(when)
         utc_ns = [int(row[0]) for row in found.rows]
     else:
-        told = filled.eventful.spans[span]
+        told = filled.incidents.spans[span]
         utc_ns = [told.begin_utc_ns if edge == "begin" else told.end_utc_ns]
     return [int(one / 10**6 + after_s * 1000) for one in utc_ns]
 
@@ -159,7 +159,7 @@ def test_before_anything_is_wrong_nothing_is_told(filled, database) -> None:
 
 
 def test_what_is_not_played_is_not_told_at_any_time(filled, database) -> None:
-    begin, end = filled.eventful.spans["all"].begin_utc_ns, filled.eventful.spans["all"].end_utc_ns
+    begin, end = filled.incidents.spans["all"].begin_utc_ns, filled.incidents.spans["all"].end_utc_ns
     times = [(begin + (end - begin) * part // 10) // 10**6 for part in range(1, 11)]
     assert [told for at_ms in times for told in told_of(NOT_PLAYED, database, at_ms)] == []
 

@@ -1,4 +1,4 @@
-"""Every query of every board, as the reader, on what an eventful run of the real kit left: no error, and rows where there must be some."""
+"""Every query of every board, as the reader, on what an incident run of the real kit left: no error, and rows where there must be some."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from support.asked_at import MS, AskedAt, until
 from support.filled_database import Filled
+from support.query_at_instant import MS, AskedAt, until
 from support.running_kit import PROBE
 from tandem_dashboards import boards
 from tandem_dashboards.cli import summary_line
@@ -61,21 +61,21 @@ def loaded(name: str) -> dict[str, Any]:
 def moments(filled: Filled) -> list[int]:
     """When somebody looks, UTC ns: before a probe's clock is set, then while it is online, while a play goes on, while the gateway is
     cut off, in the end."""
-    (dash,) = filled.eventful.runs["dash"]
-    manifest = filled.eventful.manifest(dash)
+    (dash,) = filled.incidents.runs["dash"]
+    manifest = filled.incidents.manifest(dash)
     return [
-        filled.eventful.spans["clock_unset"].end_utc_ns,
-        filled.eventful.spans["second_online"].end_utc_ns,
+        filled.incidents.spans["clock_unset"].end_utc_ns,
+        filled.incidents.spans["second_online"].end_utc_ns,
         (manifest["started_utc_ns"] + manifest["ended_utc_ns"]) // 2,
-        filled.eventful.spans["gateway_cut"].end_utc_ns,
-        filled.eventful.spans["all"].end_utc_ns,
+        filled.incidents.spans["gateway_cut"].end_utc_ns,
+        filled.incidents.spans["all"].end_utc_ns,
     ]
 
 
 def states_told(filled: Filled) -> list[int]:
     """When the server told of each state of a probe for the first time, UTC ns."""
     begun: dict[str, int] = {}
-    told = f'SELECT "state" FROM "probe_state" WHERE time >= {filled.eventful.spans["all"].begin_utc_ns}'  # noqa: S608
+    told = f'SELECT "state" FROM "probe_state" WHERE time >= {filled.incidents.spans["all"].begin_utc_ns}'  # noqa: S608
     for one in filled.store.query(told):
         for utc_ns, state in one.rows:
             begun.setdefault(state, utc_ns)
@@ -96,7 +96,7 @@ def looks(board: dict[str, Any], filled: Filled) -> Iterator[tuple[Range, dict[s
         for moment in states_told(filled):
             yield until(filled, moment + MS), {}
     if "run" in names:
-        for runs in filled.eventful.runs.values():
+        for runs in filled.incidents.runs.values():
             for run in runs:
                 yield until(filled, moments(filled)[-1]), {"run": [run]}
 

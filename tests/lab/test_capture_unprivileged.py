@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from support.lone_endpoint import CONTROL_PORT, MEASUREMENT_PORT, MEASUREMENT_TLS_PORT, lone_endpoint
+from support.standalone_endpoint import CONTROL_PORT, MEASUREMENT_PORT, MEASUREMENT_TLS_PORT, lone_endpoint
 from support.two_paths import SERVER, Space, lab_with
 from tandem.experiment.control import Session
 from tandem_server.endpoint.capture import HEADER_BYTES, ends_of, read_header, records

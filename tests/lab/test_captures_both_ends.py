@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
+from support.emulated_links import RadioPair, find_link, radio_pair
 from support.experiment_process import Run, parameters
 from support.experiment_process import run as run_experiment
-from support.lone_endpoint import MEASUREMENT_PORT, SOURCES, lone_endpoint
-from support.radio_pair import RadioPair, find_link, radio_pair
+from support.standalone_endpoint import MEASUREMENT_PORT, SOURCES, lone_endpoint
 from support.two_paths import SERVER, await_true, why_not
 from tandem.capture import Budget, Capture, stop_all
 from tandem_server.analysis.evaluate import Evaluation, evaluate

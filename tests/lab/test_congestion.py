@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from support import coupled_model as model
+from support.emulated_links import RadioPair, no_link, served_pair
 from support.experiment_process import Run, parameters
-from support.held_congestion import OBJECT, command, held
-from support.lone_endpoint import MEASUREMENT_PORT
-from support.radio_pair import RadioPair, no_link, served_pair
+from support.loaded_controllers import OBJECT, command, held
+from support.standalone_endpoint import MEASUREMENT_PORT
 from support.two_paths import REPOSITORY, await_true, lab_with
 from tandem.mptcp_abi.controllers import COUPLED, LOADED
 from tandem_server import congestion

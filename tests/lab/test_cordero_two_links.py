@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from support.emulated_links import RadioPair, no_link, served_pair
 from support.experiment_process import parameters, run
-from support.radio_pair import RadioPair, no_link, served_pair
 from support.two_paths import lab_with
 
 pytestmark = lab_with(lack=no_link())

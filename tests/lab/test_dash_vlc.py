@@ -12,8 +12,8 @@ import pytest
 
 from support.dash_server import Answer, DashEndpoint, manifest, play, serving, wanted
 from support.experiment_process import Run
+from support.real_vlc import REPOSITORY, film, vlc, why_no_vlc
 from support.two_paths import PATHS, SERVER, await_true, lab, up, why_not
-from support.vlc_here import REPOSITORY, film, vlc, why_no_vlc
 from tandem_server.cli.main import main as server
 from tandem_server.content.presentation import LADDER, find_ffmpeg
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from support.lone_endpoint import CONTROL_PORT, MEASUREMENT_PORT, lone_endpoint
+from support.standalone_endpoint import CONTROL_PORT, MEASUREMENT_PORT, lone_endpoint
 from support.two_paths import SERVER, Space, lab_with
 from tandem.experiment.control import Session
 

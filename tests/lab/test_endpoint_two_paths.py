@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from support.experiment_process import parameters, run
-from support.lone_endpoint import CONTROL_PORT, MEASUREMENT_PORT, SOURCES
+from support.standalone_endpoint import CONTROL_PORT, MEASUREMENT_PORT, SOURCES
 from support.two_paths import ADDRESS, SERVER, Space, lab, up, why_not
 from tandem_server.store import StoreStartError, find_influxd
 

@@ -13,9 +13,9 @@ from support.two_paths import lab_with
 
 pytest.importorskip("pyarrow", reason="pip install -r requirements/dev.txt")
 
+from support.capture_scenes import plain_download
 from support.captures import pcap
 from support.exported_kits import kit, write_export
-from support.scenes import plain_download
 from support.synthetic_campaign import Synthetic
 from tandem_server.cli.main import main
 

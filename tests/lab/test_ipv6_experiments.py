@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from support.mixed_paths import why_not6
+from support.dual_family_paths import why_not6
 from support.names_server import serving
 from support.real_endpoint import Measured, measured
 from support.two_paths import Lab, Space, lab_with

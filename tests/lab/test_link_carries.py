@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from support.two_ends import Timeline, TwoEnds, two_ends
+from support.linked_namespaces import Timeline, TwoEnds, two_ends
 from tandem_bench.link import Constant, LinkError, LinkProcess, LinkSpec, Played
 
 pytestmark = pytest.mark.lab

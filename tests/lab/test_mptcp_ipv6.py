@@ -5,8 +5,8 @@ import socket
 import pytest
 
 from support.download_lab import SIZE
+from support.dual_family_paths import B6, HOP6, PROBE6, SERVER6, begin_download, mixed, why_not6
 from support.experiment_process import server_of
-from support.mixed_paths import B6, HOP6, PROBE6, SERVER6, begin_download, mixed, why_not6
 from support.scripted_endpoint import Behaviour, Endpoint
 from support.two_paths import ADDRESS, PATHS, SERVER, Lab, await_true, lab_with, up
 from tandem.mptcp import sockets

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pytest
 
+from support.dual_family_paths import A4, B6, PROBE6, SERVER6, begin_download, mixed, why_not6
 from support.experiment_process import server_of
-from support.mixed_paths import A4, B6, PROBE6, SERVER6, begin_download, mixed, why_not6
 from support.scripted_endpoint import Behaviour, Endpoint
 from support.two_paths import ADDRESS, PATHS, SERVER, Lab, await_true, lab, lab_with
 from support.watched_paths import Transfer, Watched, cut_once

@@ -12,8 +12,8 @@ from functools import partial
 import pytest
 
 from support.download_lab import SIZE
+from support.dual_family_paths import begin_download
 from support.experiment_process import server_of
-from support.mixed_paths import begin_download
 from support.scripted_endpoint import Behaviour, Endpoint
 from support.twin_modems import HOST, MODEM, PUBLIC, Twins, twins
 from support.two_paths import REPOSITORY, await_true, lab_with, up

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from support.lone_endpoint import SOURCES
+from support.standalone_endpoint import SOURCES
 from tandem.devtools.browser import find
 from tandem_server.content.page import PageStore, verify
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from support.experiment_process import Run, parameters, run
-from support.lone_endpoint import SOURCES, lone_endpoint
+from support.standalone_endpoint import SOURCES, lone_endpoint
 from support.two_paths import SERVER, await_true, lab, lab_with, up
 from tandem.devtools.browser import find
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from support.radio_pair import no_link
+from support.emulated_links import no_link
 from support.two_paths import REPOSITORY, lab_with
 
 pytestmark = lab_with(lack=no_link())

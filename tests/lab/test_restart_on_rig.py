@@ -19,7 +19,7 @@ from tandem_server.registry import Registry
 from tandem_server.store import PrivateInflux
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
-SCENE = Path(__file__).resolve().parents[1] / "support/eventful.toml"
+SCENE = Path(__file__).resolve().parents[1] / "support/incidents.toml"
 """A calibrated drive of a minute has hardly a handover."""
 HANDOVERS = 'SELECT count("seq") FROM "event" WHERE "kind" = $kind AND time >= '
 
@@ -44,7 +44,7 @@ def drive(folder: Path, influxd: Path) -> None:
         paths = {path.name: {"operator": path.operator} for path in kit.rig.probe_paths()}
     offset_ns = time.time_ns() - time.monotonic_ns()
     campaign: dict[str, Any] = {
-        "format": "tandem-campaign/1", "scenario": "eventful", "seed": 3, "probe": PROBE, "paths": paths, "stopped": None,
+        "format": "tandem-campaign/1", "scenario": "incidents", "seed": 3, "probe": PROBE, "paths": paths, "stopped": None,
         "started_utc_ns": began_ns + offset_ns, "started_monotonic_ns": began_ns, "ended_utc_ns": time.time_ns(),
     }  # fmt: skip
     (folder / "campaign.json").write_text(json.dumps(campaign))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.asked_paths import AskedPaths, asked_paths
+from support.round_trip_paths import AskedPaths, asked_paths
 from support.two_paths import lab, why_not
 
 pytestmark = [

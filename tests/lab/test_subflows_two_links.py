@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from support.emulated_links import RadioPair, no_link, radio_pair
 from support.experiment_process import Run, parameters
-from support.lone_endpoint import lone_endpoint
-from support.radio_pair import RadioPair, no_link, radio_pair
+from support.standalone_endpoint import lone_endpoint
 from support.two_paths import SERVER, lab_with
 
 pytestmark = lab_with("tcpdump", lack=no_link())

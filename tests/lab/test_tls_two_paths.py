@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from support.experiment_process import parameters, run
-from support.lone_endpoint import MEASUREMENT_PORT, MEASUREMENT_TLS_PORT, lone_endpoint
+from support.standalone_endpoint import MEASUREMENT_PORT, MEASUREMENT_TLS_PORT, lone_endpoint
 from support.two_paths import SERVER, Lab, lab, lab_with, up
 from tandem.mptcp import sysctls
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from support.reading import core, of, one, rows
+from support.native_tables import core, of, one, rows
 from support.traced_download import CLIENT_2, MPTCP, SERVER_2, TCP, Traced, download
 from support.two_paths import lab_with
 

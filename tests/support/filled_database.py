@@ -1,4 +1,4 @@
-"""The database that the eventful run left, running again on a copy of its folder: what boards and alarms are asked of."""
+"""The database that the incident run left, running again on a copy of its folder: what boards and alarms are asked of."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from support.eventful_left import Eventful
+from support.incident_results import IncidentRun
 from tandem_dashboards.influx import Influx
 from tandem_server.store import Influx as StoreInflux
 from tandem_server.store import PrivateInflux
@@ -21,16 +21,16 @@ READER = "reader"
 class Filled:
     """``reader``: what boards and alarms ask with, as the account that they have. ``store``: a client that may all."""
 
-    eventful: Eventful
+    incidents: IncidentRun
     reader: Influx
     store: StoreInflux
 
 
 @contextmanager
-def filled_database(eventful: Eventful, influxd: Path, folder: Path) -> Iterator[Filled]:
+def filled_database(incidents: IncidentRun, influxd: Path, folder: Path) -> Iterator[Filled]:
     """In ``folder``, which is made."""
-    shutil.copytree(eventful.influx, folder)
+    shutil.copytree(incidents.influx, folder)
     with PrivateInflux(influxd, folder, 0) as private, private.client() as store:
         reader = Influx(private.url, private.database, READER, account_password(folder, READER))
         with closing(reader):
-            yield Filled(eventful, reader, store)
+            yield Filled(incidents, reader, store)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from support import nmea
-from support.eventful_stage import TOO_LOW, WELL, Machine, SmallDisk, small_disk
+from support.incident_host import TOO_LOW, WELL, Machine, SmallDisk, small_disk
 from support.running_kit import KitOnRig, awaited, kit_on_rig
 from tandem_bench.run.programs import COLLECTOR, READY_S, Owner, confined
 

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from support.emulated_links import offered_pair
 from support.experiment_process import parameters, run
-from support.radio_pair import offered_pair
 from support.two_paths import REPOSITORY
 
 DELIVERY = str(REPOSITORY / "collector/examples/experiments/delivery")

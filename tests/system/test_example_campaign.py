@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from support.rehearsals import processes_naming
-from support.shown_page import ASKED, FLAGS, Shown
+from support.report_in_browser import ASKED, FLAGS, Shown
 from tandem.devtools.browser import Browser, find
 from tandem_bench.run.example import BUSY, SETTINGS
 from tandem_bench.run.programs import Owner

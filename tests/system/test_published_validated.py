@@ -16,7 +16,7 @@ pytest.importorskip("pyarrow", reason="pip install -r requirements/dev.txt")
 
 import pyarrow.parquet as pq
 
-from support.made_export import ARGUMENT, export
+from support.sample_export import ARGUMENT, export
 from tandem_server.cli.main import main
 
 pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(1800)]
@@ -45,7 +45,12 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def read(programs: Path, package: Path, cache: Path) -> dict[str, Any]:
-    command = [programs / "python", Path(__file__).resolve().parents[1] / "support/validated.py", package, cache]
+    command = [
+        programs / "python",
+        Path(__file__).resolve().parents[1] / "support/package_validators.py",
+        package,
+        cache,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -125,7 +130,7 @@ def test_the_validators_see_what_is_wrong(
     next(broken.glob("probe/*/records/radio/*.parquet")).write_bytes(b"PAR1")
     command = [
         programs / "python",
-        Path(__file__).resolve().parents[1] / "support/validated.py",
+        Path(__file__).resolve().parents[1] / "support/package_validators.py",
         broken,
         tmp_path / "contexts",
     ]

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 from vm import machine
 
-from support.lone_server import lone_server
 from support.ntp_server import ntp_server
+from support.standalone_server import lone_server
 from tandem.schema.metrics import MEASUREMENTS
 from tandem_server.store import StoreStartError
 

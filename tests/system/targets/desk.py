@@ -36,7 +36,7 @@ from targets.printed import Terminal
 from targets.vm_target import REPOSITORY
 
 from support import stock_images
-from support.played_aws import OWNER, caller_page, client
+from support.moto_aws import OWNER, caller_page, client
 from tandem.devtools.browser import find
 
 KIT = "kit-01"

@@ -17,7 +17,7 @@ from vm.guest import awaited, told
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # in the machine nobody says where the tests are
 
-from support.stop_post import command
+from support.service_stop_post import command
 
 CLASS = Path("/sys/class/leds")
 MODULES = ("ledtrig-timer", "ledtrig-default-on", "sdhci-pci")

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.grafana_alerting import ExpressionError, rules, seconds
-from support.hostile import said
+from support.hostile_json import said
 from tandem.schema.metrics import MODEM_STATES
 from tandem_dashboards import generate
 from tandem_dashboards.alarms import GROUPS, alarms

@@ -14,7 +14,7 @@ from support.grafana_templates import (
     printed,
     render,
 )
-from support.hostile import said
+from support.hostile_json import said
 from tandem_dashboards.alarms.provisioning import rules_document
 
 DATA = {"Labels": {"probe": "kit 7&8"}, "Values": {"x": {"Value": 1536.0}}, "Items": [1, 2]}

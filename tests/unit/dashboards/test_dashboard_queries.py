@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from support.hostile import said
+from support.hostile_json import said
 from tandem.schema.metrics import COMMON_FIELDS, MEASUREMENTS, Field
 from tandem_dashboards import expressions as x
 from tandem_dashboards.expressions import chosen, compare, equal, greatest, last, mean, total

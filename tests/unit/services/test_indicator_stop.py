@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from support.stop_post import UNIT, stopped
+from support.service_stop_post import UNIT, stopped
 from tandem.indicator.lamp import NAMES
 from tandem.schema.status_led import COLOURS, NOT_RUNNING, STOPPING
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from support.modem_desk import MODEM, write_timeline
+from support.modem_on_fake_clock import MODEM, write_timeline
 from tandem_bench.gadget.modem import UsbModem
 from tandem_bench.modem.emulator import Agenda
 from tandem_bench.modem.families import FAMILIES

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from support.modem_desk import MODEM, Desk, write_timeline
+from support.modem_on_fake_clock import MODEM, Desk, write_timeline
 from tandem_bench.modem.dialogue import Modem
 from tandem_bench.modem.emulator import Emulator
 from tandem_bench.modem.families import FAMILIES

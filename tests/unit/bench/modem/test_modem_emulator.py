@@ -2,7 +2,7 @@
 
 import pytest
 
-from support.modem_desk import TICK
+from support.modem_on_fake_clock import TICK
 from tandem_bench.modem.faults import Fault
 
 

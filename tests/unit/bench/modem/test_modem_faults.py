@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.modem_desk import TICK, write_timeline
+from support.modem_on_fake_clock import TICK, write_timeline
 from tandem_bench.modem.faults import KINDS, Fault, FaultError, parse, read_schedule
 from tandem_bench.modem.process import obey
 from tandem_bench.modem.timeline import TimelineError, read

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from support.modem_desk import MODEM
+from support.modem_on_fake_clock import MODEM
 from tandem_bench.modem import radio as codes
 from tandem_bench.modem.dialogue import answer
 from tandem_bench.modem.families import FAMILIES, huawei

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import serial
 
-from support.modem_desk import write_timeline
+from support.modem_on_fake_clock import write_timeline
 from tandem_bench.modem.process import luhn
 
 

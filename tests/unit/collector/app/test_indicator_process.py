@@ -11,7 +11,7 @@ import pytest
 from doubles import until
 
 from support.https_gateway import Gateway
-from support.stop_post import stopped
+from support.service_stop_post import stopped
 from tandem.app.daemon.status_socket import NoCollectorError, ask
 from tandem.indicator.lamp import NAMES
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.hostile import said
+from support.hostile_json import said
 from tandem.experiment.base import Output, Stop
 from tandem.experiment.download.experiment import EXPERIMENT, read
 from tandem.experiment.parameters import Parameter, ParameterError, check, origin

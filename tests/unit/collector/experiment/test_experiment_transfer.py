@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.hostile import said
+from support.hostile_json import said
 from support.scripted_endpoint import Behaviour, Endpoint
 from tandem.experiment import http_head
 from tandem.experiment.base import Stop

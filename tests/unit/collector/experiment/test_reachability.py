@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.hostile import said
+from support.hostile_json import said
 from tandem.experiment.parameters import ParameterError
 from tandem.experiment.reachability.experiment import read_resolvers
 from tandem.experiment.reachability.files import (

@@ -7,7 +7,7 @@ import struct
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.hostile import said
+from support.hostile_json import said
 from tandem.experiment.traceroute.experiment import TableError, compare, read_table
 from tandem.experiment.traceroute.tracing import IP_RECVERR, Hop, IcmpError, Reply, Trace, read_error
 

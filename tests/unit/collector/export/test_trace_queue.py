@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.hostile import any_json
+from support.hostile_json import any_json
 from tandem.export import TraceQueue
 from tandem.export.gateway import Answer, Later, read_counts
 from tandem.export.trace_queue import wanted_of

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.hostile import said
+from support.hostile_json import said
 from tandem import mptcp_abi as abi
 
 KERNEL_6_1, KERNEL_6_12, KERNEL_6_18 = 232, 248, 280

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.hostile import said
+from support.hostile_json import said
 from support.v094_tree import end, meta, tcp_info
 from tandem.mptcp_abi import AbiError, Address, v094
 

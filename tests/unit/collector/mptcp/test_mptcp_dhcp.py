@@ -7,7 +7,7 @@ import struct
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.hostile import said
+from support.hostile_json import said
 from tandem.mptcp.dhcp import LONGEST_S, Answer, DhcpError, Given, Lease, discover, parse, request
 
 MAC = bytes.fromhex("0c5b8f279a64")

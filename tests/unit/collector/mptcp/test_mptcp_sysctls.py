@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from support.hostile import said
+from support.hostile_json import said
 from tandem.mptcp import sysctls, watch
 from tandem.mptcp.paths import Path, Paths
 from tandem.mptcp.watch import NamespaceOrders

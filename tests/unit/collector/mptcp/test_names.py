@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.hostile import said
+from support.hostile_json import said
 from tandem.export.gateway import GatewayAddress, Link, LinkError
 from tandem.mptcp import dns, names
 from tandem.mptcp.names import Names, Resolvers

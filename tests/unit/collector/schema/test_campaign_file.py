@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.hostile import said
+from support.hostile_json import said
 from tandem import campaigns
 from tandem.schema.campaign import Campaign, CampaignError, Draw, arms, draw, items, order
 from tandem.schema.campaign_reader import forms, parse

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.hostile import any_json, said
+from support.hostile_json import any_json, said
 from tandem.schema.campaign_queue import (
     FORMAT,
     MOST_QUEUED,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from support.hostile import said
+from support.hostile_json import said
 from tandem.schema.line_protocol import Point, _parse_any, _parse_plain, encode, encode_point, parse
 from tandem.schema.metrics import COMMON_TAGS, MEASUREMENTS, Field
 from tandem.schema.record import Record, RecordError, check

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.hostile import any_json
+from support.hostile_json import any_json
 from tandem.schema.trace import (
     LEAST_CHUNK_BYTES,
     Receipt,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.hostile import any_json
+from support.hostile_json import any_json
 from support.serve_on_loopback import command, whole_server
 from tandem_server.ingest.documents import InvalidEnrolment, is_key, read_enrolment
 from tandem_server.registry.probes import FILE

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.hostile import any_json
+from support.hostile_json import any_json
 from tandem_server.http.body import Unreadable, decode
 from tandem_server.ingest.documents import InvalidManifest, read_manifest
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.hostile import said
+from support.hostile_json import said
 from support.serve_on_loopback import await_ready, command, end, lay_out, start, tandem_server
 from tandem_server.cli.command import ConfigError
 from tandem_server.cli.configuration import load

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from support.told import Probe, S
+from support.probe_runs import Probe, S
 from tandem_server.ingest.own_series import ExpectedSeries
 from tandem_server.ledger.at_work import AtWork, at_work
 from tandem_server.ledger.states import Tolerances

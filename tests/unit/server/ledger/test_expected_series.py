@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from support.told import Probe, S
+from support.probe_runs import Probe, S
 from tandem_server.ingest.own_series import EXPECTED, ExpectedSeries
 from tandem_server.ingest.periodic import LastSeen, Leased
 from tandem_server.ledger.records import RecordCounts

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.made_export import checksum, pcap, tcp4, tcp6
+from support.sample_export import checksum, pcap, tcp4, tcp6
 from tandem_server.publish.captures import CaptureError, Reader, faults, rewrite
 from tandem_server.publish.rewriting import Rewriter
 

@@ -13,7 +13,7 @@ pytest.importorskip("pyarrow", reason="pip install -r requirements/dev.txt")
 
 import pyarrow.parquet as pq
 
-from support.made_export import (
+from support.sample_export import (
     ARGUMENT,
     HERS,
     HOME,

@@ -23,7 +23,7 @@ sys.path.insert(0, str(NOTEBOOKS))
 
 import make_notebooks as make  # noqa: E402
 
-from support.made_export import export  # noqa: E402
+from support.sample_export import export  # noqa: E402
 
 
 class Ran:

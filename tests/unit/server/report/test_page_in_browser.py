@@ -10,7 +10,7 @@ import pytest
 from paper_campaign import asked_all_the_time, bins, evaluated
 
 from support.exported_kits import kit, write_export
-from support.shown_page import ASKED, FLAGS, Shown
+from support.report_in_browser import ASKED, FLAGS, Shown
 from support.synthetic_campaign import Synthetic
 from tandem.devtools.browser import Browser, find
 from tandem_server.analysis.evaluate import Evaluation

@@ -12,9 +12,9 @@ from tandem_server.cli.main import main
 
 pytest.importorskip("pyarrow", reason="no pyarrow; pip install -r requirements/dev.txt")
 from support import native  # noqa: F401  (skips where the native pass is not built)
+from support.capture_scenes import plain_download
 from support.captures import pcap
 from support.exported_kits import OPERATORS, kit, write_export
-from support.scenes import plain_download
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 LACKING = "bins of the packet captures"

@@ -3,7 +3,7 @@
 import json
 import time
 
-from support.told import Probe, S, file_of
+from support.probe_runs import Probe, S, file_of
 from support.upload_service_here import Place, offered
 from tandem_server.ingest.documents import read_manifest
 from tandem_server.ingest.lines import TimeWindow, validate_batch

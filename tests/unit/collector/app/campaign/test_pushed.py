@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pushing import STEPS, PushedTo, PushingServer, text_of
 from road import step
 
-from support.hostile import any_json
+from support.hostile_json import any_json
 from tandem.app.campaign import progress
 from tandem.app.campaign.queue import FILE, read
 from tandem.app.campaign.report import stored

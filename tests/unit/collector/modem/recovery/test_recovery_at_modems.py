@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from support.modem_desk import TICK, write_timeline
+from support.modem_on_fake_clock import TICK, write_timeline
 from tandem.app.daemon.modems import Recovery
 from tandem.app.health.reports import ModemStates, all_that_is_wrong
 from tandem.modem.poll import Poll

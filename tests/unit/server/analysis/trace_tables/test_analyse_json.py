@@ -9,9 +9,9 @@ import subprocess
 import pytest
 from folders import command, fill, plain, run, told, two_subflows
 
-from support import scenes
+from support import capture_scenes
+from support.capture_scenes import C0, S0, Multipath, plain_download
 from support.captures import ACK, CLIENT, EPOCH, MS, SERVER, SYN, Packet, S, Wire, dss, ipv4, pcap, udp
-from support.scenes import C0, S0, Multipath, plain_download
 
 KEYS = [
     *("file", "multipath", "version", "vantage", "uncertain", "disordered", "one_direction"),
@@ -184,9 +184,9 @@ def test_packets_without_tcp_that_can_be_read_are_told(tmp_path):
 
 
 def test_captures_of_one_interface_each_are_read_together(tmp_path):
-    packets = scenes.two_subflows().wire.packets
+    packets = capture_scenes.two_subflows().wire.packets
     paths = [tmp_path / "a.pcap", tmp_path / "b.pcap"]
-    for path, mine in zip(paths, scenes.by_path(packets), strict=True):
+    for path, mine in zip(paths, capture_scenes.by_path(packets), strict=True):
         path.write_bytes(pcap(mine))
     whole = tmp_path / "whole.pcap"
     whole.write_bytes(pcap(packets))

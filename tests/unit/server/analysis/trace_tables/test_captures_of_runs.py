@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from folders import run
 
-from support import scenes
+from support import capture_scenes
+from support.capture_scenes import plain_download
 from support.captures import EPOCH, pcap, token
-from support.scenes import plain_download
 from tandem_server import tandem_trace_core
 from tandem_server.analysis.captures import of_campaign
 from tandem_server.analysis.evaluate import evaluate
@@ -23,7 +23,7 @@ CLOCK = Clock(EPOCH - 10 * 10**9)
 
 
 def plain_manifest(name: str = "run-1", **more) -> dict:
-    of_opener = f"{token(scenes.CLIENT_KEY, 1):08x}"
+    of_opener = f"{token(capture_scenes.CLIENT_KEY, 1):08x}"
     return {
         "id": name,
         "kind": "mptcp",
@@ -41,7 +41,7 @@ def folder(tmp_path):
     """Captures of path a and of path b of one connection, analysed."""
     caps = tmp_path / "probe" / "captures"
     caps.mkdir(parents=True)
-    for path, own in zip("ab", scenes.by_path(scenes.two_subflows().wire.packets), strict=True):
+    for path, own in zip("ab", capture_scenes.by_path(capture_scenes.two_subflows().wire.packets), strict=True):
         (caps / f"run-1-{path}.pcap").write_bytes(pcap(own))
     run(tmp_path / "probe", "--out", tmp_path / "traces")
     return tmp_path
@@ -178,7 +178,7 @@ def test_a_folder_says_which_captures_are_shared_with_and_without_the_collectors
 def test_bins_of_a_capture_that_two_runs_shared(tmp_path):
     """A plain download and a multipath one in one file, both from port 40000."""
     (tmp_path / "captures").mkdir()
-    packets = plain_download("10.0.0.1", "192.0.2.8").packets + scenes.two_subflows(1).wire.packets
+    packets = plain_download("10.0.0.1", "192.0.2.8").packets + capture_scenes.two_subflows(1).wire.packets
     content = pcap(sorted(packets, key=lambda packet: packet.time_ns))
     (tmp_path / "captures" / "pair-1-a.pcap").write_bytes(content)
     run(tmp_path / "captures", "--out", tmp_path / "traces")

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 from folders import run
 
+from support.capture_scenes import C0, CLIENT_KEY, S0, Multipath, by_path
 from support.captures import ACK, CLIENT, CLIENT2, MS, S, dss, pcap, token
-from support.scenes import C0, CLIENT_KEY, S0, Multipath, by_path
 from tandem_server.analysis.evaluate import evaluate
 from tandem_server.analysis.folder import load
 from tandem_server.analysis.material import material

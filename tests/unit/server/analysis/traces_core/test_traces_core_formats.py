@@ -5,6 +5,7 @@ import struct
 
 import pytest
 
+from support.capture_scenes import plain_download
 from support.captures import (
     EPOCH,
     LINKS,
@@ -22,8 +23,7 @@ from support.captures import (
     section,
     tcp,
 )
-from support.reading import analyse, core, one
-from support.scenes import plain_download
+from support.native_tables import analyse, core, one
 
 TABLES = ("connections", "subflows", "totals", "bins", "events", "packets", "problems")
 

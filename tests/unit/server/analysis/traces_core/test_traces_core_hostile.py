@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.capture_scenes import C0, S0, Multipath, plain_download, unknown_option
 from support.captures import (
     ACK,
     CLIENT2,
@@ -36,8 +37,7 @@ from support.captures import (
     summed,
     tcp,
 )
-from support.reading import analyse, core, of, one
-from support.scenes import C0, S0, Multipath, plain_download, unknown_option
+from support.native_tables import analyse, core, of, one
 
 PACKETS = plain_download().packets
 HEADER = 24

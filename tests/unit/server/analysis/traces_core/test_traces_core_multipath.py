@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from support import scenes
+from support.capture_scenes import C0, CLIENT_KEY, S0, SERVER_KEY, Multipath, two_subflows
 from support.captures import (
     ACK,
     EPOCH,
@@ -24,8 +24,7 @@ from support.captures import (
     pcap,
     token,
 )
-from support.reading import analyse, of, one
-from support.scenes import C0, CLIENT_KEY, S0, SERVER_KEY, Multipath, two_subflows
+from support.native_tables import analyse, of, one
 
 VERSIONS = pytest.mark.parametrize("version", [0, 1])
 
@@ -378,7 +377,7 @@ def test_waits_that_are_unknown_at_the_sender_without_room_or_behind_a_hole():
 @pytest.mark.parametrize("seed", range(20))
 def test_equals_a_plain_set_of_bytes(seed, wide, monkeypatch):
     """Any order, copies on either subflow, holes that never fill; data numbers go over the edge of 32 bits."""
-    monkeypatch.setattr(scenes, "SERVER_KEY", EDGE_KEY)
+    monkeypatch.setattr(capture_scenes, "SERVER_KEY", EDGE_KEY)
     chance = random.Random(seed)
     made, ends = scene()
     start = made.to_client

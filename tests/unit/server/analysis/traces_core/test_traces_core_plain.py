@@ -2,9 +2,9 @@
 
 import pytest
 
+from support.capture_scenes import C0, S0, plain_download
 from support.captures import ACK, CLIENT, EPOCH, MS, SERVER, SYN, Wire, ipaddress, pcap
-from support.reading import analyse, of, one
-from support.scenes import C0, S0, plain_download
+from support.native_tables import analyse, of, one
 
 
 @pytest.fixture(scope="module")

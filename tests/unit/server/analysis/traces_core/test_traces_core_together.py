@@ -3,9 +3,9 @@
 import gzip
 import random
 
+from support.capture_scenes import Multipath, by_path, plain_download, two_subflows
 from support.captures import EPOCH, Packet, framed, pcap, pcapng
-from support.reading import core, rows
-from support.scenes import Multipath, by_path, plain_download, two_subflows
+from support.native_tables import core, rows
 
 TABLES = ("connections", "subflows", "totals", "bins", "events", "packets", "problems")
 

@@ -34,5 +34,5 @@ class AskedAt:
 
 
 def until(filled: Filled, utc_ns: int) -> Range:
-    """From the begin of the eventful run to that instant."""
-    return Range(filled.eventful.spans["all"].begin_utc_ns // MS, utc_ns // MS)
+    """From the begin of the incident run to that instant."""
+    return Range(filled.incidents.spans["all"].begin_utc_ns // MS, utc_ns // MS)

@@ -1,4 +1,4 @@
-"""What mlcroissant and rocrate make of a package, as JSON; run by the validators' own Python: ``validated.py PACKAGE CACHE``.
+"""What mlcroissant and rocrate make of a package, as JSON; run by the validators' own Python: ``package_validators.py PACKAGE CACHE``.
 
 Into ``CACHE`` goes the context of RO-Crate that the package rocrate ships, so that roc-validator asks no network for it.
 """

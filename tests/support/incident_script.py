@@ -1,4 +1,4 @@
-"""What happens in the eventful run: the runs one after the other, and beside them what goes wrong, at its time."""
+"""What happens in the incident run: the runs one after the other, and beside them what goes wrong, at its time."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from support.eventful_left import Eventful, Span
-from support.eventful_second import NAME, SecondProbe, second_probe
-from support.eventful_stage import TOO_LOW, WELL, Machine, SmallDisk
+from support.incident_host import TOO_LOW, WELL, Machine, SmallDisk
+from support.incident_results import IncidentRun, Span
+from support.incident_second_probe import NAME, SecondProbe, second_probe
 from support.running_kit import PROBE, KitOnRig, awaited
 from tandem.app.daemon.status_socket import ask
 from tandem_bench.run.programs import READY_S
@@ -100,7 +100,7 @@ class Faults:
 @dataclass
 class Story:
     kit: KitOnRig
-    left: Eventful
+    left: IncidentRun
     machine: Machine
     disk: SmallDisk
 
@@ -258,9 +258,9 @@ class Story:
             command = self.kit.rig.command(namespace, ["nft", "-f", "-"])
             subprocess.run(command, input=text, text=True, check=True, capture_output=True)
 
-        nft(f"table inet eventful {{ {ruleset}; }}")
+        nft(f"table inet incidents {{ {ruleset}; }}")
         yield
-        nft("delete table inet eventful")
+        nft("delete table inet incidents")
 
     def _cut(self) -> None:
         """The gateway is not reached while pairs are measured, and starts anew meanwhile: the spool reaches its cap."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path as File
 from typing import Any, TypeVar
 
-from support.lone_endpoint import lone_endpoint
+from support.standalone_endpoint import lone_endpoint
 from support.two_paths import REPOSITORY, SERVER, Space, await_true
 from tandem.mptcp import sysctls
 from tandem.mptcp.paths import Path as ProbePath

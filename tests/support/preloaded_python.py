@@ -1,7 +1,7 @@
 """A Python that has boto3 and Ansible's modules loaded already: each would else spend half a second of processor on the same imports.
 
-python warm_python.py serve SOCKET      # loads, then runs what it is sent, each in a child; ends with its stdin
-python -IS warm_python.py run SOCKET    # stands for `python`: runs the program on its stdin in such a child
+python preloaded_python.py serve SOCKET      # loads, then runs what it is sent, each in a child; ends with its stdin
+python -IS preloaded_python.py run SOCKET    # stands for `python`: runs the program on its stdin in such a child
 """
 
 import json

@@ -1,4 +1,4 @@
-"""The commute of the eventful run: what the operators do in it, and where the probe is each second."""
+"""The commute of the incident run: what the operators do in it, and where the probe is each second."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tandem_bench.scenario import Played, load, play
 from tandem_bench.scenario.model import TICK_S
 from tandem_bench.scenario.route import lay_out
 
-FILE = Path(__file__).with_name("eventful.toml")
+FILE = Path(__file__).with_name("incidents.toml")
 HOME = (51.8979, -8.4706)
 DOWN_BIT_PER_S, UP_BIT_PER_S = 14e6, 5e6
 """At most: what counts here is that everything happens, and a machine with two cores has to carry it."""

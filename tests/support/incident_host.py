@@ -1,4 +1,4 @@
-"""What stands around the collector of the eventful run: a Raspberry Pi's files, a boot of its own, a small disk of the server's."""
+"""What stands around the collector of the incident run: a Raspberry Pi's files, a boot of its own, a small disk of the server's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A second probe of the eventful run: on the internet by wire, without modems, whose clock nobody sets for a while."""
+"""A second probe of the incident run: on the internet by wire, without modems, whose clock nobody sets for a while."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A compressed, eventful run of the whole kit: all that boards show and alarms watch for happens in it, and leaves a real database.
+"""A compressed run of the whole kit full of incidents: all that boards show and alarms watch for happens in it, and leaves a real database.
 
 Everything in the database was written by the collector, the gateway, the endpoint and the server's own series. What goes wrong is made
 to go wrong where it would in the field: at the modem, the supply, the network, the disk, the clock.
@@ -9,10 +9,10 @@ from __future__ import annotations
 from contextlib import ExitStack
 from pathlib import Path
 
-from support.eventful_left import Eventful
-from support.eventful_scene import scene
-from support.eventful_stage import Machine, small_disk
-from support.eventful_story import Story
+from support.incident_host import Machine, small_disk
+from support.incident_results import IncidentRun
+from support.incident_scene import scene
+from support.incident_script import Story
 from support.nmea import NmeaPort
 from support.running_kit import kit_on_rig
 from tandem_bench.run.programs import Owner
@@ -62,9 +62,9 @@ bytes = {bytes}
 """
 
 
-def play(folder: Path, influxd: Path) -> Eventful:
+def play(folder: Path, influxd: Path) -> IncidentRun:
     """About a hundred seconds."""
-    left = Eventful(folder / "run")
+    left = IncidentRun(folder / "run")
     with ExitStack() as held, left.span("all"):
         played, places = scene()
         machine = Machine.planted(folder / "machine")

@@ -1,4 +1,4 @@
-"""What the eventful run leaves in the database, as probe and server wrote it: all that is measured, and every fault that was played."""
+"""What the incident run leaves in the database, as probe and server wrote it: all that is measured, and every fault that was played."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from support.eventful_run import PLAN_BYTES, SPOOL_BYTES
-from support.eventful_second import NAME
 from support.filled_database import Filled
+from support.incident_run import PLAN_BYTES, SPOOL_BYTES
+from support.incident_second_probe import NAME
 from support.running_kit import PROBE
 from tandem.schema.metrics import MEASUREMENTS
 from tandem_server.schema.measurements import SERVER_MEASUREMENTS
@@ -38,7 +38,7 @@ def rows(filled: Filled, statement: str, **values: str) -> list[dict[str, Any]]:
 
 def within(filled: Filled, span: str, more_s: float = 0.0) -> str:
     """As a condition of a query. ``more_s``: after its end."""
-    one = filled.eventful.spans[span]
+    one = filled.incidents.spans[span]
     return f"time >= {one.begin_utc_ns} AND time <= {one.end_utc_ns + int(more_s * 1e9)}"
 
 

@@ -1,4 +1,4 @@
-"""What the eventful run leaves: its folder, when what was wrong, and which runs were what."""
+"""What the incident run leaves: its folder, when what was wrong, and which runs were what."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Span:
 
 
 @dataclass
-class Eventful:
+class IncidentRun:
     """What the run left. ``spans``: when what was wrong (``undervoltage``, ``modem_hangs``, ``service_lost``, ``gateway_cut``,
     ``disk_full``, ``clock_unset``, ``second_online``, ``second_silent``, ``refused``), and ``all``. ``runs``: ids by what they were."""
 
@@ -50,10 +50,10 @@ class Eventful:
     def write(self) -> None:
         """So that it can be read again."""
         told = {"spans": {name: asdict(span) for name, span in self.spans.items()}, "runs": self.runs}
-        (self.folder / "eventful.json").write_text(json.dumps(told, indent=1))
+        (self.folder / "incidents.json").write_text(json.dumps(told, indent=1))
 
     @classmethod
-    def read(cls, folder: Path) -> Eventful:
+    def read(cls, folder: Path) -> IncidentRun:
         """What ``write`` wrote there."""
-        told = json.loads((folder / "eventful.json").read_text())
+        told = json.loads((folder / "incidents.json").read_text())
         return cls(folder, {name: Span(**span) for name, span in told["spans"].items()}, told["runs"])
