@@ -12,7 +12,7 @@ import pytest
 
 from support import (
     native,  # noqa: F401  (skips where the native pass is not built)
-    scenes,
+    capture_scenes,
 )
 from support.captures import pcap, pcapng
 from tandem_server.cli.main import main
@@ -20,11 +20,11 @@ from tandem_server.cli.main import main
 
 def two_subflows(version: int = 1) -> bytes:
     """``scenes.two_subflows`` as a capture."""
-    return pcapng(scenes.two_subflows(version).wire.packets)
+    return pcapng(capture_scenes.two_subflows(version).wire.packets)
 
 
 def plain(client: str = "10.0.0.1", server: str = "192.0.2.9") -> bytes:
-    return pcap(scenes.plain_download(client, server).packets)
+    return pcap(capture_scenes.plain_download(client, server).packets)
 
 
 def fill(folder: Path, captures: int) -> Path:

@@ -10,7 +10,7 @@ import pytest
 
 from support import (
     native,  # noqa: F401  (skips where the native pass is not built)
-    scenes,
+    capture_scenes,
 )
 from support.captures import ACK, CLIENT, CLIENT2, EPOCH, MS, S, dss, pcap, token
 from support.upload_service_here import Place, offered
@@ -31,7 +31,7 @@ RUN = "run-0123456789ab"
 NO_CAPTURE = b"no capture at all" * 9
 
 
-PLAIN = pcap(scenes.plain_download().packets)
+PLAIN = pcap(capture_scenes.plain_download().packets)
 
 
 def store_of(database):
@@ -41,7 +41,7 @@ def store_of(database):
 
 def halves():
     """A connection of two subflows as a machine captures it: each interface has its own."""
-    return tuple(pcap(packets) for packets in scenes.by_path(scenes.two_subflows().wire.packets))
+    return tuple(pcap(packets) for packets in capture_scenes.by_path(capture_scenes.two_subflows().wire.packets))
 
 
 class Server(Place):
@@ -222,7 +222,7 @@ def test_by_hand_in_several_processes(server, private_influx, capsys):
 
 
 ENVIRONMENT = {
-    "further": {"connection": f"{token(scenes.CLIENT_KEY, 1):08x}"},
+    "further": {"connection": f"{token(capture_scenes.CLIENT_KEY, 1):08x}"},
     "path_addresses": {"a": CLIENT, "b": CLIENT2},
 }
 
@@ -235,7 +235,7 @@ def test_boards_get_a_point_for_each_subflow_and_the_connection_once(server, pri
     server.come(a, f"{RUN}-a.pcap")
     server.come(b, f"{RUN}-b.pcap")
     server.captures(
-        pcap(scenes.two_subflows().wire.packets), "s1"
+        pcap(capture_scenes.two_subflows().wire.packets), "s1"
     )  # of which boards show nothing: they would show it twice
     with private_influx.client() as store:
         for name in ("run_trace", "run_trace_second", "event"):
@@ -271,15 +271,15 @@ def test_boards_get_a_point_for_each_subflow_and_the_connection_once(server, pri
 
 def disturbed(slow_s, end_s):
     """An upload, ten segments a second, whose round trips of 50 ms are 200 ms for what is sent in ``slow_s``."""
-    scene = scenes.Multipath(rtt_ns=50 * MS)
+    scene = capture_scenes.Multipath(rtt_ns=50 * MS)
     client, far = scene.open()
     for n in range(end_s * 10):
         at_ns, data = S + n * 100 * MS, scene.to_server + 1000 * n
         rtt_ns = (200 if slow_s[0] <= at_ns / S < slow_s[1] else 50) * MS
-        sequence = scenes.C0 + 1 + 1000 * n
+        sequence = capture_scenes.C0 + 1 + 1000 * n
         mapped = dss(ack=scene.to_client, dsn=data, ssn=1 + 1000 * n, length=1000)
-        client(at_ns, sequence, scenes.S0 + 1, ACK, 1000, mapped)
-        far(at_ns + rtt_ns, scenes.S0 + 1, sequence + 1000, ACK, 0, dss(ack=data + 1000))
+        client(at_ns, sequence, capture_scenes.S0 + 1, ACK, 1000, mapped)
+        far(at_ns + rtt_ns, capture_scenes.S0 + 1, sequence + 1000, ACK, 0, dss(ack=data + 1000))
     return pcap(sorted(scene.wire.packets, key=lambda packet: packet.time_ns))
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from support import capture_scenes
 from support.capture_scenes import C0, CLIENT_KEY, S0, SERVER_KEY, Multipath, two_subflows
 from support.captures import (
     ACK,
