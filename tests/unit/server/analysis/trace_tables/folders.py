@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from support import (
-    native,  # noqa: F401  (skips where the native pass is not built)
     capture_scenes,
+    native,  # noqa: F401  (skips where the native pass is not built)
 )
 from support.captures import pcap, pcapng
 from tandem_server.cli.main import main

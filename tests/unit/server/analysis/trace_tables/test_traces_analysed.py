@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from support import (
-    native,  # noqa: F401  (skips where the native pass is not built)
     capture_scenes,
+    native,  # noqa: F401  (skips where the native pass is not built)
 )
 from support.captures import ACK, CLIENT, CLIENT2, EPOCH, MS, S, dss, pcap, token
 from support.upload_service_here import Place, offered
