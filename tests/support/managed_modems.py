@@ -21,7 +21,7 @@ import pytest
 from jeepney import DBusAddress, new_method_call
 from jeepney.io.blocking import open_dbus_connection
 
-from tandem.modem.mm_bus import SystemBus
+from tandem.modem.mm_bus import Bus
 from tandem.modem.mm_poller import ManagedPoller
 from tandem.modem.poll import Poll
 
@@ -178,7 +178,7 @@ class Desk:
             period_s,
             into.add,
             on_state=into.state,
-            open_bus=lambda fd: SystemBus(fd, self.address),
+            open_bus=lambda fd: Bus(fd, self.address),
             **more,
         )
         self._stack.callback(poller.stop)
