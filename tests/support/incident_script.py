@@ -306,5 +306,14 @@ class Story:
         self._noticed(NAME, "silent", "second_silent")
         awaited("the ledger says what is missing", self._missing, 180)
         config = ("--config", str(self.kit.folder / "server" / "server.toml"))
+
+        def analysed() -> bool:
+            try:
+                self.kit.tool("server", "tandem_server", "traces", "analyse", *config)
+            except AssertionError as error:
+                return "captures analysed" in str(error)  # else the server is at it; a capture that was cut may fail
+            return True
+
+        awaited("the captures are analysed, by the server itself or here", analysed, 600)
         hour = datetime.fromtimestamp(self.left.spans["all"].begin_utc_ns / 1e9, UTC).isoformat(timespec="seconds")
         self.kit.tool("server", "tandem_server", "series", "recompute", "--from", hour, *config)
