@@ -139,7 +139,8 @@ class Story:
         faults, begin, end = self._scheduled()
 
         def disk_cleared() -> None:
-            full = """"place" = 'traces' AND "free_bytes" < 2000000"""
+            since = self.left.spans["disk_full"].begin_utc_ns  # a point of while it was filling is none of the span
+            full = f""""place" = 'traces' AND "free_bytes" < 2000000 AND time >= {since}"""
             self._stored(f'SELECT count("free_bytes") FROM "server_disk" WHERE {full}')  # noqa: S608
             self.disk.clear()
 
