@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tandem_dashboards import variables
 from tandem_dashboards.board import Annotation, Board, BoardError, Row, events
 from tandem_dashboards.expressions import chosen, tag
-from tandem_dashboards.influxql import RESOLUTION, select, tag_values
+from tandem_dashboards.influxql import select, tag_values
 from tandem_dashboards.panels import campaign, coverage, dash, fleet, pairs, probe, radio, round_trips, run, server
 
 
@@ -99,7 +99,7 @@ def multipath_board() -> Board:
                 ),
             ),
             Row("Benefit", (pairs.benefit_over_time(), pairs.disjointivity())),
-            Row("Paths", (pairs.verdicts(), pairs.verdict_counts(), pairs.shares(24))),
+            Row("Paths", (pairs.verdicts(), pairs.verdict_counts(), pairs.shares())),
             Row("Captures", (pairs.recoveries(), pairs.reordering(), pairs.came_again())),
             Row(
                 "Captures, second by second",
@@ -174,11 +174,11 @@ def probe_board() -> Board:
             Row(
                 "Radio",
                 (
-                    radio.rsrp(24, RESOLUTION),
-                    radio.rsrq(12, RESOLUTION),
-                    radio.sinr(12, RESOLUTION),
-                    radio.cells(24, RESOLUTION),
-                    radio.states(24, RESOLUTION),
+                    radio.rsrp(24),
+                    radio.rsrq(),
+                    radio.sinr(),
+                    radio.cells(),
+                    radio.states(),
                     probe.movement(),
                 ),
             ),
@@ -186,8 +186,8 @@ def probe_board() -> Board:
                 "Round trips",
                 (round_trips.times(), round_trips.outcomes(), round_trips.quantiles(), round_trips.best()),
             ),
-            Row("The newest run", (run.goodput(12), run.shares(12), probe.rtt(12), run.connection(12))),
-            Row("Runs", (probe.activity(), probe.begun(10), probe.ended(14))),
+            Row("The newest run", (run.goodput(), run.shares(), probe.rtt(), run.connection())),
+            Row("Runs", (probe.activity(), probe.begun(), probe.ended())),
             Row(
                 "Health",
                 (
@@ -217,7 +217,7 @@ def radio_board() -> Board:
             events("Handovers", ["handover"], text="handover_kind", path=True),
             events("Drops", ["signal_drop"], text="change_db", path=True),
         ),
-        rows=(Row("Radio", (radio.rsrp(width=24, policy=RESOLUTION), radio.states(policy=RESOLUTION))),),
+        rows=(Row("Radio", (radio.rsrp(24), radio.states())),),
         since="now-1h",
     )
 
@@ -254,7 +254,7 @@ def run_board() -> Board:
             Row("Captures", (run.captured(), run.waited(), run.came_again())),
             Row(
                 "Radio and events meanwhile",
-                (radio.rsrp(12, RESOLUTION), radio.sinr(12, RESOLUTION), radio.cells(24, RESOLUTION), run.events()),
+                (radio.rsrp(), radio.sinr(), radio.cells(), run.events()),
             ),
             Row("Findings and phases", (run.aggregation(), run.verdicts(), run.phases(), run.where_it_lies())),
             Row(

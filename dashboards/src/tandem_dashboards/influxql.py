@@ -209,6 +209,18 @@ def select(
     return Select(" ".join(parts), outputs, tuple(by), tags, measurement, every, its_policy)
 
 
+def windowed(
+    *columns: Expression | str,
+    of: str,
+    where: Sequence[Condition] = (),
+    by: Sequence[str] = (),
+    policy: Policy = RESOLUTION,
+    fill: str | None = None,
+) -> Select:
+    """``select`` for a chart over any time range: in windows as wide as a pixel or the panel's ``cadence``."""
+    return select(*columns, of=of, where=where, by=by, every=INTERVAL, policy=policy, fill=fill)
+
+
 def tag_values(tag: str, of: str, where: Sequence[Condition] = ()) -> str:
     """``SHOW TAG VALUES``, for a variable's list: every value that the database's index has, whatever the time range."""
     source = _Source(of, None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tandem.schema import grades
 from tandem_dashboards.expressions import chosen, greatest, last, present, total, value
-from tandem_dashboards.influxql import INTERVAL, RESOLUTION, ROLLED, Select, select
+from tandem_dashboards.influxql import RESOLUTION, ROLLED, Select, select, windowed
 from tandem_dashboards.kinds import state_timeline, table, time_series
 from tandem_dashboards.overrides import Override, cell, to_board
 from tandem_dashboards.panel import Panel, series
@@ -15,7 +15,7 @@ _LIVE = to_board("tandem-probe", "Probe live", probe=cell("probe"))
 _BUDGET = grades.SHARES["budget"]
 
 
-def progress(width: int = 24) -> Panel:
+def progress() -> Panel:
     """Each campaign on each probe."""
     newest = select(
         last("state"),
@@ -33,13 +33,12 @@ def progress(width: int = 24) -> Panel:
         policy=RESOLUTION,
     )
     part = (value("made") / value("of")).in_unit("share").named("part")
-    query = select("state", part, "made", "of", "ok", "failed", "cut_off", "step", "said", "age_s", of=newest, by=BY)
     return table(
         "Campaigns",
         "Each campaign on each probe, as the probe told it last in the time shown: how many of its runs are made (each counts once, "
         "however often it was tried), how attempts ended, and what it does or waits for. Told: when that was; a probe that has been "
         "silent since tells nothing newer. Empty: no campaign was under way in this time.",
-        query,
+        select("state", part, "made", "of", "ok", "failed", "cut_off", "step", "said", "age_s", of=newest, by=BY),
         show={
             "probe": Override(links=(_LIVE,)),
             "campaign": Override(),
@@ -56,12 +55,12 @@ def progress(width: int = 24) -> Panel:
             "Time": Override(title="Told"),
         },
         sort_by=("probe", False),
-        width=width,
+        width=24,
         height=9,
     )
 
 
-def steps(width: int = 12) -> Panel:
+def steps() -> Panel:
     """Each step of each campaign."""
     by = [*BY, "step"]
     newest = select(last("made"), "of", of="campaign_step", where=WHERE, by=by, policy=RESOLUTION)
@@ -80,48 +79,41 @@ def steps(width: int = 12) -> Panel:
             "of": Override(title="Of"),
         },
         sort_by=("probe", False),
-        width=width,
         height=10,
     )
 
 
-def states(width: int = 12) -> Panel:
+def states() -> Panel:
     """What each campaign did."""
-    query = select(last("state_code"), of="campaign", where=WHERE, by=BY, every=INTERVAL, policy=RESOLUTION)
     return state_timeline(
         "What each campaign did",
         "Whether a campaign measured, waited for its triggers, was paused or done, once a minute while it was under way; of each "
         "stretch the last. Nothing drawn: it was not under way, or the probe was silent.",
-        series(query, "$tag_campaign on $tag_probe"),
+        series(windowed(last("state_code"), of="campaign", where=WHERE, by=BY), "$tag_campaign on $tag_probe"),
         values=False,
         legend=True,
         cadence="1m",
-        width=width,
         height=10,
     )
 
 
-def over_time(width: int = 12) -> Panel:
+def over_time() -> Panel:
     """Runs made, as a part of all."""
     part = (last("made") / last("of")).in_unit("share").named("made")
-    query = select(part, of="campaign", where=WHERE, by=BY, every=INTERVAL, policy=RESOLUTION)
     return time_series(
         "Runs made, of all",
         "What part of a campaign's runs is made. A flat line: nothing is made, its triggers or its budget may wait. A gap: it was not "
         "under way, or the probe was silent.",
-        series(query, "$tag_campaign on $tag_probe"),
+        series(windowed(part, of="campaign", where=WHERE, by=BY), "$tag_campaign on $tag_probe"),
         override=Override(low=0, high=1),
         cadence="1m",
-        width=width,
     )
 
 
-def ended(width: int = 12) -> Panel:
+def ended() -> Panel:
     """Runs that ended, by experiment."""
-    query = select(
-        total("records").named("runs"), of="run", where=WHERE, by=["experiment"], every=INTERVAL, policy=ROLLED
-    )
-    well = select(total("ok_true_count").named("measured"), of="run", where=WHERE, every=INTERVAL, policy=ROLLED)
+    query = windowed(total("records").named("runs"), of="run", where=WHERE, by=["experiment"], policy=ROLLED)
+    well = windowed(total("ok_true_count").named("measured"), of="run", where=WHERE, policy=ROLLED)
     return time_series(
         "Runs that ended",
         "How many runs ended in each stretch, by experiment, one upon the other; the line: how many of all of these measured whole. "
@@ -132,11 +124,10 @@ def ended(width: int = 12) -> Panel:
         overrides={"measured whole": Override(colour="good")},
         style="points",
         cadence="2m",
-        width=width,
     )
 
 
-def budgets(width: int = 24) -> Panel:
+def budgets() -> Panel:
     """What data each campaign took, and may still take."""
     by = [*BY, "role", "path", "operator"]
     newest = select(
@@ -187,24 +178,15 @@ def budgets(width: int = 24) -> Panel:
             "reset_in_s": Override(title="Ends in"),
         },
         sort_by=("part", True),
-        width=width,
+        width=24,
         height=9,
     )
 
 
-def spent(width: int = 24) -> Panel:
+def spent() -> Panel:
     """Data over time."""
-    used = select(
-        greatest("used_bytes"), of="campaign_data", where=WHERE, by=[*BY, "role"], every=INTERVAL, policy=RESOLUTION
-    )
-    budget = select(
-        last("budget_bytes"),
-        of="campaign_data",
-        where=(*WHERE, present("role")),
-        by=[*BY, "role"],
-        every=INTERVAL,
-        policy=RESOLUTION,
-    )
+    used = windowed(greatest("used_bytes"), of="campaign_data", where=WHERE, by=[*BY, "role"])
+    budget = windowed(last("budget_bytes"), of="campaign_data", where=(*WHERE, present("role")), by=[*BY, "role"])
     return time_series(
         "Data spent",
         "Bytes that each campaign's runs took of each path in the period of its budget, and (dashed) the budget. It begins again at "
@@ -214,7 +196,7 @@ def spent(width: int = 24) -> Panel:
         override=Override(low=0),
         overrides={"/^budget /": Override(dashed=True, colour="quiet")},
         cadence="1m",
-        width=width,
+        width=24,
     )
 
 
@@ -243,7 +225,7 @@ def _ledger() -> Select:
     )
 
 
-def completeness(width: int = 24) -> Panel:
+def completeness() -> Panel:
     """What was promised against what arrived."""
     records = (value("records_arrived") / value("records_promised")).in_unit("share").named("records")
     files = (value("files_received") / value("files_promised")).in_unit("share").named("files")
@@ -280,36 +262,28 @@ def completeness(width: int = 24) -> Panel:
             "files_incomplete_s": Override(title="Files lack since", cell="text"),
         },
         sort_by=("runs_missing", True),
-        width=width,
+        width=24,
         height=9,
     )
 
 
-def arrived(width: int = 12) -> Panel:
+def arrived() -> Panel:
     """Completeness over time."""
     share = (last("records_arrived") / last("records_promised")).in_unit("share").named("here")
-    query = select(share, of="ledger", where=WHERE, by=BY, every=INTERVAL, policy=RESOLUTION)
     return time_series(
         "Records that are here, of those promised",
         "By probe and campaign. It falls when a run's manifest is here before its records, and rises as they come; what stays below "
         "100 % is waiting at the probe or lost. A gap: the gateway did not run.",
-        series(query, "$tag_probe $tag_campaign"),
+        series(windowed(share, of="ledger", where=WHERE, by=BY), "$tag_probe $tag_campaign"),
         override=Override(high=1),
         cadence="1m",
-        width=width,
     )
 
 
-def lacking(width: int = 12) -> Panel:
+def lacking() -> Panel:
     """Runs that lack something over time."""
-    query = select(
-        last("runs_waiting").named("waiting"),
-        last("runs_missing").named("missing"),
-        of="ledger",
-        where=WHERE,
-        by=BY,
-        every=INTERVAL,
-        policy=RESOLUTION,
+    query = windowed(
+        last("runs_waiting").named("waiting"), last("runs_missing").named("missing"), of="ledger", where=WHERE, by=BY
     )
     return time_series(
         "Runs that lack something",
@@ -319,5 +293,4 @@ def lacking(width: int = 12) -> Panel:
         overrides={"/^missing/": Override(dashed=True)},
         style="steps",
         cadence="1m",
-        width=width,
     )

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from tandem.schema import grades
 from tandem_dashboards.expressions import Expression, chosen, every, present, some, total
-from tandem_dashboards.influxql import INTERVAL, ROLLED, Select, select
+from tandem_dashboards.influxql import ROLLED, Select, select, windowed
 from tandem_dashboards.kinds import bar_chart, markers, table, time_series, world
 from tandem_dashboards.overrides import Override
 from tandem_dashboards.panel import Panel, merged, series
@@ -70,7 +70,7 @@ def _distribution(title: str, text: str, across: str, columns: Sequence[Expressi
     )
 
 
-def rsrp_distribution(across: str = "operator", width: int = 12) -> Panel:
+def rsrp_distribution(across: str = "operator") -> Panel:
     """How the polls of each operator, or each mobility state, spread over RSRP."""
     return _distribution(
         f"RSRP by {_WORDS[across]}",
@@ -78,11 +78,11 @@ def rsrp_distribution(across: str = "operator", width: int = 12) -> Panel:
         + _MADE,
         across,
         _bins(RSRP_BINS, RSRP_NAMES),
-        width,
+        12,
     )
 
 
-def goodput_distribution(across: str = "operator", width: int = 12) -> Panel:
+def goodput_distribution(across: str = "operator") -> Panel:
     """How the seconds of downloads of each operator, or in each mobility state, spread over goodput."""
     return _distribution(
         f"Goodput of TCP by {_WORDS[across]}",
@@ -90,7 +90,7 @@ def goodput_distribution(across: str = "operator", width: int = 12) -> Panel:
         + _SECONDS,
         across,
         _bins(GOODPUT_BINS, GOODPUT_NAMES),
-        width,
+        12,
     )
 
 
@@ -130,7 +130,7 @@ def figure_overrides() -> dict[str, Override]:
     }
 
 
-def summary(across: str = "operator", width: int = 24) -> Panel:
+def summary(across: str = "operator") -> Panel:
     """The figures of each operator, or of each mobility state, side by side."""
     return table(
         f"Figures by {_WORDS[across]}",
@@ -139,16 +139,14 @@ def summary(across: str = "operator", width: int = 24) -> Panel:
         "known: position told in full (privacy mode full), outside home zones." + _MADE,
         _of(FIGURES, across),
         show={across: Override(_WORDS[across].capitalize()), **figure_overrides()},
-        width=width,
+        width=24,
         height=6,
     )
 
 
-def rsrp_over_time(width: int = 24) -> Panel:
+def rsrp_over_time() -> Panel:
     """Mean RSRP over time."""
-    query = select(
-        FIGURES[1], of="coverage_day", policy=ROLLED, where=WHERE, by=["operator"], every=INTERVAL, fill="none"
-    )
+    query = windowed(FIGURES[1], of="coverage_day", policy=ROLLED, where=WHERE, by=["operator"], fill="none")
     return time_series(
         "RSRP over time",
         "Mean RSRP of all polls, for each operator; a point an hour, or a day in ranges of more than seven days. No points: no polls then.",
@@ -157,15 +155,13 @@ def rsrp_over_time(width: int = 24) -> Panel:
         style="points",
         cadence="1h",
         points=180,
-        width=width,
+        width=24,
     )
 
 
-def handover_rate(width: int = 12) -> Panel:
+def handover_rate() -> Panel:
     """Handovers an hour over time."""
-    query = select(
-        FIGURES[5], of="coverage_day", policy=ROLLED, where=WHERE, by=["operator"], every=INTERVAL, fill="none"
-    )
+    query = windowed(FIGURES[5], of="coverage_day", policy=ROLLED, where=WHERE, by=["operator"], fill="none")
     return time_series(
         "Handovers an hour",
         "Handovers by the time that the modems were polled, for each operator; a point an hour, or a day in ranges of more than seven "
@@ -175,21 +171,18 @@ def handover_rate(width: int = 12) -> Panel:
         override=Override(low=0),
         cadence="1h",
         points=180,
-        width=width,
     )
 
 
-def handovers_on_the_move(width: int = 12) -> Panel:
+def handovers_on_the_move() -> Panel:
     """Handovers a kilometre and an hour, by mobility state."""
-    query = _of([FIGURES[5], FIGURES[6]], "mobility")
     return bar_chart(
         "Handovers by mobility state",
         "Handovers an hour and a kilometre, standing, on foot and driving, over all chosen modems. A kilometre's only where the way is "
         "known (position told in full). Empty: no polls in this time.",
-        query,
+        _of([FIGURES[5], FIGURES[6]], "mobility"),
         across="mobility",
         overrides={"per_hour": Override("an hour", unit="1/h"), "per_km": Override("a kilometre", unit="1/km")},
-        width=width,
     )
 
 
@@ -208,7 +201,7 @@ def _areas(*numbers: int, by: tuple[str, ...] = ("area",)) -> tuple[Select, Sele
     return together, select(*figures, of="probe_area_day", policy=ROLLED, where=of_some, by=by)
 
 
-def rsrp_map(width: int = 12) -> Panel:
+def rsrp_map() -> Panel:
     """Where how much RSRP arrives, one map an operator."""
     return world(
         "RSRP along the routes, $operator",
@@ -218,12 +211,11 @@ def rsrp_map(width: int = 12) -> Panel:
         overrides={"rsrp": rsrp_steps(), "observed": Override("Time observed")},
         repeat="operator",
         transformations=(merged(),),
-        width=width,
         height=14,
     )
 
 
-def goodput_map(width: int = 12) -> Panel:
+def goodput_map() -> Panel:
     """Where how much goodput was reached."""
     scale = grades.scale("run", "goodput_bit_per_s")
     return world(
@@ -237,12 +229,11 @@ def goodput_map(width: int = 12) -> Panel:
             "observed": Override("Time observed"),
         },
         transformations=(merged(),),
-        width=width,
         height=14,
     )
 
 
-def table_of_areas(width: int = 12) -> Panel:
+def table_of_areas() -> Panel:
     """Every area and operator, the weakest first."""
     return table(
         "Areas",
@@ -252,6 +243,5 @@ def table_of_areas(width: int = 12) -> Panel:
         | {name: its for name, its in figure_overrides().items() if name in ("observed", "rsrp", "weak", "goodput")},
         one_of=True,
         sort_by=("rsrp", False),
-        width=width,
         height=14,
     )

@@ -58,7 +58,7 @@ def _arms(figure: Expression, *, every: str | None = None, of: str = "dash") -> 
     return select(figure, of=of, where=where, by=ARM, every=every, policy=ROLLED)
 
 
-def arms(width: int = 24) -> Panel:
+def arms() -> Panel:
     """Each arm's figures."""
     return table(
         "Arms side by side",
@@ -67,12 +67,12 @@ def arms(width: int = 24) -> Panel:
         select(*FIGURES, of="dash", where=WHERE, by=ARM, policy=ROLLED),
         show={"kind": Override(), "operator": Override(), **SHOWN},
         sort_by=("Operator", False),
-        width=width,
+        width=24,
         height=6,
     )
 
 
-def rules(width: int = 24) -> Panel:
+def rules() -> Panel:
     """Each rule's figures."""
     return table(
         "Rules side by side",
@@ -81,7 +81,7 @@ def rules(width: int = 24) -> Panel:
         select(*FIGURES, of="dash", where=WHERE, by=("rule", "kind"), policy=ROLLED),
         show={"rule": Override(), "kind": Override(), **SHOWN},
         sort_by=("Rule", False),
-        width=width,
+        width=24,
         height=6,
     )
 
@@ -92,22 +92,22 @@ def _gauge(title: str, says: str, figure: Expression, override: Override, width:
     )
 
 
-def startup_by_arm(width: int = 8) -> Panel:
+def startup_by_arm() -> Panel:
     """Startup delay of each arm."""
     says = "Mean time from the request of the manifest to the picture, of the plays whose picture began."
-    return _gauge("Startup delay", says, STARTUP, Override(low=0, steps=graded("startup_delay_ms")), width)
+    return _gauge("Startup delay", says, STARTUP, Override(low=0, steps=graded("startup_delay_ms")), 8)
 
 
-def stalled_by_arm(width: int = 8) -> Panel:
+def stalled_by_arm() -> Panel:
     """Time stalled of each arm."""
     says = "Mean part of a play's time in which the picture stood still."
-    return _gauge("Time stalled", says, STALLED, Override(low=0, steps=graded("stall_ratio")), width)
+    return _gauge("Time stalled", says, STALLED, Override(low=0, steps=graded("stall_ratio")), 8)
 
 
-def bitrate_by_arm(width: int = 8) -> Panel:
+def bitrate_by_arm() -> Panel:
     """Bitrate of each arm."""
     says = "Mean bitrate of the representations that were shown, by the manifest: the quality of the picture."
-    return _gauge("Bitrate of the representations", says, BITRATE, Override(low=0), width)
+    return _gauge("Bitrate of the representations", says, BITRATE, Override(low=0), 8)
 
 
 def _over_time(title: str, says: str, figure: Expression, override: Override, width: int) -> Panel:
@@ -122,36 +122,36 @@ def _over_time(title: str, says: str, figure: Expression, override: Override, wi
     )
 
 
-def startup(width: int = 12) -> Panel:
+def startup() -> Panel:
     """Startup delay over time."""
-    return _over_time("Startup delay over time", "Mean of each stretch.", STARTUP, Override(low=0), width)
+    return _over_time("Startup delay over time", "Mean of each stretch.", STARTUP, Override(low=0), 12)
 
 
-def stalled(width: int = 12) -> Panel:
+def stalled() -> Panel:
     """Rebuffering over time."""
     says = "Part of the time since the picture began in which it stood still for want of video, mean over plays."
-    return _over_time("Rebuffering over time", says, STALLED, Override(low=0), width)
+    return _over_time("Rebuffering over time", says, STALLED, Override(low=0), 12)
 
 
-def bitrate(width: int = 12) -> Panel:
+def bitrate() -> Panel:
     """Representations over time."""
     says = "Bitrate by the manifest of the representations that were shown, mean over plays."
-    return _over_time("Representations over time", says, BITRATE, Override(low=0), width)
+    return _over_time("Representations over time", says, BITRATE, Override(low=0), 12)
 
 
-def switches(width: int = 12) -> Panel:
+def switches() -> Panel:
     """Quality switches over time."""
     says = "Changes of representation by minute of video."
-    return _over_time("Quality switches by minute of video, over time", says, SWITCHES, Override(low=0), width)
+    return _over_time("Quality switches by minute of video, over time", says, SWITCHES, Override(low=0), 12)
 
 
-def score(width: int = 12) -> Panel:
+def score() -> Panel:
     """Score over time."""
     says = "Score of Yin et al. (SIGCOMM 2015) by segment, mean over plays: mean bitrate less switches, stalls and startup."
-    return _over_time("Score over time", says, SCORE, Override(), width)
+    return _over_time("Score over time", says, SCORE, Override(), 12)
 
 
-def how_many(width: int = 12) -> Panel:
+def how_many() -> Panel:
     """Plays over time."""
     return time_series(
         "Plays",
@@ -161,11 +161,10 @@ def how_many(width: int = 12) -> Panel:
         stacked=True,
         override=Override(low=0, decimals=0),
         cadence="1m",
-        width=width,
     )
 
 
-def lowest_buffer(width: int = 12) -> Panel:
+def lowest_buffer() -> Panel:
     """How low the buffer was."""
     return time_series(
         "Lowest buffer",
@@ -175,11 +174,10 @@ def lowest_buffer(width: int = 12) -> Panel:
         style="points",
         grades="areas",
         cadence="1m",
-        width=width,
     )
 
 
-def segment_time(width: int = 12) -> Panel:
+def segment_time() -> Panel:
     """How long segments took."""
     return time_series(
         "Time that segments took",
@@ -188,11 +186,10 @@ def segment_time(width: int = 12) -> Panel:
         style="points",
         override=Override(low=0),
         cadence="1m",
-        width=width,
     )
 
 
-def now_playing(width: int = 12) -> Panel:
+def now_playing() -> Panel:
     """Plays that are on."""
     query = select(
         *(last(name).named(name) for name in ("state", "buffer_level_ms", "played_s", "stalled_s")),
@@ -216,11 +213,10 @@ def now_playing(width: int = 12) -> Panel:
             "played_s": Override(),
             "stalled_s": Override(),
         },
-        width=width,
     )
 
 
-def distribution(width: int = 12) -> Panel:
+def distribution() -> Panel:
     """How startup delays are spread."""
     return histogram(
         "Startup delays of the last 24 hours",
@@ -228,23 +224,21 @@ def distribution(width: int = 12) -> Panel:
         "began in the last 24 hours.",
         series(select("startup_delay_ms", of="dash", where=WHERE, by=["kind"]), "$tag_kind"),
         time_from="24h",
-        width=width,
     )
 
 
-def latest(width: int = 24) -> Panel:
+def latest() -> Panel:
     """The last plays."""
     names = (
         *("whole", "startup_delay_ms", "stalls", "stalled_s", "switches", "bitrate_bit_per_s", "goodput_bit_per_s"),
         *("primary_share", "qoe_bit_per_s"),
     )
     tags = ("probe", "run", "kind", "path", "operator", "rule")
-    query = select(*(tag(name) for name in tags), *names, of="dash", where=WHERE, newest_first=True, limit=200)
     return table(
         "The latest plays",
         "Plays that ended in the last 24 hours, whatever the board's time range, the newest first; the run's name opens it. Empty: "
         "none did.",
-        query,
+        select(*(tag(name) for name in tags), *names, of="dash", where=WHERE, newest_first=True, limit=200),
         show={
             "Time": Override(title="Ended"),
             **{name: Override() for name in tags},
@@ -256,7 +250,7 @@ def latest(width: int = 24) -> Panel:
             "qoe_bit_per_s": Override(title="Score"),
         },
         time_from="24h",
-        width=width,
+        width=24,
         height=10,
     )
 
@@ -267,21 +261,20 @@ OF_RUN = "$tag_kind from $tag_path"
 ONLY = "Empty: the run was no play of DASH, or its records have not arrived."
 
 
-def watched(width: int = 24) -> Panel:
+def watched() -> Panel:
     """Whether the picture ran."""
-    query = select(last("state"), of="dash_playback", where=[RUN], by=BY, every=INTERVAL)
     return state_timeline(
         "What the watcher saw",
         "Starting, playing, standing still for want of video, ended: told once a second and at each change. Rebuffering is where it "
         f"stands still. {ONLY}",
-        series(query, OF_RUN),
+        series(select(last("state"), of="dash_playback", where=[RUN], by=BY, every=INTERVAL), OF_RUN),
         cadence="2s",
-        width=width,
+        width=24,
         height=4,
     )
 
 
-def buffer(width: int = 12) -> Panel:
+def buffer() -> Panel:
     """Video in the buffer."""
     return time_series(
         "Video in the buffer",
@@ -290,40 +283,34 @@ def buffer(width: int = 12) -> Panel:
         series(select("buffer_level_ms", of="dash_playback", where=[RUN], by=BY), OF_RUN),
         grades="areas",
         gap_ms=5000,
-        width=width,
     )
 
 
-def representation(width: int = 12) -> Panel:
+def representation() -> Panel:
     """Which quality was chosen, beside the goodput that the choice had to live on."""
-    chosen_rate = select("bitrate_bit_per_s", of="dash_segment", where=[RUN], by=BY)
-    goodput = select("goodput_bit_per_s", of="dash_segment", where=[RUN], by=BY)
     return time_series(
         "Representation, and each segment's goodput",
         "Bitrate of the representation that was chosen, by the manifest, as steps from segment to segment; points: the goodput while "
         "the segment came. " + ONLY,
-        series(chosen_rate, "representation"),
-        series(goodput, "goodput of the segment"),
+        series(select("bitrate_bit_per_s", of="dash_segment", where=[RUN], by=BY), "representation"),
+        series(select("goodput_bit_per_s", of="dash_segment", where=[RUN], by=BY), "goodput of the segment"),
         style="steps",
         overrides={"goodput of the segment": Override(as_points=True)},
-        width=width,
     )
 
 
-def segments(width: int = 12) -> Panel:
+def segments() -> Panel:
     """How long each segment took."""
-    query = select("duration_ms", "stall_ms", of="dash_segment", where=[RUN], by=BY)
     return time_series(
         "Time that each segment took",
         "From its request to its last byte; and how long the picture stood still meanwhile. A segment that takes longer than it lasts "
         "empties the buffer. " + ONLY,
-        series(query, "$col"),
+        series(select("duration_ms", "stall_ms", of="dash_segment", where=[RUN], by=BY), "$col"),
         style="points",
-        width=width,
     )
 
 
-def share(width: int = 12) -> Panel:
+def share() -> Panel:
     """How much of each segment came over the primary path."""
     return time_series(
         "Share of the primary path in each segment",
@@ -331,22 +318,20 @@ def share(width: int = 12) -> Panel:
         series(select("primary_share", of="dash_segment", where=[RUN], by=BY), OF_RUN),
         style="points",
         override=Override(unit="share", low=0, high=1),
-        width=width,
     )
 
 
-def outcome(width: int = 24) -> Panel:
+def outcome() -> Panel:
     """What the play came to."""
     names = (
         *("whole", "startup_delay_ms", "stalls", "stalled_s", "stall_ratio", "switches", "bitrate_bit_per_s"),
         *("qoe_bit_per_s", "primary_share", "segments", "bytes", "play_s", "content"),
     )
-    query = select(tag("kind"), tag("path"), tag("rule"), *names, of="dash", where=[RUN])
     return table(
         "What the play came to",
         "Startup delay, stalls, switches, mean bitrate and score of the play, once it has ended. Score: Yin et al. (SIGCOMM 2015) by "
         "segment: mean bitrate less switches, stalls and startup. " + ONLY,
-        query,
+        select("kind", "path", "rule", *names, of="dash", where=[RUN]),
         show={
             **{name: Override() for name in ("kind", "path", "rule")},
             **{name: Override() for name in names},
@@ -356,6 +341,6 @@ def outcome(width: int = 24) -> Panel:
             "primary_share": Override(unit="share"),
             "qoe_bit_per_s": Override(title="Score"),
         },
-        width=width,
+        width=24,
         height=4,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tandem_dashboards.expressions import Expression, chosen, count, either, equal, greatest, last, total, value
-from tandem_dashboards.influxql import INTERVAL, RESOLUTION, ROLLED, Select, select
+from tandem_dashboards.influxql import ROLLED, Select, select, windowed
 from tandem_dashboards.kinds import markers, stat, state_timeline, table, time_series, world
 from tandem_dashboards.overrides import Link, Override, cell, label, to_board
 from tandem_dashboards.panel import Panel, joined, series
@@ -33,7 +33,7 @@ def _now(*further: Expression | str) -> Select:
     return select(last("state"), *further, of="probe_state", where=WHERE, by=["probe"], recent=NOW)
 
 
-def how_many(width: int = 24) -> Panel:
+def how_many() -> Panel:
     """How many probes are in which state now."""
     queries, overrides = [], {}
     for state in _STATES:
@@ -49,12 +49,12 @@ def how_many(width: int = 24) -> Panel:
         *queries,
         override=Override(unit="", decimals=0),
         overrides=overrides,
-        width=width,
+        width=24,
         height=4,
     )
 
 
-def not_at_work(width: int = 24) -> Panel:
+def not_at_work() -> Panel:
     """Online, and yet nothing comes of it."""
     wrong = select(
         "state",
@@ -83,7 +83,7 @@ def not_at_work(width: int = 24) -> Panel:
             "unsent_oldest_s": Override(title="Oldest unsent", cell="text"),
         },
         sort_by=("since_s", True),
-        width=width,
+        width=24,
         height=6,
     )
 
@@ -98,12 +98,11 @@ def _plan() -> Select:
     return select(greatest("share").named("plan"), of=of_sims, by=["probe"])
 
 
-def probes(width: int = 24) -> Panel:
+def probes() -> Panel:
     """Every registered probe: a silent one stays."""
     version = select(
         last("tandem").named("version"), of="software", where=WHERE, by=["probe"], timed=False, recent="30d"
     )
-    refused = select(total("lines_rejected").named("rejected"), of="gateway", where=WHERE, by=["probe"], recent="1h")
     return table(
         "Probes",
         "Every registered probe, as the server found it in the last five minutes, silent ones too: state and since when, last request, "
@@ -112,7 +111,7 @@ def probes(width: int = 24) -> Panel:
         "Empty: the server wrote no states in the last five minutes.",
         _now("since_s", "last_seen_s", "run", "experiment", "campaign", "unsent_records", "unsent_oldest_s"),
         _plan(),
-        refused,
+        select(total("lines_rejected").named("rejected"), of="gateway", where=WHERE, by=["probe"], recent="1h"),
         version,
         joined_by="probe",
         show={
@@ -130,12 +129,12 @@ def probes(width: int = 24) -> Panel:
             "version": Override(title="Version"),
         },
         sort_by=("probe", False),
-        width=width,
+        width=24,
         height=16,
     )
 
 
-def where_they_are(width: int = 12) -> Panel:
+def where_they_are() -> Panel:
     """Each probe's last position."""
     # Two lasts, not one with the other beside it: that would read a whole day of seconds. Each record with a position has both.
     last_fix = select(
@@ -157,34 +156,31 @@ def where_they_are(width: int = 12) -> Panel:
         layers=[markers("Probes", latitude="latitude", longitude="longitude", colour_by="state", text="probe")],
         overrides={"probe": Override(links=(_live(),))},
         transformations=(joined("probe"),),
-        width=width,
         height=14,
     )
 
 
-def states(width: int = 12) -> Panel:
+def states() -> Panel:
     """What state each probe was in."""
-    query = select(last("state_code"), of="probe_state", where=WHERE, by=["probe"], every=INTERVAL, policy=RESOLUTION)
     return state_timeline(
         "State of each probe",
         "The state that the server found each probe in, once a minute; of each stretch the last. Nothing drawn: the server wrote "
         "nothing then, or the probe was not registered yet.",
-        series(query, "$tag_probe"),
+        series(windowed(last("state_code"), of="probe_state", where=WHERE, by=["probe"]), "$tag_probe"),
         override=Override(links=(to_board("tandem-probe", "Probe live", probe=label("probe")),)),
         values=False,
         cadence="1m",
-        width=width,
         height=14,
     )
 
 
-def shares(width: int = 12) -> Panel:
+def shares() -> Panel:
     """What part of the time was spent in which state."""
     queries, overrides = [], {}
     for state in _STATES:
         words = _WORDS[state].words
         of_all = (total(f"state_{state}_count") / total("records")).in_unit("share").named("share")
-        queries.append(series(select(of_all, of="probe_state", where=WHERE, every=INTERVAL, policy=ROLLED), words))
+        queries.append(series(windowed(of_all, of="probe_state", where=WHERE, policy=ROLLED), words))
         overrides[words] = Override(colour=_APART.get(state, _WORDS[state].tone))
     return time_series(
         "States over time, all probes together",
@@ -196,27 +192,22 @@ def shares(width: int = 12) -> Panel:
         style="bars",
         stacked=True,
         cadence="2m",
-        width=width,
     )
 
 
-def backlog(width: int = 12) -> Panel:
+def backlog() -> Panel:
     """How long records wait at the probes."""
-    query = select(
-        greatest("unsent_oldest_s"), of="probe_state", where=WHERE, by=["probe"], every=INTERVAL, policy=RESOLUTION
-    )
     return time_series(
         "Oldest unsent record",
         "How old the oldest record in each probe's spool is that the server has not, as the probe told it last. Dashed: ten minutes, "
         "and an hour. Nothing drawn for a probe: nothing waits there, or it told nothing of itself in the last hour.",
-        series(query, "$tag_probe"),
+        series(windowed(greatest("unsent_oldest_s"), of="probe_state", where=WHERE, by=["probe"]), "$tag_probe"),
         grades="lines",
         cadence="1m",
-        width=width,
     )
 
 
-def plans(width: int = 24) -> Panel:
+def plans() -> Panel:
     """Every SIM against its plan."""
     newest = select(
         last("used_bytes"),
@@ -262,6 +253,6 @@ def plans(width: int = 24) -> Panel:
             "reset_in_s": Override(title="Reset in"),
         },
         sort_by=("plan", True),
-        width=width,
+        width=24,
         height=10,
     )

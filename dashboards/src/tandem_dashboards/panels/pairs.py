@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tandem_dashboards.expressions import Condition, Expression, chosen, equal, last, mean, total, value
-from tandem_dashboards.influxql import INTERVAL, RESOLUTION, ROLLED, Select, select
+from tandem_dashboards.influxql import INTERVAL, ROLLED, Select, select, windowed
 from tandem_dashboards.kinds import bar_chart, state_timeline, table, time_series
 from tandem_dashboards.overrides import Override, cell, to_board
 from tandem_dashboards.panel import Panel, Query, series
@@ -59,7 +59,7 @@ def _means_over_time(names: Sequence[str], of: str, unit: str) -> Select:
     return select(*((value(name) / value(of)).in_unit(unit).named(name) for name in names), of=sums)
 
 
-def goodputs(width: int = 24) -> Panel:
+def goodputs() -> Panel:
     """Goodput of Multipath TCP and of the paths, over time."""
     return time_series(
         "Goodput: Multipath TCP against the best single path",
@@ -72,12 +72,12 @@ def goodputs(width: int = 24) -> Panel:
         legend="table",
         cadence="1m",
         points=180,
-        width=width,
+        width=24,
         height=10,
     )
 
 
-def goodput_by_mobility(width: int = 12) -> Panel:
+def goodput_by_mobility() -> Panel:
     """The same by mobility state, as the papers have it."""
     return bar_chart(
         "Goodput by mobility state",
@@ -86,11 +86,10 @@ def goodput_by_mobility(width: int = 12) -> Panel:
         _pairs(*_GOODPUT_MEANS, by=("mobility",)),
         across="mobility",
         overrides=GOODPUTS,
-        width=width,
     )
 
 
-def summary(across: str = "operator", width: int = 12) -> Panel:
+def summary(across: str = "operator") -> Panel:
     """Gain and benefit by primary operator or mobility state."""
     word = _WORDS[across]
     gain = (total("mptcp_goodput_bit_per_s") / total("best_goodput_bit_per_s")).in_unit("").named("gain")
@@ -113,23 +112,14 @@ def summary(across: str = "operator", width: int = 12) -> Panel:
             "primary_share": Override("Share over the primary path", unit="share"),
             "fell_back": Override("Pairs that fell back to TCP"),
         },
-        width=width,
         height=8,
     )
 
 
-def benefit_over_time(width: int = 12) -> Panel:
+def benefit_over_time() -> Panel:
     """Aggregation benefit over time, of pairs and of bandwidth and delay experiments."""
     of_pairs = _pairs(_BENEFIT, over_time=True)
-    measured = select(
-        mean("benefit"),
-        of="aggregation",
-        policy=RESOLUTION,
-        where=WHERE,
-        by=["experiment"],
-        every=INTERVAL,
-        fill="none",
-    )
+    measured = windowed(mean("benefit"), of="aggregation", where=WHERE, by=["experiment"], fill="none")
     return time_series(
         "Aggregation benefit",
         "0: like the best path alone; 1: like all paths together, perfectly used; below 0: worse than the best path alone. Of pairs of "
@@ -141,40 +131,27 @@ def benefit_over_time(width: int = 12) -> Panel:
         style="points",
         cadence="1m",
         points=180,
-        width=width,
     )
 
 
-def disjointivity(width: int = 12) -> Panel:
+def disjointivity() -> Panel:
     """TDI over time."""
-    query = select(
-        mean("tdi"), of="aggregation", policy=RESOLUTION, where=WHERE, by=["mode"], every=INTERVAL, fill="none"
-    )
     return time_series(
         "Transport disjointivity (TDI)",
         "What the paths carry at once, by the sum of what each carries alone: 1 when they share nothing, 0.5 when two equal paths "
         "share all. From bandwidth experiments, uploads (oneway) and downloads (reqresp). Means of each stretch; no point: no such "
         "experiment ended then.",
-        series(query, "$tag_mode"),
+        series(windowed(mean("tdi"), of="aggregation", where=WHERE, by=["mode"], fill="none"), "$tag_mode"),
         override=Override(low=0, decimals=2),
         style="points",
         cadence="1m",
         points=180,
-        width=width,
     )
 
 
-def verdicts(width: int = 12) -> Panel:
+def verdicts() -> Panel:
     """What each operator does to Multipath TCP, over time."""
-    query = select(
-        last("verdict_code"),
-        of="verdict",
-        policy=RESOLUTION,
-        where=WHERE,
-        by=["operator", "path", "role"],
-        every=INTERVAL,
-        fill="previous",
-    )
+    query = windowed(last("verdict_code"), of="verdict", where=WHERE, by=["operator", "path", "role"], fill="previous")
     return state_timeline(
         "Verdict of each operator",
         "Whether Multipath TCP gets through: native, or where it is lost (options stripped, fallback to TCP, subflow reset, no "
@@ -183,12 +160,11 @@ def verdicts(width: int = 12) -> Panel:
         series(query, "$tag_operator $tag_path $tag_role"),
         cadence="1m",
         points=180,
-        width=width,
         height=8,
     )
 
 
-def verdict_counts(width: int = 12) -> Panel:
+def verdict_counts() -> Panel:
     """How often each verdict was given."""
     query = select(
         total("records").named("times"), of="verdict", policy=ROLLED, where=WHERE, by=["operator", "role", "verdict"]
@@ -204,12 +180,11 @@ def verdict_counts(width: int = 12) -> Panel:
             "times": Override("Times"),
         },
         sort_by=("operator", False),
-        width=width,
         height=8,
     )
 
 
-def shares(width: int = 12) -> Panel:
+def shares() -> Panel:
     """How evenly the paths are used, over time."""
     return time_series(
         "Share of the subflows",
@@ -221,11 +196,11 @@ def shares(width: int = 12) -> Panel:
         style="points",
         cadence="1m",
         points=180,
-        width=width,
+        width=24,
     )
 
 
-def shares_by_mobility(width: int = 12) -> Panel:
+def shares_by_mobility() -> Panel:
     """Evenness of use by mobility state."""
     return bar_chart(
         "Share of the subflows by mobility state",
@@ -235,7 +210,6 @@ def shares_by_mobility(width: int = 12) -> Panel:
         across="mobility",
         override=Override(unit="share", low=0, high=1),
         overrides=_SHARE_OVERRIDES,
-        width=width,
     )
 
 
@@ -248,7 +222,7 @@ _SHARE_OVERRIDES = {
 _ROW = ("probe", "operator", "mobility", "pairing", "fallback")
 
 
-def newest(width: int = 24) -> Panel:
+def newest() -> Panel:
     """The newest pairs, each with a link to its run."""
     fields = ("run", *GOODPUTS, "gain", "benefit", "primary_share", "best_operator", "failed")
     query = select(
@@ -282,12 +256,12 @@ def newest(width: int = 24) -> Panel:
             "failed": Override("Runs that failed"),
         },
         sort_by=("Time", True),
-        width=width,
+        width=24,
         height=10,
     )
 
 
-def recoveries(width: int = 12) -> Panel:
+def recoveries() -> Panel:
     """t_R of each run's subflows."""
     query = select("t_r_median_s", of="run_trace", where=_CAPTURED, by=("path", "operator"))
     return time_series(
@@ -296,11 +270,10 @@ def recoveries(width: int = 12) -> Panel:
         "the median of each run. A point a subflow. Empty: no captures, or no event that stands apart while one ran.",
         series(query, "$tag_path ($tag_operator)"),
         overrides={"t_r_median_s": Override(as_points=True)},
-        width=width,
     )
 
 
-def reordering(width: int = 12) -> Panel:
+def reordering() -> Panel:
     """The data-level queue of each run."""
     query = select("reorder_queue_max_bytes", of="run_trace", where=[chosen("probe"), _MPTCP], by=("probe",))
     return time_series(
@@ -309,11 +282,10 @@ def reordering(width: int = 12) -> Panel:
         "run. Empty: no captures of such runs have arrived and been analysed in this time.",
         series(query, "$tag_probe"),
         overrides={"reorder_queue_max_bytes": Override(as_points=True)},
-        width=width,
     )
 
 
-def came_again(width: int = 24) -> Panel:
+def came_again() -> Panel:
     """What came again of each run's subflows."""
     query = select("again_percent", of="run_trace", where=_CAPTURED, by=("path", "operator"))
     return time_series(
@@ -322,7 +294,7 @@ def came_again(width: int = 24) -> Panel:
         "each path. A point a subflow. Empty: no captures of such runs have arrived and been analysed in this time.",
         series(query, "$tag_path ($tag_operator)"),
         overrides={"again_percent": Override(as_points=True)},
-        width=width,
+        width=24,
     )
 
 
@@ -338,7 +310,7 @@ def _by_second(field: str, *by: str) -> Query:
     return series(query, "$tag_path ($tag_operator)" if by else "$tag_probe")
 
 
-def recoveries_by_second(width: int = 8) -> Panel:
+def recoveries_by_second() -> Panel:
     """t_R of each event."""
     return time_series(
         "t_R of each event, the last day",
@@ -346,22 +318,22 @@ def recoveries_by_second(width: int = 8) -> Panel:
         "subflow was back, at the second of the event." + _BY_SECOND,
         _by_second("t_r_s", "path", "operator"),
         overrides={"t_r_s": Override(as_points=True)},
-        width=width,
+        width=8,
     )
 
 
-def reordering_by_second(width: int = 8) -> Panel:
+def reordering_by_second() -> Panel:
     """The data-level queue."""
     return time_series(
         "Reordering queue, the last day",
         "From the captures of Multipath TCP runs: the most that had come and waited for what was missing." + _BY_SECOND,
         _by_second("reorder_queue_max_bytes"),
         overrides={"reorder_queue_max_bytes": Override(as_points=True)},
-        width=width,
+        width=8,
     )
 
 
-def came_again_by_second(width: int = 8) -> Panel:
+def came_again_by_second() -> Panel:
     """What came again."""
     return time_series(
         "Came again, the last day",
@@ -369,5 +341,5 @@ def came_again_by_second(width: int = 8) -> Panel:
         + _BY_SECOND,
         _by_second("again_bit_per_s", "path", "operator"),
         overrides={"again_bit_per_s": Override(as_points=True)},
-        width=width,
+        width=8,
     )

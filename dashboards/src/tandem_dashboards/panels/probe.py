@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tandem_dashboards.expressions import chosen, equal, greatest, last, least, mean, rate, tag
-from tandem_dashboards.influxql import INTERVAL, RESOLUTION, Select, select
+from tandem_dashboards.influxql import Select, select, windowed
 from tandem_dashboards.kinds import bar_gauge, stat, state_timeline, table, time_series
 from tandem_dashboards.overrides import Override, cell, to_board
 from tandem_dashboards.panel import Panel, series
@@ -22,7 +22,7 @@ def _told(field: str) -> Select:
     return select(last(field), of="probe_state", where=PROBE, recent=MINUTE)
 
 
-def state(width: int = 4) -> Panel:
+def state() -> Panel:
     """The probe's state, as the server has it."""
     return stat(
         "State",
@@ -32,12 +32,12 @@ def state(width: int = 4) -> Panel:
         texts=True,
         background=True,
         names=False,
-        width=width,
+        width=4,
         height=4,
     )
 
 
-def experiment(width: int = 8) -> Panel:
+def experiment() -> Panel:
     """What it measures."""
     return stat(
         "Experiment and campaign now",
@@ -46,12 +46,12 @@ def experiment(width: int = 8) -> Panel:
         series(_told("experiment"), "experiment"),
         series(_told("campaign"), "campaign"),
         texts=True,
-        width=width,
+        width=8,
         height=4,
     )
 
 
-def movement_now(width: int = 3) -> Panel:
+def movement_now() -> Panel:
     """Whether it moves."""
     query = select(last("mobile"), of="health", where=PROBE, recent="1m")
     return stat(
@@ -61,25 +61,24 @@ def movement_now(width: int = 3) -> Panel:
         series(query),
         texts=True,
         names=False,
-        width=width,
+        width=3,
         height=4,
     )
 
 
-def level_now(width: int = 9) -> Panel:
+def level_now() -> Panel:
     """RSRP of each modem, now."""
-    query = select(last("rsrp_dbm"), of="radio", where=OF_PATHS, by=("path", "operator"), recent="30s")
     return stat(
         "RSRP now",
         "The newest poll of each modem of the last 30 seconds, coloured by its grade: good, fair, poor. A modem that is missing did "
         "not answer, had no service, or its polls have not arrived; a dash: none has.",
-        series(query, PATH),
-        width=width,
+        series(select(last("rsrp_dbm"), of="radio", where=OF_PATHS, by=("path", "operator"), recent="30s"), PATH),
+        width=9,
         height=4,
     )
 
 
-def rtt(width: int = 12) -> Panel:
+def rtt() -> Panel:
     """Round-trip time of each subflow while the run goes on."""
     where = (chosen("run"), chosen("operator"), chosen("path"))
     by = ("path", "operator", "subflow")
@@ -95,32 +94,29 @@ def rtt(width: int = 12) -> Panel:
         grades="lines",
         overrides={"/ server$/": Override(dashed=True)},
         gap_ms=1000,
-        width=width,
         height=9,
     )
 
 
-def movement(width: int = 24) -> Panel:
+def movement() -> Panel:
     """The mobility state over time."""
-    moving = select(last("mobile"), of="health", where=PROBE, every=INTERVAL, policy=RESOLUTION)
-    speed = select(last("speed_class"), of="health", where=PROBE, every=INTERVAL, policy=RESOLUTION)
     return state_timeline(
         "Movement",
         "The mobility state that starts runs, and on the move the speed class: on foot, or driving. Told every ten seconds; of each "
         "stretch the last. Nothing drawn: the probe was off, or its records have not arrived.",
-        series(moving, "movement"),
-        series(speed, "speed class"),
+        series(windowed(last("mobile"), of="health", where=PROBE), "movement"),
+        series(windowed(last("speed_class"), of="health", where=PROBE), "speed class"),
         cadence="10s",
-        width=width,
+        width=24,
         height=5,
     )
 
 
-def activity(width: int = 24) -> Panel:
+def activity() -> Panel:
     """What it did, over time."""
 
     def lane(field: str) -> Select:
-        return select(last(field), of="probe_state", where=PROBE, every=INTERVAL, policy=RESOLUTION)
+        return windowed(last(field), of="probe_state", where=PROBE)
 
     return state_timeline(
         "What it did",
@@ -130,12 +126,12 @@ def activity(width: int = 24) -> Panel:
         series(lane("experiment"), "experiment"),
         series(lane("campaign"), "campaign"),
         cadence="1m",
-        width=width,
+        width=24,
         height=6,
     )
 
 
-def begun(width: int = 12) -> Panel:
+def begun() -> Panel:
     """The runs that it began last."""
     names = ("run", "experiment", "kind", "path", "pairing", "campaign")
     query = select(
@@ -162,16 +158,16 @@ def begun(width: int = 12) -> Panel:
             "of": Override(title="Of"),
             "trigger": Override(title="Begun by"),
         },
-        width=width,
+        width=10,
         height=8,
         time_from=DAY,
     )
 
 
-def ended(width: int = 12) -> Panel:
+def ended() -> Panel:
     """What came of its last runs."""
     query = select(
-        tag("run"), tag("experiment"), tag("kind"), tag("path"), "ok", "goodput_bit_per_s", "bytes", "duration_s", "fallback", "failure",
+        "run", "experiment", "kind", "path", "ok", "goodput_bit_per_s", "bytes", "duration_s", "fallback", "failure",
         of="run", where=PROBE, newest_first=True, limit=12
     )  # fmt: skip
     to_run = to_board("tandem-run", "This run", ("probe", "operator", "path"), run=cell("run"))
@@ -193,7 +189,7 @@ def ended(width: int = 12) -> Panel:
             "fallback": Override(cell="text"),
             "failure": Override(),
         },
-        width=width,
+        width=14,
         height=8,
         time_from=DAY,
     )
@@ -203,24 +199,22 @@ BY_PATH = ("path", "operator")
 
 
 def _lane(field: str, of: str = "health") -> Select:
-    return select(last(field), of=of, where=PROBE, every=INTERVAL, policy=RESOLUTION)
+    return windowed(last(field), of=of, where=PROBE)
 
 
-def modems(width: int = 12) -> Panel:
+def modems() -> Panel:
     """State of each modem's health."""
-    query = select(last("state"), of="modem_health", where=OF_PATHS, by=BY_PATH, every=INTERVAL, policy=RESOLUTION)
     return state_timeline(
         "Modems",
         "Whether each modem answers its polls (usable), is silent or repeats itself (lost), or is being brought back (recovering); "
         "told once a minute. Nothing drawn: the probe was off, or its records have not arrived.",
-        series(query, PATH),
+        series(windowed(last("state"), of="modem_health", where=OF_PATHS, by=BY_PATH), PATH),
         cadence="1m",
-        width=width,
         height=6,
     )
 
 
-def supply_and_clock(width: int = 12) -> Panel:
+def supply_and_clock() -> Panel:
     """Supply, slowed processor, clock."""
     return state_timeline(
         "Supply, processor, clock",
@@ -230,77 +224,71 @@ def supply_and_clock(width: int = 12) -> Panel:
         series(_lane("throttled"), "processor"),
         series(_lane("clock_synchronised"), "clock"),
         cadence="1m",
-        width=width,
         height=6,
     )
 
 
-def spool(width: int = 8) -> Panel:
+def spool() -> Panel:
     """Records that wait."""
-    oldest = select(greatest("spool_oldest_s"), of="health", where=PROBE, every=INTERVAL, policy=RESOLUTION)
-    waiting = select(greatest("spool_records"), of="health", where=PROBE, every=INTERVAL, policy=RESOLUTION)
     return time_series(
         "Records that wait to be sent",
         "Age of the oldest record in the probe's spool (left; lines: where it is fair, and poor) and how many wait (right). It grows "
         "while no path is up, and falls once the backlog goes out. A gap: the probe was off, or what it told of then is itself still "
         "waiting.",
-        series(oldest, "oldest"),
-        series(waiting, "records"),
+        series(windowed(greatest("spool_oldest_s"), of="health", where=PROBE), "oldest"),
+        series(windowed(greatest("spool_records"), of="health", where=PROBE), "records"),
         grades="lines",
         cadence="10s",
-        width=width,
+        width=8,
     )
 
 
-def temperature(width: int = 8) -> Panel:
+def temperature() -> Panel:
     """Temperature of the processor."""
-    query = select(mean("processor_temperature_degc"), of="health", where=PROBE, every=INTERVAL, policy=RESOLUTION)
     return time_series(
         "Temperature of the processor",
         "As the kernel's thermal zone tells, every ten seconds. Coloured bands: good, fair (from 60 °C: some models slow down), poor "
         "(from 80 °C: all do). Nothing drawn: this machine has no such sensor, or the probe was off.",
-        series(query, "processor"),
+        series(windowed(mean("processor_temperature_degc"), of="health", where=PROBE), "processor"),
         grades="areas",
         cadence="10s",
-        width=width,
+        width=8,
     )
 
 
-def disk(width: int = 8) -> Panel:
+def disk() -> Panel:
     """Room on the disk."""
-    query = select(least("disk_free_bytes"), of="health", where=PROBE, every=INTERVAL, policy=RESOLUTION)
     return time_series(
         "Free disk",
         "Room for ordinary users on the file system that holds spool and captures, the least of each stretch. Lines: where the probe "
         "itself begins and ends its alarm (of a disk under 10 GB a tenth is enough). Nothing drawn: the probe was off.",
-        series(query, "free"),
+        series(windowed(least("disk_free_bytes"), of="health", where=PROBE), "free"),
         grades="lines",
         cadence="10s",
-        width=width,
+        width=8,
     )
 
 
-def plans(width: int = 8) -> Panel:
+def plans() -> Panel:
     """What each SIM will have used of its plan at its reset."""
     share = (last("expected_bytes") / last("plan_bytes")).in_unit("share").named("expected")
-    query = select(share, of="sim_usage", where=OF_PATHS, by=BY_PATH, recent="10m")
     return bar_gauge(
         "SIM plans at their reset, forecast",
         "What each SIM will have carried when its plan begins anew, as a part of the plan, by the probe's forecast of the last ten "
         "minutes: fair from 80 %, poor above the plan. A dash: no SIM has a plan in the probe's configuration, its clock is not set, "
         "or nothing came.",
-        series(query, PATH),
+        series(select(share, of="sim_usage", where=OF_PATHS, by=BY_PATH, recent="10m"), PATH),
         override=Override(low=0, high=1.2, steps=SHARES["plan"].steps),
-        width=width,
+        width=8,
     )
 
 
-def carried(width: int = 16) -> Panel:
+def carried() -> Panel:
     """What each path's interface carries."""
 
     def of(field: str) -> Select:
         bits = rate(last(field), times=8, unit="bit/s").named("rate")
-        return select(bits, of="usage", where=OF_PATHS, by=BY_PATH, every=INTERVAL, policy=RESOLUTION)
+        return windowed(bits, of="usage", where=OF_PATHS, by=BY_PATH)
 
     return time_series(
         "What each path carries",
@@ -310,5 +298,5 @@ def carried(width: int = 16) -> Panel:
         series(of("sent_bytes"), f"{PATH} sent"),
         overrides={"/ sent$/": Override(dashed=True)},
         cadence="20s",
-        width=width,
+        width=16,
     )

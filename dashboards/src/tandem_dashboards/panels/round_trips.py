@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tandem_dashboards.expressions import Expression, chosen, count, greatest, last, least, mean, percentile, total
-from tandem_dashboards.influxql import INTERVAL, RESOLUTION, ROLLED, select
+from tandem_dashboards.influxql import ROLLED, select, windowed
 from tandem_dashboards.kinds import stat, state_timeline, table, time_series
 from tandem_dashboards.overrides import Override
 from tandem_dashboards.panel import Panel, series
@@ -17,32 +17,28 @@ RECENT = "3h"
 """So many records at most that a board which is refreshed every few seconds can ask for them."""
 
 
-def times(width: int = 12) -> Panel:
+def times() -> Panel:
     """Round-trip time of each path over time."""
-    query = select(mean("rtt_ms"), of="round_trip", where=WHERE, by=BY, every=INTERVAL, policy=RESOLUTION)
     return time_series(
         "Round trips of each path",
         "Answers to the UDP questions that go out over all paths at the same instants; the mean of each stretch, runs' own load "
         "included. A gap: no answer, or nothing was asked; the lanes beside say which." + OFF,
-        series(query, NAMED),
+        series(windowed(mean("rtt_ms"), of="round_trip", where=WHERE, by=BY), NAMED),
         grades="areas",
         logarithmic=True,
         cadence="2s",
-        width=width,
     )
 
 
-def outcomes(width: int = 12) -> Panel:
+def outcomes() -> Panel:
     """What became of the questions."""
-    query = select(last("outcome"), of="round_trip", where=WHERE, by=BY, every=INTERVAL, policy=RESOLUTION)
     return state_timeline(
         "Answers of each path",
         "What became of each question, of each stretch the last: red on all lanes at once is an outage of all networks. Paused, nothing "
         "left and not served: nothing was asked, which says nothing of the path. Nothing drawn: not asked, or told within the minute."
         + OFF,
-        series(query, NAMED),
+        series(windowed(last("outcome"), of="round_trip", where=WHERE, by=BY), NAMED),
         cadence="2s",
-        width=width,
     )
 
 
@@ -50,26 +46,24 @@ def _quantiles(of: str = "rtt_ms") -> tuple[Expression, ...]:
     return tuple(percentile(of, share).named(f"p{share:g}") for share in QUANTILES)
 
 
-def quantiles(width: int = 12) -> Panel:
+def quantiles() -> Panel:
     """Quantiles of each path's answers."""
-    query = select(count("rtt_ms").named("answers"), *_quantiles(), of="round_trip", where=WHERE, by=BY, recent=RECENT)
     return table(
         "Quantiles of round trips",
         "Of each path's answers in the time shown, of its part in the last three hours (of longer times: the report). What had no "
         "answer is in none of them, but in the lanes above and on the board Operators." + OFF,
-        query,
+        select(count("rtt_ms").named("answers"), *_quantiles(), of="round_trip", where=WHERE, by=BY, recent=RECENT),
         show={
             "path": Override(),
             "operator": Override(),
             "answers": Override("Answers"),
             **{f"p{share:g}": Override(f"p{share:g}") for share in QUANTILES},
         },
-        width=width,
         height=5,
     )
 
 
-def best(width: int = 12) -> Panel:
+def best() -> Panel:
     """Quantiles of the best of the paths."""
     each = select(
         least("rtt_ms").named("best_ms"),
@@ -80,27 +74,24 @@ def best(width: int = 12) -> Panel:
         fill="none",
         recent=RECENT,
     )
-    query = select(*_quantiles("best_ms"), of=each, timed=False)
     return stat(
         "The best of the chosen paths",
         "Quantiles of the shortest answer of each second, as if every packet went over all of them, of the same time as the table "
         "beside; what none answered is in none of them. Choose two paths above to compare." + OFF,
-        query,
+        select(*_quantiles("best_ms"), of=each, timed=False),
         override=Override(unit="ms"),
-        width=width,
         height=5,
     )
 
 
-def unanswered(width: int = 12) -> Panel:
+def unanswered() -> Panel:
     """Share of the questions without an answer."""
-    query = select(
+    query = windowed(
         (total("unanswered_sum") / total("unanswered_count")).in_unit("share").named("share"),
         of="round_trip",
         policy=ROLLED,
         where=WHERE,
         by=["operator"],
-        every=INTERVAL,
         fill="none",
     )
     return time_series(
@@ -112,18 +103,17 @@ def unanswered(width: int = 12) -> Panel:
         override=Override(low=0),
         cadence="1m",
         points=180,
-        width=width,
     )
 
 
-def over_time(width: int = 12) -> Panel:
+def over_time() -> Panel:
     """Mean and greatest round-trip time of each operator."""
     columns = (
         (total("rtt_ms_sum") / total("rtt_ms_count")).in_unit("ms").named("mean"),
         greatest("rtt_ms_max").named("greatest"),
     )
     query = [
-        select(column, of="round_trip", policy=ROLLED, where=WHERE, by=["operator"], every=INTERVAL, fill="none")
+        windowed(column, of="round_trip", policy=ROLLED, where=WHERE, by=["operator"], fill="none")
         for column in columns
     ]
     return time_series(
@@ -135,5 +125,4 @@ def over_time(width: int = 12) -> Panel:
         logarithmic=True,
         cadence="1m",
         points=180,
-        width=width,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tandem.schema.grades import Meaning
-from tandem_dashboards.expressions import chosen, equal, rate, tag
+from tandem_dashboards.expressions import chosen, equal, rate
 from tandem_dashboards.influxql import Select, select
 from tandem_dashboards.kinds import table, time_series, words
 from tandem_dashboards.overrides import Link, Override, cell, to_board
@@ -23,10 +23,14 @@ SECONDS_GAP_MS = 10_000
 """Of series of a second, or of long runs of several; a second without a packet has no point."""
 
 
-def begun(width: int = 24) -> Panel:
+def begun() -> Panel:
     """How the run began."""
     query = select(
-        *(tag(name) for name in ("probe", "experiment", "kind", "pairing", "campaign")),
+        "probe",
+        "experiment",
+        "kind",
+        "pairing",
+        "campaign",
         *("paths", "trigger", "step", "attempt", "label", "seconds", "bytes"),
         of="run_begun",
         where=[RUN],
@@ -46,15 +50,18 @@ def begun(width: int = 24) -> Panel:
         "such run began in the time range, or its first record has not arrived yet.",
         query,
         show=shown,
-        width=width,
+        width=24,
         height=3,
     )
 
 
-def of_the_pair(width: int = 24) -> Panel:
+def of_the_pair() -> Panel:
     """What came of this run and the others of its pair."""
     query = select(
-        *(tag(name) for name in ("run", "experiment", "kind", "path")),
+        "run",
+        "experiment",
+        "kind",
+        "path",
         *("ok", "goodput_bit_per_s", "bytes", "duration_s", "connect_ms", "first_byte_ms", "fallback", "failure"),
         of="run",
         where=[chosen("pair")],
@@ -81,7 +88,7 @@ def of_the_pair(width: int = 24) -> Panel:
         query,
         show=shown,
         sort_by=("Ended", False),
-        width=width,
+        width=24,
         height=5,
     )
 
@@ -90,7 +97,7 @@ def _raw(field: str, *, of: str = "subflow", at_server: bool = False) -> Select:
     return select(field, of=of, where=[*OF_PATHS, AT_SERVER if at_server else AT_PROBE], by=BY)
 
 
-def goodput(width: int = 12) -> Panel:
+def goodput() -> Panel:
     """Goodput of each subflow at 100 ms."""
     return time_series(
         "Goodput of each subflow, every 100 ms",
@@ -100,12 +107,11 @@ def goodput(width: int = 12) -> Panel:
         gap_ms=GAP_MS,
         sums=("mean", "max"),
         legend="table",
-        width=width,
         height=9,
     )
 
 
-def shares(width: int = 12) -> Panel:
+def shares() -> Panel:
     """Which part of the goodput each subflow carried."""
     return time_series(
         "Share of each subflow, every 100 ms",
@@ -116,25 +122,22 @@ def shares(width: int = 12) -> Panel:
         fill=60,
         gap_ms=GAP_MS,
         override=Override(unit="share", low=0, high=1),
-        width=width,
         height=9,
     )
 
 
-def rtt(width: int = 12) -> Panel:
+def rtt() -> Panel:
     """Round-trip time of each subflow, by both ends."""
-    query = select("rtt_ms", of="subflow", where=OF_PATHS, by=(*BY, "end"))
     return time_series(
         "Round-trip time of each subflow",
         "Smoothed by TCP, as either end has it, ten times a second. It is true at the end that sends the data: the server in a "
         "download, the probe in an upload; the other end's stands still. Nothing drawn: that end told nothing of this run.",
-        series(query, f"{NAMED}, at the $tag_end"),
+        series(select("rtt_ms", of="subflow", where=OF_PATHS, by=(*BY, "end")), f"{NAMED}, at the $tag_end"),
         gap_ms=GAP_MS,
-        width=width,
     )
 
 
-def window(width: int = 12) -> Panel:
+def window() -> Panel:
     """Congestion window at the server."""
     return time_series(
         "Congestion window at the server",
@@ -142,25 +145,22 @@ def window(width: int = 12) -> Panel:
         "nothing of this run (it was an upload by another server, or its statistics are not kept).",
         series(_raw("cwnd_segments", at_server=True), NAMED),
         gap_ms=GAP_MS,
-        width=width,
     )
 
 
-def retransmitted(width: int = 12) -> Panel:
+def retransmitted() -> Panel:
     """What the server had to send again."""
     lost = rate("bytes_retrans", times=8, unit="bit/s").named("sent again")
-    query = select(lost, of="subflow", where=[*OF_PATHS, AT_SERVER], by=BY)
     return time_series(
         "Sent again by the server",
         "Payload that the server's TCP sent anew on each subflow, by its counter: loss on the way, or a path that went silent. At "
         "nought nothing was lost; nothing drawn: the server read nothing of this run.",
-        series(query, NAMED),
+        series(select(lost, of="subflow", where=[*OF_PATHS, AT_SERVER], by=BY), NAMED),
         gap_ms=GAP_MS,
-        width=width,
     )
 
 
-def connection(width: int = 12) -> Panel:
+def connection() -> Panel:
     """What the application got, all subflows together."""
     query = select("goodput_bit_per_s", of="connection", where=[RUN, AT_PROBE], by=("kind", "path"))
     return time_series(
@@ -169,11 +169,10 @@ def connection(width: int = 12) -> Panel:
         "Nothing drawn: no connection then, or its samples have not arrived.",
         series(query, "$tag_kind from $tag_path"),
         gap_ms=GAP_MS,
-        width=width,
     )
 
 
-def alive(width: int = 12) -> Panel:
+def alive() -> Panel:
     """How many subflows there were."""
     query = select("subflows", of="connection", where=[RUN, AT_PROBE], by=("kind", "path"))
     return time_series(
@@ -184,14 +183,15 @@ def alive(width: int = 12) -> Panel:
         style="steps",
         gap_ms=GAP_MS,
         override=Override(low=0, decimals=0),
-        width=width,
     )
 
 
-def events(width: int = 24) -> Panel:
+def events() -> Panel:
     """What was noticed meanwhile."""
     query = select(
-        *(tag(name) for name in ("kind", "path", "operator")),
+        "kind",
+        "path",
+        "operator",
         *("state", "from_eci", "to_eci", "detail"),
         of="event",
         where=[chosen("probe")],
@@ -208,15 +208,17 @@ def events(width: int = 24) -> Panel:
             "kind": Override(cell="text"),
             **{name: Override() for name in ("path", "operator", "state", "from_eci", "to_eci", "detail")},
         },
-        width=width,
+        width=24,
         height=7,
     )
 
 
-def captured(width: int = 24) -> Panel:
+def captured() -> Panel:
     """What the run's captures say."""
     query = select(
-        *(tag(name) for name in ("path", "operator", "subflow")),
+        "path",
+        "operator",
+        "subflow",
         *("goodput_bytes", "again_percent", "duplicate_bytes", "hole_fill_bytes", "reinjected_bytes"),
         *(
             "rtt_median_ms",
@@ -250,12 +252,12 @@ def captured(width: int = 24) -> Panel:
         "captures were made, they have not arrived (they go at night), or they could not be analysed.",
         query,
         show=shown,
-        width=width,
+        width=24,
         height=6,
     )
 
 
-def phases(width: int = 12) -> Panel:
+def phases() -> Panel:
     """The run's phases."""
     return table(
         "Phases",
@@ -264,24 +266,21 @@ def phases(width: int = 12) -> Panel:
         select("number", "of", "name", of="phase", where=[RUN]),
         show={"Time": Override(), "number": Override(), "of": Override(), "name": Override()},
         sort_by=("Time", False),
-        width=width,
     )
 
 
-def waited(width: int = 12) -> Panel:
+def waited() -> Panel:
     """The data-level queue, every second."""
-    query = select("reorder_queue_max_bytes", of="run_trace_second", where=[RUN], by=("kind",))
     return time_series(
         "Reordering queue, every second",
         "From the captures: the most that had come and waited for what was missing, in each second of the run. Nothing drawn: its "
         "captures have not arrived and been analysed, or not of every path.",
-        series(query, "$tag_kind"),
+        series(select("reorder_queue_max_bytes", of="run_trace_second", where=[RUN], by=("kind",)), "$tag_kind"),
         gap_ms=SECONDS_GAP_MS,
-        width=width,
     )
 
 
-def came_again(width: int = 12) -> Panel:
+def came_again() -> Panel:
     """What came again, every second."""
     query = select("again_bit_per_s", "reinjected_bit_per_s", of="run_trace_second", where=OF_PATHS, by=BY)
     return time_series(
@@ -291,21 +290,18 @@ def came_again(width: int = 12) -> Panel:
         series(query, f"$col: {NAMED}"),
         overrides={"again_bit_per_s": Override("again"), "reinjected_bit_per_s": Override("reinjected")},
         gap_ms=SECONDS_GAP_MS,
-        width=width,
     )
 
 
-def cost(width: int = 12) -> Panel:
+def cost() -> Panel:
     """What the run cost each path."""
-    query = select(tag("path"), tag("operator"), "received_bytes", "sent_bytes", "shared", of="run_usage", where=[RUN])
     return table(
         "What it cost each path",
         "All that crossed each path's interface during the run, headers and other traffic too: what an operator bills. Shared: of all "
         "runs of a simultaneous pair together. Empty: the run has not ended.",
-        query,
+        select("path", "operator", "received_bytes", "sent_bytes", "shared", of="run_usage", where=[RUN]),
         show={name: Override() for name in ("path", "operator", "received_bytes", "sent_bytes", "shared")},
         footer=True,
-        width=width,
     )
 
 
@@ -314,7 +310,7 @@ def _beside(end: str, title: str) -> str:
     return f'<a href="/runs/${{run:percentencode}}{end}" target="_blank">{title}</a>'
 
 
-def where_it_lies(width: int = 12) -> Panel:
+def where_it_lies() -> Panel:
     """Where traces and report of the run are."""
     here = "from=${__from}&to=${__to}"
     return words(
@@ -329,11 +325,10 @@ def where_it_lies(width: int = 12) -> Panel:
         f"Boards: [the probe in this time](/d/tandem-probe?var-probe=${{probe}}&{here}), "
         f"[Multipath TCP against single paths](/d/tandem-multipath?var-probe=${{probe}}&{here}), "
         f"[plays of DASH](/d/tandem-dash?var-probe=${{probe}}&{here})\n",
-        width=width,
     )
 
 
-def aggregation(width: int = 24) -> Panel:
+def aggregation() -> Panel:
     """Each round of a bandwidth or delay experiment."""
     names = (
         *("round", "benefit", "tdi", "goodput_bit_per_s", "c_max_bit_per_s", "c_total_bit_per_s", "bandwidth_ratio"),
@@ -359,34 +354,26 @@ def aggregation(width: int = 24) -> Panel:
         "What aggregation gave, round by round",
         "Benefit: 0 is the best path alone, 1 the ideal, below 0 a loss. TDI: 1 where the paths share no bottleneck. Delays for runs "
         "of the delay experiment, goodputs for bandwidth. Empty: the run was neither, or no round of it is whole.",
-        select(*(tag(name) for name in ("path", "operator", "mode")), *names, of="aggregation", where=[RUN]),
+        select("path", "operator", "mode", *names, of="aggregation", where=[RUN]),
         show=shown,
         sort_by=("Round", False),
-        width=width,
+        width=24,
         height=6,
     )
 
 
-def verdicts(width: int = 24) -> Panel:
+def verdicts() -> Panel:
     """Whether each path lets Multipath TCP through."""
-    query = select(
-        *(tag(name) for name in ("path", "operator", "role", "verdict")),
-        "where",
-        "over",
-        "detail",
-        of="verdict",
-        where=[RUN],
-    )
     return table(
         "Whether each path lets Multipath TCP through",
         "Of a verdict run: each path as the one on which a connection begins and as one that joins, with where it was lost and why. "
         "Empty: the run was none of the verdict experiment.",
-        query,
+        select("path", "operator", "role", "verdict", "where", "over", "detail", of="verdict", where=[RUN]),
         show={
             **{name: Override() for name in ("path", "operator", "role")},
             "verdict": Override(cell="colour"),
             **{name: Override() for name in ("where", "over", "detail")},
         },
-        width=width,
+        width=24,
         height=5,
     )

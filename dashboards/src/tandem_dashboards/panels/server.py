@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tandem_dashboards.expressions import Expression, chosen, compare, greatest, last, least, mean, total, value
-from tandem_dashboards.influxql import INTERVAL, RESOLUTION, ROLLED, Select, select
+from tandem_dashboards.influxql import RESOLUTION, ROLLED, Select, select, windowed
 from tandem_dashboards.kinds import bar_gauge, stat, table, time_series
 from tandem_dashboards.overrides import Override, cell, to_board
 from tandem_dashboards.panel import Panel, series
@@ -22,7 +22,7 @@ def each_minute(field: str) -> Expression:
     return replace(counted, text=f"({counted.text} / $__interval_ms * 60000)", shows=None, unit="1/min")
 
 
-def lines_now(width: int = 6) -> Panel:
+def lines_now() -> Panel:
     """Lines accepted and rejected, of late."""
     query = select(
         total("lines_accepted").named("accepted"),
@@ -37,34 +37,31 @@ def lines_now(width: int = 6) -> Panel:
         "refused for good. Dashes: no probe sent anything, or no gateway wrote its series.",
         series(query, "$col"),
         overrides={"accepted": Override(colour="good"), "rejected": Override(steps=((None, "good"), (1, "poor")))},
-        width=width,
+        width=6,
         height=4,
     )
 
 
-def acknowledged_now(width: int = 6) -> Panel:
+def acknowledged_now() -> Panel:
     """How long the database takes, of late."""
-    query = select(greatest("acknowledged_p95_ms"), of="gateway_process", recent="10m")
     return stat(
         "Acknowledged within, last ten minutes",
         "95 of 100 batches of records were answered within this time, in the worst minute and gateway process of the last ten minutes: "
         "from the batch being read to the database's word. A dash: no batch came.",
-        series(query, "95 of 100"),
+        series(select(greatest("acknowledged_p95_ms"), of="gateway_process", recent="10m"), "95 of 100"),
         names=False,
-        width=width,
+        width=6,
         height=4,
     )
 
 
-def lines(width: int = 12) -> Panel:
+def lines() -> Panel:
     """Lines accepted and rejected over time."""
-    query = select(
+    query = windowed(
         each_minute("lines_accepted").named("accepted"),
         each_minute("lines_rejected").named("rejected"),
         of="gateway",
         where=OF_PROBES,
-        every=INTERVAL,
-        policy=RESOLUTION,
     )
     return time_series(
         "Lines of records a minute",
@@ -73,43 +70,33 @@ def lines(width: int = 12) -> Panel:
         series(query, "$col"),
         overrides={"accepted": Override(colour="good"), "rejected": Override(colour="poor", as_bars=True)},
         cadence="1m",
-        width=width,
     )
 
 
-def by_probe(width: int = 12) -> Panel:
+def by_probe() -> Panel:
     """Lines of each probe over time."""
-    query = select(
-        each_minute("lines_accepted").named("accepted"),
-        of="gateway",
-        where=OF_PROBES,
-        by=["probe"],
-        every=INTERVAL,
-        policy=RESOLUTION,
-    )
+    query = windowed(each_minute("lines_accepted").named("accepted"), of="gateway", where=OF_PROBES, by=["probe"])
     return time_series(
         "Lines accepted a minute, by probe",
         "Which probe sends how much: a probe that drains a backlog sends many times its usual lines. A gap: it sent nothing.",
         series(query, "$tag_probe"),
         cadence="1m",
-        width=width,
     )
 
 
-def rejected(width: int = 24) -> Panel:
+def rejected() -> Panel:
     """Who has lines rejected, and why."""
     some = (*OF_PROBES, compare("lines_rejected", ">", 0))
     how_many = select(
         total("lines_rejected").named("rejected"), of="gateway", where=some, by=["probe"], policy=RESOLUTION
     )
-    why = select(last("reason"), of="gateway", where=OF_PROBES, by=["probe"], policy=RESOLUTION)
     return table(
         "Rejected lines, and the newest reason",
         "Probes whose lines were refused for good in the time shown: how many, and why the newest of them. The probe keeps such lines "
         "in its quarantine. What to do: the reason names the field; most often probe and server are of different versions, or a clock "
         "is wrong. Empty: none was refused.",
         how_many,
-        why,
+        select(last("reason"), of="gateway", where=OF_PROBES, by=["probe"], policy=RESOLUTION),
         joined_by="probe",
         show={
             "probe": Override(links=(_LIVE,), width=220),
@@ -117,21 +104,19 @@ def rejected(width: int = 24) -> Panel:
             "reason": Override(title="Newest reason"),
         },
         sort_by=("rejected", True),
-        width=width,
+        width=24,
         height=7,
     )
 
 
-def answers(width: int = 12) -> Panel:
+def answers() -> Panel:
     """Requests that were not served."""
-    query = select(
+    query = windowed(
         each_minute("answers_429").named("too many (429)"),
         each_minute("answers_503").named("no room (503)"),
         each_minute("answers_refused").named("refused (other 4xx)"),
         of="gateway",
         where=OF_PROBES,
-        every=INTERVAL,
-        policy=RESOLUTION,
     )
     return time_series(
         "Requests told to come later, or refused, a minute",
@@ -146,52 +131,36 @@ def answers(width: int = 12) -> Panel:
         style="bars",
         stacked=True,
         cadence="1m",
-        width=width,
     )
 
 
-def requests(width: int = 12) -> Panel:
+def requests() -> Panel:
     """Requests and bytes."""
-    query = select(
-        each_minute("requests").named("requests"), of="gateway", where=OF_PROBES, every=INTERVAL, policy=RESOLUTION
-    )
-    strangers = select(
-        each_minute("strangers").named("strangers"), of="gateway_process", every=INTERVAL, policy=RESOLUTION
-    )
-    volume = select(
+    volume = windowed(
         replace(
             total("received_bytes"), text='(sum("received_bytes") * 8000 / $__interval_ms)', shows=None, unit="bit/s"
         ).named("received"),
         of="gateway",
         where=OF_PROBES,
-        every=INTERVAL,
-        policy=RESOLUTION,
     )
     return time_series(
         "Requests a minute, and what they bring",
         "Requests of the chosen probes of any kind; those of strangers (without a good token) to this server; on the right what the "
         "requests' bodies bring, records and traces, as they come. A gap: no requests.",
-        series(query, "requests"),
-        series(strangers, "without a good token"),
+        series(windowed(each_minute("requests").named("requests"), of="gateway", where=OF_PROBES), "requests"),
+        series(windowed(each_minute("strangers").named("strangers"), of="gateway_process"), "without a good token"),
         series(volume, "received"),
         overrides={"without a good token": Override(colour="fair")},
         cadence="1m",
-        width=width,
     )
 
 
-def acknowledged(width: int = 12) -> Panel:
+def acknowledged() -> Panel:
     """How long until the database had a batch, over time."""
-    middle = select(
-        mean("acknowledged_median_ms").named("median"),
-        mean("acknowledged_p95_ms").named("p95"),
-        of="gateway_process",
-        every=INTERVAL,
-        policy=RESOLUTION,
+    middle = windowed(
+        mean("acknowledged_median_ms").named("median"), mean("acknowledged_p95_ms").named("p95"), of="gateway_process"
     )
-    longest = select(
-        greatest("acknowledged_most_ms_max").named("longest"), of="gateway_process", every=INTERVAL, policy=ROLLED
-    )
+    longest = windowed(greatest("acknowledged_most_ms_max").named("longest"), of="gateway_process", policy=ROLLED)
     return time_series(
         "How long until a batch was acknowledged",
         "From a batch of records being read to the database's word that it is stored: half of the batches, and 95 of 100, took no "
@@ -202,75 +171,52 @@ def acknowledged(width: int = 12) -> Panel:
         grades="lines",
         logarithmic=True,
         cadence="1m",
-        width=width,
     )
 
 
-def writes(width: int = 12) -> Panel:
+def writes() -> Panel:
     """Writes to the database."""
-    query = select(
-        (total("written_lines") / total("writes")).in_unit("").named("lines a write"),
-        of="gateway_process",
-        every=INTERVAL,
-        policy=RESOLUTION,
+    query = windowed(
+        (total("written_lines") / total("writes")).in_unit("").named("lines a write"), of="gateway_process"
     )
-    failed = select(
-        each_minute("writes_failed").named("failed"), of="gateway_process", every=INTERVAL, policy=RESOLUTION
-    )
-    slow = select(
-        (total("slow_requests") / total("acknowledged_requests")).in_unit("share").named("slow"),
-        of="gateway_process",
-        every=INTERVAL,
-        policy=RESOLUTION,
+    slow = windowed(
+        (total("slow_requests") / total("acknowledged_requests")).in_unit("share").named("slow"), of="gateway_process"
     )
     return time_series(
         "Writes to the database",
         "How many lines go with one write; on the right, writes that the database did not acknowledge, a minute, and what part of the "
         "batches took more than a second. A gap: nothing was written.",
         series(query, "lines a write"),
-        series(failed, "failed writes"),
+        series(windowed(each_minute("writes_failed").named("failed"), of="gateway_process"), "failed writes"),
         series(slow, "batches above a second"),
         overrides={
             "failed writes": Override(colour="poor", as_bars=True),
             "batches above a second": Override(colour="fair"),
         },
         cadence="1m",
-        width=width,
     )
 
 
-def processes(width: int = 12) -> Panel:
+def processes() -> Panel:
     """What each gateway process takes."""
-    busy = select(
-        (total("cpu_s") / total("period_s")).in_unit("share").named("processor"),
-        of="gateway_process",
-        by=["process"],
-        every=INTERVAL,
-        policy=RESOLUTION,
+    busy = windowed(
+        (total("cpu_s") / total("period_s")).in_unit("share").named("processor"), of="gateway_process", by=["process"]
     )
-    memory = select(greatest("rss_bytes"), of="gateway_process", by=["process"], every=INTERVAL, policy=RESOLUTION)
     return time_series(
         "Gateway processes",
         "What part of one processor core each gateway process takes; on the right its resident memory. A gap: the process did not run.",
         series(busy, "processor, process $tag_process"),
-        series(memory, "memory, process $tag_process"),
+        series(windowed(greatest("rss_bytes"), of="gateway_process", by=["process"]), "memory, process $tag_process"),
         cadence="1m",
-        width=width,
     )
 
 
-def at_once(width: int = 12) -> Panel:
+def at_once() -> Panel:
     """How full the gateway is."""
-    query = select(
-        greatest("requests_at_once_max").named("requests"),
-        of="gateway_process",
-        by=["process"],
-        every=INTERVAL,
-        policy=ROLLED,
+    query = windowed(
+        greatest("requests_at_once_max").named("requests"), of="gateway_process", by=["process"], policy=ROLLED
     )
-    held = select(
-        greatest("bytes_at_once_max").named("held"), of="gateway_process", by=["process"], every=INTERVAL, policy=ROLLED
-    )
+    held = windowed(greatest("bytes_at_once_max").named("held"), of="gateway_process", by=["process"], policy=ROLLED)
     return time_series(
         "Most requests and bytes at one moment",
         "The most requests that each gateway process was answering at one moment, and on the right the most bytes that they held in "
@@ -279,7 +225,6 @@ def at_once(width: int = 12) -> Panel:
         series(query, "requests, process $tag_process"),
         series(held, "bytes, process $tag_process"),
         cadence="2m",
-        width=width,
     )
 
 
@@ -291,7 +236,7 @@ def _used() -> Expression:
     return (value("used_bytes") / (value("used_bytes") + value("free_bytes"))).in_unit("share").named("used")
 
 
-def database_answer(width: int = 6) -> Panel:
+def database_answer() -> Panel:
     """Database and version."""
     query = select(last("database_answer_ms").named("database answers in"), of="server_health", recent=NOW)
     return stat(
@@ -300,12 +245,12 @@ def database_answer(width: int = 6) -> Panel:
         "run, or the database is away.",
         series(query, "database"),
         names=False,
-        width=width,
+        width=6,
         height=4,
     )
 
 
-def fullest(width: int = 6) -> Panel:
+def fullest() -> Panel:
     """The fullest of the server's file systems."""
     newest = select(last("used_bytes"), "free_bytes", of="server_disk", by=["place"], recent=NOW)
     each = select(_used(), of=newest, by=["place"])
@@ -315,12 +260,12 @@ def fullest(width: int = 6) -> Panel:
         series(select(greatest("used").named("used"), of=each), "used"),
         override=Override(steps=_DISK.steps, decimals=0),
         names=False,
-        width=width,
+        width=6,
         height=4,
     )
 
 
-def disks(width: int = 8) -> Panel:
+def disks() -> Panel:
     """Each place's file system."""
     newest = select(last("used_bytes"), "free_bytes", of="server_disk", by=["place"], recent=NOW)
     return bar_gauge(
@@ -329,73 +274,60 @@ def disks(width: int = 8) -> Panel:
         "minutes. Several may be on the same one. Empty: not told.",
         series(select(_used(), of=newest, by=["place"]), "$tag_place"),
         override=Override(low=0, high=1, steps=_DISK.steps, decimals=0),
-        width=width,
+        width=8,
     )
 
 
-def free(width: int = 8) -> Panel:
+def free() -> Panel:
     """Free room over time."""
-    query = select(least("free_bytes"), of="server_disk", by=["place"], every=INTERVAL, policy=RESOLUTION)
     return time_series(
         "Free room on disk",
         "Room that is left to the server on each of its file systems, the least of each stretch. A gap: not told.",
-        series(query, "$tag_place"),
+        series(windowed(least("free_bytes"), of="server_disk", by=["place"]), "$tag_place"),
         override=Override(low=0),
         cadence="1m",
-        width=width,
+        width=8,
     )
 
 
-def held(width: int = 8) -> Panel:
+def held() -> Panel:
     """What the server's own files take."""
-    query = select(last("held_bytes"), of="server_disk", by=["place"], every=INTERVAL, policy=RESOLUTION)
     return time_series(
         "What the server's files take",
         "Bytes on disk of the database's files, received and unfinished traces, the registry and so on, counted every ten minutes. "
         "Empty: not counted yet, or on another machine.",
-        series(query, "$tag_place"),
+        series(windowed(last("held_bytes"), of="server_disk", by=["place"]), "$tag_place"),
         cadence="15m",
-        width=width,
+        width=8,
     )
 
 
-def processors(width: int = 12) -> Panel:
+def processors() -> Panel:
     """Processor and load."""
-    busy = select(mean("cpu_percent"), of="server_health", every=INTERVAL, policy=RESOLUTION)
-    load = select(
-        (mean("load_1min") / mean("cores") * 100).in_unit("%").named("load"),
-        of="server_health",
-        every=INTERVAL,
-        policy=RESOLUTION,
-    )
+    load = windowed((mean("load_1min") / mean("cores") * 100).in_unit("%").named("load"), of="server_health")
     return time_series(
         "Processors of the server's machine",
         "The busy part of all processors; and the load: threads that run or wait, of as many as there are processors, above 100 % some "
         "wait. A gap: the gateway did not run.",
-        series(busy, "busy"),
+        series(windowed(mean("cpu_percent"), of="server_health"), "busy"),
         series(load, "load"),
         grades="lines",
         cadence="1m",
-        width=width,
     )
 
 
-def memory(width: int = 12) -> Panel:
+def memory() -> Panel:
     """Memory and the database's answers."""
-    query = select(least("memory_available_bytes"), of="server_health", every=INTERVAL, policy=RESOLUTION)
-    most = select(last("memory_total_bytes"), of="server_health", every=INTERVAL, policy=RESOLUTION)
-    answer = select(mean("database_answer_ms"), of="server_health", every=INTERVAL, policy=RESOLUTION)
     return time_series(
         "Memory, and the database's answers",
         "Memory that programs may still have, the least of each stretch, and how much the machine has; on the right, how long the "
         "database took to answer a ping. A gap: the gateway did not run.",
-        series(query, "available"),
-        series(most, "of the machine"),
-        series(answer, "database's answer"),
+        series(windowed(least("memory_available_bytes"), of="server_health"), "available"),
+        series(windowed(last("memory_total_bytes"), of="server_health"), "of the machine"),
+        series(windowed(mean("database_answer_ms"), of="server_health"), "database's answer"),
         override=Override(low=0),
         overrides={"of the machine": Override(colour="quiet", dashed=True)},
         cadence="1m",
-        width=width,
     )
 
 
@@ -414,7 +346,7 @@ def _traces() -> Select:
     )
 
 
-def traces(width: int = 12) -> Panel:
+def traces() -> Panel:
     """Traces by probe."""
     return table(
         "Traces, by probe",
@@ -431,21 +363,13 @@ def traces(width: int = 12) -> Panel:
             "unfinished_oldest_s": Override(title="Oldest", cell="text"),
         },
         sort_by=("unfinished_oldest_s", True),
-        width=width,
         height=10,
     )
 
 
-def traces_stored(width: int = 12) -> Panel:
+def traces_stored() -> Panel:
     """How traces grow."""
-    query = select(
-        last("stored_bytes"),
-        of="server_traces",
-        where=(chosen("probe"),),
-        by=["probe"],
-        every=INTERVAL,
-        policy=RESOLUTION,
-    )
+    query = windowed(last("stored_bytes"), of="server_traces", where=(chosen("probe"),), by=["probe"])
     return time_series(
         "Traces as they are stored",
         "Bytes that the traces of each probe take in the store, one upon the other. A gap: the gateway did not run.",
@@ -454,12 +378,11 @@ def traces_stored(width: int = 12) -> Panel:
         stacked=True,
         fill=30,
         cadence="1m",
-        width=width,
         height=10,
     )
 
 
-def records(width: int = 24) -> Panel:
+def records() -> Panel:
     """The account of each probe's records."""
     query = select(
         last("made"),
@@ -492,6 +415,6 @@ def records(width: int = 24) -> Panel:
         },
         sort_by=("unexplained", True),
         footer=True,
-        width=width,
+        width=24,
         height=8,
     )
