@@ -105,12 +105,7 @@ class _InfluxTarget(sdk.AnnotationTarget):
 
 
 def events(
-    name: str,
-    kinds: Sequence[str],
-    *,
-    text: str | None = "detail",
-    path: bool = False,
-    on: bool = True,
+    name: str, kinds: Sequence[str], *, text: str | None = "detail", path: bool = False, on: bool = True
 ) -> Annotation:
     """Events of these kinds of the chosen probes, in the colour that the first kind has in the schema. ``text``: a field that all of
     them have; None where there is no such field: then the kind. ``path``: only those of a path, and its name beside. Over long times a
@@ -179,10 +174,11 @@ class Board:
             number, y = number + 1, y + 1
             x = line = 0
             for panel in row.panels:
-                if x + panel.width > COLUMNS:
+                width, height = panel.size
+                if x + width > COLUMNS:
                     x, y, line = 0, y + line, 0
                 placed.append(panel.to_sdk(number, x, y))
-                number, x, line = number + 1, x + panel.width, max(line, panel.height)
+                number, x, line = number + 1, x + width, max(line, height)
             y += line
         return sdk.Dashboard(
             uid=self.uid,

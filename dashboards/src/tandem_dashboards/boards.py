@@ -167,21 +167,8 @@ def probe_board() -> Board:
             events("Movement", ["mobility_start", "mobility_stop"], text="detector"),
         ),
         rows=(
-            Row(
-                "Now",
-                (probe.state(), probe.experiment(), probe.movement_now(), probe.level_now()),
-            ),
-            Row(
-                "Radio",
-                (
-                    radio.rsrp(24),
-                    radio.rsrq(),
-                    radio.sinr(),
-                    radio.cells(),
-                    radio.states(),
-                    probe.movement(),
-                ),
-            ),
+            Row("Now", (probe.state(), probe.experiment(), probe.movement_now(), probe.level_now())),
+            Row("Radio", (radio.rsrp(24), radio.rsrq(), radio.sinr(), radio.cells(), radio.states(), probe.movement())),
             Row(
                 "Round trips",
                 (round_trips.times(), round_trips.outcomes(), round_trips.quantiles(), round_trips.best()),
@@ -252,10 +239,7 @@ def run_board() -> Board:
             Row("Subflows", (run.goodput(), run.shares(), run.rtt(), run.window())),
             Row("Connection", (run.connection(), run.retransmitted(), run.alive(), run.cost())),
             Row("Captures", (run.captured(), run.waited(), run.came_again())),
-            Row(
-                "Radio and events meanwhile",
-                (radio.rsrp(), radio.sinr(), radio.cells(), run.events()),
-            ),
+            Row("Radio and events meanwhile", (radio.rsrp(), radio.sinr(), radio.cells(), run.events())),
             Row("Findings and phases", (run.aggregation(), run.verdicts(), run.phases(), run.where_it_lies())),
             Row(
                 "The play, when it is one of DASH",

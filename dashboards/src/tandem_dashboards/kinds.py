@@ -15,8 +15,9 @@ from grafana_foundation_sdk.models import stat as stats
 from grafana_foundation_sdk.models import table as tables
 from grafana_foundation_sdk.models import text as texts_of
 
+from tandem_dashboards.expressions import Condition
 from tandem_dashboards.field_config import field_config
-from tandem_dashboards.influxql import Output, Select
+from tandem_dashboards.influxql import Output, Select, select
 from tandem_dashboards.overrides import Override, by_name, by_query, columns
 from tandem_dashboards.panel import (
     Frame,
@@ -288,6 +289,25 @@ def table(
     )
     defaults = sdk.FieldConfig(no_value=NOTHING, custom=common.TableFieldOptions(inspect=False, filterable=True))
     return Panel("table", title, description, targets, options, defaults, tuple(made), **frame)
+
+
+def listing(
+    title: str,
+    description: str,
+    *,
+    of: str,
+    where: Sequence[Condition],
+    show: Overrides,
+    newest_first: bool = False,
+    limit: int | None = None,
+    sort_by: tuple[str, bool] | None = None,
+    footer: bool = False,
+    **frame: Unpack[Frame],
+) -> Panel:
+    """A ``table`` of records as they are: what is shown, tags and fields, is what is asked."""
+    asked = [name for name in show if name != "Time"]
+    query = select(*asked, of=of, where=where, newest_first=newest_first, limit=limit)
+    return table(title, description, query, show=show, sort_by=sort_by, footer=footer, **frame)
 
 
 def _outputs(targets: Sequence[Query], joined_by: str | None, title: str) -> list[Output]:

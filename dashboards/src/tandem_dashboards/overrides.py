@@ -107,6 +107,17 @@ class Override:
         return found
 
 
+def shown(*names: str, **changed: str | Override) -> dict[str, Override]:
+    """Columns of a table in their order: ``names`` as the schema has them, then ``changed``: another title, or an ``Override``."""
+    plain = {name: Override() for name in names}
+    return plain | {name: Override(its) if isinstance(its, str) else its for name, its in changed.items()}
+
+
+COLOUR, TEXT = Override(cell="colour"), Override(cell="text")
+LIVE = to_board("tandem-probe", "Probe live", probe=cell("probe"))
+TO_PROBE = Override(links=(LIVE,))
+"""A probe's name, which opens it live."""
+
 _BY_STEPS: tuple[str, object] = ("color", sdk.FieldColor(sdk.FieldColorModeId.THRESHOLDS))
 _CELLS: Mapping[str, Mapping[str, object]] = {
     "colour": {"type": "color-background", "mode": "basic"},

@@ -81,7 +81,7 @@ def lettered(queries: tuple[Query | Select, ...], shape: Shape) -> tuple[Query, 
 
 @dataclass(frozen=True)
 class Panel:
-    """``width`` of 24, ``height`` in the grid's units. ``cadence``: how far apart points are at least: windows are never narrower.
+    """``size``: width of 24, and height in the grid's units. ``cadence``: how far apart points are at least: windows are never narrower.
     ``time_from``: the last while, whatever the board's range."""
 
     kind: str
@@ -92,8 +92,7 @@ class Panel:
     defaults: sdk.FieldConfig
     overrides: tuple[sdk.DashboardFieldConfigSourceOverrides, ...] = ()
     transformations: tuple[sdk.DataTransformerConfig, ...] = ()
-    width: int = 12
-    height: int = 8
+    size: tuple[int, int] = (12, 8)
     cadence: str | None = None
     points: int | None = None
     time_from: str | None = None
@@ -104,7 +103,8 @@ class Panel:
             raise PanelError(
                 f"panel {self.title!r}: a title, and a description (what it shows, from where, what empty means), are needed"
             )
-        if not 1 <= self.width <= COLUMNS or self.height < 1:
+        width, height = self.size
+        if not 1 <= width <= COLUMNS or height < 1:
             raise PanelError(f"panel {self.title!r}: width 1 to {COLUMNS}, height from 1 on")
 
     @property
@@ -120,7 +120,7 @@ class Panel:
             description=self.description,
             datasource=datasource() if self.queries else None,
             targets=list(self.queries) or None,
-            grid_pos=sdk.GridPos(self.height, self.width, x, y),
+            grid_pos=sdk.GridPos(self.size[1], self.size[0], x, y),
             interval=self.cadence,
             max_data_points=self.points or (ROLLED_POINTS if self._rolled else None),
             time_from=self.time_from,
@@ -134,8 +134,7 @@ class Panel:
 class Frame(TypedDict, total=False):
     """What every kind of panel takes; see ``Panel``."""
 
-    width: int
-    height: int
+    size: tuple[int, int]
     cadence: str
     points: int
     time_from: str

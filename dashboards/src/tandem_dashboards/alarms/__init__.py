@@ -6,13 +6,7 @@ from tandem_dashboards.alarms import probes, server
 from tandem_dashboards.alarms.alarm import Alarm
 
 GROUPS: dict[str, tuple[Alarm, ...]] = {
-    "Probes": (
-        probes.silent(),
-        probes.gone(),
-        probes.never_came(),
-        probes.not_measuring(),
-        probes.not_uploading(),
-    ),
+    "Probes": (probes.silent(), probes.gone(), probes.never_came(), probes.not_measuring(), probes.not_uploading()),
     "Kits": (
         probes.spool(),
         probes.records_lost(),

@@ -268,10 +268,7 @@ def hot() -> Alarm:
         "probe-hot",
         "Probe is too hot",
         "warning",
-        {
-            "expected": registered(),
-            "degrees": known("processor_temperature_degc", "health", points=60, function=mean),
-        },
+        {"expected": registered(), "degrees": known("processor_temperature_degc", "health", points=60, function=mean)},
         {
             "seen": Last("expected"),
             "mean": Last("degrees"),
@@ -293,10 +290,7 @@ def card() -> Alarm:
         "card-worn",
         "Card is worn",
         "warning",
-        {
-            "expected": registered(),
-            "lives": known("life_used_a_percent", "card", ("probe", "device")),
-        },
+        {"expected": registered(), "lives": known("life_used_a_percent", "card", ("probe", "device"))},
         {
             "seen": Last("expected"),
             "life": Last("lives"),

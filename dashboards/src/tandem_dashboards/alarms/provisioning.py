@@ -164,12 +164,7 @@ def mail() -> Document:
 
 def webhook() -> Document:
     """A POST of JSON: chat bridges, pagers, own programs."""
-    settings: Document = {
-        "url": "${TANDEM_ALARM_WEBHOOK}",
-        "httpMethod": "POST",
-        "title": TITLE,
-        "message": MESSAGE,
-    }
+    settings: Document = {"url": "${TANDEM_ALARM_WEBHOOK}", "httpMethod": "POST", "title": TITLE, "message": MESSAGE}
     return _contact("webhook", "webhook", settings)
 
 
@@ -210,10 +205,7 @@ def policies() -> Document:
 
 def quiet() -> Document:
     """UTC: change it for a fleet far from Greenwich (``location`` is a name of the time zone database)."""
-    times: list[Node] = [
-        {"start_time": "21:00", "end_time": "24:00"},
-        {"start_time": "00:00", "end_time": "06:00"},
-    ]
+    times: list[Node] = [{"start_time": "21:00", "end_time": "24:00"}, {"start_time": "00:00", "end_time": "06:00"}]
     return {
         "apiVersion": 1,
         "muteTimes": [{"orgId": 1, "name": NIGHT, "time_intervals": [{"times": times, "location": "UTC"}]}],

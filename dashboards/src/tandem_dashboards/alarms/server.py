@@ -142,10 +142,7 @@ def disk() -> Alarm:
         "server-disk",
         "Server's disk is nearly full",
         "critical",
-        {
-            "frees": now("free_bytes", "server_disk", ("place",)),
-            "useds": now("used_bytes", "server_disk", ("place",)),
-        },
+        {"frees": now("free_bytes", "server_disk", ("place",)), "useds": now("used_bytes", "server_disk", ("place",))},
         {
             "free": Last("frees"),
             "used": Last("useds"),

@@ -182,9 +182,4 @@ def _organised(frames: list[Frame], options: Mapping[str, Any]) -> list[Frame]:
     return made
 
 
-_STEPS = {
-    "joinByField": _joined,
-    "merge": _merged,
-    "filterFieldsByName": _only,
-    "organize": _organised,
-}
+_STEPS = {"joinByField": _joined, "merge": _merged, "filterFieldsByName": _only, "organize": _organised}

@@ -6,12 +6,11 @@ from tandem.schema import grades
 from tandem_dashboards.expressions import chosen, greatest, last, present, total, value
 from tandem_dashboards.influxql import RESOLUTION, ROLLED, Select, select, windowed
 from tandem_dashboards.kinds import state_timeline, table, time_series
-from tandem_dashboards.overrides import Override, cell, to_board
+from tandem_dashboards.overrides import COLOUR, TO_PROBE, Override, shown
 from tandem_dashboards.panel import Panel, series
 
 WHERE = (chosen("probe"), chosen("campaign"))
 BY = ("probe", "campaign")
-_LIVE = to_board("tandem-probe", "Probe live", probe=cell("probe"))
 _BUDGET = grades.SHARES["budget"]
 
 
@@ -19,14 +18,7 @@ def progress() -> Panel:
     """Each campaign on each probe."""
     newest = select(
         last("state"),
-        "made",
-        "of",
-        "ok",
-        "failed",
-        "cut_off",
-        "step",
-        "said",
-        "age_s",
+        *("made", "of", "ok", "failed", "cut_off", "step", "said", "age_s"),
         of="campaign",
         where=WHERE,
         by=BY,
@@ -39,24 +31,13 @@ def progress() -> Panel:
         "however often it was tried), how attempts ended, and what it does or waits for. Told: when that was; a probe that has been "
         "silent since tells nothing newer. Empty: no campaign was under way in this time.",
         select("state", part, "made", "of", "ok", "failed", "cut_off", "step", "said", "age_s", of=newest, by=BY),
-        show={
-            "probe": Override(links=(_LIVE,)),
-            "campaign": Override(),
-            "state": Override(cell="colour"),
-            "part": Override(title="Made", cell="gauge", low=0, high=1, decimals=0),
-            "made": Override(title="Runs made"),
-            "of": Override(title="Of"),
-            "ok": Override(title="Measured"),
-            "failed": Override(title="Failed"),
-            "cut_off": Override(title="Cut off"),
-            "step": Override(title="Step"),
-            "said": Override(title="Says"),
-            "age_s": Override(title="Since its beginning"),
-            "Time": Override(title="Told"),
-        },
+        show=shown(probe=TO_PROBE)
+        | shown("campaign", state=COLOUR)
+        | shown(part=Override(title="Made", cell="gauge", low=0, high=1, decimals=0), made="Runs made", of="Of")
+        | shown(ok="Measured", failed="Failed", cut_off="Cut off", step="Step", said="Says")
+        | shown(age_s="Since its beginning", Time="Told"),
         sort_by=("probe", False),
-        width=24,
-        height=9,
+        size=(24, 9),
     )
 
 
@@ -70,16 +51,11 @@ def steps() -> Panel:
         "How many runs of each step of a campaign are made on each probe, as told last in the time shown. Empty: no campaign was under "
         "way.",
         select(part, "made", "of", of=newest, by=by),
-        show={
-            "probe": Override(links=(_LIVE,)),
-            "campaign": Override(),
-            "step": Override(title="Step"),
-            "part": Override(title="Made", cell="gauge", low=0, high=1, decimals=0),
-            "made": Override(title="Runs made"),
-            "of": Override(title="Of"),
-        },
+        show=shown(probe=TO_PROBE)
+        | shown("campaign", step="Step", part=Override(title="Made", cell="gauge", low=0, high=1, decimals=0))
+        | shown(made="Runs made", of="Of"),
         sort_by=("probe", False),
-        height=10,
+        size=(12, 10),
     )
 
 
@@ -93,7 +69,7 @@ def states() -> Panel:
         values=False,
         legend=True,
         cadence="1m",
-        height=10,
+        size=(12, 10),
     )
 
 
@@ -132,12 +108,7 @@ def budgets() -> Panel:
     by = [*BY, "role", "path", "operator"]
     newest = select(
         last("used_bytes"),
-        "used_today_bytes",
-        "budget_bytes",
-        "day_budget_bytes",
-        "left_bytes",
-        "expected_bytes",
-        "reset_in_s",
+        *("used_today_bytes", "budget_bytes", "day_budget_bytes", "left_bytes", "expected_bytes", "reset_in_s"),
         of="campaign_data",
         where=WHERE,
         by=by,
@@ -145,14 +116,9 @@ def budgets() -> Panel:
     )
     part = (value("used_bytes") / value("budget_bytes")).in_unit("share").named("part")
     query = select(
-        "used_today_bytes",
-        "day_budget_bytes",
-        "used_bytes",
-        "budget_bytes",
+        *("used_today_bytes", "day_budget_bytes", "used_bytes", "budget_bytes"),
         part,
-        "left_bytes",
-        "expected_bytes",
-        "reset_in_s",
+        *("left_bytes", "expected_bytes", "reset_in_s"),
         of=newest,
         by=by,
     )
@@ -162,24 +128,13 @@ def budgets() -> Panel:
         "taken at the period's end at the pace so far. As told last in the time shown. A dash: the campaign sets no such bound. Empty: "
         "no campaign was under way.",
         query,
-        show={
-            "probe": Override(links=(_LIVE,)),
-            "campaign": Override(),
-            "role": Override(title="Role"),
-            "path": Override(title="Modem"),
-            "operator": Override(),
-            "used_today_bytes": Override(title="Today"),
-            "day_budget_bytes": Override(title="Of a day's"),
-            "used_bytes": Override(title="This period"),
-            "budget_bytes": Override(title="Of"),
-            "part": Override(title="Spent", steps=_BUDGET.steps, cell="colour", decimals=0),
-            "left_bytes": Override(title="Left"),
-            "expected_bytes": Override(title="Expected at its end"),
-            "reset_in_s": Override(title="Ends in"),
-        },
+        show=shown(probe=TO_PROBE)
+        | shown("campaign", role="Role", path="Modem")
+        | shown("operator", used_today_bytes="Today", day_budget_bytes="Of a day's", used_bytes="This period")
+        | shown(budget_bytes="Of", part=Override(title="Spent", steps=_BUDGET.steps, cell="colour", decimals=0))
+        | shown(left_bytes="Left", expected_bytes="Expected at its end", reset_in_s="Ends in"),
         sort_by=("part", True),
-        width=24,
-        height=9,
+        size=(24, 9),
     )
 
 
@@ -196,7 +151,7 @@ def spent() -> Panel:
         override=Override(low=0),
         overrides={"/^budget /": Override(dashed=True, colour="quiet")},
         cadence="1m",
-        width=24,
+        size=(24, 8),
     )
 
 
@@ -207,17 +162,8 @@ def _ledger() -> Select:
     """The newest of each probe and campaign."""
     return select(
         last("runs_complete"),
-        "runs_under_way",
-        "runs_waiting",
-        "runs_missing",
-        "runs_expired",
-        "runs_failed",
-        "records_promised",
-        "records_arrived",
-        "files_promised",
-        "files_received",
-        "incomplete_s",
-        "files_incomplete_s",
+        *("runs_under_way", "runs_waiting", "runs_missing", "runs_expired", "runs_failed", "records_promised"),
+        *("records_arrived", "files_promised", "files_received", "incomplete_s", "files_incomplete_s"),
         of="ledger",
         where=WHERE,
         by=BY,
@@ -232,12 +178,7 @@ def completeness() -> Panel:
     query = select(
         records,
         files,
-        "runs_complete",
-        "runs_under_way",
-        "runs_waiting",
-        "runs_missing",
-        "runs_failed",
-        "incomplete_s",
+        *("runs_complete", "runs_under_way", "runs_waiting", "runs_missing", "runs_failed", "incomplete_s"),
         "files_incomplete_s",
         of=_ledger(),
         by=BY,
@@ -248,22 +189,15 @@ def completeness() -> Panel:
         "campaign: runs outside of one. Waiting: the rest may still be at the probe. Missing: something is gone, or nobody knows where "
         "it is; tandem-server ledger --probe NAME --incomplete names it. Empty: no run yet, or the gateway does not run.",
         query,
-        show={
-            "probe": Override(links=(_LIVE,)),
-            "campaign": Override(),
-            "records": Override(title="Records here", steps=_COMPLETE.steps, cell="text", decimals=2),
-            "files": Override(title="Files here", steps=_COMPLETE.steps, cell="text", decimals=2),
-            "runs_complete": Override(title="Complete"),
-            "runs_under_way": Override(title="Under way"),
-            "runs_waiting": Override(title="Waiting"),
-            "runs_missing": Override(title="Missing", cell="text"),
-            "runs_failed": Override(title="Measured a failure"),
-            "incomplete_s": Override(title="Records lack since", cell="text"),
-            "files_incomplete_s": Override(title="Files lack since", cell="text"),
-        },
+        show=shown(probe=TO_PROBE)
+        | shown("campaign", records=Override(title="Records here", steps=_COMPLETE.steps, cell="text", decimals=2))
+        | shown(files=Override(title="Files here", steps=_COMPLETE.steps, cell="text", decimals=2))
+        | shown(runs_complete="Complete", runs_under_way="Under way", runs_waiting="Waiting")
+        | shown(runs_missing=Override(title="Missing", cell="text"), runs_failed="Measured a failure")
+        | shown(incomplete_s=Override(title="Records lack since", cell="text"))
+        | shown(files_incomplete_s=Override(title="Files lack since", cell="text")),
         sort_by=("runs_missing", True),
-        width=24,
-        height=9,
+        size=(24, 9),
     )
 
 

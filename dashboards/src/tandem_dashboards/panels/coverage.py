@@ -56,7 +56,7 @@ def _of(columns: Sequence[Expression], by: str) -> Select:
     return select(*columns, of="coverage_day", policy=ROLLED, where=WHERE, by=[by])
 
 
-def _distribution(title: str, text: str, across: str, columns: Sequence[Expression], width: int) -> Panel:
+def _distribution(title: str, text: str, across: str, columns: Sequence[Expression]) -> Panel:
     colours = shades(len(columns))
     return bar_chart(
         title,
@@ -66,7 +66,6 @@ def _distribution(title: str, text: str, across: str, columns: Sequence[Expressi
         per_cent=True,
         lying=True,
         overrides={str(c.name): Override(colour=colour) for c, colour in zip(columns, colours, strict=True)},
-        width=width,
     )
 
 
@@ -78,7 +77,6 @@ def rsrp_distribution(across: str = "operator") -> Panel:
         + _MADE,
         across,
         _bins(RSRP_BINS, RSRP_NAMES),
-        12,
     )
 
 
@@ -90,7 +88,6 @@ def goodput_distribution(across: str = "operator") -> Panel:
         + _SECONDS,
         across,
         _bins(GOODPUT_BINS, GOODPUT_NAMES),
-        12,
     )
 
 
@@ -139,8 +136,7 @@ def summary(across: str = "operator") -> Panel:
         "known: position told in full (privacy mode full), outside home zones." + _MADE,
         _of(FIGURES, across),
         show={across: Override(_WORDS[across].capitalize()), **figure_overrides()},
-        width=24,
-        height=6,
+        size=(24, 6),
     )
 
 
@@ -155,7 +151,7 @@ def rsrp_over_time() -> Panel:
         style="points",
         cadence="1h",
         points=180,
-        width=24,
+        size=(24, 8),
     )
 
 
@@ -211,7 +207,7 @@ def rsrp_map() -> Panel:
         overrides={"rsrp": rsrp_steps(), "observed": Override("Time observed")},
         repeat="operator",
         transformations=(merged(),),
-        height=14,
+        size=(12, 14),
     )
 
 
@@ -229,7 +225,7 @@ def goodput_map() -> Panel:
             "observed": Override("Time observed"),
         },
         transformations=(merged(),),
-        height=14,
+        size=(12, 14),
     )
 
 
@@ -243,5 +239,5 @@ def table_of_areas() -> Panel:
         | {name: its for name, its in figure_overrides().items() if name in ("observed", "rsrp", "weak", "goodput")},
         one_of=True,
         sort_by=("rsrp", False),
-        height=14,
+        size=(12, 14),
     )

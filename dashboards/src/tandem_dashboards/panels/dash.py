@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from tandem.schema import grades
-from tandem_dashboards.expressions import Expression, chosen, last, least, tag, total
+from tandem_dashboards.expressions import Expression, chosen, last, least, total
 from tandem_dashboards.field_config import Steps
 from tandem_dashboards.influxql import INTERVAL, ROLLED, Select, select
-from tandem_dashboards.kinds import bar_gauge, histogram, state_timeline, table, time_series
-from tandem_dashboards.overrides import Override, cell, to_board
+from tandem_dashboards.kinds import bar_gauge, histogram, listing, state_timeline, table, time_series
+from tandem_dashboards.overrides import COLOUR, TEXT, Override, cell, shown, to_board
 from tandem_dashboards.panel import Panel, series
 
 WHERE = (chosen("probe"), chosen("campaign"), chosen("operator"))
+_TO_RUN = Override(links=(to_board("tandem-run", "Run", probe=cell("probe"), run=cell("run")),))
 ARM = ("kind", "operator")
 NAMED = "$tag_kind, $tag_operator"
 ARMS = "An arm is the way that a play took: TCP over one operator, or Multipath TCP that began on the operator named and may use all. "
@@ -65,10 +66,9 @@ def arms() -> Panel:
         f"{ARMS}Time stalled: part of the time since the picture began. Score: Yin et al. (SIGCOMM 2015) by segment: mean bitrate less "
         f"switches, stalls and startup. {ROLLED_SAYS}",
         select(*FIGURES, of="dash", where=WHERE, by=ARM, policy=ROLLED),
-        show={"kind": Override(), "operator": Override(), **SHOWN},
+        show=shown("kind", "operator") | SHOWN,
         sort_by=("Operator", False),
-        width=24,
-        height=6,
+        size=(24, 6),
     )
 
 
@@ -79,38 +79,47 @@ def rules() -> Panel:
         "The same by who chose the representations: the player's rule, or VLC's logic (vlc-…), for Multipath TCP and for TCP. Compare "
         f"rules only where they played the same content. {ROLLED_SAYS}",
         select(*FIGURES, of="dash", where=WHERE, by=("rule", "kind"), policy=ROLLED),
-        show={"rule": Override(), "kind": Override(), **SHOWN},
+        show=shown("rule", "kind") | SHOWN,
         sort_by=("Rule", False),
-        width=24,
-        height=6,
+        size=(24, 6),
     )
 
 
-def _gauge(title: str, says: str, figure: Expression, override: Override, width: int) -> Panel:
-    return bar_gauge(
-        title, f"{says} {ARMS}{ROLLED_SAYS}", series(_arms(figure), NAMED), override=override, width=width, height=7
-    )
+def _gauge(title: str, says: str, figure: Expression, override: Override) -> Panel:
+    return bar_gauge(title, f"{says} {ARMS}{ROLLED_SAYS}", series(_arms(figure), NAMED), override=override, size=(8, 7))
 
 
 def startup_by_arm() -> Panel:
     """Startup delay of each arm."""
-    says = "Mean time from the request of the manifest to the picture, of the plays whose picture began."
-    return _gauge("Startup delay", says, STARTUP, Override(low=0, steps=graded("startup_delay_ms")), 8)
+    return _gauge(
+        "Startup delay",
+        "Mean time from the request of the manifest to the picture, of the plays whose picture began.",
+        STARTUP,
+        Override(low=0, steps=graded("startup_delay_ms")),
+    )
 
 
 def stalled_by_arm() -> Panel:
     """Time stalled of each arm."""
-    says = "Mean part of a play's time in which the picture stood still."
-    return _gauge("Time stalled", says, STALLED, Override(low=0, steps=graded("stall_ratio")), 8)
+    return _gauge(
+        "Time stalled",
+        "Mean part of a play's time in which the picture stood still.",
+        STALLED,
+        Override(low=0, steps=graded("stall_ratio")),
+    )
 
 
 def bitrate_by_arm() -> Panel:
     """Bitrate of each arm."""
-    says = "Mean bitrate of the representations that were shown, by the manifest: the quality of the picture."
-    return _gauge("Bitrate of the representations", says, BITRATE, Override(low=0), 8)
+    return _gauge(
+        "Bitrate of the representations",
+        "Mean bitrate of the representations that were shown, by the manifest: the quality of the picture.",
+        BITRATE,
+        Override(low=0),
+    )
 
 
-def _over_time(title: str, says: str, figure: Expression, override: Override, width: int) -> Panel:
+def _over_time(title: str, says: str, figure: Expression, override: Override) -> Panel:
     return time_series(
         title,
         f"{says} A point for each stretch in which a play ended, for each arm. {ROLLED_SAYS}",
@@ -118,37 +127,52 @@ def _over_time(title: str, says: str, figure: Expression, override: Override, wi
         style="points",
         override=override,
         cadence="1m",
-        width=width,
     )
 
 
 def startup() -> Panel:
     """Startup delay over time."""
-    return _over_time("Startup delay over time", "Mean of each stretch.", STARTUP, Override(low=0), 12)
+    return _over_time("Startup delay over time", "Mean of each stretch.", STARTUP, Override(low=0))
 
 
 def stalled() -> Panel:
     """Rebuffering over time."""
-    says = "Part of the time since the picture began in which it stood still for want of video, mean over plays."
-    return _over_time("Rebuffering over time", says, STALLED, Override(low=0), 12)
+    return _over_time(
+        "Rebuffering over time",
+        "Part of the time since the picture began in which it stood still for want of video, mean over plays.",
+        STALLED,
+        Override(low=0),
+    )
 
 
 def bitrate() -> Panel:
     """Representations over time."""
-    says = "Bitrate by the manifest of the representations that were shown, mean over plays."
-    return _over_time("Representations over time", says, BITRATE, Override(low=0), 12)
+    return _over_time(
+        "Representations over time",
+        "Bitrate by the manifest of the representations that were shown, mean over plays.",
+        BITRATE,
+        Override(low=0),
+    )
 
 
 def switches() -> Panel:
     """Quality switches over time."""
-    says = "Changes of representation by minute of video."
-    return _over_time("Quality switches by minute of video, over time", says, SWITCHES, Override(low=0), 12)
+    return _over_time(
+        "Quality switches by minute of video, over time",
+        "Changes of representation by minute of video.",
+        SWITCHES,
+        Override(low=0),
+    )
 
 
 def score() -> Panel:
     """Score over time."""
-    says = "Score of Yin et al. (SIGCOMM 2015) by segment, mean over plays: mean bitrate less switches, stalls and startup."
-    return _over_time("Score over time", says, SCORE, Override(), 12)
+    return _over_time(
+        "Score over time",
+        "Score of Yin et al. (SIGCOMM 2015) by segment, mean over plays: mean bitrate less switches, stalls and startup.",
+        SCORE,
+        Override(),
+    )
 
 
 def how_many() -> Panel:
@@ -203,16 +227,9 @@ def now_playing() -> Panel:
         "Plays that told of themselves in the last minute, as they stood then; the run's name opens it. Empty: nothing plays, or the "
         "probes that play are not heard.",
         query,
-        show={
-            "probe": Override(),
-            "run": Override(links=(to_board("tandem-run", "Run", probe=cell("probe"), run=cell("run")),)),
-            "kind": Override(),
-            "path": Override(),
-            "state": Override(cell="colour"),
-            "buffer_level_ms": Override(cell="text"),
-            "played_s": Override(),
-            "stalled_s": Override(),
-        },
+        show=shown("probe", run=_TO_RUN)
+        | shown("kind", "path", state=COLOUR, buffer_level_ms=TEXT)
+        | shown("played_s", "stalled_s"),
     )
 
 
@@ -229,29 +246,20 @@ def distribution() -> Panel:
 
 def latest() -> Panel:
     """The last plays."""
-    names = (
-        *("whole", "startup_delay_ms", "stalls", "stalled_s", "switches", "bitrate_bit_per_s", "goodput_bit_per_s"),
-        *("primary_share", "qoe_bit_per_s"),
-    )
-    tags = ("probe", "run", "kind", "path", "operator", "rule")
-    return table(
+    return listing(
         "The latest plays",
         "Plays that ended in the last 24 hours, whatever the board's time range, the newest first; the run's name opens it. Empty: "
         "none did.",
-        select(*(tag(name) for name in tags), *names, of="dash", where=WHERE, newest_first=True, limit=200),
-        show={
-            "Time": Override(title="Ended"),
-            **{name: Override() for name in tags},
-            "run": Override(links=(to_board("tandem-run", "Run", probe=cell("probe"), run=cell("run")),)),
-            **{name: Override() for name in names},
-            "whole": Override(cell="text"),
-            "startup_delay_ms": Override(cell="text"),
-            "primary_share": Override(unit="share"),
-            "qoe_bit_per_s": Override(title="Score"),
-        },
+        of="dash",
+        where=WHERE,
+        show=shown(Time="Ended", probe=Override(), run=_TO_RUN)
+        | shown("kind", "path", "operator", "rule", whole=TEXT, startup_delay_ms=TEXT)
+        | shown("stalls", "stalled_s", "switches", "bitrate_bit_per_s", "goodput_bit_per_s")
+        | shown(primary_share=Override(unit="share"), qoe_bit_per_s="Score"),
+        newest_first=True,
+        limit=200,
         time_from="24h",
-        width=24,
-        height=10,
+        size=(24, 10),
     )
 
 
@@ -269,8 +277,7 @@ def watched() -> Panel:
         f"stands still. {ONLY}",
         series(select(last("state"), of="dash_playback", where=[RUN], by=BY, every=INTERVAL), OF_RUN),
         cadence="2s",
-        width=24,
-        height=4,
+        size=(24, 4),
     )
 
 
@@ -323,24 +330,15 @@ def share() -> Panel:
 
 def outcome() -> Panel:
     """What the play came to."""
-    names = (
-        *("whole", "startup_delay_ms", "stalls", "stalled_s", "stall_ratio", "switches", "bitrate_bit_per_s"),
-        *("qoe_bit_per_s", "primary_share", "segments", "bytes", "play_s", "content"),
-    )
-    return table(
+    return listing(
         "What the play came to",
         "Startup delay, stalls, switches, mean bitrate and score of the play, once it has ended. Score: Yin et al. (SIGCOMM 2015) by "
         "segment: mean bitrate less switches, stalls and startup. " + ONLY,
-        select("kind", "path", "rule", *names, of="dash", where=[RUN]),
-        show={
-            **{name: Override() for name in ("kind", "path", "rule")},
-            **{name: Override() for name in names},
-            "whole": Override(cell="text"),
-            "startup_delay_ms": Override(cell="text"),
-            "stall_ratio": Override(unit="share", cell="text"),
-            "primary_share": Override(unit="share"),
-            "qoe_bit_per_s": Override(title="Score"),
-        },
-        width=24,
-        height=4,
+        of="dash",
+        where=[RUN],
+        show=shown("kind", "path", "rule", whole=TEXT, startup_delay_ms=TEXT)
+        | shown("stalls", "stalled_s", stall_ratio=Override(unit="share", cell="text"))
+        | shown("switches", "bitrate_bit_per_s", qoe_bit_per_s="Score", primary_share=Override(unit="share"))
+        | shown("segments", "bytes", "play_s", "content"),
+        size=(24, 4),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tandem_dashboards.expressions import Expression, chosen, count, either, equal, greatest, last, total, value
 from tandem_dashboards.influxql import ROLLED, Select, select, windowed
 from tandem_dashboards.kinds import markers, stat, state_timeline, table, time_series, world
-from tandem_dashboards.overrides import Link, Override, cell, label, to_board
+from tandem_dashboards.overrides import COLOUR, TO_PROBE, Override, cell, label, shown, to_board
 from tandem_dashboards.panel import Panel, joined, series
 from tandem_server.schema import grades
 from tandem_server.schema.measurements import PROBE_STATES
@@ -18,10 +18,6 @@ _STATES = tuple(state for state in PROBE_STATES if state != "revoked")
 _WORDS = grades.meanings("probe_state", "state")
 _APART = {"idle": "notice", "not_uploading": "#FF9830", "silent": "fair"}
 """Where states are stacked in one chart, those of one grade need colours of their own; the red is left to online, not measuring."""
-
-
-def _live(title: str = "Probe live") -> Link:
-    return to_board("tandem-probe", title, probe=cell("probe"))
 
 
 _RUN = to_board("tandem-run", "This run", probe=cell("probe"), run=cell("run"))
@@ -49,20 +45,14 @@ def how_many() -> Panel:
         *queries,
         override=Override(unit="", decimals=0),
         overrides=overrides,
-        width=24,
-        height=4,
+        size=(24, 4),
     )
 
 
 def not_at_work() -> Panel:
     """Online, and yet nothing comes of it."""
     wrong = select(
-        "state",
-        "since_s",
-        "last_seen_s",
-        "campaign",
-        "unsent_records",
-        "unsent_oldest_s",
+        *("state", "since_s", "last_seen_s", "campaign", "unsent_records", "unsent_oldest_s"),
         of=_now("since_s", "last_seen_s", "campaign", "unsent_records", "unsent_oldest_s"),
         where=[either(equal("state", "online_not_measuring"), equal("state", "not_uploading"))],
         by=["probe"],
@@ -73,18 +63,11 @@ def not_at_work() -> Panel:
         "records and traces stay behind. Since when, and how much waits there. Empty: none. What to do: open the probe and look at its "
         "modems and its health.",
         wrong,
-        show={
-            "probe": Override(links=(_live(),)),
-            "state": Override(cell="colour"),
-            "since_s": Override(title="Since"),
-            "last_seen_s": Override(title="Last seen", cell="text"),
-            "campaign": Override(links=(_CAMPAIGN,)),
-            "unsent_records": Override(title="Unsent records"),
-            "unsent_oldest_s": Override(title="Oldest unsent", cell="text"),
-        },
+        show=shown(probe=TO_PROBE, state=COLOUR, since_s="Since")
+        | shown(last_seen_s=Override(title="Last seen", cell="text"), campaign=Override(links=(_CAMPAIGN,)))
+        | shown(unsent_records="Unsent records", unsent_oldest_s=Override(title="Oldest unsent", cell="text")),
         sort_by=("since_s", True),
-        width=24,
-        height=6,
+        size=(24, 6),
     )
 
 
@@ -114,23 +97,14 @@ def probes() -> Panel:
         select(total("lines_rejected").named("rejected"), of="gateway", where=WHERE, by=["probe"], recent="1h"),
         version,
         joined_by="probe",
-        show={
-            "probe": Override(links=(_live(),)),
-            "state": Override(cell="colour"),
-            "since_s": Override(title="Since"),
-            "last_seen_s": Override(title="Last seen", cell="text"),
-            "run": Override(links=(_RUN,)),
-            "experiment": Override(),
-            "campaign": Override(links=(_CAMPAIGN,)),
-            "plan": Override(title="SIM plan", steps=grades.SHARES["plan"].steps, cell="text", decimals=0),
-            "unsent_records": Override(title="Unsent records"),
-            "unsent_oldest_s": Override(title="Oldest unsent", cell="text"),
-            "rejected": Override(title="Rejected", cell="text"),
-            "version": Override(title="Version"),
-        },
+        show=shown(probe=TO_PROBE, state=COLOUR, since_s="Since")
+        | shown(last_seen_s=Override(title="Last seen", cell="text"), run=Override(links=(_RUN,)))
+        | shown("experiment", campaign=Override(links=(_CAMPAIGN,)))
+        | shown(plan=Override(title="SIM plan", steps=grades.SHARES["plan"].steps, cell="text", decimals=0))
+        | shown(unsent_records="Unsent records", unsent_oldest_s=Override(title="Oldest unsent", cell="text"))
+        | shown(rejected=Override(title="Rejected", cell="text"), version="Version"),
         sort_by=("probe", False),
-        width=24,
-        height=16,
+        size=(24, 16),
     )
 
 
@@ -154,9 +128,9 @@ def where_they_are() -> Panel:
         last_fix,
         _now("since_s"),
         layers=[markers("Probes", latitude="latitude", longitude="longitude", colour_by="state", text="probe")],
-        overrides={"probe": Override(links=(_live(),))},
+        overrides={"probe": TO_PROBE},
         transformations=(joined("probe"),),
-        height=14,
+        size=(12, 14),
     )
 
 
@@ -170,7 +144,7 @@ def states() -> Panel:
         override=Override(links=(to_board("tandem-probe", "Probe live", probe=label("probe")),)),
         values=False,
         cadence="1m",
-        height=14,
+        size=(12, 14),
     )
 
 
@@ -211,11 +185,7 @@ def plans() -> Panel:
     """Every SIM against its plan."""
     newest = select(
         last("used_bytes"),
-        "used_today_bytes",
-        "plan_bytes",
-        "expected_bytes",
-        "used_up_in_s",
-        "reset_in_s",
+        *("used_today_bytes", "plan_bytes", "expected_bytes", "used_up_in_s", "reset_in_s"),
         of="sim_usage",
         where=WHERE,
         by=["probe", "path", "operator"],
@@ -223,10 +193,7 @@ def plans() -> Panel:
     )
     of_plan = (value("expected_bytes") / value("plan_bytes")).in_unit("share").named("plan")
     query = select(
-        "used_today_bytes",
-        "used_bytes",
-        "plan_bytes",
-        "expected_bytes",
+        *("used_today_bytes", "used_bytes", "plan_bytes", "expected_bytes"),
         of_plan,
         "used_up_in_s",
         "reset_in_s",
@@ -238,21 +205,13 @@ def plans() -> Panel:
         "What each SIM carried today and in this period of its plan, and what it will have carried at the reset if it goes on so; used "
         "up in: only where the plan will not last. As the probe told it last, within a day. Empty: no SIM told of its use.",
         query,
-        show={
-            "probe": Override(links=(_live(),)),
-            "operator": Override(),
-            "path": Override(title="Modem"),
-            "used_today_bytes": Override(title="Today"),
-            "used_bytes": Override(title="This period"),
-            "plan_bytes": Override(title="Plan"),
-            "expected_bytes": Override(title="Expected at the reset"),
-            "plan": Override(
-                title="Expected, of the plan", steps=grades.SHARES["plan"].steps, cell="colour", decimals=0
-            ),
-            "used_up_in_s": Override(title="Used up in"),
-            "reset_in_s": Override(title="Reset in"),
-        },
+        show=shown(probe=TO_PROBE)
+        | shown("operator", path="Modem", used_today_bytes="Today", used_bytes="This period", plan_bytes="Plan")
+        | shown(expected_bytes="Expected at the reset")
+        | shown(
+            plan=Override(title="Expected, of the plan", steps=grades.SHARES["plan"].steps, cell="colour", decimals=0)
+        )
+        | shown(used_up_in_s="Used up in", reset_in_s="Reset in"),
         sort_by=("plan", True),
-        width=24,
-        height=10,
+        size=(24, 10),
     )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tandem_dashboards.expressions import Condition, Expression, chosen, equal, last, mean, total, value
 from tandem_dashboards.influxql import INTERVAL, ROLLED, Select, select, windowed
 from tandem_dashboards.kinds import bar_chart, state_timeline, table, time_series
-from tandem_dashboards.overrides import Override, cell, to_board
+from tandem_dashboards.overrides import Override, cell, shown, to_board
 from tandem_dashboards.panel import Panel, Query, series
 
 WHERE = (chosen("probe"), chosen("campaign"), chosen("operator"))
@@ -72,8 +72,7 @@ def goodputs() -> Panel:
         legend="table",
         cadence="1m",
         points=180,
-        width=24,
-        height=10,
+        size=(24, 10),
     )
 
 
@@ -112,7 +111,7 @@ def summary(across: str = "operator") -> Panel:
             "primary_share": Override("Share over the primary path", unit="share"),
             "fell_back": Override("Pairs that fell back to TCP"),
         },
-        height=8,
+        size=(12, 8),
     )
 
 
@@ -160,7 +159,7 @@ def verdicts() -> Panel:
         series(query, "$tag_operator $tag_path $tag_role"),
         cadence="1m",
         points=180,
-        height=8,
+        size=(12, 8),
     )
 
 
@@ -173,14 +172,9 @@ def verdict_counts() -> Panel:
         "Verdicts",
         "How often the verdict experiments of this time came to each verdict, by operator and role. Empty: there was none.",
         query,
-        show={
-            "operator": Override("Operator"),
-            "role": Override("Role"),
-            "verdict": Override("Verdict"),
-            "times": Override("Times"),
-        },
+        show=shown(operator="Operator", role="Role", verdict="Verdict", times="Times"),
         sort_by=("operator", False),
-        height=8,
+        size=(12, 8),
     )
 
 
@@ -196,7 +190,7 @@ def shares() -> Panel:
         style="points",
         cadence="1m",
         points=180,
-        width=24,
+        size=(24, 8),
     )
 
 
@@ -240,24 +234,17 @@ def newest() -> Panel:
         "Pairs of downloads of the last two days, the newest first; a click on a run opens it. Those that fell back to TCP are here, "
         "too. Empty: no whole pair ended in this time.",
         query,
-        show={
-            "Time": Override("Ended"),
-            "probe": Override("Probe", links=(to_board("tandem-probe", "Live", probe=cell("probe")),)),
-            "run": Override("Multipath TCP run", links=(link,)),
-            "operator": Override("Primary operator"),
-            "mobility": Override("Mobility"),
-            "pairing": Override("Pairing"),
-            **{name: Override(its.title) for name, its in GOODPUTS.items()},
-            "gain": Override("Gain", decimals=2),
-            "benefit": Override("Benefit", decimals=2),
-            "primary_share": Override("Share over the primary path", unit="share"),
-            "best_operator": Override("Best operator"),
-            "fallback": Override("Fell back", cell="text"),
-            "failed": Override("Runs that failed"),
-        },
+        show=shown(
+            Time="Ended", probe=Override("Probe", links=(to_board("tandem-probe", "Live", probe=cell("probe")),))
+        )
+        | shown(run=Override("Multipath TCP run", links=(link,)), operator="Primary operator", mobility="Mobility")
+        | shown(pairing="Pairing")
+        | {name: Override(its.title) for name, its in GOODPUTS.items()}
+        | shown(gain=Override("Gain", decimals=2), benefit=Override("Benefit", decimals=2))
+        | shown(primary_share=Override("Share over the primary path", unit="share"), best_operator="Best operator")
+        | shown(fallback=Override("Fell back", cell="text"), failed="Runs that failed"),
         sort_by=("Time", True),
-        width=24,
-        height=10,
+        size=(24, 10),
     )
 
 
@@ -294,7 +281,7 @@ def came_again() -> Panel:
         "each path. A point a subflow. Empty: no captures of such runs have arrived and been analysed in this time.",
         series(query, "$tag_path ($tag_operator)"),
         overrides={"again_percent": Override(as_points=True)},
-        width=24,
+        size=(24, 8),
     )
 
 
@@ -318,7 +305,7 @@ def recoveries_by_second() -> Panel:
         "subflow was back, at the second of the event." + _BY_SECOND,
         _by_second("t_r_s", "path", "operator"),
         overrides={"t_r_s": Override(as_points=True)},
-        width=8,
+        size=(8, 8),
     )
 
 
@@ -329,7 +316,7 @@ def reordering_by_second() -> Panel:
         "From the captures of Multipath TCP runs: the most that had come and waited for what was missing." + _BY_SECOND,
         _by_second("reorder_queue_max_bytes"),
         overrides={"reorder_queue_max_bytes": Override(as_points=True)},
-        width=8,
+        size=(8, 8),
     )
 
 
@@ -341,5 +328,5 @@ def came_again_by_second() -> Panel:
         + _BY_SECOND,
         _by_second("again_bit_per_s", "path", "operator"),
         overrides={"again_bit_per_s": Override(as_points=True)},
-        width=8,
+        size=(8, 8),
     )

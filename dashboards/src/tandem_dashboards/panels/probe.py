@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tandem_dashboards.expressions import chosen, equal, greatest, last, least, mean, rate, tag
+from tandem_dashboards.expressions import chosen, equal, greatest, last, least, mean, rate
 from tandem_dashboards.influxql import Select, select, windowed
-from tandem_dashboards.kinds import bar_gauge, stat, state_timeline, table, time_series
-from tandem_dashboards.overrides import Override, cell, to_board
+from tandem_dashboards.kinds import bar_gauge, listing, stat, state_timeline, time_series
+from tandem_dashboards.overrides import COLOUR, TEXT, Override, cell, shown, to_board
 from tandem_dashboards.panel import Panel, series
 from tandem_server.schema.grades import SHARES
 
@@ -14,6 +14,7 @@ OF_PATHS = (*PROBE, chosen("operator"), chosen("path"))
 PATH = "$tag_path ($tag_operator)"
 MINUTE = "3m"
 """What is told once a minute is "now" for so long: one point may be late."""
+_TO_RUN = Override(links=(to_board("tandem-run", "This run", ("probe", "operator", "path"), run=cell("run")),))
 DAY = "24h"
 """Runs are many: over months a list of the newest need not look at all of them."""
 
@@ -32,8 +33,7 @@ def state() -> Panel:
         texts=True,
         background=True,
         names=False,
-        width=4,
-        height=4,
+        size=(4, 4),
     )
 
 
@@ -46,8 +46,7 @@ def experiment() -> Panel:
         series(_told("experiment"), "experiment"),
         series(_told("campaign"), "campaign"),
         texts=True,
-        width=8,
-        height=4,
+        size=(8, 4),
     )
 
 
@@ -61,8 +60,7 @@ def movement_now() -> Panel:
         series(query),
         texts=True,
         names=False,
-        width=3,
-        height=4,
+        size=(3, 4),
     )
 
 
@@ -73,8 +71,7 @@ def level_now() -> Panel:
         "The newest poll of each modem of the last 30 seconds, coloured by its grade: good, fair, poor. A modem that is missing did "
         "not answer, had no service, or its polls have not arrived; a dash: none has.",
         series(select(last("rsrp_dbm"), of="radio", where=OF_PATHS, by=("path", "operator"), recent="30s"), PATH),
-        width=9,
-        height=4,
+        size=(9, 4),
     )
 
 
@@ -94,7 +91,7 @@ def rtt() -> Panel:
         grades="lines",
         overrides={"/ server$/": Override(dashed=True)},
         gap_ms=1000,
-        height=9,
+        size=(12, 9),
     )
 
 
@@ -107,8 +104,7 @@ def movement() -> Panel:
         series(windowed(last("mobile"), of="health", where=PROBE), "movement"),
         series(windowed(last("speed_class"), of="health", where=PROBE), "speed class"),
         cadence="10s",
-        width=24,
-        height=5,
+        size=(24, 5),
     )
 
 
@@ -126,71 +122,41 @@ def activity() -> Panel:
         series(lane("experiment"), "experiment"),
         series(lane("campaign"), "campaign"),
         cadence="1m",
-        width=24,
-        height=6,
+        size=(24, 6),
     )
 
 
 def begun() -> Panel:
     """The runs that it began last."""
-    names = ("run", "experiment", "kind", "path", "pairing", "campaign")
-    query = select(
-        *(tag(name) for name in names),
-        "number",
-        "of",
-        "trigger",
-        of="run_begun",
-        where=PROBE,
-        newest_first=True,
-        limit=12,
-    )
-    to_run = to_board("tandem-run", "This run", ("probe", "operator", "path"), run=cell("run"))
-    return table(
+    return listing(
         "Runs that it began last",
         "The newest twelve runs that began in the last 24 hours, as the probe told when they began: under way, ended or cut off. A "
         "click on a run opens it. Empty: none began, or their records have not arrived.",
-        query,
-        show={
-            "Time": Override(title="Began"),
-            "run": Override(links=(to_run,)),
-            **{name: Override() for name in names[1:]},
-            "number": Override(title="No."),
-            "of": Override(title="Of"),
-            "trigger": Override(title="Begun by"),
-        },
-        width=10,
-        height=8,
+        of="run_begun",
+        where=PROBE,
+        show=shown(Time="Began", run=_TO_RUN)
+        | shown("experiment", "kind", "path", "pairing", "campaign", number="No.", of="Of", trigger="Begun by"),
+        newest_first=True,
+        limit=12,
+        size=(10, 8),
         time_from=DAY,
     )
 
 
 def ended() -> Panel:
     """What came of its last runs."""
-    query = select(
-        "run", "experiment", "kind", "path", "ok", "goodput_bit_per_s", "bytes", "duration_s", "fallback", "failure",
-        of="run", where=PROBE, newest_first=True, limit=12
-    )  # fmt: skip
-    to_run = to_board("tandem-run", "This run", ("probe", "operator", "path"), run=cell("run"))
-    return table(
+    return listing(
         "What came of its last runs",
         "The newest twelve runs that ended in the last 24 hours. A network that failed is a result, too, and says why. Empty: none "
         "ended, or their records have not arrived.",
-        query,
-        show={
-            "Time": Override(title="Ended"),
-            "run": Override(links=(to_run,)),
-            "experiment": Override(),
-            "kind": Override(),
-            "path": Override(),
-            "ok": Override(cell="colour"),
-            "goodput_bit_per_s": Override(cell="text"),
-            "bytes": Override(),
-            "duration_s": Override(),
-            "fallback": Override(cell="text"),
-            "failure": Override(),
-        },
-        width=14,
-        height=8,
+        of="run",
+        where=PROBE,
+        show=shown(Time="Ended", run=_TO_RUN)
+        | shown("experiment", "kind", "path", ok=COLOUR, goodput_bit_per_s=TEXT)
+        | shown("bytes", "duration_s", fallback=TEXT, failure=Override()),
+        newest_first=True,
+        limit=12,
+        size=(14, 8),
         time_from=DAY,
     )
 
@@ -210,7 +176,7 @@ def modems() -> Panel:
         "told once a minute. Nothing drawn: the probe was off, or its records have not arrived.",
         series(windowed(last("state"), of="modem_health", where=OF_PATHS, by=BY_PATH), PATH),
         cadence="1m",
-        height=6,
+        size=(12, 6),
     )
 
 
@@ -224,7 +190,7 @@ def supply_and_clock() -> Panel:
         series(_lane("throttled"), "processor"),
         series(_lane("clock_synchronised"), "clock"),
         cadence="1m",
-        height=6,
+        size=(12, 6),
     )
 
 
@@ -239,7 +205,7 @@ def spool() -> Panel:
         series(windowed(greatest("spool_records"), of="health", where=PROBE), "records"),
         grades="lines",
         cadence="10s",
-        width=8,
+        size=(8, 8),
     )
 
 
@@ -252,7 +218,7 @@ def temperature() -> Panel:
         series(windowed(mean("processor_temperature_degc"), of="health", where=PROBE), "processor"),
         grades="areas",
         cadence="10s",
-        width=8,
+        size=(8, 8),
     )
 
 
@@ -265,7 +231,7 @@ def disk() -> Panel:
         series(windowed(least("disk_free_bytes"), of="health", where=PROBE), "free"),
         grades="lines",
         cadence="10s",
-        width=8,
+        size=(8, 8),
     )
 
 
@@ -279,7 +245,7 @@ def plans() -> Panel:
         "or nothing came.",
         series(select(share, of="sim_usage", where=OF_PATHS, by=BY_PATH, recent="10m"), PATH),
         override=Override(low=0, high=1.2, steps=SHARES["plan"].steps),
-        width=8,
+        size=(8, 8),
     )
 
 
@@ -298,5 +264,5 @@ def carried() -> Panel:
         series(of("sent_bytes"), f"{PATH} sent"),
         overrides={"/ sent$/": Override(dashed=True)},
         cadence="20s",
-        width=16,
+        size=(16, 8),
     )

@@ -27,7 +27,7 @@ def rsrp(width: int = 12) -> Panel:
         series(_lane(mean("rsrp_dbm")), NAMED),
         grades="areas",
         cadence=CADENCE,
-        width=width,
+        size=(width, 8),
     )
 
 
@@ -65,8 +65,7 @@ def cells() -> Panel:
         series(_lane(last("enb_id")), f"{NAMED} eNodeB"),
         series(_lane(last("pci")), f"{NAMED} PCI"),
         cadence=CADENCE,
-        width=24,
-        height=7,
+        size=(24, 7),
     )
 
 
@@ -78,6 +77,5 @@ def states() -> Panel:
         "polls arrived from that time.",
         series(_lane(last("state")), NAMED),
         cadence=CADENCE,
-        width=24,
-        height=6,
+        size=(24, 6),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tandem_dashboards.expressions import Expression, chosen, count, greatest, last, least, mean, percentile, total
 from tandem_dashboards.influxql import ROLLED, select, windowed
 from tandem_dashboards.kinds import stat, state_timeline, table, time_series
-from tandem_dashboards.overrides import Override
+from tandem_dashboards.overrides import Override, shown
 from tandem_dashboards.panel import Panel, series
 
 WHERE = (chosen("probe"), chosen("operator"), chosen("path"))
@@ -53,13 +53,9 @@ def quantiles() -> Panel:
         "Of each path's answers in the time shown, of its part in the last three hours (of longer times: the report). What had no "
         "answer is in none of them, but in the lanes above and on the board Operators." + OFF,
         select(count("rtt_ms").named("answers"), *_quantiles(), of="round_trip", where=WHERE, by=BY, recent=RECENT),
-        show={
-            "path": Override(),
-            "operator": Override(),
-            "answers": Override("Answers"),
-            **{f"p{share:g}": Override(f"p{share:g}") for share in QUANTILES},
-        },
-        height=5,
+        show=shown("path", "operator", answers="Answers")
+        | {f"p{share:g}": Override(f"p{share:g}") for share in QUANTILES},
+        size=(12, 5),
     )
 
 
@@ -80,7 +76,7 @@ def best() -> Panel:
         "beside; what none answered is in none of them. Choose two paths above to compare." + OFF,
         select(*_quantiles("best_ms"), of=each, timed=False),
         override=Override(unit="ms"),
-        height=5,
+        size=(12, 5),
     )
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from tandem.schema.grades import Meaning
 from tandem_dashboards.expressions import chosen, equal, rate
 from tandem_dashboards.influxql import Select, select
-from tandem_dashboards.kinds import table, time_series, words
-from tandem_dashboards.overrides import Link, Override, cell, to_board
+from tandem_dashboards.kinds import listing, table, time_series, words
+from tandem_dashboards.overrides import COLOUR, TEXT, TO_PROBE, Link, Override, cell, shown, to_board
 from tandem_dashboards.panel import Panel, series
 
 RUN = chosen("run")
@@ -25,71 +25,42 @@ SECONDS_GAP_MS = 10_000
 
 def begun() -> Panel:
     """How the run began."""
-    query = select(
-        "probe",
-        "experiment",
-        "kind",
-        "pairing",
-        "campaign",
-        *("paths", "trigger", "step", "attempt", "label", "seconds", "bytes"),
-        of="run_begun",
-        where=[RUN],
+    to_campaign = to_board("tandem-campaign", "Campaign", campaign=cell("campaign"))
+    asked = (
+        *("experiment", "kind", "pairing", "campaign", "paths", "trigger", "step", "attempt", "label", "seconds"),
+        "bytes",
     )
-    shown: dict[str, Override] = {
-        "Time": Override(title="Began"),
-        "probe": Override(links=(to_board("tandem-probe", "Probe live", probe=cell("probe")),)),
-        **{name: Override() for name in ("experiment", "kind", "paths", "pairing", "trigger")},
-        "campaign": Override(links=(to_board("tandem-campaign", "Campaign", campaign=cell("campaign")),)),
-        **{name: Override() for name in ("step", "attempt", "label")},
-        "seconds": Override(title="Meant to last"),
-        "bytes": Override(title="Meant to move"),
-    }
     return table(
         "What it was",
         "The run as its probe began it: experiment, paths (the primary first), what began it, which step of which campaign. Empty: no "
         "such run began in the time range, or its first record has not arrived yet.",
-        query,
-        show=shown,
-        width=24,
-        height=3,
+        select("probe", *asked, of="run_begun", where=[RUN]),
+        show=shown(Time="Began", probe=TO_PROBE)
+        | shown("experiment", "kind", "paths", "pairing", "trigger", campaign=Override(links=(to_campaign,)))
+        | shown("step", "attempt", "label", seconds="Meant to last", bytes="Meant to move"),
+        size=(24, 3),
     )
 
 
 def of_the_pair() -> Panel:
     """What came of this run and the others of its pair."""
-    query = select(
-        "run",
-        "experiment",
-        "kind",
-        "path",
-        *("ok", "goodput_bit_per_s", "bytes", "duration_s", "connect_ms", "first_byte_ms", "fallback", "failure"),
-        of="run",
-        where=[chosen("pair")],
+    links = (
+        to_board("tandem-run", "This run", keep=("probe", "campaign"), run=cell("run")),
+        Link("Report of this run", f"/runs/{cell('run')}", new_tab=True),
+        Link("Traces and files of this run", f"/runs/{cell('run')}#files", new_tab=True),
     )
-    shown = {
-        "Time": Override(title="Ended"),
-        "run": Override(
-            links=(
-                to_board("tandem-run", "This run", keep=("probe", "campaign"), run=cell("run")),
-                Link("Report of this run", f"/runs/{cell('run')}", new_tab=True),
-                Link("Traces and files of this run", f"/runs/{cell('run')}#files", new_tab=True),
-            )
-        ),
-        **{name: Override() for name in ("experiment", "kind", "path")},
-        "ok": Override(cell="colour"),
-        **{name: Override() for name in ("goodput_bit_per_s", "bytes", "duration_s", "connect_ms", "first_byte_ms")},
-        "fallback": Override(cell="text", words=FELL_BACK),
-        "failure": Override(),
-    }
-    return table(
+    return listing(
         "What came of it, and of the other runs of its pair",
         "A row for each run of the pair that has ended: Multipath TCP over all paths beside TCP over each alone, where the pair has "
         "both. A failure is a result too, and says why. Empty: none has ended in the time range, or its record has not arrived.",
-        query,
-        show=shown,
+        of="run",
+        where=[chosen("pair")],
+        show=shown(Time="Ended", run=Override(links=links))
+        | shown("experiment", "kind", "path", ok=COLOUR)
+        | shown("goodput_bit_per_s", "bytes", "duration_s", "connect_ms", "first_byte_ms")
+        | shown(fallback=Override(cell="text", words=FELL_BACK), failure=Override()),
         sort_by=("Ended", False),
-        width=24,
-        height=5,
+        size=(24, 5),
     )
 
 
@@ -107,7 +78,7 @@ def goodput() -> Panel:
         gap_ms=GAP_MS,
         sums=("mean", "max"),
         legend="table",
-        height=9,
+        size=(12, 9),
     )
 
 
@@ -122,7 +93,7 @@ def shares() -> Panel:
         fill=60,
         gap_ms=GAP_MS,
         override=Override(unit="share", low=0, high=1),
-        height=9,
+        size=(12, 9),
     )
 
 
@@ -188,83 +159,45 @@ def alive() -> Panel:
 
 def events() -> Panel:
     """What was noticed meanwhile."""
-    query = select(
-        "kind",
-        "path",
-        "operator",
-        *("state", "from_eci", "to_eci", "detail"),
-        of="event",
-        where=[chosen("probe")],
-        newest_first=True,
-        limit=300,
-    )
-    return table(
+    return listing(
         "What the probe noticed meanwhile",
         "Events of the chosen probe in the board's time range, the newest first: handovers, drops, movement, paths and subflows lost "
         "and restored, recoveries, supply. Many are marks in the charts, too. Empty: nothing happened, or nothing has arrived.",
-        query,
-        show={
-            "Time": Override(),
-            "kind": Override(cell="text"),
-            **{name: Override() for name in ("path", "operator", "state", "from_eci", "to_eci", "detail")},
-        },
-        width=24,
-        height=7,
+        of="event",
+        where=[chosen("probe")],
+        show=shown("Time", kind=TEXT) | shown("path", "operator", "state", "from_eci", "to_eci", "detail"),
+        newest_first=True,
+        limit=300,
+        size=(24, 7),
     )
 
 
 def captured() -> Panel:
     """What the run's captures say."""
-    query = select(
-        "path",
-        "operator",
-        "subflow",
-        *("goodput_bytes", "again_percent", "duplicate_bytes", "hole_fill_bytes", "reinjected_bytes"),
-        *(
-            "rtt_median_ms",
-            "rtt_p95_ms",
-            "reorder_queue_max_bytes",
-            "events",
-            "recoveries",
-            "t_r_median_s",
-            "t_r_max_s",
-        ),
-        of="run_trace",
-        where=[RUN],
-    )
-    shown: dict[str, Override] = {name: Override() for name in ("path", "operator", "subflow")}
-    shown |= {
-        "goodput_bytes": Override(title="Carried"),
-        "again_percent": Override(title="Came again"),
-        "duplicate_bytes": Override(title="Twice"),
-        "hole_fill_bytes": Override(title="Lost, sent again"),
-        "reinjected_bytes": Override(title="Reinjected"),
-        **{name: Override() for name in ("rtt_median_ms", "rtt_p95_ms")},
-        "reorder_queue_max_bytes": Override(title="Reordering queue, most"),
-        **{name: Override() for name in ("events", "recoveries")},
-        "t_r_median_s": Override(title="t_R, median"),
-        "t_r_max_s": Override(title="t_R, longest"),
-    }
-    return table(
+    return listing(
         "What its captures say",
         "A row for each subflow in the run's captures, and one without a path for the whole connection, whose reordering queue is what "
         "waited for missing data. t_R is the time until the round-trip time is back after a handover or a drop on that path. Empty: no "
         "captures were made, they have not arrived (they go at night), or they could not be analysed.",
-        query,
-        show=shown,
-        width=24,
-        height=6,
+        of="run_trace",
+        where=[RUN],
+        show=shown("path", "operator", "subflow", goodput_bytes="Carried", again_percent="Came again")
+        | shown(duplicate_bytes="Twice", hole_fill_bytes="Lost, sent again", reinjected_bytes="Reinjected")
+        | shown("rtt_median_ms", "rtt_p95_ms", reorder_queue_max_bytes="Reordering queue, most")
+        | shown("events", "recoveries", t_r_median_s="t_R, median", t_r_max_s="t_R, longest"),
+        size=(24, 6),
     )
 
 
 def phases() -> Panel:
     """The run's phases."""
-    return table(
+    return listing(
         "Phases",
         "The steps that the experiment went through, each at its beginning; they are marks in the charts, too. Empty: the experiment "
         "has no phases.",
-        select("number", "of", "name", of="phase", where=[RUN]),
-        show={"Time": Override(), "number": Override(), "of": Override(), "name": Override()},
+        of="phase",
+        where=[RUN],
+        show=shown("Time", "number", "of", "name"),
         sort_by=("Time", False),
     )
 
@@ -295,12 +228,13 @@ def came_again() -> Panel:
 
 def cost() -> Panel:
     """What the run cost each path."""
-    return table(
+    return listing(
         "What it cost each path",
         "All that crossed each path's interface during the run, headers and other traffic too: what an operator bills. Shared: of all "
         "runs of a simultaneous pair together. Empty: the run has not ended.",
-        select("path", "operator", "received_bytes", "sent_bytes", "shared", of="run_usage", where=[RUN]),
-        show={name: Override() for name in ("path", "operator", "received_bytes", "sent_bytes", "shared")},
+        of="run_usage",
+        where=[RUN],
+        show=shown("path", "operator", "received_bytes", "sent_bytes", "shared"),
         footer=True,
     )
 
@@ -330,50 +264,32 @@ def where_it_lies() -> Panel:
 
 def aggregation() -> Panel:
     """Each round of a bandwidth or delay experiment."""
-    names = (
-        *("round", "benefit", "tdi", "goodput_bit_per_s", "c_max_bit_per_s", "c_total_bit_per_s", "bandwidth_ratio"),
-        *("bytes", "delay_ms", "fastest_ms", "ideal_ms", "fallback"),
-    )
-    shown = {
-        **{name: Override() for name in ("round", "path", "operator", "mode")},
-        **{name: Override() for name in names[1:]},
-        "path": Override(title="Primary path"),
-        "mode": Override(
-            title="Direction", words={"oneway": Meaning("upload", "quiet"), "reqresp": Meaning("download", "quiet")}
-        ),
-        "benefit": Override(title="Benefit", cell="text", decimals=2),
-        "tdi": Override(title="TDI", cell="text", decimals=2),
-        "c_max_bit_per_s": Override(title="Best path alone"),
-        "c_total_bit_per_s": Override(title="All paths at once, TCP"),
-        "bytes": Override(title="Size of each transfer"),
-        "delay_ms": Override(title="Delay"),
-        "fastest_ms": Override(title="Fastest path alone"),
-        "ideal_ms": Override(title="Ideal"),
-    }
+    directions = {"oneway": Meaning("upload", "quiet"), "reqresp": Meaning("download", "quiet")}
+    goodputs = ("goodput_bit_per_s", "c_max_bit_per_s", "c_total_bit_per_s", "bandwidth_ratio")
+    names = ("benefit", "tdi", *goodputs, "bytes", "delay_ms", "fastest_ms", "ideal_ms", "fallback")
     return table(
         "What aggregation gave, round by round",
         "Benefit: 0 is the best path alone, 1 the ideal, below 0 a loss. TDI: 1 where the paths share no bottleneck. Delays for runs "
         "of the delay experiment, goodputs for bandwidth. Empty: the run was neither, or no round of it is whole.",
-        select("path", "operator", "mode", *names, of="aggregation", where=[RUN]),
-        show=shown,
+        select("path", "operator", "mode", "round", *names, of="aggregation", where=[RUN]),
+        show=shown("round", "path", "operator", "mode", *names, path="Primary path")
+        | shown(mode=Override(title="Direction", words=directions))
+        | shown(benefit=Override("Benefit", cell="text", decimals=2), tdi=Override("TDI", cell="text", decimals=2))
+        | shown(c_max_bit_per_s="Best path alone", c_total_bit_per_s="All paths at once, TCP")
+        | shown(bytes="Size of each transfer", delay_ms="Delay", fastest_ms="Fastest path alone", ideal_ms="Ideal"),
         sort_by=("Round", False),
-        width=24,
-        height=6,
+        size=(24, 6),
     )
 
 
 def verdicts() -> Panel:
     """Whether each path lets Multipath TCP through."""
-    return table(
+    return listing(
         "Whether each path lets Multipath TCP through",
         "Of a verdict run: each path as the one on which a connection begins and as one that joins, with where it was lost and why. "
         "Empty: the run was none of the verdict experiment.",
-        select("path", "operator", "role", "verdict", "where", "over", "detail", of="verdict", where=[RUN]),
-        show={
-            **{name: Override() for name in ("path", "operator", "role")},
-            "verdict": Override(cell="colour"),
-            **{name: Override() for name in ("where", "over", "detail")},
-        },
-        width=24,
-        height=5,
+        of="verdict",
+        where=[RUN],
+        show=shown("path", "operator", "role", verdict=COLOUR) | shown("where", "over", "detail"),
+        size=(24, 5),
     )

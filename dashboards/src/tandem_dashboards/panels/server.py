@@ -8,12 +8,11 @@ from dataclasses import replace
 from tandem_dashboards.expressions import Expression, chosen, compare, greatest, last, least, mean, total, value
 from tandem_dashboards.influxql import RESOLUTION, ROLLED, Select, select, windowed
 from tandem_dashboards.kinds import bar_gauge, stat, table, time_series
-from tandem_dashboards.overrides import Override, cell, to_board
+from tandem_dashboards.overrides import LIVE, TEXT, TO_PROBE, Override, shown
 from tandem_dashboards.panel import Panel, series
 from tandem_server.schema import grades
 
 OF_PROBES = (chosen("probe"),)
-_LIVE = to_board("tandem-probe", "Probe live", probe=cell("probe"))
 
 
 def each_minute(field: str) -> Expression:
@@ -37,8 +36,7 @@ def lines_now() -> Panel:
         "refused for good. Dashes: no probe sent anything, or no gateway wrote its series.",
         series(query, "$col"),
         overrides={"accepted": Override(colour="good"), "rejected": Override(steps=((None, "good"), (1, "poor")))},
-        width=6,
-        height=4,
+        size=(6, 4),
     )
 
 
@@ -50,8 +48,7 @@ def acknowledged_now() -> Panel:
         "from the batch being read to the database's word. A dash: no batch came.",
         series(select(greatest("acknowledged_p95_ms"), of="gateway_process", recent="10m"), "95 of 100"),
         names=False,
-        width=6,
-        height=4,
+        size=(6, 4),
     )
 
 
@@ -98,14 +95,10 @@ def rejected() -> Panel:
         how_many,
         select(last("reason"), of="gateway", where=OF_PROBES, by=["probe"], policy=RESOLUTION),
         joined_by="probe",
-        show={
-            "probe": Override(links=(_LIVE,), width=220),
-            "rejected": Override(title="Lines rejected", cell="text", width=140),
-            "reason": Override(title="Newest reason"),
-        },
+        show=shown(probe=Override(links=(LIVE,), width=220))
+        | shown(rejected=Override(title="Lines rejected", cell="text", width=140), reason="Newest reason"),
         sort_by=("rejected", True),
-        width=24,
-        height=7,
+        size=(24, 7),
     )
 
 
@@ -245,8 +238,7 @@ def database_answer() -> Panel:
         "run, or the database is away.",
         series(query, "database"),
         names=False,
-        width=6,
-        height=4,
+        size=(6, 4),
     )
 
 
@@ -260,8 +252,7 @@ def fullest() -> Panel:
         series(select(greatest("used").named("used"), of=each), "used"),
         override=Override(steps=_DISK.steps, decimals=0),
         names=False,
-        width=6,
-        height=4,
+        size=(6, 4),
     )
 
 
@@ -274,7 +265,7 @@ def disks() -> Panel:
         "minutes. Several may be on the same one. Empty: not told.",
         series(select(_used(), of=newest, by=["place"]), "$tag_place"),
         override=Override(low=0, high=1, steps=_DISK.steps, decimals=0),
-        width=8,
+        size=(8, 8),
     )
 
 
@@ -286,7 +277,7 @@ def free() -> Panel:
         series(windowed(least("free_bytes"), of="server_disk", by=["place"]), "$tag_place"),
         override=Override(low=0),
         cadence="1m",
-        width=8,
+        size=(8, 8),
     )
 
 
@@ -298,7 +289,7 @@ def held() -> Panel:
         "Empty: not counted yet, or on another machine.",
         series(windowed(last("held_bytes"), of="server_disk", by=["place"]), "$tag_place"),
         cadence="15m",
-        width=8,
+        size=(8, 8),
     )
 
 
@@ -334,11 +325,7 @@ def memory() -> Panel:
 def _traces() -> Select:
     return select(
         last("received"),
-        "received_bytes",
-        "stored_bytes",
-        "unfinished",
-        "unfinished_bytes",
-        "unfinished_oldest_s",
+        *("received_bytes", "stored_bytes", "unfinished", "unfinished_bytes", "unfinished_oldest_s"),
         of="server_traces",
         where=(chosen("probe"),),
         by=["probe"],
@@ -353,17 +340,11 @@ def traces() -> Panel:
         "Captures and other files of runs that the server has of each probe, and those on their way: how much has still to come, and "
         "since when the oldest was offered. Within five minutes. Empty: no probe ever offered one.",
         _traces(),
-        show={
-            "probe": Override(links=(_LIVE,)),
-            "received": Override(),
-            "received_bytes": Override(title="Bytes"),
-            "stored_bytes": Override(title="As stored"),
-            "unfinished": Override(title="On their way"),
-            "unfinished_bytes": Override(title="Still to come"),
-            "unfinished_oldest_s": Override(title="Oldest", cell="text"),
-        },
+        show=shown(probe=TO_PROBE)
+        | shown("received", received_bytes="Bytes", stored_bytes="As stored", unfinished="On their way")
+        | shown(unfinished_bytes="Still to come", unfinished_oldest_s=Override(title="Oldest", cell="text")),
         sort_by=("unfinished_oldest_s", True),
-        height=10,
+        size=(12, 10),
     )
 
 
@@ -378,7 +359,7 @@ def traces_stored() -> Panel:
         stacked=True,
         fill=30,
         cadence="1m",
-        height=10,
+        size=(12, 10),
     )
 
 
@@ -386,11 +367,7 @@ def records() -> Panel:
     """The account of each probe's records."""
     query = select(
         last("made"),
-        "arrived",
-        "rejected",
-        "dropped",
-        "waiting",
-        "unexplained",
+        *("arrived", "rejected", "dropped", "waiting", "unexplained"),
         of="ledger_records",
         where=(chosen("probe"),),
         by=["probe"],
@@ -403,18 +380,9 @@ def records() -> Panel:
         "unexplained: the probe counts them as delivered, and they are not here. Counted every ten minutes, the last count of a day. "
         "Empty: no spool told of itself yet. What to do about unexplained ones: tandem-server ledger --probe NAME names them.",
         query,
-        show={
-            "probe": Override(links=(_LIVE,)),
-            "Time": Override(title="Counted"),
-            "made": Override(),
-            "arrived": Override(),
-            "rejected": Override(),
-            "dropped": Override(),
-            "waiting": Override(),
-            "unexplained": Override(cell="text"),
-        },
+        show=shown(probe=TO_PROBE, Time="Counted")
+        | shown("made", "arrived", "rejected", "dropped", "waiting", unexplained=TEXT),
         sort_by=("unexplained", True),
         footer=True,
-        width=24,
-        height=8,
+        size=(24, 8),
     )
