@@ -16,7 +16,7 @@ from support.hostile_json import said
 from tandem.schema.metrics import MODEM_STATES
 from tandem_dashboards import generate
 from tandem_dashboards.alarms import GROUPS, alarms
-from tandem_dashboards.alarms.alarm import Alarm, AlarmError, Last, Threshold, now
+from tandem_dashboards.alarms.alarm import Alarm, AlarmError, now
 from tandem_dashboards.alarms.provisioning import rule, rules_document
 from tandem_dashboards.alarms.tolerances import TOLERANCES
 from tandem_dashboards.alarms.yaml_text import to_yaml
@@ -144,18 +144,17 @@ def test_rules_read_back_are_the_rules_and_one_that_cannot_be_read_is_named() ->
 
 
 def test_an_alarm_that_makes_no_sense_is_refused() -> None:
+    seen = now("seen", "expected")
     rows = [
-        ({"A": now("seen", "expected")}, {"B": Last("A")}, "x"),
-        ({"A": now("seen", "expected")}, {"A": Last("A"), "fires": Threshold("A", "gt", 1)}, "x"),
-        ({"A 1": now("seen", "expected")}, {"fires": Threshold("A", "gt", 1)}, "x"),
-        ({"A": now("seen", "expected")}, {"fires": Threshold("A", "gt", 1)}, "costs $HOME"),
+        ((("A", "A", seen),), None, "x"),
+        ((("A", "B", seen),), ("B", "$B"), "x"),
+        ((("A 1", "B", seen),), None, "x"),
+        ((("A", "B", seen),), None, "costs $HOME"),
     ]
     assert [
-        (queries, expressions, what)
-        for queries, expressions, what in rows
-        if not said(
-            AlarmError, Alarm, "probe-silent", "t", "info", queries, expressions, what, "x", "x", "/d/tandem-probe"
-        )
+        (reads, computes, what)
+        for reads, computes, what in rows
+        if not said(AlarmError, Alarm, "probe-silent", "t", "info", reads, "gt", what, "x", "x", "/d/x", computes)
     ] == []
 
 

@@ -1,11 +1,11 @@
 """One alarm: its queries, when it fires, and what its message says.
 
-What a probe reported last stands for it while it is silent, and only for as long as it is registered (``known``, ``registered``).
+What a probe reported last stands for it while it is silent, and only for as long as it is registered (``known``, ``SEEN``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,8 +16,13 @@ from tandem_dashboards.influxql import Select, select
 Severity = Literal["critical", "warning", "info"]
 """Somebody should look now / today / some time."""
 
+Beyond = Literal["gt", "gte", "lt", "eq"]
+
 FIRES = "fires"
 """The reference of every alarm's condition."""
+
+LIVE = "/d/tandem-probe?var-probe={{ urlquery .Labels.probe }}"
+"""Path and query of the probe's board."""
 
 _KNOWN_S = KNOWN_DAYS * 86_400
 
@@ -53,16 +58,21 @@ class Threshold:
     """1 where ``of`` is beyond ``limit``, else 0."""
 
     of: str
-    kind: Literal["gt", "gte", "lt", "eq"]
+    kind: Beyond
     limit: float
 
 
 Expression = Last | Math | Threshold
 
 
+Read = tuple[str, str, AlarmQuery]
+"""The reference of a query, that of the newest value of its series, the query."""
+
+
 @dataclass(frozen=True)
 class Alarm:
-    """``queries`` and ``expressions`` by reference (letters only); the last of ``expressions`` is the condition ``fires``.
+    """``reads``: what it looks at. ``computes``: a reference and ``Math`` of the values read; without, the first of these is compared. It
+    fires while that is beyond (``fires``) the limit of its tolerance.
 
     ``what``, ``since`` and ``do`` are templates of Grafana's (Go's): ``{{ .Labels.probe }}``, ``{{ .Values.share.Value }}``. No dollar
     sign: provisioning would take it for an environment variable. ``board``: path and query of the board that shows it.
@@ -74,21 +84,24 @@ class Alarm:
     key: str
     title: str
     severity: Severity
-    queries: Mapping[str, AlarmQuery]
-    expressions: Mapping[str, Expression]
+    reads: tuple[Read, ...]
+    fires: Beyond
     what: str
     since: str
     do: str
-    board: str
+    board: str = LIVE
+    computes: tuple[str, str] | None = None
     no_data: Literal["KeepLast", "OK", "Alerting"] = "KeepLast"
     on_error: Literal["KeepLast", "Alerting"] = "KeepLast"
     why_no_data: str = "the server has stopped: server-dead reports that, and the other alarms stay as they were"
 
     def __post_init__(self) -> None:
         """AlarmError."""
-        names = [*self.queries, *self.expressions]
-        if not self.expressions or names[-1] != FIRES:
-            raise AlarmError(f"alarm {self.key}: its last expression is not called {FIRES!r}")
+        names = [
+            *(name for query, value, _ in self.reads for name in (query, value)),
+            *(self.computes or ())[:1],
+            FIRES,
+        ]
         for name in names:
             if not name.isalpha() or not name.isascii():
                 raise AlarmError(f"alarm {self.key}: the reference {name!r} has other characters than letters")
@@ -108,25 +121,20 @@ class Alarm:
         """Of the one table."""
         return TOLERANCES[self.key]
 
+    @property
+    def queries(self) -> dict[str, AlarmQuery]:
+        """By their reference."""
+        return {name: query for name, _, query in self.reads}
 
-def above(of: str, key: str) -> Threshold:
-    """Fires while ``of`` is greater than the limit of the alarm ``key``."""
-    return Threshold(of, "gt", TOLERANCES[key].limit)
-
-
-def at_least(of: str, key: str) -> Threshold:
-    """Fires while ``of`` is as great, or greater."""
-    return Threshold(of, "gte", TOLERANCES[key].limit)
-
-
-def below(of: str, key: str) -> Threshold:
-    """Fires while ``of`` is less."""
-    return Threshold(of, "lt", TOLERANCES[key].limit)
-
-
-def exactly(of: str, key: str) -> Threshold:
-    """Fires while ``of`` is that."""
-    return Threshold(of, "eq", TOLERANCES[key].limit)
+    @property
+    def expressions(self) -> dict[str, Expression]:
+        """By their reference, each after those that it rests on; the last is the condition."""
+        found: dict[str, Expression] = {value: Last(query) for query, value, _ in self.reads}
+        compared = next(iter(found))
+        if self.computes:
+            compared, text = self.computes
+            found[compared] = Math(text)
+        return {**found, FIRES: Threshold(compared, self.fires, self.tolerance.limit)}
 
 
 def known(
@@ -144,17 +152,11 @@ def known(
     return AlarmQuery(select(function(field), of=newest, by=by, newest_first=True), _KNOWN_S)
 
 
-def known_sum(field: str, of: str, points: int) -> AlarmQuery:
-    """Their sum, by probe."""
-    return known(field, of, points=points, function=expressions.total)
-
-
 def now(field: str, of: str, by: Sequence[str] = ("probe",)) -> AlarmQuery:
     """The newest value of what the server itself writes every minute, if it still does."""
     return AlarmQuery(select(expressions.last(field), of=of, by=by), SEEN_S)
 
 
-def registered() -> AlarmQuery:
-    """A series for every registered probe, heard of or not: 1 or 0. What is joined with it ends when a probe is taken out, and not
-    before; so a probe that is silent keeps its alarm, and one that was sold does not."""
-    return now("seen", "expected")
+SEEN: Read = ("expected", "seen", now("seen", "expected"))
+"""A series for every registered probe, heard of or not: 1 or 0. What is joined with it ends when a probe is taken out, and not before; so a
+probe that is silent keeps its alarm, and one that was sold does not."""

@@ -2,19 +2,7 @@
 
 from __future__ import annotations
 
-from tandem_dashboards.alarms.alarm import (
-    Alarm,
-    AlarmQuery,
-    Last,
-    Math,
-    above,
-    at_least,
-    below,
-    known_sum,
-    now,
-    registered,
-)
-from tandem_dashboards.alarms.probes import LIVE
+from tandem_dashboards.alarms.alarm import SEEN, Alarm, AlarmQuery, known, now
 from tandem_dashboards.expressions import count, total
 from tandem_dashboards.influxql import select
 
@@ -27,146 +15,14 @@ _OF = "probe {{ .Labels.probe }}{{ if .Labels.campaign }}, campaign {{ .Labels.c
 _GONE = "the figure is absent where there is nothing: no data at all means that all is well"
 
 
-def ledger_missing() -> Alarm:
-    """Something is gone, or nobody knows where it is."""
-    return Alarm(
-        "ledger-missing",
-        "Ledger is incomplete",
-        "warning",
-        {"counts": now("runs_missing", "ledger", ("probe", "campaign"))},
-        {"missing": Last("counts"), "fires": above("missing", "ledger-missing")},
-        what="{{ printf `%.0f` .Values.missing.Value }} runs of "
-        + _OF
-        + " lack records or files, and the probe does not have them to send.",
-        since="Longer than half an hour.",
-        do="tandem-server ledger --probe {{ .Labels.probe }} --incomplete names each and why. Power cut in a run (cut_off)? Records "
-        "refused or dropped? Runs to be made again stand there.",
-        board=_CAMPAIGN,
-    )
-
-
-def ledger_late() -> Alarm:
-    """Runs that may still come, and have not for days."""
-    return Alarm(
-        "ledger-late",
-        "Runs do not arrive",
-        "warning",
-        {"ages": now("incomplete_s", "ledger", ("probe", "campaign"))},
-        {"since": Last("ages"), "fires": above("since", "ledger-late")},
-        what="Runs of " + _OF + " are not complete in the ledger.",
-        since="The oldest ended {{ humanizeDuration .Values.since.Value }} ago.",
-        do="Is the probe silent, or does it not upload? Bring it into Wi-Fi; tandem-server ledger --probe {{ .Labels.probe }} "
-        "--incomplete names what is waited for.",
-        board=_CAMPAIGN,
-        no_data="OK",
-        why_no_data=_GONE,
-    )
-
-
-def trace_never_comes() -> Alarm:
-    """Offered, and not whole after a day and a half."""
-    return Alarm(
-        "trace-never-comes",
-        "Trace does not arrive",
-        "warning",
-        {"ages": now("unfinished_oldest_s", "server_traces")},
-        {"since": Last("ages"), "fires": above("since", "trace-never-comes")},
-        what="A trace that probe {{ .Labels.probe }} offered has not come whole.",
-        since="It was offered {{ humanizeDuration .Values.since.Value }} ago.",
-        do="Bring the kit into Wi-Fi. tandem-server traces list --probe {{ .Labels.probe }} tells what is here; after 14 days the "
-        "server gives an unfinished one up.",
-        board=LIVE,
-        no_data="OK",
-        why_no_data=_GONE,
-    )
-
-
-def rejecting() -> Alarm:
-    """Of the last fifteen minutes in which the probe asked for anything."""
-    return Alarm(
-        "gateway-rejecting",
-        "Gateway rejects records",
-        "warning",
-        {"expected": registered(), "sums": known_sum("lines_rejected", "gateway", 15)},
-        {
-            "seen": Last("expected"),
-            "rejected": Last("sums"),
-            "count": Math("$rejected + 0 * $seen"),
-            "fires": above("count", "gateway-rejecting"),
-        },
-        what="The gateway has rejected {{ printf `%.0f` .Values.count.Value }} records of probe {{ .Labels.probe }}.",
-        since="In the last quarter of an hour in which it spoke.",
-        do="The reason stands on the board (Server, gateway) and in the gateway's log. Usually a collector newer than the server, or a "
-        "clock far off. The probe keeps what was rejected in quarantine.",
-        board=_SERVER,
-    )
-
-
-def overloaded() -> Alarm:
-    """All probes together."""
-    query = AlarmQuery(select(total("answers_503"), of="gateway"), 600)
-    return Alarm(
-        "gateway-overloaded",
-        "Gateway turns probes away",
-        "critical",
-        {"sums": query},
-        {"refusals": Last("sums"), "fires": above("refusals", "gateway-overloaded")},
-        what="The gateway has told probes {{ printf `%.0f` .Values.refusals.Value }} times in ten minutes to come later.",
-        since="Longer than five minutes.",
-        do="Does the database answer, is its disk full, are requests too many for this machine? See Server. Probes keep all they have.",
-        board=_SERVER,
-        no_data="OK",
-        why_no_data="no probe asked for anything: then none was turned away",
-    )
-
-
-def database_failing() -> Alarm:
-    """What the gateway could not store."""
-    query = AlarmQuery(select(total("writes_failed"), of="gateway_process"), 600)
-    return Alarm(
-        "database-failing",
-        "Database does not take records",
-        "critical",
-        {"sums": query},
-        {"failures": Last("sums"), "fires": above("failures", "database-failing")},
-        what="{{ printf `%.0f` .Values.failures.Value }} writes into the database failed in ten minutes.",
-        since="Longer than three minutes.",
-        do="systemctl status of the database, its log, its disk. Probes keep their records and send them again.",
-        board=_SERVER,
-    )
-
-
-def disk() -> Alarm:
-    """Each folder's file system."""
-    return Alarm(
-        "server-disk",
-        "Server's disk is nearly full",
-        "critical",
-        {"frees": now("free_bytes", "server_disk", ("place",)), "useds": now("used_bytes", "server_disk", ("place",))},
-        {
-            "free": Last("frees"),
-            "used": Last("useds"),
-            "share": Math("$used / ($used + $free)"),
-            "fires": at_least("share", "server-disk"),
-        },
-        what="The server's disk that holds the {{ .Labels.place }} is {{ humanizePercentage .Values.share.Value }} full: {{ "
-        "humanize1024 .Values.free.Value }}B are left.",
-        since="Longer than ten minutes.",
-        do="Traces go to S3 ([traces] s3), old series by [store] retention_days; or a larger volume. Full, the server answers 503 and "
-        "507, and probes keep what they have.",
-        board=_SERVER,
-    )
-
-
-def dead() -> Alarm:
-    """No point of ``expected`` at all. Nothing may be read from figures here: there are none."""
-    query = AlarmQuery(select(count("seen"), of="expected"), 300)
-    return Alarm(
+SERVER: tuple[Alarm, ...] = (
+    # No point of ``expected`` at all. Nothing may be read from figures here: there are none.
+    Alarm(
         "server-dead",
         "Server is dead",
         "critical",
-        {"points": query},
-        {"found": Last("points"), "fires": below("found", "server-dead")},
+        reads=(("points", "found", AlarmQuery(select(count("seen"), of="expected"), 300)),),
+        fires="lt",
         what="The server writes nothing any more: no probe is watched, and no other alarm can be trusted.",
         since="Five minutes or longer.",
         do="systemctl status of the gateway and the database, disk, machine. If the database does not answer Grafana, this is told "
@@ -175,4 +31,107 @@ def dead() -> Alarm:
         no_data="Alerting",
         on_error="Alerting",
         why_no_data="that is what it watches for",
-    )
+    ),
+    # Each folder's file system.
+    Alarm(
+        "server-disk",
+        "Server's disk is nearly full",
+        "critical",
+        reads=(
+            ("frees", "free", now("free_bytes", "server_disk", ("place",))),
+            ("useds", "used", now("used_bytes", "server_disk", ("place",))),
+        ),
+        computes=("share", "$used / ($used + $free)"),
+        fires="gte",
+        what="The server's disk that holds the {{ .Labels.place }} is {{ humanizePercentage .Values.share.Value }} full: {{ "
+        "humanize1024 .Values.free.Value }}B are left.",
+        since="Longer than ten minutes.",
+        do="Traces go to S3 ([traces] s3), old series by [store] retention_days; or a larger volume. Full, the server answers 503 and "
+        "507, and probes keep what they have.",
+        board=_SERVER,
+    ),
+    # What the gateway could not store.
+    Alarm(
+        "database-failing",
+        "Database does not take records",
+        "critical",
+        reads=(("sums", "failures", AlarmQuery(select(total("writes_failed"), of="gateway_process"), 600)),),
+        fires="gt",
+        what="{{ printf `%.0f` .Values.failures.Value }} writes into the database failed in ten minutes.",
+        since="Longer than three minutes.",
+        do="systemctl status of the database, its log, its disk. Probes keep their records and send them again.",
+        board=_SERVER,
+    ),
+    # All probes together.
+    Alarm(
+        "gateway-overloaded",
+        "Gateway turns probes away",
+        "critical",
+        reads=(("sums", "refusals", AlarmQuery(select(total("answers_503"), of="gateway"), 600)),),
+        fires="gt",
+        what="The gateway has told probes {{ printf `%.0f` .Values.refusals.Value }} times in ten minutes to come later.",
+        since="Longer than five minutes.",
+        do="Does the database answer, is its disk full, are requests too many for this machine? See Server. Probes keep all they have.",
+        board=_SERVER,
+        no_data="OK",
+        why_no_data="no probe asked for anything: then none was turned away",
+    ),
+    # Of the last fifteen minutes in which the probe asked for anything.
+    Alarm(
+        "gateway-rejecting",
+        "Gateway rejects records",
+        "warning",
+        reads=(SEEN, ("sums", "rejected", known("lines_rejected", "gateway", points=15, function=total))),
+        computes=("count", "$rejected + 0 * $seen"),
+        fires="gt",
+        what="The gateway has rejected {{ printf `%.0f` .Values.count.Value }} records of probe {{ .Labels.probe }}.",
+        since="In the last quarter of an hour in which it spoke.",
+        do="The reason stands on the board (Server, gateway) and in the gateway's log. Usually a collector newer than the server, or a "
+        "clock far off. The probe keeps what was rejected in quarantine.",
+        board=_SERVER,
+    ),
+    # Something is gone, or nobody knows where it is.
+    Alarm(
+        "ledger-missing",
+        "Ledger is incomplete",
+        "warning",
+        reads=(("counts", "missing", now("runs_missing", "ledger", ("probe", "campaign"))),),
+        fires="gt",
+        what="{{ printf `%.0f` .Values.missing.Value }} runs of "
+        + _OF
+        + " lack records or files, and the probe does not have them to send.",
+        since="Longer than half an hour.",
+        do="tandem-server ledger --probe {{ .Labels.probe }} --incomplete names each and why. Power cut in a run (cut_off)? Records "
+        "refused or dropped? Runs to be made again stand there.",
+        board=_CAMPAIGN,
+    ),
+    # Runs that may still come, and have not for days.
+    Alarm(
+        "ledger-late",
+        "Runs do not arrive",
+        "warning",
+        reads=(("ages", "since", now("incomplete_s", "ledger", ("probe", "campaign"))),),
+        fires="gt",
+        what="Runs of " + _OF + " are not complete in the ledger.",
+        since="The oldest ended {{ humanizeDuration .Values.since.Value }} ago.",
+        do="Is the probe silent, or does it not upload? Bring it into Wi-Fi; tandem-server ledger --probe {{ .Labels.probe }} "
+        "--incomplete names what is waited for.",
+        board=_CAMPAIGN,
+        no_data="OK",
+        why_no_data=_GONE,
+    ),
+    # Offered, and not whole after a day and a half.
+    Alarm(
+        "trace-never-comes",
+        "Trace does not arrive",
+        "warning",
+        reads=(("ages", "since", now("unfinished_oldest_s", "server_traces")),),
+        fires="gt",
+        what="A trace that probe {{ .Labels.probe }} offered has not come whole.",
+        since="It was offered {{ humanizeDuration .Values.since.Value }} ago.",
+        do="Bring the kit into Wi-Fi. tandem-server traces list --probe {{ .Labels.probe }} tells what is here; after 14 days the "
+        "server gives an unfinished one up.",
+        no_data="OK",
+        why_no_data=_GONE,
+    ),
+)
