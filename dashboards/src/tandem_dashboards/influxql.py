@@ -31,92 +31,6 @@ class UnknownNameError(LookupError):
     """A query names what the schema has not; the message says what, where, and what was perhaps meant."""
 
 
-@dataclass(frozen=True)
-class Known:
-    """One field as a query sees it. ``field``: the schema's field whose figures they are (a roll-up's minimum, too); None for counts
-    and sums, which have a unit only."""
-
-    kind: Kind
-    unit: str
-    field: Field | None
-
-
-@dataclass(frozen=True)
-class Names:
-    """What one measurement has: ``tags`` and ``fields`` by name. ``called``: in messages."""
-
-    called: str
-    tags: tuple[str, ...]
-    fields: Mapping[str, Known]
-
-    def field(self, name: str) -> Known:
-        """The field called ``name``; UnknownNameError when there is none."""
-        if name not in self.fields:
-            raise UnknownNameError(f"{self.called} has no field {name!r}{_perhaps(name, tuple(self.fields))}")
-        return self.fields[name]
-
-
-def names_of(measurement: str, policy: Policy | None = None) -> Names:
-    """The names of ``measurement`` in ``policy`` (None: raw); UnknownNameError when the schema has no such measurement or roll-up."""
-    raw = _raw(measurement)
-    if measurement in DERIVED_POLICIES:
-        return _derived(measurement, raw, policy)
-    if policy in (None, RAW):
-        return raw
-    if measurement not in ROLLUPS:
-        raise UnknownNameError(
-            f"{measurement} is not rolled up ({NOT_ROLLED.get(measurement, 'no reason told')}); ask it raw"
-        )
-    rolled = _rolled(measurement, raw)
-    if policy != RESOLUTION:
-        return rolled
-    both = {name: known for name, known in rolled.fields.items() if name in raw.fields}
-    return Names(f"{measurement} (raw and rolled up)", tuple(t for t in rolled.tags if t in raw.tags), both)
-
-
-def _derived(measurement: str, names: Names, policy: Policy | None) -> Names:
-    """What the server derives is in one policy; of days and their hours the time range says which."""
-    kept = DERIVED_POLICIES[measurement]
-    if policy in (None, kept) or (policy == ROLLED and measurement in HOURS_OF):
-        return names
-    by_range = " or ROLLED" if measurement in HOURS_OF else ""
-    raise UnknownNameError(f"{measurement} is in the retention policy {kept!r}: ask it with policy={kept!r}{by_range}")
-
-
-def _raw(measurement: str) -> Names:
-    if measurement in MEASUREMENTS:
-        kind, common = MEASUREMENTS[measurement], True
-    elif measurement in SERVER_MEASUREMENTS:
-        kind, common = SERVER_MEASUREMENTS[measurement], False
-    else:
-        known = (*MEASUREMENTS, *SERVER_MEASUREMENTS)
-        raise UnknownNameError(f"the schema has no measurement {measurement!r}{_perhaps(measurement, known)}")
-    fields = {field.name: field for field in ((*COMMON_FIELDS, *kind.fields) if common else kind.fields)}
-    tags = (*COMMON_TAGS, *kind.tags) if common else kind.tags
-    return Names(measurement, tags, {name: Known(field.kind, field.unit, field) for name, field in fields.items()})
-
-
-def _rolled(measurement: str, raw: Names) -> Names:
-    rollup = ROLLUPS[measurement]
-    for rolled in rollup.fields:
-        raw.field(rolled.field)  # one that was renamed in the schema is told by its name
-    fields: dict[str, Known] = {}
-    for column in rollup.columns:
-        base = next((name for name in (column.name, column.name[:-4]) if _stays(name, column.name, raw)), None)
-        fields[column.name] = Known(column.kind, column.unit, raw.fields[base].field if base else None)
-    return Names(f"{measurement} (rolled up)", rollup.tags, fields)
-
-
-def _stays(base: str, column: str, raw: Names) -> bool:
-    """The roll-up's column has figures of the raw field ``base``: its mean, last or sum, its minimum, its maximum."""
-    return base in raw.fields and column in (base, f"{base}_min", f"{base}_max")
-
-
-def _perhaps(name: str, known: tuple[str, ...]) -> str:
-    close = get_close_matches(name, known, 1)
-    return f"; did you mean {close[0]!r}?" if close else f"; it has {', '.join(known)}"
-
-
 class QueryError(ValueError):
     """The query's names exist, but the query makes no sense: the message says why."""
 
@@ -181,7 +95,7 @@ def select(
         raise QueryError("a query needs a column")
     if policy and isinstance(of, Select):
         raise QueryError("the retention policy belongs to the inner query")
-    source = _Source(of, policy)
+    source = _source(of, policy)
     outputs = _outputs(expressions, source)
     for condition in where:
         source.check(condition)
@@ -223,7 +137,7 @@ def windowed(
 
 def tag_values(tag: str, of: str, where: Sequence[Condition] = ()) -> str:
     """``SHOW TAG VALUES``, for a variable's list: every value that the database's index has, whatever the time range."""
-    source = _Source(of, None)
+    source = _source(of, None)
     source.tag(tag)
     for condition in where:
         source.check(condition)
@@ -231,14 +145,14 @@ def tag_values(tag: str, of: str, where: Sequence[Condition] = ()) -> str:
     return f"SHOW TAG VALUES FROM {quoted(of)} WITH KEY = {quoted(tag)}{terms}"
 
 
+@dataclass(frozen=True)
 class _Source:
-    """What a query reads from: a measurement, or another query."""
+    """What a query reads from, a measurement or another query: its ``tags``, and its ``fields`` by name. ``called``: in messages."""
 
-    def __init__(self, of: str | Select, policy: Policy | None) -> None:
-        self.of = of
-        self.names = None if isinstance(of, Select) else names_of(of, policy)
-        self.called = "the inner query" if self.names is None else self.names.called
-        self.tags = of.tags if isinstance(of, Select) else self.names.tags if self.names else ()
+    called: str
+    tags: tuple[str, ...]
+    fields: Mapping[str, Output]
+    measurement: str | None = None
 
     def tag(self, name: str) -> None:
         """``name`` is a tag; UnknownNameError."""
@@ -246,13 +160,12 @@ class _Source:
             raise UnknownNameError(f"{self.called} has no tag {name!r}; it has {', '.join(self.tags) or 'none'}")
 
     def read(self, name: str) -> Output:
-        """The tag, field or column ``name``; UnknownNameError."""
-        if isinstance(self.of, Select):
-            return Output(name, None, None, "", "str") if name in self.tags else self.of.output(name)
+        """The tag or field ``name``; UnknownNameError."""
         if name in self.tags:
-            return Output(name, self.of, None, "", "str")
-        known = names_of(self.of).field(name) if self.names is None else self.names.field(name)
-        return Output(name, self.of if known.field else None, known.field, known.unit, known.kind)
+            return Output(name, self.measurement, None, "", "str")
+        if name not in self.fields:
+            raise UnknownNameError(f"{self.called} has no field {name!r}{_perhaps(name, tuple(self.fields))}")
+        return self.fields[name]
 
     def check(self, condition: Condition) -> None:
         """Its names are there, and are what it takes them for."""
@@ -261,8 +174,66 @@ class _Source:
                 self.tag(name)
             elif sort == "field" and name in self.tags:
                 raise QueryError(f"{self.called}.{name} is a tag and is compared as text")
-            elif name not in self.tags:
+            else:
                 self.read(name)
+
+
+def _source(of: str | Select, policy: Policy | None) -> _Source:
+    """The names of ``of``, if a measurement those in ``policy`` (None: raw); UnknownNameError when the schema has no such measurement or
+    roll-up."""
+    if isinstance(of, Select):
+        return _Source("the inner query", of.tags, {output.name: output for output in of.outputs})
+    raw = _raw(of)
+    if of in DERIVED_POLICIES:
+        kept = DERIVED_POLICIES[
+            of
+        ]  # what the server derives is in one policy; of days and their hours the time range says which
+        if policy in (None, kept) or (policy == ROLLED and of in HOURS_OF):
+            return raw
+        by_range = " or ROLLED" if of in HOURS_OF else ""
+        raise UnknownNameError(f"{of} is in the retention policy {kept!r}: ask it with policy={kept!r}{by_range}")
+    if policy in (None, RAW):
+        return raw
+    if of not in ROLLUPS:
+        raise UnknownNameError(f"{of} is not rolled up ({NOT_ROLLED.get(of, 'no reason told')}); ask it raw")
+    rolled = _rolled(of, raw)
+    if policy != RESOLUTION:
+        return rolled
+    both = {name: output for name, output in rolled.fields.items() if name in raw.fields}
+    return _Source(f"{of} (raw and rolled up)", tuple(t for t in rolled.tags if t in raw.tags), both, of)
+
+
+def _raw(measurement: str) -> _Source:
+    if measurement in MEASUREMENTS:
+        fields, tags = (
+            (*COMMON_FIELDS, *MEASUREMENTS[measurement].fields),
+            (*COMMON_TAGS, *MEASUREMENTS[measurement].tags),
+        )
+    elif measurement in SERVER_MEASUREMENTS:
+        fields, tags = SERVER_MEASUREMENTS[measurement].fields, SERVER_MEASUREMENTS[measurement].tags
+    else:
+        known = (*MEASUREMENTS, *SERVER_MEASUREMENTS)
+        raise UnknownNameError(f"the schema has no measurement {measurement!r}{_perhaps(measurement, known)}")
+    outputs = {field.name: Output(field.name, measurement, field, field.unit, field.kind) for field in fields}
+    return _Source(measurement, tags, outputs, measurement)
+
+
+def _rolled(measurement: str, raw: _Source) -> _Source:
+    rollup = ROLLUPS[measurement]
+    for rolled in rollup.fields:
+        raw.read(rolled.field)  # one that was renamed in the schema is told by its name
+    fields = {}
+    for column in rollup.columns:
+        # A mean, last or sum, a minimum, a maximum has figures of the raw field; a count or sum of them has a unit only.
+        bases = (column.name, column.name.removesuffix("_min"), column.name.removesuffix("_max"))
+        field = next((raw.fields[base].field for base in bases if base in raw.fields), None)
+        fields[column.name] = Output(column.name, measurement if field else None, field, column.unit, column.kind)
+    return _Source(f"{measurement} (rolled up)", rollup.tags, fields, measurement)
+
+
+def _perhaps(name: str, known: tuple[str, ...]) -> str:
+    close = get_close_matches(name, known, 1)
+    return f"; did you mean {close[0]!r}?" if close else f"; it has {', '.join(known)}"
 
 
 def _tags_among(outputs: Sequence[Output], source: _Source) -> tuple[str, ...]:
