@@ -1,23 +1,76 @@
-"""A board's queries sent as Grafana sends them: its variables in their order, then every panel and annotation; and those of alarms."""
+"""A board's queries, out of the JSON that Grafana loads, sent as Grafana sends them: its variables in their order, then every panel and
+annotation; and those of alarms."""
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
+from tandem_dashboards.alarms import alarms
 from tandem_dashboards.grafana.frames import listed, rows_of
 from tandem_dashboards.grafana.macros import Chosen, Range, duration_ms, expanded, interval_ms
 from tandem_dashboards.influx import AwayError, InfluxError
-from tandem_dashboards.query_extractor import BoardQuery, Choice, alarm_queries, choices_of, queries_of
 
 SCREEN_PIXELS = 1600
 """How wide a board is drawn: a panel has as many points as it has pixels."""
 _VARIABLE_POINTS = 1000
 _RULE_INTERVAL_MS = 1000
 """Of an alarm's query."""
+
+Of = Literal["variable", "panel", "annotation", "alert"]
+
+
+@dataclass(frozen=True)
+class BoardQuery:
+    """``name``: the panel's title, the variable's or the annotation's name, the alarm's title. ``text``: with Grafana's macros. ``panel``:
+    its number. ``columns``: of Grafana's grid, from which a panel has its points. ``least``: the narrowest window. ``time_from``: the
+    panel's own range; of an alarm's query how far back it looks."""
+
+    board: str
+    of: Of
+    name: str
+    ref: str
+    text: str
+    shape: str = "time_series"
+    alias: str = ""
+    panel: int = 0
+    columns: int = 24
+    points: int | None = None
+    least: str | None = None
+    time_from: str | None = None
+
+
+def panels_of(board: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Every panel, without the rows."""
+    return (panel for panel in board["panels"] if panel["type"] != "row")
+
+
+def queries_of(board: Mapping[str, Any]) -> list[BoardQuery]:
+    """Queries of panels and annotations. Those of variables go first, one after another (``run_board``)."""
+    uid: str = board["uid"]
+    found = [
+        BoardQuery(
+            uid,
+            "panel",
+            panel["title"],
+            target["refId"],
+            target["query"],
+            target["resultFormat"],
+            target.get("alias", ""),
+            panel["id"],
+            panel["gridPos"]["w"],
+            panel.get("maxDataPoints"),
+            panel.get("interval"),
+            panel.get("timeFrom"),
+        )
+        for panel in panels_of(board)
+        for target in panel.get("targets", [])
+    ]
+    marks = [one for one in board.get("annotations", {}).get("list", []) if "query" in one.get("target", {})]
+    return found + [BoardQuery(uid, "annotation", one["name"], "", one["target"]["query"]) for one in marks]
 
 
 class Database(Protocol):
@@ -65,12 +118,12 @@ def run_board(
     database nothing else can be said either."""
     chosen: dict[str, Chosen] = {}
     answers = []
-    for choice in choices_of(board):
-        query = BoardQuery(board["uid"], "variable", choice.name, "", choice.query)
-        text = expanded(choice.query, chosen, span, interval_ms(span, _VARIABLE_POINTS))
+    for variable in board.get("templating", {}).get("list", []):
+        query = BoardQuery(board["uid"], "variable", variable["name"], "", variable["query"])
+        text = expanded(query.text, chosen, span, interval_ms(span, _VARIABLE_POINTS))
         answer = _run(database, query, text, now_ms)
         answers.append(answer)
-        chosen[choice.name] = _chosen(choice, _sorted(choice, listed(answer.series)), (wanted or {}).get(choice.name))
+        chosen[query.name] = _chosen(variable, listed(answer.series), (wanted or {}).get(query.name))
     for query in queries_of(board):
         its = range_for(query, span)
         points = query.points or max(1, SCREEN_PIXELS * query.columns // 24)
@@ -81,11 +134,13 @@ def run_board(
 
 def run_alarms(database: Database, at_ms: int) -> list[Answer]:
     """Every query of every alarm, as evaluated at ``at_ms`` (UTC). AwayError."""
-    span = Range(at_ms, at_ms)
-    return [
-        _run(database, query, expanded(query.text, {}, range_for(query, span), _RULE_INTERVAL_MS), None)
-        for query in alarm_queries()
-    ]
+    answers = []
+    for alarm in alarms():
+        for ref, one in alarm.queries.items():
+            query = BoardQuery("alarms", "alert", alarm.title, ref, one.select.text, time_from=f"{one.from_s}s")
+            text = expanded(query.text, {}, range_for(query, Range(at_ms, at_ms)), _RULE_INTERVAL_MS)
+            answers.append(_run(database, query, text, None))
+    return answers
 
 
 def range_for(query: BoardQuery, span: Range) -> Range:
@@ -108,24 +163,16 @@ def _run(database: Database, query: BoardQuery, text: str, now_ms: int | None) -
     return Answer(query, text, rows_of(series), time.perf_counter() - began, None, series)
 
 
-def _chosen(choice: Choice, options: list[str], wanted: Sequence[str] | None) -> Chosen:
+def _chosen(variable: Mapping[str, Any], options: list[str], wanted: Sequence[str] | None) -> Chosen:
     """As ``wanted``, else All, else the first listed."""
+    multi = bool(variable.get("multi"))
     if wanted:
-        return Chosen(tuple(wanted), choice.multi)
-    if choice.all_value is not None:
-        return Chosen(tuple(options), choice.multi, choice.all_value or None)
-    return Chosen(tuple(options[:1]), choice.multi)
-
-
-_NATURAL = 7
-
-
-def _sorted(choice: Choice, options: list[str]) -> list[str]:
-    """As the variable says; of Grafana's ways those that boards here use."""
-    if choice.sort == 0:
-        return options
-    key: Callable[[str], object] = _naturally if choice.sort == _NATURAL else str
-    return sorted(options, key=key)  # type: ignore[arg-type]  # the key of one kind compares with itself
+        return Chosen(tuple(wanted), multi)
+    if variable.get("sort"):  # of Grafana's ways boards here use the natural one, or none
+        options = sorted(options, key=_naturally)
+    if variable.get("includeAll"):
+        return Chosen(tuple(options), multi, variable.get("allValue") or None)
+    return Chosen(tuple(options[:1]), multi)
 
 
 def _naturally(text: str) -> list[tuple[int, int, str]]:

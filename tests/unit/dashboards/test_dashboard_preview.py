@@ -31,8 +31,7 @@ from tandem_dashboards.panel import series
 from tandem_dashboards.preview.charts import middle_of
 from tandem_dashboards.preview.fields import written
 from tandem_dashboards.preview.page import page
-from tandem_dashboards.query_extractor import queries_of
-from tandem_dashboards.query_runner import Answer, run_board
+from tandem_dashboards.query_runner import Answer, queries_of, run_board
 
 SPAN = Range(1_800_000_000_000, 1_800_000_600_000)
 RSRP = select(x.mean("rsrp_dbm"), of="radio", by=["path"], every=INTERVAL)

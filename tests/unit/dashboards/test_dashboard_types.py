@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tandem_dashboards import generate
-from tandem_dashboards.query_extractor import panels_of
+from tandem_dashboards.query_runner import panels_of
 
 ROOT = Path(__file__).resolve().parents[3]
 TYPES = Path(os.environ.get("TANDEM_GRAFANA_TYPES") or ROOT / "build/types")
