@@ -165,14 +165,13 @@ def _run(database: Database, query: BoardQuery, text: str, now_ms: int | None) -
 
 def _chosen(variable: Mapping[str, Any], options: list[str], wanted: Sequence[str] | None) -> Chosen:
     """As ``wanted``, else All, else the first listed."""
-    multi = bool(variable.get("multi"))
     if wanted:
-        return Chosen(tuple(wanted), multi)
+        return Chosen(tuple(wanted))
     if variable.get("sort"):  # of Grafana's ways boards here use the natural one, or none
         options = sorted(options, key=_naturally)
     if variable.get("includeAll"):
-        return Chosen(tuple(options), multi, variable.get("allValue") or None)
-    return Chosen(tuple(options[:1]), multi)
+        return Chosen(tuple(options), variable.get("allValue") or None)
+    return Chosen(tuple(options[:1]))
 
 
 def _naturally(text: str) -> list[tuple[int, int, str]]:

@@ -129,11 +129,7 @@ def time_series(
 
 def configured(panel: Mapping[str, Any], frames: Sequence[Frame]) -> list[tuple[Config, Frame]]:
     """The frames over time, each with its config."""
-    return [
-        (config(panel, frame.name, frame.ref, n, sort_of(frame.figures, "Value")), frame)
-        for n, frame in enumerate(frames)
-        if TIME in frame.columns
-    ]
+    return [(config(panel, frame.name, frame.ref, n), frame) for n, frame in enumerate(frames) if TIME in frame.columns]
 
 
 def _draw_series(ax: Axes, series: Sequence[_Series], span: Range, size: Size) -> None:
@@ -298,11 +294,11 @@ def bars_of(panel: Mapping[str, Any], frames: Sequence[Frame]) -> Bars:
     frame, options = frames[0], panel["options"]
     across = options.get("xField") or next(iter(frame.columns))
     drawn = [
-        (config(panel, name, frame.ref, n, "number"), [float(v) if isinstance(v, int | float) else 0.0 for v in values])
+        (config(panel, name, frame.ref, n), [float(v) if isinstance(v, int | float) else 0.0 for v in values])
         for n, (name, values) in enumerate(frame.columns.items())
         if name not in (across, TIME) and sort_of(values, name) == "number"
     ]
-    names = config(panel, across, frame.ref, 0, "string")
+    names = config(panel, across, frame.ref, 0)
     return [names.text(label) for label in frame.columns.get(across, [])], drawn
 
 

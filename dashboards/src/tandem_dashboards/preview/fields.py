@@ -84,12 +84,12 @@ class Config:
         return PALETTE[self.place % len(PALETTE)]
 
 
-def config(panel: Mapping[str, Any], name: str, ref: str, place: int, sort: str = "number") -> Config:
-    """The config of the column or series ``name`` of the query ``ref``; ``sort``: number, string, boolean or time."""
+def config(panel: Mapping[str, Any], name: str, ref: str, place: int) -> Config:
+    """The config of the column or series ``name`` of the query ``ref``."""
     source = panel.get("fieldConfig") or {}
     raw: dict[str, Any] = copy.deepcopy(source.get("defaults") or {})
     for override in source.get("overrides") or ():
-        if _matches(override["matcher"], name, ref, sort):
+        if _matches(override["matcher"], name, ref):
             for prop in override["properties"]:
                 _set(raw, prop["id"], prop.get("value"))
     return Config(raw, name, place)
@@ -103,15 +103,13 @@ def sort_of(values: list[Value], name: str) -> str:
     return "boolean" if isinstance(known, bool) else "string" if isinstance(known, str) else "number"
 
 
-def _matches(matcher: Mapping[str, Any], name: str, ref: str, sort: str) -> bool:
+def _matches(matcher: Mapping[str, Any], name: str, ref: str) -> bool:
     kind, wanted = matcher["id"], matcher.get("options")
     if kind == "byName":
         return bool(name == wanted)
     if kind == "byRegexp":
         return re.search(str(wanted).strip("/"), name) is not None
-    if kind == "byFrameRefID":
-        return bool(ref == wanted)
-    return bool(kind == "byType" and sort == wanted)
+    return bool(kind == "byFrameRefID" and ref == wanted)
 
 
 def _set(raw: dict[str, Any], path: str, value: object) -> None:

@@ -45,7 +45,7 @@ def _newest(panel: Mapping[str, Any], frames: Sequence[Frame]) -> list[tuple[Con
             sort, called = sort_of(values, name), frame.name if name == "Value" else name
             if name == TIME or not (re.search(wanted.strip("/"), called) if wanted else sort != "string"):
                 continue
-            found.append((config(panel, called, frame.ref, len(found), sort), reduced(values, "lastNotNull")))
+            found.append((config(panel, called, frame.ref, len(found)), reduced(values, "lastNotNull")))
     return found
 
 
@@ -90,7 +90,7 @@ def table(panel: Mapping[str, Any], frames: Sequence[Frame]) -> str:
         return ""
     frame = frames[0]
     columns = [
-        (config(panel, name, frame.ref, n, sort_of(values, name)), values, sort_of(values, name))
+        (config(panel, name, frame.ref, n), values, sort_of(values, name))
         for n, (name, values) in enumerate(frame.columns.items())
     ]
     order = _order(panel, columns, frame.length)

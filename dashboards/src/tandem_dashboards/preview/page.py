@@ -63,7 +63,7 @@ def page(
         y, tall = place["y"] * (_UNIT + _GAP), place["h"] * (_UNIT + _GAP) - _GAP
         bottom = max(bottom, y + tall)
         style = f"left:{x:.0f}px;top:{y}px;width:{wide:.0f}px;height:{tall}px"
-        title = tag("h2", escape(replaced(panel.get("title") or "", named, span)), title=panel.get("description", ""))
+        title = tag("h2", escape(replaced(panel.get("title") or "", named)), title=panel.get("description", ""))
         if panel["type"] == "row":
             parts.append(tag("section", title, class_="row", style=style))
             continue
