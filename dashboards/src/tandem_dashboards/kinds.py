@@ -34,7 +34,6 @@ from tandem_dashboards.panel import (
 
 Overrides = Mapping[str, Override]
 _Made = list[sdk.DashboardFieldConfigSourceOverrides]
-Legend = Literal["list", "table", "none"]
 NOTHING = "–"
 """Shown when there is no figure."""
 
@@ -50,24 +49,22 @@ def time_series(
     gap_ms: int | None = None,
     fill: int = 0,
     grades: Literal["none", "lines", "areas"] = "none",
-    legend: Legend = "list",
     sums: tuple[str, ...] = (),
     logarithmic: bool = False,
     **frame: Unpack[Frame],
 ) -> Panel:
     """A chart over time. Unit and usual range are those of the first query's figure; a later query with another unit goes on the right
-    axis. ``grades``: the schema's limits as lines or as coloured areas. ``sums``: Grafana's reducers in the legend (``mean``, ``max``,
-    ``lastNotNull``). A null is a gap and stays one; ``gap_ms``: so are points farther apart (for queries without windows, whose answers
-    have no nulls). ``stacked``: on one another; ``"shares"``: each as its part of all at that instant."""
+    axis. ``grades``: the schema's limits as lines or as coloured areas. ``sums``: Grafana's reducers (``mean``, ``max``,
+    ``lastNotNull``), for which the legend is a table. A null is a gap and stays one; ``gap_ms``: so are points farther apart (for
+    queries without windows, whose answers have no nulls). ``stacked``: on one another; ``"shares"``: each as its part of all at that
+    instant."""
     targets = lettered(queries, "time_series")
     main, override = main_config(targets), override or Override()
     defaults = defaults_of(targets, override, graded=grades != "none")
     defaults.color = sdk.FieldColor(sdk.FieldColorModeId.PALETTE_CLASSIC_BY_NAME)
     soft = override.low is None and override.high is None
     defaults.custom = common.GraphFieldConfig(
-        draw_style={"bars": common.GraphDrawStyle.BARS, "points": common.GraphDrawStyle.POINTS}.get(
-            style, common.GraphDrawStyle.LINE
-        ),
+        draw_style=common.GraphDrawStyle(style if style in ("bars", "points") else "line"),
         line_interpolation=common.LineInterpolation.STEP_AFTER if style == "steps" else common.LineInterpolation.LINEAR,
         line_width=1,
         fill_opacity=fill or (60 if style == "bars" else 0),
@@ -86,15 +83,11 @@ def time_series(
         other = field_config(target.select.outputs[0])
         if other.unit != main.unit and override.unit is None:
             made.append(by_query(target.ref, Override(unit=f"grafana:{other.unit}", axis="right")))
-    options = timeseries.Options(legend=_legend(legend, sums), tooltip=_tooltip())
+    options = timeseries.Options(legend=_legend(sums), tooltip=_tooltip())
     return Panel("timeseries", title, description, targets, options, defaults, _named(overrides, made), **frame)
 
 
-_STACKING: dict[bool | str, common.StackingMode] = {
-    False: common.StackingMode.NONE,
-    True: common.StackingMode.NORMAL,
-    "shares": common.StackingMode.PERCENT,
-}
+_STACKING = {False: common.StackingMode.NONE, True: common.StackingMode.NORMAL, "shares": common.StackingMode.PERCENT}
 _GRADES = {
     "none": common.GraphThresholdsStyleMode.OFF,
     "lines": common.GraphThresholdsStyleMode.DASHED,
@@ -102,14 +95,11 @@ _GRADES = {
 }
 
 
-def _legend(legend: Legend, sums: tuple[str, ...] = ()) -> common.VizLegendOptions:
+def _legend(sums: tuple[str, ...] = (), *, hidden: bool = False) -> common.VizLegendOptions:
     """Below the chart; as a table when figures stand in it."""
-    mode = {
-        "list": common.LegendDisplayMode.LIST,
-        "table": common.LegendDisplayMode.TABLE,
-        "none": common.LegendDisplayMode.HIDDEN,
-    }[legend]
-    return common.VizLegendOptions(mode, common.LegendPlacement.BOTTOM, show_legend=legend != "none", calcs=list(sums))
+    modes = common.LegendDisplayMode
+    mode = modes.HIDDEN if hidden else modes.TABLE if sums else modes.LIST
+    return common.VizLegendOptions(mode, common.LegendPlacement.BOTTOM, show_legend=not hidden, calcs=list(sums))
 
 
 def _tooltip(mode: common.TooltipDisplayMode = common.TooltipDisplayMode.MULTI) -> common.VizTooltipOptions:
@@ -182,21 +172,19 @@ def bar_chart(
     across: str,
     override: Override | None = None,
     overrides: Overrides | None = None,
-    per_cent: bool = False,
-    lying: bool = False,
+    shares: bool = False,
     **frame: Unpack[Frame],
 ) -> Panel:
-    """A bar for each row of a table; ``across``: the column of names along the axis. ``per_cent``: stacked to 100 %."""
+    """A bar for each row of a table; ``across``: the column of names along the axis. ``shares``: bars lie, stacked to 100 %."""
     targets = lettered(queries, "table")
     defaults = defaults_of(targets, override, graded=False)
-    defaults.color = sdk.FieldColor(sdk.FieldColorModeId.PALETTE_CLASSIC_BY_NAME)
     defaults.custom = barchart.FieldConfig(line_width=0, fill_opacity=80)
     options = barchart.Options(
         x_field=across,
-        orientation=common.VizOrientation.HORIZONTAL if lying else common.VizOrientation.VERTICAL,
-        stacking=common.StackingMode.PERCENT if per_cent else common.StackingMode.NONE,
+        orientation=common.VizOrientation.HORIZONTAL if shares else common.VizOrientation.VERTICAL,
+        stacking=common.StackingMode.PERCENT if shares else common.StackingMode.NONE,
         show_value=common.VisibilityMode.AUTO,
-        legend=_legend("list"),
+        legend=_legend(),
         tooltip=_tooltip(),
     )
     return Panel("barchart", title, description, targets, options, defaults, _of_columns(targets, overrides), **frame)
@@ -206,9 +194,8 @@ def histogram(title: str, description: str, *queries: Query | Select, **frame: U
     """How often each figure occurs, counted in the browser. For months use counts made in the database and ``bar_chart``."""
     targets = lettered(queries, "time_series")
     defaults = defaults_of(targets, None, graded=False)
-    defaults.color = sdk.FieldColor(sdk.FieldColorModeId.PALETTE_CLASSIC_BY_NAME)
     defaults.custom = histograms.FieldConfig(line_width=1, fill_opacity=60)
-    options = histograms.Options(combine=False, legend=_legend("list"), tooltip=_tooltip())
+    options = histograms.Options(combine=False, legend=_legend(), tooltip=_tooltip())
     return Panel("histogram", title, description, targets, options, defaults, **frame)
 
 
@@ -243,7 +230,7 @@ def state_timeline(
         show_value=common.VisibilityMode.AUTO if values else common.VisibilityMode.NEVER,
         merge_values=True,
         align_value=common.TimelineValueAlignment.LEFT,
-        legend=_legend("list" if legend else "none"),
+        legend=_legend(hidden=not legend),
         tooltip=_tooltip(common.TooltipDisplayMode.SINGLE),
     )
     return Panel("state-timeline", title, description, targets, options, defaults, tuple(made), **frame)

@@ -12,8 +12,8 @@ from tandem_dashboards.field_config import Steps, field_config, mappings, thresh
 from tandem_dashboards.influxql import Output
 from tandem_server.schema import grades
 
-Cell = Literal["plain", "colour", "text", "gauge"]
-"""Of a table: as it is; its background, or its text, in the colour of the grade or state; a bar."""
+Cell = Literal["colour", "text", "gauge"]
+"""Of a table: its background, or its text, in the colour of the grade or state; a bar."""
 
 
 @dataclass(frozen=True)
@@ -71,40 +71,25 @@ class Override:
 
     def properties(self) -> list[sdk.DynamicConfigValue]:
         """As Grafana's override has them."""
-        found: list[tuple[str, object]] = []
-        if self.title is not None:
-            found.append(("displayName", self.title))
-        if self.unit is not None:
-            found.append(("unit", unit_id(self.unit)))
-        if self.decimals is not None:
-            found.append(("decimals", self.decimals))
-        if self.colour is not None:
-            found.append(("color", sdk.FieldColor(sdk.FieldColorModeId.FIXED, web(self.colour))))
-        if self.steps is not None:
-            found += [("thresholds", thresholds(self.steps)), _BY_STEPS]
-        if self.words is not None:
-            found.append(("mappings", mappings(self.words)))
-        found += [(name, limit) for name, limit in (("min", self.low), ("max", self.high)) if limit is not None]
-        found += self._custom()
-        if self.links:
-            found.append(("links", list(self.links)))
-        return [sdk.DynamicConfigValue(name, value) for name, value in found]
-
-    def _custom(self) -> list[tuple[str, object]]:
-        found: list[tuple[str, object]] = []
-        if self.axis is not None:
-            found.append(("custom.axisPlacement", self.axis))
-        if self.as_bars:
-            found += [("custom.drawStyle", "bars"), ("custom.fillOpacity", 60)]
-        if self.as_points:
-            found += [("custom.drawStyle", "points"), ("custom.showPoints", "always")]
-        if self.dashed:
-            found.append(("custom.lineStyle", {"fill": "dash", "dash": [8, 6]}))
-        if self.width is not None:
-            found.append(("custom.width", self.width))
-        if self.cell is not None and self.cell != "plain":
-            found.append(("custom.cellOptions", dict(_CELLS[self.cell])))
-        return found
+        colour = sdk.FieldColor(sdk.FieldColorModeId.FIXED, web(self.colour)) if self.colour is not None else None
+        found: list[tuple[str, object]] = [
+            ("displayName", self.title),
+            ("unit", None if self.unit is None else unit_id(self.unit)),
+            ("decimals", self.decimals),
+            ("color", colour),
+            *([] if self.steps is None else [("thresholds", thresholds(self.steps)), _BY_STEPS]),
+            ("mappings", None if self.words is None else mappings(self.words)),
+            ("min", self.low),
+            ("max", self.high),
+            ("custom.axisPlacement", self.axis),
+            *([("custom.drawStyle", "bars"), ("custom.fillOpacity", 60)] if self.as_bars else []),
+            *([("custom.drawStyle", "points"), ("custom.showPoints", "always")] if self.as_points else []),
+            ("custom.lineStyle", {"fill": "dash", "dash": [8, 6]} if self.dashed else None),
+            ("custom.width", self.width),
+            ("custom.cellOptions", dict(_CELLS[self.cell]) if self.cell else None),
+            ("links", list(self.links) or None),
+        ]
+        return [sdk.DynamicConfigValue(name, value) for name, value in found if value is not None]
 
 
 def shown(*names: str, **changed: str | Override) -> dict[str, Override]:

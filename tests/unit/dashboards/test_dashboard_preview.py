@@ -46,17 +46,17 @@ def whole_board():
     """Every kind of panel."""
     live = Override(links=(to_board("tandem-probe", "Live", probe=cell("path")),))
     panels = (
-        time_series("Lines", TOLD, series(RSRP, "$tag_path"), grades="areas", sums=("mean", "max"), legend="table"),
+        time_series("Lines", TOLD, series(RSRP, "$tag_path"), grades="areas", sums=("mean", "max")),
         time_series("Bars", TOLD, RSRP, GOODPUT, style="bars", stacked=True, fill=40),
         time_series("Steps", TOLD, RSRP, style="steps", grades="lines", logarithmic=True),
         time_series("Shares", TOLD, series(GOODPUT, "$tag_kind"), stacked="shares", fill=60, gap_ms=1000),
-        time_series("Points", TOLD, RSRP, style="points", legend="none"),
+        time_series("Points", TOLD, RSRP, style="points"),
         state_timeline("States", TOLD, series(STATE, "$tag_path"), RSRP),
         stat("Figures", TOLD, RSRP, background=True),
         stat("Words", TOLD, STATE, texts=True),
         bar_gauge("Gauge", TOLD, RSRP, override=Override(low=-120, high=-60)),
         bar_chart("Chart", TOLD, POLLS, across="path"),
-        bar_chart("Parts", TOLD, POLLS, across="path", per_cent=True, lying=True),
+        bar_chart("Parts", TOLD, POLLS, across="path", shares=True),
         histogram("Histogram", TOLD, RSRP),
         table(
             "Table",

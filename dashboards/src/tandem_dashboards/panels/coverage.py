@@ -63,8 +63,7 @@ def _distribution(title: str, text: str, across: str, columns: Sequence[Expressi
         text,
         _of(columns, across),
         across=across,
-        per_cent=True,
-        lying=True,
+        shares=True,
         overrides={str(c.name): Override(colour=colour) for c, colour in zip(columns, colours, strict=True)},
     )
 

@@ -69,7 +69,6 @@ def goodputs() -> Panel:
         overrides=GOODPUTS,
         style="points",
         sums=("mean",),
-        legend="table",
         cadence="1m",
         points=180,
         size=(24, 10),

@@ -77,7 +77,6 @@ def goodput() -> Panel:
         series(_raw("goodput_bit_per_s"), NAMED),
         gap_ms=GAP_MS,
         sums=("mean", "max"),
-        legend="table",
         size=(12, 9),
     )
 
