@@ -7,7 +7,7 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from tandem_dashboards import boards, generate
 from tandem_dashboards.alarms import GROUPS
@@ -20,16 +20,63 @@ READER = "reader"
 _REPORTED = (BoardError, TimeError, FormatError, AwayError, OSError)
 """What a person can fix: one line."""
 
-_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
-
 
 def parser() -> argparse.ArgumentParser:
     """The whole command line."""
     top = argparse.ArgumentParser(prog="tandem-dashboards", description="Tandem's boards for Grafana, as code.")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for add in (_add_generate, _add_check, _add_preview, _add_alarms):
-        add(commands)
+
+    what = "write generated/*.json and provisioning/alerting, or see whether they are up to date"
+    made = commands.add_parser("generate", help=what)
+    made.set_defaults(run=_generate)
+    made.add_argument("--check", action="store_true", help="write nothing; exit 1 when a file differs")
+    for option, of, where in (("--out", generate.boards, "where"), ("--alarms-out", generate.alarms, "alarms")):
+        made.add_argument(
+            option, type=Path, default=of.folder, metavar="FOLDER", help=f"{where} (default: %(default)s)"
+        )
+
+    what = "run every query of the boards and alarms against a database; say rows, errors, time"
+    check = commands.add_parser("check", help=what)
+    check.set_defaults(run=_check)
+    _add_database(check)
+    only = "only this one; again for several (default: all, and the alarms)"
+    check.add_argument("--board", action="append", metavar="NAME", help=only)
+    check.add_argument("--rows", action="store_true", help="a query without rows is an error, too")
+    check.add_argument("--json", action="store_true", help="one JSON object, for machines")
+
+    preview = commands.add_parser(
+        "preview",
+        help="one board as a self-contained HTML page, drawn from a database's answers",
+        description="One board as a self-contained HTML page, drawn from a database's answers, for people without Grafana. With --to in "
+        'the past, what panels show as "now" is as of then.',
+    )
+    preview.set_defaults(run=_preview)
+    _add_database(preview)
+    preview.add_argument("--board", required=True, metavar="NAME", help="which: fleet, probe …")
+    preview.add_argument("--out", required=True, type=Path, metavar="FILE.html")
+    preview.add_argument("--width", type=int, default=SCREEN_PIXELS, help="pixels (default: %(default)s)")
+
+    alarms = commands.add_parser(
+        "alarms",
+        help="list the alarms and their tolerances",
+        description="List the alarms and their tolerances. Grafana evaluates them; check runs their queries.",
+    )
+    alarms.set_defaults(run=_alarms)
+    alarms.add_argument("--json", action="store_true", help="one JSON object, for machines")
     return top
+
+
+def _add_database(parser: argparse.ArgumentParser) -> None:
+    """Where, as whom, over which time, with which variables."""
+    add = parser.add_argument
+    add("--url", required=True, help="the database's address: http://127.0.0.1:8086")
+    add("--database", default="tandem", help="default: %(default)s")
+    add("--user", default=READER, help="an account that may only read (default: %(default)s)")
+    add("--password-file", type=Path, metavar="FILE", help="its password; without, no account is used")
+    add("--from", dest="since", metavar="TIME", help="now-6h, ms since 1970, or ISO 8601 (default: the board's)")
+    add("--to", dest="until", default="now", metavar="TIME", help="likewise (default: now)")
+    chosen = "chosen in a variable; again for several (default: All)"
+    add("--var", action="append", default=[], metavar="NAME=VALUE", help=chosen)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -43,27 +90,6 @@ def main(argv: list[str] | None = None) -> int:
     return status
 
 
-# --- generate
-
-
-def _add_generate(commands: _Commands) -> None:
-    parser = commands.add_parser(
-        "generate", help="write generated/*.json and provisioning/alerting, or see whether they are up to date"
-    )
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when a file differs")
-    parser.add_argument(
-        "--out", type=Path, default=generate.boards.folder, metavar="FOLDER", help="where (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--alarms-out",
-        type=Path,
-        default=generate.alarms.folder,
-        metavar="FOLDER",
-        help="alarms (default: %(default)s)",
-    )
-    parser.set_defaults(run=_generate)
-
-
 def _generate(args: argparse.Namespace) -> int:
     both = ((generate.boards, args.out), (generate.alarms, args.alarms_out))
     if args.check:
@@ -75,28 +101,6 @@ def _generate(args: argparse.Namespace) -> int:
         for name in of.write(folder):
             print(folder / name)
     return 0
-
-
-# --- what check and preview share
-
-
-def _add_database(parser: argparse.ArgumentParser) -> None:
-    """Where, as whom, over which time, with which variables."""
-    parser.add_argument("--url", required=True, help="the database's address: http://127.0.0.1:8086")
-    parser.add_argument("--database", default="tandem", help="default: %(default)s")
-    parser.add_argument("--user", default=READER, help="an account that may only read (default: %(default)s)")
-    parser.add_argument("--password-file", type=Path, metavar="FILE", help="its password; without, no account is used")
-    parser.add_argument(
-        "--from", dest="since", metavar="TIME", help="now-6h, ms since 1970, or ISO 8601 (default: the board's)"
-    )
-    parser.add_argument("--to", dest="until", default="now", metavar="TIME", help="likewise (default: now)")
-    parser.add_argument(
-        "--var",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="chosen in a variable; again for several (default: All)",
-    )
 
 
 def _database(args: argparse.Namespace) -> Influx:
@@ -124,25 +128,6 @@ def _board(name: str) -> dict[str, Any]:
     """The board as Grafana loads it."""
     made: dict[str, Any] = json.loads(boards.load(name).to_text())
     return made
-
-
-# --- check
-
-
-def _add_check(commands: _Commands) -> None:
-    parser = commands.add_parser(
-        "check", help="run every query of the boards and alarms against a database; say rows, errors, time"
-    )
-    _add_database(parser)
-    parser.add_argument(
-        "--board",
-        action="append",
-        metavar="NAME",
-        help="only this one; again for several (default: all, and the alarms)",
-    )
-    parser.add_argument("--rows", action="store_true", help="a query without rows is an error, too")
-    parser.add_argument("--json", action="store_true", help="one JSON object, for machines")
-    parser.set_defaults(run=_check)
 
 
 def _check(args: argparse.Namespace) -> int:
@@ -197,23 +182,6 @@ def summary_line(answers: list[Answer]) -> str:
     )
 
 
-# --- preview
-
-
-def _add_preview(commands: _Commands) -> None:
-    parser = commands.add_parser(
-        "preview",
-        help="one board as a self-contained HTML page, drawn from a database's answers",
-        description="One board as a self-contained HTML page, drawn from a database's answers, for people without Grafana. With --to in "
-        'the past, what panels show as "now" is as of then.',
-    )
-    _add_database(parser)
-    parser.add_argument("--board", required=True, metavar="NAME", help="which: fleet, probe …")
-    parser.add_argument("--out", required=True, type=Path, metavar="FILE.html")
-    parser.add_argument("--width", type=int, default=SCREEN_PIXELS, help="pixels (default: %(default)s)")
-    parser.set_defaults(run=_preview)
-
-
 def _preview(args: argparse.Namespace) -> int:
     from tandem_dashboards.preview.page import page  # here: matplotlib is loaded by what draws only
 
@@ -228,22 +196,24 @@ def _preview(args: argparse.Namespace) -> int:
     return 1 if any(answer.error for answer in answers) else 0
 
 
-# --- alarms
-
-
-def _add_alarms(commands: _Commands) -> None:
-    parser = commands.add_parser(
-        "alarms",
-        help="list the alarms and their tolerances",
-        description="List the alarms and their tolerances. Grafana evaluates them; check runs their queries.",
-    )
-    parser.add_argument("--json", action="store_true", help="one JSON object, for machines")
-    parser.set_defaults(run=_alarms)
-
-
 def _alarms(args: argparse.Namespace) -> int:
     if args.json:
-        print(json.dumps({"alarms": _listed()}, indent=1))
+        listed = [
+            {
+                "group": group,
+                "alarm": a.key,
+                "title": a.title,
+                "severity": a.severity,
+                "limit": a.tolerance.limit,
+                "for_s": a.tolerance.for_s,
+                "why": a.tolerance.why,
+                "no_data": a.no_data,
+                "why_no_data": a.why_no_data,
+            }
+            for group, alarms in GROUPS.items()
+            for a in alarms
+        ]
+        print(json.dumps({"alarms": listed}, indent=1))
         return 0
     for group, alarms in GROUPS.items():
         print(group)
@@ -251,21 +221,3 @@ def _alarms(args: argparse.Namespace) -> int:
             t = a.tolerance
             print(f"  {a.key:20} {a.severity:8} limit {t.limit:>8g}, for {t.for_s:>5} s: {t.why}")
     return 0
-
-
-def _listed() -> list[dict[str, object]]:
-    return [
-        {
-            "group": group,
-            "alarm": alarm.key,
-            "title": alarm.title,
-            "severity": alarm.severity,
-            "limit": alarm.tolerance.limit,
-            "for_s": alarm.tolerance.for_s,
-            "why": alarm.tolerance.why,
-            "no_data": alarm.no_data,
-            "why_no_data": alarm.why_no_data,
-        }
-        for group, alarms in GROUPS.items()
-        for alarm in alarms
-    ]
