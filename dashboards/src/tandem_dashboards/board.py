@@ -11,7 +11,7 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import dashboard as sdk
 
 from tandem.schema import grades
-from tandem_dashboards.expressions import chosen, one_of, tag
+from tandem_dashboards.expressions import chosen, one_of, value
 from tandem_dashboards.influxql import INTERVAL, RESOLUTION, QueryError, Select, UnknownNameError, select
 from tandem_dashboards.overrides import web
 from tandem_dashboards.panel import COLUMNS, Panel, datasource
@@ -114,7 +114,7 @@ def events(
     for kind in kinds:
         if kind not in grades.EVENTS:
             raise UnknownNameError(f"the schema has no event kind {kind!r}; it has {', '.join(grades.EVENTS)}")
-    words = [tag("kind").named("what"), "seq"] if text is None else [text]  # besides tags a query needs a field
+    words = [value("kind").named("what"), "seq"] if text is None else [text]  # besides tags a query needs a field
     columns = [*words, "kind", *(["path"] if path else [])]
     terms = [chosen("probe"), one_of("kind", *kinds)]
     query = select(*columns, of="event", where=terms, policy=RESOLUTION, newest_first=True, limit=MOST_MARKS)

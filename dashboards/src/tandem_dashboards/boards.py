@@ -6,9 +6,11 @@ from collections.abc import Callable
 
 from tandem_dashboards import variables
 from tandem_dashboards.board import Annotation, Board, BoardError, Row, events
-from tandem_dashboards.expressions import chosen, tag
+from tandem_dashboards.expressions import chosen
 from tandem_dashboards.influxql import select, tag_values
 from tandem_dashboards.panels import campaign, coverage, dash, fleet, pairs, probe, radio, round_trips, run, server
+
+_RESOLUTION, _ROLLED = variables.by_range("resolution"), variables.by_range("rolled")
 
 
 def campaign_board() -> Board:
@@ -17,7 +19,7 @@ def campaign_board() -> Board:
         uid="tandem-campaign",
         title="Tandem: campaign",
         description="Progress of campaigns by probe and step, completeness from the ledger, and data spent against the budget.",
-        variables=(variables.probe(), variables.campaign(), variables.resolution(), variables.rolled()),
+        variables=(variables.probe(), variables.campaign(), _RESOLUTION, _ROLLED),
         rows=(
             Row("Progress", (campaign.progress(), campaign.steps(), campaign.states())),
             Row("Runs", (campaign.over_time(), campaign.ended())),
@@ -35,7 +37,7 @@ def dash_board() -> Board:
         title="Tandem: DASH",
         description="Plays of adaptive video: startup delay, rebuffering, switches and representations, by Multipath TCP beside each "
         "operator alone, from an hour to months.",
-        variables=(variables.probe(), variables.campaign(), variables.operator(), variables.rolled()),
+        variables=(variables.probe(), variables.campaign(), variables.operator(), _ROLLED),
         rows=(
             Row("Now", (dash.now_playing(), dash.distribution())),
             Row(
@@ -62,7 +64,7 @@ def fleet_board() -> Board:
         uid="tandem-fleet",
         title="Tandem: fleet",
         description="Every probe: who is out, who measures, who is silent, and what is wrong. A click on a probe opens it live.",
-        variables=(variables.probe(), variables.resolution(), variables.rolled()),
+        variables=(variables.probe(), _RESOLUTION, _ROLLED),
         rows=(
             Row("Now", (fleet.how_many(), fleet.not_at_work(), fleet.probes())),
             Row("Where and when", (fleet.where_they_are(), fleet.states())),
@@ -80,13 +82,7 @@ def multipath_board() -> Board:
         title="Tandem: multipath",
         description="What Multipath TCP gives over several networks, against TCP over each alone: goodput, gain, benefit, "
         "disjointivity, how the paths are used, and what each operator does to it.",
-        variables=(
-            variables.probe(),
-            variables.campaign(),
-            variables.operator(),
-            variables.resolution(),
-            variables.rolled(),
-        ),
+        variables=(variables.probe(), variables.campaign(), variables.operator(), _RESOLUTION, _ROLLED),
         rows=(
             Row(
                 "Against the single paths",
@@ -119,7 +115,7 @@ def operators_board() -> Board:
         title="Tandem: operators",
         description="Each operator as the chosen probes found it: RSRP and goodput as distributions, by mobility state and by area, "
         "and handovers. What the probes measured outside campaigns counts, too.",
-        variables=(variables.probe(), variables.operator(), variables.modem(), variables.rolled()),
+        variables=(variables.probe(), variables.operator(), variables.modem(), _ROLLED),
         rows=(
             Row("Operators", (coverage.summary(), coverage.rsrp_distribution(), coverage.goodput_distribution())),
             Row(
@@ -151,7 +147,7 @@ def probe_board() -> Board:
             variables.operator(),
             variables.modem(),
             variables.newest_run(),
-            variables.resolution(),
+            _RESOLUTION,
         ),
         annotations=(
             events("Handovers", ["handover"], text="handover_kind", path=True),
@@ -199,7 +195,7 @@ def radio_board() -> Board:
         uid="tandem-radio",
         title="Tandem: radio",
         description="What the modems of the chosen probes see: strength and state over time, with handovers and drops as marks.",
-        variables=(variables.probe(), variables.operator(), variables.modem(), variables.resolution()),
+        variables=(variables.probe(), variables.operator(), variables.modem(), _RESOLUTION),
         annotations=(
             events("Handovers", ["handover"], text="handover_kind", path=True),
             events("Drops", ["signal_drop"], text="change_db", path=True),
@@ -223,7 +219,7 @@ def run_board() -> Board:
             variables.operator(),
             variables.modem(),
             _pair(),
-            variables.resolution(),
+            _RESOLUTION,
         ),
         annotations=(
             _begin(),
@@ -256,7 +252,7 @@ def _pair() -> variables.Variable:
 
 
 def _begin() -> Annotation:
-    query = select(tag("experiment"), "paths", of="run_begun", where=[chosen("run")])
+    query = select("experiment", "paths", of="run_begun", where=[chosen("run")])
     return Annotation("Begin of the run", query, "experiment", "paths")
 
 
@@ -270,7 +266,7 @@ def server_board() -> Board:
         uid="tandem-server",
         title="Tandem: server",
         description="The gateway, how long records wait for the database, what is rejected and why; machine, disks, and traces.",
-        variables=(variables.probe(), variables.resolution(), variables.rolled()),
+        variables=(variables.probe(), _RESOLUTION, _ROLLED),
         rows=(
             Row("Now", (server.lines_now(), server.acknowledged_now(), server.database_answer(), server.fullest())),
             Row("Rejections", (server.rejected(), server.lines(), server.answers())),

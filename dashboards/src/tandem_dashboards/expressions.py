@@ -57,12 +57,9 @@ Source = Expression | str
 
 
 def value(name: str) -> Expression:
-    """The field itself, point by point (no function): for runs, where each point is wanted, and for texts."""
+    """The field itself, point by point (no function): for runs, where each point is wanted, and for texts. Or a tag as a column, beside at
+    least one field."""
     return Expression(quoted(name), ((name, "any"),), name, name=name)
-
-
-tag = value
-"""A tag as a column, beside at least one field."""
 
 
 def quoted(name: str) -> str:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from grafana_foundation_sdk.models import dashboard as sdk
 
-from tandem_dashboards.expressions import chosen, tag, unequal
+from tandem_dashboards.expressions import Condition, chosen, unequal
 from tandem_dashboards.influxql import INTERVAL, QueryError, select, tag_values
 from tandem_dashboards.panel import datasource
 from tandem_server.schema.rollups import resolution_query
@@ -68,50 +68,43 @@ def probe(*, one: bool = False) -> Variable:
     return Variable("probe", "Probe", tag_values("probe", "expected"), "probes registered with the server", one)
 
 
-def campaign(*, one: bool = False) -> Variable:
+def campaign() -> Variable:
     """Campaigns of the chosen probes. All: also what belongs to none."""
     query = tag_values("campaign", "campaign", [chosen("probe")])
-    return Variable("campaign", "Campaign", query, "campaigns of these probes; All: also what belongs to none", one)
+    return Variable("campaign", "Campaign", query, "campaigns of these probes; All: also what belongs to none")
 
 
-def operator(*, one: bool = False) -> Variable:
+def operator() -> Variable:
     """Operators of the chosen probes' modems. Needs ``probe``."""
     query = tag_values("operator", "modem_health", [chosen("probe")])
-    return Variable("operator", "Operator", query, "networks of these probes' modems", one)
+    return Variable("operator", "Operator", query, "networks of these probes' modems")
 
 
-def modem(*, one: bool = False) -> Variable:
+def modem() -> Variable:
     """The variable ``path``: the chosen probes' modems at the chosen operators. Needs ``probe`` and ``operator``."""
     query = tag_values("path", "modem_health", [chosen("probe"), chosen("operator")])
-    return Variable("path", "Modem", query, "modems of these probes at these operators", one)
+    return Variable("path", "Modem", query, "modems of these probes at these operators")
 
 
-def run(*, one: bool = True) -> Variable:
+def run() -> Variable:
     """Runs that began in the time range, of the chosen probes and campaigns, the newest first. Needs ``probe`` and ``campaign``."""
-    began = select(tag("run"), "number", of="run_begun", where=[chosen("probe"), chosen("campaign")])
-    query = select(tag("run"), of=began, newest_first=True, limit=500)
-    return Variable("run", "Run", query.text, "runs that began in the time range", one, True, newest_first=True)
+    return _runs("Run", "runs that began in the time range", chosen("campaign"), 500)
 
 
 def newest_run() -> Variable:
     """The variable ``run``: the chosen probe's newest run in the time range that may use several paths; a board that refreshes itself goes
     on to the next one when it begins. Needs ``probe``."""
-    began = select(tag("run"), "number", of="run_begun", where=[chosen("probe"), unequal("kind", "tcp")])
-    query = select(tag("run"), of=began, newest_first=True, limit=1)
     text = "the newest run over several paths, under way or ended; it changes when another begins"
-    return Variable("run", "Newest run", query.text, text, one=True, time_bound=True, newest_first=True)
+    return _runs("Newest run", text, unequal("kind", "tcp"), 1)
 
 
-def resolution() -> Variable:
-    """Not to be chosen: the retention policy for the board's time range, for ``policy=RESOLUTION``."""
-    return _by_range("resolution")
+def _runs(label: str, text: str, which: Condition, limit: int) -> Variable:
+    began = select("run", "number", of="run_begun", where=[chosen("probe"), which])
+    query = select("run", of=began, newest_first=True, limit=limit)
+    return Variable("run", label, query.text, text, one=True, time_bound=True, newest_first=True)
 
 
-def rolled() -> Variable:
-    """Likewise, and never raw, for ``policy=ROLLED``."""
-    return _by_range("rolled")
-
-
-def _by_range(name: Literal["resolution", "rolled"]) -> Variable:
+def by_range(name: Literal["resolution", "rolled"]) -> Variable:
+    """Not to be chosen: the retention policy for the board's time range, for ``policy=RESOLUTION``; for ``ROLLED`` never raw."""
     text = "which roll-up serves the time range"
     return Variable(name, name.capitalize(), resolution_query(name), text, one=True, time_bound=True, hidden=True)

@@ -8,7 +8,7 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from tandem_dashboards import boards, generate, variables
 from tandem_dashboards.board import Annotation, Board, BoardError, Row, events
 from tandem_dashboards.cli import main
-from tandem_dashboards.expressions import chosen, mean, tag
+from tandem_dashboards.expressions import chosen, mean
 from tandem_dashboards.influxql import QueryError, UnknownNameError, select
 from tandem_dashboards.kinds import table, time_series
 from tandem_dashboards.overrides import Override
@@ -93,6 +93,6 @@ def test_an_annotation_that_grafana_would_misread_is_refused():
     with pytest.raises(QueryError, match="would take the column 'number' for its tag"):
         Annotation("Runs", query, "kind", "number", tags=("run",))
     with pytest.raises(QueryError, match="neither group nor have windows"):
-        Annotation("Runs", select("number", tag("kind"), of="run_begun", by=["run"]), "kind", "number")
+        Annotation("Runs", select("number", "kind", of="run_begun", by=["run"]), "kind", "number")
     with pytest.raises(UnknownNameError, match="no event kind 'handovers'"):
         events("Handovers", ["handovers"])
