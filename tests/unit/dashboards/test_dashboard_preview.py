@@ -204,10 +204,10 @@ def test_tables_are_joined_as_grafana_does():
         [made],
         [
             {"id": "filterFieldsByName", "options": {"include": {"names": ["y", "probe"]}}},
-            {"id": "organize", "options": {"indexByName": {"y": 0, "probe": 1}, "renameByName": {"y": "Y"}}},
+            {"id": "organize", "options": {"indexByName": {"y": 0, "probe": 1}}},
         ],
     )
-    assert list(kept.columns) == ["Y", "probe"]
+    assert list(kept.columns) == ["y", "probe"]
     (merged,) = transformed([one, two], [{"id": "merge", "options": {}}])
     assert merged.length == 3
     with pytest.raises(TransformError, match="'sortBy' is not known"):

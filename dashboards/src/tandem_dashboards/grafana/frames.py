@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 Value = int | float | str | bool | None
 TIME = "Time"
-_ALIAS = re.compile(r"\[\[([@/\w-]+)(?:\.[@/\w-]+)*\]\]|\$([@\w-]+)")
+_ALIAS = re.compile(r"\$([@\w-]+)")
 
 
 @dataclass
@@ -83,12 +83,8 @@ def named(alias: str, measurement: str, column: str, tags: dict[str, str]) -> st
         return f"{measurement}.{column}" + (f" {{ {kept} }}" if kept else "")
 
     def put(found: re.Match[str]) -> str:
-        word = found[1] or found[2]
-        if word in ("m", "measurement"):
-            return measurement
-        if word == "col":
-            return column
-        return tags.get(word[4:], found[0]) if word.startswith("tag_") else found[0]
+        known = {"m": measurement, "col": column, **{f"tag_{tag}": value for tag, value in tags.items()}}
+        return known.get(found[1], found[0])
 
     return _ALIAS.sub(put, alias)
 
@@ -118,8 +114,6 @@ def transformed(frames: Sequence[Frame], steps: Sequence[Mapping[str, Any]]) -> 
     """``frames`` after every step of a panel's ``transformations``."""
     found = list(frames)
     for step in steps:
-        if step.get("disabled"):
-            continue
         kind, options = step["id"], step.get("options", {})
         if kind not in _STEPS:
             raise TransformError(f"the transformation {kind!r} is not known to the preview; known: {', '.join(_STEPS)}")
@@ -162,24 +156,15 @@ def _merged(frames: list[Frame], _: Mapping[str, Any]) -> list[Frame]:
 
 
 def _only(frames: list[Frame], options: Mapping[str, Any]) -> list[Frame]:
-    include = options.get("include", {})
-    names, pattern = set(include.get("names", ())), include.get("pattern")
-
-    def kept(name: str) -> bool:
-        return name in names or bool(pattern and re.search(pattern, name))
-
-    return [Frame(f.name, {n: v for n, v in f.columns.items() if kept(n)}, f.ref, f.labels) for f in frames]
+    kept = options["include"]["names"]
+    return [replace(f, columns={name: f.columns[name] for name in f.columns if name in kept}) for f in frames]
 
 
 def _organised(frames: list[Frame], options: Mapping[str, Any]) -> list[Frame]:
-    places, away = options.get("indexByName", {}), options.get("excludeByName", {})
-    names = options.get("renameByName", {})
-    made = []
-    for frame in frames:
-        order = sorted(frame.columns, key=lambda name: places.get(name, len(places)))
-        columns = {names.get(name) or name: frame.columns[name] for name in order if not away.get(name)}
-        made.append(Frame(frame.name, columns, frame.ref, frame.labels))
-    return made
+    """Columns in their order, which is all that boards here ask."""
+    places = options["indexByName"]
+    order = [sorted(frame.columns, key=lambda name: places.get(name, len(places))) for frame in frames]
+    return [replace(f, columns={n: f.columns[n] for n in names}) for f, names in zip(frames, order, strict=True)]
 
 
 _STEPS = {"joinByField": _joined, "merge": _merged, "filterFieldsByName": _only, "organize": _organised}
