@@ -78,14 +78,18 @@ def rules_document() -> Document:
 
 
 def texts() -> dict[str, str]:
-    """File name → text."""
+    """File name → text. By mail needs [smtp] in grafana.ini; the webhook is a POST of JSON for chat bridges, pagers, own programs."""
+    mail: Document = {"addresses": "${TANDEM_ALARM_MAIL}", "singleEmail": True, "subject": TITLE, "message": MESSAGE}
+    webhook: Document = {"url": "${TANDEM_ALARM_WEBHOOK}", "httpMethod": "POST", "title": TITLE, "message": MESSAGE}
+    no_mail, no_webhook = "Leave it out if nobody is told by mail.", "Leave it out if there is no webhook."
+    templates: Document = {"apiVersion": 1, "templates": [{"orgId": 1, "name": "tandem", "template": TEMPLATE}]}
     return {
         "rules.yaml": to_yaml(rules_document(), _MADE),
-        "contact-mail.yaml": to_yaml(mail(), f"{_MADE}\nLeave it out if nobody is told by mail."),
-        "contact-webhook.yaml": to_yaml(webhook(), f"{_MADE}\nLeave it out if there is no webhook."),
-        "policies.yaml": to_yaml(policies(), _MADE),
-        "quiet-hours.yaml": to_yaml(quiet(), _MADE),
-        "templates.yaml": to_yaml(templates(), _MADE),
+        "contact-mail.yaml": to_yaml(_contact("mail", "email", mail), f"{_MADE}\n{no_mail}"),
+        "contact-webhook.yaml": to_yaml(_contact("webhook", "webhook", webhook), f"{_MADE}\n{no_webhook}"),
+        "policies.yaml": to_yaml(_POLICIES, _MADE),
+        "quiet-hours.yaml": to_yaml(_QUIET, _MADE),
+        "templates.yaml": to_yaml(templates, _MADE),
     }
 
 
@@ -151,70 +155,45 @@ def _plain(typed: object) -> dict[str, Node]:
     return read
 
 
-def mail() -> Document:
-    """By mail: needs [smtp] in grafana.ini."""
-    settings: Document = {
-        "addresses": "${TANDEM_ALARM_MAIL}",
-        "singleEmail": True,
-        "subject": TITLE,
-        "message": MESSAGE,
-    }
-    return _contact("mail", "email", settings)
+_POLICIES: Document = {
+    "apiVersion": 1,
+    "policies": [
+        {
+            "orgId": 1,
+            "receiver": CONTACT,
+            "group_by": ["grafana_folder", "alertname"],
+            "group_wait": "5m",
+            "group_interval": "15m",
+            "repeat_interval": "1d",
+            "routes": [
+                {
+                    "receiver": CONTACT,
+                    "object_matchers": [["severity", "=", "critical"]],
+                    "group_wait": "30s",
+                    "group_interval": "5m",
+                    "repeat_interval": "4h",
+                },
+                {
+                    "receiver": CONTACT,
+                    "object_matchers": [["severity", "=", "info"]],
+                    "repeat_interval": "7d",
+                    "mute_time_intervals": [NIGHT],
+                },
+            ],
+        }
+    ],
+}
+"""Alarms of one kind go together, so that a server that was away does not send forty messages.
 
+Critical: at once, again every four hours. Warning: within five minutes, again once a day. Info: not at night, again once a week.
+"""
 
-def webhook() -> Document:
-    """A POST of JSON: chat bridges, pagers, own programs."""
-    settings: Document = {"url": "${TANDEM_ALARM_WEBHOOK}", "httpMethod": "POST", "title": TITLE, "message": MESSAGE}
-    return _contact("webhook", "webhook", settings)
-
-
-def policies() -> Document:
-    """Alarms of one kind go together, so that a server that was away does not send forty messages.
-
-    Critical: at once, again every four hours. Warning: within five minutes, again once a day. Info: not at night, again once a week.
-    """
-    return {
-        "apiVersion": 1,
-        "policies": [
-            {
-                "orgId": 1,
-                "receiver": CONTACT,
-                "group_by": ["grafana_folder", "alertname"],
-                "group_wait": "5m",
-                "group_interval": "15m",
-                "repeat_interval": "1d",
-                "routes": [
-                    {
-                        "receiver": CONTACT,
-                        "object_matchers": [["severity", "=", "critical"]],
-                        "group_wait": "30s",
-                        "group_interval": "5m",
-                        "repeat_interval": "4h",
-                    },
-                    {
-                        "receiver": CONTACT,
-                        "object_matchers": [["severity", "=", "info"]],
-                        "repeat_interval": "7d",
-                        "mute_time_intervals": [NIGHT],
-                    },
-                ],
-            }
-        ],
-    }
-
-
-def quiet() -> Document:
-    """UTC: change it for a fleet far from Greenwich (``location`` is a name of the time zone database)."""
-    times: list[Node] = [{"start_time": "21:00", "end_time": "24:00"}, {"start_time": "00:00", "end_time": "06:00"}]
-    return {
-        "apiVersion": 1,
-        "muteTimes": [{"orgId": 1, "name": NIGHT, "time_intervals": [{"times": times, "location": "UTC"}]}],
-    }
-
-
-def templates() -> Document:
-    """The messages' words."""
-    return {"apiVersion": 1, "templates": [{"orgId": 1, "name": "tandem", "template": TEMPLATE}]}
+_NIGHTS: list[Node] = [{"start_time": "21:00", "end_time": "24:00"}, {"start_time": "00:00", "end_time": "06:00"}]
+"""UTC: change it for a fleet far from Greenwich (``location`` is a name of the time zone database)."""
+_QUIET: Document = {
+    "apiVersion": 1,
+    "muteTimes": [{"orgId": 1, "name": NIGHT, "time_intervals": [{"times": _NIGHTS, "location": "UTC"}]}],
+}
 
 
 def _contact(key: str, sort: str, settings: Document) -> Document:
