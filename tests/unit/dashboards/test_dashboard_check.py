@@ -72,9 +72,7 @@ def test_every_query_is_asked_and_the_runs_are_those_of_the_time_range_the_newes
     assert by_name["RSRP"].rows == 8 * 120
     assert "time(5s)" in by_name["RSRP"].text
     assert by_name["Now"].rows == 4
-    _, answers = run_board(board(), reader, SPAN)
-    runs = next(a for a in answers if a.query.name == "run")
-    assert [row[1] for one in runs.series for row in one["values"]] == ["r0", "r1", "r2"]
+    assert [row[1] for one in by_name["run"].series for row in one["values"]] == ["r0", "r1", "r2"]
     _, answers = run_board(board(), reader, SPAN, {"campaign": ["c1"]})
     runs = next(a for a in answers if a.query.name == "run")
     assert [row[1] for one in runs.series for row in one["values"]] == ["r1"]

@@ -11,7 +11,7 @@ from tandem_dashboards import boards
 from tandem_dashboards.grafana.frames import TIME, Frame
 from tandem_dashboards.grafana.macros import Range
 from tandem_dashboards.panels import run
-from tandem_dashboards.preview.charts import time_series
+from tandem_dashboards.preview.charts import configured, time_series
 from tandem_dashboards.preview.fields import PALETTE
 
 
@@ -50,8 +50,7 @@ def test_the_preview_joins_readings_no_farther_apart_than_the_panel_says(apart_m
     begin = 1_800_000_000_000
     when = [begin + group * (400 + apart_ms) + n * 100 for group in range(4) for n in range(5)]
     frame = Frame("a", {TIME: list(when), "goodput_bit_per_s": [1e6] * 20}, "A")
-    panel = plain(run.goodput())
-    drawn = time_series(panel, [frame], Range(begin, begin + 10_000), (800, 300), ())
+    drawn = time_series(configured(plain(run.goodput()), [frame]), Range(begin, begin + 10_000), (800, 300), ())
     path = re.findall(rf'<path d="([^"]*)"[^>]*stroke: {PALETTE[0].lower()}', drawn)
     assert [one.count("M") for one in path] == [strokes]
 

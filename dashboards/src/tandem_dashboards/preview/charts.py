@@ -103,11 +103,9 @@ def _series(of: Config, frame: Frame) -> _Series:
     return _Series(of, at, values)
 
 
-def time_series(
-    panel: Mapping[str, Any], frames: Sequence[Frame], span: Range, size: Size, marks: Sequence[Mark]
-) -> str:
-    """Without its legend."""
-    drawn = [_series(one, frame) for one, frame in configured(panel, frames)]
+def time_series(of: Sequence[tuple[Config, Frame]], span: Range, size: Size, marks: Sequence[Mark]) -> str:
+    """Without its legend. ``of``: see ``configured``."""
+    drawn = [_series(its, frame) for its, frame in of]
     left = [one for one in drawn if not one.right] or drawn
     right = [one for one in drawn if one.right and left is not drawn]
 

@@ -104,7 +104,7 @@ def _kind(
     if kind == "timeseries":
         series = charts.configured(panel, frames)
         below, lines = _legend(panel, [(its, frame.figures) for its, frame in series], width)
-        return charts.time_series(panel, frames, span, (width, height - lines * _LINE), marks) + below
+        return charts.time_series(series, span, (width, height - lines * _LINE), marks) + below
     if kind == "state-timeline":
         return charts.state_timeline(panel, frames, span, size)
     if kind in ("barchart", "histogram"):
@@ -179,21 +179,17 @@ def _header(board: Mapping[str, Any], span: Range, chosen: Mapping[str, Chosen])
 
 
 def _markdown(text: str) -> str:
-    """Paragraphs, headings, lists, bold and links; nothing else is used."""
+    """Paragraphs, lists, code and links; nothing else is used."""
     html = ""
     for block in re.split(r"\n\s*\n", text.strip()):
         lines = [_inline(line) for line in block.splitlines()]
         if all(line.startswith("- ") for line in lines):
             html += tag("ul", "".join(tag("li", line[2:]) for line in lines))
-        elif lines[0].startswith("#"):
-            html += tag("h3", lines[0].lstrip("# ")) + tag("p", "<br>".join(lines[1:]))
         else:
             html += tag("p", " ".join(lines))
     return html
 
 
 def _inline(line: str) -> str:
-    html = escape(line, quote=False)
-    html = re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", html)
-    html = re.sub(r"`(.+?)`", r"<code>\1</code>", html)
+    html = re.sub(r"`(.+?)`", r"<code>\1</code>", escape(line, quote=False))
     return re.sub(r"\[(.+?)\]\((\S+?)\)", r'<a title="\2">\1</a>', html)
