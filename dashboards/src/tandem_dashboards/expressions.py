@@ -37,6 +37,10 @@ class Expression:
         """The same, in ``unit`` (the schema's words: ``bit/s``, ``B``, ``ms``, ``%`` …) instead of the field's own."""
         return replace(self, shows=None, unit=unit)
 
+    def part_of(self, whole: Expression, name: str) -> Expression:
+        """As a share of ``whole``, called ``name``: 0 to 1, written as a percentage."""
+        return (self / whole).in_unit("share").named(name)
+
     def __add__(self, other: Operand) -> Expression:
         return _joined(self, "+", other)
 

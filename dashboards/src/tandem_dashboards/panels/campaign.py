@@ -24,7 +24,7 @@ def progress() -> Panel:
         by=BY,
         policy=RESOLUTION,
     )
-    part = (value("made") / value("of")).in_unit("share").named("part")
+    part = value("made").part_of(value("of"), "part")
     return table(
         "Campaigns",
         "Each campaign on each probe, as the probe told it last in the time shown: how many of its runs are made (each counts once, "
@@ -45,7 +45,7 @@ def steps() -> Panel:
     """Each step of each campaign."""
     by = [*BY, "step"]
     newest = select(last("made"), "of", of="campaign_step", where=WHERE, by=by, policy=RESOLUTION)
-    part = (value("made") / value("of")).in_unit("share").named("part")
+    part = value("made").part_of(value("of"), "part")
     return table(
         "Progress by step",
         "How many runs of each step of a campaign are made on each probe, as told last in the time shown. Empty: no campaign was under "
@@ -75,7 +75,7 @@ def states() -> Panel:
 
 def over_time() -> Panel:
     """Runs made, as a part of all."""
-    part = (last("made") / last("of")).in_unit("share").named("made")
+    part = last("made").part_of(last("of"), "made")
     return time_series(
         "Runs made, of all",
         "What part of a campaign's runs is made. A flat line: nothing is made, its triggers or its budget may wait. A gap: it was not "
@@ -114,7 +114,7 @@ def budgets() -> Panel:
         by=by,
         policy=RESOLUTION,
     )
-    part = (value("used_bytes") / value("budget_bytes")).in_unit("share").named("part")
+    part = value("used_bytes").part_of(value("budget_bytes"), "part")
     query = select(
         *("used_today_bytes", "day_budget_bytes", "used_bytes", "budget_bytes"),
         part,
@@ -173,8 +173,8 @@ def _ledger() -> Select:
 
 def completeness() -> Panel:
     """What was promised against what arrived."""
-    records = (value("records_arrived") / value("records_promised")).in_unit("share").named("records")
-    files = (value("files_received") / value("files_promised")).in_unit("share").named("files")
+    records = value("records_arrived").part_of(value("records_promised"), "records")
+    files = value("files_received").part_of(value("files_promised"), "files")
     query = select(
         records,
         files,
@@ -203,12 +203,12 @@ def completeness() -> Panel:
 
 def arrived() -> Panel:
     """Completeness over time."""
-    share = (last("records_arrived") / last("records_promised")).in_unit("share").named("here")
+    part = last("records_arrived").part_of(last("records_promised"), "here")
     return time_series(
         "Records that are here, of those promised",
         "By probe and campaign. It falls when a run's manifest is here before its records, and rises as they come; what stays below "
         "100 % is waiting at the probe or lost. A gap: the gateway did not run.",
-        series(windowed(share, of="ledger", where=WHERE, by=BY), "$tag_probe $tag_campaign"),
+        series(windowed(part, of="ledger", where=WHERE, by=BY), "$tag_probe $tag_campaign"),
         override=Override(high=1),
         cadence="1m",
     )

@@ -96,8 +96,8 @@ _WORDS = {"operator": "operator", "mobility": "mobility state"}
 FIGURES = (
     (total("time_s") * 1).in_unit("s").named("observed"),
     (total("rsrp_dbm_sum") / total("rsrp_dbm_count")).in_unit("dBm").named("rsrp"),
-    (total("rsrp_weak_count") / total("rsrp_dbm_count")).in_unit("share").named("weak"),
-    (total("polls_unserved") / total("polls")).in_unit("share").named("unserved"),
+    total("rsrp_weak_count").part_of(total("rsrp_dbm_count"), "weak"),
+    total("polls_unserved").part_of(total("polls"), "unserved"),
     (total("goodput_bit_per_s_sum") / total("goodput_bit_per_s_count")).in_unit("bit/s").named("goodput"),
     (total("handovers") / total("time_s") * 3600).in_unit("1/h").named("per_hour"),
     (total("way_handovers") / total("way_m") * 1000).in_unit("1/km").named("per_km"),

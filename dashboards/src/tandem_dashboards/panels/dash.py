@@ -32,7 +32,7 @@ def graded(field: str) -> Steps:
 
 
 PLAYS = total("records").named("plays")
-WHOLE = (total("whole_true_count") / total("records")).in_unit("share").named("whole")
+WHOLE = total("whole_true_count").part_of(total("records"), "whole")
 STARTUP = mean_of("startup_delay_ms", "ms")
 STALLED = mean_of("stall_ratio", "share")
 STALLS = (total("stalls") / total("records")).named("stalls")

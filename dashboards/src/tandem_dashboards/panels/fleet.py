@@ -73,11 +73,11 @@ def not_at_work() -> Panel:
 
 def _plan() -> Select:
     """Of each probe, the SIM that is forecast to use most of its plan."""
-    share = (value("expected_bytes") / value("plan_bytes")).in_unit("share").named("share")
+    part = value("expected_bytes").part_of(value("plan_bytes"), "share")
     newest = select(
         last("expected_bytes"), "plan_bytes", of="sim_usage", where=WHERE, by=["probe", "path", "operator"], recent="2h"
     )
-    of_sims = select(share, of=newest, by=["probe", "path", "operator"])
+    of_sims = select(part, of=newest, by=["probe", "path", "operator"])
     return select(greatest("share").named("plan"), of=of_sims, by=["probe"])
 
 
@@ -153,7 +153,7 @@ def shares() -> Panel:
     queries, overrides = [], {}
     for state in _STATES:
         words = _WORDS[state].words
-        of_all = (total(f"state_{state}_count") / total("records")).in_unit("share").named("share")
+        of_all = total(f"state_{state}_count").part_of(total("records"), "share")
         queries.append(series(windowed(of_all, of="probe_state", where=WHERE, policy=ROLLED), words))
         overrides[words] = Override(colour=_APART.get(state, _WORDS[state].tone))
     return time_series(
@@ -191,7 +191,7 @@ def plans() -> Panel:
         by=["probe", "path", "operator"],
         recent="1d",
     )
-    of_plan = (value("expected_bytes") / value("plan_bytes")).in_unit("share").named("plan")
+    of_plan = value("expected_bytes").part_of(value("plan_bytes"), "plan")
     query = select(
         *("used_today_bytes", "used_bytes", "plan_bytes", "expected_bytes"),
         of_plan,

@@ -91,7 +91,7 @@ def summary(across: str = "operator") -> Panel:
     """Gain and benefit by primary operator or mobility state."""
     word = _WORDS[across]
     gain = (total("mptcp_goodput_bit_per_s") / total("best_goodput_bit_per_s")).in_unit("").named("gain")
-    lower = (total("lower") / total("pairs")).in_unit("share").named("lower")
+    lower = total("lower").part_of(total("pairs"), "lower")
     figures = (total("pairs"), gain, lower, _BENEFIT, _SHARES[0])
     return table(
         f"Gain and benefit by {word}",

@@ -23,6 +23,10 @@ def _told(field: str) -> Select:
     return select(last(field), of="probe_state", where=PROBE, recent=MINUTE)
 
 
+def _lane(field: str, of: str = "health") -> Select:
+    return windowed(last(field), of=of, where=PROBE)
+
+
 def state() -> Panel:
     """The probe's state, as the server has it."""
     return stat(
@@ -101,8 +105,8 @@ def movement() -> Panel:
         "Movement",
         "The mobility state that starts runs, and on the move the speed class: on foot, or driving. Told every ten seconds; of each "
         "stretch the last. Nothing drawn: the probe was off, or its records have not arrived.",
-        series(windowed(last("mobile"), of="health", where=PROBE), "movement"),
-        series(windowed(last("speed_class"), of="health", where=PROBE), "speed class"),
+        series(_lane("mobile"), "movement"),
+        series(_lane("speed_class"), "speed class"),
         cadence="10s",
         size=(24, 5),
     )
@@ -110,17 +114,13 @@ def movement() -> Panel:
 
 def activity() -> Panel:
     """What it did, over time."""
-
-    def lane(field: str) -> Select:
-        return windowed(last(field), of="probe_state", where=PROBE)
-
     return state_timeline(
         "What it did",
         "State of the probe, experiment of its run, and campaign, as the server wrote them once a minute; of each stretch the last. "
         "Bare: it was at no run, or in no campaign; bare in the first lane too: the server wrote nothing then.",
-        series(lane("state"), "state"),
-        series(lane("experiment"), "experiment"),
-        series(lane("campaign"), "campaign"),
+        series(_lane("state", "probe_state"), "state"),
+        series(_lane("experiment", "probe_state"), "experiment"),
+        series(_lane("campaign", "probe_state"), "campaign"),
         cadence="1m",
         size=(24, 6),
     )
@@ -162,10 +162,6 @@ def ended() -> Panel:
 
 
 BY_PATH = ("path", "operator")
-
-
-def _lane(field: str, of: str = "health") -> Select:
-    return windowed(last(field), of=of, where=PROBE)
 
 
 def modems() -> Panel:
@@ -237,13 +233,13 @@ def disk() -> Panel:
 
 def plans() -> Panel:
     """What each SIM will have used of its plan at its reset."""
-    share = (last("expected_bytes") / last("plan_bytes")).in_unit("share").named("expected")
+    part = last("expected_bytes").part_of(last("plan_bytes"), "expected")
     return bar_gauge(
         "SIM plans at their reset, forecast",
         "What each SIM will have carried when its plan begins anew, as a part of the plan, by the probe's forecast of the last ten "
         "minutes: fair from 80 %, poor above the plan. A dash: no SIM has a plan in the probe's configuration, its clock is not set, "
         "or nothing came.",
-        series(select(share, of="sim_usage", where=OF_PATHS, by=BY_PATH, recent="10m"), PATH),
+        series(select(part, of="sim_usage", where=OF_PATHS, by=BY_PATH, recent="10m"), PATH),
         override=Override(low=0, high=1.2, steps=SHARES["plan"].steps),
         size=(8, 8),
     )

@@ -83,7 +83,7 @@ def best() -> Panel:
 def unanswered() -> Panel:
     """Share of the questions without an answer."""
     query = windowed(
-        (total("unanswered_sum") / total("unanswered_count")).in_unit("share").named("share"),
+        total("unanswered_sum").part_of(total("unanswered_count"), "share"),
         of="round_trip",
         policy=ROLLED,
         where=WHERE,

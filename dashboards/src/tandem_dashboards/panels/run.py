@@ -64,8 +64,8 @@ def of_the_pair() -> Panel:
     )
 
 
-def _raw(field: str, *, of: str = "subflow", at_server: bool = False) -> Select:
-    return select(field, of=of, where=[*OF_PATHS, AT_SERVER if at_server else AT_PROBE], by=BY)
+def _raw(field: str, *, at_server: bool = False) -> Select:
+    return select(field, of="subflow", where=[*OF_PATHS, AT_SERVER if at_server else AT_PROBE], by=BY)
 
 
 def goodput() -> Panel:

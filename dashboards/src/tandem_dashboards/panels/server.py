@@ -172,9 +172,7 @@ def writes() -> Panel:
     query = windowed(
         (total("written_lines") / total("writes")).in_unit("").named("lines a write"), of="gateway_process"
     )
-    slow = windowed(
-        (total("slow_requests") / total("acknowledged_requests")).in_unit("share").named("slow"), of="gateway_process"
-    )
+    slow = windowed(total("slow_requests").part_of(total("acknowledged_requests"), "slow"), of="gateway_process")
     return time_series(
         "Writes to the database",
         "How many lines go with one write; on the right, writes that the database did not acknowledge, a minute, and what part of the "
@@ -192,9 +190,7 @@ def writes() -> Panel:
 
 def processes() -> Panel:
     """What each gateway process takes."""
-    busy = windowed(
-        (total("cpu_s") / total("period_s")).in_unit("share").named("processor"), of="gateway_process", by=["process"]
-    )
+    busy = windowed(total("cpu_s").part_of(total("period_s"), "processor"), of="gateway_process", by=["process"])
     return time_series(
         "Gateway processes",
         "What part of one processor core each gateway process takes; on the right its resident memory. A gap: the process did not run.",
@@ -226,7 +222,7 @@ _DISK = grades.SHARES["disk_used"]
 
 
 def _used() -> Expression:
-    return (value("used_bytes") / (value("used_bytes") + value("free_bytes"))).in_unit("share").named("used")
+    return value("used_bytes").part_of(value("used_bytes") + value("free_bytes"), "used")
 
 
 def database_answer() -> Panel:
