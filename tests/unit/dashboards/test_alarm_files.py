@@ -17,9 +17,8 @@ from tandem.schema.metrics import MODEM_STATES
 from tandem_dashboards import generate
 from tandem_dashboards.alarms import GROUPS, alarms
 from tandem_dashboards.alarms.alarm import Alarm, AlarmError, now
-from tandem_dashboards.alarms.provisioning import rule, rules_document
+from tandem_dashboards.alarms.provisioning import rule, rules_document, to_yaml
 from tandem_dashboards.alarms.tolerances import TOLERANCES
-from tandem_dashboards.alarms.yaml_text import to_yaml
 from tandem_dashboards.cli import READER
 from tandem_dashboards.panel import DATASOURCE_TYPE, DATASOURCE_UID
 from tandem_server.schema.measurements import PROBE_STATES

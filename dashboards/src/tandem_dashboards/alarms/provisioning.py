@@ -9,6 +9,8 @@ has no webhook leaves that file out; both speak as one contact point.
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Mapping, Sequence
 
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import expr
@@ -16,9 +18,9 @@ from grafana_foundation_sdk.models.dashboard import DataSourceRef
 
 from tandem_dashboards.alarms import GROUPS
 from tandem_dashboards.alarms.alarm import FIRES, Alarm, AlarmQuery, Expression, Last, Math
-from tandem_dashboards.alarms.yaml_text import Node, to_yaml
 from tandem_dashboards.panel import DATASOURCE_UID, Query
 
+Node = str | int | float | bool | None | Mapping[str, "Node"] | Sequence["Node"]
 Document = dict[str, Node]
 
 CONTACT = "Tandem"
@@ -199,3 +201,67 @@ _QUIET: Document = {
 def _contact(key: str, sort: str, settings: Document) -> Document:
     receiver: Document = {"uid": f"tandem-{key}", "type": sort, "settings": settings, "disableResolveMessage": False}
     return {"apiVersion": 1, "contactPoints": [{"orgId": 1, "name": CONTACT, "receivers": [receiver]}]}
+
+
+# --- YAML
+
+
+def to_yaml(document: Mapping[str, Node], comment: str = "") -> str:
+    """YAML as provisioning files are written: blocks, two spaces, every text in double quotes (as JSON has it), long ones as blocks.
+    ``comment`` at its head, a line each. ValueError for what YAML cannot keep."""
+    head = [f"# {line}".rstrip() for line in comment.splitlines()]
+    return "\n".join([*head, *_mapping(document, 0)]) + "\n"
+
+
+def _mapping(node: Mapping[str, Node], depth: int) -> list[str]:
+    lines: list[str] = []
+    for key, value in node.items():
+        lines += _entry("  " * depth + f"{_key(key)}:", value, depth + 1)
+    return lines
+
+
+def _entry(head: str, value: Node, depth: int) -> list[str]:
+    if isinstance(value, str):
+        if "\n" in value.rstrip("\n"):
+            mark = "|" if value.endswith("\n") else "|-"
+            return [f"{head} {mark}", *(("  " * depth + line).rstrip() for line in value.rstrip("\n").split("\n"))]
+    elif isinstance(value, Mapping) and value:
+        return [head, *_mapping(value, depth)]
+    elif isinstance(value, Sequence) and value:
+        return [head, *(line for item in value for line in _item(item, depth))]
+    return [f"{head} {_flow(value)}"]
+
+
+def _item(item: Node, depth: int) -> list[str]:
+    lead = "  " * depth + "- "
+    if isinstance(item, Mapping) and item:
+        first, *rest = _mapping(item, depth + 1)
+        return [lead + first[len(lead) :], *rest]
+    return [lead + _flow(item)]
+
+
+def _flow(node: Node) -> str:
+    if isinstance(node, str):
+        return _quoted(node)
+    if isinstance(node, Mapping):
+        return "{" + ", ".join(f"{_quoted(key)}: {_flow(value)}" for key, value in node.items()) + "}"
+    if isinstance(node, Sequence):
+        return "[" + ", ".join(_flow(item) for item in node) + "]"
+    return _scalar(node)
+
+
+def _quoted(value: str) -> str:
+    quoted = json.dumps(value, ensure_ascii=False)
+    return "".join(c if c == " " or c.isprintable() else f"\\U{ord(c):08X}" for c in quoted)
+
+
+def _scalar(value: float | bool | None) -> str:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{value} has no place in a provisioning file")
+    text = json.dumps(value)
+    # YAML 1.1 takes 1e-9 for a text: an exponent needs a point before it.
+    return text.replace("e", ".0e") if isinstance(value, float) and "e" in text and "." not in text else text
+
+
+def _key(key: str) -> str:
+    return key if key.replace("_", "").isalnum() and key.isascii() else json.dumps(key)
