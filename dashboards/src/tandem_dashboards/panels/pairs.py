@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tandem_dashboards.expressions import Condition, Expression, chosen, equal, last, mean, total, value
-from tandem_dashboards.influxql import INTERVAL, ROLLED, Select, select, windowed
+from tandem_dashboards.influxql import ROLLED, Select, select, windowed
 from tandem_dashboards.kinds import bar_chart, state_timeline, table, time_series
 from tandem_dashboards.overrides import Override, cell, shown, to_board
 from tandem_dashboards.panel import Panel, Query, series
@@ -42,15 +42,10 @@ _SHARES = (_mean("primary_share", "shares", "share"), _mean("most_loaded_share",
 def _pairs(
     *columns: Expression, by: tuple[str, ...] = (), over_time: bool = False, which: Condition = NATIVE
 ) -> Select:
-    return select(
-        *columns,
-        of="pair_day",
-        policy=ROLLED,
-        where=[*WHERE, which],
-        by=by,
-        every=INTERVAL if over_time else None,
-        fill="none" if over_time else None,
-    )
+    where = [*WHERE, which]
+    if over_time:
+        return windowed(*columns, of="pair_day", policy=ROLLED, where=where, fill="none")
+    return select(*columns, of="pair_day", policy=ROLLED, where=where, by=by)
 
 
 def _means_over_time(names: Sequence[str], of: str, unit: str) -> Select:
@@ -110,7 +105,6 @@ def summary(across: str = "operator") -> Panel:
             "primary_share": Override("Share over the primary path", unit="share"),
             "fell_back": Override("Pairs that fell back to TCP"),
         },
-        size=(12, 8),
     )
 
 
@@ -158,7 +152,6 @@ def verdicts() -> Panel:
         series(query, "$tag_operator $tag_path $tag_role"),
         cadence="1m",
         points=180,
-        size=(12, 8),
     )
 
 
@@ -173,7 +166,6 @@ def verdict_counts() -> Panel:
         query,
         show=shown(operator="Operator", role="Role", verdict="Verdict", times="Times"),
         sort_by=("operator", False),
-        size=(12, 8),
     )
 
 
@@ -210,9 +202,6 @@ _SHARE_OVERRIDES = {
     "primary_share": Override("primary path", unit="share"),
     "most_loaded_share": Override("most loaded path", unit="share"),
 }
-
-
-_ROW = ("probe", "operator", "mobility", "pairing", "fallback")
 
 
 def newest() -> Panel:

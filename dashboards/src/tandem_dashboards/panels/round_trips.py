@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tandem_dashboards.expressions import Expression, chosen, count, greatest, last, least, mean, percentile, total
-from tandem_dashboards.influxql import ROLLED, select, windowed
+from tandem_dashboards.influxql import ROLLED, Select, select, windowed
 from tandem_dashboards.kinds import stat, state_timeline, table, time_series
 from tandem_dashboards.overrides import Override, shown
 from tandem_dashboards.panel import Panel, series
@@ -74,22 +74,19 @@ def best() -> Panel:
         "The best of the chosen paths",
         "Quantiles of the shortest answer of each second, as if every packet went over all of them, of the same time as the table "
         "beside; what none answered is in none of them. Choose two paths above to compare." + OFF,
-        select(*_quantiles("best_ms"), of=each, timed=False),
+        select(*_quantiles("best_ms"), of=each),
         override=Override(unit="ms"),
         size=(12, 5),
     )
 
 
+def _by_operator(figure: Expression) -> Select:
+    return windowed(figure, of="round_trip", policy=ROLLED, where=WHERE, by=["operator"], fill="none")
+
+
 def unanswered() -> Panel:
     """Share of the questions without an answer."""
-    query = windowed(
-        total("unanswered_sum").part_of(total("unanswered_count"), "share"),
-        of="round_trip",
-        policy=ROLLED,
-        where=WHERE,
-        by=["operator"],
-        fill="none",
-    )
+    query = _by_operator(total("unanswered_sum").part_of(total("unanswered_count"), "share"))
     return time_series(
         "Round trips without an answer",
         "Share of the instants at which a path had no answer within ten seconds or was not up, for each operator over all chosen probes."
@@ -108,15 +105,11 @@ def over_time() -> Panel:
         (total("rtt_ms_sum") / total("rtt_ms_count")).in_unit("ms").named("mean"),
         greatest("rtt_ms_max").named("greatest"),
     )
-    query = [
-        windowed(column, of="round_trip", policy=ROLLED, where=WHERE, by=["operator"], fill="none")
-        for column in columns
-    ]
     return time_series(
         "Round trips over time",
         "Mean and greatest round-trip time of the answers of each stretch, for each operator over all chosen probes, runs' own load "
         "included." + OFF,
-        *(series(one, f"$tag_operator, {column.name}") for one, column in zip(query, columns, strict=True)),
+        *(series(_by_operator(column), f"$tag_operator, {column.name}") for column in columns),
         style="points",
         logarithmic=True,
         cadence="1m",
