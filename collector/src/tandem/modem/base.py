@@ -150,7 +150,7 @@ def device(
     by_protocol: Mapping[str, Role] | None = None,
     **numbers: int,
 ) -> KnownDevice:
-    """A family's device: ``ids`` vendor:product, ``models`` with commas between them. Only what is known is told: interfaces by number
+    """A family's device: ``ids`` vendor:product, ``models`` with commas between them. Only what is known is given: interfaces by number
     (``at``, ``at_second`` …), or, of class ff, by protocol. None: the port is named in the configuration."""
     vendor, _, product = ids.partition(":")
     rules = [InterfaceRule(cast(Role, role.replace("_", "-")), number) for role, number in numbers.items()]

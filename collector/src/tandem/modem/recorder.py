@@ -182,7 +182,7 @@ _GROUPS = re.compile(
 _HEX_BYTES = re.compile(r"(?:0x[0-9A-Fa-f]{2}[ ,;:]{0,2}){7,}|(?:\\x[0-9A-Fa-f]{2}){7,}")
 _TELEPHONE = re.compile(r"\+[0-9](?:[ \-()/]{0,2}[0-9]){5,18}")
 _TYPED_NUMBER = re.compile(r'"[0-9*#]{3,20}"(?= *, *(?:128|129|145|161|177) *(?:,|\r|\n|\Z))')
-_PERSONAL = re.compile(
+_PERSONAL_ANSWERS = re.compile(
     r"([+^*#$%!]C(?:NUM|LIP|LCC|DIP|OLP|CWA|SCA|MT|MTI|MGR|MGL|DS|DSI|BM|USD|PBR|PBF)\b *:)"
     r"([^\r\n]*)((?:\r?\n(?![+^*#$%!]|OK|ERROR)[^\r\n]*)?)"
 )
@@ -198,7 +198,7 @@ _WORD = re.compile(r"[0-9A-Za-z]")
 
 def scrub(text: str) -> str:
     """``text`` without identities. Scrubbing twice changes nothing more."""
-    text = _PERSONAL.sub(lambda m: m.group(1) + _blank(m.group(2)) + _blank(m.group(3)), text)
+    text = _PERSONAL_ANSWERS.sub(lambda m: m.group(1) + _blank(m.group(2)) + _blank(m.group(3)), text)
     text = _KEYED.sub(lambda m: m.group(1) + _blank(m.group(2)), text)
     text = _MAC.sub(lambda m: _zeros(m.group()), text)
     text = _HEX_BYTES.sub(_hex_bytes, text)
@@ -262,7 +262,7 @@ def _luhn(digits: str) -> bool:
 # find for certain.
 
 
-PERSONAL = re.compile(
+_PERSONAL_FIELDS = re.compile(
     r"imei|imsi|iccid|msisdn|meid|\besn\b|serial|\bsn\b|uuid|mac|ssid|pass|psw|pwd|psk|wep|key|tok|sesinfo|session|cookie|csrf|phone|pin"
     r"|puk|user|login|account|mail|host|addr|_ip\b|ip$|ipv|\bip|dns|gateway|number|\bld\b|\brd\b|\bad\b|sim_?card|longitude|latitude",
     re.IGNORECASE,
@@ -310,14 +310,14 @@ def _removed(text: str) -> str:
 def _element(match: re.Match[str]) -> str:
     name, attributes, value = match.groups()
     attributes = _ATTRIBUTE.sub(lambda m: f'{m.group(1)}="{_removed(m.group(2)[1:-1])}"', attributes)
-    if PERSONAL.search(name):
+    if _PERSONAL_FIELDS.search(name):
         value = _removed(value)
     return f"<{name}{attributes}>{value}</{name}>"
 
 
 def _values(found: Any) -> Any:  # noqa: ANN401 - any JSON value, the same kind back
     if isinstance(found, dict):
-        return {name: _all_blank(one) if PERSONAL.search(name) else _values(one) for name, one in found.items()}
+        return {name: _all_blank(one) if _PERSONAL_FIELDS.search(name) else _values(one) for name, one in found.items()}
     return [_values(one) for one in found] if isinstance(found, list) else found
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from tandem.at.dialogue import Response
 from tandem.modem.base import Driver, Identity, Reading, device
-from tandem.modem.families.zte_web import told
+from tandem.modem.families.zte_web import fields_of
 
 _RATS = {"1": "GSM", "2": "GSM", "9": "GSM", **dict.fromkeys(("3", "4", "5", "12", "13"), "WCDMA"), "11": "LTE"}
 """``network_type`` of getWanInfo, by the table in the web interface's own script as published; 0 is no service."""
@@ -18,7 +18,7 @@ _RATS = {"1": "GSM", "2": "GSM", "9": "GSM", **dict.fromkeys(("3", "4", "5", "12
 
 def decode(responses: Sequence[Response], identity: Identity) -> Reading:
     """Technology, and ``no_service`` where getWanInfo says so, else ``unknown``; no quantity at all."""
-    kind = next((found for found in (told(page).get("network_type") for page in responses) if found), "")
+    kind = next((found for found in (fields_of(page).get("network_type") for page in responses) if found), "")
     return Reading(state="no_service") if kind == "0" else Reading(rat=_RATS.get(kind))
 
 

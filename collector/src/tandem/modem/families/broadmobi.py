@@ -23,31 +23,31 @@ def decode(responses: Sequence[Response], identity: Identity) -> Reading:
     """Levels, PCI, band and EARFCN from +BMTCELLINFO; TAC and ECI from +CEREG, else from it where their base is sure. RRC is not
     told."""
     lines = all_lines(responses)
-    told = _pairs(lines)
-    rsrp = within(below_zero(told.get("rsrp", "")), -156, -30)
+    reported = _pairs(lines)
+    rsrp = within(below_zero(reported.get("rsrp", "")), -156, -30)
     if rsrp is None:
         return fill(Reading(), lines)
-    sinr, sinr_code = _sinr(told.get("sinr", ""))
+    sinr, sinr_code = _sinr(reported.get("sinr", ""))
     reading = labelled(
         "LTE",
         "pci=pci earfcn=earfcndl|earfcn|activechannel band=activeband|actvieband",
-        told,
+        reported,
         rsrp_dbm=rsrp,
-        rsrq_db=within(below_zero(told.get("rsrq", "")), -50, 0),
-        rssi_dbm=within(below_zero(told.get("rssi", "")), -130, -10),
+        rsrq_db=within(below_zero(reported.get("rsrq", "")), -50, 0),
+        rssi_dbm=within(below_zero(reported.get("rssi", "")), -130, -10),
         sinr_db=sinr,
         sinr_code=sinr_code,
     )
     reading = fill(reading, lines)
-    return _with_cell(reading, told) if reading.tac is None and reading.eci is None else reading
+    return _with_cell(reading, reported) if reading.tac is None and reading.eci is None else reading
 
 
-def _with_cell(reading: Reading, told: Mapping[str, str]) -> Reading:
+def _with_cell(reading: Reading, reported: Mapping[str, str]) -> Reading:
     """TAC and ECI of +BMTCELLINFO, for want of +CEREG. Both are of one base, and nothing says which: a letter means hexadecimal; a
     cell of more than 28 bits or an area of more than 16 in one base means the other; where neither settles it both are None."""
     if reading.rat not in ("LTE", "NR-NSA"):
         return reading
-    texts = (told.get("cellid", ""), told.get("tac", ""))
+    texts = (reported.get("cellid", ""), reported.get("tac", ""))
     possible = {
         (cell_identity(base(texts[0]), "LTE"), area_code(base(texts[1])))
         for base in (whole, hexadecimal)

@@ -33,11 +33,11 @@ def decode(responses: Sequence[Response], identity: Identity) -> Reading:
 def _xmonitor(row: Sequence[str]) -> Reading:
     """``<stat>[,<name>,<short name>,<plmn>,<tac>,<AcT>,…]``. nRF91 has no wider LTE than Cat-M: its 7 is that. On NB-IoT RSRP has another
     scale, that of the SNR is not sure."""
-    told = registration([f"+CEREG: 2,{at(row, 0)}"])
-    if not row or not told.known:
+    reported = registration([f"+CEREG: 2,{at(row, 0)}"])
+    if not row or not reported.known:
         return Reading()
-    if not told.registered:
-        return Reading(state=told.state or "unknown")
+    if not reported.registered:
+        return Reading(state=reported.state or "unknown")
     rat = {"7": "CAT-M", "9": "NB-IOT"}.get(at(row, 5))
     columns = "- - - plmn tac - band eci pci earfcn rsrp_dbm:code"
     found = cell(rat, columns, row, sinr_code=code(at(row, 11), 0, 126))

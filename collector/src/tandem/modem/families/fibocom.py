@@ -143,11 +143,11 @@ def _levels(reading: Reading, row: Row) -> Reading:
     gsm = cell("GSM", "- rssi_dbm:code", row)
     known = {"LTE": lte.rsrp_dbm, "WCDMA": wcdma.rscp_dbm, "GSM": gsm.rssi_dbm}
     rat = reading.rat or next((name for name, level in known.items() if level is not None), None)
-    told = next((one for one in (lte, wcdma, gsm) if one.rat == rat), None)
+    reported = next((one for one in (lte, wcdma, gsm) if one.rat == rat), None)
     mine = (reading.rsrp_code, reading.rscp_code, reading.rssi_code)
-    if told is None or mine != (None, None, None):
+    if reported is None or mine != (None, None, None):
         return reading
-    return filled(reading, told)
+    return filled(reading, reported)
 
 
 def _printed(reading: Reading, power: Row, quality: Row) -> Reading:

@@ -34,19 +34,19 @@ _LTE = (
 
 def debug(lines: Sequence[str]) -> Reading:
     """The primary cell, and NR's: on NSA as the secondary cell's, standalone as the plain quantities."""
-    told = _pairs(lines)
-    rat = _RATS.get(told.get("rat", "").upper())
+    reported = _pairs(lines)
+    rat = _RATS.get(reported.get("rat", "").upper())
     if rat is None:
         return _labelled(lines)
     if rat in ("WCDMA", "GSM"):
-        return labelled(rat, "mcc=mcc mnc=mnc", told)
+        return labelled(rat, "mcc=mcc mnc=mnc", reported)
     # Some firmware loses the minus of NR's RSRP (its antennas' levels, which follow, have theirs).
     nr = labelled(
-        "NR-SA", f"mcc=mcc mnc=mnc {_NR}", told, rsrp_dbm=within(below_zero(told.get("nr_rsrp", "")), -157, -30)
+        "NR-SA", f"mcc=mcc mnc=mnc {_NR}", reported, rsrp_dbm=within(below_zero(reported.get("nr_rsrp", "")), -157, -30)
     )
     if rat == "NR-SA":
         return nr
-    anchor = _with_whole_earfcn(labelled("LTE", f"mcc=mcc mnc=mnc {_LTE}", told))
+    anchor = _with_whole_earfcn(labelled("LTE", f"mcc=mcc mnc=mnc {_LTE}", reported))
     return replace(with_secondary(anchor, nr), rat=rat)  # of LTE alone ``fill`` knows whether there is NR beside it
 
 
@@ -63,21 +63,21 @@ _STATES = {"CONNECTED": "connected", "IDLE": "idle"}
 def _labelled(lines: Sequence[str]) -> Reading:
     """T77W968: a label a line. ``EARFCN(DL/UL): 1300/19300``, ``PLMN: 001 01``, ``eNB ID(PCI): <eNB>-<sector>(<pci>)``, ``RS-SINR: 3dB`` …,
     with LTE. In which base its TAC is, is not known."""
-    told: dict[str, str] = {}
+    reported: dict[str, str] = {}
     for line in lines:
         name, _, value = line.partition(":")
-        told.setdefault(name.strip().lower(), re.sub(r"(?i)(dbm?|mhz)\b.*", r"\1", value).strip())
-    found = re.fullmatch(r"([0-9]{1,7})-([0-9]{1,3})\(([0-9]{1,3})\)", told.get("enb id(pci)", ""))
+        reported.setdefault(name.strip().lower(), re.sub(r"(?i)(dbm?|mhz)\b.*", r"\1", value).strip())
+    found = re.fullmatch(r"([0-9]{1,7})-([0-9]{1,3})\(([0-9]{1,3})\)", reported.get("enb id(pci)", ""))
     if found is None:
         return Reading()
-    enb, sector, told["pci"] = found.groups()
-    told["mcc"], _, told["mnc"] = told.get("plmn", "").partition(" ")
-    told["earfcn"] = told.get("earfcn(dl/ul)", "").partition("/")[0]
+    enb, sector, reported["pci"] = found.groups()
+    reported["mcc"], _, reported["mnc"] = reported.get("plmn", "").partition(" ")
+    reported["earfcn"] = reported.get("earfcn(dl/ul)", "").partition("/")[0]
     reading = labelled(
         "LTE",
         "rsrp_dbm=rsrp rsrq_db=rsrq sinr_db=rs-sinr rssi_dbm=rssi mcc=mcc mnc=mnc pci=pci earfcn=earfcn band=band bandwidth_mhz=bw",
-        told,
-        state=_STATES.get(told.get("rrc status", "").upper(), "unknown"),
+        reported,
+        state=_STATES.get(reported.get("rrc status", "").upper(), "unknown"),
         eci=cell_identity(int(enb) << 8 | int(sector), "LTE") if int(sector) <= 255 else None,
     )
     return _with_whole_earfcn(reading)

@@ -110,54 +110,54 @@ _STANDALONE = f"{_NR} rssi_dbm=nrrssi pci=pci band=bandInfo bandwidth_mhz=nrdlba
 
 def decode(responses: Sequence[Response], identity: Identity) -> Reading:
     """What the pages tell together. A registered stick's state is ``unknown``: no page tells whether RRC is connected."""
-    told: dict[str, str] = {}
+    reported: dict[str, str] = {}
     for response in responses:
         root, found = flat("\n".join(response.lines))
         if root == "response":
-            told |= {name: value for name, value in found.items() if value}
-    if told.get("State", "0") == "0" and "Numeric" in told:  # of a network that it is registered with
-        told["plmn"] = told["Numeric"]
+            reported |= {name: value for name, value in found.items() if value}
+    if reported.get("State", "0") == "0" and "Numeric" in reported:  # of a network that it is registered with
+        reported["plmn"] = reported["Numeric"]
     for name in ("earfcn", "nrearfcn"):  # ``1300``, or ``DL:1300 UL:19300``
-        channel = _CHANNEL.match(told.get(name, ""))
-        told[name] = channel.group(1) if channel else ""
+        channel = _CHANNEL.match(reported.get(name, ""))
+        reported[name] = channel.group(1) if channel else ""
     # An area is decimal on 4G sticks and routers, hexadecimal on 5G ones, and nothing says which.
-    rat, state, text = _rat(told), _state(told), told.get("cell_id", "")
+    rat, state, text = _rat(reported), _state(reported), reported.get("cell_id", "")
     if rat in ("GSM", "WCDMA"):
         levels = "rscp_dbm=rscp ecno_db=ecio" if rat == "WCDMA" else ""
         ids: dict[str, Any] = {
-            "lac": either_base(told.get("lac", ""), 0xFFFE),
+            "lac": either_base(reported.get("lac", ""), 0xFFFE),
             "ci": cell_identity(whole(text), rat) or None,
         }
-        return labelled(rat, f"rssi_dbm=rssi plmn=plmn {levels}", told, state=state, **ids)
-    tac = either_base(told.get("tac", ""), 0xFFFFFE if rat == "NR-SA" else 0xFFFE)
+        return labelled(rat, f"rssi_dbm=rssi plmn=plmn {levels}", reported, state=state, **ids)
+    tac = either_base(reported.get("tac", ""), 0xFFFFFE if rat == "NR-SA" else 0xFFFE)
     if rat == "NR-SA":
         nci = cell_identity(whole(text) if text.isdigit() else hexadecimal(text), rat) or None
-        return labelled(rat, _STANDALONE, told, state=state, tac=tac, eci=nci)
-    reading = labelled(rat, _LTE, told, state=state, tac=tac, eci=_eci(told))
-    return with_secondary(reading, labelled("NR-SA", _NR, told)) if rat == "NR-NSA" else reading
+        return labelled(rat, _STANDALONE, reported, state=state, tac=tac, eci=nci)
+    reading = labelled(rat, _LTE, reported, state=state, tac=tac, eci=_eci(reported))
+    return with_secondary(reading, labelled("NR-SA", _NR, reported)) if rat == "NR-NSA" else reading
 
 
-def _rat(told: Mapping[str, str]) -> str | None:
+def _rat(reported: Mapping[str, str]) -> str | None:
     """By the signal page's mode and quantities, else by the status page."""
-    if decimal(told.get("nrrsrp", "")) is not None:
-        return "NR-SA" if decimal(told.get("rsrp", "")) is None else "NR-NSA"
-    types = (_NETWORK_TYPES.get(told.get(name, "")) for name in ("CurrentNetworkTypeEx", "CurrentNetworkType"))
-    return _MODES.get(told.get("mode", "")) or next((found for found in types if found), None)
+    if decimal(reported.get("nrrsrp", "")) is not None:
+        return "NR-SA" if decimal(reported.get("rsrp", "")) is None else "NR-NSA"
+    types = (_NETWORK_TYPES.get(reported.get(name, "")) for name in ("CurrentNetworkTypeEx", "CurrentNetworkType"))
+    return _MODES.get(reported.get("mode", "")) or next((found for found in types if found), None)
 
 
-def _state(told: Mapping[str, str]) -> str:
+def _state(reported: Mapping[str, str]) -> str:
     """By ``ServiceStatus`` of the status page: 0 none, 1 restricted, 2 service, and a network type 0 none."""
-    service = told.get("ServiceStatus")
+    service = reported.get("ServiceStatus")
     if service == "1":
         return "limited"
-    if service == "0" or (told.get("CurrentNetworkType") == "0" and service != "2"):
+    if service == "0" or (reported.get("CurrentNetworkType") == "0" and service != "2"):
         return "no_service"
     return "unknown"
 
 
-def _eci(told: Mapping[str, str]) -> int | None:
+def _eci(reported: Mapping[str, str]) -> int | None:
     """``cell_id`` is decimal. Where ``enodeb_id`` is there too and is not its front, one of the two is not what it seems."""
-    cell, station = code(told.get("cell_id", ""), 1, 0xFFFFFFE), whole(told.get("enodeb_id", ""))
+    cell, station = code(reported.get("cell_id", ""), 1, 0xFFFFFFE), whole(reported.get("enodeb_id", ""))
     return cell if cell is None or station is None or station == cell >> 8 else None
 
 

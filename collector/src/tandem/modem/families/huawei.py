@@ -45,10 +45,10 @@ def decode(responses: Sequence[Response], identity: Identity) -> Reading:
     lines = all_lines(responses)
     level_rows = [(at(row, 0).upper(), row) for row in rows_of(lines, "^HCSQ")]
     cell_rows = [(at(row, 0).upper(), row) for row in rows_of(lines, "^MONSC")]
-    told, cells = _latest(level_rows), _latest(cell_rows)
-    readings = {name: _cell(name, told.get(name, ()), cells.get(name, ())) for name in cells or told}
-    if cells and "LTE" in cells and "NR" in told and "LTE" in told:
-        readings.setdefault("NR", _cell("NR", told["NR"], ()))
+    reported, cells = _latest(level_rows), _latest(cell_rows)
+    readings = {name: _cell(name, reported.get(name, ()), cells.get(name, ())) for name in cells or reported}
+    if cells and "LTE" in cells and "NR" in reported and "LTE" in reported:
+        readings.setdefault("NR", _cell("NR", reported["NR"], ()))
     if "LTE" in readings and "NR" in readings:
         reading = with_secondary(readings["LTE"], readings["NR"])
     else:
@@ -67,9 +67,9 @@ def _latest(rows: Sequence[tuple[str, Sequence[str]]]) -> dict[str, Sequence[str
     return {name: row for name, row in rows[-1:] if name in _RATS}
 
 
-def _cell(name: str, told: Sequence[str], row: Sequence[str]) -> Reading:
+def _cell(name: str, reported: Sequence[str], row: Sequence[str]) -> Reading:
     rat = _RATS[name]
-    coded = cell(rat, _HCSQ[name], told, scales=_NR_SCALES if name == "NR" else _HCSQ_SCALES)
+    coded = cell(rat, _HCSQ[name], reported, scales=_NR_SCALES if name == "NR" else _HCSQ_SCALES)
     printed = cell(rat, _MONSC[name], row)
     if name in ("WCDMA", "GSM"):
         return filled(coded, printed)
@@ -104,9 +104,9 @@ def _carrier(reading: Reading, lines: Sequence[str]) -> Reading:
             by_rat[rat] = cell(rat, "- - band earfcn", row, bandwidth_mhz=None if width is None else width / 1000)
     if {"LTE", "NR-SA"} <= set(by_rat):
         by_rat = {"NR-NSA": with_secondary(by_rat["LTE"], by_rat["NR-SA"]), **by_rat}
-    told = next((one for rat, one in by_rat.items() if reading.rat in (None, rat)), Reading())
-    channels = ((reading.earfcn, told.earfcn), (reading.nr_arfcn, told.nr_arfcn))
-    return Reading() if any(None not in pair and pair[0] != pair[1] for pair in channels) else told
+    reported = next((one for rat, one in by_rat.items() if reading.rat in (None, rat)), Reading())
+    channels = ((reading.earfcn, reported.earfcn), (reading.nr_arfcn, reported.nr_arfcn))
+    return Reading() if any(None not in pair and pair[0] != pair[1] for pair in channels) else reported
 
 
 def _ltersrp(ltersrp: Sequence[str], cerssi: Sequence[str]) -> Reading:

@@ -106,13 +106,13 @@ def _with_qcsq(reading: Reading, row: Row) -> Reading:
     rat = {**_RATS, "NR5G": "NR-SA"}.get(name)
     if rat is None or reading.rat not in (rat, None, "NR-NSA" if rat == "LTE" else rat):
         return reading
-    told = cell(rat, _QCSQ[name], row)
+    reported = cell(rat, _QCSQ[name], row)
     if rat == "NR-SA":
-        told = replace(told, sinr_db=nr_sinr_db(told.sinr_code))
+        reported = replace(reported, sinr_db=nr_sinr_db(reported.sinr_code))
     if rat in _LTE.values():
         sinr_code = code(at(row, 3), 0, 250) if reading.rat is None else None
-        told = replace(told, sinr_db=lte_sinr_db(None, row), sinr_code=sinr_code)
-    return filled(reading, told)
+        reported = replace(reported, sinr_db=lte_sinr_db(None, row), sinr_code=sinr_code)
+    return filled(reading, reported)
 
 
 # --- the scale of the SINR -------------------------------------------------------------------------------------------
@@ -165,13 +165,17 @@ def _with_further(reading: Reading, lines: Sequence[str]) -> Reading:
     networks = rows_of(lines, "+QNWINFO")
     if reading.state == "unknown" and any(at(row, 0).lower() == "no service" for row in networks):
         reading = replace(reading, state="no_service")
-    told = _joined([one for one in map(_network, networks) if one.rat is not None])
+    reported = _joined([one for one in map(_network, networks) if one.rat is not None])
     for other in (_carriers(rows_of(lines, "+QCAINFO")), _antennas(lines)):
-        if other.rat in (None, told.rat) or told.rat is None:
-            told = filled(told, other)
-    pairs = ((reading.earfcn, told.earfcn), (reading.plmn, told.plmn))
+        if other.rat in (None, reported.rat) or reported.rat is None:
+            reported = filled(reported, other)
+    pairs = ((reading.earfcn, reported.earfcn), (reading.plmn, reported.plmn))
     elsewhere = any(None not in pair and pair[0] != pair[1] for pair in pairs)
-    return reading if told.rat is None or reading.rat not in (None, told.rat) or elsewhere else filled(reading, told)
+    return (
+        reading
+        if reported.rat is None or reading.rat not in (None, reported.rat) or elsewhere
+        else filled(reading, reported)
+    )
 
 
 def _network(row: Row) -> Reading:

@@ -159,10 +159,10 @@ def _with_lteinfo(reading: Reading, row: dict[str, str]) -> Reading:
         "rsrp_dbm=RSRP rsrq_db=RSRQ rssi_dbm=RSSI sinr_db=SNR mcc=MCC mnc=MNC tac:d=TAC eci=CID pci=PCI earfcn=EARFCN band=Bd"
         " bandwidth_mhz:index=D"
     )
-    told = _known_channel(labelled(None, labels, row))
-    if None not in (told.eci, reading.eci) and told.eci != reading.eci:
+    reported = _known_channel(labelled(None, labels, row))
+    if None not in (reported.eci, reading.eci) and reported.eci != reading.eci:
         return reading  # the cell changed between the two answers
-    known = {name: value for name, value in vars(told).items() if value is not None and name != "state"}
+    known = {name: value for name, value in vars(reported).items() if value is not None and name != "state"}
     if reading.sinr_db is not None:
         known.pop("sinr_db", None)
     return replace(reading, **{"rat": reading.rat or "LTE", **known}) if known else reading

@@ -48,10 +48,10 @@ def decode(responses: Sequence[Response], identity: Identity) -> Reading:
     lines = all_lines(responses)
     reading = _rfsts(lines)
     reading = _with_moni(reading, labels_of(next((line for line in lines if prefix(line) == "#MONI"), "")))
-    told = _servinfo(last_values(lines, "#SERVINFO"))
-    if told.rat in (None, reading.rat) or reading.rat is None:
-        same_area = (reading.tac or told.tac) == (told.tac or reading.tac)
-        reading = filled(reading, told) if same_area else reading
+    reported = _servinfo(last_values(lines, "#SERVINFO"))
+    if reported.rat in (None, reading.rat) or reading.rat is None:
+        same_area = (reading.tac or reported.tac) == (reported.tac or reading.tac)
+        reading = filled(reading, reported) if same_area else reading
     return fill(with_ca_info(reading, lines), lines)
 
 
@@ -116,12 +116,12 @@ def _with_moni(reading: Reading, labels: Mapping[str, str]) -> Reading:
         return nr if reading.rat is None else reading
     if rat is None or reading.rat not in (None, rat):
         return reading
-    told = labelled(rat, _MONI[rat], labels)
-    ids = ((reading.eci, told.eci), (reading.ci, told.ci))
+    reported = labelled(rat, _MONI[rat], labels)
+    ids = ((reading.eci, reported.eci), (reading.ci, reported.ci))
     if not any(
         None not in pair and pair[0] != pair[1] for pair in ids
     ):  # else the cell changed between the two answers
-        reading = filled(reading, told)
+        reading = filled(reading, reported)
     return reading if nr is None else with_secondary(reading, nr)
 
 

@@ -122,9 +122,9 @@ def levels(row: Sequence[str], technology: str | None) -> Reading:
         row = [row[0], *("" if (level := decimal(text)) is None else str(level / 2) for text in row[1:])]
     signed = row if rat == "LTE" else [f"-{text.strip().lstrip('-')}" for text in row]
     reading = cell(rat, columns, signed)
-    told = any(value is not None for value in (reading.rsrp_dbm, reading.rssi_dbm, reading.rscp_dbm))
+    reported = any(value is not None for value in (reading.rsrp_dbm, reading.rssi_dbm, reading.rscp_dbm))
     agrees = technology in (None, reading.rat) or (technology == "NR-NSA" and reading.rat == "LTE")
-    return replace(reading, rat=technology or reading.rat) if told and agrees else Reading()
+    return replace(reading, rat=technology or reading.rat) if reported and agrees else Reading()
 
 
 def order_of(identity: Identity) -> str | None:
@@ -140,11 +140,11 @@ def with_cell(reading: Reading, lines: Sequence[str], order: str | None) -> Read
         return reading
     carrier = carrier_info(last_values(lines, "+ZCAINFO"))
     row = last_values(lines, "+ZCELLINFO")
-    told = cell_info(row, order, registration(lines).eci) if row else Reading()
-    if told.eci is None and carrier.band is None and (told.band is None or reading.state != "unknown"):
+    reported = cell_info(row, order, registration(lines).eci) if row else Reading()
+    if reported.eci is None and carrier.band is None and (reported.band is None or reading.state != "unknown"):
         return reading  # a channel that is searched is no cell
-    reading = filled(filled(reading, Reading(rat="LTE", tac=told.tac, eci=told.eci)), carrier)
-    return filled(reading, told)
+    reading = filled(filled(reading, Reading(rat="LTE", tac=reported.tac, eci=reported.eci)), carrier)
+    return filled(reading, reported)
 
 
 # Each of ZTE's own commands in a line of its own: every model refuses some of them. A device that is asked by HTTP says ``ZTE web``.

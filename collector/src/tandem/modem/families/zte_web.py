@@ -33,7 +33,7 @@ _HEXADECIMAL_MODELS = re.compile(r"\s*U[0-9]{2}|.*MC[0-9]{3}", re.IGNORECASE)
 """Models whose PCI is known to be printed in hexadecimal, in a model's name or a firmware's."""
 
 
-def told(response: Response) -> dict[str, str]:
+def fields_of(response: Response) -> dict[str, str]:
     """The fields of one answer that are strings or numbers; empty when it is no JSON object."""
     text = "\n".join(response.lines)
     if len(text) > MAX_CHARACTERS:
@@ -50,7 +50,7 @@ def told(response: Response) -> dict[str, str]:
 def fault(response: Response) -> str | None:
     """``referer_missing`` when every field is empty: the server answers 200 to a request without a Referer and tells nothing.
     ``not_json`` when it is another page (a login page, for example); None when it answered."""
-    found = told(response)
+    found = fields_of(response)
     if not found:
         return "not_json" if response.lines else None
     return None if any(found.values()) else "referer_missing"
@@ -60,7 +60,7 @@ def decode(responses: Sequence[Response], identity: Identity) -> Reading:
     """What the answers tell together. A registered modem's state is ``unknown``: no field tells whether RRC is connected."""
     fields: dict[str, str] = {}
     for response in responses:
-        fields |= {name: value for name, value in told(response).items() if value}
+        fields |= {name: value for name, value in fields_of(response).items() if value}
     # −44 and 0 stand for no RSRP on some models; 0 is out of range, and −44 is the end of LTE's own scale.
     none = [name for name in fields if name.endswith("rsrp") and within(decimal(fields[name]), -157, -45) is None]
     fields = {name: text for name, text in fields.items() if name not in none}
