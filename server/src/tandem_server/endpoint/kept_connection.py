@@ -114,7 +114,8 @@ class ByteStream:
 
 CONTENT_PREFIX = "/v1/content/"
 KEPT_S = 90.0
-"""So long a connection may wait for its next request: a player whose buffer is full requests more when a segment has been played."""
+"""So long a connection may wait for its next request: a player whose buffer is full requests more when a segment has been played, and no
+browser keeps one longer."""
 _CHUNK_BYTES = 1 << 20
 _RANGES = ("Accept-Ranges", "bytes")
 
@@ -234,7 +235,6 @@ def _session(request: Request) -> str:
 
 PAGE_PREFIX = "/v1/page/"
 PROTOCOL = "tandem-page"
-"""So long a connection may wait for its next request: longer than browsers keep one."""
 _HEAD_S = 20.0
 _LONGEST_BODY = 16 << 20
 _PAGE_CHUNK_BYTES = 1 << 18
