@@ -38,9 +38,11 @@ def told():
 def test_committed_files_are_what_the_alarms_make_and_another_of_either_ending_is_drift(tmp_path) -> None:
     assert files.drift() == [], "run python -m tandem_dashboards generate"
     assert files.write(tmp_path) == sorted(files.texts())
+    assert files.drift(tmp_path) == []
+    (tmp_path / "rules.yaml").write_text("apiVersion: 1\n")
     (tmp_path / "policies.yaml").unlink()
     (tmp_path / "old.yml").write_text("apiVersion: 1\n")
-    assert files.drift(tmp_path) == ["old.yml", "policies.yaml"]
+    assert files.drift(tmp_path) == ["old.yml", "policies.yaml", "rules.yaml"]
     files.write(tmp_path)
     assert files.drift(tmp_path) == []
 

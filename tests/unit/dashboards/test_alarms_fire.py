@@ -1,6 +1,6 @@
 """Every alarm on a real InfluxDB, asked as the account that boards have: one probe that is wrong and one that is not, minute by minute.
 
-The same figures as collector and server write them, checked against the schema; the incident run has their own (tests/lab).
+The same figures as collector and server write them, checked against the schema; the incident run has its own (tests/lab).
 """
 
 import json
