@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
+from statistics import fmean, median
 from typing import Any
 
+import numpy as np
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from tandem_server.analysis import scores
 from tandem_server.analysis.evaluate import Evaluation
+from tandem_server.analysis.events import HELD_S, LARGE_DB
 from tandem_server.analysis.material import classes_of
 from tandem_server.analysis.mobility_classes import RunClasses
 from tandem_server.analysis.pool import Pool
-from tandem_server.analysis.radio_packets import Joined
-from tandem_server.analysis.reading import text, whole
+from tandem_server.analysis.radio_packets import Joined, records
+from tandem_server.analysis.reading import mapping, number, text, whole
 from tandem_server.analysis.runs import PAPER, run_rtt_ms, table
 from tandem_server.analysis.summary import versions
-from tandem_server.report import accounts, radio_effects, run_bars, timeline, words
+from tandem_server.report import timeline, words
 from tandem_server.report.arms import Compared
 from tandem_server.report.figures.section import Drawn, by_paper, figures
 from tandem_server.report.figures.sheet import Sheet, picture
 from tandem_server.report.figures.svg import themed
 from tandem_server.report.result_cells import shown, substituted
-from tandem_server.report.tiles import tiles
+from tandem_server.report.words import ABSENT, THIN, count, fixed, mega, percent
 
 
 def part_of_this_program(name: str) -> str:
@@ -98,25 +102,184 @@ def render(
         "detail": timeline.detail(e, colours),
         "around": timeline.around(e),
         "pairs": timeline.pairs_of(e.runs).values(),
-        "bars": run_bars.bars(e.runs, colours),
-        "most_pairs": run_bars.MOST,
-        "pairings": run_bars.PAIRINGS,
+        "bars": timeline.bars(e.runs, colours),
+        "most_pairs": timeline.MOST_PAIRS,
+        "pairings": timeline.PAIRINGS,
         "table": table([run for kit in kits for run in kit.runs]),
         "paper": PAPER,
         "run_rtt_ms": run_rtt_ms,
         "truth_drops": len(played),
         "drops_played": scores.by_size(played),
         "drops_found": scores.by_size(found),
-        "polls": accounts.by_path(e.campaign.collector or {}, "polls", accounts.POLLS),
-        "usage": accounts.by_path(e.campaign.collector or {}, "usage", accounts.USAGE),
-        "settings": accounts.settings(e.campaign.collector or {}),
+        "polls": _by_path(e.campaign.collector or {}, "polls", _POLLS),
+        "usage": _by_path(e.campaign.collector or {}, "usage", _USAGE),
+        "settings": _settings(e.campaign.collector or {}),
         "versions": versions(e),
         "started_utc_ns": whole(e.campaign.campaign, "started_utc_ns"),
         "bench": truth is not None,
         "papers": by_paper(drawn),
         "lacking": [one for one in drawn if not one.svg],
-        "joined": None if joined is None else radio_effects.told(joined),
+        "joined": None if joined is None else _effects(joined),
         "classes": classes or classes_of(e),
         "arms": arms,
     }
     return environment().get_template("page.html.j2").render(context)
+
+
+# --- the collector's own account; what it did not write down is None
+
+
+_POLLS = ("made", "late", "failed", "late_ms_p50", "late_ms_p99", "late_ms_max")
+"""How punctual the polls of one path were."""
+_USAGE = ("received_bytes", "sent_bytes", "control_bytes")
+"""Over one path's interface; the last of these carried records and control."""
+
+
+def _by_path(collector: Mapping[str, Any], what: str, columns: Sequence[str]) -> dict[str, dict[str, float | None]]:
+    """One row a path."""
+    return {
+        path: {key: number(entry, key) if key.startswith("late_ms") else whole(entry, key) for key in columns}
+        for path, entry in mapping(collector, what).items()
+        if isinstance(entry, dict)
+    }
+
+
+def _settings(collector: Mapping[str, Any]) -> dict[str, str]:
+    """The kernel's and the collector's settings as recorded."""
+    return {
+        str(k): "not recorded" if v is None else str(v) for k, v in sorted(mapping(collector, "environment").items())
+    }
+
+
+# --- what radio events did to connections
+
+
+_MEDIANS = (
+    ("t_r_s", "t_R, s", "{:.1f}"),
+    ("rtt_before_ms", "RTT before, ms", "{:.0f}"),
+    ("rtt_peak_normalised", "peak RTT over the handshake’s", "{:.1f}"),
+    ("goodput_loss", "goodput lost, subflow", "{:.0%}"),
+    ("connection_loss", "goodput lost, connection", "{:.0%}"),
+    ("share_change", "change of its share", "{:+.0%}"),
+)
+"""Column, head, and how its median is written."""
+_Effect = Mapping[str, Any]
+_KINDS: tuple[tuple[str, Callable[[_Effect], bool]], ...] = (
+    (f"drop up to {LARGE_DB:g} dB", lambda r: r["kind"] == "signal_drop" and (r["size_db"] or 0) <= LARGE_DB),
+    (f"drop over {LARGE_DB:g} dB", lambda r: r["kind"] == "signal_drop" and (r["size_db"] or 0) > LARGE_DB),
+    ("handover", lambda r: r["kind"] == "handover"),
+    ("any, both modems’", lambda r: r["both_modems"]),
+)
+
+
+def _effects(joined: Joined) -> dict[str, Any]:
+    """``rows``: kind, how many, then for each of ``heads`` the median with its number of values. ``why``: how often t_R is lacking, by
+    reason."""
+    found = list(records(joined))
+    rows = []
+    for name, mine in _KINDS:
+        if own := [row for row in found if mine(row)]:
+            rows.append((name, len(own), [_middle([row[key] for row in own], form) for key, _, form in _MEDIANS]))
+    why: dict[str, int] = {}
+    for row in found:
+        if row["why"]:
+            reason = row["why"].replace("_", " ")
+            why[reason] = why.get(reason, 0) + 1
+    heads = [head for _, head, _ in _MEDIANS]
+    return {"heads": heads, "rows": rows, "why": why, "rule": joined.rule, "account": joined.account, "held_s": HELD_S}
+
+
+def _middle(values: Sequence[float | None], form: str) -> str:
+    known = [value for value in values if value is not None]
+    return f"{form.format(median(known))} (n={len(known)})" if known else "–"
+
+
+# --- the headline: did everything arrive, and the five figures that say whether the kit did its work
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """``tone``: good, bad or plain."""
+
+    label: str
+    value: str
+    unit: str
+    notes: tuple[str, ...]
+    tone: str = "plain"
+
+
+def tiles(e: Evaluation) -> list[Tile]:
+    """Records, handovers, mobility, goodput while still, polls."""
+    return [_records(e), _handovers(e), _mobility(e), _still(e), _polls(e)]
+
+
+def _records(e: Evaluation) -> Tile:
+    a = e.account
+    notes: tuple[str, ...] = f"of {count(a.made)} made, {count(a.sent)} sent", f"{count(a.lost)} lost"
+    if a.made is None:
+        notes = ("the probe left no count of those made",)
+    elif a.lost is None:
+        notes = f"of {count(a.made)} made, {count(a.sent)} sent", "the database could not be asked"
+    tone = "plain" if a.lost is None else "good" if a.lost == 0 else "bad"
+    return Tile("Records in the database", count(a.in_database), "", notes, tone)
+
+
+def _handovers(e: Evaluation) -> Tile:
+    score = e.handover_score
+    if score is None:
+        seen = len(e.events("handover"))
+        return Tile("Handovers seen", count(seen), "", ("no truth to compare with",))
+    if score.true == 0:
+        return Tile("Handovers detected", "none", "", ("none was played", f"{score.false} false"))
+    tone = "good" if score.detected == score.true and score.false == 0 else "plain"
+    return Tile(
+        "Handovers detected",
+        count(score.detected),
+        f"of {score.true}",
+        (f"within 2{THIN}s", f"{score.false} false"),
+        tone,
+    )
+
+
+def _mobility(e: Evaluation) -> Tile:
+    score = e.mobility_score
+    if score is None or score.accuracy is None:
+        starts = len(e.events("mobility_start"))
+        return Tile("Mobility starts seen", count(starts), "", ("no truth to compare with",))
+    starts_line = f"{score.false_starts} false, {score.missed_starts} missed starts"
+    return Tile("Mobility state", fixed(score.accuracy * 100), "%", ("of the time right", starts_line))
+
+
+def _still(e: Evaluation) -> Tile:
+    label = "MPTCP while still"
+    runs = [
+        r
+        for r in e.runs
+        if r.kind == "mptcp"
+        and r.pairing != "simultaneous"
+        and r.activity == "still"
+        and r.goodput_bit_per_s is not None
+    ]
+    if not runs:
+        return Tile(label, ABSENT, "", ("no MPTCP run had the links for itself while still",))
+    goodput = mega(fmean(r.goodput_bit_per_s or 0.0 for r in runs))
+    ratios = [r.ratio for r in runs if r.ratio is not None]
+    many = (f"mean of {len(runs)} runs",) if len(runs) > 1 else ()
+    if not ratios:
+        return Tile(label, goodput, "Mbit/s", ("capacity not known in the field", *many))
+    offered = mega(fmean(r.capacity_bit_per_s or 0.0 for r in runs if r.ratio is not None))
+    return Tile(label, goodput, "Mbit/s", (f"{percent(fmean(ratios))} of the {offered} offered", *many))
+
+
+def _polls(e: Evaluation) -> Tile:
+    polls = [p for p in mapping(e.campaign.collector or {}, "polls").values() if isinstance(p, dict)]
+    made = sum(whole(p, "made") or 0 for p in polls) or sum(len(s.t_s) for s in e.recorded.radio.values())
+    worst = max((v for p in polls if (v := number(p, "late_ms_p99")) is not None), default=None)
+    if worst is None:
+        late = [s.late_ms[np.isfinite(s.late_ms)] for s in e.recorded.radio.values()]
+        values = np.concatenate(late) if late else np.empty(0)
+        worst = float(np.quantile(values, 0.99)) if len(values) else None
+    notes = [f"of {count(made)} by more than 100{THIN}ms"]
+    if worst is not None:
+        notes.append(f"99{THIN}% within {fixed(worst, 0 if worst >= 10 else 1)}{THIN}ms")
+    return Tile("Polls late", count(e.polls_late), "", tuple(notes), "good" if e.polls_late == 0 else "plain")
