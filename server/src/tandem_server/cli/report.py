@@ -37,11 +37,10 @@ from tandem_server.analysis.summary import pool_summary, summary
 from tandem_server.cli.command import Actions, ConfigError, EnvironmentLacks, add_command, add_config, found_config_file
 from tandem_server.cli.configuration import ServerConfig, load
 from tandem_server.cli.stores import open_influx, open_registry, reader_or_why
-from tandem_server.report import csv_files
 from tandem_server.report.arms import PREFIX, Compared, compared, files
 from tandem_server.report.figures.section import Drawn, draw, write_figures
-from tandem_server.report.in_text import in_text
 from tandem_server.report.page import render
+from tandem_server.report.result_tables import csv_files, in_text
 from tandem_server.report.run_page import encoded
 from tandem_server.report.run_page import render as render_run
 from tandem_server.report.words import visible
@@ -134,7 +133,7 @@ def _report(args: Namespace) -> int:
     _write_whole(folder / "summary.json", f"{shown_json}\n".encode())
     _write_figures(page.parent / "figures", drawn, shown)
     _write_whole(page, render(found.shown, drawn, found.joined, found.classes, shown, found).encode())
-    _write_tables(args.tables or folder / "tables", csv_files.files(found.results, [table(arms)]), found.joined)
+    _write_tables(args.tables or folder / "tables", csv_files(found.results, [table(arms)]), found.joined)
     if args.json:
         print(shown_json)
     else:

@@ -28,7 +28,7 @@ from tandem_server.report.arms import Compared
 from tandem_server.report.figures.section import Drawn, by_paper, figures
 from tandem_server.report.figures.sheet import Sheet, picture
 from tandem_server.report.figures.svg import themed
-from tandem_server.report.result_cells import shown, substituted
+from tandem_server.report.result_tables import shown, substituted
 from tandem_server.report.words import ABSENT, THIN, count, fixed, mega, percent
 
 

@@ -20,12 +20,9 @@ from tandem_server.analysis.tables.facts import gather
 from tandem_server.analysis.tables.results import Results, of_manifests, results
 from tandem_server.analysis.tables.views import size_class
 from tandem_server.cli.main import main
-from tandem_server.report.csv_files import files
 from tandem_server.report.figures.scale import rounds
-from tandem_server.report.in_text import in_text
 from tandem_server.report.page import render
-from tandem_server.report.result_cells import shown
-from tandem_server.report.result_charts import lines
+from tandem_server.report.result_tables import csv_files, in_text, line_chart, shown
 
 
 @pytest.fixture(scope="module")
@@ -201,7 +198,7 @@ def test_the_page_stands_and_escapes_what_the_folder_says(tmp_path):
 
 
 def test_the_csv_holds_the_table_and_each_value(found):
-    made = files(found)
+    made = csv_files(found)
     assert {"runs.csv", "bandwidth.csv", "bandwidth-values.csv"} <= set(made)
     seen = list(csv.DictReader(io.StringIO(made["bandwidth.csv"])))
     assert [float(r["benefit"]) for r in seen] == [r["benefit"] for r in rows(found, "bandwidth")]
@@ -218,7 +215,7 @@ def test_a_name_or_text_that_would_do_harm_in_a_csv_does_none(tmp_path):
     manifest["experiment"]["name"] = "../../evil"
     manifest["failure"] = {"reason": "=cmd()", "retry": False}
     file.write_text(json.dumps(manifest))
-    made = files(results(load(folder)))
+    made = csv_files(results(load(folder)))
     assert all("/" not in name and name.endswith(".csv") for name in made)
     assert ",'=cmd()" in made["runs.csv"]
 
@@ -261,7 +258,7 @@ def test_manifests_with_anything_anywhere_raise_nothing(data):
             )  # drawn twice it may be one object: no JSON has itself within
 
     found = of_manifests(spoiled, Path("/nonexistent"), {})
-    files(found)
+    csv_files(found)
     in_text(found)
 
     shown(found)
@@ -279,6 +276,6 @@ def test_ticks_lie_within(low, width):
 
 
 def test_a_curve_of_one_point_is_none():
-    assert lines("t", "x", "y", [("a", [(1, 1)])]) is None
-    assert lines("t", "x", "y", [("a", [(0, 1), (-5, 2)])], log_x=True) is None
-    assert lines("t", "x", "y", [("a", [(1, 1), (1, 1)])]) is not None
+    assert line_chart("t", "x", "y", [("a", [(1, 1)])]) is None
+    assert line_chart("t", "x", "y", [("a", [(0, 1), (-5, 2)])], log_x=True) is None
+    assert line_chart("t", "x", "y", [("a", [(1, 1), (1, 1)])]) is not None

@@ -1,0 +1,353 @@
+"""The result tables: as the page shows them (cells in words, quartiles in the cell of their median, a bar for the main figure), the curves
+beside them, for a terminal, and as CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tandem_server.analysis.estimates import quantile
+from tandem_server.analysis.reading import mapping, number, text
+from tandem_server.analysis.tables.facts import Facts
+from tandem_server.analysis.tables.results import Results
+from tandem_server.analysis.tables.view import GROUP, Cell, Table, named
+from tandem_server.analysis.tables.views import QUANTILES, rule, segment_s
+from tandem_server.report import words
+from tandem_server.report.figures.hues import OTHERS
+from tandem_server.report.figures.marks import Line
+from tandem_server.report.figures.scale import Axis
+from tandem_server.report.figures.sheet import Panel, Sheet, csv_text
+
+MOST_ROWS = 60
+"""Of a table on the page; all are in its CSV."""
+_UNITS = {"bit/s": "Mbit/s", "1": "", "share": "", "B": ""}
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One cell. ``range``: the quartiles, in words. ``bar``: per cent of the column's greatest value; None: no bar."""
+
+    text: str
+    is_text: bool
+    range: str = ""
+    bar: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShownTable:
+    """``heads``: title, unit, whether the column is text."""
+
+    title: str
+    note: str
+    heads: list[tuple[str, str, bool]]
+    rows: list[list[Shown]]
+    left_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShownExperiment:
+    """Everything about one experiment."""
+
+    name: str
+    tables: list[ShownTable]
+    charts: list[Chart]
+
+
+def shown(results: Results) -> list[ShownExperiment]:
+    """In the order of the results."""
+    return [
+        ShownExperiment(name, [_table(t) for t in tables], charts(results, name))
+        for name, tables in results.tables.items()
+    ]
+
+
+def substituted(results: Results) -> list[tuple[list[str], list[str]]]:
+    """What stood in for what was asked, each with the campaigns of which that holds."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for campaign in results.campaigns:
+        if campaign.substitutes:
+            found.setdefault(tuple(campaign.substitutes), []).append(campaign.name or "runs of no campaign")
+    return [(list(lines), names) for lines, names in found.items()]
+
+
+def value(cell: Cell, unit: str) -> str:
+    """A cell in words."""
+    if cell is None or cell == "":
+        return words.ABSENT
+    if isinstance(cell, str):
+        return cell
+    if unit == "bit/s":
+        return words.mega(cell)
+    if unit == "B":
+        return words.size(cell)
+    if unit == "share":
+        return words.percent(cell)
+    if isinstance(cell, int) or float(cell).is_integer():
+        return words.count(int(cell))
+    return words.fixed(cell, 0 if abs(cell) >= 1000 else 1 if abs(cell) >= 100 else 2)
+
+
+def _table(table: Table) -> ShownTable:
+    keys = [column.key for column in table.columns]
+    # Groups that are the same in every row say nothing: a page has a phone's width.
+    alike = {key for key, _ in GROUP if len({row[keys.index(key)] for row in table.rows}) == 1}
+    if all(column.unit or column.key in alike for column in table.columns):
+        alike.discard("step")  # a row begins with a word
+    quartiles = {key: (keys.index(f"{key}_p25"), keys.index(f"{key}_p75")) for key in keys if f"{key}_p25" in keys}
+    hidden = {n for pair in quartiles.values() for n in pair} | {keys.index(key) for key in alike}
+    empty = {n for n in range(len(keys)) if n not in hidden and all(row[n] in (None, "") for row in table.rows)}
+    kept = [n for n in range(len(keys)) if n not in hidden | empty]
+    main = next(iter(quartiles), None)
+    most = max(
+        (abs(v) for row in table.rows if main and isinstance(v := row[keys.index(main)], int | float)), default=0
+    )
+    rows = []
+    for row in table.rows[:MOST_ROWS]:
+        cells = []
+        for n in kept:
+            column, cell = table.columns[n], row[n]
+            low, high = quartiles.get(column.key, (None, None))
+            spread = ""
+            if low is not None and high is not None and row[low] != row[high]:
+                spread = f"{value(row[low], column.unit)} to {value(row[high], column.unit)}"
+            bar = None
+            if column.key == main and most and isinstance(cell, int | float):
+                bar = max(0.0, cell / most * 100)
+            cells.append(Shown(value(cell, column.unit), column.unit == "", spread, bar))
+        rows.append(cells)
+    heads = [(c.title, _UNITS.get(c.unit, c.unit), c.unit == "") for c in (table.columns[n] for n in kept)]
+    same = ", ".join(
+        str(table.rows[0][keys.index(key)]) for key, _ in GROUP if key in alike and table.rows[0][keys.index(key)]
+    )
+    note = " ".join(part for part in (table.note, f"All of it: {same}." if same else "") if part)
+    return ShownTable(table.title, note, heads, rows, max(0, len(table.rows) - MOST_ROWS))
+
+
+# --- which curves belong to which experiment's tables
+
+
+MOST = len(OTHERS)
+"""Curves in one chart."""
+_SPOTS = 25
+"""Points of a curve that are marked each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A sheet with what stands above and beneath it."""
+
+    title: str
+    sheet: Sheet
+    note: str = ""
+
+
+def line_chart(
+    title: str,
+    x_name: str,
+    y_name: str,
+    curves: Sequence[tuple[str, Sequence[tuple[float, float]]]],
+    *,
+    log_x: bool = False,
+    note: str = "",
+) -> Chart | None:
+    """Curves by name; None without two points of any. Absent and endless values must be left out before."""
+    kept = [(name, sorted(p for p in points if p[0] > 0 or not log_x)) for name, points in curves]
+    shown = [(name, points) for name, points in kept if len(points) > 1]
+    if not shown:
+        return None
+    marks = [Line(name, points, spots=len(points) <= _SPOTS) for name, points in shown[:MOST]]
+    more = f" {len(shown) - MOST} more in the CSV." if len(shown) > MOST else ""
+    panel = Panel("", marks, Axis(x_name, log=log_x), Axis(y_name, zero=True))
+    return Chart(title, Sheet([panel]), (note + more).strip())
+
+
+def charts(results: Results, experiment: str) -> list[Chart]:
+    """Of one experiment's runs; empty where a curve would have one point."""
+    made = {
+        "bandwidth": lambda: _columns(results, experiment),
+        "delay": lambda: _columns(results, experiment),
+        "dash": lambda: _plays(results.of(experiment)),
+        "pageload": lambda: _values(results.tables[experiment]),
+        "reachability": lambda: [_cdf("RTT by way", results.of(experiment), "ways", ("way",), "name_rtt_ms")],
+        "latency": lambda: [_cdf("RTT by path", results.of(experiment), "streams", ("path", "loaded"), "rtt_ms")],
+    }.get(experiment, list)()
+    return [chart for chart in made if chart is not None]
+
+
+def _curves(table: Table, x: str, y: str, names: Sequence[str]) -> list[tuple[str, list[tuple[float, float]]]]:
+    """Of the table's rows: a curve for each combination of ``names``, medians of ``y`` over rows of one ``x``."""
+    at, up, by = table.column(x), table.column(y), [table.column(n) for n in names]
+    found: dict[str, dict[float, list[float]]] = {}
+    for row in table.rows:
+        across, value = row[at], row[up]
+        if isinstance(across, int | float) and isinstance(value, int | float):
+            name = ", ".join(str(row[n]) for n in by if row[n])
+            found.setdefault(name, {}).setdefault(float(across), []).append(float(value))
+    return [
+        (name, [(where, middle) for where, values in points.items() if (middle := quantile(values, 0.5)) is not None])
+        for name, points in sorted(found.items())
+    ]
+
+
+_RATIO = "ratio of bandwidths"
+_OF_TABLE = {
+    "bandwidth": (
+        ("Bandwidth benefit by the ratio of the paths", "ratio", _RATIO, "benefit", "benefit", False),
+        ("Share of the most loaded path", "ratio", _RATIO, "most_loaded_share", "share", False),
+    ),
+    "delay": (("Delay benefit by size", "from_bytes", "bytes", "benefit", "benefit", True),),
+}
+"""Of an experiment's table of its name: title, column and name across, column and name upwards, whether it is logarithmic across."""
+
+
+def _columns(results: Results, experiment: str) -> list[Chart | None]:
+    main = next((t for t in results.tables[experiment] if t.name == experiment), None)
+    if main is None:
+        return []
+    return [
+        line_chart(title, x_name, y_name, _curves(main, x, y, ("mode", "primary")), log_x=log)
+        for title, x, x_name, y, y_name, log in _OF_TABLE[experiment]
+    ]
+
+
+def _plays(runs: Sequence[Facts]) -> list[Chart | None]:
+    """Buffer and bitrate over time: the first play of each kind, length of segment and rule, at most ``MOST``."""
+    first: dict[str, Facts] = {}
+    for run in runs:
+        length = segment_s(run)
+        parts = (run.kind.upper(), f"{length} s" if length is not None else "", rule(run))
+        first.setdefault(", ".join(p for p in parts if p), run)
+    levels, rates = [], []
+    for name, run in list(first.items())[:MOST]:
+        rows = [(number(r, "requested_s"), number(r, "duration_ms"), r) for r in run.listed("segments")]
+        came = [(asked + lasted / 1000, r) for asked, lasted, r in rows if asked is not None and lasted is not None]
+        thin = came[:: max(1, len(came) // 200)]
+        levels.append(
+            (name, [(t, level / 1000) for t, r in thin if (level := number(r, "buffer_level_ms")) is not None])
+        )
+        rates.append((name, [(t, rate / 1e6) for t, r in thin if (rate := number(r, "bitrate_bit_per_s")) is not None]))
+    whose = ", ".join(dict.fromkeys(run.probe for run in first.values() if run.probe))
+    note = f"The first play of each kind, length of segment and rule{f': of {whose}' if whose else ''}."
+    return [
+        line_chart("Buffer over time", "seconds since the manifest was asked for", "s of video", levels, note=note),
+        line_chart("Bitrate chosen", "seconds since the manifest was asked for", "Mbit/s", rates),
+    ]
+
+
+def _values(tables: Sequence[Table]) -> list[Chart | None]:
+    """The loads' times by kind and path, every load a step."""
+    made = []
+    for key, title in (("page_load_time_ms", "Page load time"), ("object_load_time_ms", "Object load time")):
+        for table in tables:
+            columns = [table.value_columns.index(c) for c in ("kind", "path", key)]
+            found: dict[str, list[float]] = {}
+            for row in table.values:
+                kind, path, value = (row[n] for n in columns)
+                if isinstance(value, int | float):
+                    found.setdefault(", ".join(str(p) for p in (kind, path) if p), []).append(float(value))
+            curves = [(name, _steps(values)) for name, values in sorted(found.items())]
+            made.append(line_chart(title, "ms", "share of loads below", curves))
+    return made
+
+
+def _steps(values: list[float]) -> list[tuple[float, float]]:
+    """Of their distribution, at most a hundred points."""
+    count = min(100, len(values))
+    return (
+        [(x, n / count) for n in range(count + 1) if (x := quantile(values, n / count)) is not None]
+        if count > 1
+        else []
+    )
+
+
+def _cdf(title: str, runs: Sequence[Facts], rows: str, names: Sequence[str], key: str) -> Chart | None:
+    """From the quantiles that the runs tell, medians over runs."""
+    found: dict[str, dict[int, list[float]]] = {}
+    for run in runs:
+        for row in run.listed(rows):
+            word = {True: "under load", False: "idle"}
+            parts = [word[row[n]] if isinstance(row.get(n), bool) else text(row, n) for n in names]
+            points = found.setdefault(", ".join(p for p in parts if p), {})
+            for q in QUANTILES:
+                value = number(mapping(row, key), f"p{q}")
+                if value is not None:
+                    points.setdefault(q, []).append(value)
+    curves = [
+        (name, [(x, q / 100) for q, values in points.items() if (x := quantile(values, 0.5)) is not None])
+        for name, points in found.items()
+    ]
+    return line_chart(title, "ms", "share of values below", curves, note="Quantiles of each run, medians over runs.")
+
+
+# --- for a terminal
+
+
+_WIDEST = 28
+
+
+def in_text(results: Results, more: Sequence[ShownTable] = ()) -> str:
+    """Every table, and ``more`` after them, columns apart by two blanks; "" without one."""
+    lines: list[str] = []
+    for campaign in results.campaigns:
+        failed = f", {campaign.failed} failed" if campaign.failed else ""
+        lines.append(f"{campaign.name or 'of no campaign'}: {campaign.runs} runs{failed}")
+        lines += [f"  not what the paper had: {line}" for line in campaign.substitutes]
+    for experiment in shown(results):
+        for table in experiment.tables:
+            lines += ["", f"{experiment.name}: {table.title}", *_text(table)]
+    for table in more:
+        lines += ["", table.title, *_text(table)]
+    return "".join(f"{line.rstrip()}\n" for line in [*lines, ""]) if lines else ""
+
+
+def _text(table: ShownTable) -> list[str]:
+    heads = [f"{title} {unit}".strip() for title, unit, _ in table.heads]
+    rows = [heads, *([cell.text for cell in row] for row in table.rows)]
+    cut = [[cell if len(cell) <= _WIDEST else cell[: _WIDEST - 1] + "…" for cell in row] for row in rows]
+    widths = [max(len(row[n]) for row in cut) for n in range(len(heads))]
+    told = [
+        "  ".join(
+            c.ljust(w) if is_text else c.rjust(w)
+            for c, w, (_, _, is_text) in zip(row, widths, table.heads, strict=True)
+        )
+        for row in cut
+    ]
+    return [*told, *([f"… {table.left_out} more"] if table.left_out else [])]
+
+
+# --- as CSV: NAME.csv as the page shows it, NAME-values.csv with every observation and its run, runs.csv
+
+
+_RUN = (
+    "run", "campaign", "step", "arm", "number", "pair", "experiment", "kind", "path", "started_utc_ns", "duration_s",
+    "usage_bytes", "failure",
+)  # fmt: skip
+
+
+def csv_files(results: Results, more: Sequence[Table] = ()) -> dict[str, str]:
+    """Content by name of file; ``more``: further tables that have rows. Names of columns end in their units, as everywhere;
+    numbers with a point, an absent value empty."""
+    more_of_runs = tuple(dict.fromkeys(key for run in results.runs for key in _of_pool(run)))
+    rows = ((*_run(run), *(_of_pool(run).get(key) for key in more_of_runs)) for run in results.runs)
+    made = {"runs.csv": csv_text((*_RUN, *more_of_runs), rows)}
+    for table in (*results.flat, *(one for one in more if one.rows)):
+        made[f"{safe(table.name)}.csv"] = csv_text([column.key for column in table.columns], table.rows)
+        made[f"{safe(table.name)}-values.csv"] = csv_text(table.value_columns, table.values)
+    return made
+
+
+def _run(run: Facts) -> tuple[Cell, ...]:
+    return (
+        run.id, run.campaign, run.step, run.arm, run.number, run.pair, run.experiment, run.kind, run.path, run.started_utc_ns,
+        run.duration_s, run.usage, run.failure,
+    )  # fmt: skip
+
+
+def _of_pool(run: Facts) -> dict[str, Cell]:
+    """Whose run it is, the operator of its path, and its part."""
+    return {"probe": run.probe, "operator": named(run, run.path), **run.part} if run.probe else {}
+
+
+def safe(name: str) -> str:
+    """A name for a file: a person's experiment may be called anything in a manifest that was not made by a collector."""
+    return "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "_" for c in name)[:60] or "_"
