@@ -38,7 +38,7 @@ from tandem_server.cli.command import Actions, ConfigError, EnvironmentLacks, ad
 from tandem_server.cli.configuration import ServerConfig, load
 from tandem_server.cli.stores import open_influx, open_registry, reader_or_why
 from tandem_server.report.arms import PREFIX, Compared, compared, files
-from tandem_server.report.figures.section import Drawn, draw, write_figures
+from tandem_server.report.figures.figure import Drawn, draw, write_figures
 from tandem_server.report.page import render
 from tandem_server.report.result_tables import csv_files, in_text
 from tandem_server.report.run_page import encoded

@@ -10,10 +10,9 @@ import numpy as np
 from tandem_server.analysis.arms import TOO_FEW, Comparison, Effect, Outcome
 from tandem_server.analysis.estimates import Estimate
 from tandem_server.report import words
+from tandem_server.report.figures.figure import contents
 from tandem_server.report.figures.marks import Forest
-from tandem_server.report.figures.scale import Axis
-from tandem_server.report.figures.section import contents
-from tandem_server.report.figures.sheet import Panel, Picture, Sheet, as_csv, picture
+from tandem_server.report.figures.sheet import Axis, Panel, Picture, Sheet, as_csv, picture
 from tandem_server.report.result_tables import Shown, ShownTable, safe
 
 PREFIX = "arms-"

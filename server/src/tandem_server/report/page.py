@@ -25,7 +25,7 @@ from tandem_server.analysis.runs import PAPER, run_rtt_ms, table
 from tandem_server.analysis.summary import versions
 from tandem_server.report import timeline, words
 from tandem_server.report.arms import Compared
-from tandem_server.report.figures.section import Drawn, by_paper, figures
+from tandem_server.report.figures.figure import Drawn, by_paper, figures
 from tandem_server.report.figures.sheet import Sheet, picture
 from tandem_server.report.figures.svg import themed
 from tandem_server.report.result_tables import shown, substituted

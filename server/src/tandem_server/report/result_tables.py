@@ -13,10 +13,8 @@ from tandem_server.analysis.tables.results import Results
 from tandem_server.analysis.tables.view import GROUP, Cell, Table, named
 from tandem_server.analysis.tables.views import QUANTILES, rule, segment_s
 from tandem_server.report import words
-from tandem_server.report.figures.hues import OTHERS
 from tandem_server.report.figures.marks import Line
-from tandem_server.report.figures.scale import Axis
-from tandem_server.report.figures.sheet import Panel, Sheet, csv_text
+from tandem_server.report.figures.sheet import OTHERS, Axis, Panel, Sheet, csv_text
 
 MOST_ROWS = 60
 """Of a table on the page; all are in its CSV."""

@@ -20,10 +20,8 @@ from tandem_server.analysis.tables.results import of_manifests
 from tandem_server.analysis.tables.view import unit_of
 from tandem_server.ledger.runs import RunRow
 from tandem_server.report import words
-from tandem_server.report.figures.hues import BAD, OPERATORS
 from tandem_server.report.figures.marks import GAP_S, Area, Mark, Moments, Trace
-from tandem_server.report.figures.scale import Axis, round_top
-from tandem_server.report.figures.sheet import Panel, Sheet
+from tandem_server.report.figures.sheet import BAD, OPERATORS, Axis, Panel, Sheet, round_top
 from tandem_server.report.page import environment, part_of_this_program
 from tandem_server.report.result_tables import shown
 from tandem_server.report.words import plain

@@ -13,10 +13,19 @@ from tandem_server.analysis.runs import Run
 from tandem_server.analysis.scores import spans
 from tandem_server.analysis.series import SPAN_S, curve
 from tandem_server.analysis.truth import Link
-from tandem_server.report.figures.hues import BAD, GREY, INK, OPERATORS, SOFT, of_operators
 from tandem_server.report.figures.marks import Area, Array, Bands, Bar, Dots, Mark, Moments, Span, Stacks, Trace
-from tandem_server.report.figures.scale import Axis, round_top
-from tandem_server.report.figures.sheet import Panel, Sheet
+from tandem_server.report.figures.sheet import (
+    BAD,
+    GREY,
+    INK,
+    OPERATORS,
+    SOFT,
+    Axis,
+    Panel,
+    Sheet,
+    operator_hues,
+    round_top,
+)
 from tandem_server.report.words import ABSENT, cell, clock, mega, percent
 
 HOLD_S = 3.0
@@ -34,7 +43,7 @@ class Colours:
 
     def __init__(self, operators: Sequence[str]) -> None:
         self.operators = list(operators)
-        self.of = of_operators(self.operators)
+        self.of = operator_hues(self.operators)
         self.named = {OFFERED: GREY}
 
     def name(self, text: str, operator: str | None) -> str:

@@ -69,7 +69,7 @@ def bins(e: Evaluation) -> list[Bins]:
 
 
 if __name__ == "__main__":
-    from tandem_server.report.figures.section import figures, write_figures
+    from tandem_server.report.figures.figure import figures, write_figures
     from tandem_server.report.page import render
 
     place = Path(sys.argv[1])

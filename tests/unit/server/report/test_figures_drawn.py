@@ -23,11 +23,22 @@ from hypothesis import strategies as st
 
 from tandem_server.analysis.estimates import Box, Estimate
 from tandem_server.analysis.recorded import RadioSeries
-from tandem_server.report.figures.hues import MPTCP, OPERATORS, OTHERS, of_operators
 from tandem_server.report.figures.marks import Bands, Bars, Boxes, Dots, Level, Line, Mark, Span, Trace
-from tandem_server.report.figures.scale import Axis, binary_size, rounds, size
 from tandem_server.report.figures.shapes import means
-from tandem_server.report.figures.sheet import Panel, Sheet, as_csv, picture
+from tandem_server.report.figures.sheet import (
+    MPTCP,
+    OPERATORS,
+    OTHERS,
+    Axis,
+    Panel,
+    Sheet,
+    as_csv,
+    binary_size,
+    operator_hues,
+    picture,
+    rounds,
+    size,
+)
 from tandem_server.report.figures.svg import themed
 from tandem_server.report.timeline import cells
 
@@ -129,7 +140,7 @@ def test_names_from_outside_are_text_and_no_formula_no_mathematics_and_nothing_t
 
 
 def test_operators_keep_their_colours_and_the_page_may_change_them_at_night():
-    found = of_operators(["north", "south", "3", "4", "5"])
+    found = operator_hues(["north", "south", "3", "4", "5"])
     assert found["north"] == found["TCP north"] == OPERATORS[0]
     assert found["5"] == found["4"]
     assert MPTCP not in OPERATORS

@@ -13,8 +13,7 @@ from tandem_server.analysis.evaluate import evaluate
 from tandem_server.analysis.folder import load
 from tandem_server.analysis.material import material, setting
 from tandem_server.analysis.truth import TrueShape, Truth
-from tandem_server.report.figures.figure import every, make
-from tandem_server.report.figures.section import figures
+from tandem_server.report.figures.figure import every, figures, make
 
 ODD = (
     None,

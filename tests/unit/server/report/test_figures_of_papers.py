@@ -19,9 +19,8 @@ from support.synthetic_campaign import Synthetic
 from support.synthetic_folder import write
 from tandem_server.analysis.material import Material, material
 from tandem_server.cli.main import main
-from tandem_server.report.figures.figure import Figure, every, make
+from tandem_server.report.figures.figure import KINDS, Drawn, Figure, every, figures, make, write_figures
 from tandem_server.report.figures.marks import Cells
-from tandem_server.report.figures.section import KINDS, Drawn, figures, write_figures
 from tandem_server.report.figures.sheet import as_csv, rows
 from tandem_server.report.page import render
 

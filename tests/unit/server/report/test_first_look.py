@@ -16,7 +16,7 @@ import matplotlib.pyplot as plt
 from paper_campaign import made
 
 from support.synthetic_campaign import Synthetic
-from tandem_server.report.figures.section import figures
+from tandem_server.report.figures.figure import figures
 
 NOTEBOOKS = Path(__file__).resolve().parents[4] / "docs" / "notebooks"
 sys.path.insert(0, str(NOTEBOOKS))

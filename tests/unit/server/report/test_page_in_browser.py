@@ -15,8 +15,7 @@ from support.synthetic_campaign import Synthetic
 from tandem.devtools.browser import Browser, find
 from tandem_server.analysis.evaluate import Evaluation
 from tandem_server.cli.main import main
-from tandem_server.report.figures.figure import every
-from tandem_server.report.figures.section import figures
+from tandem_server.report.figures.figure import every, figures
 from tandem_server.report.page import render
 
 pytestmark = pytest.mark.skipif(

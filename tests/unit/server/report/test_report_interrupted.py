@@ -17,7 +17,7 @@ from tandem_server.analysis.evaluate import evaluate
 from tandem_server.analysis.folder import FolderError, load
 from tandem_server.analysis.records import SourceError
 from tandem_server.analysis.summary import summary
-from tandem_server.report.figures.section import figures
+from tandem_server.report.figures.figure import figures
 from tandem_server.report.page import render
 
 MADE = Synthetic(seconds=34.0)

@@ -20,7 +20,7 @@ from tandem_server.analysis.tables.facts import gather
 from tandem_server.analysis.tables.results import Results, of_manifests, results
 from tandem_server.analysis.tables.views import size_class
 from tandem_server.cli.main import main
-from tandem_server.report.figures.scale import rounds
+from tandem_server.report.figures.sheet import rounds
 from tandem_server.report.page import render
 from tandem_server.report.result_tables import csv_files, in_text, line_chart, shown
 

@@ -24,11 +24,9 @@ from matplotlib.text import Text
 from matplotlib.ticker import NullLocator
 
 from tandem_server.report.figures import marks, shapes, svg
-from tandem_server.report.figures.hues import Hues, named
 from tandem_server.report.figures.marks import Mark
-from tandem_server.report.figures.scale import Axis
 from tandem_server.report.figures.shapes import Ends, wide
-from tandem_server.report.figures.sheet import Panel, Picture, Sheet
+from tandem_server.report.figures.sheet import Axis, Hues, Panel, Picture, Sheet, named
 from tandem_server.report.words import plain, visible
 
 HEIGHT, LEFT, RIGHT, BOTTOM = 262, 58, 14, 54

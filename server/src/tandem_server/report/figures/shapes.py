@@ -20,9 +20,8 @@ from matplotlib.transforms import Affine2D
 
 from tandem_server.analysis.estimates import Box, Estimate
 from tandem_server.report.figures import marks
-from tandem_server.report.figures.hues import BAD, GREY, INK, PALE, PAPER, SOFT, Hues
 from tandem_server.report.figures.marks import Array, Mark
-from tandem_server.report.figures.scale import Axis
+from tandem_server.report.figures.sheet import BAD, GREY, INK, PALE, PAPER, SOFT, Axis, Hues
 from tandem_server.report.words import visible
 
 SMALL = 7.5

@@ -14,8 +14,7 @@ from tandem_server.report import words
 from tandem_server.report.figures import grouping
 from tandem_server.report.figures.figure import DOWNLOADS, LOADS, SURVEYS, Figure, LackingError
 from tandem_server.report.figures.marks import Cells, Line, Row
-from tandem_server.report.figures.scale import Axis, binary_size
-from tandem_server.report.figures.sheet import Panel, Sheet
+from tandem_server.report.figures.sheet import Axis, Panel, Sheet, binary_size
 
 WHO = "Adarsh et al."
 LETTERS = {"wifi": "W", "cellular": "L"}

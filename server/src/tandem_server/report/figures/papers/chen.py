@@ -11,10 +11,8 @@ from tandem_server.analysis.measured import Download, shares_from
 from tandem_server.report import words
 from tandem_server.report.figures import grouping
 from tandem_server.report.figures.figure import DOWNLOADS, Figure, LackingError, Need
-from tandem_server.report.figures.hues import OTHERS
 from tandem_server.report.figures.marks import Cells, Row
-from tandem_server.report.figures.scale import Axis, binary_size
-from tandem_server.report.figures.sheet import Panel, Sheet
+from tandem_server.report.figures.sheet import OTHERS, Axis, Panel, Sheet, binary_size
 
 WHO = "Chen et al."
 SMALL, LARGE, BACKLOG = (1, 4 << 20), (4 << 20, 32 << 20), (256 << 20, 1 << 40)

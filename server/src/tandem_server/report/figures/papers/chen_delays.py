@@ -9,12 +9,10 @@ from tandem_server.analysis.delays import Histogram, pooled
 from tandem_server.analysis.material import Bins, Material
 from tandem_server.analysis.measured import Download
 from tandem_server.report import words
-from tandem_server.report.figures import hues
 from tandem_server.report.figures.figure import DOWNLOADS, Figure, LackingError, Need
 from tandem_server.report.figures.marks import Cells, Line, Row
 from tandem_server.report.figures.papers.chen import WHO, mean_text
-from tandem_server.report.figures.scale import Axis, binary_size
-from tandem_server.report.figures.sheet import Panel, Sheet
+from tandem_server.report.figures.sheet import Axis, Panel, Sheet, binary_size, operator_hues
 
 DELAYS = Need(
     "round-trip times or waits of packets in captures (tandem-server analyse)",
@@ -81,7 +79,7 @@ def round_trips(m: Material) -> Sheet:
         "By the captures at the probe, from its packet to the answer’s timestamp echo, as the sender has it; to the millisecond begun; "
         f"n: samples, all downloads of a size together.{f' Smaller sizes left out: {left}.' if left else ''}"
     )
-    return Sheet(panels, note, hues.of_operators(m.named()))
+    return Sheet(panels, note, operator_hues(m.named()))
 
 
 def waits(m: Material) -> Sheet:

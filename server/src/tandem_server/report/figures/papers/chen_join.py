@@ -16,8 +16,7 @@ from tandem_server.report import words
 from tandem_server.report.figures.figure import DOWNLOADS, Figure, LackingError
 from tandem_server.report.figures.marks import Cells, Row
 from tandem_server.report.figures.papers.chen import PATHS, SMALL, WHO
-from tandem_server.report.figures.scale import binary_size
-from tandem_server.report.figures.sheet import Panel, Sheet
+from tandem_server.report.figures.sheet import Panel, Sheet, binary_size
 
 _NOTE = (
     "No released kernel sends both SYNs at once. SYN gap: from the first subflow’s SYN to the second’s (connecting, and its join "

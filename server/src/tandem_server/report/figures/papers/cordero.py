@@ -13,8 +13,7 @@ from tandem_server.analysis.tables.views import size_class
 from tandem_server.report.figures import grouping
 from tandem_server.report.figures.figure import BANDWIDTH, DELAY, Figure, LackingError
 from tandem_server.report.figures.marks import Curve, Dots, Level, Line, Mark
-from tandem_server.report.figures.scale import Axis
-from tandem_server.report.figures.sheet import Panel, Sheet
+from tandem_server.report.figures.sheet import Axis, Panel, Sheet
 
 WORDS = {2: "two paths", 3: "three paths", 4: "four paths"}
 RATIO = Axis("bandwidth ratio BWR (faster path over slower)", zero=True)

@@ -31,11 +31,9 @@ from tandem_server.analysis.recorded import SubflowSeries
 from tandem_server.analysis.series import around, means
 from tandem_server.report.figures.figure import EVENTS, RADIO, ROUND_TRIPS, SPANS, Figure, LackingError
 from tandem_server.report.figures.grouping import classes
-from tandem_server.report.figures.hues import of_operators
 from tandem_server.report.figures.marks import Bars, Dots, Line, Mark, Shade
 from tandem_server.report.figures.papers.mohan_1_tables import WHO
-from tandem_server.report.figures.scale import Axis
-from tandem_server.report.figures.sheet import Panel, Sheet
+from tandem_server.report.figures.sheet import Axis, Panel, Sheet, operator_hues
 
 SPEED = {"static": "static", "low": "low speed", "high": "high speed", "moving": "moving"}
 CLASS_HUES = {"static": "#009e73", "low speed": "#e69f00", "high speed": "#0072b2", "moving": "#cc79a7"}
@@ -197,7 +195,7 @@ def figure_3(m: Material) -> Sheet:
         "Events at the polls that showed them. TCP: runs "
         f"of the same pair at the same time. {m.source(shown)}"
     )
-    return Sheet(panels, note, of_operators(m.named()))
+    return Sheet(panels, note, operator_hues(m.named()))
 
 
 def _goodputs(case: _Case) -> list[Line]:
@@ -240,7 +238,7 @@ def figure_4(m: Material) -> Sheet:
     return Sheet(
         panels,
         f"The span of each class with most events,{one} at most five minutes; dots: its events. {m.classes.accuracy_text()}",
-        of_operators(m.named()),
+        operator_hues(m.named()),
     )
 
 

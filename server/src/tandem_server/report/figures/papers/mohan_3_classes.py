@@ -8,14 +8,13 @@ from tandem_server.analysis.delays import Histogram, pooled
 from tandem_server.analysis.material import Bins, Material
 from tandem_server.analysis.measured import Download
 from tandem_server.analysis.series import Array, differences, of_operators, summed, utilisation
-from tandem_server.report.figures import grouping, hues
+from tandem_server.report.figures import grouping
 from tandem_server.report.figures.figure import BINS, DOWNLOADS, FLOWS, ROUND_TRIPS, Figure, LackingError
 from tandem_server.report.figures.marks import Heat, Line
 from tandem_server.report.figures.papers.chen_delays import DELAYS, WAITED, untold
 from tandem_server.report.figures.papers.mohan_1_tables import WHO, in_the_wild
 from tandem_server.report.figures.papers.mohan_2_events import CLASS_HUES, SPEED
-from tandem_server.report.figures.scale import Axis
-from tandem_server.report.figures.sheet import Panel, Sheet
+from tandem_server.report.figures.sheet import Axis, Panel, Sheet, operator_hues
 
 SIDE = 10
 BELOW = Axis("share of values below", low=0, high=1.03)
@@ -44,7 +43,7 @@ def figure_5a(m: Material) -> Sheet:
     axis = Axis("", names=tuple(SPEED[name] for name in names))
     note = "Medians over runs with 95 % bootstrap intervals."
     return Sheet(
-        [Panel("", list(grouping.bars(values)), axis, Axis("goodput, Mbit/s"))], note, hues.of_operators(m.named())
+        [Panel("", list(grouping.bars(values)), axis, Axis("goodput, Mbit/s"))], note, operator_hues(m.named())
     )
 
 
@@ -63,7 +62,7 @@ def figure_5b(m: Material) -> Sheet:
     return Sheet(
         [Panel("", list(grouping.bars(sorted(values))), axis, Axis("bytes in flight, kB"))],
         note,
-        hues.of_operators(m.named()),
+        operator_hues(m.named()),
     )
 
 

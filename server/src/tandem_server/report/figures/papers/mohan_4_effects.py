@@ -23,8 +23,7 @@ from tandem_server.report.figures.figure import DOWNLOADS, EVENTS, PLAYS, ROUND_
 from tandem_server.report.figures.marks import Level, Line, Oval
 from tandem_server.report.figures.papers.mohan_1_tables import WHO, in_the_wild
 from tandem_server.report.figures.papers.mohan_2_events import SPEED
-from tandem_server.report.figures.scale import Axis
-from tandem_server.report.figures.sheet import Panel, Sheet
+from tandem_server.report.figures.sheet import Axis, Panel, Sheet
 
 NAMES = {"drop": "after a signal drop", "handover": "after a handover"}
 ELSE = "without an event"

@@ -26,10 +26,8 @@ from tandem_server.analysis.round_trips import (
 )
 from tandem_server.report import words
 from tandem_server.report.figures.figure import Figure, LackingError, Need
-from tandem_server.report.figures.hues import MPTCP, of_operators
 from tandem_server.report.figures.marks import Cells, Line, Row
-from tandem_server.report.figures.scale import Axis
-from tandem_server.report.figures.sheet import Panel, Sheet
+from tandem_server.report.figures.sheet import MPTCP, Axis, Panel, Sheet, operator_hues
 
 WHO = "Round trips all the time"
 QUANTILES = (("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999))
@@ -53,7 +51,7 @@ def tail(m: Material) -> Sheet:
     panels = [panel for panel in panels if panel.marks]
     if not panels:
         raise LackingError("answers to round trips")
-    return Sheet(panels, note, {**of_operators(m.named()), **{_best(found): MPTCP for found in several}})
+    return Sheet(panels, note, {**operator_hues(m.named()), **{_best(found): MPTCP for found in several}})
 
 
 def quantiles(m: Material) -> Sheet:
