@@ -21,7 +21,7 @@ from trends import Bench, Column, Progress, Row, bench, finish, options, settle,
 
 from tandem.experiment.results import quantile
 from tandem_server.analysis.measured import Download, Setting
-from tandem_server.report.figures.papers.chen_join import alone_share, saved_by_model, syn_gap_ms
+from tandem_server.report.figures.papers.chen import alone_share, saved_by_model, syn_gap_ms
 
 FULL = {"sizes": [8 << 10, 32 << 10, 128 << 10, 512 << 10, 2 << 20], "repetitions": 20}
 QUICK = {"sizes": [128 << 10], "repetitions": 1}

@@ -12,7 +12,7 @@ from tandem_server.analysis.measured import Setting
 from tandem_server.analysis.recorded import SubflowSeries
 from tandem_server.analysis.series import around, by_second, differences, means, of_operators, summed, utilisation
 from tandem_server.analysis.tables.facts import gather
-from tandem_server.report.figures.papers.mohan_3_classes import _whole
+from tandem_server.report.figures.papers.mohan_mptcp import _whole
 
 
 def setting(roles=None, shape=None, paths=("a", "b")) -> Setting:

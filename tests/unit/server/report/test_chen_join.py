@@ -13,7 +13,7 @@ from tandem_server.analysis.folder import load
 from tandem_server.analysis.material import material
 from tandem_server.analysis.measured import Download, Setting
 from tandem_server.report.figures.figure import every, make
-from tandem_server.report.figures.papers.chen_join import alone_share, saved_by_model, syn_gap_ms
+from tandem_server.report.figures.papers.chen import alone_share, saved_by_model, syn_gap_ms
 from tandem_server.report.figures.sheet import rows
 
 FIGURE = next(f for f in every() if f.name == "chen-join")

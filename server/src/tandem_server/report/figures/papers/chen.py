@@ -1,18 +1,19 @@
-"""Chen et al.: A Measurement-based Study of MultiPath TCP Performance over Wireless Networks (IMC 2013), §4."""
+"""Chen et al.: A Measurement-based Study of MultiPath TCP Performance over Wireless Networks (IMC 2013), §4 and §5."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 
 from tandem_server.analysis import estimates
+from tandem_server.analysis.delays import Histogram, pooled
 from tandem_server.analysis.estimates import Estimate
-from tandem_server.analysis.material import Material, place
+from tandem_server.analysis.material import Bins, Material, place
 from tandem_server.analysis.measured import Download, shares_from
 from tandem_server.report import words
 from tandem_server.report.figures import grouping
 from tandem_server.report.figures.figure import DOWNLOADS, Figure, LackingError, Need
-from tandem_server.report.figures.marks import Cells, Row
-from tandem_server.report.figures.sheet import OTHERS, Axis, Panel, Sheet, binary_size
+from tandem_server.report.figures.marks import Cells, Line, Row
+from tandem_server.report.figures.sheet import OTHERS, Axis, Panel, Sheet, binary_size, operator_hues
 
 WHO = "Chen et al."
 SMALL, LARGE, BACKLOG = (1, 4 << 20), (4 << 20, 32 << 20), (256 << 20, 1 << 40)
@@ -164,6 +165,269 @@ def _never(_: Material) -> Sheet:
 
 
 _BOTH = (DOWNLOADS, PATHS)
+
+
+DELAYS = Need(
+    "round-trip times or waits of packets in captures (tandem-server analyse)",
+    lambda m: [one for one in m.bins if one.rtts is not None or one.waits is not None],
+)
+MOST_SIZES = 4
+"""Panels of a pair of operators; the paper has four sizes."""
+TAIL = Axis("share that took longer", log=True, high=1)
+
+
+def _captured(m: Material) -> list[tuple[Download, Bins]]:
+    """Of the downloads by Multipath TCP, in order of the pairs and sizes."""
+    runs = {d.of.run: d for d in m.downloads if d.kind == "mptcp" and len(set(d.of.paths)) > 1}
+    found = [(runs[one.run], one) for one in m.bins if one.run in runs]
+    return sorted(found, key=lambda pair: (_pair(pair[0]), pair[0].asked_bytes or 0))
+
+
+def _pair(d: Download) -> str:
+    """The operators of its paths, and the server's scheduler where that is told."""
+    pair = " + ".join(sorted(d.of.operator(path) for path in set(d.of.paths)))
+    return f"{pair}, {d.of.scheduler}" if d.of.scheduler else pair
+
+
+def _size(d: Download) -> str:
+    return "timed" if d.asked_bytes is None else binary_size(d.asked_bytes)
+
+
+def _tails(found: Iterable[tuple[str, Histogram]]) -> list[Line]:
+    """A line a series, of all its histograms together."""
+    by_series: dict[str, list[Histogram]] = {}
+    for series, one in found:
+        by_series.setdefault(series, []).append(one)
+    lines = []
+    for series, every in by_series.items():
+        whole = pooled(every)
+        # Neither "in order" nor "nobody" has a place on axes of logarithms.
+        points = [(ms, share) for ms, share in whole.above() if ms > 0 and share > 0]
+        lines.append(Line(series, points, n=whole.n, step=True))
+    return [line for line in lines if line.points]
+
+
+def round_trips(m: Material) -> Sheet:
+    """How often a subflow's round trip took longer."""
+    known = [(d, one.path, one.rtts) for d, one in _captured(m) if one.path and one.rtts is not None]
+    sizes: dict[str, list[str]] = {}
+    for d, _, _ in known:
+        mine = sizes.setdefault(_pair(d), [])
+        mine += [_size(d)] if _size(d) not in mine else []
+    panels = [
+        Panel(
+            f"{pair}, {size}",
+            _tails((d.of.operator(path), rtts) for d, path, rtts in known if (_pair(d), _size(d)) == (pair, size)),
+            Axis("round-trip time, ms", log=True),
+            TAIL,
+        )
+        for pair, mine in sizes.items()
+        for size in mine[-MOST_SIZES:]
+    ]
+    panels = [panel for panel in panels if panel.marks]
+    if not panels:
+        raise LackingError("round-trip times in captures of downloads by MPTCP over paths with one capture each")
+    left = sum(max(0, len(mine) - MOST_SIZES) for mine in sizes.values())
+    note = (
+        "By the captures at the probe, from its packet to the answer’s timestamp echo, as the sender has it; to the millisecond begun; "
+        f"n: samples, all downloads of a size together.{f' Smaller sizes left out: {left}.' if left else ''}"
+    )
+    return Sheet(panels, note, operator_hues(m.named()))
+
+
+def waits(m: Material) -> Sheet:
+    """How often a packet waited longer for those before it."""
+    known = [(d, one.waits) for d, one in _captured(m) if one.path is None and one.waits is not None]
+    pairs = list(dict.fromkeys(_pair(d) for d, _ in known))
+    x = Axis("out-of-order delay, ms", log=True)
+    panels = [Panel(pair, _tails((_size(d), one) for d, one in known if _pair(d) == pair), x, TAIL) for pair in pairs]
+    panels = [panel for panel in panels if panel.marks]
+    if not panels:
+        raise LackingError("packets that waited, in captures of every path of downloads by MPTCP")
+    return Sheet(panels, f"{WAITED} n: packets, all downloads of a size together. {untold(one for _, one in known)}")
+
+
+WAITED = (
+    "From a packet’s coming to the coming of all data before its last byte, on any subflow; to the millisecond begun. "
+    "Of what came twice the first copy."
+)
+
+
+def untold(found: Iterable[Histogram]) -> str:
+    """Of packets whose wait has no end in the capture."""
+    whole = pooled(found)
+    return f"Packets that waited longer than was captured: {words.count(int(whole.longer))}; they count as longer than all."
+
+
+def delays(m: Material) -> Sheet:
+    """Means and standard errors, a subflow or connection one value."""
+    values: dict[tuple[str, str, str], list[float]] = {}
+    for d, one in _captured(m):
+        if one.path and one.rtts is not None and (mean := one.rtts.mean_ms()) is not None:
+            values.setdefault((_pair(d), _size(d), f"RTT, {d.of.operator(one.path)}, ms"), []).append(mean)
+        if one.path is None and one.waits is not None and (mean := one.waits.mean_ms()) is not None:
+            values.setdefault((_pair(d), _size(d), "out-of-order delay, ms"), []).append(mean)
+            late = one.waits.n - float(one.waits.counts[one.waits.ms == 0].sum())
+            values.setdefault((_pair(d), _size(d), "out of order, %"), []).append(100 * late / one.waits.n)
+    numbers: list[Row] = []
+    texts = []
+    for (pair, size, quantity), mine in values.items():
+        e, both = estimates.median(mine), estimates.spread(mine)
+        if e is None or both is None:
+            continue
+        row: Row = {"pair": pair, "size": size, "quantity": quantity, "mean": both[0], "se": both[1]}
+        numbers.append({**row, "y": e.value, "low": e.low, "high": e.high, "n": e.n})
+        span = "" if e.low is None else f" ({words.fixed(e.low, 1)}–{words.fixed(e.high, 1)})"
+        texts.append([pair, size, quantity, mean_text(both, 1), f"{words.fixed(e.value, 1)}{span}", str(e.n)])
+    if not numbers:
+        raise LackingError("delays of packets in captures of downloads by MPTCP over paths with one capture each")
+    heads = ["Paths", "Size", "", "mean", "median", "n"]
+    note = (
+        "Means ± standard errors over downloads (of each one value: its path’s subflows, or its connection), as in the paper; "
+        "medians with 95 % bootstrap intervals. Out-of-order delay: over all packets whose wait is known, those in order with 0."
+    )
+    return Sheet([Panel("", [Cells(heads, texts, numbers)])], note)
+
+
+_CAPTURED = (DOWNLOADS, DELAYS)
+
+
+_NOTE = (
+    "No released kernel sends both SYNs at once. SYN gap: from the first subflow’s SYN to the second’s (connecting, and its join "
+    "less its own handshake); before it carries: the part of the download time before the second subflow was there; joined: "
+    "downloads in which it came to be. Modelled: what a SYN at once would save of the time, each path at its own mean rate; of "
+    "joined downloads. Time; held: of downloads whose request waited until the second subflow was there (the wait is not counted), "
+    "which saves at least as much as a SYN at once would; negative: slower. Medians with 95 % bootstrap intervals, of the downloads "
+    "in the last column."
+)
+
+
+def syn_gap_ms(d: Download) -> float | None:
+    """From the first subflow's SYN to that of the one which joined next; None where it is not known."""
+    second = _second(d)
+    if second is None or d.connect_ms is None or second not in d.handshake_ms:
+        return None
+    return max(0.0, d.connect_ms + d.join_ms[second] - d.handshake_ms[second])
+
+
+def alone_share(d: Download) -> float | None:
+    """Part of the download time in which only the first path could carry, 0 to 1."""
+    second = _second(d)
+    if second is None or d.connect_ms is None or not d.duration_s:
+        return None
+    return min(1.0, (d.connect_ms + d.join_ms[second]) / 1e3 / d.duration_s)
+
+
+def saved_by_model(d: Download) -> float | None:
+    """Part of the download time that a second SYN at once would save, 0 to 1: each path keeps the mean rate that it had since it could
+    carry, and the second one could after its own handshake. None where something of it is not known, or more than two paths carried."""
+    second, gap_ms = _second(d), syn_gap_ms(d)
+    if second is None or gap_ms is None or d.connect_ms is None or not d.duration_s or len(d.shares) > 2:
+        return None
+    whole, part = sum(d.shares.values()), d.shares.get(second, 0.0)
+    first_s, then_s = d.connect_ms / 1e3, (d.connect_ms + d.join_ms[second]) / 1e3
+    if whole <= 0 or then_s >= d.duration_s:
+        return None
+    rate, late_rate = (1 - part / whole) / (d.duration_s - first_s), part / whole / (d.duration_s - then_s)
+    at_once_s = then_s - gap_ms / 1e3
+    took_s = (1 + rate * first_s + late_rate * at_once_s) / (rate + late_rate)
+    return 1 - took_s / d.duration_s
+
+
+def _second(d: Download) -> str | None:
+    """The path of the subflow that joined next."""
+    joined = {path: ms for path, ms in d.join_ms.items() if path != d.primary}
+    return min(joined, key=lambda path: joined[path], default=None)
+
+
+def delayed_syn(m: Material) -> Sheet:
+    delayed, held = _joinable(m.downloads), _joinable(m.held)
+    if not delayed:
+        low, high = SMALL
+        raise LackingError(f"downloads of {binary_size(low)} to {binary_size(high)} by MPTCP over Wi-Fi and cellular")
+    sizes = sorted({d.asked_bytes or 0 for d in (*delayed, *held)})
+    texts, numbers = [], list[Row]()
+    for size in sizes:
+        row = [binary_size(size)]
+        mine = [d for d in delayed if d.asked_bytes == size]
+        # With what was held only the same arms are compared.
+        waited = [d for d in held if d.asked_bytes == size]
+        arms = {_compared(d) for d in waited}
+        others = [d for d in mine if not arms or _compared(d) in arms]
+        for name, found, digits in (
+            ("syn_gap_ms", _known(syn_gap_ms(d) for d in mine), 0),
+            ("alone_percent", _known(_percent(alone_share(d)) for d in mine), 0),
+            ("modelled_percent", _known(_percent(saved_by_model(d)) for d in mine), 1),
+        ):
+            e = estimates.median(found)
+            row.append(_text(e, digits))
+            if e is not None:
+                numbers.append(
+                    {"size_bytes": size, "quantity": name, "y": e.value, "low": e.low, "high": e.high, "n": e.n}
+                )
+        row += _measured(size, others, waited, numbers)
+        joined = sum(_second(d) is not None for d in mine)
+        numbers.append({"size_bytes": size, "quantity": "joined", "y": joined, "n": len(mine)})
+        texts.append([*row, f"{joined} of {len(mine)}"])
+    heads = [
+        "Size",
+        "SYN gap, ms",
+        "Before it carries, %",
+        "Modelled saving, %",
+        "Time, ms",
+        "held, ms",
+        "saving, %",
+        "Joined",
+    ]
+    return Sheet([Panel("", [Cells(heads, texts, numbers)])], _NOTE, wide=True)
+
+
+def _measured(size: int, delayed: Sequence[Download], held: Sequence[Download], numbers: list[Row]) -> list[str]:
+    """Median times of both, and what the later lacks to the former."""
+    found = [estimates.median([1e3 * (d.duration_s or 0.0) for d in ones]) for ones in (delayed, held)]
+    for name, e in zip(("delayed_ms", "held_ms"), found, strict=True):
+        if e is not None:
+            numbers.append({"size_bytes": size, "quantity": name, "y": e.value, "low": e.low, "high": e.high, "n": e.n})
+    texts = [_text(e, 0) for e in found]
+    before, after = found
+    if before is None or after is None or before.value <= 0:
+        return [*texts, words.ABSENT]
+    saved = 100 * (1 - after.value / before.value)
+    numbers.append({"size_bytes": size, "quantity": "measured_percent", "y": saved, "n": min(before.n, after.n)})
+    return [*texts, words.fixed(saved, 1)]
+
+
+def _joinable(downloads: Sequence[Download]) -> list[Download]:
+    return [
+        d
+        for d in downloads
+        if d.kind == "mptcp"
+        and "cellular" in d.of.roles
+        and d.duration_s is not None
+        and SMALL[0] <= (d.asked_bytes or 0) <= SMALL[1]
+    ]
+
+
+def _compared(d: Download) -> tuple[str, str, int | None]:
+    """What is compared with each other."""
+    return d.primary, d.controller, d.subflows
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else 100 * share
+
+
+def _known(values: Iterable[float | None]) -> list[float]:
+    return [v for v in values if v is not None]
+
+
+def _text(e: Estimate | None, digits: int) -> str:
+    if e is None:
+        return words.ABSENT
+    span = "" if e.low is None or e.high is None else f" ({words.fixed(e.low, digits)}–{words.fixed(e.high, digits)})"
+    return f"{words.fixed(e.value, digits)}{span}"
+
+
 FIGURES = (
     Figure("chen-4", WHO, "Figure 4", "Download time of small files", _BOTH, times(SMALL)),
     Figure("chen-5", WHO, "Figure 5", "Share of the cellular path, small files", _BOTH, cellular(SMALL)),
@@ -178,4 +442,15 @@ FIGURES = (
         "chen-table-5", WHO, "Table 5", "Loss and RTT of the subflows of large downloads", _BOTH, table("mptcp", LARGE)
     ),
     Figure("chen-11", WHO, "Figure 11", "Download time of an endless backlog", _BOTH, times(BACKLOG)),
+    Figure("chen-rtt", WHO, "§5", "Tail of the subflows’ round-trip times", _CAPTURED, round_trips),
+    Figure("chen-out-of-order", WHO, "§5", "Tail of the packets’ out-of-order delays", _CAPTURED, waits),
+    Figure("chen-table-delays", WHO, "§5, table", "Round-trip times and out-of-order delays", _CAPTURED, delays),
+    Figure(
+        "chen-join",
+        WHO,
+        "§4.1.2",
+        "Delayed SYN: how late the second subflow comes, and what it would save to have it at once",
+        (DOWNLOADS, PATHS),
+        delayed_syn,
+    ),
 )
