@@ -1,14 +1,17 @@
-"""Values by series and place, as estimates and boxes. Pure."""
+"""What the papers' figures share: values by series and place as estimates and boxes, and tables. Pure."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from tandem_server.analysis import estimates
 from tandem_server.analysis.estimates import Estimate, box, cdf
 from tandem_server.analysis.mobility_classes import CLASSES
-from tandem_server.report.figures.marks import Bars, Boxes, Curve, Line
+from tandem_server.report import words
+from tandem_server.report.figures.figure import LackingError
+from tandem_server.report.figures.marks import Bars, Boxes, Cells, Curve, Line, Row
+from tandem_server.report.figures.sheet import Panel, Sheet
 
 Triple = tuple[str, float, float | None]
 """A series, a place, a value."""
@@ -80,3 +83,32 @@ def classes(present: Iterable[str | None]) -> list[str]:
 
 def _medians(places: dict[float, list[float]]) -> list[tuple[float, Estimate]]:
     return [(x, e) for x, v in places.items() if (e := estimates.median(v)) is not None]
+
+
+def table(
+    heads: Sequence[str],
+    texts: Sequence[Sequence[str]],
+    numbers: Sequence[Row],
+    note: str,
+    lacking: str = "",
+    *,
+    wide: bool = False,
+) -> Sheet:
+    """A figure that is a table. LackingError without rows, where ``lacking`` says of what."""
+    if lacking and not numbers:
+        raise LackingError(lacking)
+    return Sheet([Panel("", [Cells(heads, texts, numbers)])], note, wide=wide)
+
+
+def written(
+    e: Estimate | None,
+    digits: int,
+    form: Callable[[float | None, int], str] = words.fixed,
+    *,
+    with_n: bool = False,
+) -> str:
+    """An estimate as a cell of a table: with its interval, where it has one."""
+    if e is None:
+        return words.ABSENT
+    span = "" if e.low is None else f" ({form(e.low, digits)}–{form(e.high, digits)})"
+    return f"{form(e.value, digits)}{span}{f', n={e.n}' if with_n else ''}"

@@ -19,6 +19,11 @@ GAP_S = 1.6
 """A line over time is broken where two neighbouring samples lie further apart: nothing was measured between them."""
 
 
+def numbers_of(e: Estimate) -> dict[str, Number]:
+    """As rows have them."""
+    return {"y": e.value, "low": e.low, "high": e.high, "n": e.n}
+
+
 class Mark:
     """``series``: what it belongs to, and its colour; "" of what has no colour of its own."""
 
@@ -60,7 +65,7 @@ class _Estimates(Mark):
     points: Sequence[tuple[float, Estimate]]
 
     def rows(self) -> Iterator[Row]:
-        yield from ({"x": x, "y": e.value, "low": e.low, "high": e.high, "n": e.n} for x, e in self.points)
+        yield from ({"x": x, **numbers_of(e)} for x, e in self.points)
 
     def reach(self) -> Iterator[Place]:
         yield from ((x, y) for x, e in self.points for y in (e.value, e.low, e.high) if y is not None)

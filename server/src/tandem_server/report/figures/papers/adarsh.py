@@ -13,7 +13,7 @@ from tandem_server.analysis.tables.views import QUANTILES
 from tandem_server.report import words
 from tandem_server.report.figures import grouping
 from tandem_server.report.figures.figure import DOWNLOADS, LOADS, SURVEYS, Figure, LackingError
-from tandem_server.report.figures.marks import Cells, Line, Row
+from tandem_server.report.figures.marks import Line, Row, numbers_of
 from tandem_server.report.figures.sheet import Axis, Panel, Sheet, binary_size
 
 WHO = "Adarsh et al."
@@ -80,20 +80,15 @@ def table_1(m: Material) -> Sheet:
         for row in run.listed("ways"):
             ping, _, asked = (text(row, "way") or "").partition("/")
             part, n = number(row, "unresponsive_share"), whole(row, "addresses")
-            if part is None or not n:
+            if part is None or not n or (e := share(round(part * n), n)) is None:
                 continue
-            e = share(round(part * n), n)
-            if e is None or e.low is None or e.high is None:
-                continue
-            one: Row = {"pinging": ping, "resolving": asked, "y": e.value, "low": e.low, "high": e.high, "n": n}
-            numbers.append({**whose, **one})
-            span = f"{words.percent(e.value, 2)} ({words.percent(e.low, 2)}–{words.percent(e.high, 2)})"
+            numbers.append({**whose, "pinging": ping, "resolving": asked, **numbers_of(e)})
+            span = grouping.written(e, 2, words.percent)
             texts.append([kit.place(ping), kit.place(asked), span, words.count(n), *whose.values()])
-    if not numbers:
-        raise LackingError("unresponsive addresses of the survey")
     heads = ["Ping interface", "Resolution interface", "Unresponsive (95 %, Wilson)", "n addresses"]
     heads += _PROBE if m.kits else []
-    return Sheet([Panel("", [Cells(heads, texts, numbers)])], "Never any answer to any ping.")
+    note = "Never any answer to any ping."
+    return grouping.table(heads, texts, numbers, note, "unresponsive addresses of the survey")
 
 
 def overlap(m: Material) -> Sheet:
@@ -116,14 +111,10 @@ def overlap(m: Material) -> Sheet:
             texts.append(
                 [names, words.percent(both / either, 2), words.count(either), words.percent(same, 1), *whose.values()]
             )
-    if not numbers:
-        raise LackingError("overlap of addresses in the survey")
     heads = ["Resolved over", "Addresses in common", "n addresses of either", "Names with the same"]
     heads += _PROBE if m.kits else []
-    return Sheet(
-        [Panel("", [Cells(heads, texts, numbers)])],
-        "Of the addresses that either path’s resolver gave, those that both did.",
-    )
+    note = "Of the addresses that either path’s resolver gave, those that both did."
+    return grouping.table(heads, texts, numbers, note, "overlap of addresses in the survey")
 
 
 def _abscissa(of: Setting, part: str) -> float | None:

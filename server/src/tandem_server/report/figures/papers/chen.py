@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterable, Sequence
 
 from tandem_server.analysis import estimates
 from tandem_server.analysis.delays import Histogram, pooled
-from tandem_server.analysis.estimates import Estimate
 from tandem_server.analysis.material import Bins, Material, place
 from tandem_server.analysis.measured import Download, shares_from
 from tandem_server.report import words
 from tandem_server.report.figures import grouping
 from tandem_server.report.figures.figure import DOWNLOADS, Figure, LackingError, Need
-from tandem_server.report.figures.marks import Cells, Line, Row
+from tandem_server.report.figures.marks import Line, Row, numbers_of
 from tandem_server.report.figures.sheet import OTHERS, Axis, Panel, Sheet, binary_size, operator_hues
 
 WHO = "Chen et al."
@@ -122,15 +121,12 @@ def table(kind: str, sizes: tuple[int, int], *, hot: bool = False) -> Callable[[
                 }
                 for name, digits in (("loss_percent", 2), ("rtt_ms", 1)):
                     e, mean = estimates.median(found[name]), estimates.spread(found[name])
-                    row += [_text(e, digits), mean_text(mean, digits)]
+                    row += [grouping.written(e, digits), mean_text(mean, digits)]
                     if e is not None and mean is not None:
                         place: Row = {"size_bytes": size, "path": role, "quantity": name}
-                        middle: Row = {"y": e.value, "low": e.low, "high": e.high, "n": e.n}
-                        numbers.append({**place, **middle, "mean": mean[0], "se": mean[1]})
+                        numbers.append({**place, **numbers_of(e), "mean": mean[0], "se": mean[1]})
                 row.append(str(len(found["rtt_ms"]) or len(found["loss_percent"])))
             texts.append(row)
-        if not numbers:
-            raise LackingError("downloads whose sender told loss or round-trip time of each path")
         heads = ["Size"]
         for path in ("Wi-Fi", "Cellular"):
             heads += [f"{path} loss, %", "mean", f"{path} RTT, ms", "mean", "n"]
@@ -138,16 +134,11 @@ def table(kind: str, sizes: tuple[int, int], *, hot: bool = False) -> Callable[[
             "Medians over downloads with 95 % bootstrap intervals; means ± standard errors, as in the paper. Loss: bytes sent again "
             "over all sent. RTT: each download’s median, at the sender."
         )
-        return Sheet([Panel("", [Cells(heads, texts, numbers)])], note)
+        return grouping.table(
+            heads, texts, numbers, note, "downloads whose sender told loss or round-trip time of each path"
+        )
 
     return draw
-
-
-def _text(e: Estimate | None, digits: int) -> str:
-    if e is None:
-        return words.ABSENT
-    span = f" ({words.fixed(e.low, digits)}–{words.fixed(e.high, digits)})" if e.low is not None else ""
-    return f"{words.fixed(e.value, digits)}{span}"
 
 
 def mean_text(found: tuple[float, float | None] | None, digits: int) -> str:
@@ -276,17 +267,15 @@ def delays(m: Material) -> Sheet:
         if e is None or both is None:
             continue
         row: Row = {"pair": pair, "size": size, "quantity": quantity, "mean": both[0], "se": both[1]}
-        numbers.append({**row, "y": e.value, "low": e.low, "high": e.high, "n": e.n})
-        span = "" if e.low is None else f" ({words.fixed(e.low, 1)}–{words.fixed(e.high, 1)})"
-        texts.append([pair, size, quantity, mean_text(both, 1), f"{words.fixed(e.value, 1)}{span}", str(e.n)])
-    if not numbers:
-        raise LackingError("delays of packets in captures of downloads by MPTCP over paths with one capture each")
+        numbers.append({**row, **numbers_of(e)})
+        texts.append([pair, size, quantity, mean_text(both, 1), grouping.written(e, 1), str(e.n)])
     heads = ["Paths", "Size", "", "mean", "median", "n"]
     note = (
         "Means ± standard errors over downloads (of each one value: its path’s subflows, or its connection), as in the paper; "
         "medians with 95 % bootstrap intervals. Out-of-order delay: over all packets whose wait is known, those in order with 0."
     )
-    return Sheet([Panel("", [Cells(heads, texts, numbers)])], note)
+    lacking = "delays of packets in captures of downloads by MPTCP over paths with one capture each"
+    return grouping.table(heads, texts, numbers, note, lacking)
 
 
 _CAPTURED = (DOWNLOADS, DELAYS)
@@ -360,11 +349,9 @@ def delayed_syn(m: Material) -> Sheet:
             ("modelled_percent", _known(_percent(saved_by_model(d)) for d in mine), 1),
         ):
             e = estimates.median(found)
-            row.append(_text(e, digits))
+            row.append(grouping.written(e, digits))
             if e is not None:
-                numbers.append(
-                    {"size_bytes": size, "quantity": name, "y": e.value, "low": e.low, "high": e.high, "n": e.n}
-                )
+                numbers.append({"size_bytes": size, "quantity": name, **numbers_of(e)})
         row += _measured(size, others, waited, numbers)
         joined = sum(_second(d) is not None for d in mine)
         numbers.append({"size_bytes": size, "quantity": "joined", "y": joined, "n": len(mine)})
@@ -379,7 +366,7 @@ def delayed_syn(m: Material) -> Sheet:
         "saving, %",
         "Joined",
     ]
-    return Sheet([Panel("", [Cells(heads, texts, numbers)])], _NOTE, wide=True)
+    return grouping.table(heads, texts, numbers, _NOTE, wide=True)
 
 
 def _measured(size: int, delayed: Sequence[Download], held: Sequence[Download], numbers: list[Row]) -> list[str]:
@@ -387,8 +374,8 @@ def _measured(size: int, delayed: Sequence[Download], held: Sequence[Download], 
     found = [estimates.median([1e3 * (d.duration_s or 0.0) for d in ones]) for ones in (delayed, held)]
     for name, e in zip(("delayed_ms", "held_ms"), found, strict=True):
         if e is not None:
-            numbers.append({"size_bytes": size, "quantity": name, "y": e.value, "low": e.low, "high": e.high, "n": e.n})
-    texts = [_text(e, 0) for e in found]
+            numbers.append({"size_bytes": size, "quantity": name, **numbers_of(e)})
+    texts = [grouping.written(e, 0) for e in found]
     before, after = found
     if before is None or after is None or before.value <= 0:
         return [*texts, words.ABSENT]
@@ -419,13 +406,6 @@ def _percent(share: float | None) -> float | None:
 
 def _known(values: Iterable[float | None]) -> list[float]:
     return [v for v in values if v is not None]
-
-
-def _text(e: Estimate | None, digits: int) -> str:
-    if e is None:
-        return words.ABSENT
-    span = "" if e.low is None or e.high is None else f" ({words.fixed(e.low, digits)}–{words.fixed(e.high, digits)})"
-    return f"{words.fixed(e.value, digits)}{span}"
 
 
 FIGURES = (

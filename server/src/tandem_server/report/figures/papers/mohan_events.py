@@ -32,9 +32,9 @@ from tandem_server.analysis.recorded import SubflowSeries
 from tandem_server.analysis.runs import DOWNLOAD_BYTES
 from tandem_server.analysis.series import around, means
 from tandem_server.report import words
+from tandem_server.report.figures import grouping
 from tandem_server.report.figures.figure import DOWNLOADS, EVENTS, RADIO, ROUND_TRIPS, SPANS, Figure, LackingError
-from tandem_server.report.figures.grouping import classes
-from tandem_server.report.figures.marks import Bars, Cells, Dots, Line, Mark, Row, Shade
+from tandem_server.report.figures.marks import Bars, Dots, Line, Mark, Row, Shade
 from tandem_server.report.figures.sheet import Axis, Panel, Sheet, operator_hues
 
 WHO = "Mohan et al."
@@ -78,7 +78,7 @@ def table_1(m: Material) -> Sheet:
         "Measurements with a result. Controlled: labelled by hand, or of a step of that name. A file "
         "download may be several runs: one by each way."
     )
-    return Sheet([Panel("", [Cells(heads, texts, numbers)])], note)
+    return grouping.table(heads, texts, numbers, note)
 
 
 def table_2(m: Material) -> Sheet:
@@ -88,7 +88,7 @@ def table_2(m: Material) -> Sheet:
     runs = labelled or [d for d in runs if d.pairing != "single"] or runs
     numbers: list[Row] = []
     texts = []
-    for name in classes(d.of.mobility for d in runs):
+    for name in grouping.classes(d.of.mobility for d in runs):
         row: dict[str, float | int | str | None] = {"mobility": name}
         cells = [WORDS[name]]
         for key, unit, value in _QUANTITIES:
@@ -99,18 +99,16 @@ def table_2(m: Material) -> Sheet:
                 row |= {column: e and e.value, f"{column}_low": e and e.low, f"{column}_high": e and e.high}
                 if key == "goodput":
                     row[f"{kind}_n"] = len(found)
-                cells.append(_text(e, 1 if key != "rtt" else 0, with_n=key == "goodput"))
+                cells.append(grouping.written(e, 1 if key != "rtt" else 0, with_n=key == "goodput"))
         numbers.append(row)
         texts.append(cells)
-    if not numbers:
-        raise LackingError("downloads at times of a known mobility class")
     heads = ["", "Rate MPTCP, Mbit/s", "TCP", "RTT MPTCP, ms", "TCP", "300 MB MPTCP, s", "TCP"]
     note = (
         "Medians with 95 % bootstrap intervals (n runs); TCP over the runs of every operator. RTT at the "
         "sender. 300 MB: as measured, or, of "
         f"other amounts, at the run’s goodput. {'Labelled runs only.' if labelled else 'By what the probe was doing.'}"
     )
-    return Sheet([Panel("", [Cells(heads, texts, numbers)])], note)
+    return grouping.table(heads, texts, numbers, note, "downloads at times of a known mobility class")
 
 
 def _mbit(d: Download) -> float | None:
@@ -124,15 +122,6 @@ def _took_s(d: Download) -> float | None:
 
 
 _QUANTITIES = (("goodput", "mbit_per_s", _mbit), ("rtt", "ms", lambda d: d.rtt()), ("download", "s", _took_s))
-
-
-def _text(e: Estimate | None, digits: int, *, with_n: bool) -> str:
-    if e is None:
-        return words.ABSENT
-    text = words.fixed(e.value, digits)
-    if e.low is not None and e.high is not None:
-        text += f" ({words.fixed(e.low, digits)}–{words.fixed(e.high, digits)})"
-    return f"{text}, n={e.n}" if with_n else text
 
 
 SPEED = {"static": "static", "low": "low speed", "high": "high speed", "moving": "moving"}
@@ -158,7 +147,7 @@ def figure_2(m: Material) -> Sheet:
         if not kits:  # a Wi-Fi has no events to count
             continue
         marks: list[Mark] = []
-        for name in classes(s.mobility for kit in kits for s in kit.spans):
+        for name in grouping.classes(s.mobility for kit in kits for s in kit.spans):
             points: list[tuple[float, Estimate]] = []
             for place, kind in enumerate(KINDS):
                 counts: list[int] = []
@@ -195,7 +184,7 @@ def shares(m: Material) -> Sheet:
         "events overlapping",
     )
     marks = []
-    for name in classes(s.mobility for s in m.spans):
+    for name in grouping.classes(s.mobility for s in m.spans):
         small = large = handovers = followed = together = events = 0
         for kit in m.each:
             mine = [e for e in kit.events if kit.class_at(e.t_s) == name]
@@ -320,7 +309,7 @@ def _times(series: Sequence[SubflowSeries], at_s: float) -> list[Line]:
 def figure_4(m: Material) -> Sheet:
     """What the radio of each class looks like."""
     panels = []
-    for name in classes(s.mobility for kit in m.each if kit.radio for s in kit.spans):
+    for name in grouping.classes(s.mobility for kit in m.each if kit.radio for s in kit.spans):
         kit, span = _busiest(m, name)
         mine = _within(kit, span)
         marks: list[Mark] = []

@@ -25,8 +25,9 @@ from tandem_server.analysis.round_trips import (
     together,
 )
 from tandem_server.report import words
+from tandem_server.report.figures import grouping
 from tandem_server.report.figures.figure import Figure, LackingError, Need
-from tandem_server.report.figures.marks import Cells, Line, Row
+from tandem_server.report.figures.marks import Line, Row
 from tandem_server.report.figures.sheet import MPTCP, Axis, Panel, Sheet, operator_hues
 
 WHO = "Round trips all the time"
@@ -72,7 +73,7 @@ def quantiles(m: Material) -> Sheet:
         "Best: the path that answered first at each instant. "
         "A quantile that lies among what had no answer is “none”; one with less than one value beyond it is left out."
     )
-    return Sheet([Panel("", [Cells(heads, texts, numbers)])], note)
+    return grouping.table(heads, texts, numbers, note)
 
 
 def impairments(m: Material) -> Sheet:
@@ -86,7 +87,8 @@ def impairments(m: Material) -> Sheet:
         row: Row = {"a": first, "b": second, **_numbers("alone", told.alone), **_numbers("given", told.given)}
         numbers.append({**row, **_numbers("phi", told.phi)})
         times = "–" if told.given is None or not told.alone.value else f"{told.given.value / told.alone.value:.1f}"
-        texts.append([f"{second}, given {first}", _share(told.alone), _share(told.given), times, _plain(told.phi)])
+        shares = (grouping.written(e, 2, words.percent, with_n=True) for e in (told.alone, told.given))
+        texts.append([f"{second}, given {first}", *shares, times, grouping.written(told.phi, 2)])
     heads = ["", "impaired", "impaired, given the other", "ratio", "φ"]
     note = (
         f"{_OF_ALL} Impaired: lost, down, or above {IMPAIRED_MS:g} ms. Given the other: over the instants at which the "
@@ -94,7 +96,7 @@ def impairments(m: Material) -> Sheet:
         "φ: correlation; 0 of paths that have nothing to do with each other. "
         "95 % intervals: windows of five minutes drawn again, none below three."
     )
-    return Sheet([Panel("", [Cells(heads, texts, numbers)])], note)
+    return grouping.table(heads, texts, numbers, note)
 
 
 def _joints(m: Material) -> list[Joint]:
@@ -140,20 +142,6 @@ def _numbers(name: str, e: Estimate | None) -> Row:
     if e is None:
         return {}
     return {name: e.value, f"{name}_low": e.low, f"{name}_high": e.high, f"{name}_n": e.n}
-
-
-def _share(e: Estimate | None) -> str:
-    if e is None:
-        return words.ABSENT
-    span = f" ({words.percent(e.low, 2)}–{words.percent(e.high, 2)})" if e.low is not None else ""
-    return f"{words.percent(e.value, 2)}{span}, n={e.n}"
-
-
-def _plain(e: Estimate | None) -> str:
-    if e is None:
-        return words.ABSENT
-    span = f" ({words.fixed(e.low, 2)}–{words.fixed(e.high, 2)})" if e.low is not None else ""
-    return words.fixed(e.value, 2) + span
 
 
 FIGURES = (
