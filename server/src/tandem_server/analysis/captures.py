@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tandem.schema.trace import SERVER_CAPTURES
-from tandem_server.analysis.delays import Histogram, histogram
+from tandem_server.analysis.estimates import Histogram, histogram
 from tandem_server.analysis.evaluate import Evaluation
 from tandem_server.analysis.folder import TRACES, CampaignFolder, Capture, capture_name, known_as, parts_of, probe_of
 from tandem_server.analysis.material import Bins

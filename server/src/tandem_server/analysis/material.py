@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tandem_server.analysis import measured
-from tandem_server.analysis.delays import Histogram
+from tandem_server.analysis.estimates import Histogram
 from tandem_server.analysis.evaluate import Evaluation
 from tandem_server.analysis.events import FIVE_MINUTES_S, NetworkEvent, Recovery, recovery
 from tandem_server.analysis.measured import BandwidthRound, DelayRound, Download, Load, Play, Setting

@@ -9,7 +9,7 @@ from paper_runs import every
 
 from support.synthetic_campaign import Synthetic
 from support.synthetic_folder import write
-from tandem_server.analysis.delays import Array, Histogram, histogram
+from tandem_server.analysis.estimates import Array, Histogram, histogram
 from tandem_server.analysis.evaluate import Evaluation, evaluate
 from tandem_server.analysis.folder import load
 from tandem_server.analysis.material import Bins

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tandem_server.analysis.delays import Histogram, histogram, pooled
+from tandem_server.analysis.estimates import Histogram, histogram, pooled
 from tandem_server.analysis.material import Bins, Material
 from tandem_server.analysis.measured import Download, Setting
 from tandem_server.report.figures.figure import every, make

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from tandem_server.analysis import estimates
-from tandem_server.analysis.delays import Histogram, pooled
+from tandem_server.analysis.estimates import Histogram, pooled
 from tandem_server.analysis.material import Bins, Material, place
 from tandem_server.analysis.measured import Download, shares_from
 from tandem_server.report import words

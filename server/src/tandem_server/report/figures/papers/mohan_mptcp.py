@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tandem_server.analysis.delays import Histogram, pooled
-from tandem_server.analysis.estimates import ellipse
+from tandem_server.analysis.estimates import Histogram, ellipse, pooled
 from tandem_server.analysis.events import (
     BEFORE_S,
     HELD_S,
