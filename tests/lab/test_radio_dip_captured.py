@@ -79,7 +79,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[Dip, Packets]:
     campaign(folder, row["opener_token"], 1)
     e = evaluate(load(folder), "no database", set())
     e.clock = Clock(dip.start_ns - 5 * SECOND)
-    e.recorded.events = [Event(5.0, "signal_drop", "a", "A", -12.0, None, None, None)]
+    e.recorded.events = [Event(5.0, "signal_drop", "a", "A", -12.0, None)]
     packets = of_campaign(e)
     assert packets is not None
     return dip, packets

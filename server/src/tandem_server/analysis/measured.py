@@ -10,7 +10,7 @@ from typing import Any, Literal
 from tandem_server.analysis.reading import mapping, mappings, number, text, whole
 from tandem_server.analysis.sender_shares import part
 from tandem_server.analysis.tables.facts import Facts, shares, summed
-from tandem_server.analysis.tables.views import rule, segment_s
+from tandem_server.analysis.tables.views import segment_s
 
 Side = Literal["sender", "receiver", "acknowledged"]
 """Whose shares of bytes by path are: what the sender sent, by its capture; what the receiver's sockets received; what the sender's had
@@ -110,10 +110,8 @@ class Play:
 
     of: Setting
     kind: str
-    rule: str
     segment_s: int | None
     goodput_bit_per_s: float | None
-    bitrate_bit_per_s: float | None
     switches_per_minute: float | None
     ladder: Mapping[int, float]
     came: Sequence[tuple[float, float]]
@@ -135,18 +133,16 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class BandwidthRound:
-    """One MPTCP step of a round of ``bandwidth`` with the round's C_i (by path) and C_total. ``ratio``: as measured; ``shaped``: of the
+    """One MPTCP step of a round of ``bandwidth`` with the round's C_i (by path). ``ratio``: as measured; ``shaped``: of the
     rates that the paths were shaped to; ``paths``: how many were compared."""
 
     of: Setting
     mode: str
-    primary: str
     controller: str
     ratio: float | None
     shaped: float | None
     tdi: float | None
     alone_bit_per_s: Mapping[str, float]
-    together_bit_per_s: float | None
     goodput_bit_per_s: float | None
     benefit: float | None
     most_loaded_share: float | None
@@ -160,8 +156,6 @@ class DelayRound:
     ``paths``: how many were compared."""
 
     of: Setting
-    mode: str
-    primary: str
     bytes: int
     ratio: float | None
     delay_s: float | None
@@ -245,10 +239,8 @@ def play(of: Setting, run: Facts) -> Play | None:
     return Play(
         of,
         run.kind,
-        rule(run),
         segment_s(run),
         number(run.result, "goodput_bit_per_s"),
-        number(run.result, "bitrate_bit_per_s"),
         number(run.result, "switches_per_minute"),
         ladder,
         came,
@@ -275,13 +267,11 @@ def bandwidth_rounds(of: Setting, run: Facts) -> Iterator[BandwidthRound]:
             yield BandwidthRound(
                 of,
                 text(run.result, "mode") or "",
-                text(benefit, "primary") or "",
                 text(run.parameters, "congestion_control") or "",
                 number(row, "bandwidth_ratio"),
                 _shaped_ratio(of),
                 number(row, "tdi"),
                 _numbers(mapping(row, "c_i_bit_per_s")),
-                number(row, "c_total_bit_per_s"),
                 number(benefit, "goodput_bit_per_s"),
                 number(benefit, "benefit"),
                 share,
@@ -299,18 +289,15 @@ def delay_rounds(of: Setting, run: Facts) -> Iterator[DelayRound]:
         connected = {text(t, "name") or "": number(t, "connect_ms") for t in mappings(row, "transfers")}
         alone = [ms for name, ms in connected.items() if name.startswith("tcp ") and ms is not None]
         for benefit in mappings(row, "benefits"):
-            primary = text(benefit, "primary") or ""
             share, side = round_share(run.result, benefit)
             yield DelayRound(
                 of,
-                text(run.result, "mode") or "",
-                primary,
                 size,
                 _shaped_ratio(of),
                 number(benefit, "delay_s"),
                 number(benefit, "benefit"),
                 share,
-                connected.get(f"mptcp {primary}"),
+                connected.get(f"mptcp {text(benefit, 'primary') or ''}"),
                 min(alone) if alone else None,
                 max(2, len(of.paths)),
                 side,

@@ -29,7 +29,7 @@ _SAMPLE_NS = 100 * 10**6
 _READ = {
     "subflow": ("goodput_bit_per_s", "rtt_ms"),
     "connection": ("goodput_bit_per_s",),
-    "event": ("change_db", "from_eci", "to_eci", "detail"),
+    "event": ("change_db", "detail"),
 }
 
 

@@ -20,8 +20,8 @@ from tandem_server.analysis.round_trips import load as load_round_trips
 
 Array = NDArray[np.float64]
 NAN = float("nan")
-_OF_RADIO = ("rsrp_dbm", "sinr_db", "eci", "pci", "poll_late_ms", "poll_duration_ms")
-_OF_EVENT = ("change_db", "from_eci", "to_eci", "detail")
+_OF_RADIO = ("rsrp_dbm", "sinr_db", "eci", "poll_late_ms", "poll_duration_ms")
+_OF_EVENT = ("change_db", "detail")
 _OF_SUBFLOW = ("goodput_bit_per_s", "rtt_ms", "rcv_ooo_packets")
 _OF_CONNECTION = ("goodput_bit_per_s",)
 _HELD = 1 << 16
@@ -40,10 +40,8 @@ class RadioSeries:
     rsrp_dbm: Array
     sinr_db: Array
     eci: Sequence[int | None]
-    pci: Sequence[int | None]
     late_ms: Array
     duration_ms: Array
-    driver: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +53,6 @@ class Event:
     path: str | None
     operator: str | None
     change_db: float | None
-    from_eci: int | None
-    to_eci: int | None
     detail: str | None
 
 
@@ -135,8 +131,6 @@ def load(
             row.tags.get("path"),
             row.tags.get("operator") or operators.get(row.tags.get("path", "")),
             number(row.fields, "change_db"),
-            whole(row.fields, "from_eci"),
-            whole(row.fields, "to_eci"),
             str(row.fields["detail"]) if "detail" in row.fields else None,
         )
         for t, row in sorted(timed("event", _OF_EVENT), key=lambda pair: (pair[0], pair[1].utc_ns))
@@ -246,7 +240,7 @@ class _Columns:
         for name, values in self._values.items():
             value = row.fields.get(name)
             values.append(float(value) if isinstance(value, int | float) and not isinstance(value, bool) else NAN)
-        for name in ("path", "operator", "driver"):
+        for name in ("path", "operator"):
             if name in row.tags and (name not in self._tags or t_s < self._tags[name][0]):
                 self._tags[name] = t_s, row.tags[name]
         boot = row.tags.get("boot", "")
@@ -309,8 +303,6 @@ def _radio(path: str, operator: str, polls: _Columns) -> RadioSeries:
         polls["rsrp_dbm"],
         polls["sinr_db"],
         polls.whole("eci"),
-        polls.whole("pci"),
         polls["poll_late_ms"],
         polls["poll_duration_ms"],
-        polls.tag("driver") or "",
     )

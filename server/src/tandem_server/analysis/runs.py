@@ -73,7 +73,6 @@ class Run:
     bytes: int | None
     duration_s: float | None
     goodput_bit_per_s: float | None
-    bounded_by: str
     fallback: bool | None
     failure: str | None
     activity: str | None
@@ -128,7 +127,6 @@ def join(
             offered = _offered(truth, operators, paths, *measured)
         own = singles.get(pair or "", [])
         known = [g for g in own if g is not None]
-        parameters = mapping(m, "parameters")
         ratio = None
         if truth is not None and pair is not None and spans.get(pair):
             ratio = _pair_ratio(together[pair], spans[pair], truth, operators, tuple(sorted(places[pair])))
@@ -145,7 +143,6 @@ def join(
                 bytes=whole(result, "bytes"),
                 duration_s=number(result, "duration_s"),
                 goodput_bit_per_s=_goodput(m),
-                bounded_by="bytes" if whole(parameters, "bytes") is not None else "time",
                 fallback=flag(result, "fallback"),
                 failure=text(failure, "reason"),
                 activity=activity(start, end) if start is not None and end is not None else None,

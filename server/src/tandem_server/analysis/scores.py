@@ -64,11 +64,7 @@ def merge(handovers: Sequence[TrueHandover], poll_times: Sequence[float]) -> tup
         if len(group) > 1 and group[0].from_eci == handover.to_eci:
             hidden += 1
         else:
-            merged.append(
-                TrueHandover(
-                    handover.t_s, handover.operator, group[0].from_eci, handover.to_eci, handover.interruption_ms
-                )
-            )
+            merged.append(TrueHandover(handover.t_s, handover.operator, group[0].from_eci, handover.to_eci))
         group = []
     return merged, hidden
 

@@ -39,13 +39,12 @@ class TrueShape:
 
 @dataclass(frozen=True, slots=True)
 class TrueHandover:
-    """A change of serving cell as played; ``interruption_ms`` without service."""
+    """A change of serving cell as played."""
 
     t_s: float
     operator: str
     from_eci: int | None
     to_eci: int | None
-    interruption_ms: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,6 @@ class TrueFault:
     t_s: float
     operator: str
     fault: str
-    seconds: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +71,6 @@ class Link:
 
     t_s: Array
     down_bit_per_s: Array
-    rtt_ms: Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +95,6 @@ class Truth:
     faults: list[TrueFault] = field(default_factory=list)
     levels: dict[str, Level] = field(default_factory=dict)
     links: dict[str, Link] = field(default_factory=dict)
-    queue_delay_ms: dict[str, tuple[Array, Array]] = field(default_factory=dict)
     end_s: float = 0.0
     strange_lines: int = 0
     cut: bool = False
@@ -107,8 +103,7 @@ class Truth:
 def read(lines: Iterable[bytes]) -> Truth:
     """Truth from the lines of the file. Unknown types are passed over, so that a newer bench can be read."""
     truth = Truth()
-    links: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
-    delays: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    links: dict[str, list[tuple[float, float]]] = defaultdict(list)
     levels: dict[str, list[tuple[float, float]]] = defaultdict(list)
     last_bad = False
     for line in lines:
@@ -121,20 +116,13 @@ def read(lines: Iterable[bytes]) -> Truth:
             truth.strange_lines += 1
             last_bad = True
             continue
-        if not isinstance(entry, dict) or not _take(truth, entry, links, delays, levels):
+        if not isinstance(entry, dict) or not _take(truth, entry, links, levels):
             truth.strange_lines += 1
     if last_bad:
         truth.cut = True
         truth.strange_lines -= 1
-    for operator, values in links.items():
-        columns = np.array(sorted(values), dtype=np.float64)
-        truth.links[operator] = Link(columns[:, 0], columns[:, 1], columns[:, 2])
-    for operator, pairs in levels.items():
-        columns = np.array(sorted(pairs), dtype=np.float64)
-        truth.levels[operator] = Level(columns[:, 0], columns[:, 1])
-    for operator, pairs in delays.items():
-        columns = np.array(sorted(pairs), dtype=np.float64)
-        truth.queue_delay_ms[operator] = (columns[:, 0], columns[:, 1])
+    truth.links = {operator: Link(*np.array(sorted(pairs), dtype=np.float64).T) for operator, pairs in links.items()}
+    truth.levels = {operator: Level(*np.array(sorted(pairs), dtype=np.float64).T) for operator, pairs in levels.items()}
     truth.mobility.sort(key=lambda change: change[0])
     return truth
 
@@ -142,8 +130,7 @@ def read(lines: Iterable[bytes]) -> Truth:
 def _take(
     truth: Truth,
     entry: Mapping[str, Any],
-    links: dict[str, list[tuple[float, float, float]]],
-    delays: dict[str, list[tuple[float, float]]],
+    links: dict[str, list[tuple[float, float]]],
     levels: dict[str, list[tuple[float, float]]],
 ) -> bool:
     t, kind = number(entry, "t_s"), text(entry, "type")
@@ -177,7 +164,7 @@ def _take(
         rsrp = number(entry, "rsrp_dbm")
         levels[operator].append((t, float("nan") if rsrp is None else rsrp))
     elif kind in ("handover", "signal_drop", "fault", "link", "link_log"):
-        return operator is not None and _take_of_operator(truth, entry, kind, t, operator, links, delays)
+        return operator is not None and _take_of_operator(truth, entry, kind, t, operator, links)
     return True
 
 
@@ -187,24 +174,20 @@ def _take_of_operator(
     kind: str,
     t: float,
     operator: str,
-    links: dict[str, list[tuple[float, float, float]]],
-    delays: dict[str, list[tuple[float, float]]],
+    links: dict[str, list[tuple[float, float]]],
 ) -> bool:
     if kind == "handover":
-        cells = whole(entry, "from_eci"), whole(entry, "to_eci")
-        truth.handovers.append(TrueHandover(t, operator, *cells, number(entry, "interruption_ms")))
+        truth.handovers.append(TrueHandover(t, operator, whole(entry, "from_eci"), whole(entry, "to_eci")))
     elif kind == "signal_drop":
         change = number(entry, "change_db")
         if change is None:
             return False
         truth.drops.append(TrueDrop(t, operator, change))
     elif kind == "fault":
-        truth.faults.append(TrueFault(t, operator, text(entry, "fault") or "unknown", number(entry, "seconds")))
+        truth.faults.append(TrueFault(t, operator, text(entry, "fault") or "unknown"))
     elif kind == "link":
-        down, rtt = number(entry, "down_bit_per_s"), number(entry, "rtt_ms")
+        down = number(entry, "down_bit_per_s")
         if down is None:
             return False
-        links[operator].append((t, 0.0 if flag(entry, "outage") else down, float("nan") if rtt is None else rtt))
-    elif entry.get("direction") == "down" and (delay := number(entry, "delay_ms")) is not None:
-        delays[operator].append((t, delay))
+        links[operator].append((t, 0.0 if flag(entry, "outage") else down))
     return True

@@ -236,7 +236,6 @@ def test_each_type_lands_in_its_place():
     assert truth.phases[0].end_s == 5.0
     assert list(truth.links["A"].down_bit_per_s) == [2e7, 0.0]
     assert (truth.handovers[0].to_eci, truth.drops[0].change_db, truth.faults[0].fault) == (2, -7.5, "hang")
-    assert truth.queue_delay_ms["A"][1][0] == 12.0
     assert [(s.start_s, s.end_s, s.paths["wifi"]["rtt_ms"]) for s in truth.shapes] == [(0.7, 2.5, 100.0)]
     assert (truth.strange_lines, truth.cut) == (0, False)
 

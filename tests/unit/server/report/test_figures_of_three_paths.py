@@ -17,12 +17,12 @@ def of(paths: int) -> Setting:
 def bandwidth(goodput: float, *alone: float, share: float = 0.5) -> BandwidthRound:
     rates, total, best = dict(zip("abc", alone, strict=False)), sum(alone), max(alone)
     benefit = (goodput - best) / (total - best)
-    told = (max(alone) / min(alone), None, 1.0, rates, total, goodput, benefit, share)
-    return BandwidthRound(of(len(alone)), "oneway", "a", "cubic", *told, len(alone), "sender")
+    told = (max(alone) / min(alone), None, 1.0, rates, goodput, benefit, share)
+    return BandwidthRound(of(len(alone)), "oneway", "cubic", *told, len(alone), "sender")
 
 
 def delay(paths: int, share: float) -> DelayRound:
-    return DelayRound(of(paths), "oneway", "a", 1000, None, 0.5, 0.25, share, 30.0, 29.0, paths, "acknowledged")
+    return DelayRound(of(paths), 1000, None, 0.5, 0.25, share, 30.0, 29.0, paths, "acknowledged")
 
 
 @pytest.fixture
