@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from tandem_server.analysis.reading import mapping, mappings, number, text, whole
-from tandem_server.analysis.sender_shares import part
-from tandem_server.analysis.tables.facts import Facts, shares, summed
+from tandem_server.analysis.sender_shares import part, round_share
+from tandem_server.analysis.tables.facts import Facts, Side, shares, summed
 from tandem_server.analysis.tables.views import segment_s
-
-Side = Literal["sender", "receiver", "acknowledged"]
-"""Whose shares of bytes by path are: what the sender sent, by its capture; what the receiver's sockets received; what the sender's had
-acknowledged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,15 +206,6 @@ def shares_from(measured: Iterable[Download | Load | DelayRound]) -> str:
     whose |= {"acknowledged": "the probe’s counters (acknowledged)"}
     told = [f"{words}, {what}: {n}" for side, words in whose.items() for (what, mine), n in of.items() if mine == side]
     return "Shares: " + ", ".join(told) + "."
-
-
-def round_share(result: Mapping[str, Any], benefit: Mapping[str, Any]) -> tuple[float | None, Side]:
-    """The most loaded path's share of the Multipath TCP step of a benefit, and whose it is."""
-    sent = part(result, text(dict(benefit), "token"))
-    if sent:
-        return max(sent.values()), "sender"
-    side: Side = "acknowledged" if text(dict(result), "mode") == "oneway" else "receiver"
-    return number(dict(benefit), "most_loaded_share"), side
 
 
 def play(of: Setting, run: Facts) -> Play | None:

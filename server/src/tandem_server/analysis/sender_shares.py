@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from tandem_server.analysis.folder import TRACES, CampaignFolder, Capture, capture_name
-from tandem_server.analysis.reading import flag, mapping, mappings, text, whole
-from tandem_server.analysis.tables.facts import SENDER_SHARES, gather
+from tandem_server.analysis.reading import flag, mapping, mappings, number, text, whole
+from tandem_server.analysis.tables.facts import SENDER_SHARES, Side, gather
 from tandem_server.analysis.traces import manifest
 
 _MOST_DROPPED = 0.01
@@ -48,6 +48,14 @@ def part(result: Mapping[str, Any], name: str | None) -> Shares:
     """Of one load or upload of a run; empty where they are not known."""
     found = mapping(mapping(dict(result), SENDER_SHARES), name or "")
     return {path: float(share) for path, share in found.items() if isinstance(share, int | float)}
+
+
+def round_share(result: Mapping[str, Any], benefit: Mapping[str, Any]) -> tuple[float | None, Side]:
+    """The most loaded path's share of the Multipath TCP step of a benefit, and who counted: of an upload the probe is the sender."""
+    if sent := part(result, text(benefit, "token")):
+        return max(sent.values()), "sender"
+    side: Side = "acknowledged" if text(result, "mode") == "oneway" else "receiver"
+    return number(benefit, "most_loaded_share"), side
 
 
 def add_sender_shares(campaign: CampaignFolder) -> None:

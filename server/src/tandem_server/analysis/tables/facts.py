@@ -19,6 +19,10 @@ SENDER_SHARES = "sender_shares"
 """Of a run's result, where they are known: of a download by path, 0 to 1; of page loads such by session, of uploads by token. The server's
 own addition to what the manifest says (``sender_shares``)."""
 
+Side = Literal["sender", "receiver", "acknowledged"]
+"""Whose shares of bytes by path are: what the sender sent, by its capture; what the receiver's sockets received; what the sender's had
+acknowledged."""
+
 
 @dataclass(frozen=True, slots=True)
 class Facts:
@@ -189,7 +193,7 @@ def unasked_share(subflows: Sequence[Mapping[str, Any]]) -> float | None:
     return sum(count for path, count in counts if path is None) / every if every > 0 else None
 
 
-def shares(result: Mapping[str, Any]) -> tuple[dict[str, float], Literal["sender", "receiver"]]:
+def shares(result: Mapping[str, Any]) -> tuple[dict[str, float], Side]:
     """By path, 0 to 1: of what the sender sent, by the server's own capture, where that is known; else of what was received, subflows of a
     path together. {}: it is not known."""
     sent = mapping(dict(result), SENDER_SHARES)

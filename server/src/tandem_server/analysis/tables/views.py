@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from tandem_server.analysis.reading import flag, mapping, mappings, number, text, whole
-from tandem_server.analysis.sender_shares import part
+from tandem_server.analysis.sender_shares import part, round_share
 from tandem_server.analysis.tables.facts import Facts, numbers, shares, unasked_share
 from tandem_server.analysis.tables.view import Figure, Observed, Values, View
 
@@ -135,11 +135,8 @@ def _unasked(row: Row, steps: str) -> float | None:
 
 
 def _most_loaded(run: Facts, row: Row) -> Values:
-    """The share of the path that carried most, and who counted: of an upload the probe is the sender."""
-    sent = part(run.result, text(row, "token"))
-    share = max(sent.values()) if sent else number(row, "most_loaded_share")
-    counters = "acknowledged" if text(run.result, "mode") == "oneway" else "receiver"
-    return {"most_loaded_share": share, "shares_side": None if share is None else "sender" if sent else counters}
+    share, side = round_share(run.result, row)
+    return {"most_loaded_share": share, "shares_side": None if share is None else side}
 
 
 def _bandwidth(run: Facts, row: Row) -> Values:

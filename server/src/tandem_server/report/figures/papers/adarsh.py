@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping, Sequence
 
 from tandem_server.analysis.estimates import quantile, share
 from tandem_server.analysis.material import Material
@@ -132,7 +132,7 @@ def _primary(of: Setting, primary: str) -> str:
     return "path 2 primary" if places is not None and primary == places[1] else "path 1 primary"
 
 
-def _second(of: Setting, shares: dict[str, float]) -> float | None:
+def _second(of: Setting, shares: Mapping[str, float]) -> float | None:
     places = of.in_order()
     whole_share = sum(shares.values())
     return shares.get(places[1], 0.0) / whole_share if places is not None and whole_share > 0 else None
@@ -144,43 +144,26 @@ def _mine(of: Setting, field: bool) -> bool:
     return known and ("field" in of.campaign) is field and "cellular" not in of.roles
 
 
-def _shares(values: Iterable[tuple[Setting, str, dict[str, float]]], what: str, whose: str) -> Sheet:
-    known = list(values)
-    panels = []
-    for part, title, axis in PARTS:
-        triples = [
-            (_primary(of, primary), x, _second(of, shares))
-            for of, primary, shares in known
-            if (x := _abscissa(of, part)) is not None
-        ]
-        if triples:
-            panels.append(Panel(title, list(grouping.curves(triples)), Axis(axis, zero=True), TOP_SHARE))
-    if not panels:
-        raise LackingError(f"{what} by MPTCP over two paths of which one is made slower or lossier")
-    note = f"Medians over {what} with 95 % bootstrap intervals; path 1 carries the rest. {whose}"
-    return Sheet(panels, note)
-
-
-def bulk_shares(field: bool) -> Callable[[Material], Sheet]:
-    """Figures 4 and 8: shares of downloads."""
+def byte_shares(field: bool, *, pages: bool = False) -> Callable[[Material], Sheet]:
+    """Figures 4 and 8: shares of downloads; 7 and 11: of pages."""
+    what = "loads of pages" if pages else "downloads"
 
     def draw(m: Material) -> Sheet:
-        mine = [d for d in m.downloads if d.kind == "mptcp" and _mine(d.of, field)]
-        return _shares(((d.of, d.primary, dict(d.shares)) for d in mine), "downloads", shares_from(mine))
-
-    return draw
-
-
-def web_shares(field: bool) -> Callable[[Material], Sheet]:
-    """Figures 7 and 11: shares of pages."""
-
-    def draw(m: Material) -> Sheet:
-        mine = [p for p in m.loads if p.kind == "mptcp" and _mine(p.of, field)]
-        return _shares(
-            ((p.of, p.primary, dict(p.shares)) for p in mine),
-            "loads of pages",
-            shares_from(mine),
-        )
+        every: Sequence[Download | Load] = m.loads if pages else m.downloads
+        mine = [one for one in every if one.kind == "mptcp" and _mine(one.of, field)]
+        panels = []
+        for part, title, axis in PARTS:
+            triples = [
+                (_primary(one.of, one.primary), x, _second(one.of, one.shares))
+                for one in mine
+                if (x := _abscissa(one.of, part)) is not None
+            ]
+            if triples:
+                panels.append(Panel(title, list(grouping.curves(triples)), Axis(axis, zero=True), TOP_SHARE))
+        if not panels:
+            raise LackingError(f"{what} by MPTCP over two paths of which one is made slower or lossier")
+        note = f"Medians over {what} with 95 % bootstrap intervals; path 1 carries the rest. {shares_from(mine)}"
+        return Sheet(panels, note)
 
     return draw
 
@@ -263,15 +246,24 @@ FIGURES = (
     Figure("adarsh-table-1", WHO, "Table I", "Unresponsive servers", (SURVEYS,), table_1),
     Figure("adarsh-overlap", WHO, "§III.B", "Overlap of addresses", (SURVEYS,), overlap),
     Figure(
-        "adarsh-4", WHO, "Figure 4", "Traffic by path, downloads, controlled", (DOWNLOADS,), bulk_shares(field=False)
+        "adarsh-4", WHO, "Figure 4", "Traffic by path, downloads, controlled", (DOWNLOADS,), byte_shares(field=False)
     ),
     Figure("adarsh-5", WHO, "Figure 5", "Goodput, controlled", (DOWNLOADS,), goodput(field=False)),
     Figure("adarsh-6", WHO, "Figure 6", "Page load time, controlled", (LOADS,), page_loads(field=False)),
-    Figure("adarsh-7", WHO, "Figure 7", "Web traffic by path, controlled", (LOADS,), web_shares(field=False)),
     Figure(
-        "adarsh-8", WHO, "Figure 8", "Traffic by path, downloads, in the field", (DOWNLOADS,), bulk_shares(field=True)
+        "adarsh-7", WHO, "Figure 7", "Web traffic by path, controlled", (LOADS,), byte_shares(field=False, pages=True)
+    ),
+    Figure(
+        "adarsh-8", WHO, "Figure 8", "Traffic by path, downloads, in the field", (DOWNLOADS,), byte_shares(field=True)
     ),
     Figure("adarsh-9", WHO, "Figure 9", "Goodput, in the field", (DOWNLOADS,), goodput(field=True)),
     Figure("adarsh-10", WHO, "Figure 10", "Page load time, in the field", (LOADS,), page_loads(field=True)),
-    Figure("adarsh-11", WHO, "Figure 11", "Web traffic by path, in the field", (LOADS,), web_shares(field=True)),
+    Figure(
+        "adarsh-11",
+        WHO,
+        "Figure 11",
+        "Web traffic by path, in the field",
+        (LOADS,),
+        byte_shares(field=True, pages=True),
+    ),
 )

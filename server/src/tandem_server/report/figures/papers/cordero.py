@@ -86,50 +86,31 @@ def figure_5(m: Material) -> Sheet:
     return Sheet([Panel("", [*marks, Level("", 0)], RATIO, BENEFIT)], note)
 
 
-def _figure_6_of_more(m: Material) -> Sheet:
-    """With more than two paths the bound is no function of the ratio: it is all paths' rates, over the slowest's."""
-    values = []
-    for series, _, r in _rounds(m):
-        slowest = min(r.alone_bit_per_s.values(), default=0.0)
-        if r.goodput_bit_per_s is not None and slowest > 0:
-            together = sum(r.alone_bit_per_s.values()) / slowest
-            values.append((series, float(round(together)), r.goodput_bit_per_s / slowest))
-    if not values:
-        raise LackingError("rounds of the experiment bandwidth with MPTCP’s goodput")
-    ends = [min(x for _, x, _ in values), max(x for _, x, _ in values)]
-    bound = Line("ΣC", [(x, x) for x in (ends if ends[1] > ends[0] else [ends[0], ends[0] + 1])], bound=True)
-    note = (
-        "Of more than two paths by the sum of all paths’ own goodputs ΣC over the slowest’s, to whole numbers: paths that share nothing "
-        "carry so much at once. Medians over rounds, 95 % bootstrap intervals."
-    )
-    x = Axis("ΣC over the slowest path’s goodput", zero=True)
-    y = Axis("goodput, times the slowest path’s", zero=True)
-    return Sheet([Panel("", [bound, *grouping.curves(values)], x, y)], note, {"ΣC": "#1b1f24"})
-
-
 def figure_6(m: Material) -> Sheet:
-    """Goodput over the slower path's against 1 + BWR."""
-    if any(r.paths > 2 for r in m.bandwidth):
-        return _figure_6_of_more(m)
+    """Goodput over the slower path's against 1 + BWR. With more than two paths the bound is no function of the ratio: it is all paths'
+    rates, over the slowest's."""
+    more = any(r.paths > 2 for r in m.bandwidth)
     values = []
     for series, x, r in _rounds(m):
         slowest = min(r.alone_bit_per_s.values(), default=0.0)
         if r.goodput_bit_per_s is not None and slowest > 0:
-            values.append((series, x, r.goodput_bit_per_s / slowest))
+            together = float(round(sum(r.alone_bit_per_s.values()) / slowest))
+            values.append((series, together if more else x, r.goodput_bit_per_s / slowest))
     if not values:
         raise LackingError("rounds of the experiment bandwidth with MPTCP’s goodput")
-    ratios = sorted({x for _, x, _ in values})
-    ends = [(x, goodput_bound(x)) for x in ([ratios[0], ratios[-1]] if len(ratios) > 1 else [ratios[0], ratios[0] + 1])]
+    low, high = min(x for _, x, _ in values), max(x for _, x, _ in values)
+    ends = [(x, x if more else goodput_bound(x)) for x in (low, high if high > low else low + 1)]
+    bound, slower = ("ΣC", "slowest") if more else ("1 + BWR", "slower")
+    across = Axis("ΣC over the slowest path’s goodput", zero=True) if more else RATIO
     note = (
-        "In units of the slower path’s own goodput: with paths that share nothing both at once carry 1 + BWR. Medians over rounds, 95 % "
-        "bootstrap intervals."
+        "Of more than two paths by the sum of all paths’ own goodputs ΣC over the slowest’s, to whole numbers: paths that share nothing "
+        "carry so much at once."
+        if more
+        else "In units of the slower path’s own goodput: with paths that share nothing both at once carry 1 + BWR."
     )
-    y = Axis("goodput, times the slower path’s", zero=True)
-    return Sheet(
-        [Panel("", [Line("1 + BWR", ends, bound=True), *grouping.curves(values)], RATIO, y)],
-        note,
-        {"1 + BWR": "#1b1f24"},
-    )
+    marks = [Line(bound, ends, bound=True), *grouping.curves(values)]
+    panel = Panel("", marks, across, Axis(f"goodput, times the {slower} path’s", zero=True))
+    return Sheet([panel], f"{note} Medians over rounds, 95 % bootstrap intervals.", {bound: "#1b1f24"})
 
 
 def disjointivity(m: Material) -> Sheet:
