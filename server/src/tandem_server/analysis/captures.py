@@ -129,13 +129,18 @@ def of_campaign(e: Evaluation, rule: Rule = RULE) -> Packets | None:
     return Packets(made, _series(e, flows, binned), [*_in_flight(found, flows, binned, rtts), *queues])
 
 
+def _tables() -> Any:  # noqa: ANN401  (a module)
+    """Loaded by what reads captures: the native pass and pyarrow need not be there."""
+    return importlib.import_module("tandem_server.analysis.traces.tables")
+
+
 def cut_captures(campaign: CampaignFolder) -> list[str]:
     """Those of the probe's analysed captures of which a part could not be read, by name: cut in the middle of a packet, or damaged. Tables
     have what was read. ImportError, ManifestError."""
     place = campaign.folder / TRACES
     if not (parts := sorted(manifest.read(place))):
         return []
-    tables = importlib.import_module("tandem_server.analysis.traces.tables")
+    tables = _tables()
     known = {capture_name(one.file) for one in campaign.captures}
     files = {row["file"] for row in tables.read(place, "problems", parts, ("kind",)).to_pylist() if row["kind"] in CUT}
     return sorted(
@@ -174,7 +179,7 @@ def read(
 ) -> tuple[Matched, Flows, Binned, list[Bins]]:
     """The connections of these runs in the captures of ``parts``, their subflows and these' bins, ``width`` ns each, times since
     ``start_utc_ns``; and the data-level queues of captures of all paths."""
-    tables = importlib.import_module("tandem_server.analysis.traces.tables")
+    tables = _tables()
     found = matched(manifests, captures, connections_in(place, parts))
     flows = _flows(found, manifests, start_utc_ns)
     keys = {"file": flows.file, "subflow": flows.subflow.tolist(), "direction": [WAYS[way] for way in flows.way]}
@@ -188,7 +193,7 @@ def read(
 
 def connections_in(place: Path, parts: Sequence[str]) -> list[Connection]:
     """Of these parts' captures, in order of their names."""
-    tables = importlib.import_module("tandem_server.analysis.traces.tables")
+    tables = _tables()
     carried: dict[tuple[str, int], list[int]] = defaultdict(lambda: [0, 0])
     method: dict[tuple[str, int], dict[int, str]] = defaultdict(dict)
     for row in tables.read(place, "totals", parts, _TOTAL).to_pylist():
@@ -498,7 +503,7 @@ def _queue(
     start_utc_ns: int,
     file: str | None = None,
 ) -> list[Bins]:
-    at, queue = importlib.import_module("tandem_server.analysis.traces.tables").queue_of(rows, number, way, file)
+    at, queue = _tables().queue_of(rows, number, way, file)
     if not len(at):
         return []
     waited = waits.get((file or "", number, way))
@@ -507,13 +512,13 @@ def _queue(
 
 def _delays(place: Path, parts: Sequence[str], table: str, names: tuple[str, str]) -> Delays:
     """Nothing where an older analysis made no such table."""
-    tables = importlib.import_module("tandem_server.analysis.traces.tables")
+    tables = _tables()
     return _histograms(tables.read(place, table, parts, ("connection", "direction", *names)), names)
 
 
 def _histograms(rows: Any, names: tuple[str, str]) -> Delays:  # noqa: ANN401  (pyarrow.Table)
     """Of rows of the table ``rtts`` or ``waits``."""
-    counted = importlib.import_module("tandem_server.analysis.traces.tables").counted(rows, *names)
+    counted = _tables().counted(rows, *names)
     return {key: histogram(ms, counts) for key, (ms, counts) in counted.items()}
 
 
@@ -567,7 +572,7 @@ def _queues_together(
 def _read_together(paths: Sequence[str], bin_ns: int) -> tuple[list[Row], Any, Delays, list[str]]:
     """The connections, all bins, how long packets waited, and the limits of the native pass that were reached."""
     core = importlib.import_module("tandem_server.tandem_trace_core")
-    arrow = importlib.import_module("tandem_server.analysis.traces.tables").arrow
+    arrow = _tables().arrow
     tables = core.analyse_together(list(paths), bin_ns=bin_ns)
     told: list[Row] = arrow("connections", "", tables["connections"]).to_pylist()
     waits = _histograms(arrow("waits", "", tables["waits"]), _WAITS)

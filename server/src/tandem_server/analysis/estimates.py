@@ -50,10 +50,8 @@ def median(
     return Estimate(middle, low, high, len(known))
 
 
-def mean(
-    values: Sequence[float], level: float = LEVEL, resamples: int = RESAMPLES, seed: int = SEED
-) -> Estimate | None:
-    """The mean and its interval at ``level``; None without finite values. Of paired differences or logarithms of ratios: the pairs are
+def mean(values: Sequence[float]) -> Estimate | None:
+    """The mean and its interval; None without finite values. Of paired differences or logarithms of ratios: the pairs are
     what is drawn again.
 
     Percentiles alone are too narrow for few values (of normal ones they held the mean in 83, 89, 93 % for 5, 10, 30 values): they are
@@ -64,9 +62,9 @@ def mean(
     value = float(known.mean())
     if len(known) < LEAST:
         return Estimate(value, None, None, len(known))
-    picked = np.random.default_rng(seed).integers(0, len(known), (resamples, len(known)))
-    wider = math.sqrt(len(known) / (len(known) - 1)) * _student(level, len(known) - 1) / _normal(level)
-    low, high = (value + wider * (end - value) for end in _ends(known[picked].mean(axis=1), level))
+    picked = np.random.default_rng(SEED).integers(0, len(known), (RESAMPLES, len(known)))
+    wider = math.sqrt(len(known) / (len(known) - 1)) * _student(len(known) - 1) / _Z
+    low, high = (value + wider * (end - value) for end in _ends(known[picked].mean(axis=1)))
     return Estimate(value, low, high, len(known))
 
 
@@ -80,14 +78,7 @@ def spread(values: Sequence[float]) -> tuple[float, float | None] | None:
     return float(known.mean()), error
 
 
-def rate(
-    counts: Sequence[float],
-    exposures: Sequence[float],
-    per: float,
-    level: float = LEVEL,
-    resamples: int = RESAMPLES,
-    seed: int = SEED,
-) -> Estimate | None:
+def rate(counts: Sequence[float], exposures: Sequence[float], per: float) -> Estimate | None:
     """How many in ``per`` of exposure: Σ counts / Σ exposures · per over windows, which are drawn again. ``n``: windows. None without
     exposure. ValueError for lists of two lengths and negative exposures."""
     if len(counts) != len(exposures) or any(e < 0 for e in exposures):
@@ -99,32 +90,30 @@ def rate(
     value = float(c.sum() / e.sum() * per)
     if len(windows) < LEAST:
         return Estimate(value, None, None, len(windows))
-    picked = np.random.default_rng(seed).integers(0, len(windows), (resamples, len(windows)))
-    low, high = _ends(c[picked].sum(axis=1) / e[picked].sum(axis=1) * per, level)
+    picked = np.random.default_rng(SEED).integers(0, len(windows), (RESAMPLES, len(windows)))
+    low, high = _ends(c[picked].sum(axis=1) / e[picked].sum(axis=1) * per)
     return Estimate(value, low, high, len(windows))
 
 
-def share(true: int, n: int, level: float = LEVEL) -> Estimate | None:
+def share(true: int, n: int) -> Estimate | None:
     """A share of ``n`` yes-or-no values. The interval is Wilson's, which a bootstrap lacks at 0 and 1; None without values."""
     if n == 0:
         return None
     if not 0 <= true <= n:
         raise ValueError(f"{true} of {n} is no share")
-    z = _normal(level)
-    p, factor = true / n, 1 + z * z / n
-    middle = (p + z * z / (2 * n)) / factor
-    half = z / factor * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    p, factor = true / n, 1 + _Z * _Z / n
+    middle = (p + _Z * _Z / (2 * n)) / factor
+    half = _Z / factor * math.sqrt(p * (1 - p) / n + _Z * _Z / (4 * n * n))
     return Estimate(p, middle - half if true else 0.0, middle + half if true < n else 1.0, n)
 
 
-def _normal(level: float) -> float:
-    """Within how many standard deviations a normal value lies with probability ``level``."""
-    return NormalDist().inv_cdf((1 + level) / 2)
+_Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
+"""Within so many standard deviations a normal value lies with probability ``LEVEL``."""
 
 
-def _student(level: float, freedom: int) -> float:
+def _student(freedom: int) -> float:
     """The same of Student's distribution, from 2 degrees of ``freedom`` on to 3 % (Abramowitz and Stegun 26.7.5)."""
-    z = _normal(level)
+    z = _Z
     terms = (
         (z**3 + z) / 4,
         (5 * z**5 + 16 * z**3 + 3 * z) / 96,
@@ -139,7 +128,7 @@ def _finite(values: Sequence[float]) -> Array:
     return np.sort(found[np.isfinite(found)])
 
 
-def _ends(found: Array, level: float) -> tuple[float, float]:
+def _ends(found: Array, level: float = LEVEL) -> tuple[float, float]:
     low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +27,7 @@ Array = NDArray[np.float64]
 CONTROLLED = "controlled"
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """Of one mobility class, s since the campaign's start."""
 
     start_s: float
@@ -254,8 +253,7 @@ def _spans(e: Evaluation, manifests: Mapping[str, Mapping[str, Any]]) -> Iterato
             if (named := class_of("", phase.activity)) is not None:
                 yield Span(phase.start_s, phase.end_s, named)
         return
-    labelled = [_span_of(run) for run in _runs(e, manifests).values() if run[2] is not None]
-    if labelled:
+    if labelled := _labelled(_runs(e, manifests)):
         yield from _joined(labelled)
     elif e.recorded.radio:
         for start, end, moving in spans(e.found_mobility, 0.0, e.end_s):
@@ -271,13 +269,13 @@ def times_of(e: Evaluation) -> Times:
     """What the classes are fitted on and judged by."""
     polled = [float(t) for series in e.recorded.radio.values() for t in (series.t_s[0], series.t_s[-1])]
     runs = _runs(e, {str(m["id"]): m for m in e.campaign.manifests})
-    labelled = _joined([_span_of(run) for run in runs.values() if run[2] is not None], FIVE_MINUTES_S)
+    labelled = _joined(_labelled(runs), FIVE_MINUTES_S)
     phases = e.campaign.truth.phases if e.campaign.truth is not None else []
     played = [(p.start_s, p.end_s, named) for p in phases if (named := class_of("", p.activity)) is not None]
     return Times(
         [event.t_s for event in _events(e)],
         (min(polled), max(polled)) if polled else None,
-        [(s.start_s, s.end_s, s.mobility) for s in labelled],
+        list(labelled),
         played,
         runs,
     )
@@ -293,8 +291,8 @@ def _runs(e: Evaluation, manifests: Mapping[str, Mapping[str, Any]]) -> dict[str
     return found
 
 
-def _span_of(run: tuple[float, float, str | None]) -> Span:
-    return Span(run[0], run[1], run[2] or "")
+def _labelled(runs: Mapping[str, tuple[float, float, str | None]]) -> list[Span]:
+    return [Span(start, end, label) for start, end, label in runs.values() if label is not None]
 
 
 def _joined(found: list[Span], pause_s: float = 0.0) -> Iterator[Span]:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import numpy as np
 
 from tandem_server.analysis.estimates import Histogram, ellipse, pooled
@@ -22,7 +24,7 @@ from tandem_server.analysis.radio_packets import GAP_S
 from tandem_server.analysis.series import Array, differences, of_operators, summed, utilisation
 from tandem_server.report.figures import grouping
 from tandem_server.report.figures.figure import BINS, DOWNLOADS, EVENTS, FLOWS, PLAYS, ROUND_TRIPS, Figure, LackingError
-from tandem_server.report.figures.marks import Heat, Level, Line, Oval
+from tandem_server.report.figures.marks import Heat, Level, Line, Mark, Oval
 from tandem_server.report.figures.papers.chen import DELAYS, WAITED, untold
 from tandem_server.report.figures.papers.mohan_events import CLASS_HUES, SPEED, WHO, in_the_wild
 from tandem_server.report.figures.sheet import Axis, Panel, Sheet, operator_hues
@@ -51,11 +53,14 @@ def figure_5a(m: Material) -> Sheet:
         for d in runs
         if d.goodput_bit_per_s is not None
     ]
-    axis = Axis("", names=tuple(SPEED[name] for name in names))
     note = "Medians over runs with 95 % bootstrap intervals."
-    return Sheet(
-        [Panel("", list(grouping.bars(values)), axis, Axis("goodput, Mbit/s"))], note, operator_hues(m.named())
-    )
+    return Sheet([_bars(values, names, "goodput, Mbit/s")], note, operator_hues(m.named()))
+
+
+def _bars(values: Iterable[grouping.Triple], names: Sequence[str], y: str, *more: Mark) -> Panel:
+    """At each mobility class of ``names``, which are the values' places."""
+    across = Axis("", names=tuple(SPEED[name] for name in names))
+    return Panel("", [*grouping.bars(values), *more], across, Axis(y))
 
 
 def figure_5b(m: Material) -> Sheet:
@@ -68,13 +73,8 @@ def figure_5b(m: Material) -> Sheet:
             values.append((_kind(d), names.index(d.of.mobility or ""), total / 1e3))
     if not values:
         raise LackingError("bins of captures of downloads at times of a known mobility class")
-    axis = Axis("", names=tuple(SPEED[name] for name in names))
     note = "Medians over runs of each run’s median over its bins, all subflows together; 95 % bootstrap intervals."
-    return Sheet(
-        [Panel("", list(grouping.bars(sorted(values))), axis, Axis("bytes in flight, kB"))],
-        note,
-        operator_hues(m.named()),
-    )
+    return Sheet([_bars(sorted(values), names, "bytes in flight, kB")], note, operator_hues(m.named()))
 
 
 def _whole(bins: list[Bins]) -> dict[str, float]:
@@ -332,17 +332,14 @@ def figure_9b(m: Material) -> Sheet:
         "Goodput of the segments while they come; medians over plays, 95 % bootstrap intervals. Dotted: "
         "bitrates of the presentation, as far as played."
     )
-    axis = Axis("", names=tuple(SPEED[n] for n in names))
-    return Sheet([Panel("", [*grouping.bars(values), *levels], axis, Axis("goodput, Mbit/s"))], note)
+    return Sheet([_bars(values, names, "goodput, Mbit/s", *levels)], note)
 
 
 def figure_9c(m: Material) -> Sheet:
     """Switches."""
     plays, names = _plays(m)
     values = [(f"{p.segment_s} s segments", names.index(p.of.mobility or ""), p.switches_per_minute) for p in plays]
-    axis = Axis("", names=tuple(SPEED[n] for n in names))
-    note = "Medians over plays, 95 % bootstrap intervals."
-    return Sheet([Panel("", list(grouping.bars(values)), axis, Axis("quality switches a minute"))], note)
+    return Sheet([_bars(values, names, "quality switches a minute")], "Medians over plays, 95 % bootstrap intervals.")
 
 
 def figure_10(m: Material) -> Sheet:
