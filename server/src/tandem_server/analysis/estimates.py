@@ -46,7 +46,7 @@ def median(
         np.median(known[drawn.integers(0, len(known), (min(rows, resamples - done), len(known)))], axis=1)
         for done in range(0, resamples, rows)
     ]
-    low, high = _ends(np.concatenate(medians), level)
+    low, high = ends(np.concatenate(medians), level)
     return Estimate(middle, low, high, len(known))
 
 
@@ -64,7 +64,7 @@ def mean(values: Sequence[float]) -> Estimate | None:
         return Estimate(value, None, None, len(known))
     picked = np.random.default_rng(SEED).integers(0, len(known), (RESAMPLES, len(known)))
     wider = math.sqrt(len(known) / (len(known) - 1)) * _student(len(known) - 1) / _Z
-    low, high = (value + wider * (end - value) for end in _ends(known[picked].mean(axis=1)))
+    low, high = (value + wider * (end - value) for end in ends(known[picked].mean(axis=1)))
     return Estimate(value, low, high, len(known))
 
 
@@ -91,7 +91,7 @@ def rate(counts: Sequence[float], exposures: Sequence[float], per: float) -> Est
     if len(windows) < LEAST:
         return Estimate(value, None, None, len(windows))
     picked = np.random.default_rng(SEED).integers(0, len(windows), (RESAMPLES, len(windows)))
-    low, high = _ends(c[picked].sum(axis=1) / e[picked].sum(axis=1) * per)
+    low, high = ends(c[picked].sum(axis=1) / e[picked].sum(axis=1) * per)
     return Estimate(value, low, high, len(windows))
 
 
@@ -128,7 +128,8 @@ def _finite(values: Sequence[float]) -> Array:
     return np.sort(found[np.isfinite(found)])
 
 
-def _ends(found: Array, level: float = LEVEL) -> tuple[float, float]:
+def ends(found: Array, level: float = LEVEL) -> tuple[float, float]:
+    """Of the interval at ``level`` of what was drawn again."""
     low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tandem.schema.grades import SCALES
 from tandem.schema.metrics import ROUND_TRIP_MEASURED
-from tandem_server.analysis.estimates import LEAST, LEVEL, RESAMPLES, SEED, Estimate
+from tandem_server.analysis.estimates import LEAST, RESAMPLES, SEED, Estimate, ends
 from tandem_server.analysis.records import Clock, Source
 
 Array = NDArray[np.float64]
@@ -223,5 +223,4 @@ def _estimate(value: float, drawn: Array, n: int) -> Estimate:
     known = drawn[np.isfinite(drawn)]
     if len(known) < RESAMPLES / 2:
         return Estimate(float(value), None, None, n)
-    low, high = np.quantile(known, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return Estimate(float(value), float(low), float(high), n)
+    return Estimate(float(value), *ends(known), n)

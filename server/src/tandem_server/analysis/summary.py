@@ -14,7 +14,6 @@ from tandem_server.analysis.mobility_classes import RunClasses
 from tandem_server.analysis.pool import Pool
 from tandem_server.analysis.radio_packets import Joined
 from tandem_server.analysis.reading import mapping, number, text, whole
-from tandem_server.analysis.runs import Run
 from tandem_server.analysis.tables.results import Overview, Results
 from tandem_server.analysis.tables.view import Table
 
@@ -48,6 +47,11 @@ def plain_table(table: Table) -> dict[str, Any]:
 
 
 FORMAT = "tandem-summary/1"
+_RUN = (
+    *("id", "pair", "kind", "path", "pairing", "bytes", "duration_s", "goodput_bit_per_s", "sum_of_singles_bit_per_s"),
+    *("capacity_bit_per_s", "fallback", "activity", "failure"),
+)
+_SUBFLOW = ("operator", "path", "bytes", "share", "rtt_ms_median")
 
 
 def summary(
@@ -65,25 +69,16 @@ def summary(
         "duration_s": number(campaign, "duration_s"),
         "radio_records": e.radio_records,
         "polls_late": e.polls_late,
-        "handovers": _handovers(e),
+        "handovers": _of(e.handover_score, "true", "detected", "false"),
         "signal_drops": _drops(e),
-        "mobility": {
-            "accuracy": e.mobility_score.accuracy if e.mobility_score else None,
-            "false_starts": e.mobility_score.false_starts if e.mobility_score else None,
-            "missed_starts": e.mobility_score.missed_starts if e.mobility_score else None,
-        },
+        "mobility": _of(e.mobility_score, "accuracy", "false_starts", "missed_starts"),
         "mobility_by_events": (classes or classes_of(e)).as_json(),
         "radio_packets": None if joined is None else {**joined.rule._asdict(), **joined.account},
-        "runs": [_run(r) for r in e.runs],
+        "runs": [{**_of(run, *_RUN), "subflows": [_of(s, *_SUBFLOW) for s in run.subflows]} for run in e.runs],
         **told(e.results),
         "arms": plain_table(arms.table(compared)),
-        "records": {
-            "made": e.account.made,
-            "sent": e.account.sent,
-            "in_database": e.account.in_database,
-            "lost": e.account.lost,
-        },
-        "captures": [{"file": c.file, "bytes": c.bytes, "packets": c.packets} for c in e.campaign.captures],
+        "records": _of(e.account, "made", "sent", "in_database", "lost"),
+        "captures": [_of(capture, "file", "bytes", "packets") for capture in e.campaign.captures],
         "cpu_seconds": _cpu(e),
         "versions": versions(e),
         "interrupted": e.campaign.interrupted,
@@ -96,13 +91,9 @@ def versions(e: Evaluation) -> dict[str, str]:
     return {str(k): str(v) for k, v in sorted(both.items()) if v is not None}
 
 
-def _handovers(e: Evaluation) -> dict[str, int | None]:
-    score = e.handover_score
-    return {
-        "true": score.true if score else None,
-        "detected": score.detected if score else None,
-        "false": score.false if score else None,
-    }
+def _of(one: object, *names: str) -> dict[str, Any]:
+    """What it tells under these names; None of None."""
+    return {name: None if one is None else getattr(one, name) for name in names}
 
 
 def _drops(e: Evaluation) -> dict[str, Any]:
@@ -114,34 +105,6 @@ def _drops(e: Evaluation) -> dict[str, Any]:
         "false": len(score.false_events) if score else None,
         "played": len(e.campaign.truth.drops) if e.campaign.truth else None,
         "by_size_db": scores.by_size(found) if e.radio_records is not None else None,
-    }
-
-
-def _run(run: Run) -> dict[str, Any]:
-    return {
-        "id": run.id,
-        "pair": run.pair,
-        "kind": run.kind,
-        "path": run.path,
-        "pairing": run.pairing,
-        "bytes": run.bytes,
-        "duration_s": run.duration_s,
-        "goodput_bit_per_s": run.goodput_bit_per_s,
-        "sum_of_singles_bit_per_s": run.sum_of_singles_bit_per_s,
-        "capacity_bit_per_s": run.capacity_bit_per_s,
-        "fallback": run.fallback,
-        "activity": run.activity,
-        "failure": run.failure,
-        "subflows": [
-            {
-                "operator": s.operator,
-                "path": s.path,
-                "bytes": s.bytes,
-                "share": s.share,
-                "rtt_ms_median": s.rtt_ms_median,
-            }
-            for s in run.subflows
-        ],
     }
 
 

@@ -3,15 +3,16 @@ beside them, for a terminal, and as CSV."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tandem_server.analysis.estimates import quantile
 from tandem_server.analysis.reading import mapping, number, text
 from tandem_server.analysis.tables.facts import Facts
 from tandem_server.analysis.tables.results import Results
 from tandem_server.analysis.tables.view import GROUP, Cell, Table, named
-from tandem_server.analysis.tables.views import QUANTILES, rule, segment_s
+from tandem_server.analysis.tables.views import distributions, rule, segment_s
 from tandem_server.report import words
 from tandem_server.report.figures.marks import Line
 from tandem_server.report.figures.sheet import OTHERS, Axis, Panel, Sheet, csv_text
@@ -260,21 +261,16 @@ def _steps(values: list[float]) -> list[tuple[float, float]]:
 
 def _cdf(title: str, runs: Sequence[Facts], rows: str, names: Sequence[str], key: str) -> Chart | None:
     """From the quantiles that the runs tell, medians over runs."""
-    found: dict[str, dict[int, list[float]]] = {}
-    for run in runs:
-        for row in run.listed(rows):
-            word = {True: "under load", False: "idle"}
-            parts = [word[row[n]] if isinstance(row.get(n), bool) else text(row, n) for n in names]
-            points = found.setdefault(", ".join(p for p in parts if p), {})
-            for q in QUANTILES:
-                value = number(mapping(row, key), f"p{q}")
-                if value is not None:
-                    points.setdefault(q, []).append(value)
-    curves = [
-        (name, [(x, q / 100) for q, values in points.items() if (x := quantile(values, 0.5)) is not None])
-        for name, points in found.items()
-    ]
-    return line_chart(title, "ms", "share of values below", curves, note="Quantiles of each run, medians over runs.")
+    word = {True: "under load", False: "idle"}
+
+    def name(row: Mapping[str, Any]) -> str:
+        parts = [word[row[n]] if isinstance(row.get(n), bool) else text(row, n) for n in names]
+        return ", ".join(p for p in parts if p)
+
+    found = distributions((name(row), mapping(row, key)) for run in runs for row in run.listed(rows))
+    return line_chart(
+        title, "ms", "share of values below", list(found.items()), note="Quantiles of each run, medians over runs."
+    )
 
 
 # --- for a terminal
@@ -320,25 +316,23 @@ _RUN = (
     "run", "campaign", "step", "arm", "number", "pair", "experiment", "kind", "path", "started_utc_ns", "duration_s",
     "usage_bytes", "failure",
 )  # fmt: skip
+_NAMED = {"run": "id", "usage_bytes": "usage"}
+"""Of ``Facts``, where it is not named as its column."""
 
 
 def csv_files(results: Results, more: Sequence[Table] = ()) -> dict[str, str]:
     """Content by name of file; ``more``: further tables that have rows. Names of columns end in their units, as everywhere;
     numbers with a point, an absent value empty."""
     more_of_runs = tuple(dict.fromkeys(key for run in results.runs for key in _of_pool(run)))
-    rows = ((*_run(run), *(_of_pool(run).get(key) for key in more_of_runs)) for run in results.runs)
+    rows = (
+        (*(getattr(run, _NAMED.get(key, key)) for key in _RUN), *(_of_pool(run).get(key) for key in more_of_runs))
+        for run in results.runs
+    )
     made = {"runs.csv": csv_text((*_RUN, *more_of_runs), rows)}
     for table in (*results.flat, *(one for one in more if one.rows)):
         made[f"{safe(table.name)}.csv"] = csv_text([column.key for column in table.columns], table.rows)
         made[f"{safe(table.name)}-values.csv"] = csv_text(table.value_columns, table.values)
     return made
-
-
-def _run(run: Facts) -> tuple[Cell, ...]:
-    return (
-        run.id, run.campaign, run.step, run.arm, run.number, run.pair, run.experiment, run.kind, run.path, run.started_utc_ns,
-        run.duration_s, run.usage, run.failure,
-    )  # fmt: skip
 
 
 def _of_pool(run: Facts) -> dict[str, Cell]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from tandem_server.analysis.estimates import quantile
 from tandem_server.analysis.reading import flag, mapping, mappings, number, text, whole
 from tandem_server.analysis.sender_shares import part, round_share
 from tandem_server.analysis.tables.facts import Facts, numbers, shares, unasked_share
@@ -342,6 +343,20 @@ PAGELOAD = _view(
 
 QUANTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99)
 """Of the distributions that experiments tell."""
+
+
+def distributions(told: Iterable[tuple[str, Row]]) -> dict[str, list[tuple[float, float]]]:
+    """Of what experiments tell under each name: points (value, share below), medians over all of that name."""
+    found: dict[str, dict[int, list[float]]] = {}
+    for name, of in told:
+        points = found.setdefault(name, {})
+        for q in QUANTILES:
+            if (value := number(of, f"p{q}")) is not None:
+                points.setdefault(q, []).append(value)
+    return {
+        name: [(x, q / 100) for q, values in points.items() if (x := quantile(values, 0.5)) is not None]
+        for name, points in found.items()
+    }
 
 
 def _percentiles(row: Row, key: str, percents: Iterable[int], name: str = "p{}_ms") -> dict[str, float | None]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from tandem_server.analysis.estimates import quantile, share
+from tandem_server.analysis.estimates import share
 from tandem_server.analysis.material import Material
 from tandem_server.analysis.measured import Download, Load, Setting, shares_from
 from tandem_server.analysis.reading import mapping, number, text, whole
 from tandem_server.analysis.tables.facts import Facts
-from tandem_server.analysis.tables.views import QUANTILES
+from tandem_server.analysis.tables.views import distributions
 from tandem_server.report import words
 from tandem_server.report.figures import grouping
 from tandem_server.report.figures.figure import DOWNLOADS, LOADS, SURVEYS, Figure, LackingError
@@ -46,20 +47,16 @@ def _way(told: str, kit: Material, *, pooled: bool) -> str:
 
 def figure_2(m: Material) -> Sheet:
     """RTT by way."""
-    found: dict[str, dict[int, list[float]]] = {}
-    counts: dict[str, int] = {}
-    for kit, run, whose in _surveys(m):
-        for row in run.listed("ways"):
-            name = _way(text(row, "way") or "", kit, pooled=bool(whose))
-            rtt = mapping(row, "name_rtt_ms")
-            counts[name] = counts.get(name, 0) + (whole(rtt, "n") or whole(row, "names") or 0)
-            for q in QUANTILES:
-                if (value := number(rtt, f"p{q}")) is not None:
-                    found.setdefault(name, {}).setdefault(q, []).append(value)
-    lines = [
-        Line(name, [(x, q / 100) for q, v in points.items() if (x := quantile(v, 0.5)) is not None], n=counts[name])
-        for name, points in found.items()
+    rows = [
+        (_way(text(row, "way") or "", kit, pooled=bool(whose)), row)
+        for kit, run, whose in _surveys(m)
+        for row in run.listed("ways")
     ]
+    counts: Counter[str] = Counter()
+    for name, row in rows:
+        counts[name] += whole(mapping(row, "name_rtt_ms"), "n") or whole(row, "names") or 0
+    found = distributions((name, mapping(row, "name_rtt_ms")) for name, row in rows)
+    lines = [Line(name, points, n=counts[name]) for name, points in found.items() if points]
     if not lines:
         raise LackingError("round-trip times of the survey")
     note = (
