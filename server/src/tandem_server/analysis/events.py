@@ -30,18 +30,6 @@ class NetworkEvent(NamedTuple):
     change_db: float | None = None
 
 
-class Overlap(NamedTuple):
-    """How many of all events fell together with one of another operator. ``share`` None without events."""
-
-    events: int
-    together: int
-
-    @property
-    def share(self) -> float | None:
-        """0 to 1."""
-        return self.together / self.events if self.events else None
-
-
 def per_five_minutes(count: int, seconds: float) -> float | None:
     """A count as a frequency; None of no time."""
     return count * FIVE_MINUTES_S / seconds if seconds > 0 else None
@@ -71,8 +59,8 @@ def following(handovers_s: Sequence[float], drops_s: Sequence[float], within_s: 
     return sum(bisect_left(drops, t - within_s) < bisect_right(drops, t) for t in handovers_s)
 
 
-def overlap(events: Sequence[NetworkEvent], lasts_s: float = LASTS_S) -> Overlap:
-    """Events that fall together with another operator's: each is felt from its time on for ``lasts_s``, the end not included."""
+def overlap(events: Sequence[NetworkEvent], lasts_s: float = LASTS_S) -> tuple[int, int]:
+    """How many events, and how many of them fall together with another operator's: each is felt from its time on for ``lasts_s``, the end not included."""
     times: dict[str, list[float]] = {}
     for event in sorted(events):
         times.setdefault(event.operator, []).append(event.t_s)
@@ -80,7 +68,7 @@ def overlap(events: Sequence[NetworkEvent], lasts_s: float = LASTS_S) -> Overlap
     for event in events:
         others = (t for operator, t in times.items() if operator != event.operator)
         together += any(bisect_right(t, event.t_s - lasts_s) < bisect_left(t, event.t_s + lasts_s) for t in others)
-    return Overlap(len(events), together)
+    return len(events), together
 
 
 def apart(events: Sequence[NetworkEvent], gap_s: float) -> list[NetworkEvent]:

@@ -82,8 +82,8 @@ def test_handovers_follow_drops_and_events_of_both_links_overlap_and_are_apart()
     assert overlap([event(0, "A"), event(6.999, "B")]) == (2, 2)
     assert overlap([event(0, "A"), event(7, "B")]) == (2, 0)
     assert overlap([event(0, "A"), event(1, "A")]) == (2, 0)
-    assert overlap([event(0, "A"), event(3, "B"), event(30, "B"), event(33, "B")]).share == 0.5
-    assert overlap([]).share is None
+    assert overlap([event(0, "A"), event(3, "B"), event(30, "B"), event(33, "B")]) == (4, 2)
+    assert overlap([]) == (0, 0)
     events = [event(0, "A"), event(10, "B"), event(14, "A"), event(30, "A")]
     assert [[e.t_s for e in apart(events, gap)] for gap in (10, 4)] == [[0, 30], [0, 10, 14, 30]]
 

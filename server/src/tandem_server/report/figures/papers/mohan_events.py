@@ -194,8 +194,8 @@ def shares(m: Material) -> Sheet:
                 times = [e.t_s for e in mine if e.operator == operator and e.kind == "handover"]
                 handovers += len(times)
                 followed += following(times, [e.t_s for e in kit.events if e.operator == operator and e.kind == "drop"])
-            both = overlap(mine)
-            together, events = together + both.together, events + both.events
+            counted, both = overlap(mine)
+            together, events = together + both, events + counted
         counts = ((followed, handovers), (small, small + large), (large, small + large), (together, events))
         points = [(float(n), share) for n, pair in enumerate(counts) if (share := estimates.share(*pair)) is not None]
         if points:
