@@ -60,7 +60,8 @@ def following(handovers_s: Sequence[float], drops_s: Sequence[float], within_s: 
 
 
 def overlap(events: Sequence[NetworkEvent], lasts_s: float = LASTS_S) -> tuple[int, int]:
-    """How many events, and how many of them fall together with another operator's: each is felt from its time on for ``lasts_s``, the end not included."""
+    """How many events, and how many of them fall together with another operator's: each is felt from its time on for ``lasts_s``, the end
+    not included."""
     times: dict[str, list[float]] = {}
     for event in sorted(events):
         times.setdefault(event.operator, []).append(event.t_s)

@@ -8,7 +8,7 @@ from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import IO, overload
+from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,16 +32,21 @@ _FIRST_POLL_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class RadioSeries:
-    """One path's polls in order of time; arrays of one length, absent values NaN. ``eci`` None where not named."""
+    """One path's polls in order of time; arrays of one length, absent values NaN."""
 
     path: str
     operator: str
     t_s: Array
     rsrp_dbm: Array
     sinr_db: Array
-    eci: Sequence[int | None]
+    eci: Array
     late_ms: Array
     duration_ms: Array
+
+    def named_cells(self) -> list[tuple[float, int]]:
+        """Time and cell of the polls that named one."""
+        named = np.isfinite(self.eci) & (np.floor(self.eci) == self.eci)
+        return [(float(t), int(eci)) for t, eci in zip(self.t_s[named], self.eci[named], strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,36 +165,6 @@ def load(
     return out
 
 
-class Whole(Sequence[int | None]):
-    """Whole numbers below 2^53, None where there is none, over an array of floats: of weeks of polls a list would be very large."""
-
-    def __init__(self, values: Array) -> None:
-        self._values = values
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    @overload
-    def __getitem__(self, at: int) -> int | None: ...
-    @overload
-    def __getitem__(self, at: slice) -> Whole: ...
-    def __getitem__(self, at: int | slice) -> int | Whole | None:
-        if isinstance(at, slice):
-            return Whole(self._values[at])
-        value = float(self._values[at])
-        return int(value) if value.is_integer() else None
-
-    def __iter__(self) -> Iterator[int | None]:
-        for at in range(0, len(self._values), _HELD):
-            for value in self._values[at : at + _HELD].tolist():
-                yield int(value) if value.is_integer() else None
-
-    def __eq__(self, other: object) -> bool:
-        return list(self) == list(other) if isinstance(other, Sequence) else NotImplemented
-
-    __hash__ = None  # type: ignore[assignment]  # as a list's
-
-
 class _Column:
     """Numbers that come one by one. Beyond ``_HELD`` they lie in a file without a name, which is mapped: of a fleet's month of polls the
     kernel then keeps in memory what is looked at."""
@@ -274,10 +249,6 @@ class _Columns:
                 ordered.append(value)
         return ordered.array
 
-    def whole(self, name: str) -> Whole:
-        """Whole numbers."""
-        return Whole(self[name])
-
 
 def name_by_run(recorded: Recorded, paths_of_run: Mapping[str, Sequence[str]], operators: Mapping[str, str]) -> None:
     """A run over one path has all its subflows there: give the path to series whose recorder could not know it."""
@@ -302,7 +273,7 @@ def _radio(path: str, operator: str, polls: _Columns) -> RadioSeries:
         polls.times,
         polls["rsrp_dbm"],
         polls["sinr_db"],
-        polls.whole("eci"),
+        polls["eci"],
         polls["poll_late_ms"],
         polls["poll_duration_ms"],
     )

@@ -123,8 +123,7 @@ def _moving(changes: list[tuple[float, bool]], e: Evaluation, by: str) -> list[S
 
 def cells(series: RadioSeries, hue: str) -> list[Span]:
     """Serving cells along time, in two shades."""
-    named = [(float(t), eci) for t, eci in zip(series.t_s, series.eci, strict=True) if eci is not None]
-    grouped = [(eci, [t for t, _ in polls]) for eci, polls in groupby(named, key=lambda pair: pair[1])]
+    grouped = [(eci, [t for t, _ in polls]) for eci, polls in groupby(series.named_cells(), key=lambda pair: pair[1])]
     found = []
     for n, (eci, times) in enumerate(grouped):
         following = grouped[n + 1][1][0] if n + 1 < len(grouped) else times[-1] + 1.0

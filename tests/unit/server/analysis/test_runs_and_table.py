@@ -221,9 +221,8 @@ def test_polls_of_weeks_lie_in_files_and_are_what_they_were():
     assert np.array_equal(radio.t_s, np.arange(count))
     assert np.array_equal(radio.rsrp_dbm, -80.0 - np.arange(count) % 40)
     assert np.isnan(radio.late_ms).all()
-    assert list(radio.eci) == [None] * 100 + [at // 10 for at in range(100, count)]
-    assert (len(radio.eci), radio.eci[99], radio.eci[100], radio.eci[-1]) == (count, None, 10, (count - 1) // 10)
-    assert radio.eci[98:101] == [None, None, 10]
+    assert radio.named_cells() == [(at, at // 10) for at in range(100, count)]
+    assert (len(radio.eci), np.isnan(radio.eci[:100]).all()) == (count, True)
 
 
 def test_records_and_their_numbers_pass_one_by_one_into_columns():
@@ -232,7 +231,7 @@ def test_records_and_their_numbers_pass_one_by_one_into_columns():
     radio, (flow,) = found.radio["a"], found.subflows
     assert radio.t_s.tolist() == flow.t_s.tolist() == [float(t) for t in range(400)]
     assert (radio.operator, flow.operator) == ("A", "A")
-    assert (radio.eci[0], radio.eci[75]) == (1000, 1050)
+    assert [radio.named_cells()[at] for at in (0, 75)] == [(0, 1000), (75, 1050)]
     assert math.isnan(radio.rsrp_dbm[50])
     assert math.isnan(radio.sinr_db[0])
     assert len(store.held) == 16

@@ -281,7 +281,7 @@ FIRST, SECOND = 21000 << 8 | 2, 23118 << 8 | 3
 
 def bands(times, found):
     none = np.full(len(times), np.nan)
-    series = RadioSeries("a", "A", np.array(times), none, none, list(found), none, none)
+    series = RadioSeries("a", "A", np.array(times), none, none, np.array(found, dtype=float), none, none)
     return [(band.start, band.end, band.text) for band in cells(series, OPERATORS[0])]
 
 

@@ -63,7 +63,6 @@ class Figure:
 class Made:
     """Either ``sheet`` or ``lacks``."""
 
-    figure: Figure
     sheet: Sheet | None
     lacks: str
 
@@ -80,11 +79,11 @@ def make(figure: Figure, m: Material) -> Made:
     """Drawn, or named as lacking what it lacks."""
     lacks = [need.what for need in figure.needs if not need.there(m)]
     if lacks:
-        return Made(figure, None, "; ".join(lacks))
+        return Made(None, "; ".join(lacks))
     try:
-        return Made(figure, figure.draw(m), "")
+        return Made(figure.draw(m), "")
     except LackingError as lacking:
-        return Made(figure, None, str(lacking))
+        return Made(None, str(lacking))
 
 
 def make_parts(figure: Figure, m: Material, parts: Mapping[str, Material]) -> Made:
@@ -92,7 +91,7 @@ def make_parts(figure: Figure, m: Material, parts: Mapping[str, Material]) -> Ma
     made = {part: make(figure, of) for part, of in parts.items()}
     sheets = {part: one.sheet for part, one in made.items() if one.sheet is not None}
     if not sheets:
-        return Made(figure, None, next((one.lacks for one in made.values()), "parts"))
+        return Made(None, next((one.lacks for one in made.values()), "parts"))
     panels = [replace(panel, part=part) for part, sheet in sheets.items() for panel in sheet.panels]
     hues = {series: hue for sheet in sheets.values() for series, hue in sheet.hues.items()}
     hues |= {series: hue for series, hue in operator_hues(m.named()).items() if series in hues}
@@ -100,7 +99,7 @@ def make_parts(figure: Figure, m: Material, parts: Mapping[str, Material]) -> Ma
     if len({sheet.note for sheet in sheets.values()}) == 1 and (whole := make(figure, m).sheet) is not None:
         note = whole.note  # its counts are of all parts
     lacking = "".join(f" {part} lacks {one.lacks}." for part, one in made.items() if part not in sheets)
-    return Made(figure, Sheet(panels, note + lacking, hues, wide=any(s.wide for s in sheets.values())), "")
+    return Made(Sheet(panels, note + lacking, hues, wide=any(s.wide for s in sheets.values())), "")
 
 
 def probes(figure: Figure, m: Material) -> list[str]:
