@@ -120,7 +120,7 @@ def of_campaign(e: Evaluation, rule: Rule = RULE) -> Packets | None:
         place, list(parts), width, campaign.manifests, campaign.captures, e.clock.start_utc_ns
     )
     together, lacks = _queues_together(parts, campaign.captures, campaign.manifests, e.clock.start_utc_ns)
-    campaign.remarks += _told("not joined to its packets", found.whys) + _told("no data-level queue", lacks)
+    campaign.remarks += _reasons("not joined to its packets", found.whys) + _reasons("no data-level queue", lacks)
     made = joined(_radio(e), flows, binned, rule)
     made.account |= found.account
     made.rows = {**made.rows, "probe": [campaign.probe] * len(made)}
@@ -148,7 +148,7 @@ def cut_captures(campaign: CampaignFolder) -> list[str]:
     )
 
 
-def _told(what: str, whys: Mapping[str, str]) -> list[str]:
+def _reasons(what: str, whys: Mapping[str, str]) -> list[str]:
     """A line for each reason."""
     runs: dict[str, list[str]] = defaultdict(list)
     for run, why in whys.items():

@@ -18,7 +18,7 @@ from tandem_server.analysis.tables.results import Overview, Results
 from tandem_server.analysis.tables.view import Table
 
 
-def told(results: Results) -> dict[str, Any]:
+def tables_as_json(results: Results) -> dict[str, Any]:
     """Both keys, as JSON values."""
     tables = {t.name: {"experiment": name, **plain_table(t)} for name, made in results.tables.items() for t in made}
     return {"campaigns": [_campaign(one) for one in results.campaigns], "tables": tables}
@@ -75,7 +75,7 @@ def summary(
         "mobility_by_events": (classes or classes_of(e)).as_json(),
         "radio_packets": None if joined is None else {**joined.rule._asdict(), **joined.account},
         "runs": [{**_of(run, *_RUN), "subflows": [_of(s, *_SUBFLOW) for s in run.subflows]} for run in e.runs],
-        **told(e.results),
+        **tables_as_json(e.results),
         "arms": plain_table(arms.table(compared)),
         "records": _of(e.account, "made", "sent", "in_database", "lost"),
         "captures": [_of(capture, "file", "bytes", "packets") for capture in e.campaign.captures],
@@ -133,7 +133,7 @@ def pool_summary(pool: Pool, compared: Sequence[Comparison] = ()) -> dict[str, A
         "mobility": each[0]["mobility"] if len(each) == 1 else dict.fromkeys(each[0]["mobility"]),
         "radio_packets": None if joined is None else {**joined.rule._asdict(), **joined.account},
         **{key: [{"probe": p, **row} for p, one in own.items() for row in one[key]] for key in ("runs", "captures")},
-        **told(pool.results),
+        **tables_as_json(pool.results),
         "arms": plain_table(arms.table(compared)),
         "versions": {
             name: ", ".join(sorted({one["versions"][name] for one in each if name in one["versions"]}))
@@ -144,7 +144,7 @@ def pool_summary(pool: Pool, compared: Sequence[Comparison] = ()) -> dict[str, A
         "marks": pool.marks,
         "by": pool.by,
         "parts": [
-            {"part": part, "probes": [kit.probe for kit in of.each], **told(pool.results_of(part))}
+            {"part": part, "probes": [kit.probe for kit in of.each], **tables_as_json(pool.results_of(part))}
             for part, of in pool.parts.items()
         ],
     }

@@ -1,1 +1,1 @@
-"""One file a figure, or a few of one kind; each is found by its ``FIGURES``."""
+"""One file a paper, or a part of one; each is found by its ``FIGURES``."""

@@ -235,7 +235,9 @@ def waits(m: Material) -> Sheet:
     panels = [panel for panel in panels if panel.marks]
     if not panels:
         raise LackingError("packets that waited, in captures of every path of downloads by MPTCP")
-    return Sheet(panels, f"{WAITED} n: packets, all downloads of a size together. {untold(one for _, one in known)}")
+    return Sheet(
+        panels, f"{WAITED} n: packets, all downloads of a size together. {unknown_waits(one for _, one in known)}"
+    )
 
 
 WAITED = (
@@ -244,7 +246,7 @@ WAITED = (
 )
 
 
-def untold(found: Iterable[Histogram]) -> str:
+def unknown_waits(found: Iterable[Histogram]) -> str:
     """Of packets whose wait has no end in the capture."""
     whole = pooled(found)
     return f"Packets that waited longer than was captured: {words.count(int(whole.longer))}; they count as longer than all."

@@ -25,7 +25,7 @@ from tandem_server.analysis.series import Array, differences, of_operators, summ
 from tandem_server.report.figures import grouping
 from tandem_server.report.figures.figure import BINS, DOWNLOADS, EVENTS, FLOWS, PLAYS, ROUND_TRIPS, Figure, LackingError
 from tandem_server.report.figures.marks import Heat, Level, Line, Mark, Oval
-from tandem_server.report.figures.papers.chen import DELAYS, WAITED, untold
+from tandem_server.report.figures.papers.chen import DELAYS, WAITED, unknown_waits
 from tandem_server.report.figures.papers.mohan_events import CLASS_HUES, SPEED, WHO, in_the_wild
 from tandem_server.report.figures.sheet import Axis, Panel, Sheet, operator_hues
 
@@ -199,7 +199,7 @@ def figure_7c(m: Material) -> Sheet:
         points = [(ms, 1 - longer) for ms, longer in whole.above() if ms > 0]
         lines.append(Line(SPEED[name], points, n=whole.n, step=True))
     x = Axis("wait in the out-of-order queue, ms", log=True)
-    note = f"{WAITED} n: packets. {untold(one for every in found.values() for one in every)}"
+    note = f"{WAITED} n: packets. {unknown_waits(one for every in found.values() for one in every)}"
     return Sheet([Panel("", lines, x, Axis("share of packets that waited less", low=0, high=1.03))], note, CLASS_HUES)
 
 
