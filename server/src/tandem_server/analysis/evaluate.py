@@ -150,7 +150,9 @@ def evaluate(campaign: CampaignFolder, source: Source | str, in_ledger: Collecti
         missing.append(source)
     else:
         try:
-            clock = _of_boot(clock, campaign, source)
+            if clock.start_monotonic_ns is not None:
+                offset_ns = clock.start_utc_ns - clock.start_monotonic_ns
+                clock = replace(clock, boot=boot_of_bench(campaign, source, offset_ns))
             recorded, found = _ask(campaign, source, clock)
         except SourceError as error:
             missing.append(str(error))
@@ -217,13 +219,6 @@ def _ask(campaign: CampaignFolder, source: Source, clock: Clock) -> tuple[Record
     )
     counted = boots_of_account(campaign, source)
     return recorded, {name: source.numbers(name, campaign.probe, counted) for name in MEASUREMENTS}
-
-
-def _of_boot(clock: Clock, campaign: CampaignFolder, source: Source) -> Clock:
-    """With the boot of the bench, where the probe recorded in more than one."""
-    if clock.start_monotonic_ns is None:
-        return clock
-    return replace(clock, boot=boot_of_bench(campaign, source, clock.start_utc_ns - clock.start_monotonic_ns))
 
 
 def _account_of(campaign: CampaignFolder, found: dict[str, Numbers] | None) -> Account:

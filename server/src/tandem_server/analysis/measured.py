@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tandem_server.analysis.reading import mapping, mappings, number, text, whole
-from tandem_server.analysis.sender_shares import part, round_share
+from tandem_server.analysis.sender_shares import load_shares, round_share
 from tandem_server.analysis.tables.facts import Facts, Side, shares, summed
 from tandem_server.analysis.tables.views import segment_s
 
@@ -240,10 +240,7 @@ def loads(of: Setting, run: Facts) -> Iterator[Load]:
         by = text(row, "by") or "browser"
         took = number(row, "page_load_time_ms" if by == "browser" else "object_load_time_ms")
         if took is not None and text(row, "failure") is None:
-            sent = part(run.result, text(row, "session"))
-            by_path = sent or _numbers(mapping(row, "shares"))
-            side: Side = "sender" if sent else "receiver"
-            yield Load(of, run.kind, run.path, text(row, "page") or "", by, took, by_path, side)
+            yield Load(of, run.kind, run.path, text(row, "page") or "", by, took, *load_shares(run.result, row))
 
 
 def bandwidth_rounds(of: Setting, run: Facts) -> Iterator[BandwidthRound]:

@@ -58,6 +58,14 @@ def round_share(result: Mapping[str, Any], benefit: Mapping[str, Any]) -> tuple[
     return number(benefit, "most_loaded_share"), side
 
 
+def load_shares(result: Mapping[str, Any], load: Mapping[str, Any]) -> tuple[Shares, Side]:
+    """By path, of one page load, and who counted; {}: it is not known."""
+    if sent := part(result, text(load, "session")):
+        return sent, "sender"
+    told = mapping(load, "shares")
+    return {path: share for path in told if (share := number(told, path)) is not None}, "receiver"
+
+
 def add_sender_shares(campaign: CampaignFolder) -> None:
     """Put ``SENDER_SHARES`` into the results of what Multipath TCP carried and its sender captured; a line in ``remarks`` says of how many,
     and why not of the others whose run has such captures. Without ``traces/`` of the folder there are none."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from tandem_server.analysis.estimates import quantile
 from tandem_server.analysis.reading import flag, mapping, mappings, number, text, whole
-from tandem_server.analysis.sender_shares import part, round_share
+from tandem_server.analysis.sender_shares import load_shares, round_share
 from tandem_server.analysis.tables.facts import Facts, numbers, shares, unasked_share
 from tandem_server.analysis.tables.view import Figure, Observed, Values, View
 
@@ -298,9 +298,8 @@ _TIMES = ("page_load_time_ms", "object_load_time_ms", "first_contentful_paint_ms
 
 
 def _load(run: Facts, row: Row) -> Values:
-    sent = part(run.result, text(row, "session"))
-    told = sent or mapping(row, "shares")
-    known = [share for path in told if (share := number(told, path)) is not None]
+    by_path, side = load_shares(run.result, row)
+    known = run.kind == "mptcp" and bool(by_path)
     # A load that failed has no time; it counts in the share of those.
     failed = text(row, "failure") is not None
     return {
@@ -310,8 +309,8 @@ def _load(run: Facts, row: Row) -> Values:
         "page": text(row, "page"),
         **(dict.fromkeys(_TIMES) if failed else {}),
         "failed": failed,
-        "most_loaded_share": max(known) if run.kind == "mptcp" and known else None,
-        "shares_side": None if run.kind != "mptcp" or not known else "sender" if sent else "receiver",
+        "most_loaded_share": max(by_path.values()) if known else None,
+        "shares_side": side if known else None,
         "fallback": flag(run.result, "fallback") if run.kind == "mptcp" else None,
     }
 
