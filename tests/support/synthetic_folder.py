@@ -1,16 +1,22 @@
 """The folder of a made-up campaign. Run as a program it writes a report to look at: ``synthetic_folder.py FOLDER``."""
 
+from __future__ import annotations
+
 import json
 import sys
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from support.synthetic_campaign import BOOT, PROBE, Synthetic
 from support.synthetic_scenario import START_MONOTONIC_NS, START_UTC_NS
 from tandem_server.registry import Registry
 from tandem_server.store import PrivateInflux
+
+if TYPE_CHECKING:
+    from tandem_server.analysis.evaluate import Evaluation
+    from tandem_server.report.figures.figure import Drawn
 
 
 def write(made: Synthetic, folder: Path) -> Path:
@@ -95,15 +101,24 @@ def collector(made: Synthetic) -> dict[str, Any]:
     }
 
 
+def page_of(e: Evaluation, drawn: Sequence[Drawn] | None = None) -> str:
+    """One kit's, as a report writes it; ``drawn``: its figures where they are drawn already."""
+    from tandem_server.analysis.pool import Kit, pool
+    from tandem_server.report.figures.figure import draw
+    from tandem_server.report.page import render
+
+    of = pool([Kit(e)])
+    return render(of, draw(of.material, pdf=False) if drawn is None else drawn)
+
+
 def main() -> None:
     from tandem_server.analysis.evaluate import evaluate
     from tandem_server.analysis.folder import load
-    from tandem_server.report.page import render
 
     folder = Path(sys.argv[1])
     made = Synthetic()
     write(made, folder)
-    (folder / "report.html").write_text(render(evaluate(load(folder), made.source, made.ledger())), encoding="utf-8")
+    (folder / "report.html").write_text(page_of(evaluate(load(folder), made.source, made.ledger())), encoding="utf-8")
     print(folder / "report.html")
 
 

@@ -132,7 +132,7 @@ def _report(args: Namespace) -> int:
     _write_whole(folder / "mobility.json", f"{_json(found.classes.as_json())}\n".encode())
     _write_whole(folder / "summary.json", f"{shown_json}\n".encode())
     _write_figures(page.parent / "figures", drawn, shown)
-    _write_whole(page, render(found.shown, drawn, found.joined, found.classes, shown, found).encode())
+    _write_whole(page, render(found, drawn, shown).encode())
     _write_tables(args.tables or folder / "tables", csv_files(found.results, [table(arms)]), found.joined)
     if args.json:
         print(shown_json)

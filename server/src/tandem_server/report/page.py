@@ -16,8 +16,6 @@ from markupsafe import Markup
 from tandem_server.analysis import scores
 from tandem_server.analysis.evaluate import Evaluation
 from tandem_server.analysis.events import HELD_S, LARGE_DB
-from tandem_server.analysis.material import classes_of
-from tandem_server.analysis.mobility_classes import RunClasses
 from tandem_server.analysis.pool import Pool
 from tandem_server.analysis.radio_packets import Joined, records
 from tandem_server.analysis.reading import mapping, number, text, whole
@@ -25,7 +23,7 @@ from tandem_server.analysis.runs import PAPER, run_rtt_ms, table
 from tandem_server.analysis.summary import versions
 from tandem_server.report import timeline, words
 from tandem_server.report.arms import Compared
-from tandem_server.report.figures.figure import Drawn, by_paper, figures
+from tandem_server.report.figures.figure import Drawn, by_paper
 from tandem_server.report.figures.sheet import Sheet, picture
 from tandem_server.report.figures.svg import themed
 from tandem_server.report.result_tables import shown, substituted
@@ -66,37 +64,27 @@ def _drawn(sheet: Sheet, title: str) -> Markup:
     return _themed(picture(sheet, title, pdf=False).svg)
 
 
-def render(
-    e: Evaluation,
-    drawn: Sequence[Drawn] | None = None,
-    joined: Joined | None = None,
-    classes: RunClasses | None = None,
-    arms: Sequence[Compared] = (),
-    pool: Pool | None = None,
-) -> str:
-    """The whole page. ``drawn``: the papers' figures where they are drawn already; ``joined``: where captures were analysed. ``pool``: of
-    several kits, of which ``e`` is the one whose time lines are shown."""
-    kits = [e] if pool is None else [kit.evaluation for kit in pool.kits]
-    results = e.results if pool is None else pool.results
+def render(pool: Pool, drawn: Sequence[Drawn], arms: Sequence[Compared] = ()) -> str:
+    """The whole page, with the papers' figures."""
+    e, joined = pool.shown, pool.joined
     operators = list(dict.fromkeys([*e.campaign.operators.values(), *(s.operator for s in e.recorded.radio.values())]))
     colours = timeline.Colours(operators)
-    drawn = figures(e) if drawn is None else drawn
     truth = e.campaign.truth
     played = [t.change_db for t in truth.drops] if truth else []
     found = [ev.change_db for ev in e.events("signal_drop") if ev.change_db is not None]
     context: dict[str, Any] = {
         "e": e,
-        "pool": pool if pool is not None and pool.several else None,
-        "missing": e.missing if pool is None else pool.missing,
-        "remarks": [line for kit in kits for line in kit.campaign.remarks] + ([] if pool is None else pool.marks),
-        "results": results,
-        "experiments": shown(results),
-        "substituted": substituted(results),
+        "pool": pool if pool.several else None,
+        "missing": pool.missing,
+        "remarks": [*(line for kit in pool.kits for line in kit.campaign.remarks), *pool.marks],
+        "results": pool.results,
+        "experiments": shown(pool.results),
+        "substituted": substituted(pool.results),
         "scenario": text(e.campaign.campaign, "scenario"),
         "seed": whole(e.campaign.campaign, "seed"),
         "truth": truth,
         "operators": operators,
-        "named": operators if pool is None else pool.material.named(),
+        "named": pool.material.named(),
         "tiles": tiles(e),
         "commute": timeline.commute(e, colours),
         "detail": timeline.detail(e, colours),
@@ -105,7 +93,7 @@ def render(
         "bars": timeline.bars(e.runs, colours),
         "most_pairs": timeline.MOST_PAIRS,
         "pairings": timeline.PAIRINGS,
-        "table": table([run for kit in kits for run in kit.runs]),
+        "table": table([run for kit in pool.kits for run in kit.evaluation.runs]),
         "paper": PAPER,
         "run_rtt_ms": run_rtt_ms,
         "truth_drops": len(played),
@@ -120,7 +108,7 @@ def render(
         "papers": by_paper(drawn),
         "lacking": [one for one in drawn if not one.svg],
         "joined": None if joined is None else _effects(joined),
-        "classes": classes or classes_of(e),
+        "classes": pool.classes,
         "arms": arms,
     }
     return environment().get_template("page.html.j2").render(context)

@@ -8,11 +8,12 @@ import numpy as np
 from paper_runs import every
 
 from support.synthetic_campaign import Synthetic
-from support.synthetic_folder import write
+from support.synthetic_folder import page_of, write
 from tandem_server.analysis.estimates import Array, Histogram, histogram
 from tandem_server.analysis.evaluate import Evaluation, evaluate
 from tandem_server.analysis.folder import load
-from tandem_server.analysis.material import Bins
+from tandem_server.analysis.material import Bins, material
+from tandem_server.report.figures.figure import Drawn, draw, write_figures
 
 
 def made() -> Synthetic:
@@ -68,13 +69,15 @@ def bins(e: Evaluation) -> list[Bins]:
     return found
 
 
-if __name__ == "__main__":
-    from tandem_server.report.figures.figure import figures, write_figures
-    from tandem_server.report.page import render
+def figures(e: Evaluation, found: list[Bins] | None = None, *, pdf: bool = False) -> list[Drawn]:
+    """Every figure of one kit. ``found``: of its captures."""
+    return draw(material(e, found), pdf=pdf)
 
+
+if __name__ == "__main__":
     place = Path(sys.argv[1])
     e = evaluated(place)
     drawn = figures(e, bins(e), pdf=True)
     write_figures(place / "figures", drawn)
-    (place / "report.html").write_text(render(e, drawn), encoding="utf-8")
+    (place / "report.html").write_text(page_of(e, drawn), encoding="utf-8")
     print(place / "report.html")

@@ -6,14 +6,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from paper_campaign import bins, made
+from paper_campaign import bins, figures, made
 
 from support.synthetic_folder import write
 from tandem_server.analysis.evaluate import evaluate
 from tandem_server.analysis.folder import load
 from tandem_server.analysis.material import material, setting
 from tandem_server.analysis.truth import TrueShape, Truth
-from tandem_server.report.figures.figure import every, figures, make
+from tandem_server.report.figures.figure import every, make
 
 ODD = (
     None,

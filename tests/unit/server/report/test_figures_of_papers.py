@@ -13,16 +13,15 @@ from xml.etree import ElementTree
 import paper_runs
 import pictures
 import pytest
-from paper_campaign import bins, evaluated
+from paper_campaign import bins, evaluated, figures
 
 from support.synthetic_campaign import Synthetic
-from support.synthetic_folder import write
+from support.synthetic_folder import page_of, write
 from tandem_server.analysis.material import Material, material
 from tandem_server.cli.main import main
-from tandem_server.report.figures.figure import KINDS, Drawn, Figure, every, figures, make, write_figures
+from tandem_server.report.figures.figure import KINDS, Drawn, Figure, every, make, write_figures
 from tandem_server.report.figures.marks import Cells
 from tandem_server.report.figures.sheet import as_csv, rows
-from tandem_server.report.page import render
 
 EVERY = every()
 NEVER = {"chen-8"}
@@ -163,7 +162,7 @@ def test_it_lacks_each_of_its_needs_by_itself_and_nothing_else(figure: Figure, w
 
 
 def test_the_page_shows_every_figure_and_at_its_end_names_those_that_it_lacks(campaign, less):
-    html = render(campaign, less)
+    html = page_of(campaign, less)
     shown, named = (set(re.findall(rf'data-{word}="([^"]+)"', html)) for word in ("figure", "lacking"))
     assert shown | named == {f.name for f in EVERY}
     assert not shown & named

@@ -13,10 +13,9 @@ pytest.importorskip("matplotlib", reason="pip install -r requirements/dev.txt")
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
-from paper_campaign import made
+from paper_campaign import figures, made
 
 from support.synthetic_campaign import Synthetic
-from tandem_server.report.figures.figure import figures
 
 NOTEBOOKS = Path(__file__).resolve().parents[4] / "docs" / "notebooks"
 sys.path.insert(0, str(NOTEBOOKS))

@@ -7,16 +7,16 @@ from pathlib import Path
 import paper_runs
 import pictures
 import pytest
-from paper_campaign import asked_all_the_time, bins, evaluated
+from paper_campaign import asked_all_the_time, bins, evaluated, figures
 
 from support.exported_kits import kit, write_export
 from support.report_in_browser import ASKED, FLAGS, Shown
 from support.synthetic_campaign import Synthetic
+from support.synthetic_folder import page_of
 from tandem.devtools.browser import Browser, find
 from tandem_server.analysis.evaluate import Evaluation
 from tandem_server.cli.main import main
-from tandem_server.report.figures.figure import every, figures
-from tandem_server.report.page import render
+from tandem_server.report.figures.figure import every
 
 pytestmark = pytest.mark.skipif(
     find() is None,
@@ -32,7 +32,7 @@ def campaign(tmp_path_factory) -> Evaluation:
 @pytest.fixture(scope="module")
 def page(tmp_path_factory, campaign) -> str:
     file = tmp_path_factory.mktemp("browser") / "report.html"
-    file.write_text(render(campaign, figures(campaign, bins(campaign))), encoding="utf-8")
+    file.write_text(page_of(campaign, figures(campaign, bins(campaign))), encoding="utf-8")
     return file.as_uri()
 
 

@@ -10,15 +10,14 @@ import pytest
 from hostile_json import places
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from paper_campaign import figures
 
 from support.synthetic_campaign import PROBE, Synthetic
-from support.synthetic_folder import campaign, collector, write
+from support.synthetic_folder import campaign, collector, page_of, write
 from tandem_server.analysis.evaluate import evaluate
 from tandem_server.analysis.folder import FolderError, load
 from tandem_server.analysis.records import SourceError
 from tandem_server.analysis.summary import summary
-from tandem_server.report.figures.figure import figures
-from tandem_server.report.page import render
 
 MADE = Synthetic(seconds=34.0)
 FILES = [
@@ -43,7 +42,7 @@ def everything(folder: Path, source=MADE.source, ledger=None) -> tuple[list[str]
     e = evaluate(load(folder), source, MADE.ledger() if ledger is None else ledger)
     with pictures.none():  # test_figures_hostile draws what odd manifests make
         drawn = figures(e)
-    assert render(e, drawn).startswith("<!doctype html>")
+    assert page_of(e, drawn).startswith("<!doctype html>")
     told = summary(e)
     json.dumps(told, allow_nan=False)
     return e.missing, told

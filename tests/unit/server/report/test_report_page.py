@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from support.synthetic_campaign import Synthetic
-from support.synthetic_folder import campaign, write
+from support.synthetic_folder import campaign, page_of, write
 from tandem_server.analysis.evaluate import Evaluation, evaluate
 from tandem_server.analysis.folder import load
-from tandem_server.report.page import render
 
 VOID = {"meta", "br", "link", "img", "input", "hr"}
 
@@ -54,7 +53,7 @@ def evaluated(made: Synthetic, folder: Path) -> Evaluation:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory) -> str:
-    return render(evaluated(Synthetic(), tmp_path_factory.mktemp("whole")))
+    return page_of(evaluated(Synthetic(), tmp_path_factory.mktemp("whole")))
 
 
 def test_whole_campaign_says_that_everything_arrived(whole):
@@ -102,7 +101,7 @@ def test_names_and_reasons_from_outside_are_escaped(tmp_path):
     evil = "<script>alert(1)</script>"
     made = Synthetic(seconds=60.0, paths={"a": evil, "b": '"><img src=x onerror=alert(2)>'})
     made.manifests[0]["failure"] = {"reason": "<b onmouseover=alert(3)>reset</b>", "retry": True}
-    html = render(evaluated(made, tmp_path))
+    html = page_of(evaluated(made, tmp_path))
     page = Page(html)
     assert not any(tag == "img" for tag, _ in page.tags)
     assert sum(tag == "script" for tag, _ in page.tags) == 1
@@ -121,7 +120,7 @@ def test_names_and_reasons_from_outside_are_escaped(tmp_path):
     ids=["no runs", "one operator", "no events", "five seconds"],
 )
 def test_small_campaigns_give_a_page_that_says_what_there_is_not(made, says, tmp_path):
-    assert says in Page(render(evaluated(made(), tmp_path))).text
+    assert says in Page(page_of(evaluated(made(), tmp_path))).text
 
 
 @pytest.mark.usefixtures("no_pictures")
@@ -130,7 +129,7 @@ def test_field_campaign_has_no_scores_and_says_so(tmp_path):
     write(made, tmp_path / "campaign")
     (tmp_path / "campaign" / "truth.jsonl").unlink()
     e = evaluate(load(tmp_path / "campaign"), made.source, made.ledger())
-    page = Page(render(e))
+    page = Page(page_of(e))
     assert "A field campaign has no truth" in page.text
     assert "Inputs of the bench" not in page.text
     assert "capacity offered" not in page.text
@@ -142,7 +141,7 @@ def test_field_campaign_has_no_scores_and_says_so(tmp_path):
 def test_lost_records_are_the_headline(tmp_path):
     made = Synthetic(seconds=60.0)
     made.source.lost = {7, 8, 9, 40}
-    text = Page(render(evaluated(made, tmp_path))).text
+    text = Page(page_of(evaluated(made, tmp_path))).text
     assert "Not everything is here." in text
     assert f"4 of {made.seq} records are not in the database" in text
     assert "Missing numbers: 7–9, 40" in text
@@ -154,9 +153,9 @@ def test_why_it_was_interrupted_is_told(tmp_path):
     folder = write(made, tmp_path / "campaign")
     stopped = {**campaign(made), "stopped": "Ctrl-C after 20 s"}
     (folder / "campaign.json").write_text(json.dumps(stopped))
-    assert "Ctrl-C after 20 s" in Page(render(evaluate(load(folder), made.source, made.ledger()))).text
+    assert "Ctrl-C after 20 s" in Page(page_of(evaluate(load(folder), made.source, made.ledger()))).text
 
 
 def test_long_campaigns_give_a_page_that_stays_small(tmp_path):
-    html = render(evaluated(Synthetic(seconds=1500.0), tmp_path))
+    html = page_of(evaluated(Synthetic(seconds=1500.0), tmp_path))
     assert len(html.encode()) < 1_500_000

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from synthetic_results import PROBE, manifests, write
 from test_report_page import Page
 
+from support.synthetic_folder import page_of
 from tandem_server.analysis.evaluate import evaluate
 from tandem_server.analysis.folder import load
 from tandem_server.analysis.summary import tables_as_json
@@ -21,7 +22,6 @@ from tandem_server.analysis.tables.results import Results, of_manifests, results
 from tandem_server.analysis.tables.views import size_class
 from tandem_server.cli.main import main
 from tandem_server.report.figures.sheet import rounds
-from tandem_server.report.page import render
 from tandem_server.report.result_tables import csv_files, in_text, line_chart, shown
 
 
@@ -182,7 +182,7 @@ def test_the_page_stands_and_escapes_what_the_folder_says(tmp_path):
     manifest["campaign"]["name"] = "<script>alert(1)</script>"
     manifest["parameters"]["abr"] = manifest["result"]["player"]["abr"] = '"><img src=x>'
     file.write_text(json.dumps(manifest))
-    html = render(evaluate(load(folder), "no database", "no ledger"))
+    html = page_of(evaluate(load(folder), "no database", "no ledger"))
     page = Page(html)
     assert "<script>alert" not in html
     assert "<img" not in html

@@ -10,10 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tandem_server.analysis.evaluate import Evaluation
-from tandem_server.analysis.material import Bins, Material, material
-from tandem_server.analysis.mobility_classes import RunClasses
-from tandem_server.analysis.recorded import SubflowSeries
+from tandem_server.analysis.material import Material
 from tandem_server.report.figures import papers
 from tandem_server.report.figures.sheet import Sheet, as_csv, operator_hues, picture
 
@@ -122,18 +119,6 @@ class Drawn:
     note: str
     lacks: str
     probes: tuple[str, ...] = ()
-
-
-def figures(
-    e: Evaluation,
-    bins: list[Bins] | None = None,
-    packets: Mapping[str, Sequence[SubflowSeries]] | None = None,
-    classes: RunClasses | None = None,
-    *,
-    pdf: bool = False,
-) -> list[Drawn]:
-    """Every figure, drawn or named as lacking. ``bins``, ``packets``: of the campaign's captures, where they were analysed."""
-    return draw(material(e, bins, packets, classes), pdf=pdf)
 
 
 def draw(
