@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
+from typing import Any
 
 import numpy as np
 
@@ -38,19 +39,16 @@ class Account:
     lost: int | None
 
 
-def account(
-    made: int | None,
-    sent: int | None,
-    pending: int | None,
-    rejected: int | None,
-    dropped: int | None,
-    found: Mapping[str, Numbers] | None,
-) -> Account:
-    """``found``: record numbers in the database by measurement, None when it could not be asked.
+def account(records: Mapping[str, Any], found: Mapping[str, Numbers] | None) -> Account:
+    """``records``: as the collector counted them. ``found``: record numbers in the database by measurement, None when it could not be
+    asked.
 
     ``lost`` are records made that are neither stored nor accounted for as rejected or dropped; those still waiting in the
     probe's spool count as lost here, since they did not arrive. None when the probe's own count or the database is missing.
     """
+    made, sent, pending, rejected, dropped = (
+        whole(records, key) for key in ("made", "sent", "pending", "rejected", "dropped")
+    )
     if found is None:
         return Account(made, sent, pending, rejected, dropped, None, {}, [], None)
     numbers = Found()
@@ -167,7 +165,7 @@ def evaluate(campaign: CampaignFolder, source: Source | str, in_ledger: Collecti
     # Another experiment's run (kind any) arrives or is missed like every run; its result is its own, and in the result tables.
     downloads = [m for m in campaign.manifests if m["kind"] != "any"]
     runs = join(downloads, recorded, campaign.truth, clock, campaign.operators, doing)
-    counts = _account_of(campaign, found)
+    counts = account(mapping(campaign.collector or {}, "records"), found)
     missing += _not_arrived(campaign, counts, known, recorded)
     return Evaluation(
         campaign,
@@ -219,14 +217,6 @@ def _ask(campaign: CampaignFolder, source: Source, clock: Clock) -> tuple[Record
     )
     counted = boots_of_account(campaign, source)
     return recorded, {name: source.numbers(name, campaign.probe, counted) for name in MEASUREMENTS}
-
-
-def _account_of(campaign: CampaignFolder, found: dict[str, Numbers] | None) -> Account:
-    records = mapping(campaign.collector or {}, "records")
-    made, sent, pending, rejected, dropped = (
-        whole(records, k) for k in ("made", "sent", "pending", "rejected", "dropped")
-    )
-    return account(made, sent, pending, rejected, dropped, found)
 
 
 def _not_arrived(campaign: CampaignFolder, counts: Account, known: set[str] | None, recorded: Recorded) -> list[str]:

@@ -106,9 +106,10 @@ def test_what_is_lost_is_what_was_made_and_neither_rejected_nor_dropped_nor_is_i
         ((2, 2, 0, 0, 0), {"radio": [1, 1]}, (1, 1, [(2, 2)])),  # the same number twice counts once
         ((None,) * 5, {"radio": [1, 4]}, (2, None, [(2, 3)])),  # without the probe's account nobody knows it
     ):
-        counts = account(*made, {name: np.array(numbers) for name, numbers in rows.items()})
+        records = dict(zip(("made", "sent", "pending", "rejected", "dropped"), made, strict=True))
+        counts = account(records, {name: np.array(numbers) for name, numbers in rows.items()})
         assert (counts.in_database, counts.lost, counts.missing) == expected, made
-    counts = account(7, 7, 0, 0, 0, None)
+    counts = account({"made": 7, "sent": 7, "pending": 0, "rejected": 0, "dropped": 0}, None)
     assert (counts.in_database, counts.lost) == (None, None)
 
 
