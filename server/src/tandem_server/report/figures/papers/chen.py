@@ -11,7 +11,7 @@ from tandem_server.analysis.measured import Download, shares_from
 from tandem_server.report import words
 from tandem_server.report.figures import grouping
 from tandem_server.report.figures.figure import DOWNLOADS, Figure, LackingError, Need
-from tandem_server.report.figures.marks import Line, Row, numbers_of
+from tandem_server.report.figures.marks import Line, Mark, Row, numbers_of
 from tandem_server.report.figures.sheet import OTHERS, Axis, Panel, Sheet, binary_size, operator_hues
 
 WHO = "Chen et al."
@@ -57,24 +57,30 @@ def _hues(m: Material) -> dict[str, str]:
     return single | {arm: OTHERS[2 + n % (len(OTHERS) - 2)] for n, arm in enumerate(arms)}
 
 
+def _by_size(
+    m: Material,
+    mine: Sequence[Download],
+    value: Callable[[Download], float | None],
+    marks: Callable[[list[grouping.Triple]], Sequence[Mark]],
+    y: Axis,
+    note: str,
+) -> Sheet:
+    there = sorted({d.asked_bytes or 0 for d in mine})
+    values: list[grouping.Triple] = [(_arm(d), there.index(d.asked_bytes or 0), value(d)) for d in mine]
+    across = Axis("size", names=tuple(binary_size(size) for size in there))
+    return Sheet([Panel("", marks(values), across, y)], note, _hues(m), wide=True)
+
+
 def times(sizes: tuple[int, int], *, hot: bool = False) -> Callable[[Material], Sheet]:
     """Figures 4, 6, 9 and 11: download time."""
+    note = (
+        "SP: TCP over one path; MP-2, MP-4: subflows. Boxes: quartiles; whiskers: deciles; black: 95 % "
+        "bootstrap interval of the median."
+    )
 
     def draw(m: Material) -> Sheet:
-        mine = _mine(m, sizes, hot=hot)
-        there = sorted({d.asked_bytes or 0 for d in mine})
-        values = [(_arm(d), there.index(d.asked_bytes or 0), d.duration_s) for d in mine]
-        axis = Axis("size", names=tuple(binary_size(size) for size in there))
-        note = (
-            "SP: TCP over one path; MP-2, MP-4: subflows. Boxes: quartiles; whiskers: deciles; black: 95 % "
-            "bootstrap interval of the median."
-        )
-        return Sheet(
-            [Panel("", list(grouping.boxes(values)), axis, Axis("download time, s", log=True))],
-            note,
-            _hues(m),
-            wide=True,
-        )
+        mine, y = _mine(m, sizes, hot=hot), Axis("download time, s", log=True)
+        return _by_size(m, mine, lambda d: d.duration_s, grouping.boxes, y, note)
 
     return draw
 
@@ -82,24 +88,16 @@ def times(sizes: tuple[int, int], *, hot: bool = False) -> Callable[[Material], 
 def cellular(sizes: tuple[int, int], *, hot: bool = False) -> Callable[[Material], Sheet]:
     """Figures 5, 7 and 10: what the cellular path carried."""
 
+    def share(d: Download) -> float | None:
+        whole = sum(d.shares.values())
+        return d.shares.get(d.of.roles["cellular"], 0.0) / whole if whole > 0 else None
+
     def draw(m: Material) -> Sheet:
         mine = [d for d in _mine(m, sizes, hot=hot) if d.kind == "mptcp" and d.shares]
         if not mine:
             raise LackingError("downloads by MPTCP over Wi-Fi and cellular that tell what each path carried")
-        there = sorted({d.asked_bytes or 0 for d in mine})
-        values = [
-            (
-                _arm(d),
-                there.index(d.asked_bytes or 0),
-                d.shares.get(d.of.roles["cellular"], 0.0) / sum(d.shares.values()),
-            )
-            for d in mine
-            if sum(d.shares.values()) > 0
-        ]
-        axis = Axis("size", names=tuple(binary_size(size) for size in there))
         note = f"Medians over downloads with 95 % bootstrap intervals. 0: the cellular path carried nothing. {shares_from(mine)}"
-        panel = Panel("", list(grouping.bars(values)), axis, Axis("share over the cellular path", low=0, high=1))
-        return Sheet([panel], note, _hues(m), wide=True)
+        return _by_size(m, mine, share, grouping.bars, Axis("share over the cellular path", low=0, high=1), note)
 
     return draw
 
