@@ -248,7 +248,7 @@ def _scores(
     if truth is None or not recorded.radio:
         return None, None, None
     polled = sorted(float(t) for series in recorded.radio.values() for t in series.t_s)
-    polls = {s.operator: [scores.CellPoll(t, eci) for t, eci in s.named_cells()] for s in recorded.radio.values()}
+    polls = {s.operator: s.named_cells() for s in recorded.radio.values()}
 
     def found(kind: str) -> list[scores.FoundEvent]:
         return [scores.FoundEvent(e.t_s, e.operator or "") for e in recorded.events if e.kind == kind]

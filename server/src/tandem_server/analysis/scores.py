@@ -16,12 +16,8 @@ CLOCK_S = 0.05
 """A poll is stamped when its answer is read; a cell that changes meanwhile may carry a slightly earlier time."""
 
 
-@dataclass(frozen=True, slots=True)
-class CellPoll:
-    """A poll that named the serving cell."""
-
-    t_s: float
-    eci: int
+CellPoll = tuple[float, int]
+"""The time of a poll that named the serving cell, in s, and that cell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +77,13 @@ def score_handovers(
     Handovers before an operator's first poll or after its last are nobody's to find and are left out; of each of the collector's
     lives. An event may tell of one all the same: the modem says a new cell unasked, also after the last poll.
     """
-    polled_at = sorted(poll.t_s for cells in polls.values() for poll in cells)
+    polled_at = sorted(t for cells in polls.values() for t, _ in cells)
     total = detected = hidden = 0
     missed: list[TrueHandover] = []
     delays: list[float] = []
     for operator in sorted({h.operator for h in true}):
         cells = polls.get(operator, ())
-        times = [p.t_s for p in cells]
+        times = [t for t, _ in cells]
         if not times:
             own = [
                 h for h in true if h.operator == operator and (not polled_at or polled_at[0] <= h.t_s <= polled_at[-1])
@@ -110,7 +106,7 @@ def score_handovers(
     true_times: dict[str, list[float]] = {}
     for handover in sorted(true, key=lambda h: h.t_s):
         true_times.setdefault(handover.operator, []).append(handover.t_s)
-    poll_times = {operator: [p.t_s for p in cells] for operator, cells in polls.items()}
+    poll_times = {operator: [t for t, _ in cells] for operator, cells in polls.items()}
     false = [
         event
         for event in events
@@ -134,11 +130,11 @@ def _first_seen(
 ) -> float | None:
     first = bisect_left(times, handover.t_s - CLOCK_S)
     after = bisect_right(times, handover.t_s + CLOCK_S)
-    for number, poll in enumerate(cells[first:], first):
-        if poll.t_s > handover.t_s + tolerance_s and number > after:
+    for number, (t_s, eci) in enumerate(cells[first:], first):
+        if t_s > handover.t_s + tolerance_s and number > after:
             return None
-        if poll.eci == handover.to_eci:
-            return max(0.0, poll.t_s - handover.t_s)
+        if eci == handover.to_eci:
+            return max(0.0, t_s - handover.t_s)
     return None
 
 

@@ -77,7 +77,7 @@ def test_falls_between_during_and_beside_polls():
 
 
 def polls(*cells: tuple[float, int]) -> dict[str, list[CellPoll]]:
-    return {"A": [CellPoll(t, eci) for t, eci in cells]}
+    return {"A": list(cells)}
 
 
 def every_second(eci_at: dict[float, int], until: int = 10) -> dict[str, list[CellPoll]]:
@@ -131,7 +131,7 @@ def test_the_delay_is_that_of_the_poll_and_a_handover_while_the_collector_was_of
     assert score_handovers(ONE, every_second({0: 1, 5: 2}), []).delay_s == [5.0 - 4.2]
     assert score_handovers(ONE, LATE, []).delay_s == [7.5 - 4.2]
     assert score_handovers(ONE, every_second({0: 1, 7: 2}), []).missed[0].to_eci == 2
-    cells = {"A": [CellPoll(float(t), 1 if t < 12 else 2) for t in (*range(10), *range(20, 30))]}
+    cells = {"A": [(float(t), 1 if t < 12 else 2) for t in (*range(10), *range(20, 30))]}
     off = true((12.0, 1, 2))
     assert (score_handovers(off, cells, []).true, score_handovers(off, cells, [], starts=[19.5]).true) == (1, 0)
     assert lives([1.0, 2.0, 5.0], [4.0, 9.0]) == [(1.0, 2.0), (5.0, 5.0)]
