@@ -94,7 +94,7 @@ def add(commands: Actions[argparse.ArgumentParser]) -> None:
 
 def _list(args: argparse.Namespace) -> None:
     from tandem import campaigns
-    from tandem.app.campaign.files import load
+    from tandem.campaigns import load
 
     found = {name: load(name) for name in campaigns.names()}
     rows = [{"name": name, "title": one.title, "reference": one.reference} for name, one in found.items()]
@@ -102,7 +102,7 @@ def _list(args: argparse.Namespace) -> None:
 
 
 def _show(args: argparse.Namespace) -> None:
-    from tandem.app.campaign.files import source
+    from tandem.campaigns import source
 
     print(source(args.campaign)[0], end="")
 
@@ -112,9 +112,9 @@ def _check(args: argparse.Namespace) -> None:
     one form. Touches no network. Exit status: 0 good, 1 it does not fit the plan, 2 a mistake, with file, line and hint."""
     from tandem.app.campaign.check import fitted
     from tandem.app.campaign.estimate import estimate, plan_fit
-    from tandem.app.campaign.files import source
     from tandem.app.config_schema import UNTOLD_PLAN_BYTES
     from tandem.app.runs.registry import Registry
+    from tandem.campaigns import source
     from tandem.mptcp import kernels
     from tandem.schema.campaign_reader import forms, parse
 
@@ -178,8 +178,8 @@ def _run(args: argparse.Namespace) -> int:
 def _request(args: argparse.Namespace, config: Config) -> dict[str, Any]:
     """The request to a collector, checked against what is installed and what the kernels have."""
     from tandem.app.campaign.check import fit
-    from tandem.app.campaign.files import source
     from tandem.app.runs.registry import Registry
+    from tandem.campaigns import source
 
     text, file = source(args.campaign)
     paths: dict[str, str] = {}
@@ -225,8 +225,8 @@ def _ask(config: Config, request: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _run_here(args: argparse.Namespace, config: Config, request: dict[str, Any]) -> int:
-    from tandem.app.campaign.files import load
     from tandem.app.daemon.supervisor import Supervisor
+    from tandem.campaigns import load
 
     log_to_stderr()
     # A person's one campaign: what the server has for this probe waits for the collector.

@@ -6,8 +6,8 @@ import pytest
 
 from tandem import campaigns
 from tandem.app.campaign.check import fitted
-from tandem.app.campaign.files import load
 from tandem.app.runs.registry import Registry
+from tandem.campaigns import load
 from tandem.schema.campaign import arms
 from tandem.schema.campaign_reader import parse
 from tandem_bench.run.compared import FileError, by_hand, prepare

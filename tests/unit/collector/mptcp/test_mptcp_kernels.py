@@ -9,8 +9,8 @@ import pytest
 
 from support.v094_tree import Connection, Tree
 from tandem import campaigns
-from tandem.app.campaign.files import load
 from tandem.app.campaign.requires import settings, settled
+from tandem.campaigns import load
 from tandem.cli.campaign import kernel_lines
 from tandem.mptcp import kernels, sockets, sysctls
 from tandem.mptcp.kernel_v094 import V094, FullMesh, Reader

@@ -1,18 +1,28 @@
-"""The probe's own copy of its queue: what the server pushed, how far each is, and what the server knows of that. Survives a power cut.
+"""The campaigns that the server pushed: the probe's own copy of its queue, and who asks the server, begins the one whose turn it is and
+reports what became of them.
 
-``FOLDER/queue.json`` and for each ``FOLDER/ID.toml``, the file as it came. One that is settled is forgotten when the server has its report
-and lists it no more: until then it is known here and not taken again, however often it comes.
+The copy survives a power cut: ``FOLDER/queue.json`` and for each ``FOLDER/ID.toml``, the file as it came. One that is settled is forgotten
+when the server has its report and lists it no more: until then it is known here and not taken again, however often it comes.
+
+Nothing here is needed for measuring: without a network, with a server that says nonsense or a full disk it says so once and tries again.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tandem.app.campaign.driver import BusyError, Campaigns
+from tandem.app.campaign.progress import Begun, Origin
+from tandem.export import AnyPath
+from tandem.export.gateway import Later, not_now
 from tandem.schema.campaign import CampaignError
 from tandem.schema.campaign_queue import (
     SETTLED,
@@ -20,7 +30,9 @@ from tandem.schema.campaign_queue import (
     QueueError,
     Report,
     read_pushed,
+    read_queue,
     read_report,
+    read_text,
 )
 from tandem.spool.durable import write_durably
 
@@ -141,3 +153,252 @@ def _queued(row: Any) -> Queued:  # noqa: ANN401 any JSON value
     if not isinstance(told, dict | None) or not isinstance(has_file, bool):
         raise QueueError("'told' is no object, or 'has_file' neither true nor false")
     return Queued(pushed, report.state, has_file, report.reason, report.steps, report.runs, told)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The rounds: what ended, what is to be begun, and when it is time, the server.
+
+
+_AGAIN_S = 60.0
+"""After a failure, at most: a kit may be on the network for minutes only."""
+_END_S = 10.0
+"""It may be asking an experiment or the server's kernel what there is; it changes nothing that a collector's end would need."""
+
+
+class QueueWatch:
+    """``admit``: what is to be begun, or CampaignError; ``ask_every_s``: how often the server is asked. A round has a thread of its own: it
+    waits for the network, and asks experiments what they are."""
+
+    def __init__(
+        self,
+        own: ProbeQueue,
+        campaigns: Campaigns,
+        gateway: AnyPath,
+        admit: Callable[[Pushed, str | None], Begun],
+        ask_every_s: float,
+    ) -> None:
+        self._own, self._campaigns, self._gateway = own, campaigns, gateway
+        self._admit, self._ask_every_s = admit, ask_every_s
+        self._ended: queue.SimpleQueue[tuple[str, str, dict[str, Any]]] = queue.SimpleQueue()
+        self._wake = self._stopping = False
+        self._due_s = 0.0
+        self._soon = False
+        self._trouble: str | None = None
+        self._answered_utc_s: float | None = None
+        self._shown: list[dict[str, Any]] = []
+        self._round: threading.Thread | None = None
+        campaigns.on_end = self._on_end
+        self._show()
+
+    def tick(self) -> None:
+        """Once a second: a round when there is something to do."""
+        if self._round is not None and self._round.is_alive():
+            return
+        if self._wake or self._soon or time.monotonic() >= self._due_s:
+            self._wake = False
+            self._round = threading.Thread(target=self._turn, name="campaign queue", daemon=True)
+            self._round.start()
+
+    def stop(self) -> None:
+        """``tick`` is called no more; a request that waits for its answer is given up."""
+        self._stopping = True
+        self._gateway.abort()
+        if self._round is not None:
+            self._round.join(_END_S)
+
+    def soon(self) -> None:
+        """Ask the server now: a network is back. Also while it is being asked: that may have begun without the network."""
+        self._soon = True
+
+    def told(self) -> dict[str, Any]:
+        """For people: ``campaigns`` in their turn, when the server answered last, and why it does not."""
+        return {"campaigns": self._shown, "answered_utc_s": self._answered_utc_s, "trouble": self._trouble}
+
+    def _on_end(self, origin: Origin | None, state: str, told: dict[str, Any]) -> None:
+        if origin is not None:
+            self._ended.put((origin.push, state, told))
+        self._wake = True
+
+    def _turn(self) -> None:
+        try:
+            self.turn()
+        except OSError as error:
+            self._tell(f"{error.filename or 'the disk'}: {error.strerror or error}; hint: free disk space")
+            self._due_s = time.monotonic() + _AGAIN_S
+        except Exception:
+            # Measuring does not depend on the queue: say what happened and go on.
+            log.exception("the queue of campaigns failed; trying again")
+            self._due_s = time.monotonic() + _AGAIN_S
+        self._show()
+
+    def turn(self) -> None:
+        """One round: what ended, what is to be begun, and when it is time, the server. OSError when the disk is full."""
+        self._begin_next()
+        if self._stopping or (time.monotonic() < self._due_s and not self._soon):
+            return
+        self._soon = False
+        try:
+            self._ask()
+            self._due_s = time.monotonic() + self._ask_every_s
+            self._clear()
+        except Later as later:
+            self._tell(later.reason)
+            self._due_s = time.monotonic() + max(later.wait_s, min(self._ask_every_s, _AGAIN_S))
+        except QueueError as error:
+            self._tell(f"the server's answer cannot be used: {error}")
+            self._due_s = time.monotonic() + self._ask_every_s
+        finally:
+            self._gateway.close()  # the server closes what is idle long before it is asked again
+        self._begin_next()
+
+    # --- here ------------------------------------------------------------------------------------------------------------
+
+    def _note_ended(self) -> None:
+        while True:
+            try:
+                push, state, told = self._ended.get_nowait()
+            except queue.Empty:
+                break
+            one = self._own.known.get(push)
+            if one is None or one.settled:
+                continue
+            self._count(one, told)
+            if state == "paused":
+                one.now("taken", "paused: it goes on when those before it have ended")
+            elif state == "stopped":
+                made, of = (sum(counts[k] for counts in one.steps.values()) for k in ("made", "of"))
+                one.now("refused", f"stopped by a person at the probe after {made} of {of} runs")
+            else:
+                one.now(state)
+            self._due_s = 0.0
+        self._own.save()
+
+    def _begin_next(self) -> None:
+        """Begin the one whose turn it is, unless a person's is under way; a pushed one of lower priority is paused for it."""
+        while not self._stopping:
+            under_way = self._campaigns.under_way
+            self._note_ended()  # of all that ended before: what the server took back is not begun again
+            one = self._own.next()
+            if one is None:
+                return
+            if under_way:
+                self._beside(one)
+                return
+            try:
+                self._campaigns.begin(self._admit(one.pushed, self._own.text(one.pushed.id)))
+            except BusyError:
+                return
+            except CampaignError as error:
+                self._refuse(one, error)
+                continue
+            self._runs(one)
+            return
+
+    def _beside(self, one: Queued) -> None:
+        """``one`` is first of the queue, and a campaign is under way: itself, a person's, or a pushed one."""
+        origin = self._campaigns.origin
+        if origin is None:
+            return
+        if origin.push == one.pushed.id:
+            self._runs(one)
+        elif origin.priority < one.pushed.priority:
+            log.info("pushed campaign %s makes room for %s of a higher priority", origin.push, one.pushed.id)
+            self._campaigns.pause(origin.push)
+        elif (other := self._own.known.get(origin.push)) is not None and not other.settled:
+            self._runs(other)
+
+    def _runs(self, one: Queued) -> None:
+        told = self._campaigns.status()
+        if told is not None and told.get("push") == one.pushed.id:
+            self._count(one, told)
+        if one.state != "running":
+            one.now("running")
+            log.info("pushed campaign %s (%s) is under way", one.pushed.name, one.pushed.id)
+            self._due_s = 0.0
+        self._own.save()
+
+    def _refuse(self, one: Queued, error: CampaignError) -> None:
+        log.warning("pushed campaign %s (%s) is refused: %s", one.pushed.name, one.pushed.id, error)
+        one.now("refused", str(error))
+        self._own.save()
+        self._due_s = 0.0
+
+    @staticmethod
+    def _count(one: Queued, told: dict[str, Any]) -> None:
+        one.steps, one.runs = told["steps"], told["runs"]
+
+    # --- the server --------------------------------------------------------------------------------------------------------
+
+    def _ask(self) -> None:
+        """Tell what it does not know, take what came, tell that. Later, QueueError, OSError."""
+        self._report()
+        listed = read_queue(self._answer("/v1/campaigns"))
+        self._answered_utc_s = time.time()
+        for pushed in listed:
+            one = self._own.known.get(pushed.id)
+            if one is None:
+                self._take(pushed)
+            elif pushed.withdraw and not one.settled:
+                self._withdraw(one)
+        self._begin_next()
+        self._report()
+        self._own.forget({pushed.id for pushed in listed})
+
+    def _take(self, pushed: Pushed) -> None:
+        if pushed.withdraw:
+            self._own.take(pushed, None, "withdrawn")
+            return
+        try:
+            text = read_text(self._answer(f"/v1/campaigns/{pushed.id}"))
+            self._admit(pushed, text)
+        except (CampaignError, QueueError) as error:
+            log.warning("pushed campaign %s (%s) is refused: %s", pushed.name, pushed.id, error)
+            self._own.take(pushed, None, "refused", str(error))
+            return
+        self._own.take(pushed, text)
+        log.info("pushed campaign %s (%s, priority %d) is taken", pushed.name, pushed.id, pushed.priority)
+
+    def _withdraw(self, one: Queued) -> None:
+        log.info("pushed campaign %s (%s) is withdrawn by the server", one.pushed.name, one.pushed.id)
+        if not self._campaigns.withdraw(one.pushed.id):
+            one.now("withdrawn")
+            self._own.save()
+
+    def _report(self) -> None:
+        for one in [o for o in self._own.known.values() if o.untold]:
+            report, url = one.report.to_dict(), f"/v1/campaigns/{one.pushed.id}/state"
+            answer = self._gateway.ask("PUT", url, json.dumps(report).encode(), {"Content-Type": "application/json"})
+            refused = answer.status in (400, 404, 413)
+            if not refused and answer.status != 200:
+                raise not_now(answer)
+            withdraw = answer.content.get("withdraw") if isinstance(answer.content, dict) else None
+            if not refused and not isinstance(withdraw, bool):
+                raise QueueError("an answer that does not settle a report")
+            one.told = report
+            self._own.save()
+            if refused:
+                log.warning("the server takes no report of pushed campaign %s: %s", one.pushed.id, answer.error)
+            elif withdraw and not one.settled:
+                self._withdraw(one)
+
+    def _answer(self, url: str) -> Any:  # noqa: ANN401 any JSON value
+        """What the server answers to a question. Later when it does not now."""
+        answer = self._gateway.ask("GET", url, b"", {})
+        if answer.status != 200:
+            raise not_now(answer)
+        return answer.content
+
+    # --- for people --------------------------------------------------------------------------------------------------------
+
+    def _show(self) -> None:
+        self._shown = [one.as_json() for one in sorted(self._own.known.values(), key=lambda one: one.pushed.turn)]
+
+    def _tell(self, trouble: str) -> None:
+        if trouble != self._trouble and not self._stopping:
+            log.warning("the server's queue of campaigns waits: %s", trouble)
+        self._trouble = trouble
+
+    def _clear(self) -> None:
+        if self._trouble is not None:
+            log.info("the server's queue of campaigns is asked again")
+        self._trouble = None

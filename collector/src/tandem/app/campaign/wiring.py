@@ -8,12 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tandem.app.campaign.admission import admitted
-from tandem.app.campaign.check import placed
+from tandem.app.campaign.check import admitted, placed
 from tandem.app.campaign.driver import Campaigns, Runner
 from tandem.app.campaign.progress import Begun
-from tandem.app.campaign.queue import ProbeQueue
-from tandem.app.campaign.queue_watch import QueueWatch
+from tandem.app.campaign.queue import ProbeQueue, QueueWatch
 from tandem.app.campaign.report import CampaignRecords
 from tandem.app.campaign.request import bound
 from tandem.app.campaign.state import Moment, ProbeState

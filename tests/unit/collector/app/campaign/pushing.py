@@ -6,8 +6,7 @@ from driven import Kit
 from road import step
 
 from tandem.app.campaign.progress import Begun, Origin
-from tandem.app.campaign.queue import ProbeQueue
-from tandem.app.campaign.queue_watch import QueueWatch
+from tandem.app.campaign.queue import ProbeQueue, QueueWatch
 from tandem.export.gateway import Answer, Later
 from tandem.schema.campaign import CampaignError
 from tandem.schema.campaign_queue import FORMAT, SETTLED, Pushed, queue_to_dict, read_report

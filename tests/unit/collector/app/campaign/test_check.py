@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 from road import campaign, step
 
 from tandem import campaigns
-from tandem.app.campaign.admission import admitted
-from tandem.app.campaign.check import fitted
+from tandem.app.campaign.check import admitted, fitted
 from tandem.app.campaign.estimate import estimate, plan_fit
-from tandem.app.campaign.files import load
 from tandem.app.campaign.progress import Origin
 from tandem.app.campaign.request import bound, request_of, shaped, used_instead
 from tandem.app.campaign.requires import settings, settled
@@ -24,6 +22,7 @@ from tandem.app.config import parse as parse_config
 from tandem.app.runs.plan import parameters_of, plan
 from tandem.app.runs.registry import Registry
 from tandem.app.runs.request import parse_request
+from tandem.campaigns import load
 from tandem.experiment import names
 from tandem.schema.campaign import CampaignError, items
 from tandem.schema.campaign_queue import Pushed
