@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import shutil
+import ssl
 import subprocess
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import tandem
 from tandem.app.clock.clock import boot_id
@@ -22,15 +26,18 @@ from tandem.app.daemon.sim_plan import sims
 from tandem.app.daemon.status_socket import NAME, NoCollectorError, ask
 from tandem.app.errors import MissingRequirementError
 from tandem.app.health.machine import Room, room_of
-from tandem.app.preflight.checks import Facts, Measured, Status, lines, settling_lines
+from tandem.app.preflight.checks import Facts, Measured, Server, Status, lines, settling_lines
 from tandem.app.preflight.lines import Line, ready, settled
-from tandem.app.preflight.measuring import Measuring
 from tandem.app.preflight.own_collector import OwnCollector, token_file
-from tandem.app.preflight.server import ask_server
 from tandem.experiment.base import MissingRequirementError as NoVlcError
+from tandem.experiment.control import Control, ControlError
 from tandem.experiment.dash import vlc
+from tandem.experiment.parameters import ParameterError, read_common
+from tandem.export import GatewayAddress, SetupError
+from tandem.export.gateway import Answer, CertificateTimeError, Link, LinkError
 from tandem.modem.usb import network_interface
 from tandem.mptcp import sysctls
+from tandem.schema.manifest import CHECK_RUN
 
 FORMAT = "tandem-preflight/1"
 METRICS = "net.ipv4.tcp_no_metrics_save"
@@ -228,3 +235,200 @@ def handshakes(shown: str, now_s: float) -> tuple[bool, str]:
     if age_s > FRESH_S:
         return False, f"its ends last shook hands {age_s / 60:.0f} min ago"
     return True, "its ends shook hands within the last minutes"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The server: does it answer, whose is the token, which version does it expect, does it grant sessions.
+
+
+_CONNECT_S, _SERVER_S = 5.0, 10.0
+_GOOD = "good"
+_NO_TOKEN = "none"  # noqa: S105  sent where the file holds none, so that the server itself can be asked
+
+
+def ask_server(config: Config, interfaces: Mapping[str, str]) -> Server:
+    """``interfaces``: of the paths that are up. Over each in turn until one brings an answer."""
+    try:
+        address, wrong = _address(config)
+    except SetupError as error:
+        return Server(gateway=str(error).partition("; hint: ")[0])
+    if not interfaces:
+        return Server(gateway="no path is up", control="no path is up", token=wrong)
+    told = _of_gateway(address, interfaces)
+    if wrong is not None:
+        return replace(told, token=wrong)
+    return _of_endpoint(config, interfaces, told)
+
+
+def _address(config: Config) -> tuple[GatewayAddress, str | None]:
+    """Where the gateway is, and what is wrong with the token's file; SetupError for what else is wrong."""
+    server = config.server
+    try:
+        return GatewayAddress.of(server.gateway, server.ca_file, server.token_file), None
+    except SetupError as error:
+        if not str(error).startswith("token_file"):
+            raise
+        parts = urlsplit(server.gateway)
+        tls = ssl.create_default_context(cafile=None if server.ca_file is None else str(server.ca_file))
+        address = GatewayAddress(str(parts.hostname), parts.port or 443, tls, _NO_TOKEN)
+        return address, str(error).partition("; hint: ")[0]
+
+
+def _of_gateway(address: GatewayAddress, interfaces: Mapping[str, str]) -> Server:
+    reasons = []
+    for path in interfaces:
+        link = Link(path, partial(interfaces.get, path), address, _CONNECT_S, _SERVER_S)
+        try:
+            return _told(link)
+        except CertificateTimeError as error:
+            return Server(gateway=str(error).partition("; hint: ")[0], untimely=True)
+        except LinkError as error:
+            reasons.append(f"over {path}: {error}")
+        finally:
+            link.close()
+    return Server(gateway="; ".join(reasons))
+
+
+def _told(link: Link) -> Server:
+    health = link.ask("GET", "/v1/health", b"", {})
+    if health.status != 200:
+        return Server(gateway=health.error)
+    content = health.content if isinstance(health.content, dict) else {}
+    off_s = None if health.date_utc_s is None else round(time.time() - health.date_utc_s, 1)
+    server = Server(gateway=None, version=_text(content.get("version")), clock_off_s=off_s)
+    who = link.ask("GET", "/v1/probe", b"", {})
+    content = who.content if isinstance(who.content, dict) else {}
+    whose, expected = _text(content.get("probe")), _text(content.get("collector_version"))
+    return replace(server, token=_judged(who), probe=whose, expected=expected)
+
+
+def _judged(answer: Answer) -> str | None:
+    if answer.status == 200:
+        return _GOOD
+    if answer.status in (401, 403):
+        return "the server does not know it, or it was revoked"
+    return None
+
+
+def _text(value: object) -> str | None:
+    return value[:100] if isinstance(value, str) else None
+
+
+def _of_endpoint(config: Config, interfaces: Mapping[str, str], told: Server) -> Server:
+    """A session of one byte is opened and closed."""
+    paths = [{"name": name, "interface": interface} for name, interface in interfaces.items()]
+    asked = {"run": CHECK_RUN, "paths": paths, "server": config.server.parameter, "control_timeout_s": _SERVER_S}
+    try:
+        control = Control(read_common(asked))
+        session = control.open("any", {}, bytes=1, seconds=None)
+        control.close(session, _CONNECT_S)
+    except ParameterError as error:
+        return replace(told, control=str(error))
+    except ControlError as error:
+        if error.status == 429:
+            return replace(told, budget=str(error).removeprefix("control channel: "))
+        if error.status == 401:  # the gateway says so too: the token's line
+            return told
+        return replace(told, control=str(error).removeprefix("control channel: "))
+    settings = session.answer.get("environment")
+    return replace(
+        told, no_metrics_save=_text(settings.get("tcp_no_metrics_save")) if isinstance(settings, dict) else None
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# A small download over each path, then a verdict on those that carried it, by the collector.
+
+
+DOWNLOAD_BYTES, VERDICT_BYTES = 200_000, 100_000
+_DOWNLOAD_S, _VERDICT_S, _JOIN_S = 45.0, 30.0, 3.0
+_SILENT_S = 20.0
+"""A collector that measures tells of it twice a second."""
+_AGAIN_S = 1.0
+_OWN_END_S = 20.0
+"""A run of ours that is told as done may still be closing its session over a path that brings nothing."""
+
+
+class HeldError(Exception):
+    """Something else is measured, or the collector does not do it."""
+
+
+class Measuring:
+    """``folder``: the collector's; ``wait_s``: for what else is being measured; ``tell``: what goes on, for people."""
+
+    def __init__(self, folder: Path, wait_s: float, tell: Callable[[str], None]) -> None:
+        self._folder, self._tell = folder, tell
+        self._until_s = time.monotonic() + wait_s
+
+    def over(self, paths: Sequence[str]) -> Measured:
+        """``paths``: those that are up."""
+        downloads: dict[str, dict[str, Any]] = {}
+        try:
+            if paths:
+                self._idle()
+            for path in paths:
+                self._tell(f"a download over {path} …")
+                parameters = {"kind": "tcp", "path": path, "bytes": DOWNLOAD_BYTES, "deadline_s": _DOWNLOAD_S}
+                downloads[path] = self._run("download", parameters)
+            good = [path for path in paths if downloads[path].get("ok")]
+            if not good:
+                return Measured(downloads=downloads)
+            self._tell(f"the verdict on Multipath TCP over {', '.join(good)} …")
+            own = {"bytes": VERDICT_BYTES, "join_wait_s": _JOIN_S}
+            row = self._run("verdict", {"paths": good, "parameters": own, "deadline_s": _VERDICT_S * (1 + len(good))})
+        except HeldError as error:
+            return Measured(held=str(error), downloads=downloads)
+        return self._verdict(row, downloads)
+
+    def _verdict(self, row: dict[str, Any], downloads: dict[str, dict[str, Any]]) -> Measured:
+        file = self._folder / "runs" / f"{row.get('id')}.json"
+        try:
+            result = json.loads(file.read_bytes())["result"]
+            verdicts = dict((result or {}).get("paths") or {})
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            return Measured(downloads=downloads, verdict_failure=f"its result cannot be read: {error}")
+        return Measured(downloads=downloads, verdicts=verdicts, verdict_failure=row.get("failure"))
+
+    def _idle(self) -> None:
+        """HeldError when a campaign or a run still holds when the time is over."""
+        while True:
+            answer = next(iter(self._ask({"op": "campaign", "action": "idle"})), {})
+            held = answer.get("held") or (answer.get("reason") if answer.get("type") == "refused" else None)
+            if not held:
+                return
+            self._wait(str(held))
+
+    def _wait(self, why: str) -> None:
+        if time.monotonic() > self._until_s:
+            raise HeldError(why)
+        time.sleep(_AGAIN_S)
+
+    def _run(self, experiment: str, parameters: dict[str, Any]) -> dict[str, Any]:
+        """The row of its one run; ``failure`` tells why there is none."""
+        row = self._begun(experiment, parameters)
+        self._until_s = max(self._until_s, time.monotonic() + _OWN_END_S)
+        return row
+
+    def _begun(self, experiment: str, parameters: dict[str, Any]) -> dict[str, Any]:
+        while True:
+            for answer in self._ask({"op": "start", "experiment": experiment, "parameters": parameters}):
+                kind, reason = answer.get("type"), str(answer.get("reason"))
+                if kind == "refused" and "try again when it has ended" in reason:
+                    break
+                if kind in ("refused", "error"):
+                    raise HeldError(f"the collector refused: {reason}")
+                if kind == "done":
+                    rows = answer.get("results") or []
+                    return dict(rows[-1]) if rows else {"ok": False, "failure": "the run did not come to an end"}
+            else:
+                raise HeldError("the collector ended meanwhile")
+            self._wait("another run goes on")
+
+    def _ask(self, request: dict[str, Any]) -> list[dict[str, Any]]:
+        """All answers but progress."""
+        try:
+            return [a for a in ask(self._folder / NAME, request, _SILENT_S) if a.get("type") != "progress"]
+        except NoCollectorError as error:
+            raise HeldError(f"no collector answers: {error}") from error
+        except TimeoutError as error:
+            raise HeldError("the collector said nothing for 20 s") from error

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tandem.app.daemon.status_socket import NAME, encode, listen
-from tandem.app.preflight.measuring import Measuring
+from tandem.app.preflight.check import Measuring
 
 IDLE = [{"type": "campaign"}]
 DONE = [{"type": "accepted", "pair": "p1"}, {"type": "done", "results": [{"id": "r1", "ok": True}]}]
@@ -42,7 +42,7 @@ def collector(folder: Path, *answers: list[dict[str, Any]]) -> Iterator[list[dic
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tandem.app.preflight.measuring._AGAIN_S", 0.01)
+    monkeypatch.setattr("tandem.app.preflight.check._AGAIN_S", 0.01)
 
 
 EXPERIMENTS = [None, "download", "download", "verdict"]
