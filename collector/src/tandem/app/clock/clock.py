@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -199,14 +200,6 @@ FRESH_NS = 300_000_000_000
 KEPT_STEPS = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """The system's clock was set: at which instant of CLOCK_MONOTONIC, by how much."""
-
-    monotonic_ns: int
-    step_ns: int
-
-
 def boot_id() -> str:
     """The kernel's UUID of this boot."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -244,8 +237,8 @@ class Clock:
         self._sorted_out = False
         self.trouble: str | None = None
         """Why the clock is not synchronised, for people; whoever asks the sources says it."""
-        self.steps: list[Step] = []
-        """Of this life of the collector, the last ``KEPT_STEPS``."""
+        self._steps: deque[tuple[int, int]] = deque(maxlen=KEPT_STEPS)
+        """When the system's clock was set (CLOCK_MONOTONIC) and by how much, in this life of the collector."""
         self.stepped = 0
         """How many there were."""
 
@@ -267,7 +260,7 @@ class Clock:
             if abs(stepped) < STEP_NS:
                 return None
             self.stepped += 1
-            self.steps = [*self.steps, Step(now, stepped)][-KEPT_STEPS:]
+            self._steps.append((now, stepped))
             return stepped
 
     def take(self, said: Reading) -> None:
@@ -406,10 +399,9 @@ class Clock:
             last = self._this.epochs[-1] if self._this.epochs else None
             error_ns = None if last is None else last.error_at(now)
             steps = [
-                {"monotonic_ns": step.monotonic_ns, "step_s": step.step_ns / 1e9}
-                for step in self.steps
-                if (since_ns is None or step.monotonic_ns >= since_ns)
-                and (until_ns is None or step.monotonic_ns <= until_ns)
+                {"monotonic_ns": at_ns, "step_s": step_ns / 1e9}
+                for at_ns, step_ns in self._steps
+                if (since_ns is None or at_ns >= since_ns) and (until_ns is None or at_ns <= until_ns)
             ]
             return {
                 "synchronised": last is not None,

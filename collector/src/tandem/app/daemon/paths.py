@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import logging
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 
 from tandem.app.config import Config
@@ -60,7 +61,8 @@ class NetworkPaths:
 
     def apply(self) -> list[PathEvent]:
         """Configure; MissingRequirementError when the kernel refuses."""
-        changes = _changes(self._paths.apply)
+        with _refused_as_missing():
+            changes = self._paths.apply()
         self._watch = Watch(self._paths)
         if self._watch.restoring is not None:
             log.warning("lost subflows are not brought back: %s", self._watch.restoring)
@@ -68,7 +70,8 @@ class NetworkPaths:
 
     def watch(self) -> list[PathEvent]:
         """Wait until something changes or ``wake`` is called, and mend; as ``apply``. After ``apply``, by one thread."""
-        return [] if self._watch is None else _changes(self._watch.turn)
+        with _refused_as_missing():
+            return [] if self._watch is None else self._watch.turn()
 
     def wake(self) -> None:
         """End the ``watch`` that waits, from any thread."""
@@ -84,10 +87,8 @@ class NetworkPaths:
     def set_backup(self, name: str, backup: bool, *, again: bool = False) -> None:
         """Have running connections use this path only when no other works, or as the others again; ``again``: the order was lost.
         MissingRequirementError when the kernel refuses. From any one thread."""
-        try:
+        with _refused_as_missing():
             self._backup.order(self._paths.number(name), backup=backup, again=again)
-        except IpError as error:
-            raise _refused(error) from error
 
     def leave(self, token: int) -> None:
         """The connection's subflows are its experiment's to order. From any thread."""
@@ -104,30 +105,22 @@ class NetworkPaths:
         if self._watch is not None:
             self._watch.close()
             self._watch = None
-        try:
+        with _refused_as_missing():
             self._paths.remove()
-        except IpError as error:
-            raise _refused(error) from error
 
 
-def _changes(action: Callable[[], list[PathEvent]]) -> list[PathEvent]:
+@contextmanager
+def _refused_as_missing() -> Iterator[None]:
+    """What the kernel refuses is a missing requirement, with its hint."""
     try:
-        return action()
+        yield
     except IpError as error:
-        raise _refused(error) from error
-
-
-def _refused(error: IpError) -> MissingRequirementError:
-    text = str(error)
-    if "; hint: " in text:
-        return MissingRequirementError(text)
-    if "not permitted" in text:
-        return MissingRequirementError(f"{text}; hint: run as root, or with the capability NET_ADMIN")
-    if "mptcp" in text and ("not found" in text or "No such" in text or "Unknown" in text or "not supported" in text):
-        return MissingRequirementError(
-            f"{text}; hint: a kernel from 5.6 with Multipath TCP, and sysctl net.mptcp.enabled=1"
-        )
-    return MissingRequirementError(text)
+        text, hint = str(error), ""
+        if "not permitted" in text:
+            hint = "run as root, or with the capability NET_ADMIN"
+        elif "mptcp" in text and any(word in text for word in ("not found", "No such", "Unknown", "not supported")):
+            hint = "a kernel from 5.6 with Multipath TCP, and sysctl net.mptcp.enabled=1"
+        raise MissingRequirementError(f"{text}; hint: {hint}" if hint and "; hint: " not in text else text) from error
 
 
 class PathWatch:

@@ -148,10 +148,9 @@ OVER_BELOW = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Sim:
-    """One path's; ``plan`` None when nobody told it."""
+    """One path's."""
 
     path: PathConfig
-    plan: PlanConfig | None
     told: PlanForecast
     today_bytes: int
     utc_s: float
@@ -159,7 +158,7 @@ class Sim:
     @property
     def limit_bytes(self) -> float | None:
         """Above it the forecast is warned of."""
-        return None if self.plan is None else self.plan.bytes * self.plan.warn_share
+        return None if self.path.plan is None else self.path.plan.bytes * self.path.plan.warn_share
 
     def over(self) -> bool | None:
         """Whether to warn: used already, or forecast from enough days; None between the thresholds, or when nothing is known."""
@@ -182,15 +181,15 @@ class Sim:
             "reset_in_s": max(0.0, midnight_s(self.told.reset) - self.utc_s),
         }
         fields["day_limit_bytes"] = self.path.day_limit_bytes
-        if self.plan is not None:
-            fields["plan_bytes"], fields["left_bytes"] = self.plan.bytes, self.told.left_bytes
+        if self.path.plan is not None:
+            fields["plan_bytes"], fields["left_bytes"] = self.path.plan.bytes, self.told.left_bytes
             if self.told.used_up_utc_s is not None:
                 fields["used_up_in_s"] = self.told.used_up_utc_s - self.utc_s
         return Record.make("sim_usage", {"path": self.path.name, "operator": self.path.operator}, fields, now_ns)
 
     def status(self) -> dict[str, Any]:
         """For people and machines."""
-        up = self.told.used_up_utc_s if self.plan is not None else None
+        up = self.told.used_up_utc_s if self.path.plan is not None else None
         return {
             "used_bytes": self.told.used_bytes,
             "since": self.told.since.isoformat(),
@@ -198,19 +197,19 @@ class Sim:
             "reset": self.told.reset.isoformat(),
             "expected_bytes": self.told.expected_bytes,
             "sure": self.told.sure,
-            "plan_bytes": None if self.plan is None else self.plan.bytes,
-            "left_bytes": None if self.plan is None else self.told.left_bytes,
+            "plan_bytes": None if self.path.plan is None else self.path.plan.bytes,
+            "left_bytes": None if self.path.plan is None else self.told.left_bytes,
             "used_up": None if up is None else datetime.fromtimestamp(up, UTC).date().isoformat(),
         }
 
     def text(self) -> str:
         """What is wrong, in one line; "" without a plan."""
-        if self.plan is None:
+        if self.path.plan is None:
             return ""
-        of = f"{_gb(self.plan.bytes)} (new on {self.told.reset:%d %B})"
+        of = f"{_gb(self.path.plan.bytes)} (new on {self.told.reset:%d %B})"
         if self.told.left_bytes == 0:
             return f"the SIM's plan is used up: {_gb(self.told.used_bytes)} of {of}"
-        if self.told.expected_bytes <= self.plan.bytes or not self.told.sure:
+        if self.told.expected_bytes <= self.path.plan.bytes or not self.told.sure:
             return f"the SIM's plan: {_gb(self.told.used_bytes)} used, {_gb(self.told.expected_bytes)} forecast of {of}"
         used_up = self.told.used_up_utc_s
         when = "" if used_up is None else f", used up on {datetime.fromtimestamp(used_up, UTC):%d %B}"
@@ -224,7 +223,7 @@ def sims(paths: Sequence[PathConfig], account: Account, utc_ns: int | None) -> l
     utc_s = utc_ns / 1e9
     day = datetime.fromtimestamp(utc_s, UTC).date().isoformat()
     return [
-        Sim(p, p.plan, forecast(p.plan or UNTOLD, account.days(p.name), utc_s), account.spent(p.name, day), utc_s)
+        Sim(p, forecast(p.plan or UNTOLD, account.days(p.name), utc_s), account.spent(p.name, day), utc_s)
         for p in paths
         if p.plan is not None or p.modem is not None
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import fcntl
@@ -569,13 +570,10 @@ def versions() -> dict[str, str]:
         "machine": platform.machine(),
         "sqlite": sqlite3.sqlite_version,
     }
-    for program in ("tcpdump",):
-        path = shutil.which(program, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
-        if path is not None:
-            try:
-                done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=5, check=False)
-            except (OSError, subprocess.TimeoutExpired):
-                continue
+    path = shutil.which("tcpdump", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
+    if path is not None:
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=5, check=False)
             match = re.search(r"version (\S+)", done.stdout + done.stderr)
-            found[program] = match[1] if match else "unknown"
+            found["tcpdump"] = match[1] if match else "unknown"
     return found
