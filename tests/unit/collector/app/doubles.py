@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, Self
 
 from support.https_gateway import Gateway
+from tandem.app import MissingRequirementError
 from tandem.app.config import Config, parse
 from tandem.app.config_schema import PathConfig
 from tandem.app.daemon.hardware import Hardware
 from tandem.app.daemon.supervisor import Supervisor
-from tandem.app.errors import MissingRequirementError
 from tandem.capture import CaptureError, CaptureResult
 from tandem.modem.poll import Poll
 from tandem.modem.reset import CannotStepError

@@ -11,6 +11,7 @@ from doubles import Rehearsal, account, kinds, points
 from good_config import GOOD, good
 
 from support.https_gateway import Gateway
+from tandem.app import MissingRequirementError
 from tandem.app.config import parse
 from tandem.app.config_schema import PathConfig, RecoveryConfig, RoundTripConfig
 from tandem.app.daemon import modems
@@ -18,7 +19,6 @@ from tandem.app.daemon.modems import ModemActions, modem_poller
 from tandem.app.daemon.status import StatusModel
 from tandem.app.daemon.status_socket import ask
 from tandem.app.daemon.supervisor import Supervisor
-from tandem.app.errors import MissingRequirementError
 from tandem.app.runs.plan import Plan, PlannedRun
 from tandem.app.runs.request import RunRequest
 from tandem.app.runs.scheduler import RunScheduler

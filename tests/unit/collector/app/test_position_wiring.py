@@ -12,11 +12,11 @@ from doubles import Rehearsal
 from good_config import GOOD
 
 from support.https_gateway import Gateway
+from tandem.app import MissingRequirementError
 from tandem.app.config import Config, ConfigError, parse
 from tandem.app.daemon import hardware
 from tandem.app.daemon.hardware import Hardware
 from tandem.app.daemon.status_socket import ask
-from tandem.app.errors import MissingRequirementError
 from tandem.mobility.detectors import Detectors
 from tandem.mobility.fused_settings import FusedSettings
 from tandem.mobility.settings import Settings

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from doubles import FakePaths
 
-from tandem.app.errors import MissingRequirementError
+from tandem.app import MissingRequirementError
 from tandem.app.runs.steering import FILE, STEP_S, SteeredRun, SteeringPart, load_history
 from tandem.cli.main import main
 from tandem.mptcp.recovery import History

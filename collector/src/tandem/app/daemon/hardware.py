@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from random import SystemRandom
 from typing import Any
 
+from tandem.app import MissingRequirementError
 from tandem.app.config import Config
 from tandem.app.config_schema import PathConfig, PositionConfig
 from tandem.app.daemon.modems import ModemActions, ModemPoller, Polled, modem_poller
 from tandem.app.daemon.paths import NetworkPaths
-from tandem.app.errors import MissingRequirementError
 from tandem.app.health.machine import Roots
 from tandem.app.runs.captures import Captures
 from tandem.app.runs.conditions import ConditionsMade, missing_requirement, undo_earlier

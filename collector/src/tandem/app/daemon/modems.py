@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Literal
 
+from tandem.app import MissingRequirementError
 from tandem.app.config import Config
 from tandem.app.config_schema import ModemConfig, PathConfig
-from tandem.app.errors import MissingRequirementError
 from tandem.app.runs.scheduler import RunScheduler
 from tandem.at.dialogue import AtError, Unsolicited
 from tandem.modem.families import UnknownDriver

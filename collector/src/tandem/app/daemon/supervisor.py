@@ -9,6 +9,7 @@ import socket
 import time
 from collections.abc import Callable
 
+from tandem.app import MissingRequirementError
 from tandem.app.campaign.wiring import CampaignPart
 from tandem.app.clock import Clock
 from tandem.app.clock.watch import ClockWatch
@@ -21,7 +22,6 @@ from tandem.app.daemon.paths import PathWatch
 from tandem.app.daemon.status import StatusModel, StatusService
 from tandem.app.daemon.status_server import StatusServer
 from tandem.app.daemon.status_socket import NAME, close, listen
-from tandem.app.errors import MissingRequirementError
 from tandem.app.health.machine import cpu_seconds, peak_rss_bytes, versions
 from tandem.app.round_trip.round_trips import RoundTrips
 from tandem.app.runs.captures import FOLDER as CAPTURES

@@ -19,12 +19,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import tandem
+from tandem.app import MissingRequirementError
 from tandem.app.clock.clock import boot_id
 from tandem.app.config import Config
 from tandem.app.daemon.accounts import Account
 from tandem.app.daemon.sim_plan import sims
 from tandem.app.daemon.status_socket import NAME, NoCollectorError, ask
-from tandem.app.errors import MissingRequirementError
 from tandem.app.health.machine import Room, room_of
 from tandem.app.preflight.checks import Facts, Measured, Server, Status, lines, settling_lines
 from tandem.app.preflight.lines import Line, ready, settled
