@@ -10,23 +10,34 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.fake_chronyc import install, line
-from tandem.app.clock import Clock, chrony
+from tandem.app.clock import Clock
 from tandem.app.clock import reading as boots
-from tandem.app.clock import watch as kernel
-from tandem.app.clock.watch import PULSE_ERROR_NS, REPORTS, SERIAL_ERROR_NS, ClockWatch, Satellites
+from tandem.app.clock import watch as sources
+from tandem.app.clock.watch import (
+    PULSE_ERROR_NS,
+    REPORTS,
+    SERIAL_ERROR_NS,
+    ClockWatch,
+    KernelClock,
+    Satellites,
+    Tracking,
+    chrony_reading,
+    kernel_reading,
+    parse_tracking,
+)
 from tandem.position.reports import Pulse, Tpv
 
 S = 10**9
 TRUE_NS = 1_790_000_000 * S
-NO_KERNEL = kernel.KernelClock(synchronised=False, left_ns=0, max_error_us=16_000_000, est_error_us=16_000_000)
+NO_KERNEL = KernelClock(synchronised=False, left_ns=0, max_error_us=16_000_000, est_error_us=16_000_000)
 
 
 def test_what_chronyc_prints_is_read() -> None:
-    told = chrony.parse(line(correction=-3.25))
+    told = parse_tracking(line(correction=-3.25))
     assert (told.reference, told.stratum, told.leap, told.correction_s) == ("C0A80001", 2, "Normal", -3.25)
     assert told.root_distance_s == pytest.approx(0.011, rel=1e-6)
     assert told.skew_ppm == 0.75
-    said = chrony.reading(told, 5, 100 * S)
+    said = chrony_reading(told, 5, 100 * S)
     assert said.offset_ns == 100 * S - 3_250_000_000
     assert said.slewing
 
@@ -36,8 +47,8 @@ CHANGED = st.tuples(st.integers(0, 130), st.characters()).map(lambda c: line()[:
 
 @given(st.text(max_size=300) | CHANGED)
 def test_any_text_is_read_or_refused(noise: str) -> None:
-    told = chrony.parse(noise)
-    said = None if told is None else chrony.reading(told, 0, 0)
+    told = parse_tracking(noise)
+    said = None if told is None else chrony_reading(told, 0, 0)
     assert said is None or (told.stratum > 0 and 0 <= (said.error_ns or 0) <= 2**127)
 
 
@@ -46,28 +57,27 @@ def test_any_text_is_read_or_refused(noise: str) -> None:
     [
         {"leap": "Not synchronised"},
         {"reference": "00000000"},
-        {"reference": chrony.LOCAL_REFERENCE},
+        {"reference": sources.LOCAL_REFERENCE},
         {"stratum": 0},
         {"dispersion": 1.5},
     ],
     ids=["not synchronised", "no reference", "its own clock", "stratum 0", "too far from the root"],
 )
 def test_when_chronyd_does_not_vouch(changes: dict[str, Any]) -> None:
-    told = chrony.parse(line(**changes))
+    told = parse_tracking(line(**changes))
     assert told is not None
-    assert chrony.reading(told, 0, 0) is None
+    assert chrony_reading(told, 0, 0) is None
 
 
 def test_a_chronyd_that_answers_one_that_does_not_and_none_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    asked = chrony.Chrony(60.0)
-    assert (asked.ask(), asked.answered) == (None, False)
+    assert sources.ask_chrony(60.0) is None
     install(tmp_path, line())
-    assert (asked.ask(), asked.answered) == (FOLLOWS, True)
+    assert sources.ask_chrony(60.0) == FOLLOWS
     install(tmp_path, "506 Cannot talk to daemon", 1)
-    assert (asked.ask(), asked.answered) == (None, False)
+    assert sources.ask_chrony(60.0) is None
 
 
 # --- gpsd ----------------------------------------------------------------------------------------------------------------
@@ -120,21 +130,9 @@ def test_a_pulse_is_exact_once_the_sentences_say_which_second_it_was() -> None:
 # --- who is asked --------------------------------------------------------------------------------------------------------
 
 
-class Daemon(chrony.Chrony):
-    """A chronyd that tells what the test says; None: there is none."""
-
-    def __init__(self, told: chrony.Tracking | None) -> None:
-        super().__init__()
-        self.told = told
-
-    def ask(self) -> chrony.Tracking | None:
-        self.answered = self.told is not None
-        return self.told
-
-
-FOLLOWS = chrony.parse(line())
-LOST = chrony.parse(line(leap=chrony.UNSYNCHRONISED))
-DISCIPLINED = kernel.KernelClock(True, 0, 8_000, 500)
+FOLLOWS = parse_tracking(line())
+LOST = parse_tracking(line(leap=sources.UNSYNCHRONISED))
+DISCIPLINED = KernelClock(True, 0, 8_000, 500)
 
 
 @pytest.mark.parametrize(
@@ -154,13 +152,13 @@ DISCIPLINED = kernel.KernelClock(True, 0, 8_000, 500)
 def test_whose_word_is_taken(
     tmp_path: Path,
     source: str,
-    told: chrony.Tracking | None,
-    state: kernel.KernelClock,
+    told: Tracking | None,
+    state: KernelClock,
     taken: str | None,
     why: str | None,
 ) -> None:
     clock = Clock(tmp_path / "boots.json", "boot-1", lambda: TRUE_NS, lambda: 5 * S)
-    watch = ClockWatch(clock, source, Daemon(told), lambda: state, lambda: TRUE_NS, lambda: 5 * S)
+    watch = ClockWatch(clock, source, lambda: told, lambda: state, lambda: TRUE_NS, lambda: 5 * S)
     watch.look()
     assert (None if clock.reading is None else clock.reading.source) == taken
     assert (clock.trouble is None) == (why is None)
@@ -218,16 +216,16 @@ def test_a_damaged_file_is_read_or_refused(known: list[boots.Boot], data: st.Dat
 
 
 def test_the_kernels_word() -> None:
-    good = kernel.KernelClock(True, 2_000_000, 8_000, 0)
-    said = kernel.kernel_reading(good, 5, TRUE_NS)
-    assert (said.offset_ns, said.error_ns) == (TRUE_NS + 2_000_000, kernel.FLOOR_NS)
-    assert kernel.kernel_reading(NO_KERNEL, 5, TRUE_NS) is None
-    assert kernel.kernel_reading(kernel.KernelClock(True, 0, 1_500_000, 0), 5, TRUE_NS) is None
-    assert kernel.ask() is not None  # this machine's own
+    good = KernelClock(True, 2_000_000, 8_000, 0)
+    said = kernel_reading(good, 5, TRUE_NS)
+    assert (said.offset_ns, said.error_ns) == (TRUE_NS + 2_000_000, sources.FLOOR_NS)
+    assert kernel_reading(NO_KERNEL, 5, TRUE_NS) is None
+    assert kernel_reading(KernelClock(True, 0, 1_500_000, 0), 5, TRUE_NS) is None
+    assert sources.ask_kernel() is not None  # this machine's own
 
 
 def test_what_was_said_while_the_clock_was_set_is_not_taken(tmp_path: Path) -> None:
     offsets = iter([TRUE_NS, TRUE_NS + S])
     clock = Clock(tmp_path / "boots.json", "boot-1", lambda: TRUE_NS, lambda: 5 * S)
-    ClockWatch(clock, "chrony", Daemon(FOLLOWS), lambda: None, lambda: next(offsets), lambda: 5 * S).look()
+    ClockWatch(clock, "chrony", lambda: FOLLOWS, lambda: None, lambda: next(offsets), lambda: 5 * S).look()
     assert clock.reading is None

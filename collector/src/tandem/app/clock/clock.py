@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tandem.app.clock.chrony import FAST_SLEW
 from tandem.app.clock.reading import (
     DRIFT,
+    FAST_SLEW,
     PLAUSIBLE_UTC_NS,
     Boot,
     BootsError,

@@ -63,6 +63,9 @@ BOOTS = 50
 DRIFT = 1e-4
 """How fast a quartz that nobody disciplines may leave the time: 100 ppm; a Raspberry Pi's is within 50."""
 
+FAST_SLEW = 0.1
+"""CLOCK_MONOTONIC runs at most so much too fast or slow while chronyd corrects it (``maxslewrate``, 83,333 ppm)."""
+
 
 class BootsError(ValueError):
     """The bytes are no such file."""

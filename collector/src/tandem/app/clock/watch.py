@@ -4,16 +4,110 @@ from __future__ import annotations
 
 import ctypes
 import logging
+import re
+import subprocess
 import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tandem.app.clock import chrony
 from tandem.app.clock.clock import Clock
-from tandem.app.clock.reading import PLAUSIBLE_UTC_NS, WORST_ERROR_NS, Reading, system_offset_ns, system_reading
+from tandem.app.clock.reading import (
+    FAST_SLEW,
+    PLAUSIBLE_UTC_NS,
+    WORST_ERROR_NS,
+    Reading,
+    system_offset_ns,
+    system_reading,
+)
 from tandem.position.reports import Pulse, Report, Tpv
 from tandem.schema.record import Record, Value
+
+# ---------------------------------------------------------------------------------------------------------------------
+# chronyd's word: what ``chronyc -c tracking`` prints. ``parse_tracking`` is pure and takes any text.
+
+
+_TRACKING = ("chronyc", "-c", "tracking")
+_NUMBER = r"(-?[0-9]{1,12}\.[0-9]{1,9})"
+_LINE = re.compile(
+    # reference, its name, stratum, its time, correction, last offset, mean offset, frequency, its residual, skew, delay, dispersion,
+    # interval, leap
+    rf"([0-9A-F]{{8}}),[^,\n]*,([0-9]{{1,3}}),{','.join([_NUMBER] * 10)},([A-Za-z ]+)\n",
+    re.ASCII,
+)
+"""Fields of chrony's ``client.c``, in the form for programs."""
+
+UNSYNCHRONISED = "Not synchronised"
+LOCAL_REFERENCE = "7F7F0101"
+"""What chronyd names as its reference when it vouches for its own clock (``local``): no word of the time."""
+
+SLEWING_S = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Tracking:
+    """Of ``chronyc tracking``; seconds. ``correction``: what has still to be added to the system's clock."""
+
+    reference: str
+    stratum: int
+    leap: str
+    correction_s: float
+    last_offset_s: float
+    skew_ppm: float
+    root_delay_s: float
+    root_dispersion_s: float
+
+    @property
+    def root_distance_s(self) -> float:
+        """How far the corrected clock may be from the time."""
+        return self.root_dispersion_s + self.root_delay_s / 2
+
+
+def parse_tracking(text: str) -> Tracking | None:
+    """What chronyc printed; None when it is not what it prints of a chronyd."""
+    match = _LINE.fullmatch(text)
+    if match is None:
+        return None
+    reference, stratum, *numbers, leap = match.groups()
+    _, correction, last_offset, _, _, _, skew, delay, dispersion, _ = map(float, numbers)
+    return Tracking(reference, int(stratum), leap, correction, last_offset, skew, delay, dispersion)
+
+
+def vouches(told: Tracking) -> bool:
+    """Whether chronyd follows somebody else's time."""
+    return told.leap != UNSYNCHRONISED and told.stratum > 0 and told.reference not in ("00000000", LOCAL_REFERENCE)
+
+
+def chrony_reading(told: Tracking, monotonic_ns: int, system_offset_ns: int) -> Reading | None:
+    """What it says of the time: the system's clock and what has still to be added to it. None when it does not vouch for it, or not
+    within a second. The error holds while it slews, up to the next reading a second later."""
+    left_s = abs(told.correction_s)
+    error_s = told.root_distance_s + min(left_s, left_s / 8 + FAST_SLEW)
+    if not vouches(told) or told.root_distance_s < 0 or told.root_distance_s * 1e9 > WORST_ERROR_NS:
+        return None
+    details: dict[str, float | int | str] = {
+        "reference": told.reference,
+        "stratum": told.stratum,
+        "root_distance_ms": told.root_distance_s * 1e3,
+        "last_offset_ms": told.last_offset_s * 1e3,
+        "skew_ppm": told.skew_ppm,
+    }
+    offset_ns = system_offset_ns + round(told.correction_s * 1e9)
+    return Reading("chrony", monotonic_ns, offset_ns, round(error_s * 1e9), left_s > SLEWING_S, details)
+
+
+def ask_chrony(patience_s: float = 1.0) -> Tracking | None:
+    """What it says; None when nobody answers."""
+    try:
+        done = subprocess.run(_TRACKING, capture_output=True, timeout=patience_s, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None  # no chrony, or it hangs: another source may know
+    return parse_tracking(done.stdout.decode("ascii", "replace"))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The kernel's word.
+
 
 STA_UNSYNC, STA_NANO = 0x0040, 0x2000
 _TIME_ERROR = 5
@@ -43,7 +137,7 @@ class KernelClock:
     est_error_us: int
 
 
-def ask() -> KernelClock | None:
+def ask_kernel() -> KernelClock | None:
     """What it says; None when this process may not ask (a strict seccomp filter)."""
     state = _Timex()
     status = ctypes.CDLL(None, use_errno=True).adjtimex(ctypes.byref(state))  # reads alone: modes is 0
@@ -199,14 +293,14 @@ class ClockWatch:
         self,
         clock: Clock,
         source: str,
-        daemon: chrony.Chrony | None = None,
-        ask_kernel: Callable[[], KernelClock | None] = ask,
+        ask_chrony: Callable[[], Tracking | None] = ask_chrony,
+        ask_kernel: Callable[[], KernelClock | None] = ask_kernel,
         offset_ns: Callable[[], int] = system_offset_ns,
         monotonic_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self._clock, self._source = clock, source
-        self._chrony = daemon if daemon is not None else chrony.Chrony()
-        self._ask_kernel, self._offset_ns, self._monotonic_ns = ask_kernel, offset_ns, monotonic_ns
+        self._ask_chrony, self._ask_kernel = ask_chrony, ask_kernel
+        self._offset_ns, self._monotonic_ns = offset_ns, monotonic_ns
         self._satellites = Satellites()
         self._receiver: Reading | None = None
         self._why: list[str] = []
@@ -251,9 +345,15 @@ class ClockWatch:
             if said is None:
                 self._why.append("the system's clock shows a time before 2025: it was never set")
             return said
-        if self._source in ("auto", "chrony") and (said := self._of_chrony(now_ns, offset_ns)) is not None:
-            return said
-        if self._source == "kernel" or (self._source == "auto" and not self._chrony.answered):
+        tracking = self._ask_chrony() if self._source in ("auto", "chrony") else None
+        if tracking is not None:
+            said = chrony_reading(tracking, now_ns, offset_ns)
+            if said is not None:
+                return said
+            self._why.append("chronyd follows no server closely yet (chronyc sources)")
+        elif self._source in ("auto", "chrony"):
+            self._why.append("no chronyd answers on port 323")
+        if self._source == "kernel" or (self._source == "auto" and tracking is None):
             said = self._of_kernel(now_ns, offset_ns)
             if said is not None:
                 return said
@@ -267,16 +367,6 @@ class ClockWatch:
                 'hint: install chrony (docs/contributing/collector.md); on a bench or laptop [clock] source = "system"'
             )
         return None
-
-    def _of_chrony(self, now_ns: int, offset_ns: int) -> Reading | None:
-        told = self._chrony.ask()
-        if told is None:
-            self._why.append("no chronyd answers on port 323")
-            return None
-        said = chrony.reading(told, now_ns, offset_ns)
-        if said is None:
-            self._why.append("chronyd follows no server closely yet (chronyc sources)")
-        return said
 
     def _of_kernel(self, now_ns: int, offset_ns: int) -> Reading | None:
         told = self._ask_kernel()
