@@ -98,7 +98,14 @@ class _Speed:
 
 
 class MainLoop(RunObserver):
-    """Wires what others made. ``put`` from any thread; everything else by the thread that calls ``turn``."""
+    """Wires what others made; those parts that need it are set before the first ``turn``. ``put`` from any thread; everything else by the
+    thread that calls ``turn``."""
+
+    scheduler: RunScheduler
+    campaigns: CampaignPart
+    """While one is under way, it alone says what is measured."""
+    traces: TracesPart
+    steering: SteeringPart
 
     def __init__(
         self,
@@ -120,12 +127,6 @@ class MainLoop(RunObserver):
         self._clock_records = ClockRecords(clock)
         self.polls = PollAccount([p.name for p in config.paths if p.modem is not None])
         self.reports = Reports(config, clock, account, roots, time.monotonic_ns())
-        self.scheduler: RunScheduler | None = None
-        """Set before the first turn; without it mobility starts nothing."""
-        self.campaigns: CampaignPart | None = None
-        """While one is under way, it alone says what is measured."""
-        self.traces: TracesPart | None = None
-        self.steering: SteeringPart | None = None
         self.each_second: list[Callable[[], None]] = []
         """What else is to be looked after once a second, by this thread: nothing that takes long."""
         self.captured: list[dict[str, Any]] = []
@@ -205,21 +206,15 @@ class MainLoop(RunObserver):
         """Records of any kind; events are shown and may start a pair."""
         self.buffer.add(records)
         for record in records:
-            for part in (self.campaigns, self.traces):
-                if part is not None:
-                    part.noted(record)
+            self.campaigns.noted(record)
+            self.traces.noted(record)
             if record.measurement == "event":
-                if self.steering is not None:
-                    self.steering.noted(record)
+                self.steering.noted(record)
                 self.reports.noted(record)
                 self._show_mobility()
                 self._model.happened(record)
-                if self._detectors.mobile:
-                    self._on_the_move(record.tags["kind"])
-
-    def _on_the_move(self, kind: str) -> None:
-        if self.scheduler is not None and (self.campaigns is None or not self.campaigns.campaigns.under_way):
-            self.trigger.noticed(kind, self.scheduler)
+                if self._detectors.mobile and not self.campaigns.campaigns.under_way:
+                    self.trigger.noticed(record.tags["kind"], self.scheduler)
 
     def tick(self, now_ns: int) -> None:
         """What is due once a second."""
@@ -235,8 +230,7 @@ class MainLoop(RunObserver):
             self.report(now_ns)
         self.buffer.commit()
         self.refresh()
-        if self.campaigns is not None:
-            self.campaigns.tick()
+        self.campaigns.tick()
         for action in self.each_second:
             try:
                 action()
@@ -278,18 +272,14 @@ class MainLoop(RunObserver):
             "captures_bytes": self._captures.used_bytes if self._captures is not None else 0,
             "mobile": self._detectors.mobile,
             "speed_class": self._detectors.speed_class,
-            **({} if self.traces is None else self.traces.health()),
+            **self.traces.health(),
         }
-        records = self.reports.report(own, self.control_bytes(), self.upload_bytes(), now_ns, last=last)
+        records = self.reports.report(own, self.control_bytes(), self.traces.sent_bytes(), now_ns, last=last)
         self._note([*records, *spool_records(self._spool, oldest_s, self._exporter.manifests_waiting, now_ns)])
-
-    def upload_bytes(self) -> dict[str, int]:
-        """By path, what files of runs moved since the start."""
-        return {} if self.traces is None else self.traces.sent_bytes()
 
     def control_bytes(self) -> dict[str, int]:
         """By path, what the exporter and the campaigns' queue moved since the start."""
-        queue_bytes = {} if self.campaigns is None else self.campaigns.control_bytes()
+        queue_bytes = self.campaigns.control_bytes()
         return {path: count + queue_bytes.get(path, 0) for path, count in self._exporter.control_bytes().items()}
 
     def _spool_on_disk(self) -> tuple[int | None, float | None]:

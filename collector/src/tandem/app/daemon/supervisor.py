@@ -252,7 +252,7 @@ class Supervisor:
         if not self._modems and file.exists():
             return  # the account of a collector that polled is worth more than that of one experiment
         counts = self._spool.counts()
-        control, uploads = self.main_loop.control_bytes(), self.main_loop.upload_bytes()
+        control, uploads = self.main_loop.control_bytes(), self.traces.sent_bytes()
         usage = {
             path: {
                 "received_bytes": received,
