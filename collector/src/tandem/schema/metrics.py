@@ -591,7 +591,7 @@ SIM_USAGE = Measurement(
         Field("whole_period", "bool", "", "false: the account begins after the reset, used_bytes is a part"),
         Field("plan_bytes", "int", "B", "[path.plan] bytes", 1),
         Field("left_bytes", "int", "B", "of the plan", 0),
-        Field("daily_bytes", "float", "B", "a day, as expected from the days before (app/daemon/sim_plan.py)", 0),
+        Field("daily_bytes", "float", "B", "a day, as expected from the days before (app/daemon/accounts.py)", 0),
         Field("basis_days", "int", "", "how many whole days daily_bytes is from", 0, 28),
         Field("expected_bytes", "int", "B", "used at the next reset, as forecast", 0),
         Field("reset_in_s", "float", "s", "until the next reset", 0),

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from tandem.app.config_schema import PlanConfig
 from tandem.app.daemon import accounts
-from tandem.app.daemon.accounts import NAME, UNDATED, Account, Counter, Ledger, day_of, parse
-from tandem.app.daemon.sim_plan import forecast
+from tandem.app.daemon.accounts import NAME, UNDATED, Account, Counter, Ledger, day_of, forecast, parse
 
 DAY, NEXT = "2026-11-21", "2026-11-22"
 

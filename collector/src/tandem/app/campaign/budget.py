@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, tzinfo
 
 from tandem.app.config_schema import PlanConfig
-from tandem.app.daemon import sim_plan
-from tandem.app.daemon.sim_plan import midnight_s, reset_after, reset_before
+from tandem.app.daemon import accounts
+from tandem.app.daemon.accounts import midnight_s, reset_after, reset_before
 from tandem.schema import zones
 from tandem.schema.campaign import Budget
 
@@ -27,7 +27,7 @@ def day_of(utc_s: float) -> date:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """One path's plan. ``at_reset_bytes``: what will have been spent when the plan begins anew (``sim_plan.forecast``); None before UTC
+    """One path's plan. ``at_reset_bytes``: what will have been spent when the plan begins anew (``accounts.forecast``); None before UTC
     is known."""
 
     used_bytes: int
@@ -94,7 +94,7 @@ class Spending:
         reset = at_reset = None
         if utc_s is not None:
             days = {str(day): spent.get(role, 0) for day, spent in self._bytes.items()}
-            told = sim_plan.forecast(PlanConfig(limit or 0, self._budget.reset_day, 1.0), days, utc_s)
+            told = accounts.forecast(PlanConfig(limit or 0, self._budget.reset_day, 1.0), days, utc_s)
             reset, at_reset = told.reset, told.expected_bytes
         return Forecast(used, self._spent_on(today, role), limit, left, reset, at_reset)
 

@@ -15,7 +15,7 @@ from tandem.app.campaign.estimate import cost
 from tandem.app.campaign.progress import Begun, Progress
 from tandem.app.campaign.scheduler import Scheduler
 from tandem.app.campaign.state import Entry, Moment, Start
-from tandem.app.daemon.sim_plan import midnight_s
+from tandem.app.daemon.accounts import midnight_s
 from tandem.schema import zones
 from tandem.schema.metrics import CAMPAIGN_STATES
 from tandem.schema.record import Record, Value

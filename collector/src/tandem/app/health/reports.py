@@ -11,9 +11,8 @@ from typing import Any, Literal
 
 from tandem.app.clock import Clock
 from tandem.app.config import Config
-from tandem.app.daemon.accounts import Account
+from tandem.app.daemon.accounts import Account, Sim, sims
 from tandem.app.daemon.modems import sickness
-from tandem.app.daemon.sim_plan import Sim, sims
 from tandem.app.health.machine import MachineState, Room, Roots, cpu_seconds, rss_bytes
 from tandem.modem.poll import Poll
 from tandem.schema.grades import SCALES, SHARES

@@ -22,8 +22,7 @@ import tandem
 from tandem.app import MissingRequirementError
 from tandem.app.clock.clock import boot_id
 from tandem.app.config import Config
-from tandem.app.daemon.accounts import Account
-from tandem.app.daemon.sim_plan import sims
+from tandem.app.daemon.accounts import Account, sims
 from tandem.app.daemon.status_socket import NAME, NoCollectorError, ask
 from tandem.app.health.machine import Room, room_of
 from tandem.app.preflight.checks import Facts, Measured, Server, Status, lines, settling_lines

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tandem.app.config_schema import PathConfig, PlanConfig, TracesConfig
-from tandem.app.daemon.sim_plan import forecast
+from tandem.app.daemon.accounts import forecast
 from tandem.export import LEAST_LEFT_BYTES, Permit
 from tandem.spool.durable import write_durably
 

@@ -13,7 +13,7 @@ from road import Road, campaign, step
 from tandem.app.campaign.budget import Spending
 from tandem.app.campaign.scheduler import MOST_ATTEMPTS
 from tandem.app.campaign.state import Done, ProbeState, Start, Wait
-from tandem.app.daemon.sim_plan import reset_after, reset_before
+from tandem.app.daemon.accounts import reset_after, reset_before
 from tandem.schema.campaign import Budget
 from tandem.schema.zones import zone
 

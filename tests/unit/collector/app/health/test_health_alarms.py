@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.app.config_schema import ModemConfig, PathConfig, PlanConfig
-from tandem.app.daemon.sim_plan import Sim, forecast
+from tandem.app.daemon.accounts import Sim, forecast
 from tandem.app.health.machine import Room
 from tandem.app.health.reports import Alarm, ModemStates, Wrong, all_that_is_wrong
 from tandem.schema.metrics import EVENT_KINDS, MODEM_STATES
