@@ -11,10 +11,18 @@ from typing import Any
 from tandem.app.runs.captures import FOLDER, Captured, RunCaptures
 from tandem.app.runs.conditions import ConditionsError, ConditionsMade
 from tandem.app.runs.context import RunContext
-from tandem.app.runs.manifest import Running, manifest
+from tandem.app.runs.manifest import (
+    RunLines,
+    Running,
+    begun_record,
+    manifest,
+    result_row,
+    run_record,
+    token_of,
+    usage_records,
+)
 from tandem.app.runs.plan import Plan, PlannedRun, deadline_of, parameters_of
 from tandem.app.runs.process import Ending, ExperimentProcess
-from tandem.app.runs.records import RunLines, begun_record, result_row, run_record, token_of, usage_records
 from tandem.app.runs.steering import SteeredRun
 from tandem.schema.manifest import PathUsage, Usage
 from tandem.schema.record import RecordError
