@@ -16,9 +16,16 @@ from support.https_gateway import Gateway
 from tandem.app.config import parse
 from tandem.app.daemon.status_socket import ask
 from tandem.app.runs.conditions import Conditions, ConditionsError
-from tandem.app.runs.plan import SETUP_S, deadline_of, plan
 from tandem.app.runs.registry import Registry
-from tandem.app.runs.request import RunRequest, configured_request, parse_download, parse_request
+from tandem.app.runs.request import (
+    SETUP_S,
+    RunRequest,
+    configured_request,
+    deadline_of,
+    parse_download,
+    parse_request,
+    plan,
+)
 from tandem.schema.manifest import Conditions as ConditionsTold
 from tandem_server.ingest.documents import read_manifest
 

@@ -19,8 +19,7 @@ from tandem.app.daemon.modems import ModemActions, modem_poller
 from tandem.app.daemon.status import StatusModel
 from tandem.app.daemon.status_socket import ask
 from tandem.app.daemon.supervisor import Supervisor
-from tandem.app.runs.plan import Plan, PlannedRun
-from tandem.app.runs.request import RunRequest
+from tandem.app.runs.request import Plan, PlannedRun, RunRequest
 from tandem.app.runs.scheduler import RunScheduler
 from tandem.cli.view.text import summary
 from tandem.modem.reset import ALL_STEPS, CannotStepError, UsbPlace

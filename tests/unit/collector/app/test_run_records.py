@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.app.runs.manifest import begun_record, experiment_record
-from tandem.app.runs.plan import plan
-from tandem.app.runs.request import configured_request
+from tandem.app.runs.request import configured_request, plan
 from tandem.schema.metrics import EXPERIMENT_MEASUREMENTS, MEASUREMENTS
 from tandem.schema.record import Record, RecordError
 

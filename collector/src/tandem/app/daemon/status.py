@@ -19,8 +19,8 @@ from tandem.app.round_trip.round_trips import RoundTrips
 from tandem.app.runs.captures import Captured
 from tandem.app.runs.context import RunObserver
 from tandem.app.runs.manifest import number, result_row
-from tandem.app.runs.plan import Plan, PlannedRun
 from tandem.app.runs.process import Ending
+from tandem.app.runs.request import Plan, PlannedRun
 from tandem.app.runs.scheduler import MobilityTrigger, RunScheduler
 from tandem.app.traces.wiring import TracesPart
 from tandem.modem.sim import Card

@@ -20,7 +20,7 @@ from tandem.app.daemon.paths import NetworkPaths
 from tandem.app.round_trip.questions import Outcome, Questions
 from tandem.app.round_trip.serving import Leaving, Served, Serving
 from tandem.app.runs.context import RunObserver
-from tandem.app.runs.plan import Plan
+from tandem.app.runs.request import Plan
 from tandem.experiment.latency import reflector
 from tandem.experiment.parameters import CommonParameters, read_common
 from tandem.schema.manifest import ROUND_TRIPS_RUN

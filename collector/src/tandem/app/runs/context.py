@@ -13,9 +13,9 @@ from tandem.app.daemon.accounts import Account
 from tandem.app.daemon.paths import NetworkPaths
 from tandem.app.runs.captures import Captured, Captures
 from tandem.app.runs.conditions import Conditions, ConditionsMade
-from tandem.app.runs.plan import Plan, PlannedRun
 from tandem.app.runs.process import Ending
 from tandem.app.runs.registry import Registry
+from tandem.app.runs.request import Plan, PlannedRun
 from tandem.app.runs.steering import SteeringPart
 from tandem.schema.manifest import Manifest
 from tandem.schema.record import Record

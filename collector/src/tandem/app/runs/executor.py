@@ -21,8 +21,8 @@ from tandem.app.runs.manifest import (
     token_of,
     usage_records,
 )
-from tandem.app.runs.plan import Plan, PlannedRun, deadline_of, parameters_of
 from tandem.app.runs.process import Ending, ExperimentProcess
+from tandem.app.runs.request import Plan, PlannedRun, deadline_of, parameters_of
 from tandem.app.runs.steering import SteeredRun
 from tandem.schema.manifest import PathUsage, Usage
 from tandem.schema.record import RecordError

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from tandem.app.runs.context import RunContext
-from tandem.app.runs.plan import Plan, PlannedRun
 from tandem.app.runs.process import Ending, ExperimentProcess
+from tandem.app.runs.request import Plan, PlannedRun
 from tandem.app.runs.steering import SteeredRun
 from tandem.experiment.control import no_capture
 from tandem.export import PendingManifests

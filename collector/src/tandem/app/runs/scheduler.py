@@ -15,8 +15,7 @@ from tandem.app.config import Config
 from tandem.app.daemon.accounts import Account
 from tandem.app.runs.context import RunContext, RunObserver
 from tandem.app.runs.executor import RunGroup
-from tandem.app.runs.plan import Plan, plan
-from tandem.app.runs.request import DOWNLOAD, RunRequest, configured_request, parse_request
+from tandem.app.runs.request import DOWNLOAD, Plan, RunRequest, configured_request, parse_request, plan
 
 log = logging.getLogger(__name__)
 

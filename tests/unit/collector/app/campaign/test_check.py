@@ -19,9 +19,8 @@ from tandem.app.campaign.requires import settings, settled
 from tandem.app.campaign.state import Moment
 from tandem.app.config import parse
 from tandem.app.config import parse as parse_config
-from tandem.app.runs.plan import parameters_of, plan
 from tandem.app.runs.registry import Registry
-from tandem.app.runs.request import parse_request
+from tandem.app.runs.request import parameters_of, parse_request, plan
 from tandem.campaigns import load
 from tandem.experiment import names
 from tandem.schema.campaign import CampaignError, items
