@@ -261,8 +261,8 @@ def _report(
 
 def _status(args: argparse.Namespace) -> int:
     from tandem.app.campaign import progress
+    from tandem.app.campaign.progress import stored
     from tandem.app.campaign.queue import read
-    from tandem.app.campaign.report import stored
     from tandem.app.campaign.state import Moment
     from tandem.app.campaign.wiring import folder
     from tandem.app.config import load

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tandem.app.campaign import progress
-from tandem.app.campaign.progress import Begun, Origin, Progress
-from tandem.app.campaign.report import describe, run_told, scheduler_of
+from tandem.app.campaign.progress import Begun, Origin, Progress, describe, run_told, scheduler_of
 from tandem.app.campaign.request import request_of, used_instead
 from tandem.app.campaign.requires import settings
 from tandem.app.campaign.scheduler import Scheduler

@@ -10,9 +10,8 @@ from typing import Any
 
 from tandem.app.campaign.check import admitted, placed
 from tandem.app.campaign.driver import Campaigns, Runner
-from tandem.app.campaign.progress import Begun
+from tandem.app.campaign.progress import Begun, CampaignRecords
 from tandem.app.campaign.queue import ProbeQueue, QueueWatch
-from tandem.app.campaign.report import CampaignRecords
 from tandem.app.campaign.request import bound
 from tandem.app.campaign.state import Moment, ProbeState
 from tandem.app.clock import Clock

@@ -10,8 +10,7 @@ from road import step
 
 from tandem.app.campaign import progress
 from tandem.app.campaign.check import placed
-from tandem.app.campaign.progress import Progress
-from tandem.app.campaign.report import campaign_records, stored
+from tandem.app.campaign.progress import Progress, campaign_records, stored
 from tandem.cli.campaign import status_lines
 from tandem.schema.campaign import CampaignError
 from tandem.schema.metrics import CAMPAIGN_STATES

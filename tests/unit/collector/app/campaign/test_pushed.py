@@ -12,8 +12,8 @@ from road import step
 
 from support.hostile_json import any_json
 from tandem.app.campaign import progress
+from tandem.app.campaign.progress import stored
 from tandem.app.campaign.queue import FILE, read
-from tandem.app.campaign.report import stored
 from tandem.app.campaign.scheduler import MOST_ATTEMPTS
 from tandem.schema.campaign import CampaignError
 from tandem.schema.campaign_queue import FORMAT
