@@ -19,8 +19,8 @@ from tandem.app.daemon.modems import ModemActions, modem_poller
 from tandem.app.daemon.status import StatusModel
 from tandem.app.daemon.status_socket import ask
 from tandem.app.daemon.supervisor import Supervisor
+from tandem.app.runs.executor import RunScheduler
 from tandem.app.runs.request import Plan, PlannedRun, RunRequest
-from tandem.app.runs.scheduler import RunScheduler
 from tandem.cli.view.text import summary
 from tandem.modem.reset import ALL_STEPS, CannotStepError, UsbPlace
 from tandem.mptcp.paths import PathEvent

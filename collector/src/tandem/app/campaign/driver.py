@@ -19,10 +19,9 @@ from tandem.app.campaign.requires import settings
 from tandem.app.campaign.scheduler import Scheduler
 from tandem.app.campaign.state import Done, Entry, Happening, Moment, Outcome, ProbeState, Start, Wait
 from tandem.app.config import Config
-from tandem.app.runs.executor import RunGroup
+from tandem.app.runs.executor import RunGroup, RunScheduler
 from tandem.app.runs.registry import Registry
 from tandem.app.runs.request import parse_request
-from tandem.app.runs.scheduler import RunScheduler
 from tandem.schema.campaign import CampaignError
 
 log = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ from tandem.app.campaign.state import Moment, ProbeState
 from tandem.app.clock import Clock
 from tandem.app.config import Config
 from tandem.app.runs.context import RunContext
-from tandem.app.runs.scheduler import RunScheduler
+from tandem.app.runs.executor import RunScheduler
 from tandem.export import AnyPath, GatewayAddress
 from tandem.mobility.detectors import Detectors
 from tandem.schema.campaign import PAPER, CampaignError

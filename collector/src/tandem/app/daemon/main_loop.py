@@ -20,10 +20,10 @@ from tandem.app.health.machine import Roots
 from tandem.app.health.reports import Reports
 from tandem.app.runs.captures import Captured, Captures, SalvagedCapture
 from tandem.app.runs.context import RunObserver
+from tandem.app.runs.executor import MobilityTrigger, RunScheduler
 from tandem.app.runs.manifest import server_captures
 from tandem.app.runs.process import Ending
 from tandem.app.runs.request import Plan, PlannedRun
-from tandem.app.runs.scheduler import MobilityTrigger, RunScheduler
 from tandem.app.runs.steering import SteeringPart
 from tandem.app.traces.wiring import TracesPart
 from tandem.export import Exporter

@@ -14,7 +14,7 @@ from typing import Literal
 from tandem.app import MissingRequirementError
 from tandem.app.config import Config
 from tandem.app.config_schema import ModemConfig, PathConfig
-from tandem.app.runs.scheduler import RunScheduler
+from tandem.app.runs.executor import RunScheduler
 from tandem.at.dialogue import AtError, Unsolicited
 from tandem.modem.families import UnknownDriver
 from tandem.modem.mm_poller import (

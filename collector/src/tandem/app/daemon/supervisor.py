@@ -27,9 +27,9 @@ from tandem.app.round_trip.round_trips import RoundTrips
 from tandem.app.runs.captures import FOLDER as CAPTURES
 from tandem.app.runs.captures import captures_on_disk, earlier_captures, salvaged_captures
 from tandem.app.runs.context import RunContext
+from tandem.app.runs.executor import RunScheduler, groups_so_far
 from tandem.app.runs.manifest import Manifests, write_json
 from tandem.app.runs.registry import Registry
-from tandem.app.runs.scheduler import RunScheduler, groups_so_far
 from tandem.app.runs.steering import SteeringPart
 from tandem.app.traces.wiring import TracesPart
 from tandem.export import Exporter, GatewayAddress, PendingManifests
