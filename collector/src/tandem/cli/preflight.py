@@ -113,7 +113,7 @@ def _below(line: Line) -> str | None:
         from tandem.app.preflight.lines import label
 
         return f"follows from: {', '.join(label(name) for name in line.because)}"
-    return f"hint: {line.mend}" if line.state == "fail" else None
+    return f"hint: {line.hint}" if line.state == "fail" else None
 
 
 def _verdict(report: Report) -> str:

@@ -48,14 +48,14 @@ _LONGEST = 300
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """``finding``: what was seen; ``mend``: what to do, None where nothing is. ``causes``: groups of other lines, any of which, when all
+    """``finding``: what was seen; ``hint``: what to do, None where nothing is. ``causes``: groups of other lines, any of which, when all
     of its lines fail, is why this one does. ``because``: that group, once ``settled``."""
 
     name: str
     path: str | None
     state: State
     finding: str
-    mend: str | None = None
+    hint: str | None = None
     causes: tuple[tuple[Name, ...], ...] = ()
     because: tuple[Name, ...] = ()
 
@@ -76,7 +76,7 @@ class Line:
             "path": self.path,
             "state": self.state,
             "finding": self.finding,
-            "mend": self.mend,
+            "mend": self.hint,
             "because": [label(name) for name in self.because],
         }
 
@@ -91,9 +91,9 @@ def passes(name: str, finding: str, path: str | None = None) -> Line:
     return Line(name, path, "pass", said(finding))
 
 
-def fails(name: str, finding: str, mend: str, path: str | None = None, causes: Sequence[Sequence[Name]] = ()) -> Line:
+def fails(name: str, finding: str, hint: str, path: str | None = None, causes: Sequence[Sequence[Name]] = ()) -> Line:
     """It is not; ``causes``: see ``Line``."""
-    return Line(name, path, "fail", said(finding), said(mend), tuple(tuple(group) for group in causes))
+    return Line(name, path, "fail", said(finding), said(hint), tuple(tuple(group) for group in causes))
 
 
 def skipped(name: str, why: str, path: str | None = None) -> Line:

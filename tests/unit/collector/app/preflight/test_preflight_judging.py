@@ -232,9 +232,9 @@ def test_a_fault_fails_its_own_line_and_no_other_also_where_no_collector_runs() 
         kit = Kit()
         make(kit)
         lines = kit.lines()
-        without_mend = [line.label for line in lines if line.state == "fail" and not line.mend]
-        if kit.roots() != expected or ready(lines) or without_mend:
-            wrong[fault] = kit.roots(), ready(lines), without_mend
+        without_hint = [line.label for line in lines if line.state == "fail" and not line.hint]
+        if kit.roots() != expected or ready(lines) or without_hint:
+            wrong[fault] = kit.roots(), ready(lines), without_hint
         kit.collector = kit.collector or "none runs"
         if kit.roots() != expected | {"collector"}:
             wrong[f"{fault}, without a collector"] = kit.roots()
@@ -269,7 +269,7 @@ def test_an_access_point_and_a_pin_are_named_with_what_sets_them() -> None:
     kit.config = parse(CONFIG + '[path.modem.connection]\napn = "web.b"\n', Path("/etc/tandem/config.toml"))
     kit.nothing_over("b")
     kit.modem("a", state="no_service", rat=None, sim=NO_PIN)
-    told = {line.label: line.mend or "" for line in kit.lines() if line.state == "fail"}
+    told = {line.label: line.hint or "" for line in kit.lines() if line.state == "fail"}
     assert told["data:b"].startswith(
         "is web.b the APN of this SIM? apn of path b in tandem_paths, or tandem_path_settings"
     )
