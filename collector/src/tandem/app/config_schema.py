@@ -200,7 +200,7 @@ class ServerConfig:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionConfig:
-    """See ``tandem.modem.mm_poller.ConnectionSettings``; files are absolute, ``tried`` is in the probe's folder."""
+    """A connection that ModemManager is to keep up; files are absolute, ``tried`` is in the probe's folder."""
 
     apn: str = _text("the access point's name, as the operator gives it")
     pin_file: Path | None = _text("a file with the SIM's PIN", None)
@@ -304,7 +304,7 @@ class PollingConfig:
 
 @dataclass(frozen=True, slots=True)
 class RecoveryConfig:
-    """See ``tandem.modem.recovery.RecoverySettings``."""
+    """What is done to a modem that falls silent: which steps, and when."""
 
     enabled: bool = _truth(True)
     after_s: float = _number("seconds of silence before the first step, 5 to 3600", 60.0, 5, 3600)
@@ -320,7 +320,7 @@ class RecoveryConfig:
 
 @dataclass(frozen=True, slots=True)
 class MobilityConfig:
-    """See ``tandem.mobility.settings``."""
+    """When the probe counts as moving."""
 
     detector: str = _one_of("published or fused", "published")
     quantity: str = _one_of("rsrp_dbm or rssi_dbm", "rsrp_dbm")

@@ -97,7 +97,7 @@ class Spending:
         return None
 
     def forecast(self, role: str, utc_s: float | None) -> Forecast:
-        """See ``Forecast``."""
+        """Of a role's plan, now."""
         today = self._today(utc_s)
         used, limit = self._since_reset(today, role), self._budget.of_role(role)
         left = None if limit is None else max(0, limit - used)

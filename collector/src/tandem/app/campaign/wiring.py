@@ -42,7 +42,7 @@ class ProbeWatch:
         self._position: tuple[float, tuple[float, float]] | None = None
 
     def state(self, roles: Mapping[str, str]) -> ProbeState:
-        """See ``ProbeState``; ``roles``: the path of each."""
+        """The probe now. ``roles``: the path of each."""
         states = self._paths.states
         position = self._position
         fresh = position is not None and time.monotonic() - position[0] < _STALE_S

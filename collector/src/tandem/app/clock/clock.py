@@ -318,7 +318,7 @@ class Clock:
         return None if utc_now is None or epoch is None else max(0.0, (utc_now - monotonic_ns - epoch.offset_ns) / 1e9)
 
     def stamp(self, boot: str, monotonic_ns: int) -> Stamp:
-        """See ``tandem.export.times.Times``. From now on this time is the record's for good."""
+        """The time of an instant, from now on the record's for good. NotYet: ask again later; UnplacedError: nobody will ever know."""
         with self._lock:
             epoch = self._epoch(boot, monotonic_ns)
             if not epoch.used:
@@ -360,7 +360,7 @@ class Clock:
         self._sorted_out = True
 
     def held(self) -> list[tuple[int, int | None]]:
-        """See ``tandem.export.times.Times``."""
+        """Numbers of records (first, last; None: no end) that have no time yet."""
         with self._lock:
             ranges: list[tuple[int, int | None]] = []
             for n, boot in enumerate(self._boots):
@@ -371,13 +371,13 @@ class Clock:
             return ranges
 
     def map_key(self) -> object:
-        """See ``tandem.export.times.Times``."""
+        """Differs when this boot's map has changed."""
         with self._lock:
             last = self._this.epochs[-1] if self._this.epochs else None
             return None if last is None else (len(self._this.epochs), last.offset_ns)
 
     def doubted(self, yes: bool) -> None:
-        """See ``tandem.export.times.Times``."""
+        """Whether the server's clock contradicts the map: what nobody has used by the next boot is then forgotten."""
         with self._lock:
             last = self._this.epochs[-1] if self._this.epochs else None
             if last is not None and not last.used and last.doubted != yes:
@@ -386,7 +386,7 @@ class Clock:
             self.keep()
 
     def keep(self) -> None:
-        """See ``tandem.export.times.Times``."""
+        """Save, as far as the disk takes it."""
         try:
             self.save()
         except OSError as error:

@@ -299,7 +299,7 @@ class MainLoop(RunObserver):
     # --- runs ---------------------------------------------------------------------------------------------------------------
 
     def run_ended(self, plan: Plan, run: PlannedRun, ending: Ending, captured: Sequence[Captured]) -> None:
-        """See ``RunObserver``: what became of its captures."""
+        """What became of its captures."""
         shared = plan.request.pairing == "simultaneous"
         for capture in captured:
             end, path = capture.end, capture.path

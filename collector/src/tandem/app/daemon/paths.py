@@ -56,7 +56,7 @@ class NetworkPaths:
         return {name: dataclasses.asdict(status) for name, status in self._paths.statuses.items()}
 
     def reach(self, name: str) -> kernel_paths.Reach | None:
-        """See ``mptcp.paths.Paths.reach``."""
+        """How to talk to the modem of a path; None while the path has no interface with an address."""
         return self._paths.reach(name)
 
     def apply(self) -> list[PathEvent]:

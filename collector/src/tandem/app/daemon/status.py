@@ -123,22 +123,22 @@ class StatusModel(RunObserver):
                 for path, m in self._modems.items()
             }
 
-    # --- runs: see RunObserver -----------------------------------------------------------------------------------
+    # --- runs ----------------------------------------------------------------------------------------------------------
 
     def group_started(self, plan: Plan) -> None:
-        """See ``RunObserver``."""
+        """The plan is what is being measured."""
         with self._lock:
             self._plan, self._runs = plan, {}
         self.changed()
 
     def run_started(self, plan: Plan, run: PlannedRun) -> None:  # noqa: ARG002 the observer's signature
-        """See ``RunObserver``."""
+        """One more run is shown."""
         with self._lock:
             self._runs[run.id] = _Run(run, time.monotonic_ns())
         self.changed()
 
     def run_sampled(self, run: PlannedRun, sample: dict[str, Any]) -> None:
-        """See ``RunObserver``. Values come from another process: what is no number is passed over."""
+        """Bytes and rates of its subflows. Values come from another process: what is no number is passed over."""
         connection = sample.get("connection")
         subflows = sample.get("subflows")
         with self._lock:
@@ -164,14 +164,14 @@ class StatusModel(RunObserver):
                 }
 
     def run_phased(self, run: PlannedRun, phase: dict[str, Any]) -> None:
-        """See ``RunObserver``."""
+        """Its phase is shown."""
         with self._lock:
             if run.id in self._runs:
                 self._runs[run.id].phase = {name: phase.get(name) for name in ("name", "number", "of")}
         self.changed()
 
     def run_ended(self, plan: Plan, run: PlannedRun, ending: Ending, captured: Sequence[Captured]) -> None:  # noqa: ARG002 as above
-        """See ``RunObserver``."""
+        """It moves to those that are finished."""
         with self._lock:
             self._finished.append(result_row(plan, run, ending.result, ending.failure))
             if run.id in self._runs:
@@ -179,7 +179,7 @@ class StatusModel(RunObserver):
         self.changed()
 
     def group_ended(self, plan: Plan) -> None:  # noqa: ARG002 as above
-        """See ``RunObserver``."""
+        """Nothing is being measured."""
         with self._lock:
             self._plan, self._runs = None, {}
         self.changed()
@@ -187,7 +187,7 @@ class StatusModel(RunObserver):
     # --- the status object ---------------------------------------------------------------------------------------------
 
     def status(self) -> dict[str, Any]:
-        """See docs/contributing/collector.md."""
+        """The status object, but for what other parts know (docs/contributing/collector.md)."""
         now = time.monotonic_ns()
         with self._lock:
             since = self.mobile_since_ns

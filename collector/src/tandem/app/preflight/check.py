@@ -73,7 +73,7 @@ class Report:
         return ready(self.lines)
 
     def as_json(self) -> dict[str, Any]:
-        """See docs/contributing/collector.md."""
+        """As ``--json`` prints it (docs/contributing/collector.md)."""
         return {
             "format": FORMAT,
             "probe": self.probe,

@@ -82,7 +82,7 @@ class Line:
 
 
 def label(name: Name) -> str:
-    """See ``Line.label``."""
+    """A line's name as ``--accept`` takes it."""
     return name[0] if name[1] is None else f"{name[0]}:{name[1]}"
 
 

@@ -20,7 +20,7 @@ _REMEMBERED = 1000
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """See ``tandem.schema.metrics.ROUND_TRIP``; ``instant_ns``: the record's time. Absent is None."""
+    """What became of one question, as a ``round_trip`` record has it; ``instant_ns``: the record's time. Absent is None."""
 
     instant_ns: int
     sequence: int

@@ -348,7 +348,7 @@ class RunScheduler:
             return current.plan.pair
 
     def outcome(self, pair: str) -> dict[str, Any] | None:
-        """See ``RunGroup.outcome``; None also for one that is not among the last."""
+        """How the group ended, None before; None also for one that is not among the last."""
         return next((group.outcome for group in list(self._groups) if group.plan.pair == pair), None)
 
     def hold(self) -> bool:

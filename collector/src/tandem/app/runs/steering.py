@@ -269,7 +269,7 @@ class SteeredRun:
             self._decide(Decision(at_ns, path, "confirmed" if arrived else "unconfirmed", what))
 
     def as_json(self) -> dict[str, Any]:
-        """See ``SteeringPart.end``."""
+        """What happened, for the manifest."""
         step_s, received, rtt_ms = STEP_S, self.observed.received, self.observed.rtt_ms
         while max(map(len, received.values()), default=0) > MOST_BINS:
             step_s *= 2

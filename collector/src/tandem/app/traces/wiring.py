@@ -99,8 +99,8 @@ CHANGES = ("mobility_start", "mobility_stop", "signal_drop", "handover", "servic
 
 
 class TracePolicy:
-    """See ``tandem.export.Policy``. ``held``: what is being measured; ``mobile``: the mobility state; ``requested``: whether a person wants
-    it now."""
+    """Whether files may go to the server now (``tandem.export.Policy``). ``held``: what is being measured; ``mobile``: the mobility state;
+    ``requested``: whether a person wants it now."""
 
     def __init__(
         self,
@@ -116,11 +116,11 @@ class TracePolicy:
         self.changed_ns = time.monotonic_ns()
 
     def held(self) -> bool:
-        """See ``tandem.export.Policy``."""
+        """Whether something is being measured, or about to be."""
         return self._held() is not None
 
     def permit(self) -> Permit:
-        """See ``tandem.export.Policy``."""
+        """Over which paths files may go now, or why none."""
         now_ns = time.monotonic_ns()
         utc_ns = self._clock.utc_ns(now_ns)
         state = UploadState(
@@ -144,14 +144,14 @@ class TracePolicy:
         return UploadPath(path.name, True, up, left)
 
     def reserve(self, path: str, count: int) -> None:
-        """See ``tandem.export.Policy``."""
+        """So many bytes are about to go over ``path``. OSError when that cannot be noted: then nothing may go."""
         day = day_of(self._clock.utc_ns(time.monotonic_ns()))
         if day is None:
             raise OSError("the clock is not set")
         self._spent.reserve(path, day, count)
 
     def settle(self, path: str, used: int) -> None:
-        """See ``tandem.export.Policy``."""
+        """So many went."""
         self._spent.settle(path, used)
         self._account.update()  # the plan's forecast is to know it before more is asked for
 
