@@ -9,7 +9,7 @@ import pytest
 
 from support.v094_tree import Connection, Tree
 from tandem import campaigns
-from tandem.app.campaign.requires import settings, settled
+from tandem.app.campaign.request import settings, settled
 from tandem.campaigns import load
 from tandem.cli.campaign import kernel_lines
 from tandem.mptcp import kernels, sockets, sysctls

@@ -11,10 +11,19 @@ from pathlib import Path
 from typing import Any
 
 from tandem import campaigns
-from tandem.app.campaign import requires
 from tandem.app.campaign.progress import Begun, Origin
-from tandem.app.campaign.request import CAPTURE, OF_EVERY, PAIRED, STEERING, bound, shaped
-from tandem.app.campaign.requires import Substitutes
+from tandem.app.campaign.request import (
+    CAPTURE,
+    OF_EVERY,
+    PAIRED,
+    STEERING,
+    Substitutes,
+    bound,
+    controllers_there,
+    scheduler_there,
+    settled,
+    shaped,
+)
 from tandem.app.campaign.state import Moment
 from tandem.app.config import Config
 from tandem.app.config_schema import TABLES
@@ -181,12 +190,12 @@ def fit(
     ``timezone``: instead of the file's."""
     campaign, left_out = fitted(placed(parse(text, file, form=form), timezone), installed)
     by_role = bound(campaign.roles, [p.name for p in config.paths], paths)
-    substitutes = requires.settled(
+    substitutes = settled(
         campaign,
         allow=allow,
         kernel=kernels.here(),
-        there=partial(requires.controllers_there, config),
-        sends=partial(requires.scheduler_there, config),
+        there=partial(controllers_there, config),
+        sends=partial(scheduler_there, config),
     )
     return Fitted(campaign, left_out, by_role, substitutes)
 

@@ -14,8 +14,7 @@ from typing import Any
 
 from tandem.app.campaign import progress
 from tandem.app.campaign.progress import Begun, Origin, Progress, describe, run_told, scheduler_of
-from tandem.app.campaign.request import request_of, used_instead
-from tandem.app.campaign.requires import settings
+from tandem.app.campaign.request import request_of, settings, used_instead
 from tandem.app.campaign.scheduler import Scheduler
 from tandem.app.campaign.state import Done, Entry, Happening, Moment, Outcome, ProbeState, Start, Wait
 from tandem.app.config import Config

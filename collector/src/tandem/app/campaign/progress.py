@@ -49,7 +49,7 @@ class Origin:
 class Begun:
     """A campaign that was begun. ``text``: its file; ``campaign``: with the ``timezone`` that was given
     instead of the file's; ``paths``: by role the probe's path; ``label``: of all its runs, where they have
-    none of their own; ``substitutes``: as ``requires.settled`` says; ``origin`` None: a person began it here."""
+    none of their own; ``substitutes``: as ``request.settled`` says; ``origin`` None: a person began it here."""
 
     text: str
     campaign: Campaign
