@@ -74,7 +74,7 @@ def test_samples_that_are_none_do_no_harm() -> None:
         sample(10**400, 5, 5),
     ):  # fmt: skip
         bench.run.sampled(broken)
-    begun = bench.run.observed.begin_ns
+    begun = bench.run.begin_ns
     bench.run.sampled(sample(begun + NS // 10, 100, 10, rcv_rtt_ms=40.0))
     bench.run.sampled(sample(begun + NS // 10 + 1, 150, 10, rcv_rtt_ms=60.0))
     bench.end()
@@ -85,7 +85,7 @@ def test_samples_that_are_none_do_no_harm() -> None:
 
 def test_a_long_run_is_told_in_longer_steps() -> None:
     bench = Bench("off")
-    begun = bench.run.observed.begin_ns
+    begun = bench.run.begin_ns
     for n in range(2000):
         bench.run.sampled(sample(begun + n * NS, n * 100, n * 10, rcv_rtt_ms=40.0))
     bench.end()
@@ -108,7 +108,7 @@ def part(folder: Path, emitted: list[list[Record]] | None = None) -> SteeringPar
 def steady_run(made: SteeringPart, experiment: str) -> dict[str, Any]:
     """Sixty seconds of samples; after ten path a drops for four."""
     run = made.begin("off", experiment, ["a", "b"])
-    begun, a = run.observed.begin_ns, 0
+    begun, a = run.begin_ns, 0
     made.noted(event("signal_drop", at_ns=begun + 10 * NS, change_db=-9.0, speed_class="low"))
     for n in range(600):
         a += 0 if 100 <= n < 140 else 1000

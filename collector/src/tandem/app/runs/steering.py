@@ -64,8 +64,7 @@ class SteeringPart:
         ``rtt_ms`` (the largest that the receiver estimated; null where none was); ``history``: what was known when it began."""
         self._current = None
         run.stop()
-        seen = run.observed
-        if self._learns and (found := recoveries(seen.events, seen.received, seen.begin_ns, STEP_S, seen.steered)):
+        if self._learns and (found := recoveries(run.events, run.received, run.begin_ns, STEP_S, run.steered)):
             history = read_history(self._file)
             history.add(found)
             try:
@@ -85,18 +84,6 @@ class SteeringPart:
         }
         tags = {"kind": "steering", "path": decision.path, "operator": self._operators.get(decision.path)}
         self._emit([Record.make("event", tags, fields, decision.at_ns)])
-
-
-@dataclass(slots=True)
-class Observed:
-    """What a run saw. ``received``: payload bytes by path in bins of ``STEP_S`` from ``begin_ns`` on, ``rtt_ms`` likewise; ``steered``:
-    path, from, to."""
-
-    begin_ns: int
-    events: list[RadioEvent]
-    received: dict[str, list[int]]
-    rtt_ms: dict[str, list[float | None]]
-    steered: list[tuple[str, int, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +108,12 @@ class SteeredRun:
         self._policy, self._history = Steering(policy, paths, history), history.as_json()["classes"]
         self._orders, self._decided = orders, decided
         self.decisions: list[Decision] = []
-        self.observed = Observed(time.monotonic_ns(), [], {p: [] for p in paths}, {p: [] for p in paths}, [])
+        self.begin_ns, self.events = time.monotonic_ns(), list[RadioEvent]()
+        self.received: dict[str, list[int]] = {path: [] for path in paths}
+        """Payload bytes in bins of ``STEP_S`` from ``begin_ns`` on; ``rtt_ms`` likewise."""
+        self.rtt_ms: dict[str, list[float | None]] = {path: [] for path in paths}
+        self.steered: list[tuple[str, int, int]] = []
+        """Path, from, to."""
         self._last: dict[tuple[str, ...], int] = {}
         self._sums = dict.fromkeys(paths, 0)
         self._open: dict[str, Confirmation] = {}
@@ -197,7 +189,7 @@ class SteeredRun:
                 float(change) if isinstance(change, int | float) else None,
                 speed if isinstance(speed, str) else None,
             )
-            self.observed.events.append(event)
+            self.events.append(event)
             self._carry_out(self._policy.noted(event))
 
     def _carry_out(self, decisions: Sequence[Decision]) -> None:
@@ -230,25 +222,25 @@ class SteeredRun:
 
     def _ended(self, path: str) -> None:
         if (since := self._since.pop(path, None)) is not None:
-            self.observed.steered.append((path, since, time.monotonic_ns()))
+            self.steered.append((path, since, time.monotonic_ns()))
 
     def _decide(self, decision: Decision) -> None:
         self.decisions.append(decision)
         self._decided(self._policy.policy, decision)
 
     def _take_sample(self, sample: _Sample) -> None:
-        at = int((sample.at_ns - self.observed.begin_ns) / 1e9 / STEP_S)
+        at = int((sample.at_ns - self.begin_ns) / 1e9 / STEP_S)
         for key, (path, count) in sample.received.items():
             before = self._last.get(key, 0)
             fresh = count - before if count >= before else count  # another connection under the same label
             self._last[key] = count
             self._sums[path] += fresh
-            bins = self.observed.received[path]
+            bins = self.received[path]
             if 0 <= at < 100 * MOST_BINS:
                 bins.extend([0] * (at + 1 - len(bins)))
                 bins[at] += fresh
         for path, rtt_ms in sample.rtt_ms.items():
-            peaks = self.observed.rtt_ms[path]
+            peaks = self.rtt_ms[path]
             if 0 <= at < 100 * MOST_BINS:
                 peaks.extend([None] * (at + 1 - len(peaks)))
                 peaks[at] = max(peaks[at] or 0.0, rtt_ms)
@@ -270,20 +262,20 @@ class SteeredRun:
 
     def as_json(self) -> dict[str, Any]:
         """What happened, for the manifest."""
-        step_s, received, rtt_ms = STEP_S, self.observed.received, self.observed.rtt_ms
+        step_s, received, rtt_ms = STEP_S, self.received, self.rtt_ms
         while max(map(len, received.values()), default=0) > MOST_BINS:
             step_s *= 2
             received = {p: [sum(b[i : i + 2]) for i in range(0, len(b), 2)] for p, b in received.items()}
             rtt_ms = {p: [_largest(b[i : i + 2]) for i in range(0, len(b), 2)] for p, b in rtt_ms.items()}
         events = [
             {"kind": e.kind, "path": e.path, "at_ns": e.at_ns, "change_db": e.change_db, "speed_class": e.speed_class}
-            for e in self.observed.events
+            for e in self.events
         ]
         return {
             "policy": self._policy.policy,
             "decisions": [decision.as_json() for decision in self.decisions],
             "events": events,
-            "begin_ns": self.observed.begin_ns,
+            "begin_ns": self.begin_ns,
             "step_s": step_s,
             "received_bytes": received,
             "rtt_ms": rtt_ms,
