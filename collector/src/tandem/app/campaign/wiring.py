@@ -31,50 +31,6 @@ FOLDER = "campaigns"
 _STALE_S = 30.0
 
 
-class ProbeWatch:
-    """What a campaign sees of the probe."""
-
-    def __init__(self, context: RunContext, detectors: Detectors, scheduler: RunScheduler) -> None:
-        self._detectors, self._paths, self._scheduler = detectors, context.paths, scheduler
-        self._account = context.account
-        # A limit that nobody set holds back what the collector begins by itself: a campaign has its budget.
-        self._limited = {p.name: p for p in context.config.paths if p.day_bytes is not None}
-        self._position: tuple[float, tuple[float, float]] | None = None
-
-    def state(self, roles: Mapping[str, str]) -> ProbeState:
-        """The probe now. ``roles``: the path of each."""
-        states = self._paths.states
-        position = self._position
-        fresh = position is not None and time.monotonic() - position[0] < _STALE_S
-        return ProbeState(
-            mobile=self._detectors.mobile,
-            speed_class=self._detectors.speed_class if self._detectors.mobile else "still",
-            position=position[1] if fresh and position is not None else None,
-            paths_up=frozenset(role for role, path in roles.items() if states.get(path, {}).get("state") == "up"),
-            busy=self._scheduler.running,
-            left_bytes={
-                role: self._account.left_of_day(self._limited[path]) or 0
-                for role, path in roles.items()
-                if path in self._limited
-            },
-        )
-
-    @property
-    def busy(self) -> bool:
-        """Whether anything is being measured."""
-        return self._scheduler.running
-
-    def usage(self) -> dict[str, int]:
-        """Bytes by path since the start, both ways."""
-        return {path: received + sent for path, (received, sent) in self._account.update().items()}
-
-    def at(self, record: Record) -> None:
-        """A record of the position."""
-        latitude, longitude = record.fields.get("latitude_deg"), record.fields.get("longitude_deg")
-        if isinstance(latitude, float) and isinstance(longitude, float):
-            self._position = (time.monotonic(), (latitude, longitude))
-
-
 class CampaignPart:
     """A collector's campaigns."""
 
@@ -82,10 +38,13 @@ class CampaignPart:
         self, context: RunContext, detectors: Detectors, scheduler: RunScheduler, address: GatewayAddress
     ) -> None:
         config = context.config
-        self._config, self._clock = config, context.clock
-        self._probe = ProbeWatch(context, detectors, scheduler)
+        self._config, self._clock, self._paths, self._account = config, context.clock, context.paths, context.account
+        self._detectors, self._scheduler = detectors, scheduler
+        # A limit that nobody set holds back what the collector begins by itself: a campaign has its budget.
+        self._limited = {p.name: p for p in config.paths if p.day_bytes is not None}
+        self._position: tuple[float, tuple[float, float]] | None = None
         runner = Runner(config, context.registry, scheduler)
-        self.campaigns = Campaigns(config.folder / FOLDER, runner, self.now, self._probe.state, self._probe.usage)
+        self.campaigns = Campaigns(config.folder / FOLDER, runner, self.now, self._probe_state, self._usage)
         self._records = CampaignRecords(config.operators, self.now, context.emit)
         self.campaigns.on_change = self._records.changed
         self._gateway: AnyPath | None = None
@@ -109,6 +68,27 @@ class CampaignPart:
         own, every_s = ProbeQueue(self._config.folder / FOLDER), self._config.campaigns.ask_every_s
         self._gateway = gateway
         self._queue = QueueWatch(own, self.campaigns, gateway, admit, every_s)
+
+    def _probe_state(self, roles: Mapping[str, str]) -> ProbeState:
+        """What a campaign sees of the probe now. ``roles``: the path of each."""
+        states, position = self._paths.states, self._position
+        fresh = position is not None and time.monotonic() - position[0] < _STALE_S
+        return ProbeState(
+            mobile=self._detectors.mobile,
+            speed_class=self._detectors.speed_class if self._detectors.mobile else "still",
+            position=position[1] if fresh and position is not None else None,
+            paths_up=frozenset(role for role, path in roles.items() if states.get(path, {}).get("state") == "up"),
+            busy=self._scheduler.running,
+            left_bytes={
+                role: self._account.left_of_day(self._limited[path]) or 0
+                for role, path in roles.items()
+                if path in self._limited
+            },
+        )
+
+    def _usage(self) -> dict[str, int]:
+        """Bytes by path since the start, both ways."""
+        return {path: received + sent for path, (received, sent) in self._account.update().items()}
 
     def start(self) -> None:
         """Go on with what was under way."""
@@ -147,7 +127,7 @@ class CampaignPart:
         if self.campaigns.holds_maintenance:
             told = self.campaigns.status() or {}
             return f"campaign {told.get('name')}: {told.get('said') or 'a run is due'}"
-        if self._probe.busy and not self.campaigns.measuring:
+        if self._scheduler.running and not self.campaigns.measuring:
             return "a run is under way"
         return None
 
@@ -163,7 +143,9 @@ class CampaignPart:
             if kind == "path_up" and self._queue is not None and self._queue.told()["trouble"] is not None:
                 self._queue.soon()
         elif record.measurement == "position":
-            self._probe.at(record)
+            latitude, longitude = record.fields.get("latitude_deg"), record.fields.get("longitude_deg")
+            if isinstance(latitude, float) and isinstance(longitude, float):
+                self._position = (time.monotonic(), (latitude, longitude))
 
     def requested(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """A request of the status socket: ``action`` begin, tell, stop, idle or status; CampaignError (a ValueError) with the reason."""
