@@ -10,8 +10,7 @@ import hashlib
 import json
 import logging
 import os
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import date, tzinfo
 from pathlib import Path
@@ -198,9 +197,6 @@ def latest(folder: Path) -> str | None:
 # As plain values.
 
 
-EVERY_NS = 60 * 10**9
-
-
 def scheduler_of(begun: Begun, entries: list[Entry]) -> Scheduler:
     """The scheduler of a campaign with these runs made; CampaignError when its time zone is not there."""
     steps = {s.name: s for s in begun.campaign.steps}
@@ -272,30 +268,7 @@ def stored(folder: Path, name: str, now: Moment) -> dict[str, Any]:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Records: of a campaign, its steps and its data, once a minute while it is under way, and whenever something of it changed.
-
-
-class CampaignRecords:
-    """``operators``: by path; ``emit`` takes records from any thread."""
-
-    def __init__(
-        self, operators: Mapping[str, str | None], now: Callable[[], Moment], emit: Callable[[list[Record]], None]
-    ) -> None:
-        self._operators, self._now, self._emit = operators, now, emit
-        self._reported_ns: int | None = None
-
-    def changed(self, status: Mapping[str, Any]) -> None:
-        """A campaign is as ``status`` says now (``Campaigns.status``). From any thread."""
-        self._reported_ns = time.monotonic_ns()
-        self._emit(campaign_records(status, self._operators, self._now().utc_s, self._reported_ns))
-
-    def tick(self, status: Callable[[], Mapping[str, Any] | None]) -> None:
-        """While a campaign is under way."""
-        if self._reported_ns is not None and time.monotonic_ns() - self._reported_ns < EVERY_NS:
-            return
-        now = status()
-        if now is not None:
-            self.changed(now)
+# As records: of a campaign, its steps and its data.
 
 
 def campaign_records(

@@ -10,7 +10,7 @@ from typing import Any
 
 from tandem.app.campaign.check import admitted, placed
 from tandem.app.campaign.driver import Campaigns, Runner
-from tandem.app.campaign.progress import Begun, CampaignRecords
+from tandem.app.campaign.progress import Begun, campaign_records
 from tandem.app.campaign.queue import ProbeQueue, QueueWatch
 from tandem.app.campaign.request import bound
 from tandem.app.campaign.state import Moment, ProbeState
@@ -29,6 +29,8 @@ FOLDER = "campaigns"
 """In the probe's folder."""
 
 _STALE_S = 30.0
+_REPORT_NS = 60 * 10**9
+"""Records of a campaign under way are made so often, and whenever something of it changed."""
 
 
 class CampaignPart:
@@ -45,8 +47,9 @@ class CampaignPart:
         self._position: tuple[float, tuple[float, float]] | None = None
         runner = Runner(config, context.registry, scheduler)
         self.campaigns = Campaigns(config.folder / FOLDER, runner, self.now, self._probe_state, self._usage)
-        self._records = CampaignRecords(config.operators, self.now, context.emit)
-        self.campaigns.on_change = self._records.changed
+        self._operators, self._emit = config.operators, context.emit
+        self._reported_ns: int | None = None
+        self.campaigns.on_change = self._changed
         self._gateway: AnyPath | None = None
         self._queue: QueueWatch | None = None
         if config.campaigns.from_server:
@@ -107,8 +110,14 @@ class CampaignPart:
     def tick(self) -> None:
         """Once a second, by the collector's thread."""
         self.campaigns.tick()
-        if self.campaigns.under_way:
-            self._records.tick(self.campaigns.status)
+        due = self._reported_ns is None or time.monotonic_ns() - self._reported_ns >= _REPORT_NS
+        if due and self.campaigns.under_way and (told := self.campaigns.status()) is not None:
+            self._changed(told)
+
+    def _changed(self, told: Mapping[str, Any]) -> None:
+        """The campaign is as its status says now: records of it. From any thread."""
+        self._reported_ns = time.monotonic_ns()
+        self._emit(campaign_records(told, self._operators, self.now().utc_s, self._reported_ns))
 
     def control_bytes(self) -> dict[str, int]:
         """Bytes by path that asking took since the start."""

@@ -98,37 +98,60 @@ CHANGES = ("mobility_start", "mobility_stop", "signal_drop", "handover", "servic
 """Events that say that the radio changed."""
 
 
-class TracePolicy:
-    """Whether files may go to the server now (``tandem.export.Policy``). ``held``: what is being measured; ``mobile``: the mobility state;
-    ``requested``: whether a person wants it now."""
+def _local_minute(utc_s: float) -> float:
+    local = datetime.fromtimestamp(utc_s).astimezone()
+    return local.hour * 60 + local.minute + local.second / 60
+
+
+class TracesPart:
+    """A collector's traces, and whether they may go to the server now (``tandem.export.Policy``). ``campaigns`` says what is being measured
+    or about to be."""
 
     def __init__(
-        self,
-        context: RunContext,
-        held: Callable[[], str | None],
-        mobile: Callable[[], bool],
-        requested: Callable[[], bool],
+        self, context: RunContext, detectors: Detectors, campaigns: CampaignPart, address: GatewayAddress
     ) -> None:
-        self._config, self._clock = context.config, context.clock
-        self._paths, self._account = context.paths, context.account
-        self._held, self._mobile, self._requested = held, mobile, requested
-        self._spent = Spent(context.config.folder / "traces" / "spent.json")
-        self.changed_ns = time.monotonic_ns()
+        config = self._config = context.config
+        rules = config.traces
+        self._clock, self._paths, self._account = context.clock, context.paths, context.account
+        self._detectors, self._campaigns = detectors, campaigns
+        self._spent = Spent(config.folder / "traces" / "spent.json")
+        self._changed_ns = time.monotonic_ns()
+        self._requested: set[str] | None = set()
+        self._lock = threading.Lock()
+        self.queue = TraceQueue(config.folder)
+        self._intended = intended(rules, config.paths)[1]
+        self._gateway = AnyPath(address, context.paths.interfaces, rate_bit_per_s=rules.rate_bit_per_s)
+        self._uploader = TraceUploader(self.queue, self._gateway, self, context.event, config.probe, rules.encoding)
+        self._keeping = Keeping(rules, self.queue, context.captures)
+        self._uploader.on_received = self._keeping.wake
+
+    def start(self) -> None:
+        """Begin."""
+        self._uploader.start()
+
+    def stop(self) -> None:
+        """End at once; the next start goes on."""
+        self._uploader.stop()
+        self._keeping.stop()
+
+    def tick(self) -> None:
+        """Once a second, by the collector's thread."""
+        self._keeping.tick()
 
     def held(self) -> bool:
         """Whether something is being measured, or about to be."""
-        return self._held() is not None
+        return self._campaigns.held() is not None
 
     def permit(self) -> Permit:
         """Over which paths files may go now, or why none."""
         now_ns = time.monotonic_ns()
         utc_ns = self._clock.utc_ns(now_ns)
         state = UploadState(
-            held=self._held(),
+            held=self._campaigns.held(),
             local_minute=None if utc_ns is None else _local_minute(utc_ns / 1e9),
-            mobile=self._mobile(),
-            still_s=(now_ns - self.changed_ns) / 1e9,
-            requested=self._requested(),
+            mobile=self._detectors.mobile,
+            still_s=(now_ns - self._changed_ns) / 1e9,
+            requested=self._is_requested(),
             paths=[self._path(path, utc_ns) for path in self._config.paths],
         )
         return decide(self._config.traces, state)
@@ -155,48 +178,10 @@ class TracePolicy:
         self._spent.settle(path, used)
         self._account.update()  # the plan's forecast is to know it before more is asked for
 
-
-def _local_minute(utc_s: float) -> float:
-    local = datetime.fromtimestamp(utc_s).astimezone()
-    return local.hour * 60 + local.minute + local.second / 60
-
-
-class TracesPart:
-    """A collector's traces. ``campaigns`` says what is being measured or about to be."""
-
-    def __init__(
-        self, context: RunContext, detectors: Detectors, campaigns: CampaignPart, address: GatewayAddress
-    ) -> None:
-        config, rules = context.config, context.config.traces
-        self.queue = TraceQueue(config.folder)
-        self._intended = intended(rules, config.paths)[1]
-        self._policy = TracePolicy(context, campaigns.held, lambda: detectors.mobile, self._is_requested)
-        self._gateway = AnyPath(address, context.paths.interfaces, rate_bit_per_s=rules.rate_bit_per_s)
-        self._uploader = TraceUploader(
-            self.queue, self._gateway, self._policy, context.event, config.probe, rules.encoding
-        )
-        self._keeping = Keeping(rules, self.queue, context.captures)
-        self._uploader.on_received = self._keeping.wake
-        self._requested: set[str] | None = set()
-        self._lock = threading.Lock()
-
-    def start(self) -> None:
-        """Begin."""
-        self._uploader.start()
-
-    def stop(self) -> None:
-        """End at once; the next start goes on."""
-        self._uploader.stop()
-        self._keeping.stop()
-
-    def tick(self) -> None:
-        """Once a second, by the collector's thread."""
-        self._keeping.tick()
-
     def noted(self, record: Record) -> None:
         """A record of the collector."""
         if record.measurement == "event" and record.tags.get("kind") in CHANGES:
-            self._policy.changed_ns = record.monotonic_ns
+            self._changed_ns = record.monotonic_ns
 
     def made(self, run: str) -> None:
         """The manifest of ``run`` is on the disk."""
@@ -214,7 +199,7 @@ class TracesPart:
 
     def status(self) -> dict[str, Any]:
         """For people, and for the health record."""
-        counts, permit = self.queue.counts(), self._policy.permit()
+        counts, permit = self.queue.counts(), self.permit()
         said = permit.reason
         if not counts["waiting"]:
             said = "nothing waits"
