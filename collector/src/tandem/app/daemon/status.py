@@ -45,6 +45,10 @@ class _Modem:
     """As docs/contributing/collector.md has it, but for its age; ``sim_ns``: when it was looked at, CLOCK_MONOTONIC."""
     sim_ns: int = 0
 
+    def row(self) -> dict[str, Any]:
+        """Who it is and what it said last."""
+        return {"operator": self.operator, "driver": self.driver, "model": self.model, "rat": self.rat, **self.fields}
+
 
 @dataclass(slots=True)
 class _Run:
@@ -118,10 +122,7 @@ class StatusModel(RunObserver):
     def modems(self) -> dict[str, dict[str, Any]]:
         """Who the modems are and what they said last, for a manifest."""
         with self._lock:
-            return {
-                path: {"operator": m.operator, "driver": m.driver, "model": m.model, "rat": m.rat, **m.fields}
-                for path, m in self._modems.items()
-            }
+            return {path: modem.row() for path, modem in self._modems.items()}
 
     # --- runs ----------------------------------------------------------------------------------------------------------
 
@@ -330,11 +331,8 @@ class StatusService:
 
 def _modem(modem: _Modem, now: int) -> dict[str, Any]:
     return {
-        "operator": modem.operator,
-        "driver": modem.driver,
-        "model": modem.model,
-        "rat": modem.rat,
-        **{name: modem.fields.get(name) for name in _RADIO},
+        **dict.fromkeys(_RADIO),
+        **modem.row(),
         "history_rsrp_dbm": list(modem.history),
         "age_s": None if modem.read_ns is None else round((now - modem.read_ns) / 1e9, 1),
         "sim": None if modem.sim is None else {**modem.sim, "age_s": round((now - modem.sim_ns) / 1e9, 1)},

@@ -84,6 +84,16 @@ class _Modem:
         if self.state != state:
             self.state, self.since_ns = state, at_ns
 
+    def row(self, now_ns: int) -> dict[str, Value | None]:
+        """What records and the status have of it."""
+        return {
+            "state": self.state,
+            "state_since_s": max(0, now_ns - self.since_ns) / 1e9,
+            "sickness": self.sickness,
+            "recovery_steps": self.steps,
+            "recovery_step": self.step,
+        }
+
 
 class ModemStates:
     """Times are CLOCK_MONOTONIC ns. Used by one thread."""
@@ -128,15 +138,11 @@ class ModemStates:
         made: list[Record] = []
         for path, modem in self._modems.items():
             fields: dict[str, Value | None] = {
-                "state": modem.state,
+                **modem.row(now_ns),
                 "state_code": MODEM_STATES.index(modem.state),
-                "state_since_s": max(0, now_ns - modem.since_ns) / 1e9,
-                "sickness": modem.sickness,
                 "polls_ok": modem.ok,
                 "polls_failed": modem.failed,
                 "period_s": max(0, now_ns - modem.period_ns) / 1e9,
-                "recovery_steps": modem.steps,
-                "recovery_step": modem.step,
                 "recoveries": modem.recoveries,
             }
             tags = {"path": path, "operator": operators.get(path), "driver": modem.driver}
@@ -147,13 +153,7 @@ class ModemStates:
     def to_dict(self, now_ns: int) -> dict[str, dict[str, Value | None]]:
         """By path, for the status."""
         return {
-            path: {
-                "state": modem.state,
-                "state_since_s": round(max(0, now_ns - modem.since_ns) / 1e9, 1),
-                "sickness": modem.sickness,
-                "recovery_steps": modem.steps,
-                "recovery_step": modem.step,
-            }
+            path: {**modem.row(now_ns), "state_since_s": round(max(0, now_ns - modem.since_ns) / 1e9, 1)}
             for path, modem in self._modems.items()
         }
 
