@@ -211,8 +211,8 @@ class _Reader:
         modem = self._modem(content["modem"], (*place, "modem"), values) if "modem" in content else None
         if (values["interface"] is None) == (values["usb"] is None):
             what = "has neither 'interface' nor 'usb'" if values["usb"] is None else "has both 'interface' and 'usb'"
-            mend = "give one: the interface's name, or the USB place of its modem"
-            raise self._fail((*place, *(() if values["usb"] is None else ("usb",))), f"[path] {what}", mend)
+            hint = "give one: the interface's name, or the USB place of its modem"
+            raise self._fail((*place, *(() if values["usb"] is None else ("usb",))), f"[path] {what}", hint)
         plan = None
         if "plan" in content:
             plan = PlanConfig(**self._checked("path.plan", content["plan"], (*place, "plan")))

@@ -124,22 +124,22 @@ def settled(
     sends: Callable[[], str | None] = lambda: None,
 ) -> Substitutes:
     """What is taken instead of what is missing, empty when nothing is: of this ``kernel`` the scheduler and the controllers of who
-    uploads, of the server's the others (``there``) and its scheduler (``sends``). CampaignError with the whole lack when substitutes are
-    not allowed, neither by the file nor by ``allow``."""
+    uploads, of the server's the others (``there``) and its scheduler (``sends``). CampaignError with all that is missing when substitutes
+    are not allowed, neither by the file nor by ``allow``."""
     found: Substitutes = {}
-    lacks: list[str] = []
+    unmet: list[str] = []
     wanted = campaign.requires.scheduler
     if wanted is not None:
         now = kernel.scheduler()
         if now != wanted and wanted not in kernel.schedulers():
             found["scheduler"] = {"asked": wanted, "used": now}
             what = f"this kernel has {now or 'no Multipath TCP'}"
-            lacks.append(
+            unmet.append(
                 f"scheduler {wanted} ({what}{'; minsrtt takes the v0.94 kernel' if wanted == 'minsrtt' else ''})"
             )
         elif (other := sends()) is not None and other != wanted:
             found["scheduler"] = {"asked": wanted, "used": other}
-            lacks.append(
+            unmet.append(
                 f"scheduler {wanted} (the server's kernel, which sends, has {other}; choose it there by sysctl)"
             )
     probe, server = asked_controllers(campaign)
@@ -150,10 +150,10 @@ def settled(
         found[name] = {"asked": name, "used": campaign.requires.substitutes.get(name)}
         # Both ends have the same kind of kernel, so what brings it is the same.
         way = kernel.brings.get(name)
-        lacks.append(f"controller {name} ({side} kernel has none{'' if way is None else f': {way}'})")
-    if lacks and not (allow or campaign.allow_substitutes):
+        unmet.append(f"controller {name} ({side} kernel has none{'' if way is None else f': {way}'})")
+    if unmet and not (allow or campaign.allow_substitutes):
         hint = "such a kernel, or allow_substitutes = true (--allow-substitutes): every result will say what was used instead"
-        raise CampaignError(f"{campaign.where('requires')}: {campaign.name} requires {'; '.join(lacks)}; hint: {hint}")
+        raise CampaignError(f"{campaign.where('requires')}: {campaign.name} requires {'; '.join(unmet)}; hint: {hint}")
     return found
 
 

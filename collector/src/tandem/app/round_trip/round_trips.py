@@ -77,7 +77,7 @@ class Serving:
         self._forgotten_ns: int | None = None
         self._found: dict[str, tuple[tuple[str, str | None], tuple[str, int]]] = {}
         self._last_asked_ns = self._last_heard_ns = 0
-        self._lacking_since_ns: int | None = None
+        self._needed_since_ns: int | None = None
         self._not_before_ns = 0
         self._worker: threading.Thread | None = None
         self._trouble = ""
@@ -118,10 +118,10 @@ class Serving:
         )
         unknown = {path for path, way in leaving.items() if path not in self._found or self._found[path][0] != way}
         if not leaving or not (open_anew or unknown):
-            self._lacking_since_ns = None
+            self._needed_since_ns = None
             return
-        if self._lacking_since_ns is None:
-            self._lacking_since_ns = now_ns
+        if self._needed_since_ns is None:
+            self._needed_since_ns = now_ns
         if now_ns < self._not_before_ns or (self._worker is not None and self._worker.is_alive()):
             return
         self._worker = threading.Thread(
@@ -143,8 +143,8 @@ class Serving:
         except (ControlError, ParameterError) as error:
             again = isinstance(error, ControlError) and bool(error.failure["retry"])
             told = str(error.failure["reason"]) if isinstance(error, ControlError) else str(error)
-            lacking_ns = time.monotonic_ns() - (self._lacking_since_ns or time.monotonic_ns())
-            pause_ns = _PAUSE_NS if again and lacking_ns < _SOON_NS else _LONG_PAUSE_NS
+            needed_ns = time.monotonic_ns() - (self._needed_since_ns or time.monotonic_ns())
+            pause_ns = _PAUSE_NS if again and needed_ns < _SOON_NS else _LONG_PAUSE_NS
         if told and told != self._trouble:
             log.warning("round trips: %s", told)
         self._trouble = told

@@ -28,7 +28,7 @@ _Stamp = tuple[tuple[str, int, int], ...]
 
 
 class RegistryError(ValueError):
-    """There is no such experiment, or it cannot say what it is; one line with the mend."""
+    """There is no such experiment, or it cannot say what it is; one line with the hint."""
 
 
 @dataclass(frozen=True, slots=True)
