@@ -194,6 +194,13 @@ class Room:
         """Free and used; not what is kept for the superuser."""
         return self.free_bytes + self.used_bytes
 
+    @property
+    def free_inodes_share(self) -> float | None:
+        """Of all inodes; None where it has no fixed number of them."""
+        if self.free_inodes is None or self.used_inodes is None or not self.free_inodes + self.used_inodes:
+            return None
+        return self.free_inodes / (self.free_inodes + self.used_inodes)
+
 
 def room_of(folder: Path) -> Room:
     """OSError when it cannot be asked."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -242,17 +242,15 @@ class Wrong:
     def disk(self, room: Room, now_ns: int) -> None:
         """The state folder's file system."""
         low = min(LOW_BYTES, room.size_bytes * LOW_SHARE)
-        few = None if room.free_inodes is None or room.used_inodes is None else LOW_INODES_SHARE
-        inodes = (room.free_inodes or 0) + (room.used_inodes or 0)
-        scarce = few is not None and inodes > 0 and (room.free_inodes or 0) < few * inodes
-        plenty = few is None or inodes == 0 or (room.free_inodes or 0) >= few * inodes * ENOUGH
-        if room.free_bytes < low or scarce:
+        share = 1.0 if room.free_inodes_share is None else room.free_inodes_share
+        if room.free_bytes < low or share < LOW_INODES_SHARE:
             left = f"{room.free_bytes / 1e6:.0f} MB" if room.free_bytes < low else f"{room.free_inodes} inodes"
             self._look(
                 "disk_low", None, "bad", now_ns, f"the disk has {left} left; hint: make room, or lower the budgets"
             )
         else:
-            self._look("disk_low", None, "good" if room.free_bytes >= low * ENOUGH and plenty else "between", now_ns)
+            plenty = room.free_bytes >= low * ENOUGH and share >= LOW_INODES_SHARE * ENOUGH
+            self._look("disk_low", None, "good" if plenty else "between", now_ns)
 
     def cards(self, told: Mapping[str, Mapping[str, int | str | None]], now_ns: int) -> None:
         """Fields of ``card`` records by device; only those that tell of wear count."""
@@ -345,8 +343,7 @@ def _clock(health: Mapping[str, Any], clock: Mapping[str, Any]) -> list[str]:
     return []
 
 
-def _modems(modems: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    said: list[str] = []
+def _modems(modems: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     for path, modem in modems.items():
         state, since_s = modem.get("state"), modem.get("state_since_s")
         if state not in ("lost", "recovering"):
@@ -356,30 +353,25 @@ def _modems(modems: Mapping[str, Mapping[str, Any]]) -> list[str]:
         doing = f", recovering: {modem.get('recovery_step')} was done" if state == "recovering" else ""
         if state == "lost" and steps:
             doing = f", {steps} recovery steps did not help"
-        said.append(f"path {path}: its modem {how}, for {_duration(since_s)}{doing}")
-    return said
+        yield f"path {path}: its modem {how}, for {_duration(since_s)}{doing}"
 
 
-def _paths(paths: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    said: list[str] = []
+def _paths(paths: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     for path, told in paths.items():
         state = told.get("state")
         if state not in (None, "up"):
             detail = f": {told['detail']}" if told.get("detail") else ""
-            said.append(f"path {path} is {str(state).replace('_', ' ')}{detail}")
-    return said
+            yield f"path {path} is {str(state).replace('_', ' ')}{detail}"
 
 
-def _records(spool: Mapping[str, Any], health: Mapping[str, Any]) -> list[str]:
-    said: list[str] = []
+def _records(spool: Mapping[str, Any], health: Mapping[str, Any]) -> Iterator[str]:
     if spool.get("dropped"):
-        said.append(f"{spool['dropped']} records were dropped: the spool was full")
+        yield f"{spool['dropped']} records were dropped: the spool was full"
     if spool.get("rejected"):
-        said.append(f"{spool['rejected']} records were refused by the server (spool/ has them with the reasons)")
+        yield f"{spool['rejected']} records were refused by the server (spool/ has them with the reasons)"
     oldest_s = health.get("spool_oldest_s")
     if isinstance(oldest_s, int | float) and oldest_s > BEHIND_S:
-        said.append(f"{spool.get('pending', 0)} records wait to be sent, the oldest for {_duration(oldest_s)}")
-    return said
+        yield f"{spool.get('pending', 0)} records wait to be sent, the oldest for {_duration(oldest_s)}"
 
 
 def _duration(seconds: object) -> str:

@@ -484,8 +484,7 @@ def _disk(facts: Facts) -> Found:
     if isinstance(room, str):
         return _bad(f"{facts.config.folder}: {room}", "mount the spool's partition; its owner is the user tandem")
     words = f"{room.free_bytes / 1e9:.2f} of {room.size_bytes / 1e9:.2f} GB free"
-    inodes = (room.free_inodes or 0) + (room.used_inodes or 0)
-    scarce = room.free_inodes is not None and inodes > 0 and room.free_inodes < LOW_INODES_SHARE * inodes
+    scarce = room.free_inodes_share is not None and room.free_inodes_share < LOW_INODES_SHARE
     if disk_tone(room.free_bytes, room.used_bytes) == "poor" or scarce:
         hint = "make room (tandem traces list shows what waits), or lower [capture] and [spool] budgets"
         return _bad(words + (f", {room.free_inodes} inodes" if scarce else ""), hint)
