@@ -15,7 +15,7 @@ from typing import Any
 from tandem.app.campaign import progress
 from tandem.app.campaign.progress import Begun, Origin, Progress, describe, run_told, scheduler_of
 from tandem.app.campaign.request import request_of, settings, used_instead
-from tandem.app.campaign.scheduler import Scheduler
+from tandem.app.campaign.scheduler import BY_HAND, Scheduler
 from tandem.app.campaign.state import Done, Entry, Happening, Moment, Outcome, ProbeState, Start, Wait
 from tandem.app.config import Config
 from tandem.app.runs.executor import RunGroup, RunScheduler
@@ -24,8 +24,6 @@ from tandem.app.runs.request import parse_request
 from tandem.schema.campaign import CampaignError
 
 log = logging.getLogger(__name__)
-
-BY_HAND = "by hand: waits to be told"
 
 Ended = Callable[[Origin | None, str, dict[str, Any]], None]
 """A campaign ended (origin None: a person's): ``done``, ``stopped`` (by a person), ``paused`` or ``withdrawn``, and how far it was. Must

@@ -136,6 +136,7 @@ class Spending:
 
 
 MOST_ATTEMPTS = 3
+BY_HAND = "by hand: waits to be told"
 _REMEMBERED = 64
 _PATIENCE = 3
 _PAUSE_S, _LONGEST_PAUSE_S = 30.0, 600.0
@@ -195,7 +196,7 @@ def due(
         case "place":
             return _place(trigger, probe)
         case _:
-            return None if life.told else Not("by hand: waits to be told")
+            return None if life.told else Not(BY_HAND)
 
 
 def holds(conditions: Conditions, roles: tuple[str, ...], now: Moment, probe: ProbeState, local: tzinfo) -> Not | None:
