@@ -111,7 +111,7 @@ class FakePaths:
         self.woken = threading.Event()
         self.changes: list[PathEvent] = []
         self.removed = False
-        self.rested: list[frozenset[str]] = []
+        self.suspended: list[frozenset[str]] = []
         self.rests = True
         self.refusal: str | None = None
         self.orders: list[tuple[str, bool, bool]] = []
@@ -128,9 +128,9 @@ class FakePaths:
     def wake(self) -> None:
         self.woken.set()
 
-    def rest(self, names: Collection[str], timeout_s: float) -> bool:
+    def suspend(self, names: Collection[str], timeout_s: float) -> bool:
         assert timeout_s >= 0
-        self.rested.append(frozenset(names))
+        self.suspended.append(frozenset(names))
         return self.rests
 
     def set_backup(self, name: str, backup: bool, *, again: bool = False) -> None:

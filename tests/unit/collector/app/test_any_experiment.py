@@ -227,7 +227,7 @@ def test_paths_that_cannot_be_left_out_are_a_recorded_failure(tmp_path: Path, ga
     collector.stop()
     (manifest,) = manifests(tmp_path)
     assert manifest["failure"] == {"reason": "paths: a could not be left out within 5 s", "retry": True}
-    assert collector.paths.rested[-1] == frozenset()
+    assert collector.paths.suspended[-1] == frozenset()
 
 
 def test_conditions_are_made_once_for_a_pair_told_of_each_run_and_undone(tmp_path: Path, gateway: Gateway) -> None:

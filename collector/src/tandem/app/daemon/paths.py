@@ -78,7 +78,7 @@ class NetworkPaths:
         if self._watch is not None:
             self._watch.wake()
 
-    def rest(self, names: Collection[str], timeout_s: float) -> bool:
+    def suspend(self, names: Collection[str], timeout_s: float) -> bool:
         """Let these paths carry no further subflows, and all others again; whether that was done in time. From any thread."""
         self._paths.suspended.request(names)
         self.wake()

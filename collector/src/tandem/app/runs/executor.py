@@ -48,7 +48,7 @@ from tandem.schema.record import RecordError
 log = logging.getLogger(__name__)
 
 
-REST_S = 5.0  # a check of the paths is some calls of ``ip``; on a Pi Zero they take a good part of a second
+SUSPEND_S = 5.0  # a check of the paths is some calls of ``ip``; on a Pi Zero they take a good part of a second
 
 
 class RunGroup:
@@ -103,13 +103,13 @@ class RunGroup:
         if not others or self.plan.request.kind == "tcp":
             return self._under_conditions()
         try:
-            if context.paths.rest(others, REST_S):
+            if context.paths.suspend(others, SUSPEND_S):
                 return self._under_conditions()
-            reason = f"paths: {', '.join(others)} could not be left out within {REST_S:g} s"
+            reason = f"paths: {', '.join(others)} could not be left out within {SUSPEND_S:g} s"
             self._refused(self.plan.runs, reason, retry=True)
             return False
         finally:
-            context.paths.rest((), 0)  # the next check does it; nobody has to wait for that
+            context.paths.suspend((), 0)  # the next check does it; nobody has to wait for that
 
     def _under_conditions(self) -> bool:
         context, wanted = self._context, self.plan.request.conditions
