@@ -216,6 +216,12 @@ _PROCESSOR = {
 Look = Literal["bad", "good", "between"]
 
 
+def life_used_percent(card: Mapping[str, Any]) -> int | None:
+    """Of a card's fields; None where it does not tell."""
+    used = (card.get(name) for name in ("life_used_a_percent", "life_used_b_percent"))
+    return max((value for value in used if isinstance(value, int)), default=None)
+
+
 class Wrong:
     """Looks are in rounds of ten seconds. ``events``: what the looks since the last call brought."""
 
@@ -257,15 +263,11 @@ class Wrong:
         worn: list[str] = []
         telling = False
         for device, fields in told.items():
-            used = [v for k in ("life_used_a_percent", "life_used_b_percent") if isinstance(v := fields.get(k), int)]
-            eol = fields.get("pre_eol_code")
-            telling |= bool(used) or isinstance(eol, int)
-            if used and max(used) >= WORN_PERCENT:
-                worn.append(
-                    f"{device} has used up {max(used)} % of its life"
-                    if max(used) <= 100
-                    else f"{device} is past its life"
-                )
+            used, eol = life_used_percent(fields), fields.get("pre_eol_code")
+            telling |= used is not None or isinstance(eol, int)
+            if used is not None and used >= WORN_PERCENT:
+                how = f"has used up {used} % of its life" if used <= 100 else "is past its life"
+                worn.append(f"{device} {how}")
             elif isinstance(eol, int) and eol >= WORN_EOL:
                 worn.append(f"{device} has used most of its reserved blocks")
         if telling:

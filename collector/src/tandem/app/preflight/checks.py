@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 from tandem.app.config import Config
 from tandem.app.config_schema import PathConfig
 from tandem.app.health.machine import Room
-from tandem.app.health.reports import LOW_INODES_SHARE, WORN_PERCENT
+from tandem.app.health.reports import LOW_INODES_SHARE, WORN_PERCENT, life_used_percent
 from tandem.app.preflight.lines import Line, Name, State, fails, passes, skipped
 from tandem.app.traces.policy import intended
 from tandem.modem.sim import READY, WANTS_PIN
@@ -489,10 +489,10 @@ def _disk(facts: Facts) -> Found:
         hint = "make room (tandem traces list shows what waits), or lower [capture] and [spool] budgets"
         return _bad(words + (f", {room.free_inodes} inodes" if scarce else ""), hint)
     for device, told in (facts.status.get("cards") or {}).items():
-        used = [v for k in ("life_used_a_percent", "life_used_b_percent") if isinstance(v := told.get(k), int)]
-        if used and max(used) >= WORN_PERCENT:
+        used = life_used_percent(told)
+        if used is not None and used >= WORN_PERCENT:
             hint = "a new card: flash it, and decommission this one"
-            return _bad(f"{device} has used up {max(used)} % of its life", hint)
+            return _bad(f"{device} has used up {used} % of its life", hint)
     return _good(words)
 
 
