@@ -72,7 +72,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
 def play(server: Story, **variables: object) -> plays.Played:
     """The roles of ``server.yml`` that have to do with it, in its order."""
     book = server.ground.folder / "certificate.yml"
-    roles = ["packages", "firewall", "certificate", "proxy"]
+    roles = ["tandem", "packages", "firewall", "certificate", "proxy"]
     book.write_text(json.dumps([{"hosts": "servers", "become": True, "roles": roles}]))
     given = plays.inventory(server.ground, {"tandem_checkout": str(REPOSITORY), **variables}, {})
     return plays.play(server.ground, str(book), given, log="certificate")

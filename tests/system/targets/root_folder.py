@@ -39,7 +39,7 @@ class RootFolder:
         here = {"ansible_connection": "community.general.chroot", "ansible_host": str(self.root)}
         here |= {"ansible_python_interpreter": "/usr/bin/python3", **variables}
         (self.folder / "hosts.yml").write_text(json.dumps({"all": {"hosts": {host: here}}}))
-        (self.folder / "play.yml").write_text(json.dumps([{"hosts": "all", "roles": roles}]))
+        (self.folder / "play.yml").write_text(json.dumps([{"hosts": "all", "roles": ["tandem", *roles]}]))
         env = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
         ansible = REPOSITORY / "ansible"
         env |= {"ANSIBLE_CONFIG": str(ansible / "ansible.cfg"), "ANSIBLE_ROLES_PATH": str(ansible / "roles")}

@@ -14,7 +14,7 @@ def written(place, **variables):
     calls = [call for one in tasks for call in one.values() if isinstance(call, dict)]
     calls += yaml.safe_load((BASE / "vars/main.yml").read_text())["base_files"]
     (call,) = [call for call in calls if call.get("dest") == place]
-    known = yaml.safe_load((BASE / "defaults/main.yml").read_text()) | {"role_path": str(BASE)} | variables
+    known = yaml.safe_load((BASE / "defaults/main.yml").read_text()) | {"tandem_checkout": BASE.parents[2]} | variables
     if "content" in call:
         return _rendered(call["content"], known)
     if call["src"].endswith(".j2"):
