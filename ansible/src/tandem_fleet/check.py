@@ -11,9 +11,9 @@ from typing import Any
 
 import yaml
 
-from tandem_fleet import vault
-from tandem_fleet.files import FleetError, Sealed, load
-from tandem_fleet.new import KIT, NO_ZONE, SSH_KEY, group
+from tandem_fleet import files
+from tandem_fleet.files import FleetError, Sealed, group, load
+from tandem_fleet.new import KIT, NO_ZONE, SSH_KEY
 
 ROLES = Path(__file__).resolve().parents[2] / "roles"
 _SECRET = re.compile(
@@ -46,22 +46,20 @@ def faults(fleet: Path) -> list[FleetError]:
 
 
 def _key(fleet: Path, read: Read) -> Iterator[FleetError]:
-    file, ignored = fleet / vault.KEY, fleet / ".gitignore"
+    file, ignored = fleet / files.KEY, fleet / ".gitignore"
     if not file.is_file():
-        yield FleetError(
-            file, "no such file, and nothing else opens the secrets", "copy it from where the fleet was made"
-        )
+        hint = "copy it from where the fleet was made"
+        yield FleetError(file, "no such file, and nothing else opens the secrets", hint)
         return
     if file.stat().st_mode & 0o077:
         yield FleetError(file, "others can read it", f"chmod 600 {file}")
-    if f"/{vault.KEY}" not in (ignored.read_text().split() if ignored.exists() else []):
-        yield FleetError(ignored, f"git would publish {vault.KEY}", f"echo /{vault.KEY} >>{ignored}")
+    if f"/{files.KEY}" not in (ignored.read_text().split() if ignored.exists() else []):
+        yield FleetError(ignored, f"git would publish {files.KEY}", f"echo /{files.KEY} >>{ignored}")
     for place, variables in read.items():
         for name, value in _values(variables):
-            if isinstance(value, Sealed) and not vault.opens(file.read_text(), value.text):
-                yield FleetError(
-                    place, f"{name} was encrypted with another key than {file}", "./kit fleet secret --help"
-                )
+            if isinstance(value, Sealed) and not files.opens(file.read_text(), value.text):
+                what = f"{name} was encrypted with another key than {file}"
+                yield FleetError(place, what, "./kit fleet secret --help")
 
 
 def _values(node: object, name: str = "") -> Iterator[tuple[str, object]]:
@@ -130,30 +128,21 @@ def _hosts(fleet: Path, read: Read) -> Iterator[FleetError]:
 def _everyone(fleet: Path, read: Read) -> Iterator[FleetError]:
     file = fleet / "group_vars/all.yml"
     said = read.get(file, {})
-    keys, wifi = said.get("tandem_operator_keys"), said.get("tandem_wifi")
-    own = "ca.pem" in str(said.get("tandem_ca_file"))
-    sealed = "certificate_authority_passphrase"
-    for good, place, what, hint in (
-        (
-            said.get("tandem_server_name") or "aws_name" in said,
-            *(file, "tandem_server_name is missing", "the server's DNS name or address"),
-        ),
-        (
-            isinstance(keys, list) and keys and all(SSH_KEY.fullmatch(str(line)) for line in keys),
-            *(file, "tandem_operator_keys: no list of public SSH keys", "- and the line of ~/.ssh/id_ed25519.pub"),
-        ),
-        (
-            re.fullmatch("[A-Z]{2}", str(wifi.get("country") if isinstance(wifi, dict) else "")),
-            *(file, "tandem_wifi: country is missing or no ISO 3166 code", "country: DE below tandem_wifi"),
-        ),
-        (not own or said.get(sealed), file, f"{sealed} is missing", f"./kit fleet secret all {sealed} -i {fleet}"),
-        *(
-            (not own or (fleet / name).is_file(), fleet / name, "no such file", "bring it back: kits trust no other CA")
-            for name in ("ca.pem", "ca.key")
-        ),
-    ):
-        if not good:
-            yield FleetError(place, what, hint)
+    keys, wifi, sealed = said.get("tandem_operator_keys"), said.get("tandem_wifi"), "certificate_authority_passphrase"
+    if not said.get("tandem_server_name") and "aws_name" not in said:
+        yield FleetError(file, "tandem_server_name is missing", "the server's DNS name or address")
+    if not isinstance(keys, list) or not keys or not all(SSH_KEY.fullmatch(str(line)) for line in keys):
+        hint = "- and the line of ~/.ssh/id_ed25519.pub"
+        yield FleetError(file, "tandem_operator_keys: no list of public SSH keys", hint)
+    if not re.fullmatch("[A-Z]{2}", str(wifi.get("country") if isinstance(wifi, dict) else "")):
+        hint = "country: DE below tandem_wifi"
+        yield FleetError(file, "tandem_wifi: country is missing or no ISO 3166 code", hint)
+    if "ca.pem" in str(said.get("tandem_ca_file")):
+        if not said.get(sealed):
+            yield FleetError(file, f"{sealed} is missing", f"./kit fleet secret all {sealed} -i {fleet}")
+        for own in (fleet / "ca.pem", fleet / "ca.key"):
+            if not own.is_file():
+                yield FleetError(own, "no such file", "bring it back: kits trust no other CA")
 
 
 def _zones(_: Path, read: Read) -> Iterator[FleetError]:

@@ -9,7 +9,7 @@ import os
 import sys
 from pathlib import Path
 
-from tandem_fleet import check, new, ssh, trust, vault
+from tandem_fleet import access, check, files, new
 from tandem_fleet.files import FleetError
 
 
@@ -132,7 +132,7 @@ def _new(told: argparse.Namespace) -> None:
     )  # fmt: skip
     new.make(told.folder, wanted)
     print(f"made {told.folder}: server {server}, {', '.join(kits)}")
-    print(f"keep a copy of {told.folder}/{vault.KEY}: it opens the fleet's secrets")
+    print(f"keep a copy of {told.folder}/{files.KEY}: it opens the fleet's secrets")
     print(f"next: ./kit provision {'aws' if server == 'aws' else 'server'} -i {told.folder}")
 
 
@@ -161,12 +161,12 @@ def main(arguments: list[str] | None = None) -> int:
                 new.add_kit(told.folder, told.kit)
                 print(f"added {told.kit} to {told.folder}")
             case "secret":
-                print(vault.put(told.folder, told.kit, told.variable, _secret(f"{told.variable} of {told.kit}")))
+                print(files.set_secret(told.folder, told.kit, told.variable, _secret(f"{told.variable} of {told.kit}")))
             case "ssh":
-                words = ssh.command(told.folder, told.host, told.words)
+                words = access.ssh(told.folder, told.host, told.words)
                 os.execvp(words[0], words)  # noqa: S606 - no shell
             case "trust":
-                for place in trust.trust(told.folder, Path.home()):
+                for place in access.trust(told.folder, Path.home()):
                     print(f"trusted in {place}")
     except FleetError as error:
         print(error, file=sys.stderr)

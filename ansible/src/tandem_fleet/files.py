@@ -1,13 +1,19 @@
-"""A fleet's files: read as YAML with Ansible's ``!vault`` values, written in one step."""
+"""A fleet's files: YAML with Ansible's ``!vault`` values, written in one step; secrets are encrypted by Ansible's own library."""
 
 from __future__ import annotations
 
 import os
+import re
+import secrets
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
+from ansible.errors import AnsibleError
+from ansible.parsing.vault import VaultLib, VaultSecret
+
+KEY = "vault.key"
 
 
 class FleetError(Exception):
@@ -70,6 +76,17 @@ def parse(file: Path, text: str) -> dict[str, Any]:
     return found or {}
 
 
+def group(hosts: object, name: str, *, inside: bool = False) -> dict[str, object]:
+    """The hosts of the group ``name`` in hosts.yml, its children's too, each with what stands there of it."""
+    found: dict[str, object] = {}
+    for key, node in hosts.items() if isinstance(hosts, dict) else ():
+        if isinstance(node, dict):
+            within = inside or key == name
+            found |= (node.get("hosts") or {}) if within else {}
+            found |= group(node.get("children"), name, inside=within)
+    return found
+
+
 def replace(file: Path, text: str, mode: int = 0o644) -> None:
     """Write ``file`` in one step: a power cut leaves the old or the new one."""
     made = file.with_name(f".{file.name}.tmp")
@@ -79,3 +96,46 @@ def replace(file: Path, text: str, mode: int = 0o644) -> None:
         out.flush()
         os.fsync(out.fileno())
     made.replace(file)
+
+
+def make_key() -> str:
+    """A new vault key's text: 256 bits."""
+    return secrets.token_hex(32) + "\n"
+
+
+def _vault(key: str) -> VaultLib:
+    return VaultLib([("default", VaultSecret(key.strip().encode()))])
+
+
+def opens(key: str, sealed: str) -> bool:
+    """Whether ``key`` decrypts ``sealed``."""
+    try:
+        _vault(key).decrypt(sealed)
+    except AnsibleError:
+        return False
+    return True
+
+
+def encrypted(key: str, name: str, value: str, indent: int = 0) -> str:
+    """The lines of a YAML file that set ``name`` to ``value``, as ansible-vault writes it, ``indent`` spaces deep."""
+    lines = _vault(key).encrypt(value).decode().split()
+    return f"{' ' * indent}{name}: !vault |\n" + "".join(f"{' ' * (indent + 2)}{line}\n" for line in lines)
+
+
+def set_secret(fleet: Path, owner: str, name: str, value: str) -> Path:
+    """Set a secret of a kit, or of all. Everything else in the file stays as it is. FleetError: what is wrong."""
+    file = fleet / ("group_vars/all.yml" if owner == "all" else f"host_vars/{owner}.yml")
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+        raise FleetError(name, "not a variable's name", "lower-case letters, digits and _, such as secret_pin_a")
+    if not file.is_file():
+        raise FleetError(file, "no such file", f"./kit fleet add-kit {owner} -i {fleet}")
+    if not (fleet / KEY).is_file():
+        raise FleetError(fleet / KEY, "no such file", "copy the fleet's key here; its secrets open with no other")
+    made = encrypted((fleet / KEY).read_text(), name, value)
+    text = file.read_text()
+    # The variable's line at the left edge, and the indented or empty lines below it.
+    before = re.compile(rf"^{name}:.*\n(?:[ \t]+.*\n|(?=\n)\n)*", re.M)
+    text = before.sub(lambda _: made, text, count=1) if before.search(text) else text.rstrip("\n") + "\n" + made
+    replace(file, text)
+    load(file)
+    return file

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 import secrets
 import shutil
@@ -10,13 +11,18 @@ import zoneinfo
 from dataclasses import dataclass
 from pathlib import Path
 
-from tandem_fleet import authority, vault
-from tandem_fleet.files import FleetError, load, parse, replace
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from tandem_fleet.files import KEY, FleetError, encrypted, group, load, make_key, parse, replace
 
 KIT = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 """A kit's name is its host name, and its name at the server."""
 SSH_KEY = re.compile(r"(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp\d+|sk-[a-z0-9@.-]+) [A-Za-z0-9+/]{40,}={0,3}( .*)?")
 _SERVER = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*|[0-9a-fA-F:]+")
+_AUTHORITY_DAYS = 3650
 _COUNTRIES = Path("/usr/share/zoneinfo/iso3166.tab")
 NO_ZONE = "an IANA name, such as Europe/Berlin (timedatectl list-timezones)"
 _PLAIN = re.compile(r"[^\s\"'%$\\{}#]+")
@@ -152,7 +158,7 @@ def refuse_kit(kit: str, kits: list[str]) -> None:
 
 
 def _fill(made: Path, name: str, wanted: Wanted) -> None:
-    aws, own, key = wanted.server == "aws", wanted.certificate == "own", vault.make_key()
+    aws, own, key = wanted.server == "aws", wanted.certificate == "own", make_key()
     called = wanted.name or ("" if aws else wanted.server)
     hosts = _HOSTS.format(address="" if aws else f"          ansible_host: {wanted.server}\n", login=wanted.login)
     everyone = _ALL.format(
@@ -164,15 +170,15 @@ def _fill(made: Path, name: str, wanted: Wanted) -> None:
         country=wanted.country,
     )
     if wanted.wifi:
-        everyone += f"  ssid: {_quoted(wanted.wifi)}\n" + vault.entry(key, "password", wanted.wifi_password, 2)
+        everyone += f"  ssid: {_quoted(wanted.wifi)}\n" + encrypted(key, "password", wanted.wifi_password, 2)
     if aws:
         aws_name = name if re.fullmatch("[a-z0-9][a-z0-9-]{0,39}", name) else "tandem"
         everyone += _AWS.format(name=aws_name)
     if own:
         passphrase = secrets.token_hex(24)
-        certificate, sealed = authority.make(name, passphrase)
+        certificate, sealed = authority(name, passphrase)
         everyone += '# The fleet\'s own CA; ca.key is encrypted with the passphrase.\ntandem_ca_file: "{{ inventory_dir }}/ca.pem"\n'
-        everyone += vault.entry(key, "certificate_authority_passphrase", passphrase)
+        everyone += encrypted(key, "certificate_authority_passphrase", passphrase)
         replace(made / "ca.pem", certificate)
         replace(made / "ca.key", sealed, 0o600)
     for folder in ("group_vars", "host_vars"):
@@ -181,9 +187,29 @@ def _fill(made: Path, name: str, wanted: Wanted) -> None:
     replace(made / "group_vars/all.yml", everyone)
     for kit in wanted.kits:
         replace(made / f"host_vars/{kit}.yml", KIT_FILE.format(kit=kit))
-    replace(made / vault.KEY, key, 0o600)
-    replace(made / ".gitignore", f"/{vault.KEY}\n/*.invite\n/*.img\n/backups/\n")
+    replace(made / KEY, key, 0o600)
+    replace(made / ".gitignore", f"/{KEY}\n/*.invite\n/*.img\n/backups/\n")
     replace(made / "known_hosts", "")
+
+
+def authority(name: str, passphrase: str) -> tuple[str, str]:
+    """The fleet's own CA: (certificate, key), PEM; the key is encrypted with ``passphrase``. ``name``: the fleet's, in the subject."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"Tandem CA of {name}"[:64])])
+    now = datetime.datetime.now(datetime.UTC)
+    signs_only = x509.KeyUsage(False, False, False, False, False, True, True, False, False)  # certificates and lists
+    certificate = (
+        x509.CertificateBuilder(subject, subject, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(hours=1))  # clocks differ
+        .not_valid_after(now + datetime.timedelta(days=_AUTHORITY_DAYS))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(signs_only, critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    encryption = serialization.BestAvailableEncryption(passphrase.encode())
+    sealed = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption)
+    return certificate.public_bytes(serialization.Encoding.PEM).decode(), sealed.decode()
 
 
 def _quoted(text: str) -> str:
@@ -207,19 +233,3 @@ def add_kit(folder: Path, kit: str) -> None:
     if not own.exists():
         replace(own, KIT_FILE.format(kit=kit))
     replace(file, after)
-
-
-def group(hosts: dict[str, object], name: str) -> dict[str, object]:
-    """The hosts of the group ``name`` in hosts.yml, its children's too, each with what stands there of it."""
-    found: dict[str, object] = {}
-
-    def walk(key: str, node: object, inside: bool) -> None:
-        if isinstance(node, dict):
-            inside = inside or key == name
-            found.update((node.get("hosts") or {}) if inside else {})
-            for child, below in (node.get("children") or {}).items():
-                walk(child, below, inside)
-
-    for key, node in hosts.items():
-        walk(key, node, False)
-    return found

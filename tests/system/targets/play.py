@@ -17,7 +17,7 @@ from typing import Any
 from targets.ground import CONTROL, PROBE, SERVER, SERVER_NAME, USER, Ground, GroundError
 from targets.vm_target import REPOSITORY
 
-from tandem_fleet import authority
+from tandem_fleet.new import authority
 
 PLAYBOOKS = REPOSITORY / "ansible" / "playbooks"
 CA_PASSPHRASE = "only for this run"  # noqa: S105 - of a CA that nobody trusts
@@ -83,7 +83,7 @@ def inventory(ground: Ground, servers: Mapping[str, Any], probes: Mapping[str, A
     groups["servers"] = {"hosts": {"server": {"ansible_host": SERVER} | dict(servers)}}
     groups["probes"] = {"hosts": {"kit": {"ansible_host": PROBE} | dict(probes)}}
     if not (ground.folder / "ca.pem").exists():
-        for made, text in zip(("ca.pem", "ca.key"), authority.make("tests", CA_PASSPHRASE), strict=True):
+        for made, text in zip(("ca.pem", "ca.key"), authority("tests", CA_PASSPHRASE), strict=True):
             (ground.folder / made).write_text(text, encoding="utf-8")
     file = ground.folder / f"{name}.yml"
     file.write_text(json.dumps(groups, indent=1), encoding="utf-8")  # JSON is YAML

@@ -19,8 +19,7 @@ import pytest
 import yaml
 
 from tandem.devtools.browser import find
-from tandem_fleet import authority, new
-from tandem_fleet import ssh as way
+from tandem_fleet import access, new
 from tandem_fleet.cli import main
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -193,7 +192,7 @@ def test_one_that_fails_half_way_leaves_nothing(home, monkeypatch):
     def broken(*_):
         raise OSError(28, "No space left on device", "ca.key")
 
-    monkeypatch.setattr(authority, "make", broken)
+    monkeypatch.setattr(new, "authority", broken)
     assert main(["new", str(home / "fleet"), "--server", "aws", "--country", "DE"]) == 1
     assert [one.name for one in home.iterdir()] == [".ssh"]
 
@@ -396,10 +395,10 @@ def test_chromium_opens_the_servers_page_once_the_ca_is_trusted(fleet, home):
 
 def test_the_way_to_a_machine_is_that_of_the_plays(fleet):
     known = f"UserKnownHostsFile={fleet / 'known_hosts'} ~/.ssh/known_hosts"
-    asked = way.command(fleet, "server", ["tandem-server", "probe", "list"])
+    asked = access.ssh(fleet, "server", ["tandem-server", "probe", "list"])
     assert asked == ["ssh", "-o", known, "admin@203.0.113.5", "--", "tandem-server", "probe", "list"]
     (fleet / "known_hosts").write_text("kit-01,10.87.0.16 ssh-ed25519 AAAA\n")
-    words = way.command(fleet, "kit-01", [])
+    words = access.ssh(fleet, "kit-01", [])
     assert words[-1] == "tandem-admin@10.87.0.16"
     assert "HostKeyAlias=kit-01" in words
     assert words[-2].endswith("admin@203.0.113.5")
