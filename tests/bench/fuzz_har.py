@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests' suppo
 import fuzzing
 
 sys.path.insert(
-    0, str(Path(__file__).resolve().parents[1] / "unit/server/content/page")
+    0, str(Path(__file__).resolve().parents[1] / "unit/server/content")
 )  # the archive that the tests mutate
 
 from test_page_har import whole
