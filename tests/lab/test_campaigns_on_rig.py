@@ -86,14 +86,6 @@ def test_a_short_form_runs_to_its_end(kit: KitOnRig, name: str) -> None:
     assert min(used.values()) > 1000, used
 
 
-def test_what_the_kernel_lacks_is_refused_plainly(kit: KitOnRig) -> None:
-    done = campaign(kit, "run", "chen-sizes", "--form", "short")
-    assert done.returncode == 2
-    assert "chen-sizes.toml:" in done.stderr
-    assert "requires scheduler minsrtt (this kernel has stock; minsrtt takes the v0.94 kernel)" in done.stderr
-    assert "--allow-substitutes" in done.stderr
-
-
 def test_the_result_tables_are_there(kit: KitOnRig) -> None:
     """Of every campaign's experiments above, and of others that are measured by hand, a person's own among them."""
     others: dict[str, tuple[str, ...]] = {
