@@ -38,9 +38,6 @@ MAY_BE_EMPTY: set[Place] = {
     ("tandem-fleet", "panel", "Probes now, by state", "B"),  # idle: only when the server looks between two runs
 }
 
-LONG_DAYS = (14, 180)
-"""Further time ranges, whose queries go to roll-ups: they must not fail."""
-
 
 @dataclass
 class AskedAt:
@@ -143,14 +140,6 @@ def test_no_query_fails_and_what_the_run_fills_has_rows(filled: Filled, name: st
     empty = {place for place, rows in places(answers).items() if not rows}
     assert empty - MAY_BE_EMPTY == set(), "nothing to see there"
     print(summary_line(answers))
-
-
-def test_months_are_asked_of_roll_ups_without_an_error(filled: Filled) -> None:
-    to_ms = moments(filled)[-1] // MS
-    for name in boards.BOARDS:
-        for days in LONG_DAYS:
-            _, answers = run_board(loaded(name), AskedAt(filled.reader, to_ms), Range(to_ms - days * 86_400_000, to_ms))
-            assert failures(answers) == [], (name, days)
 
 
 def test_no_query_of_an_alarm_fails(filled: Filled) -> None:
