@@ -45,7 +45,6 @@ def downloaded(line: dict[str, Any], size: int) -> Download | None:
 
 
 def all_runs(made: Bench, args: Namespace) -> list[Row]:
-    """A row for each download."""
     chance, rows = random.Random(args.seed), []
     cells = [(size, held) for size in args.sizes for held in (False, True)]
     progress = Progress(args.repetitions * len(cells), "downloads")
@@ -97,7 +96,6 @@ COLUMNS: list[Column] = [
 
 
 def main() -> int:
-    """See the module."""
     parser = options(__doc__, controller="reno")
     parser.add_argument("--sizes", type=int, nargs="+", metavar="BYTES", help="(8 KB to 2 MB)")
     args = parser.parse_args()

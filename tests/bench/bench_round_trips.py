@@ -126,7 +126,6 @@ def polled(seconds: int) -> float:
 
 
 def main() -> int:
-    """See the module."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--json", action="store_true", help="print JSON")

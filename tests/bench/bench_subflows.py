@@ -56,7 +56,6 @@ def measured(line: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def all_runs(made: Bench, args: Namespace) -> list[Row]:
-    """A row for each download."""
     chance, rows = random.Random(args.seed), []
     cells = [(size, arm) for size in args.sizes for arm in ARMS]
     progress = Progress(args.repetitions * len(cells), "downloads")
@@ -131,7 +130,6 @@ COMPARED_COLUMNS: list[Column] = [
 
 
 def main() -> int:
-    """See the module."""
     parser = options(__doc__, controller="reno")
     pair_of = {"type": float, "nargs": 2, "metavar": ("A", "B")}
     parser.add_argument("--sizes", type=int, nargs="+", metavar="BYTES", help="(8 KB to 4 MB)")

@@ -117,7 +117,6 @@ def _kb(values: list[int]) -> float | None:
 
 
 def main() -> int:
-    """See the module."""
     parser = options(__doc__)
     with_links(parser)
     parser.add_argument("--ratio", type=float, default=20.0, help="(default: %(default)s)")

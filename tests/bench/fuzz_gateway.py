@@ -175,7 +175,6 @@ def _same(one, other):
 
 
 def main() -> int:
-    """See the module."""
     args, slowest_s = fuzzing.parser(__doc__).parse_args(), 0.0
     with (
         tempfile.TemporaryDirectory() as folder,

@@ -63,7 +63,6 @@ def packets(raw: bytes, order: str) -> int | None:
 
 
 def main() -> int:
-    """See the module."""
     args = fuzzing.parser(__doc__).parse_args()
     chance = random.Random(args.seed)
     size = kept = 0

@@ -95,7 +95,6 @@ def columns_of(key: str, form: str, *middle: Column) -> list[Column]:
 
 
 def main() -> int:
-    """See the module."""
     parser = options(__doc__)
     with_links(parser)
     parser.add_argument("--ratios", type=float, nargs="+", metavar="K", help="(default: 1 2 5 10 20)")

@@ -60,7 +60,6 @@ def summed(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def main() -> int:
-    """See the module."""
     parser = options(__doc__)
     with_links(parser)
     parser.add_argument(

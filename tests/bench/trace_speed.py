@@ -84,7 +84,6 @@ class Subflow:
 
 
 def generate(path: Path, size: int) -> int:
-    """How many packets."""
     to_client, to_server = first_dsn(SERVER_KEY, 1), first_dsn(CLIENT_KEY, 1)
     subflows = [Subflow(number) for number in range(3)]
     packets = 0
@@ -151,7 +150,6 @@ def once(action: Callable[[], object]) -> Times:
 
 
 def least(times: list[Times]) -> Times:
-    """Each the least of all runs."""
     return min(one[0] for one in times), min(one[1] for one in times)
 
 

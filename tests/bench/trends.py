@@ -40,7 +40,6 @@ class Spread(NamedTuple):
 
 
 def spread(values: Iterable[float | None]) -> Spread:
-    """Of the values that are there."""
     there = [v for v in values if v is not None]
     return Spread(len(there), quantile(there, 0.5), quantile(there, 0.25), quantile(there, 0.75))
 
@@ -165,7 +164,6 @@ class Progress:
     told_s: float = 0.0
 
     def step(self, now_doing: str = "") -> None:
-        """One more is done."""
         self.done += 1
         now = time.monotonic()
         if now - self.told_s < PROGRESS_S and self.done < self.of:

@@ -111,7 +111,6 @@ def moments(filled: Filled, when: str, after_s: float = 0.0) -> list[int]:
 
 
 def at(filled: Filled, when: str, after_s: float = 0.0) -> int:
-    """The last of these moments."""
     return moments(filled, when, after_s)[-1]
 
 

@@ -47,7 +47,6 @@ class AskedAt:
     now_ms: int
 
     def query(self, influxql: str) -> list[dict[str, Any]]:
-        """See ``Influx.query``."""
         return self.influx.query(influxql.replace("now()", f"{self.now_ms}ms"))
 
 

@@ -28,7 +28,6 @@ def campaign(kit: KitOnRig, *args: str, seconds: float = 600) -> subprocess.Comp
 
 
 def manifests(kit: KitOnRig, name: str) -> list[dict[str, Any]]:
-    """Of the campaign's runs."""
     told = [json.loads(file.read_text()) for file in (kit.probe / "runs").glob("*.json")]
     return [m for m in told if m.get("campaign", {}).get("name") == name]
 

@@ -37,7 +37,6 @@ SECRET_FILES = {
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[socket.socket]:
-    """Stands for systemd's end."""
     place = tmp_path_factory.mktemp("notify")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
         listening.bind(str(place / "s"))

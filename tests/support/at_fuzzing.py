@@ -71,8 +71,6 @@ def dialogues() -> list[tuple[str, bytes]]:
 
 
 class Source:
-    """A seeded source of streams."""
-
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.known = dialogues()
@@ -122,7 +120,6 @@ class Source:
 
 
 def through_dialogue(source: Source, at_least_bytes: int) -> Counts:
-    """Splitter and dialogue alone."""
     counts, splitter = Counts(), LineSplitter()
     while counts.fed_bytes < at_least_bytes:
         text, stream = source.next()

@@ -164,7 +164,6 @@ def _by_a_process(given: dict[str, Any], enter: Sequence[str], wait_s: float) ->
 
 @contextlib.contextmanager
 def serving(script: Script):
-    """A DashEndpoint for a ``with``."""
     endpoint = DashEndpoint(script)
     try:
         yield endpoint

@@ -70,12 +70,10 @@ class Rule:
         return {name: node for name, node in self.nodes.items() if isinstance(node, Query)}
 
     def watch(self) -> Watch:
-        """Its states from now on."""
         return Watch(self)
 
 
 def rules(document: Mapping[str, Any]) -> list[Rule]:
-    """Of a parsed file."""
     found = []
     for group in document["groups"]:
         for rule in group["rules"]:
@@ -280,8 +278,6 @@ class State:
 
 @dataclass(frozen=True)
 class Change:
-    """A state that another followed."""
-
     labels: Labels
     before: str
     after: str
@@ -307,7 +303,6 @@ class Watch:
 
     @property
     def firing(self) -> frozenset[Labels]:
-        """Label sets that alert."""
         return frozenset(labels for labels, state in self.states.items() if state.name == "Alerting")
 
     def results(self, ask: Ask, at_ms: int) -> list[Result]:

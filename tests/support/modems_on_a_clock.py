@@ -46,7 +46,6 @@ LAST = "LTE again"
 
 
 def phase_at(t_s: float) -> str:
-    """The phase that holds at ``t_s``."""
     return [name for name, begins in PHASES.items() if begins <= max(0.0, t_s) + 1e-9][-1]
 
 
@@ -234,7 +233,6 @@ def explained(
 
 
 def shown(poll: Poll) -> str:
-    """For messages."""
     fields = {k: v for k, v in poll.record().fields.items() if v is not None}
     return f"{poll.failure} {fields}"
 
@@ -251,11 +249,9 @@ class Polled:
 
     @property
     def port(self) -> Path:
-        """The link to its terminal."""
         return self.folder / self.family
 
     def add(self, poll: Poll) -> None:
-        """Called by the poller."""
         with self._changed:
             self.made.append(poll)
             self._changed.notify_all()
@@ -268,7 +264,6 @@ class Polled:
             return len(self.made)
 
     def play(self, fault: dict[str, Any]) -> None:
-        """A fault by the control socket."""
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(str(self.folder / f"{self.family}.sock"))
             client.sendall(json.dumps(fault).encode() + b"\n")

@@ -49,7 +49,6 @@ def analyse(content: bytes, **options: Any) -> dict[str, Any]:
 
 
 def of(made: dict[str, Any], name: str, **what: Any) -> list[dict[str, Any]]:
-    """Rows with these values."""
     return [row for row in made[name] if all(row[key] == value for key, value in what.items())]
 
 

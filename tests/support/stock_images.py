@@ -35,7 +35,6 @@ class StockImage:
 
 
 def missing_tools() -> list[str]:
-    """Which of TOOLS this machine lacks."""
     return [tool for tool in TOOLS if shutil.which(tool, path=_PATH) is None]
 
 

@@ -52,8 +52,6 @@ def lab_with(*programs: str, lack: str | None = None) -> list[pytest.MarkDecorat
 
 
 class Space:
-    """One network (and mount) namespace."""
-
     def __init__(self) -> None:
         self._holder = subprocess.Popen(
             [
@@ -146,7 +144,6 @@ class Lab:
             self.probe.link(f"tmp5-{name}", *ends, upwards=upwards)
 
     def close(self) -> None:
-        """Take both down."""
         for connection in self.kept:
             connection.close()
         self.probe.close()
@@ -154,15 +151,12 @@ class Lab:
 
 
 class Spaces(Protocol):
-    """A probe and its server."""
-
     probe: Space
     server: Space
 
 
 @contextmanager
 def lab(*, upwards: bool = True) -> Iterator[Lab]:
-    """A lab for one test."""
     made = Lab(upwards=upwards)
     try:
         yield made

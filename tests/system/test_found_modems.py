@@ -84,11 +84,9 @@ class Kit(RootFolder):
         return status, "\n".join(said), changed
 
     def read(self, file: str) -> str:
-        """Of the kit."""
         return (self.root / file).read_text()
 
     def accepted(self) -> dict[str, Any]:
-        """What is kept there."""
         found: dict[str, Any] = json.loads(self.read(ACCEPTED))
         return found
 

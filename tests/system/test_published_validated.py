@@ -26,7 +26,6 @@ VALIDATORS = REPOSITORY / "build" / "validators"
 
 @pytest.fixture(scope="module")
 def programs() -> Path:
-    """The folder of the validators' programs."""
     mark = VALIDATORS / "list.sha256"
     if not mark.is_file() or mark.read_text() != hashlib.sha256(LIST.read_bytes()).hexdigest():
         pytest.skip("no validators in build/validators: ./kit test --all installs them")

@@ -21,7 +21,6 @@ ADDRESS = "ip -json address show dev wg-tandem | grep -o '10[.]87[.]0[.][0-9]*'"
 
 
 def put(story: Story, text: str, place: str, mode: str = "0644") -> None:
-    """A file of root's."""
     packed = base64.b64encode(text.encode()).decode()
     story.told(PROBE, f"echo {packed} | base64 -d >/tmp/put && sudo install -D -m {mode} /tmp/put {place}")
 
@@ -40,7 +39,6 @@ def enrol(story: Story, address: str | None) -> None:
 
 @pytest.fixture(scope="module")
 def kit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
-    """With what the role installs."""
     with stories.containers(tmp_path_factory.mktemp("tunnel"), made()) as story:
         story.awaited(
             "it has started", PROBE, "systemctl is-system-running || true", lambda said: said.strip() == "running"

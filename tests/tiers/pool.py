@@ -233,7 +233,6 @@ def short(name: str) -> str:
 
 
 def far(job: Job, results: Path) -> str:
-    """The long job's way so far."""
     if job.kind != "unit":
         return short(job.name)
     done = results.read_bytes().count(b'"outcome"')

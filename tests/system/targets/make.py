@@ -38,7 +38,6 @@ ROOM = 1 << 30
 
 
 def listed(name: str) -> list[str]:
-    """The packages that a list names."""
     lines = (line.strip() for line in (HERE / name).read_text(encoding="ascii").splitlines())
     return [line for line in lines if line and not line.startswith("#")]
 

@@ -107,6 +107,5 @@ def again(story: Story) -> dict[str, Played]:
 
 
 def tell(story: Story) -> None:
-    """All times so far."""
     for part, took_s in story.took_s.items():
         print(f"{took_s:8.1f} s  {part}", file=sys.stderr)

@@ -38,7 +38,6 @@ class Archive:
         self._entry(name, content, 0o100000 | mode)
 
     def bytes(self) -> bytes:
-        """The whole archive."""
         self._entry("TRAILER!!!", b"", 0)
         return b"".join(self._parts)
 

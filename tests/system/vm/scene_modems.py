@@ -186,7 +186,6 @@ class Story:
         ]
 
     def radio(self) -> dict[str, Any]:
-        """What each path's modem hears."""
         return {path: self.heard(path, f"{path} is polled") for path in USB}
 
 
@@ -246,7 +245,6 @@ def tell(story: Story) -> None:
 
 
 def main() -> None:
-    """Play it and print it."""
     for folder in (WORK / "probe", WORK / "server", WORK / "bench", WORK / "logs"):
         folder.mkdir(parents=True)
     with part("the system"):

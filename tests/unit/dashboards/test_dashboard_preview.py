@@ -43,7 +43,6 @@ TOLD = "What it shows, where from, what empty means."
 
 
 def whole_board():
-    """Every kind of panel."""
     live = Override(links=(to_board("tandem-probe", "Live", probe=cell("path")),))
     panels = (
         time_series("Lines", TOLD, series(RSRP, "$tag_path"), grades="areas", sums=("mean", "max")),
@@ -95,8 +94,6 @@ def drawn(values):
 
 
 class Checked(HTMLParser):
-    """Notes every tag that is opened."""
-
     def __init__(self):
         super().__init__()
         self.tags = []

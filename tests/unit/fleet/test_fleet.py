@@ -218,8 +218,6 @@ def test_a_kit_more_and_its_pin(fleet, capsys, monkeypatch, tmp_path):
 
 
 def edit(file, old, text):
-    """An edit by hand."""
-
     def change(fleet):
         before = (fleet / file).read_text()
         assert old in before

@@ -16,7 +16,6 @@ HEAD = ",".join(bom.COLUMNS) + "\n"
 
 
 def row(**told: str) -> str:
-    """A file of one part."""
     out = io.StringIO()
     csv.DictWriter(out, bom.COLUMNS, lineterminator="\n").writerow({name: told.get(name, "") for name in bom.COLUMNS})
     return HEAD + out.getvalue()

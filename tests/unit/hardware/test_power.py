@@ -56,7 +56,6 @@ def small(*, low_a: float | None = 0.6, full_with: tuple[str, ...] = ()) -> tupl
 
 
 def limit(found: Budget, kind: str, of: str | None = None) -> Limit:
-    """The one of its kind."""
     (one,) = (limit for limit in found.limits if limit.kind == kind and of in (None, limit.of))
     return one
 
