@@ -140,10 +140,7 @@ def main() -> int:
     args = parser.parse_args()
     settle(args, FULL, QUICK)
     rates = dict(zip("ab", (r * 1e6 for r in args.rate_mbit), strict=True))
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        radio_pair(rates, dict(zip("ab", args.rtt_ms, strict=True))) as pair,
-    ):
+    with tempfile.TemporaryDirectory() as folder, radio_pair(rates, dict(zip("ab", args.rtt_ms, strict=True))) as pair:
         for name, loss, queue_ms in zip("ab", args.loss, args.queue_ms, strict=True):
             pair.tell(name, f"down loss {loss}", f"down buffer_bytes {queue_bytes(rates[name], queue_ms)}")
             up = rates[name] / 4

@@ -64,10 +64,7 @@ def scratched(chance: random.Random, raw: bytes, tokens: Sequence[bytes] = (b"",
 
 
 def documents(
-    about: str | None,
-    made: Callable[[random.Random], bytes],
-    read: Callable[[bytes], object],
-    refusal: type[Exception],
+    about: str | None, made: Callable[[random.Random], bytes], read: Callable[[bytes], object], refusal: type[Exception]
 ) -> int:
     """A whole fuzzer of a reader: each document that is ``made`` is read, or refused by one line; the exit status."""
     args = parser(about or "").parse_args()

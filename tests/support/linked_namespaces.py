@@ -26,13 +26,7 @@ class TwoEnds:
     log: Path
 
     def datagrams(
-        self,
-        count: int,
-        size: int,
-        rate: float,
-        *,
-        start_ns: int = 0,
-        offered: Callable[[], None] = lambda: None,
+        self, count: int, size: int, rate: float, *, start_ns: int = 0, offered: Callable[[], None] = lambda: None
     ) -> list[tuple[int, int, int]]:
         """Send down; what arrived as (number, sent_ns, got_ns). The link's log says when all have arrived or been dropped. ``offered``:
         called when the link has them all."""

@@ -170,14 +170,7 @@ class Desk:
     def poller(self, name: str, period_s: float, into: Polled, **more: Any) -> ManagedPoller:
         """The D-Bus back-end at one modem, by its device."""
         poller = ManagedPoller(
-            name,
-            name,
-            name,
-            period_s,
-            into.add,
-            on_state=into.state,
-            open_bus=lambda fd: Bus(fd, self.address),
-            **more,
+            name, name, name, period_s, into.add, on_state=into.state, open_bus=lambda fd: Bus(fd, self.address), **more
         )
         self._stack.callback(poller.stop)
         poller.start()

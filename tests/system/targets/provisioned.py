@@ -18,7 +18,7 @@ from targets.story import KIT, Story
 
 SERVER_VARIABLES: Mapping[str, Any] = {
     # This machine's kernel may have no WireGuard.
-    "wireguard_server_user_space": True,
+    "wireguard_server_user_space": True
 }
 KIT_VARIABLES: Mapping[str, Any] = {
     "tandem_paths": [

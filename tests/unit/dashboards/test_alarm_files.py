@@ -53,9 +53,7 @@ KEY = st.text(alphabet="ab_:- #y", min_size=1, max_size=6)
 
 @given(
     st.recursive(
-        PLAIN | TEXT,
-        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEY, inner, max_size=3),
-        max_leaves=8,
+        PLAIN | TEXT, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEY, inner, max_size=3), max_leaves=8
     )
 )
 def test_yaml_is_read_back_as_it_was(value) -> None:

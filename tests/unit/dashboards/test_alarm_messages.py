@@ -1,10 +1,7 @@
 """What people read: Go's templates as far as they are used, and every alarm's message."""
 
 from support.grafana_alerting import rules
-from support.grafana_templates import (
-    Told,
-    message,
-)
+from support.grafana_templates import Told, message
 from tandem_dashboards.alarms.provisioning import rules_document
 
 LABELS = (("campaign", "chen"), ("device", "mmcblk0"), ("path", "a"), ("place", "traces"), ("probe", "kit-7"))

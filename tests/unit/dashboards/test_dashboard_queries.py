@@ -64,10 +64,7 @@ def test_a_name_that_the_schema_has_not_and_a_query_that_makes_no_sense_are_refu
         (lambda: select(x.mean("rsrp_dbm"), of="radio", fill="0"), "without time windows"),
         (lambda: select(x.mean("rsrp_dbm"), of="radio", where=[compare("path", ">", 3)]), "is a tag and is compared"),
         (lambda: select(of="radio"), "needs a column"),
-        (
-            lambda: select("rsrp_dbm", of=select("rsrp_dbm", of="radio"), policy="hour"),
-            "belongs to the inner query",
-        ),
+        (lambda: select("rsrp_dbm", of=select("rsrp_dbm", of="radio"), policy="hour"), "belongs to the inner query"),
     ]
     assert [(make, message) for make, message in rows if not re.search(message, said(QueryError, make))] == []
 

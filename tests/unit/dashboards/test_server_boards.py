@@ -95,10 +95,7 @@ def reading(private_influx, tmp_path_factory):
     folder, now_ns = tmp_path_factory.mktemp("boards"), time.time_ns()
     password, reader = (account_password(private_influx.folder, user) for user in ("admin", READER))
     name = f"boards-{uuid.uuid4().hex[:8]}"
-    with (
-        Influx(private_influx.url, name, "admin", password) as store,
-        Registry(folder / "registry.sqlite") as registry,
-    ):
+    with Influx(private_influx.url, name, "admin", password) as store, Registry(folder / "registry.sqlite") as registry:
         prepare(store, Kept())
         store.query(f'GRANT READ ON "{name}" TO {READER}')
         for probe in of_probes(registry, now_ns):
