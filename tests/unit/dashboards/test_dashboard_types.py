@@ -15,16 +15,9 @@ ROOT = Path(__file__).resolve().parents[3]
 TYPES = Path(os.environ.get("TANDEM_GRAFANA_TYPES") or ROOT / "build/types")
 TSC = TYPES / "node_modules/typescript/bin/tsc"
 COMPOSABLE = {
-    "barchart": "BarChart",
-    "bargauge": "BarGauge",
-    "geomap": "Geomap",
-    "histogram": "Histogram",
-    "stat": "Stat",
-    "state-timeline": "StateTimeline",
-    "table": "Table",
-    "text": "Text",
-    "timeseries": "TimeSeries",
-}
+    "barchart": "BarChart", "bargauge": "BarGauge", "geomap": "Geomap", "histogram": "Histogram", "stat": "Stat",
+    "state-timeline": "StateTimeline", "table": "Table", "text": "Text", "timeseries": "TimeSeries",
+}  # fmt: skip
 """Type of a panel → the name that its types' file begins with."""
 WITH_FIELD_CONFIG = {"barchart", "histogram", "state-timeline", "table", "timeseries"}
 UNTYPED = {"targets", "transformations"}
