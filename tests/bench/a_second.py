@@ -25,19 +25,15 @@ class Timed:
         self._begin_ns, self._pace = begin_ns, pace
 
     def stamp(self, _boot: str, monotonic_ns: int) -> Stamp:
-        """See ``tandem.export.times.Times``."""
         return Stamp(self._begin_ns + self._pace * monotonic_ns, None)
 
     def held(self) -> list[tuple[int, int | None]]:
-        """None."""
         return []
 
     def now_ns(self) -> int | None:
-        """The system's clock."""
         return time.time_ns()
 
     def map_key(self) -> object:
-        """Never changes."""
         return None
 
     def doubted(self, yes: bool) -> None:

@@ -84,7 +84,6 @@ def pairs(kit: KitOnRig, count: int) -> None:
 
 
 def measure(source: Path, seconds: float, number: int, *, profile: Path | None) -> list[Phase]:
-    """All phases of one collector."""
     influxd = find_influxd()
     if influxd is None:
         raise SystemExit("bench_collector_cpu: no influxd; hint: ./kit test once, or TANDEM_INFLUXD")
@@ -125,7 +124,6 @@ def _ratio(phase: Phase, first: Phase) -> float:
 
 
 def main() -> int:
-    """See the module."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=60.0, help="at rest (default 60)")
     parser.add_argument("--pairs", type=int, default=4, help="afterwards, one every ten seconds (default 4)")

@@ -41,7 +41,6 @@ def seconds_by_class(options: list[str], rounds: int) -> dict[str, float]:
 
 
 def main() -> None:
-    """Record, replay, compare."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=60.0, help="of the recording")
     parser.add_argument("--rounds", type=int, default=40, help="sizes")

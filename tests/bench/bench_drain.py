@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "unit/server/ingest")]
+sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 from a_second import PER_SECOND, Timed, a_second  # noqa: E402 after the path
 

@@ -71,7 +71,6 @@ def two_links(mbit: Sequence[float], stack: ExitStack) -> tuple[Space, Space]:
 
 
 def serve(space: Space, folder: Path, stack: ExitStack) -> subprocess.Popen[str]:
-    """The whole server in ``space``, ready."""
     (folder / "server.toml").write_text(CONFIG.format(binary=find_influxd()))
     config = ["--config", str(folder / "server.toml")]
     tls = ["tls", "--folder", str(folder / "tls"), "--name", "x", "--address", SERVER, "--address", "127.0.0.1"]
@@ -99,7 +98,6 @@ def spent(command: list[str]) -> tuple[str, float, float]:
 
 
 def ours(probe: Space, folder: Path, kind: str, seconds: float) -> dict[str, float]:
-    """One download of the collector's."""
     server = {
         "control": f"https://{SERVER}:{CONTROL}",
         "measurement": f"http://{SERVER}:{MEASUREMENT}",
@@ -119,7 +117,6 @@ def ours(probe: Space, folder: Path, kind: str, seconds: float) -> dict[str, flo
 
 
 def iperf(probe: Space, server: Space, before: list[str], seconds: float) -> dict[str, float]:
-    """One reverse transfer of iperf3's."""
     command = [*server.enter, *before, "iperf3", "-s", "-1", "-p", str(IPERF)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as listening:
         await_true(lambda: f":{IPERF}" in server.run("ss -Htln"), 5, "iperf3 listening")
@@ -143,7 +140,6 @@ def curl(probe: Space, folder: Path, before: list[str], kind: str, seconds: floa
 
 
 def control(probe: Space, folder: Path, method: str, path: str, body: object) -> dict[str, str]:
-    """One exchange with the control channel."""
     login = f"Authorization: Bearer {(folder / 'token').read_text().strip()}"
     command = [*probe.enter, "curl", "-sS", "--cacert", str(folder / "tls/ca.pem"), "-X", method, "-H", login]
     asked = [] if body is None else ["-d", json.dumps(body)]
@@ -181,7 +177,6 @@ def compare(probe: Space, server: Space, folder: Path, args: argparse.Namespace)
 
 
 def main() -> int:
-    """See the module."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=int, default=10)
     parser.add_argument("--mbit", type=float, nargs=2, default=[50.0, 50.0], help="capacity of the two links, Mbit/s")

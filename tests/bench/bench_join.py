@@ -45,7 +45,6 @@ def downloaded(line: dict[str, Any], size: int) -> Download | None:
 
 
 def all_runs(made: Bench, args: Namespace) -> list[Row]:
-    """A row for each download."""
     chance, rows = random.Random(args.seed), []
     cells = [(size, held) for size in args.sizes for held in (False, True)]
     progress = Progress(args.repetitions * len(cells), "downloads")
@@ -82,22 +81,13 @@ def by_size(rows: Sequence[Row], args: Namespace) -> list[Row]:
 
 
 COLUMNS: list[Column] = [
-    ("size", "d", "bytes"),
-    ("n", "d", "n"),
-    ("joined", "d", "joined"),
-    ("time ms", ".0f", "delayed_ms"),
-    ("SYN gap ms", ".0f", "gap_ms"),
-    ("before it carries", ".2f", "alone"),
-    ("modelled saving", ".3f", "modelled"),
-    ("pairs", "d", "pairs"),
-    ("measured saving", ".3f", "saved"),
-    ("95 % from", ".3f", "low"),
-    ("to", ".3f", "high"),
-]
+    ("size", "d", "bytes"), ("n", "d", "n"), ("joined", "d", "joined"), ("time ms", ".0f", "delayed_ms"),
+    ("SYN gap ms", ".0f", "gap_ms"), ("before it carries", ".2f", "alone"), ("modelled saving", ".3f", "modelled"),
+    ("pairs", "d", "pairs"), ("measured saving", ".3f", "saved"), ("95 % from", ".3f", "low"), ("to", ".3f", "high"),
+]  # fmt: skip
 
 
 def main() -> int:
-    """See the module."""
     parser = options(__doc__, controller="reno")
     parser.add_argument("--sizes", type=int, nargs="+", metavar="BYTES", help="(8 KB to 2 MB)")
     args = parser.parse_args()

@@ -56,7 +56,6 @@ def measured(line: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def all_runs(made: Bench, args: Namespace) -> list[Row]:
-    """A row for each download."""
     chance, rows = random.Random(args.seed), []
     cells = [(size, arm) for size in args.sizes for arm in ARMS]
     progress = Progress(args.repetitions * len(cells), "downloads")
@@ -121,17 +120,12 @@ def compared(rows: Sequence[Row], args: Namespace) -> list[Row]:
 
 
 COMPARED_COLUMNS: list[Column] = [
-    ("size", "d", "bytes"),
-    ("n", "d", "n"),
-    ("MP-4 / MP-2", ".3f", "ratio_median"),
-    ("95 % from", ".3f", "ratio_low"),
-    ("to", ".3f", "ratio_high"),
-    ("4 faster", ".2f", "four_faster"),
-]
+    ("size", "d", "bytes"), ("n", "d", "n"), ("MP-4 / MP-2", ".3f", "ratio_median"), ("95 % from", ".3f", "ratio_low"),
+    ("to", ".3f", "ratio_high"), ("4 faster", ".2f", "four_faster"),
+]  # fmt: skip
 
 
 def main() -> int:
-    """See the module."""
     parser = options(__doc__, controller="reno")
     pair_of = {"type": float, "nargs": 2, "metavar": ("A", "B")}
     parser.add_argument("--sizes", type=int, nargs="+", metavar="BYTES", help="(8 KB to 4 MB)")
@@ -142,10 +136,7 @@ def main() -> int:
     args = parser.parse_args()
     settle(args, FULL, QUICK)
     rates = dict(zip("ab", (r * 1e6 for r in args.rate_mbit), strict=True))
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        radio_pair(rates, dict(zip("ab", args.rtt_ms, strict=True))) as pair,
-    ):
+    with tempfile.TemporaryDirectory() as folder, radio_pair(rates, dict(zip("ab", args.rtt_ms, strict=True))) as pair:
         for name, loss, queue_ms in zip("ab", args.loss, args.queue_ms, strict=True):
             pair.tell(name, f"down loss {loss}", f"down buffer_bytes {queue_bytes(rates[name], queue_ms)}")
             up = rates[name] / 4

@@ -45,7 +45,6 @@ def seconds(thread: threading.Thread) -> float:
 
 
 def account() -> dict[str, Any]:
-    """So far."""
     with _lock:
         threads = Counter(_ended)
         for thread in threading.enumerate():
@@ -101,7 +100,6 @@ def count_children() -> None:
 
 
 def main(out: Path, arguments: list[str]) -> int:
-    """Be the collector."""
     profiles = out if "--profile" in arguments[:1] else None
     count_threads(profiles)
     count_children()

@@ -21,7 +21,6 @@ EACH_BYTES = (200_000, 100_000)
 
 
 def main() -> int:
-    """Run it."""
     args = fuzzing.parser(__doc__).parse_args()
     done, longest = Counter[str](), 0
     before_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

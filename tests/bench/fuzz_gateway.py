@@ -175,7 +175,6 @@ def _same(one, other):
 
 
 def main() -> int:
-    """See the module."""
     args, slowest_s = fuzzing.parser(__doc__).parse_args(), 0.0
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -184,12 +183,8 @@ def main() -> int:
         store = database.client()
         fuzz = Fuzz(random.Random(args.seed), store)
         parts = {
-            "lines": fuzz.lines,
-            "body": fuzz.body,
-            "manifest": fuzz.manifest,
-            "offer": fuzz.offers,
-            "report": fuzz.reports,
-        }
+            "lines": fuzz.lines, "body": fuzz.body, "manifest": fuzz.manifest, "offer": fuzz.offers, "report": fuzz.reports,
+        }  # fmt: skip
         first_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         try:
             for _ in fuzzing.rounds(args.seconds):

@@ -8,7 +8,7 @@ import argparse
 import copy
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 JUNK: tuple[Any, ...] = (
@@ -61,29 +61,3 @@ def scratched(chance: random.Random, raw: bytes, tokens: Sequence[bytes] = (b"",
         to = min(len(made), at + chance.choice((0, 1, 1, 2, 5, 30)))
         made[at:to] = chance.choice((chance.choice(tokens), bytes(made[at:to]) * 2, bytes([chance.randrange(256)])))
     return bytes(made)
-
-
-def documents(
-    about: str | None,
-    made: Callable[[random.Random], bytes],
-    read: Callable[[bytes], object],
-    refusal: type[Exception],
-) -> int:
-    """A whole fuzzer of a reader: each document that is ``made`` is read, or refused by one line; the exit status."""
-    args = parser(about or "").parse_args()
-    chance, size, good, slowest_s = random.Random(args.seed), 0, 0, 0.0
-    for number in rounds(args.seconds):  # noqa: B007  told at the end
-        document = made(chance)
-        begun_s = time.perf_counter()
-        try:
-            read(document)
-            good += 1
-        except refusal as error:
-            if "\n" in str(error):
-                print(f"more than one line: {error!r} of {document!r}")
-                return 1
-        slowest_s = max(slowest_s, time.perf_counter() - begun_s)
-        size += len(document)
-    tried = f"{number + 1} documents, {size} bytes: {good} read, the others one error"
-    print(f"seed {args.seed}: {tried}; the slowest {slowest_s:.3f} s")
-    return 0

@@ -146,7 +146,6 @@ def share_2(found: Iterable[Transfer]) -> Spread:
 
 
 def failed(found: Iterable[Transfer]) -> int:
-    """How many of them."""
     return sum(t.failure is not None for t in found)
 
 

@@ -60,20 +60,15 @@ def summed(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def main() -> int:
-    """See the module."""
     parser = options(__doc__)
     with_links(parser)
     parser.add_argument(
         "--mbit", type=float, nargs=2, default=[20.0, 10.0], metavar=("A", "B"), help="(default: 20 10)"
     )
     parser.add_argument(
-        "--sizes",
-        type=int,
-        nargs=2,
-        action="append",
-        metavar=("LEAST", "MOST"),
+        "--sizes", type=int, nargs=2, action="append", metavar=("LEAST", "MOST"),
         help="a range to draw from, B; may be given again",
-    )
+    )  # fmt: skip
     args = parser.parse_args()
     settle(args, FULL, QUICK)
     rates, rtts = (dict(zip("ab", both, strict=True)) for both in (args.mbit, args.rtt_ms))

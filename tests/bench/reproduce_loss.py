@@ -46,7 +46,6 @@ def row(found: list[Transfer], size: int, loss_percent: float, rtt_ms: float) ->
 
 
 def columns() -> list[Column]:
-    """Of the table."""
     made: list[Column] = [("size", "", lambda r: sweep.size(r["bytes"])), ("loss %", "g", "loss_percent")]
     made.append(("n", "d", lambda r: r[TCP_1.name].n))
     for way in WAYS:
@@ -58,7 +57,6 @@ def columns() -> list[Column]:
 
 
 def main() -> int:
-    """See the module."""
     parser = options(__doc__)
     sweep.with_links(parser)
     parser.add_argument("--rtt-ms", type=float, default=20.0, help="of each path (default: %(default)s, the paper's)")

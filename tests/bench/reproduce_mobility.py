@@ -60,7 +60,6 @@ class Stretch:
         return float(sum(down[begin : begin + ticks])) / ticks / 1e6
 
     def told(self) -> dict[str, object]:
-        """For the JSON."""
         scenario = {"scenario": self.played.name, "seed": self.played.seed}
         events = {f"{kind}s": self.events(kind) for kind in ("handover", "signal_drop")}
         return {"activity": self.activity, **scenario, "start_s": self.start_s, "seconds": self.seconds, **events}
@@ -230,7 +229,6 @@ COLUMNS: list[Column] = [
 
 
 def main() -> int:
-    """See the module."""
     parser = options(__doc__)
     parser.add_argument(
         "--activities",

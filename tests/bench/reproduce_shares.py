@@ -28,17 +28,14 @@ LEAST_RTT_MS = 20.0
 
 
 def slower(rtt_ms: float) -> Condition:
-    """Of the RTT's series."""
     return Condition(rtt_ms, BOTH_LOSE, BOTH_LOSE)
 
 
 def lossier(percent: float) -> Condition:
-    """Of the loss's series."""
     return Condition(LEAST_RTT_MS, 0.0, percent / 100)
 
 
 def row(found: list[Transfer], series: str, value: float, condition: Condition, size: int) -> Row:
-    """A row of the table."""
     told: Row = {"series": series, "value": value, "bytes": size, "unjoined": 0, "failed": 0}
     for way in (MPTCP_1, MPTCP_2):
         cell = sweep.of(found, condition, size, way)
@@ -51,7 +48,6 @@ def row(found: list[Transfer], series: str, value: float, condition: Condition, 
 
 
 def columns() -> list[Column]:
-    """Of the table."""
     made: list[Column] = [("path 2", "", lambda r: f"{r['value']:g} {r['series']}")]
     made += [("size", "", lambda r: sweep.size(r["bytes"])), ("n", "d", lambda r: r[f"share 2, {MPTCP_1.name}"].n)]
     for way in (MPTCP_1, MPTCP_2):
@@ -61,7 +57,6 @@ def columns() -> list[Column]:
 
 
 def main() -> int:
-    """See the module."""
     parser = options(__doc__)
     sweep.with_links(parser)
     parser.add_argument("--rtt-ms", type=float, nargs="+", metavar="MS", help="of path 2 in the first series")

@@ -39,23 +39,10 @@ SEGMENT, BURST, SNAPLEN = 1400, 46, 128
 AIM_TSHARK, AIM_TCPTRACE = 500, 5
 CLIENT_KEY, SERVER_KEY = 0x0102030405060708, 0x1112131415161718
 FIELDS = [
-    "frame.number",
-    "frame.time_epoch",
-    "tcp.stream",
-    "tcp.seq_raw",
-    "tcp.ack_raw",
-    "tcp.len",
-    "tcp.window_size",
-    "tcp.analysis.ack_rtt",
-    "tcp.analysis.bytes_in_flight",
-    "tcp.analysis.retransmission",
-    "tcp.options.timestamp.tsval",
-    "tcp.options.timestamp.tsecr",
-    "mptcp.stream",
-    "mptcp.dsn",
-    "mptcp.ack",
-    "tcp.options.mptcp.subtype",
-]
+    "frame.number", "frame.time_epoch", "tcp.stream", "tcp.seq_raw", "tcp.ack_raw", "tcp.len", "tcp.window_size",
+    "tcp.analysis.ack_rtt", "tcp.analysis.bytes_in_flight", "tcp.analysis.retransmission", "tcp.options.timestamp.tsval",
+    "tcp.options.timestamp.tsecr", "mptcp.stream", "mptcp.dsn", "mptcp.ack", "tcp.options.mptcp.subtype",
+]  # fmt: skip
 
 
 class Subflow:
@@ -84,7 +71,6 @@ class Subflow:
 
 
 def generate(path: Path, size: int) -> int:
-    """How many packets."""
     to_client, to_server = first_dsn(SERVER_KEY, 1), first_dsn(CLIENT_KEY, 1)
     subflows = [Subflow(number) for number in range(3)]
     packets = 0
@@ -151,7 +137,6 @@ def once(action: Callable[[], object]) -> Times:
 
 
 def least(times: list[Times]) -> Times:
-    """Each the least of all runs."""
     return min(one[0] for one in times), min(one[1] for one in times)
 
 
@@ -187,14 +172,8 @@ def main() -> int:
         packets = generate(path, args.megabytes * 1_000_000)
         print(f"{packets} packets, {path.stat().st_size / 1e6:.0f} MB, of a download of {args.megabytes} MB")
         options = [
-            "-n",
-            "-o",
-            "tcp.desegment_tcp_streams:FALSE",
-            "-d",
-            "tcp.port==443,data",
-            "-o",
-            "mptcp.analyze_mappings:TRUE",
-        ]
+            "-n", "-o", "tcp.desegment_tcp_streams:FALSE", "-d", "tcp.port==443,data", "-o", "mptcp.analyze_mappings:TRUE",
+        ]  # fmt: skip
         wanted = [word for field in FIELDS for word in ("-e", field)]
         library = (
             f"import importlib.util as u, sys; s = u.spec_from_file_location('tandem_trace_core', {core.__file__!r})"

@@ -40,7 +40,6 @@ class Spread(NamedTuple):
 
 
 def spread(values: Iterable[float | None]) -> Spread:
-    """Of the values that are there."""
     there = [v for v in values if v is not None]
     return Spread(len(there), quantile(there, 0.5), quantile(there, 0.25), quantile(there, 0.75))
 
@@ -108,18 +107,12 @@ class Bench:
         there = self.pair.server.inside(lambda: sysctls.read(("net.mptcp.scheduler", *SERVER_BUFFERS)))
         probe = self.pair.probe.inside(lambda: sysctls.read(("net.mptcp.path_manager", *SERVER_BUFFERS)))
         found = {
-            "kernel": platform.release(),
-            "scheduler": there["net.mptcp.scheduler"],
-            "path_manager": probe["net.mptcp.path_manager"],
-            "congestion_control": args.congestion_control,
-            "server_tcp_wmem": there["net.ipv4.tcp_wmem"],
-            "probe_tcp_wmem": probe["net.ipv4.tcp_wmem"],
-            "links": links,
-            "send_buffer_bytes": getattr(args, "send_buffer_bytes", None),
-            "seed": args.seed,
-            "repetitions": args.repetitions,
-            "quick": args.quick,
-        }
+            "kernel": platform.release(), "scheduler": there["net.mptcp.scheduler"],
+            "path_manager": probe["net.mptcp.path_manager"], "congestion_control": args.congestion_control,
+            "server_tcp_wmem": there["net.ipv4.tcp_wmem"], "probe_tcp_wmem": probe["net.ipv4.tcp_wmem"], "links": links,
+            "send_buffer_bytes": getattr(args, "send_buffer_bytes", None), "seed": args.seed,
+            "repetitions": args.repetitions, "quick": args.quick,
+        }  # fmt: skip
         print(
             f"kernel {found['kernel']}, scheduler {found['scheduler']}, path manager {found['path_manager']}, controller "
             f"{found['congestion_control']}\nlinks: {links}\nseed {args.seed}, {args.repetitions} repetitions"
@@ -165,7 +158,6 @@ class Progress:
     told_s: float = 0.0
 
     def step(self, now_doing: str = "") -> None:
-        """One more is done."""
         self.done += 1
         now = time.monotonic()
         if now - self.told_s < PROGRESS_S and self.done < self.of:

@@ -18,7 +18,6 @@ class Account:
         self.paths: dict[str, dict[str, Any]] = defaultdict(dict)
 
     def as_json(self) -> dict[str, Any]:
-        """All of it."""
         return {"machine": machine(), "modems": dict(self.modems), "paths": dict(self.paths)}
 
     def lines(self) -> list[str]:

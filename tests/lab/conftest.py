@@ -18,7 +18,6 @@ from support.running_kit import KitOnRig, find_influxd, kit_on_rig
 
 @pytest.fixture
 def token(tmp_path: Path) -> Path:
-    """A file with one."""
     file = tmp_path / "token"
     file.write_text("secret")
     return file

@@ -103,25 +103,6 @@ def test_a_path_that_goes_black_in_a_run_stops_neither_run_nor_records(kit: KitO
     assert min(carried(again).values()) > 0
 
 
-def test_a_modem_that_goes_away_is_told_and_the_other_is_polled_as_before(kit: KitOnRig) -> None:
-    before = kit.status()["polls"]
-    port = kit.rig.folder / "modem-b"
-    terminal = port.readlink()
-    kit.play("b", {"fault": "disappear", "seconds": 4.5})
-
-    def told() -> list[str]:
-        found = kit.query('SELECT "detail" FROM "event" WHERE "path" = $path GROUP BY "kind"', path="b")
-        return [s["tags"]["kind"] for s in found]
-
-    awaited("modem_back is in the database", lambda: {"modem_lost", "modem_back"} <= set(told()))
-    assert port.readlink() != terminal
-    after = kit.status()
-    assert after["modems"]["b"]["driver"] == "huawei"
-    assert after["polls"]["failed"] > before["failed"]
-    (radio,) = kit.query('SELECT "state" FROM "radio" WHERE "path" = $path', path="a")
-    assert {state for _, state in radio["rows"]} <= {"idle", "connected"}, "path a missed a poll"
-
-
 def test_a_subflow_that_the_network_reset_comes_back_and_the_run_says_so(kit: KitOnRig) -> None:
     assert {path: shown["state"] for path, shown in kit.status()["paths"].items()} == dict.fromkeys(PATHS, "up")
     running = kit.experiment("--kind", "mptcp", "--path", "a", "--seconds", "3000")

@@ -84,40 +84,6 @@ def probe(tmp_path: Path) -> Iterator[Probe]:
             yield made
 
 
-CAMPAIGN = f"""
-format = "tandem-campaign-file/1"
-name = "own"
-title = "t"
-roles = ["left"]
-[[step]]
-name = "shaken"
-experiment = "handshake"
-[step.parameters]
-times = 1000
-pause_s = 60
-[step.sysctl]
-"{SACK}" = VALUE
-"""
-
-
-def test_the_next_start_puts_back_what_a_step_of_a_campaign_set(probe: Probe) -> None:
-    before = probe.sack()
-    (probe.folder / "own.toml").write_text(CAMPAIGN.replace("VALUE", str(1 - int(before))))
-    first = probe.start("run")
-    await_true((probe.folder / "status.sock").exists, 120, "the collector answers")
-    begun = probe.start("campaign", "run", str(probe.folder / "own.toml"))
-    await_true(lambda: probe.sack() != before, 120, "the step's sysctl is set")
-    begun.kill()
-    first.send_signal(signal.SIGKILL)
-    first.wait(60)
-    assert probe.sack() != before
-    (probe.folder / "campaigns" / "active").unlink()  # it would go on with it
-    again = probe.start("run")
-    await_true(lambda: probe.sack() == before, 120, "it is as before")
-    again.terminate()
-    assert again.wait(120) == 0
-
-
 def test_the_next_start_undoes_what_a_killed_collector_left(probe: Probe) -> None:
     socket = probe.folder / "status.sock"
     before = probe.sack()

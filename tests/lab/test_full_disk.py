@@ -48,7 +48,6 @@ def export(disk) -> Path:
 
 
 def fill(disk: Path, free_bytes: int) -> Path:
-    """All but so much of it."""
     room = os.statvfs(disk)
     filler = disk / "filler"
     with filler.open("wb") as file:

@@ -168,7 +168,6 @@ def test_gpsd_tells_the_time_to_a_probe_whose_clock_is_forty_years_off(tmp_path:
     receiver = Receiver(Gpsd(lambda: port.device), None, lambda _records: None, heard=watch.heard)
 
     def off_ms() -> float:
-        """A record of long before."""
         return abs(clock.stamp("boot-1", 5).utc_ns - 5 - true_ns) / 1e6
 
     receiver.start()

@@ -37,7 +37,6 @@ def hardware(folder: Path, *args: str, enter: tuple[str, ...] = ()) -> Iterator[
 
 
 def outcome(folder: Path, *args: str, enter: tuple[str, ...] = ()) -> tuple[int, str, dict[str, Any]]:
-    """Status, what was printed, the report."""
     with hardware(folder, *args, enter=enter) as running:
         printed, _ = running.communicate(timeout=300)
     return running.returncode, printed, json.loads((folder / "hardware-report.json").read_text())

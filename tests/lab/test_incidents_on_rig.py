@@ -43,7 +43,6 @@ def within(filled: Filled, span: str, more_s: float = 0.0) -> str:
 
 
 def points(filled: Filled, policy: str, measurement: str) -> int:
-    """How many points a measurement has."""
     found = rows(filled, f'SELECT count(*) FROM "{policy}"."{measurement}"')  # noqa: S608
     return max((int(v) for row in found for k, v in row.items() if k.startswith("count_")), default=0)
 

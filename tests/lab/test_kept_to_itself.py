@@ -37,7 +37,6 @@ SECRET_FILES = {
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[socket.socket]:
-    """Stands for systemd's end."""
     place = tmp_path_factory.mktemp("notify")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
         listening.bind(str(place / "s"))
@@ -134,14 +133,9 @@ def identities(kit: KitOnRig) -> list[str]:
     for operator in "AB":
         name, timeline = f"Operator {operator}", read(kit.rig.folder / f"timeline-{operator}.jsonl")
         setup = Setup(
-            family=FAMILIES["quectel"],
-            timeline=timeline,
-            operator=name,
-            epoch_ns=0,
-            link=Path(),
-            imei=made_up_imei(name, 1),
-            seed=1,
-        )
+            family=FAMILIES["quectel"], timeline=timeline, operator=name, epoch_ns=0, link=Path(),
+            imei=made_up_imei(name, 1), seed=1,
+        )  # fmt: skip
         one = modem(setup)
         found += [one.imei, one.imsi, one.iccid]
     return found

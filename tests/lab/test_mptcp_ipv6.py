@@ -47,15 +47,6 @@ def test_an_ipv4_connection_takes_the_ipv6_only_path_too(two, tmp_path):
     assert everything(two) == before
 
 
-@pytest.mark.parametrize("kind", ["mptcp", "tcp"])
-def test_with_ipv6_alone_the_download_connects_by_it(two, tmp_path, kind):
-    paths = up(two, (B6,))
-    line = download(two, paths, tmp_path, kind, "b", f"[{SERVER6}]")
-    assert line["failure"] is None
-    assert [(s["path"], s["bytes"] >= SIZE) for s in line["result"]["subflows"]] == [("b", True)]
-    assert (line["connection"] is None) == (kind == "tcp")
-
-
 def test_a_name_is_resolved_to_what_the_path_has(two):
     seen = {
         name: two.probe.inside(lambda name=name: sockets.only6(name)) for name in ("tmp5-a", "tmp5-b", "no-such-one")

@@ -35,7 +35,6 @@ class Rig:
     transfers: ExitStack
 
     def begin(self, primary: str = "a", server: str = SERVER) -> Transfer:
-        """Both paths carry."""
         made = Transfer(self.two, primary, server, OPTIONS[self.kind])
         self.transfers.callback(made.close)
         await_true(lambda: set(made.carrying()) == set(self.host.values()), 60, "both subflows")

@@ -25,7 +25,6 @@ HANDOVERS = 'SELECT count("seq") FROM "event" WHERE "kind" = $kind AND time >= '
 
 
 def drive(folder: Path, influxd: Path) -> None:
-    """Killed once."""
     scene = play(load_scenario(SCENE))
     with kit_on_rig(folder, influxd, scene=scene) as kit:
         began_ns = kit.rig.epoch_monotonic_ns

@@ -47,7 +47,6 @@ def peer_seen(topology: Topology, source: str, server: str = "203.0.113.10") -> 
 
 
 def marked(mark: str) -> list[int]:
-    """Processes whose environment holds ``mark``."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:

@@ -25,8 +25,6 @@ FIELDS = (
 
 
 class Read:
-    """One capture by both."""
-
     def __init__(self, path: Path) -> None:
         options = (
             "tcp.desegment_tcp_streams:FALSE",
@@ -49,8 +47,6 @@ class Read:
 
 
 class Both:
-    """One download, at both its ends."""
-
     def __init__(self, traced: Traced) -> None:
         self.client, self.server, self.kernel = Read(traced.client), Read(traced.server), traced.kernel
 

@@ -58,7 +58,6 @@ def requests(told: BinaryIO, gateway: ssl.SSLSocket, chunks: Chunks) -> None:
 def serve(
     plain: socket.socket, inner: ssl.SSLContext, outer: ssl.SSLContext, name: str, port: int, chunks: Chunks
 ) -> None:
-    """One connection."""
     try:
         with (
             inner.wrap_socket(plain, server_side=True) as probe,
@@ -84,7 +83,6 @@ def serve(
 
 
 def main() -> None:
-    """Serve until killed."""
     port, certificate, key, ca, name, gateway_port, log = sys.argv[1:]
     inner = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     inner.load_cert_chain(certificate, key)

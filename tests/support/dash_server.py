@@ -112,11 +112,7 @@ LOOPBACK = (ProbePath("a", "lo"),)
 
 
 def wanted(
-    endpoint: DashEndpoint,
-    folder: Path,
-    host: str = "127.0.0.1",
-    paths: Sequence[ProbePath] = LOOPBACK,
-    **more: Any,
+    endpoint: DashEndpoint, folder: Path, host: str = "127.0.0.1", paths: Sequence[ProbePath] = LOOPBACK, **more: Any
 ) -> dict[str, Any]:
     """The parameters of a play against ``endpoint``."""
     play = {"kind": "tcp", "path": "a", "content": "film", "mpd": "film.mpd", **more}
@@ -164,7 +160,6 @@ def _by_a_process(given: dict[str, Any], enter: Sequence[str], wait_s: float) ->
 
 @contextlib.contextmanager
 def serving(script: Script):
-    """A DashEndpoint for a ``with``."""
     endpoint = DashEndpoint(script)
     try:
         yield endpoint

@@ -48,7 +48,6 @@ class DownloadLab:
 
 @contextmanager
 def download_lab(folder: Path) -> Iterator[DownloadLab]:
-    """For one test."""
     with lab() as made:
         found = DownloadLab(made, folder)
         try:

@@ -22,7 +22,6 @@ def why_not6() -> str | None:
 
 @contextmanager
 def mixed() -> Iterator[Lab]:
-    """A lab for one test."""
     with lab() as made:
         for space, interface in ((made.probe, "tmp5-b"), (made.server, "tmp5-bs"), (made.server, "lo")):
             space.run(f"echo 0 >/proc/sys/net/ipv6/conf/{interface}/disable_ipv6")

@@ -63,7 +63,6 @@ class Run:
 
     @property
     def samples(self) -> list[dict[str, Any]]:
-        """The sample lines so far."""
         return self.of("sample")
 
     def until(self, seen: Callable[[dict[str, Any]], object] = lambda _: True, kind: str = "sample") -> dict[str, Any]:

@@ -29,12 +29,7 @@ class FaultyProxy:
     """
 
     def __init__(
-        self,
-        certificate: tuple[str, str],
-        behind: tuple[str, int],
-        ca: str,
-        every: int,
-        then: Callable[[], object],
+        self, certificate: tuple[str, str], behind: tuple[str, int], ca: str, every: int, then: Callable[[], object]
     ) -> None:
         self.away = False
         self.batches: list[list[int]] = []

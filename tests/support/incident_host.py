@@ -69,7 +69,6 @@ class SmallDisk:
             os.posix_fallocate(filler.fileno(), 0, room.f_bavail * room.f_frsize - leave_bytes)
 
     def clear(self) -> None:
-        """What filled it is gone."""
         (self.folder / "filler").unlink()
 
 

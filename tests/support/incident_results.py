@@ -54,6 +54,5 @@ class IncidentRun:
 
     @classmethod
     def read(cls, folder: Path) -> IncidentRun:
-        """What ``write`` wrote there."""
         told = json.loads((folder / "incidents.json").read_text())
         return cls(folder, {name: Span(**span) for name, span in told["spans"].items()}, told["runs"])

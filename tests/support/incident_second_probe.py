@@ -66,8 +66,6 @@ print(json.dumps({"status": answer.status, **json.loads(answer.read())}))
 
 @dataclass
 class SecondProbe:
-    """Its collector runs."""
-
     kit: KitOnRig
     folder: Path
     collector: Program
@@ -77,7 +75,6 @@ class SecondProbe:
         install(self.folder / PROGRAMS, line())
 
     def silent(self) -> None:
-        """Its power goes."""
         os.kill(self.collector.pid, 9)
         self.kit.programs.end(self.collector)
 

@@ -26,13 +26,7 @@ class TwoEnds:
     log: Path
 
     def datagrams(
-        self,
-        count: int,
-        size: int,
-        rate: float,
-        *,
-        start_ns: int = 0,
-        offered: Callable[[], None] = lambda: None,
+        self, count: int, size: int, rate: float, *, start_ns: int = 0, offered: Callable[[], None] = lambda: None
     ) -> list[tuple[int, int, int]]:
         """Send down; what arrived as (number, sent_ns, got_ns). The link's log says when all have arrived or been dropped. ``offered``:
         called when the link has them all."""
@@ -72,32 +66,18 @@ class Timeline:
 
     def tick(self, t_s: float, down: float, **more: object) -> Timeline:
         base = {
-            "t_s": t_s,
-            "rsrp_dbm": None,
-            "down_bit_per_s": down,
-            "up_bit_per_s": 10e6,
-            "rtt_ms": 20.0,
-            "loss_down": 0.0,
-        }
+            "t_s": t_s, "rsrp_dbm": None, "down_bit_per_s": down, "up_bit_per_s": 10e6, "rtt_ms": 20.0, "loss_down": 0.0,
+        }  # fmt: skip
         base |= {
-            "loss_up": 0.0,
-            "buffer_down_bytes": 2_000_000,
-            "buffer_up_bytes": 500_000,
-            "outage": False,
-            "queue": "kept",
-        }
+            "loss_up": 0.0, "buffer_down_bytes": 2_000_000, "buffer_up_bytes": 500_000, "outage": False, "queue": "kept",
+        }  # fmt: skip
         self.lines.append(base | more)
         return self
 
     def write(self, path: Path) -> Path:
         header = {
-            "format": "tandem-timeline/1",
-            "operator": "A",
-            "tick_s": 0.1,
-            "duration_s": 10,
-            "scenario": "x",
-            "seed": 1,
-        }
+            "format": "tandem-timeline/1", "operator": "A", "tick_s": 0.1, "duration_s": 10, "scenario": "x", "seed": 1,
+        }  # fmt: skip
         path.write_text("".join(json.dumps(line) + "\n" for line in [header, *self.lines]))
         return path
 

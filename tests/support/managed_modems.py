@@ -118,7 +118,6 @@ class Desk:
             self._tell(modem, ports)
 
     def kill_manager(self) -> None:
-        """As a crash does."""
         assert self.manager is not None
         self.manager.kill()
         self.manager.wait()
@@ -155,7 +154,6 @@ class Desk:
         return self.folder / f"{name}.tty"
 
     def wish(self, modem: str, wish: dict[str, Any]) -> None:
-        """Ask a modem for a fault."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asked:
             asked.connect(str(self.folder / f"{modem}.sock"))
             asked.sendall(json.dumps(wish).encode() + b"\n")
@@ -172,21 +170,13 @@ class Desk:
     def poller(self, name: str, period_s: float, into: Polled, **more: Any) -> ManagedPoller:
         """The D-Bus back-end at one modem, by its device."""
         poller = ManagedPoller(
-            name,
-            name,
-            name,
-            period_s,
-            into.add,
-            on_state=into.state,
-            open_bus=lambda fd: Bus(fd, self.address),
-            **more,
+            name, name, name, period_s, into.add, on_state=into.state, open_bus=lambda fd: Bus(fd, self.address), **more
         )
         self._stack.callback(poller.stop)
         poller.start()
         return poller
 
     def log(self) -> str:
-        """What ModemManager wrote."""
         return (self.folder / "modemmanager.log").read_text(errors="replace")
 
 

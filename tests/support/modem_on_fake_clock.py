@@ -56,7 +56,6 @@ class Desk:
         self.now_s = until
 
     def heard(self) -> bytes:
-        """Everything sent since the last time."""
         text = b"".join(sent for _, sent in self.sent)
         self.sent.clear()
         return text

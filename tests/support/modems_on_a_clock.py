@@ -34,19 +34,14 @@ CELLS = (
     {"plmn": "00101", "tac": 0x0102, "eci": 0x0DD40301, "pci": 417, "earfcn": 6300, "band": 20},
 )
 PHASES = {
-    "positive SINR": 0.0,
-    "after a handover, negative SINR": 2.5,
-    "no service": 5.0,
-    "WCDMA": 6.25,
-    "GSM": 7.5,
+    "positive SINR": 0.0, "after a handover, negative SINR": 2.5, "no service": 5.0, "WCDMA": 6.25, "GSM": 7.5,
     "LTE again": 8.75,
-}
+}  # fmt: skip
 """Name → its first second."""
 LAST = "LTE again"
 
 
 def phase_at(t_s: float) -> str:
-    """The phase that holds at ``t_s``."""
     return [name for name, begins in PHASES.items() if begins <= max(0.0, t_s) + 1e-9][-1]
 
 
@@ -234,7 +229,6 @@ def explained(
 
 
 def shown(poll: Poll) -> str:
-    """For messages."""
     fields = {k: v for k, v in poll.record().fields.items() if v is not None}
     return f"{poll.failure} {fields}"
 
@@ -251,11 +245,9 @@ class Polled:
 
     @property
     def port(self) -> Path:
-        """The link to its terminal."""
         return self.folder / self.family
 
     def add(self, poll: Poll) -> None:
-        """Called by the poller."""
         with self._changed:
             self.made.append(poll)
             self._changed.notify_all()
@@ -268,7 +260,6 @@ class Polled:
             return len(self.made)
 
     def play(self, fault: dict[str, Any]) -> None:
-        """A fault by the control socket."""
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(str(self.folder / f"{self.family}.sock"))
             client.sendall(json.dumps(fault).encode() + b"\n")

@@ -66,15 +66,12 @@ def client(url: str, service: str) -> Any:
 
 @dataclass(frozen=True)
 class Recap:
-    """What one start said."""
-
     status: int
     changed: int
     """How many tasks changed something."""
     text: str
 
     def well(self) -> "Recap":
-        """It, if it ended well."""
         assert self.status == 0, self.text[-6000:]
         return self
 

@@ -8,12 +8,9 @@ import numpy as np
 from support.native import core
 
 CODES = {
-    "direction": "DIRECTIONS",
-    "joined_by": "JOINED_BY",
-    "rtt_method": "RTT_METHODS",
-    "vantage": "VANTAGES",
+    "direction": "DIRECTIONS", "joined_by": "JOINED_BY", "rtt_method": "RTT_METHODS", "vantage": "VANTAGES",
     "closed_by": "CLOSED_BY",
-}
+}  # fmt: skip
 
 
 def rows(tables: dict[str, Any], name: str) -> list[dict[str, Any]]:
@@ -49,7 +46,6 @@ def analyse(content: bytes, **options: Any) -> dict[str, Any]:
 
 
 def of(made: dict[str, Any], name: str, **what: Any) -> list[dict[str, Any]]:
-    """Rows with these values."""
     return [row for row in made[name] if all(row[key] == value for key, value in what.items())]
 
 

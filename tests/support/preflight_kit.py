@@ -86,7 +86,6 @@ class PreflightKit:
         awaited("the account tells of it", told, 90)
 
     def at_server(self, *args: str) -> str:
-        """What ``tandem-server`` prints."""
         return self.kit.tool(
             "server", "tandem_server", *args, "--config", str(self.kit.folder / "server" / "server.toml")
         )

@@ -54,7 +54,6 @@ class Probe:
         self.record("spool", {}, {"spool": self.spool, "sent": sent, "oldest_s": oldest_s, **counts})
 
     def run(self, run: str, samples: int = 5, **more: Any) -> dict[str, Any]:
-        """A run's records and its manifest."""
         began = self.now_ns
         for n in range(samples):
             self.record("subflow", {"run": run, "end": "probe", "subflow": "1"}, {"bytes_received": n})

@@ -63,7 +63,6 @@ class RealEndpoint:
         self.thread.start()
 
     def close(self) -> None:
-        """End both listeners and all sessions."""
         self.server.should_exit = True
         self.thread.join(10)
         self.sessions.end_all()

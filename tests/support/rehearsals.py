@@ -53,5 +53,4 @@ def end(process: subprocess.Popen[str], number: signal.Signals, timeout: float =
 
 
 def lines_of(text: str) -> Sequence[str]:
-    """Lines that are not empty."""
     return [line for line in text.splitlines() if line.strip()]

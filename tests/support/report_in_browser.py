@@ -28,8 +28,6 @@ ASKED = """
 
 
 class Shown:
-    """One page in a browser."""
-
     def __init__(self, browser: Browser) -> None:
         self.tools, self.session = browser.devtools, browser.page(self.until_s)
         for domain in ("Page", "Runtime", "Log"):

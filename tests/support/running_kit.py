@@ -72,7 +72,6 @@ class KitOnRig:
 
     @property
     def probe(self) -> Path:
-        """The probe's folder."""
         return self.folder / "probe" / PROBE
 
     def tool(self, namespace: str, program: str, *args: str) -> str:
@@ -83,7 +82,6 @@ class KitOnRig:
         return done.stdout
 
     def status(self) -> dict[str, Any]:
-        """``tandem status --json``."""
         told: dict[str, Any] = json.loads(
             self.tool("probe", "tandem", "status", "--json", "--socket", str(self.probe / "status.sock"))
         )
@@ -123,7 +121,6 @@ class KitOnRig:
         self.collector = self.programs.start("collector", self.collector.argv, READY_S)
 
     def play(self, path: str, fault: dict[str, Any]) -> None:
-        """Let a path's modem fail."""
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(str(self.rig.control_socket(path)))
             client.sendall(json.dumps(fault).encode() + b"\n")
@@ -149,14 +146,9 @@ class KitOnRig:
     def ledger(self) -> dict[str, dict[str, Any]]:
         """The server's ledger by run, without files (none are sent here); a run that misses records makes the command fail."""
         argv = [
-            "-m",
-            "tandem_server",
-            "ledger",
-            "--json",
-            "--no-files",
-            "--config",
+            "-m", "tandem_server", "ledger", "--json", "--no-files", "--config",
             str(self.folder / "server" / "server.toml"),
-        ]
+        ]  # fmt: skip
         done = subprocess.run(
             self.rig.command("server", [sys.executable, *argv]), capture_output=True, text=True, check=False
         )

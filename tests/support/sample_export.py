@@ -106,7 +106,6 @@ def pcap(packets: list[bytes], link: int = 101, order: str = "<") -> bytes:
 
 
 def checksum(content: bytes) -> int:
-    """RFC 1071."""
     total = sum(int.from_bytes(content[n : n + 2].ljust(2, b"\0"), "big") for n in range(0, len(content), 2))
     while total > 0xFFFF:
         total = (total & 0xFFFF) + (total >> 16)
@@ -120,7 +119,6 @@ def _address(text: str) -> bytes:
 
 
 def tcp(source: bytes, to: bytes, payload: bytes, options: bytes = b"") -> bytes:
-    """A segment with its checksum."""
     size = 20 + len(options)
     made = bytearray(struct.pack(">HHIIBBHHH", 40000, 8480, 1, 2, size // 4 << 4, 0x18, 1000, 0, 0) + options + payload)
     made[16:18] = checksum(source + to + struct.pack(">IHH", len(made), 0, 6)[0:8] + bytes(made)).to_bytes(2, "big")
@@ -128,7 +126,6 @@ def tcp(source: bytes, to: bytes, payload: bytes, options: bytes = b"") -> bytes
 
 
 def tcp4(source: str, to: str, payload: bytes, options: bytes = b"") -> bytes:
-    """A packet over IPv4."""
     a, b = _address(source), _address(to)
     segment = tcp(a, b, payload, options)
     head = bytearray(struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(segment), 7, 0x4000, 64, 6, 0) + a + b)
@@ -137,24 +134,12 @@ def tcp4(source: str, to: str, payload: bytes, options: bytes = b"") -> bytes:
 
 
 def tcp6(source: str, to: str, payload: bytes, options: bytes = b"") -> bytes:
-    """A packet over IPv6."""
     a, b = _address(source), _address(to)
     segment = tcp(a, b, payload, options)
     return struct.pack(">IHBB", 6 << 28, len(segment), 6, 64) + a + b + segment
 
 
 __all__ = [
-    "ARGUMENT",
-    "HERS",
-    "HOME",
-    "KIT",
-    "PROBE",
-    "RADIUS_M",
-    "SERVER",
-    "START_UTC_NS",
-    "export",
-    "north_m",
-    "pcap",
-    "tcp4",
+    "ARGUMENT", "HERS", "HOME", "KIT", "PROBE", "RADIUS_M", "SERVER", "START_UTC_NS", "export", "north_m", "pcap", "tcp4",
     "tcp6",
-]
+]  # fmt: skip

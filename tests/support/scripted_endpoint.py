@@ -129,7 +129,6 @@ class Endpoint:
         )
 
     def _finish(self, connection: socket.socket, then: str) -> None:
-        """Before the connection is closed."""
         if then == "reset":
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         elif then == "stall":

@@ -96,7 +96,6 @@ class ScriptedModem:
         os.close(self._stop_write)
 
     def say(self, line: str) -> None:
-        """Unasked."""
         os.write(self._master, f"\r\n{line}\r\n".encode())
 
     def wait_heard(self, command: str, times: int = 1) -> None:

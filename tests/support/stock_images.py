@@ -18,10 +18,7 @@ TOOLS = ("sfdisk", "mkfs.vfat", "mke2fs", "mcopy", "debugfs")
 _PATH = "/usr/sbin:/sbin:/usr/bin:/bin"
 
 _ROOT = "console=serial0,115200 console=tty1 root=PARTUUID={id}-02 rootfstype=ext4 fsck.repair=yes rootwait"
-_CMDLINE = {
-    "bookworm": f"{_ROOT} quiet init=/usr/lib/raspberrypi-sys-mods/firstboot\n",
-    "trixie": f"{_ROOT} resize\n",
-}
+_CMDLINE = {"bookworm": f"{_ROOT} quiet init=/usr/lib/raspberrypi-sys-mods/firstboot\n", "trixie": f"{_ROOT} resize\n"}
 _GROUPS = "root:x:0:\nadm:x:4:\nsudo:x:27:\nvideo:x:44:\nplugdev:x:46:\nusers:x:100:\nnetdev:x:106:\ngpio:x:986:\npi:x:1000:\n"
 
 
@@ -35,7 +32,6 @@ class StockImage:
 
 
 def missing_tools() -> list[str]:
-    """Which of TOOLS this machine lacks."""
     return [tool for tool in TOOLS if shutil.which(tool, path=_PATH) is None]
 
 

@@ -51,7 +51,6 @@ class TraceGateway:
         return (self.folder / "serve.log").read_text()
 
     def ask(self, method, path, body=None, headers=None, probe="probe-1", token=None):
-        """Status, headers, what was told."""
         server = Server(self.folder, self.port, 0, 0, 0, self.process, token or self.tokens[probe])
         return server.gateway(method, path, body, headers)
 

@@ -50,18 +50,8 @@ def captured(space: Namespace, path: Path) -> Iterator[None]:
     """tcpdump in there; AssertionError when it dropped a packet."""
     # Without the immediate mode what the kernel has not handed over yet is lost at the end.
     words = [
-        "tcpdump",
-        "--immediate-mode",
-        "-U",
-        "--time-stamp-precision=nano",
-        "-Z",
-        "root",
-        "-n",
-        "-i",
-        "any",
-        "-s",
-        "128",
-    ]
+        "tcpdump", "--immediate-mode", "-U", "--time-stamp-precision=nano", "-Z", "root", "-n", "-i", "any", "-s", "128",
+    ]  # fmt: skip
     words += ["-B", "20000", "-w", str(path), "tcp", "port", PORT]
     with subprocess.Popen(space.command(words), stderr=subprocess.PIPE, text=True) as dump:
         assert dump.stderr is not None

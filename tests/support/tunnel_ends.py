@@ -104,7 +104,6 @@ class WireGuardEnd:
         self.namespace.run(["mount", "-t", "tmpfs", "tmpfs", "/run"])
 
     def wg(self, *words: str, text: str = "") -> str:
-        """What ``wg`` says in here."""
         argv = ["env", f"PATH={self.environment['PATH']}", "wg", *words]
         return self.namespace.run(argv, text).strip()
 
@@ -146,14 +145,10 @@ class KitEnd(WireGuardEnd):
         self.number, self.address = number, f"10.87.0.{15 + number}"
 
     def enrol(self, hub_key: str) -> None:
-        """What enrolment writes."""
         told = {
-            "address": f"{self.address}/16",
-            "server_public_key": hub_key,
-            "endpoint": f"{NAME}:{HUB_PORT}",
-            "allowed_ips": ["10.87.0.0/16"],
-            "keepalive_s": 25,
-        }
+            "address": f"{self.address}/16", "server_public_key": hub_key, "endpoint": f"{NAME}:{HUB_PORT}",
+            "allowed_ips": ["10.87.0.0/16"], "keepalive_s": 25,
+        }  # fmt: skip
         (self.folder / "enrolled.json").write_text(json.dumps({"wireguard": told}))
 
     def run_tunnel(self, stack: ExitStack) -> None:
@@ -172,7 +167,6 @@ class KitEnd(WireGuardEnd):
         self.namespace.run(["sh", "-ec", "cat >/etc/hosts"], f"127.0.0.1 localhost\n{address} {NAME}\n")
 
     def answered(self) -> bool:
-        """Whether somebody answers through the tunnel."""
         argv = self.namespace.command([sys.executable, "-c", ASK])
         return subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode == 0
 
@@ -195,7 +189,6 @@ class Tunnels:
     kits: list[KitEnd]
 
     def told(self) -> str:
-        """What everybody said."""
         return "\n".join(end.said("tunnel.log") + end.wg("show") for end in (*self.kits, self.hub))
 
     def kill_path(self, kit: KitEnd, path: str) -> None:

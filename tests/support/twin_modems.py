@@ -101,7 +101,6 @@ class Twins:
 
 @contextmanager
 def twins(a: str = HOST, b: str = HOST) -> Iterator[Twins]:
-    """The lab for one test."""
     made = Twins({"a": a, "b": b})
     try:
         yield made

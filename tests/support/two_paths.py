@@ -52,22 +52,16 @@ def lab_with(*programs: str, lack: str | None = None) -> list[pytest.MarkDecorat
 
 
 class Space:
-    """One network (and mount) namespace."""
-
     def __init__(self) -> None:
         self._holder = subprocess.Popen(
             [
-                "unshare",
-                "--mount",
-                "--net",
-                "sh",
-                "-c",
+                "unshare", "--mount", "--net", "sh", "-c",
                 "echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6; ip link set lo up && echo up && exec cat",
             ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-        )
+        )  # fmt: skip
         assert self._holder.stdout is not None
         assert self._holder.stdout.readline() == "up\n"
         self.pid = self._holder.pid
@@ -146,7 +140,6 @@ class Lab:
             self.probe.link(f"tmp5-{name}", *ends, upwards=upwards)
 
     def close(self) -> None:
-        """Take both down."""
         for connection in self.kept:
             connection.close()
         self.probe.close()
@@ -154,15 +147,12 @@ class Lab:
 
 
 class Spaces(Protocol):
-    """A probe and its server."""
-
     probe: Space
     server: Space
 
 
 @contextmanager
 def lab(*, upwards: bool = True) -> Iterator[Lab]:
-    """A lab for one test."""
     made = Lab(upwards=upwards)
     try:
         yield made

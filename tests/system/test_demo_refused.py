@@ -11,18 +11,6 @@ from support.rehearsals import DEMO, demo, lines_of
 
 pytestmark = pytest.mark.system
 
-HEAD = (
-    "Timestamp,Longitude,Latitude,Speed,Operatorname,CellID,NetworkMode,RSRP,RSRQ,SNR,CQI,RSSI,DL_bitrate,UL_bitrate,State,"
-    "LACHEX,RAWCELLID"
-)
-ROW = "2020.01.16_07.26.{second:02d},-8.38,51.93,{speed},B,12,LTE,{rsrp},-11,7.0,8,-85,9000,300,D,9CBA,11016972"
-
-
-def log(path: Path, head: str = HEAD, *, rsrp: str = "-98", speed: str = "1", rows: int = 40) -> str:
-    """A drive log of ``rows`` seconds."""
-    path.write_text("\n".join([head, *(ROW.format(second=s, rsrp=rsrp, speed=speed) for s in range(rows))]) + "\n")
-    return str(path)
-
 
 def assert_refused(done: subprocess.CompletedProcess[str], status: int, *words: str) -> None:
     """One line on standard error with every word, no traceback, the right exit status."""
@@ -34,25 +22,15 @@ def assert_refused(done: subprocess.CompletedProcess[str], status: int, *words: 
 
 
 def test_what_was_asked_for_cannot_be(tmp_path: Path) -> None:
-    show = [sys.executable, "-m", "tandem_bench", "scenario", "show", "walk", "--file"]
-    walk = subprocess.run(show, capture_output=True, text=True, check=True).stdout
     (tmp_path / "broken.toml").write_text('name = "x"\nduration_s = = 3\n')
-    (tmp_path / "weather.toml").write_text(walk + "\n[weather]\nrain = true\n")
     (tmp_path / "used").mkdir()
     (tmp_path / "used" / "thesis.tex").write_text("precious")
-    good = log(tmp_path / "good.csv")
-    lacking = log(tmp_path / "lacking.csv", HEAD.replace("RSRP", "Power"))
-    loud, fast = log(tmp_path / "loud.csv", rsrp="+12"), log(tmp_path / "fast.csv", speed="2000")
+    # What else can be wrong with a scenario or a log: unit/bench/scenario.
     for args, words in (
         (("--scenario", "moonwalk"), ("moonwalk", "commute")),
         (("--scenario", "broken.toml"), ("broken.toml:2",)),
-        (("--scenario", "weather.toml"), ("weather.toml:", "weather")),
-        (("--replay", good, lacking), ("lacking.csv", "RSRP")),
-        (("--replay", good, loud), ("loud.csv:2",)),
-        (("--replay", good, fast), ("fast.csv:2",)),
-        (("--replay", good, "nowhere.csv"), ("nowhere.csv",)),
-        (("--duration", "0"), ("--duration", "30 to 7200")),
-        (("--duration", "1e9"), ("--duration", "30 to 7200")),
+        (("--replay", "nowhere.csv", "nowhere.csv"), ("nowhere.csv",)),
+        (("--duration", "29"), ("--duration", "30 to 7200")),
         (("--duration", "nan"), ("--duration", "30 to 7200")),
         (("--duration", "60", "--out", "used"), ("not empty", "--out")),
     ):

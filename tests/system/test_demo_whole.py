@@ -27,8 +27,6 @@ RUN_KEYS = {
 
 @dataclass
 class Rehearsed:
-    """A folder that a rehearsal left."""
-
     root: Path
     done: subprocess.CompletedProcess[str]
     summary: dict[str, Any]

@@ -30,8 +30,6 @@ WantedBy=default.target
 
 
 class Machine:
-    """A container's root."""
-
     def __init__(self, root):
         self.root, self.boot = root, root / "boot/firmware"
 

@@ -44,12 +44,9 @@ apn = "web.b"
 """
 SETTINGS: dict[str, Any] = {"tandem_path_settings": {"Red": {"ip_type": "ipv4"}}, "secret_pin_a": "1234"}
 pytestmark = [
-    pytest.mark.system,
-    pytest.mark.slow,
-    pytest.mark.timeout(2400),
-    NEEDED,
+    pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(2400), NEEDED,
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root"),
-]
+]  # fmt: skip
 
 
 class Kit(RootFolder):
@@ -84,11 +81,9 @@ class Kit(RootFolder):
         return status, "\n".join(said), changed
 
     def read(self, file: str) -> str:
-        """Of the kit."""
         return (self.root / file).read_text()
 
     def accepted(self) -> dict[str, Any]:
-        """What is kept there."""
         found: dict[str, Any] = json.loads(self.read(ACCEPTED))
         return found
 

@@ -21,11 +21,8 @@ ROLE = "packages : "
 NONE = ROLE + "Fetch lists where there are none, and from a changed archive"
 OLD = ROLE + "Fetch old lists anew"
 pytestmark = [
-    pytest.mark.system,
-    pytest.mark.timeout(1200),
-    NEEDED,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root"),
-]
+    pytest.mark.system, pytest.mark.timeout(1200), NEEDED, pytest.mark.skipif(os.geteuid() != 0, reason="needs root"),
+]  # fmt: skip
 
 
 @dataclass
@@ -35,7 +32,6 @@ class Bare(RootFolder):
     archive: Path = Path()
 
     def served(self, *, yes: bool) -> None:
-        """Whether the archive can be reached."""
         place = self.root / "srv/archive"
         if yes:
             place.mkdir(parents=True, exist_ok=True)
@@ -52,13 +48,11 @@ class Bare(RootFolder):
         return tasks
 
     def knows(self, package: str) -> bool:
-        """Whether apt could install it."""
         done = subprocess.run(["chroot", self.root, "apt-cache", "madison", package], check=True, capture_output=True)
         return bool(done.stdout)
 
 
 def changes(tasks: dict[str, Any]) -> set[str]:
-    """Names of those that changed something."""
     return {name for name, one in tasks.items() if one.get("changed")}
 
 

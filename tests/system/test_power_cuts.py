@@ -30,7 +30,6 @@ pytestmark = [pytest.mark.system, pytest.mark.skipif(os.geteuid() != 0, reason="
 
 
 def cuts(*args):
-    """The counts that power_cuts.py prints."""
     for program in ("mkfs.ext4", "e2fsck", "losetup", "unshare"):
         if shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") is None:
             pytest.skip(f"{program} is not installed (e2fsprogs, mount, util-linux)")

@@ -33,7 +33,6 @@ def kit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
 
 @pytest.fixture(scope="module")
 def machine(kit: Story) -> Iterator[VmTarget]:
-    """Switched on."""
     with vm_target(kit.ground, KIT, PROBE, Disk(kit.ground.folder / "disk.img")) as target:
         with kit.part("machine: boots until SSH answers"):
             target.await_ssh()

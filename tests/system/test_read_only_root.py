@@ -57,7 +57,6 @@ def initramfs(image: Path, folder: Path) -> Path:
 
 
 def disk(file: Path, size: int) -> Path:
-    """An empty ext4 file system."""
     with file.open("wb") as made:
         made.truncate(size)
     subprocess.run(["mkfs.ext4", "-q", "-F", file], check=True, env={"PATH": "/usr/sbin:/sbin:/usr/bin:/bin"})
@@ -66,7 +65,6 @@ def disk(file: Path, size: int) -> Path:
 
 @pytest.fixture(scope="module")
 def starts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, dict[str, Any]]]:
-    """What each start saw."""
     folder = tmp_path_factory.mktemp("read-only")
     root, spool = folder / "root.ext4", disk(folder / "spool.ext4", 32 << 20)
     initrd = initramfs(machine.built() / "root.ext4", folder)

@@ -88,11 +88,6 @@ def runs(kit: Story, name: str) -> None:
     assert kit.told(PROBE, "readlink -f /opt/tandem/current") == f"/opt/tandem/releases/{name}\n"
 
 
-def test_the_same_again_changes_nothing(kit: Story) -> None:
-    assert tries(kit, "old") == (0, "unchanged\n")
-    runs(kit, "old")
-
-
 @pytest.mark.parametrize("bad", ["ending", "hanging"])
 def test_one_that_is_not_healthy_is_taken_back(kit: Story, bad: str) -> None:
     assert tries(kit, bad) == (1, f"{bad} did not report healthy: the collector does not stay up\n")
@@ -103,13 +98,6 @@ def test_a_trial_that_is_killed_is_taken_back(kit: Story) -> None:
     trial = upgrade.trying("/opt/tandem/releases/hanging")
     killed = "until [ -L /opt/tandem/before ]; do sleep 0.1; done; systemctl kill --signal=KILL tandem-release.service"
     kit.told(PROBE, f"sudo sh -c {shlex.quote(f'({trial}) & {killed}; wait')}")
-    runs(kit, "old")
-
-
-def test_what_a_boot_finds_unproven_is_taken_back(kit: Story) -> None:
-    """As a power cut leaves it; a whole boot is in test_provisioned_machine.py."""
-    kit.told(PROBE, "cd /opt/tandem && sudo ln -s releases/old before && sudo ln -sfn releases/hanging current")
-    kit.told(PROBE, f"sudo systemctl daemon-reload && sudo systemctl start {BACK}")
     runs(kit, "old")
 
 

@@ -21,7 +21,6 @@ ADDRESS = "ip -json address show dev wg-tandem | grep -o '10[.]87[.]0[.][0-9]*'"
 
 
 def put(story: Story, text: str, place: str, mode: str = "0644") -> None:
-    """A file of root's."""
     packed = base64.b64encode(text.encode()).decode()
     story.told(PROBE, f"echo {packed} | base64 -d >/tmp/put && sudo install -D -m {mode} /tmp/put {place}")
 
@@ -29,18 +28,14 @@ def put(story: Story, text: str, place: str, mode: str = "0644") -> None:
 def enrol(story: Story, address: str | None) -> None:
     """As tandem-enrol writes it; without an address the server has no tunnel."""
     tunnel = {
-        "address": f"{address}/16",
-        "server_public_key": "B" * 42 + "A=",
-        "endpoint": "203.0.113.200:51820",
-        "allowed_ips": ["10.87.0.0/16"],
-        "keepalive_s": 25,
-    }
+        "address": f"{address}/16", "server_public_key": "B" * 42 + "A=", "endpoint": "203.0.113.200:51820",
+        "allowed_ips": ["10.87.0.0/16"], "keepalive_s": 25,
+    }  # fmt: skip
     put(story, json.dumps({"wireguard": address and tunnel}, indent=1), "/etc/tandem/enrolled.json")
 
 
 @pytest.fixture(scope="module")
 def kit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
-    """With what the role installs."""
     with stories.containers(tmp_path_factory.mktemp("tunnel"), made()) as story:
         story.awaited(
             "it has started", PROBE, "systemctl is-system-running || true", lambda said: said.strip() == "running"

@@ -72,7 +72,6 @@ class Table:
 
 
 def unit_files(root: Path = ROOT) -> list[str]:
-    """Tests that need no rights."""
     return sorted(
         str(file.relative_to(root))
         for part in ("unit", "contract")

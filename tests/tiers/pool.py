@@ -154,14 +154,9 @@ class Pool:
         began = time.monotonic()
         with log.open("wb") as written:
             process = subprocess.Popen(
-                argv,
-                cwd=ROOT,
-                stdin=subprocess.DEVNULL,
-                stdout=written,
-                stderr=subprocess.STDOUT,
-                env=environment,
+                argv, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=written, stderr=subprocess.STDOUT, env=environment,
                 start_new_session=True,
-            )
+            )  # fmt: skip
             with self._lock:
                 self._running[process] = (job, results)
             try:
@@ -175,13 +170,9 @@ class Pool:
         seconds = round(time.monotonic() - began, 1)
         if not self._stopped:
             line = {
-                "job": job.name,
-                "files": job.files,
-                "status": status,
-                "seconds": seconds,
-                "log": log.name,
+                "job": job.name, "files": job.files, "status": status, "seconds": seconds, "log": log.name,
                 "alone": job.alone,
-            }
+            }  # fmt: skip
             with results.open("a") as file:
                 file.write(json.dumps(line) + "\n")
         return status == 0 or (status == NO_TESTS and bool(job.files)), seconds
@@ -233,7 +224,6 @@ def short(name: str) -> str:
 
 
 def far(job: Job, results: Path) -> str:
-    """The long job's way so far."""
     if job.kind != "unit":
         return short(job.name)
     done = results.read_bytes().count(b'"outcome"')

@@ -92,7 +92,6 @@ class Report:
         return not self.failed and not self.broken
 
     def counts(self) -> Counter[str]:
-        """passed, failed, skipped."""
         return Counter(one["outcome"] for one in self.tests.values())
 
     def as_json(self, tier: str, seconds: float, digest: str | None) -> dict[str, Any]:

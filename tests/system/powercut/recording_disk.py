@@ -52,7 +52,6 @@ class Position:
         self._shared = mmap.mmap(-1, mmap.PAGESIZE)
 
     def __call__(self) -> int:
-        """As of now."""
         return int(struct.unpack_from("<Q", self._shared)[0])
 
     def advance(self) -> None:
@@ -61,7 +60,6 @@ class Position:
 
 
 def read_log(path: Path) -> list[Entry]:
-    """The whole log."""
     entries, raw, at = [], path.read_bytes(), 0
     while at < len(raw):
         offset, length = _LOG.unpack_from(raw, at)

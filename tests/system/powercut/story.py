@@ -88,7 +88,6 @@ class Story:
         self._pending = PendingManifests(self._folder / "pending-runs", self._folder / "runs")
 
     def tell(self, deeds: int) -> None:
-        """Do that many things."""
         whats: dict[Callable[[Deed], None], int] = {
             self._append: 50, self._send: 25, self._release: 3, self._flush: 3, self._reopen: 2,
             self._write_back: 8, self._rewrite: 4, self._manifest: 4, self._manifest_sent: 3, self._capture: 3,

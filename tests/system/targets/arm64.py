@@ -93,7 +93,6 @@ class Arm64Target(VmTarget):
         self._initramfs.write_bytes((ground.sources / "initramfs").read_bytes() + archive.bytes())
 
     def start(self) -> None:
-        """Switch it on."""
         lan = self._stack.enter_context(grounds.tap("lan-probe", "lan"))
         cards = {lan: LAN_CARD} | {tap: OPERATOR_CARDS[tap] for tap in self._stack.enter_context(operators())}
         words = [

@@ -19,7 +19,6 @@ _STATUS = "sudo tandem status --json"
 
 
 def process(story: Story) -> int:
-    """The collector's process."""
     return int(story.told(PROBE, _PROCESS))
 
 
@@ -49,8 +48,6 @@ def records(story: Story, since_ns: int) -> None:
 
 
 def paths_up(story: Story) -> None:
-    """The collector says that both are."""
-
     def up(said: str) -> bool:
         paths = json.loads(said)["paths"]
         return {name for name, path in paths.items() if path["state"] == "up"} == PATHS

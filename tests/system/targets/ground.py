@@ -117,7 +117,6 @@ class Ground:
         return [*argv, f"{USER}@{address}", command]
 
     def ssh(self, address: str, command: str, timeout_s: float = 120.0) -> subprocess.CompletedProcess[str]:
-        """Run ``command`` at a target."""
         argv = self.ssh_to(address, command)
         return subprocess.run(
             argv, capture_output=True, text=True, timeout=timeout_s, check=False, stdin=subprocess.DEVNULL

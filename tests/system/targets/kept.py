@@ -25,14 +25,8 @@ from targets.vm_target import REPOSITORY
 
 FOLDER = REPOSITORY / "build" / "provisioned"
 SOURCES = (
-    "ansible",
-    "collector",
-    "server",
-    "firmware",
-    "dashboards/generated",
-    "dashboards/provisioning",
-    "tests/system/targets",
-)
+    "ansible", "collector", "server", "firmware", "dashboards/generated", "dashboards/provisioning", "tests/system/targets",
+)  # fmt: skip
 UNREAD = (".md", ".pyc")
 
 

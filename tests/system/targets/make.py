@@ -38,7 +38,6 @@ ROOM = 1 << 30
 
 
 def listed(name: str) -> list[str]:
-    """The packages that a list names."""
     lines = (line.strip() for line in (HERE / name).read_text(encoding="ascii").splitlines())
     return [line for line in lines if line and not line.startswith("#")]
 
@@ -112,17 +111,9 @@ def kernel(work: Path, root: Path, made: Path, image: str) -> None:
 def wheels(folder: Path) -> None:
     """What the server needs of Python, with the hashes of requirements/runtime.txt, and what builds wheels."""
     pip = [
-        sys.executable,
-        "-m",
-        "pip",
-        "download",
-        "--quiet",
-        "--disable-pip-version-check",
-        "--only-binary",
-        ":all:",
-        "--dest",
-        folder,
-    ]
+        sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:",
+        "--dest", folder,
+    ]  # fmt: skip
     build._run([*pip, "--require-hashes", "-r", RUNTIME], "the wheels are not to be had")
 
 

@@ -18,7 +18,7 @@ from targets.story import KIT, Story
 
 SERVER_VARIABLES: Mapping[str, Any] = {
     # This machine's kernel may have no WireGuard.
-    "wireguard_server_user_space": True,
+    "wireguard_server_user_space": True
 }
 KIT_VARIABLES: Mapping[str, Any] = {
     "tandem_paths": [
@@ -107,6 +107,5 @@ def again(story: Story) -> dict[str, Played]:
 
 
 def tell(story: Story) -> None:
-    """All times so far."""
     for part, took_s in story.took_s.items():
         print(f"{took_s:8.1f} s  {part}", file=sys.stderr)

@@ -24,7 +24,6 @@ class RootFolder:
 
     @property
     def root(self) -> Path:
-        """Its root folder."""
         return self.folder / "root"
 
     def mount(self, *words: str | Path) -> None:

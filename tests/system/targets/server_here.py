@@ -37,7 +37,6 @@ class ServerHere:
         return grounds.run(sys.executable, "-m", "tandem_server", *words, "--config", str(self.folder / "server.toml"))
 
     def invitation(self, probe: str) -> str:
-        """A code for ``probe``."""
         return str(json.loads(self.said("probe", "invite", probe, "--json"))["code"])
 
 

@@ -30,7 +30,6 @@ AGAIN_S = 6.0
 
 
 def run(*argv: str, text: str = "") -> None:
-    """A program that must succeed."""
     subprocess.run(argv, check=True, input=text, text=True)
 
 

@@ -42,7 +42,6 @@ class VmTarget:
         return self._folder / "console"
 
     def start(self) -> None:
-        """Switch it on."""
         sources = self.ground.sources
         lan = self._stack.enter_context(ground.tap("lan-probe", "lan"))
         net = self._stack.enter_context(ground.tap("net-probe", "net"))

@@ -7,16 +7,8 @@ import subprocess
 from pathlib import Path
 
 MODULES_FIRST = (
-    "virtio_pci",
-    "virtio_blk",
-    "crc32c_generic",
-    "ext4",
-    "9pnet_virtio",
-    "9p",
-    "virtio_rng",
-    "overlay",
-    "tcp_diag",
-)
+    "virtio_pci", "virtio_blk", "crc32c_generic", "ext4", "9pnet_virtio", "9p", "virtio_rng", "overlay", "tcp_diag",
+)  # fmt: skip
 """What must be there before modprobe is: disk, root file system, shared folders; a kernel
 whose modules are not in the root has no others."""
 
@@ -38,7 +30,6 @@ class Archive:
         self._entry(name, content, 0o100000 | mode)
 
     def bytes(self) -> bytes:
-        """The whole archive."""
         self._entry("TRAILER!!!", b"", 0)
         return b"".join(self._parts)
 

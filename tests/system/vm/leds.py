@@ -77,5 +77,4 @@ def brightness(links: Path) -> list[str]:
 
 
 def chosen(led: Path) -> str:
-    """Its trigger."""
     return (led / "trigger").read_text().partition("[")[2].partition("]")[0]

@@ -156,16 +156,11 @@ class Story:
         self.await_carrier(path, interface)
         address = awaited(f"an address on {interface}", lambda: lease(interface, 700 + index), 30)
         return {
-            "ports": shown["generic"]["ports"],
-            "model": shown["generic"]["model"],
-            "state": shown["generic"]["state"],
-            "plmn": shown["3gpp"]["operator-code"],
-            "interface": bearer["status"]["interface"],
-            "interface_at_its_place": interface,
-            "connected": bearer["status"]["connected"],
-            "method": bearer["ipv4-config"]["method"],
-            "address": address,
-        }
+            "ports": shown["generic"]["ports"], "model": shown["generic"]["model"], "state": shown["generic"]["state"],
+            "plmn": shown["3gpp"]["operator-code"], "interface": bearer["status"]["interface"],
+            "interface_at_its_place": interface, "connected": bearer["status"]["connected"],
+            "method": bearer["ipv4-config"]["method"], "address": address,
+        }  # fmt: skip
 
     def pair(self) -> list[dict[str, Any]]:
         """A paired download, one run after the other; the runs' manifests."""
@@ -186,7 +181,6 @@ class Story:
         ]
 
     def radio(self) -> dict[str, Any]:
-        """What each path's modem hears."""
         return {path: self.heard(path, f"{path} is polled") for path in USB}
 
 
@@ -246,7 +240,6 @@ def tell(story: Story) -> None:
 
 
 def main() -> None:
-    """Play it and print it."""
     for folder in (WORK / "probe", WORK / "server", WORK / "bench", WORK / "logs"):
         folder.mkdir(parents=True)
     with part("the system"):

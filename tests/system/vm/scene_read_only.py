@@ -61,7 +61,6 @@ def set_up(programs: Path) -> dict[str, Any]:
 
 
 def look() -> dict[str, Any]:
-    """What a start found."""
     return {
         "root": told("findmnt", "-n", "-o", "FSTYPE", "/").strip(),
         "status": root("status"),

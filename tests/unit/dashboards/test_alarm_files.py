@@ -5,19 +5,18 @@ import json
 import re
 from pathlib import Path
 
-import pytest
 import yaml
 from grafana_foundation_sdk.models import alerting
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.grafana_alerting import ExpressionError, rules, seconds
+from support.grafana_alerting import rules, seconds
 from support.hostile_json import said
 from tandem.schema.metrics import MODEM_STATES
 from tandem_dashboards import generate
 from tandem_dashboards.alarms import GROUPS, alarms
 from tandem_dashboards.alarms.alarm import Alarm, AlarmError, now
-from tandem_dashboards.alarms.provisioning import rule, rules_document, to_yaml
+from tandem_dashboards.alarms.provisioning import to_yaml
 from tandem_dashboards.alarms.tolerances import TOLERANCES
 from tandem_dashboards.cli import READER
 from tandem_dashboards.panel import DATASOURCE_TYPE, DATASOURCE_UID
@@ -54,9 +53,7 @@ KEY = st.text(alphabet="ab_:- #y", min_size=1, max_size=6)
 
 @given(
     st.recursive(
-        PLAIN | TEXT,
-        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEY, inner, max_size=3),
-        max_leaves=8,
+        PLAIN | TEXT, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEY, inner, max_size=3), max_leaves=8
     )
 )
 def test_yaml_is_read_back_as_it_was(value) -> None:
@@ -128,7 +125,7 @@ def test_each_alarm_has_its_tolerance_and_only_what_watches_for_silence_fires_wi
     assert sum(len(keys) for keys in by.values()) == len(alarms())
 
 
-def test_rules_read_back_are_the_rules_and_one_that_cannot_be_read_is_named() -> None:
+def test_rules_read_back_are_the_rules() -> None:
     read = {one.uid: one for one in rules(committed("rules.yaml"))}
     for group in GROUPS.values():
         for alarm in group:
@@ -136,10 +133,6 @@ def test_rules_read_back_are_the_rules_and_one_that_cannot_be_read_is_named() ->
             assert {n: q.text for n, q in one.queries.items()} == {n: q.select.text for n, q in alarm.queries.items()}
             assert {n: node for n, node in one.nodes.items() if n in alarm.expressions} == dict(alarm.expressions)
             assert (one.for_s, one.interval_s) == (alarm.tolerance.for_s, 60)
-    broken = rules_document()
-    broken["groups"][0]["rules"][0] = {**rule(alarms()[0]), "data": [{"refId": "A"}]}
-    with pytest.raises(ExpressionError, match="tandem-probe-silent"):
-        rules(broken)
 
 
 def test_an_alarm_that_makes_no_sense_is_refused() -> None:
@@ -155,14 +148,6 @@ def test_an_alarm_that_makes_no_sense_is_refused() -> None:
         for reads, computes, what in rows
         if not said(AlarmError, Alarm, "probe-silent", "t", "info", reads, "gt", what, "x", "x", "/d/x", computes)
     ] == []
-
-
-def test_durations() -> None:
-    written = {"0": 0, "0s": 0, "60s": 60, "1h30m": 5400, "7d": 604_800, "1w": 604_800}
-    assert {text: seconds(text) for text in written} == written
-    for text in ("", "60", "5 m", "-5m", "m5", "5m!"):
-        with pytest.raises(ExpressionError):
-            seconds(text)
 
 
 HERE = Path(__file__).resolve().parents[3] / "dashboards/provisioning"

@@ -18,7 +18,6 @@ BOARDS = list(boards.BOARDS)
 
 
 def plain(value):
-    """As JSON has it."""
     return json.loads(json.dumps(value, cls=JSONEncoder))
 
 

@@ -92,12 +92,7 @@ def test_answers_become_series_with_names_or_one_table_or_a_list():
     assert as_series(TWO)[1].name == "radio.x { path: b, operator: O }"
     assert rows_of(TWO) == 2
     (frame,) = as_table(TWO)
-    assert frame.columns == {
-        "Time": [1, 2, 1],
-        "path": ["a", "a", "b"],
-        "operator": ["", "", "O"],
-        "x": [None, 5, 7.5],
-    }
+    assert frame.columns == {"Time": [1, 2, 1], "path": ["a", "a", "b"], "operator": ["", "", "O"], "x": [None, 5, 7.5]}
     assert as_table([]) == []
     shown = [{"name": "radio", "columns": ["key", "value"], "values": [["path", "b"], ["path", "a"]]}]
     assert listed(shown) == ["b", "a"]

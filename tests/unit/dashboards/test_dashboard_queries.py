@@ -64,10 +64,7 @@ def test_a_name_that_the_schema_has_not_and_a_query_that_makes_no_sense_are_refu
         (lambda: select(x.mean("rsrp_dbm"), of="radio", fill="0"), "without time windows"),
         (lambda: select(x.mean("rsrp_dbm"), of="radio", where=[compare("path", ">", 3)]), "is a tag and is compared"),
         (lambda: select(of="radio"), "needs a column"),
-        (
-            lambda: select("rsrp_dbm", of=select("rsrp_dbm", of="radio"), policy="hour"),
-            "belongs to the inner query",
-        ),
+        (lambda: select("rsrp_dbm", of=select("rsrp_dbm", of="radio"), policy="hour"), "belongs to the inner query"),
     ]
     assert [(make, message) for make, message in rows if not re.search(message, said(QueryError, make))] == []
 
@@ -90,13 +87,10 @@ def test_every_field_of_the_schema_has_a_title_and_a_unit_as_people_expect_it():
     named = Counter((m, *one) for (m, _), one in shown.items())
     assert [name for name, times in named.items() if times > 1] == []
     expected = {
-        ("radio", "rsrp_dbm"): ("RSRP", "dBm"),
-        ("radio", "enb_id"): ("eNodeB identity", "none"),
-        ("radio", "stale"): ("Stale", "bool"),
-        ("subflow", "rtt_min_ms"): ("RTT min", "ms"),
-        ("subflow", "bytes_acked"): ("Bytes acknowledged", "decbytes"),
-        ("health", "cpu_seconds"): ("CPU seconds", "s"),
-    }
+        ("radio", "rsrp_dbm"): ("RSRP", "dBm"), ("radio", "enb_id"): ("eNodeB identity", "none"),
+        ("radio", "stale"): ("Stale", "bool"), ("subflow", "rtt_min_ms"): ("RTT min", "ms"),
+        ("subflow", "bytes_acked"): ("Bytes acknowledged", "decbytes"), ("health", "cpu_seconds"): ("CPU seconds", "s"),
+    }  # fmt: skip
     assert {key: shown[key] for key in expected} == expected
     assert set(GRAFANA_UNITS) == {f.unit for _, f in FIELDS if f.unit}
     with pytest.raises(

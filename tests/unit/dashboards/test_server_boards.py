@@ -95,10 +95,7 @@ def reading(private_influx, tmp_path_factory):
     folder, now_ns = tmp_path_factory.mktemp("boards"), time.time_ns()
     password, reader = (account_password(private_influx.folder, user) for user in ("admin", READER))
     name = f"boards-{uuid.uuid4().hex[:8]}"
-    with (
-        Influx(private_influx.url, name, "admin", password) as store,
-        Registry(folder / "registry.sqlite") as registry,
-    ):
+    with Influx(private_influx.url, name, "admin", password) as store, Registry(folder / "registry.sqlite") as registry:
         prepare(store, Kept())
         store.query(f'GRANT READ ON "{name}" TO {READER}')
         for probe in of_probes(registry, now_ns):
@@ -190,12 +187,8 @@ def test_server_says_who_has_lines_rejected_and_why(reading):
 def test_campaign_has_its_progress_its_gaps_and_its_data(reading):
     (one,) = rows(reading, "campaign", "Campaigns")
     assert (one["probe"], one["campaign"], one["state"], one["part"], one["step"]) == (
-        "p1",
-        "chen",
-        "running",
-        0.25,
-        "s",
-    )
+        "p1", "chen", "running", 0.25, "s",
+    )  # fmt: skip
     (ledger,) = rows(reading, "campaign", "Completeness, from the ledger")
     # run-0 whole; run-1 lacks a record and run-9 a file, and the probe may still have them
     assert (ledger["runs_complete"], ledger["runs_waiting"] + ledger["runs_missing"]) == (1, 2)

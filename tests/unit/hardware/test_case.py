@@ -5,7 +5,6 @@ import dataclasses
 import itertools
 from typing import Any
 
-import numpy as np
 import pytest
 
 from tandem_hardware import bom, case
@@ -123,15 +122,3 @@ def test_what_is_printed_is_closed_and_as_large_as_the_layout(of: dict[str, Any]
     assert 0.6 * shell < case.volume_mm3(base) < 1.5 * shell
     assert wall >= 2.0
     assert of["lid_gap"] < of["clearance"]
-
-
-def test_the_volume_of_a_corner() -> None:
-    """Of a tetrahedron with edges of 3 mm along the axes: 27 / 6."""
-    o, x, y, z = np.zeros(3), *(3.0 * np.eye(3))
-    assert case.volume_mm3(np.array([[o, y, x], [o, z, y], [o, x, z], [x, y, z]])) == pytest.approx(4.5)
-
-
-def test_a_part_without_a_size_is_not_in_the_drawings_sizes() -> None:
-    small = {**PARTS, "pi-4b": dataclasses.replace(PARTS["pi-4b"], width_mm=None)}
-    assert '"pi-4b"' in case.parts_scad(PARTS)
-    assert '"pi-4b"' not in case.parts_scad(small)

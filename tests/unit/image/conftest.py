@@ -14,7 +14,6 @@ CODE = "invite_" + "c" * 43
 
 @pytest.fixture(scope="session")
 def stocks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, stock_images.StockImage]:
-    """By release."""
     missing = stock_images.missing_tools()
     if missing:
         pytest.skip(f"these programs make the test's images and are missing here: {', '.join(missing)}")

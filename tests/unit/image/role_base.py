@@ -23,6 +23,5 @@ def written(place, **variables):
 
 
 def _rendered(text, known):
-    """As Ansible does it."""
     environment = jinja2.Environment(trim_blocks=True, keep_trailing_newline=True, undefined=jinja2.StrictUndefined)  # noqa: S701
     return environment.from_string(text).render(known)

@@ -37,7 +37,6 @@ print(json.dumps({"found": found, "user_data": raw, "users": sorted(users), "boo
 
 @pytest.fixture(scope="module")
 def programs() -> Path:
-    """The folder with cloud-init."""
     folder = Path(os.environ.get("TANDEM_CLOUD_INIT") or "build/cloud-init").resolve()
     if not (folder / "usr/lib/python3/dist-packages/cloudinit").is_dir():
         pytest.skip("no unpacked cloud-init: ./kit test --all unpacks it")
@@ -49,7 +48,6 @@ def programs() -> Path:
 
 @pytest.fixture
 def seed(tmp_path) -> Path:
-    """The files of a boot partition."""
     folder = tmp_path / "seed"
     folder.mkdir()
     (folder / "user-data").write_text(first_start.user_data(SETTINGS))

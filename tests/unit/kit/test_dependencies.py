@@ -90,16 +90,3 @@ def test_ansible_is_told_of_folders_that_are_there():
     told.read(folder / "ansible.cfg")
     named = ("roles_path", "library", "action_plugins", "module_utils", "filter_plugins")
     assert [key for key in named if key in told["defaults"] and not (folder / told["defaults"][key]).is_dir()] == []
-
-
-def test_the_collections_that_the_roles_use_are_named():
-    folder = REPOSITORY / "ansible"
-    used = {
-        one
-        for file in folder.rglob("*.yml")
-        for one in re.findall(
-            r"(?m)^\s+((?:amazon|ansible|community|containers)\.[a-z]+)\.[a-z0-9_]+:", file.read_text()
-        )
-    }
-    named = re.findall(r"(?m)^  - name: (.*)$", (folder / "requirements.yml").read_text())
-    assert sorted(used - {"ansible.builtin"}) == named

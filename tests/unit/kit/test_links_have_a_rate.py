@@ -5,8 +5,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 TESTS = Path(__file__).resolve().parents[2]
 FOLDERS = ("lab", "system", "support")
 MAKER = "support/rated_links.py"
@@ -30,32 +28,9 @@ def bare_links(text: str) -> Iterator[int]:
             yield node.lineno
 
 
-def refused(tests: Path) -> list[str]:
-    files = [file for folder in FOLDERS for file in sorted((tests / folder).rglob("*.py"))]
-    names = {str(file.relative_to(tests)): file for file in files}
-    excused = {MAKER, *ALLOWED}
-    return [f"{n}:{line}" for n, file in names.items() if n not in excused for line in bare_links(file.read_text())]
-
-
 def test_links_are_made_by_the_one_maker_or_carry_nothing_that_is_measured():
-    found = refused(TESTS)
+    files = [file for folder in FOLDERS for file in sorted((TESTS / folder).rglob("*.py"))]
+    names = {str(file.relative_to(TESTS)): file for file in files}
+    excused = {MAKER, *ALLOWED}
+    found = [f"{n}:{line}" for n, file in names.items() if n not in excused for line in bare_links(file.read_text())]
     assert not found, f"{', '.join(found)}: a veth pair without a rate; make it by {MAKER}"
-
-
-def test_every_exception_is_still_one():
-    assert [name for name in (MAKER, *ALLOWED) if not list(bare_links((TESTS / name).read_text()))] == []
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [
-        'space.run("ip link add a0 type veth peer name b0")',
-        'space.run(f"ip link add {name}0 type  veth peer name b0 netns {pid}")',
-        'run(["ip", "link", "add", "a0", "type", "veth", "peer", "name", "b0"])',
-        'BATCH = """address add 10.0.0.1/24 dev a0\nlink add a0 type veth peer name b0\n"""',
-    ],
-)
-def test_a_bare_link_is_refused_by_file_and_line(tmp_path, bad):
-    (tmp_path / "lab").mkdir()
-    (tmp_path / "lab/test_fast.py").write_text(f'"""May say type veth."""\n# type veth\n{bad}\n')
-    assert refused(tmp_path) == ["lab/test_fast.py:3"]

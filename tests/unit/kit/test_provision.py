@@ -54,10 +54,7 @@ def test_the_fleet_is_checked_then_the_playbook_has_its_settings_its_key_and_eve
     assert status == 0, said
     key, settings = checkout.parent / "fleet/vault.key", checkout / "ansible/ansible.cfg"
     arguments = f"{checkout}/ansible/playbooks/aws.yml {' '.join(given)} -e aws_confirm=field"
-    assert called == [
-        f"tandem-fleet|check ../fleet|{settings}|{key}",
-        f"ansible-playbook|{arguments}|{settings}|{key}",
-    ]
+    assert called == [f"tandem-fleet|check ../fleet|{settings}|{key}", f"ansible-playbook|{arguments}|{settings}|{key}"]
 
 
 def test_a_fleet_with_something_wrong_is_not_played(checkout):

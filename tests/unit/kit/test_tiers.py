@@ -85,7 +85,6 @@ class Checkout:
 
     @property
     def runs(self) -> int:
-        """How often the good test ran."""
         return (self.root / "runs").stat().st_size if (self.root / "runs").exists() else 0
 
 

@@ -14,7 +14,6 @@ HTTP = {"name": "b", "operator": "Blue", "usb": "1-1.3", "port": "http://192.168
 
 
 def rendered(*paths, **variables):
-    """As Ansible does it."""
     environment = jinja2.Environment(trim_blocks=True, keep_trailing_newline=True, undefined=jinja2.StrictUndefined)  # noqa: S701
     environment.filters |= {"to_json": lambda given, **_: json.dumps(given), "bool": bool}
     select = environment.filters["select"]

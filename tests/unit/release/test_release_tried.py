@@ -84,7 +84,6 @@ class Kit:
         return subprocess.run(argv, env=self.env, capture_output=True, text=True, check=False)
 
     def tries(self, name):
-        """In this process."""
         program, said, told, status = loaded(), io.StringIO(), io.StringIO(), 0
         with pytest.MonkeyPatch.context() as patched, redirect_stdout(said), redirect_stderr(told):
             patched.setenv("PATH", self.env["PATH"])
@@ -106,7 +105,6 @@ class Kit:
                 subprocess.run([Path(argv[0]).name, *argv[1:]], env=self.env, check=True)
 
     def seen(self):
-        """Where the links lead."""
         links = {name: self.home / name for name in ("current", "before", "previous")}
         return {name: link.resolve().name for name, link in links.items() if link.is_symlink()}
 

@@ -77,7 +77,6 @@ def test_what_is_exposed_stays_below_its_bound(unit):
 
 @pytest.fixture
 def manager(tmp_path):
-    """Stands for systemd's end."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
         listening.bind(str(tmp_path / "notify"))
         listening.settimeout(180)

@@ -98,11 +98,7 @@ GOOD: dict[str, Any] = {
     "handovers": {"true": 10, "detected": 10, "false": 0},
     "signal_drops": {"true": 20, "detected": 18, "false": 1},
     "mobility": {"accuracy": 0.95, "false_starts": 0, "missed_starts": 0},
-    "runs": [
-        run("mptcp", "a", 7.0e7, sum_of_singles_bit_per_s=7.2e7),
-        run("tcp", "a", 3.6e7),
-        run("tcp", "b", 3.6e7),
-    ],
+    "runs": [run("mptcp", "a", 7.0e7, sum_of_singles_bit_per_s=7.2e7), run("tcp", "a", 3.6e7), run("tcp", "b", 3.6e7)],
     "records": {"made": 100, "sent": 100, "in_database": 100, "lost": 0},
     "captures": [{"file": "x.pcap", "bytes": 10, "packets": 1}],
     "interrupted": None,

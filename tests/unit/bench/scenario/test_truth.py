@@ -112,11 +112,7 @@ def test_found_just_when_some_poll_phase_could_see_it(levels):
 
 def test_a_short_stop_is_part_of_the_ride_and_a_long_one_is_not():
     go, stop = [5.0] * 100, [0.0]
-    assert truth.changes([0.0] * 50 + go + stop * 149 + go + stop * 20, 0.1) == [
-        (0, False),
-        (50, True),
-        (399, False),
-    ]
+    assert truth.changes([0.0] * 50 + go + stop * 149 + go + stop * 20, 0.1) == [(0, False), (50, True), (399, False)]
     assert truth.changes(go + stop * 150 + go, 0.1) == [(0, True), (100, False), (250, True)]
 
 
