@@ -199,9 +199,13 @@ def ceiling(logs: list[Log], groups: dict[str, str]) -> dict[str, Any]:
         x = np.concatenate([wide[log.name][::EVERY] for log in train])
         y = np.concatenate([log.moving[::EVERY] for log in train])
         model = HistGradientBoostingClassifier(
-            max_iter=100, learning_rate=0.1, max_leaf_nodes=15, min_samples_leaf=100, l2_regularization=5,
+            max_iter=100,
+            learning_rate=0.1,
+            max_leaf_nodes=15,
+            min_samples_leaf=100,
+            l2_regularization=5,
             early_stopping=False,
-        ).fit(x[~np.isnan(y)], y[~np.isnan(y)])  # fmt: skip
+        ).fit(x[~np.isnan(y)], y[~np.isnan(y)])
         for log in logs:
             if groups[log.name] == group:
                 known = ~np.isnan(log.moving)

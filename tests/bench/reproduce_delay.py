@@ -66,9 +66,13 @@ def main() -> int:
         "--mbit", type=float, nargs=2, default=[20.0, 10.0], metavar=("A", "B"), help="(default: 20 10)"
     )
     parser.add_argument(
-        "--sizes", type=int, nargs=2, action="append", metavar=("LEAST", "MOST"),
+        "--sizes",
+        type=int,
+        nargs=2,
+        action="append",
+        metavar=("LEAST", "MOST"),
         help="a range to draw from, B; may be given again",
-    )  # fmt: skip
+    )
     args = parser.parse_args()
     settle(args, FULL, QUICK)
     rates, rtts = (dict(zip("ab", both, strict=True)) for both in (args.mbit, args.rtt_ms))

@@ -196,10 +196,14 @@ def test_every_step_is_what_the_published_equations_give(steps):
 @pytest.mark.parametrize(
     ("algorithm", "changed"),
     [
-        (model.LIA, {"lia_cap": 1.05}), (model.LIA, {"lia_power": 1.9}), (model.LIA, {"decrease": 0.6}),
-        (model.OLIA, {"olia_share": 1.05}), (model.BALIA, {"balia_gain": 4.1}), (model.BALIA, {"balia_cut": 1.0}),
+        (model.LIA, {"lia_cap": 1.05}),
+        (model.LIA, {"lia_power": 1.9}),
+        (model.LIA, {"decrease": 0.6}),
+        (model.OLIA, {"olia_share": 1.05}),
+        (model.BALIA, {"balia_gain": 4.1}),
+        (model.BALIA, {"balia_cut": 1.0}),
     ],
-)  # fmt: skip
+)
 def test_another_constant_would_be_noticed(steps, algorithm, changed):
     other = replace(model.PUBLISHED, **changed)
     assert any(model.wrong(one, other) for one in steps if one["algorithm"] == algorithm)

@@ -133,9 +133,14 @@ def identities(kit: KitOnRig) -> list[str]:
     for operator in "AB":
         name, timeline = f"Operator {operator}", read(kit.rig.folder / f"timeline-{operator}.jsonl")
         setup = Setup(
-            family=FAMILIES["quectel"], timeline=timeline, operator=name, epoch_ns=0, link=Path(),
-            imei=made_up_imei(name, 1), seed=1,
-        )  # fmt: skip
+            family=FAMILIES["quectel"],
+            timeline=timeline,
+            operator=name,
+            epoch_ns=0,
+            link=Path(),
+            imei=made_up_imei(name, 1),
+            seed=1,
+        )
         one = modem(setup)
         found += [one.imei, one.imsi, one.iccid]
     return found

@@ -123,11 +123,14 @@ def test_a_changed_address_moves_rule_route_and_endpoint(two):
 @pytest.mark.parametrize(
     ("damage", "missing"),
     [
-        ("ip mptcp endpoint delete id 102", "endpoint"), ("ip mptcp endpoint flush", "endpoint"),
-        ("ip rule del from 10.71.2.1", "rule"), ("ip rule del oif tmp5-b", "rule"), ("ip route flush table 7101", "route"),
+        ("ip mptcp endpoint delete id 102", "endpoint"),
+        ("ip mptcp endpoint flush", "endpoint"),
+        ("ip rule del from 10.71.2.1", "rule"),
+        ("ip rule del oif tmp5-b", "rule"),
+        ("ip route flush table 7101", "route"),
         ("ip route del default metric 7101", "default route"),
     ],
-)  # fmt: skip
+)
 def test_what_another_program_deletes_is_put_back(two, damage, missing):
     paths = up(two)
     whole = dump(two)

@@ -43,9 +43,16 @@ class FakeSys:
     ) -> None:
         device = self.root / "devices/platform/scb/usb1" / path
         self._attributes(
-            device, idVendor=vendor, idProduct=product, bDeviceClass=device_class, serial=serial, manufacturer=names[0],
-            product=names[1], bConfigurationValue="1", devnum="7",
-        )  # fmt: skip
+            device,
+            idVendor=vendor,
+            idProduct=product,
+            bDeviceClass=device_class,
+            serial=serial,
+            manufacturer=names[0],
+            product=names[1],
+            bConfigurationValue="1",
+            devnum="7",
+        )
         self._link(path, device)
         for face in faces:
             name = f"{path}:1.{face.number}"

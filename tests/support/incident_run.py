@@ -74,10 +74,15 @@ def play(folder: Path, influxd: Path) -> IncidentRun:
         held.callback(port.close)
         kit = held.enter_context(
             kit_on_rig(
-                left.folder, influxd, more=MORE.format(spool=SPOOL_BYTES, device=port.device), scene=played,
-                server_more=SERVER.format(traces=disk.folder), around=machine.around, edited=_edited,
+                left.folder,
+                influxd,
+                more=MORE.format(spool=SPOOL_BYTES, device=port.device),
+                scene=played,
+                server_more=SERVER.format(traces=disk.folder),
+                around=machine.around,
+                edited=_edited,
             )
-        )  # fmt: skip
+        )
         Story(kit, left, machine, disk).tell()
     for span in left.spans.values():
         span.end_utc_ns = span.end_utc_ns or left.spans["all"].end_utc_ns

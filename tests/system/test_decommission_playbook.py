@@ -73,8 +73,14 @@ class Folder:
         upper.mkdir()
         work.mkdir()
         self._mount(
-            "-t", "overlay", "none", "-o", f"lowerdir=/usr,upperdir={upper},workdir={work}", self.root / "usr", make=True,
-        )  # fmt: skip
+            "-t",
+            "overlay",
+            "none",
+            "-o",
+            f"lowerdir=/usr,upperdir={upper},workdir={work}",
+            self.root / "usr",
+            make=True,
+        )
         for name in ("bin", "sbin", "lib", "lib64"):
             if Path("/", name).is_symlink():
                 (self.root / name).symlink_to(f"usr/{name}")

@@ -154,9 +154,14 @@ class Pool:
         began = time.monotonic()
         with log.open("wb") as written:
             process = subprocess.Popen(
-                argv, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=written, stderr=subprocess.STDOUT, env=environment,
+                argv,
+                cwd=ROOT,
+                stdin=subprocess.DEVNULL,
+                stdout=written,
+                stderr=subprocess.STDOUT,
+                env=environment,
                 start_new_session=True,
-            )  # fmt: skip
+            )
             with self._lock:
                 self._running[process] = (job, results)
             try:

@@ -24,15 +24,18 @@ def row(**told: str) -> str:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("id,part\n", "b.csv:1: the columns"), (row(id="Pi 2"), "b.csv:2: id is 'Pi 2'"),
-        (row(id="a", peak_w="much"), "b.csv:2: peak_w is 'much'"), (row(id="a", peak_w="nan"), "b.csv:2: peak_w is 'nan'"),
+        ("id,part\n", "b.csv:1: the columns"),
+        (row(id="Pi 2"), "b.csv:2: id is 'Pi 2'"),
+        (row(id="a", peak_w="much"), "b.csv:2: peak_w is 'much'"),
+        (row(id="a", peak_w="nan"), "b.csv:2: peak_w is 'nan'"),
         (row(id="a", qty_5g="1.5"), "b.csv:2: qty_5g is '1.5'"),
         (row(id="a", price_date="2025-13"), "b.csv:2: price_date is '2025-13'"),
         (row(id="a", usb_id="12D1:14dc"), "b.csv:2: usb_id is '12D1:14dc'"),
-        (row(id="a", estimates="mass_g"), "b.csv:2: estimates names 'mass_g'"), (HEAD + "a,b\n", "b.csv:2: not "),
+        (row(id="a", estimates="mass_g"), "b.csv:2: estimates names 'mass_g'"),
+        (HEAD + "a,b\n", "b.csv:2: not "),
         (row(id="a") + row(id="a").removeprefix(HEAD), "b.csv:3: 'a' stands in line 2 already"),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_line_is_named(text: str, told: str) -> None:
     with pytest.raises(SourceError) as raised:
         bom.parse(text.encode(), "b.csv")
@@ -47,18 +50,22 @@ def test_bytes_that_are_no_text_are_named_by_their_line() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ('format = "tandem-builds/1"', 'format = "x"', "format is 'x'"), ("volts = 5.0", "volts = 0", "volts: "),
-        ("hours_on = 2.0", 'hours_on = "two"', "hours_on: "), ("hours_on = 2.0\n", "", "no hours_on"),
+        ('format = "tandem-builds/1"', 'format = "x"', "format is 'x'"),
+        ("volts = 5.0", "volts = 0", "volts: "),
+        ("hours_on = 2.0", 'hours_on = "two"', "hours_on: "),
+        ("hours_on = 2.0\n", "", "no hours_on"),
         ('pi-4b = "source"', 'pi-4b = "sun"', "'sun' is no part"),
         ('pi-4b = "source"', 'pi-4b = "pi-5"', "standard has no pi-5"),
-        ('pi-4b = "source"', 'pi-4b = "status-led"', "feeds itself"), ('pi-4b = "source"', "pi-4b = 1", "is no feeder"),
+        ('pi-4b = "source"', 'pi-4b = "status-led"', "feeds itself"),
+        ('pi-4b = "source"', "pi-4b = 1", "is no feeder"),
         ('pi-4b = "source"', 'pi-4b = "case"', "is fed by case, which nothing feeds"),
         ('fan-40 = "pi-5:usb"\n', "", "fan-40 draws power and nothing feeds it"),
         ('full_with = ["supply-5a"]', "", "nothing says what raises it"),
-        ("[build.bench]", "[build.bank]", "no build 'bank'"), ("port_a = 1.0", "ports_a = 1.0", "unknown key 'ports_a'"),
+        ("[build.bench]", "[build.bank]", "no build 'bank'"),
+        ("port_a = 1.0", "ports_a = 1.0", "unknown key 'ports_a'"),
         ('battery = "battery-26ah"', 'battery = "battery-10ah"', "5g has no battery-10ah"),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_build_is_told_with_its_line(old: str, new: str, told: str) -> None:
     assert TOML.count(old) == 1
     with pytest.raises(SourceError) as raised:

@@ -33,11 +33,14 @@ def test_an_image_says_its_release_before_it_is_started(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (None, "No such file or directory"), (b"", "no Linux image for x86"),
-        (b"\x7fELF" + bytes(0x4000), "no Linux image for x86"), (bzimage("4.19.126"), r"Linux 4\.19\.126, not 4\.14"),
-        (bzimage("6.1.0-56-amd64"), r"Linux 6\.1\.0-56-amd64, not 4\.14"), (bzimage("4.140.1"), r"not 4\.14"),
+        (None, "No such file or directory"),
+        (b"", "no Linux image for x86"),
+        (b"\x7fELF" + bytes(0x4000), "no Linux image for x86"),
+        (bzimage("4.19.126"), r"Linux 4\.19\.126, not 4\.14"),
+        (bzimage("6.1.0-56-amd64"), r"Linux 6\.1\.0-56-amd64, not 4\.14"),
+        (bzimage("4.140.1"), r"not 4\.14"),
     ],
-)  # fmt: skip
+)
 def test_what_is_none_is_refused_with_the_hint_and_starts_nothing(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -76,15 +76,18 @@ def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Play]:
 @pytest.mark.parametrize(
     ("console", "then", "status", "says"),
     [
-        (NO_DISK + NO_ROOT, "exit 0", 3, "CONFIG_VIRTIO_BLK"), (NO_INITRAMFS, "exit 0", 3, "CONFIG_BLK_DEV_INITRD"),
-        (NO_SCRIPTS, "exit 0", 3, "CONFIG_BINFMT_SCRIPT"), (NO_9P, "exit 0", 3, "CONFIG_9P_FS"),
-        (NO_TRANSPORT, "exit 0", 3, "CONFIG_NET_9P_VIRTIO"), (NO_OVERLAY, RAN, 3, "CONFIG_OVERLAY_FS"),
+        (NO_DISK + NO_ROOT, "exit 0", 3, "CONFIG_VIRTIO_BLK"),
+        (NO_INITRAMFS, "exit 0", 3, "CONFIG_BLK_DEV_INITRD"),
+        (NO_SCRIPTS, "exit 0", 3, "CONFIG_BINFMT_SCRIPT"),
+        (NO_9P, "exit 0", 3, "CONFIG_9P_FS"),
+        (NO_TRANSPORT, "exit 0", 3, "CONFIG_NET_9P_VIRTIO"),
+        (NO_OVERLAY, RAN, 3, "CONFIG_OVERLAY_FS"),
         (OOPS, "exit 0", 1, "the kernel panicked: Fatal exception in interrupt"),
         (OOPS, "echo 0.9 >booted; exit 0", 1, "the kernel panicked: Fatal exception in interrupt"),
         ("", "exit 0", 1, "the machine ended before its command did"),
         ("", RAN, 1, "the machine's program ended with status 127: sh: exec: python3: not found"),
     ],
-)  # fmt: skip
+)
 def test_why_it_did_not_come_up_or_end_is_named_and_stands_in_the_manifest(
     play: Play, capsys: pytest.CaptureFixture[str], console: str, then: str, status: int, says: str
 ) -> None:

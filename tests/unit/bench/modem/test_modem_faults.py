@@ -107,12 +107,15 @@ def test_changes_of_cell_are_known_beforehand(timeline):
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"rsrp_dbm": "-90"}, "rsrp_dbm is '-90', not a number"), ({"rsrp_dbm": 90}, "rsrp_dbm is 90, outside -160 to -20"),
-        ({"eci": 1.5}, "eci is 1.5, not a whole number"), ({"plmn": 101}, "plmn is 101, not 5 or 6 digits in quotes"),
-        ({"rat": "5.5G"}, "rat is '5.5G'"), ({"registered": 1}, "registered is 1, not true or false"),
+        ({"rsrp_dbm": "-90"}, "rsrp_dbm is '-90', not a number"),
+        ({"rsrp_dbm": 90}, "rsrp_dbm is 90, outside -160 to -20"),
+        ({"eci": 1.5}, "eci is 1.5, not a whole number"),
+        ({"plmn": 101}, "plmn is 101, not 5 or 6 digits in quotes"),
+        ({"rat": "5.5G"}, "rat is '5.5G'"),
+        ({"registered": 1}, "registered is 1, not true or false"),
         ({"t_s": 7}, "t_s is 7, but the ticks before it make this 0.1"),
     ],
-)  # fmt: skip
+)
 def test_wrong_value_names_file_and_line(tmp_path, wrong, said):
     path = write_timeline(tmp_path / "t.jsonl", [{}, wrong])
     with pytest.raises(TimelineError) as caught:

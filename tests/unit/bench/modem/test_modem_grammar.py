@@ -59,14 +59,17 @@ def test_every_line_for_a_modem_gets_exactly_one_final_result(family, line):
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("AT", ()), ("ATE0V1", (Command("E", "execute", ("0",)), Command("V", "execute", ("1",)))),
+        ("AT", ()),
+        ("ATE0V1", (Command("E", "execute", ("0",)), Command("V", "execute", ("1",)))),
         ("ATE+CSQ", (Command("E", "execute"), Command("+CSQ", "execute"))),
         ("AT&FE1", (Command("&F", "execute"), Command("E", "execute", ("1",)))),
         ("ATS0=0;+CSQ", (Command("S0", "set", ("0",)), Command("+CSQ", "execute"))),
         ('AT+QENG="a;b,c";+CSQ', (Command("+QENG", "set", ("a;b,c",)), Command("+CSQ", "execute"))),
-        ("AT+COPS=3,,2", (Command("+COPS", "set", ("3", None, "2")),)), ("CSQ", None), ("", None),
+        ("AT+COPS=3,,2", (Command("+COPS", "set", ("3", None, "2")),)),
+        ("CSQ", None),
+        ("", None),
     ],
-)  # fmt: skip
+)
 def test_line_is_read_as_the_standard_says(line, expected):
     assert commands(line) == expected
 

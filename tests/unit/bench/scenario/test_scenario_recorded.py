@@ -22,11 +22,15 @@ def trace(path: Path, text: str) -> Path:
 @pytest.mark.parametrize(
     ("text", "where", "what"),
     [
-        ("", ":1:", "empty"), ("1\n\n2\n", ":2:", "'' is no time"), ("1\n2.5\n", ":2:", "'2.5' is no time"),
-        ("1" * 5000 + "\n", ":1:", "is no time"), ("²\n", ":", "not ASCII"),
-        ("5\n4\n", ":2:", "4 comes after a later time; sort"), ("0\n0\n", ":2:", "ends at 0"),
+        ("", ":1:", "empty"),
+        ("1\n\n2\n", ":2:", "'' is no time"),
+        ("1\n2.5\n", ":2:", "'2.5' is no time"),
+        ("1" * 5000 + "\n", ":1:", "is no time"),
+        ("²\n", ":", "not ASCII"),
+        ("5\n4\n", ":2:", "4 comes after a later time; sort"),
+        ("0\n0\n", ":2:", "ends at 0"),
     ],
-)  # fmt: skip
+)
 def test_a_bad_trace_is_named_with_its_line(tmp_path: Path, text: str, where: str, what: str) -> None:
     path = trace(tmp_path / "bad.trace", text)
     with pytest.raises(ScenarioError) as error:
