@@ -80,8 +80,11 @@ def write_folder(folder: Path, kits: list[str], days: int, every_s: int) -> int:
     """What an export of all of it writes, by columns and without a database; how many records."""
     told = {"format": "tandem-campaign/1", "scenario": "filled", "export": {"name": "filled"}, "stopped": None}
     told |= {
-        "started_utc_ns": BEGIN_NS, "ended_utc_ns": BEGIN_NS + days * DAY_S * 10**9, "probe": kits[0], "traces": False,
-    }  # fmt: skip
+        "started_utc_ns": BEGIN_NS,
+        "ended_utc_ns": BEGIN_NS + days * DAY_S * 10**9,
+        "probe": kits[0],
+        "traces": False,
+    }
     told |= {"probes": {kit: {"paths": {path: {"operator": path.upper()} for path in "ab"}} for kit in kits}}
     written = 0
     for kit in kits:
@@ -101,8 +104,13 @@ def write_folder(folder: Path, kits: list[str], days: int, every_s: int) -> int:
                 "eci": 100 + at // 600,
             }
             fields |= {
-                "pci": 17, "earfcn": 1300, "tac": 5, "poll_duration_ms": 14.2, "poll_late_ms": 0.4, "state": "connected",
-            }  # fmt: skip
+                "pci": 17,
+                "earfcn": 1300,
+                "tac": 5,
+                "poll_duration_ms": 14.2,
+                "poll_late_ms": 0.4,
+                "state": "connected",
+            }
             tags = {"path": path, "operator": np.char.upper(path), "driver": "quectel", "rat": "LTE"}
             written += write_day(own, "radio", kit, at * 10**9, tags | fields, 1 + written)
             mine = [(run, begun) for run, begun in begins if day * DAY_S <= begun < (day + 1) * DAY_S]

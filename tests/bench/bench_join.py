@@ -81,10 +81,18 @@ def by_size(rows: Sequence[Row], args: Namespace) -> list[Row]:
 
 
 COLUMNS: list[Column] = [
-    ("size", "d", "bytes"), ("n", "d", "n"), ("joined", "d", "joined"), ("time ms", ".0f", "delayed_ms"),
-    ("SYN gap ms", ".0f", "gap_ms"), ("before it carries", ".2f", "alone"), ("modelled saving", ".3f", "modelled"),
-    ("pairs", "d", "pairs"), ("measured saving", ".3f", "saved"), ("95 % from", ".3f", "low"), ("to", ".3f", "high"),
-]  # fmt: skip
+    ("size", "d", "bytes"),
+    ("n", "d", "n"),
+    ("joined", "d", "joined"),
+    ("time ms", ".0f", "delayed_ms"),
+    ("SYN gap ms", ".0f", "gap_ms"),
+    ("before it carries", ".2f", "alone"),
+    ("modelled saving", ".3f", "modelled"),
+    ("pairs", "d", "pairs"),
+    ("measured saving", ".3f", "saved"),
+    ("95 % from", ".3f", "low"),
+    ("to", ".3f", "high"),
+]
 
 
 def main() -> int:

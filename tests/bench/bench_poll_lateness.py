@@ -55,9 +55,12 @@ def figures(late_ms: np.ndarray) -> dict[str, float | int]:
     """Count, percentiles and how many began more than 100 ms late."""
     p50, p99 = np.percentile(late_ms, [50, 99])
     return {
-        "polls": len(late_ms), "p50_ms": round(float(p50), 3), "p99_ms": round(float(p99), 3),
-        "max_ms": round(float(late_ms.max()), 3), "late": int((late_ms > LATE_MS).sum()),
-    }  # fmt: skip
+        "polls": len(late_ms),
+        "p50_ms": round(float(p50), 3),
+        "p99_ms": round(float(p99), 3),
+        "max_ms": round(float(late_ms.max()), 3),
+        "late": int((late_ms > LATE_MS).sum()),
+    }
 
 
 def main() -> int:

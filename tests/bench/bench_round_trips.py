@@ -144,11 +144,16 @@ def main() -> int:
         with_them.append(batch([*two, *pair], 60_000 + n))
     more = median(b - a for a, b in zip(rest, with_them, strict=True))
     told = {
-        "seconds": args.seconds, "records": len(records), "answered": len(answered),
-        "per_mille_of_a_core": spent_s / args.seconds * 1e3, "polling_per_mille_of_a_core": polling_s / args.seconds * 1e3,
-        "to_polling": spent_s / polling_s, "batch_bytes": median(rest), "more_bytes": more,
+        "seconds": args.seconds,
+        "records": len(records),
+        "answered": len(answered),
+        "per_mille_of_a_core": spent_s / args.seconds * 1e3,
+        "polling_per_mille_of_a_core": polling_s / args.seconds * 1e3,
+        "to_polling": spent_s / polling_s,
+        "batch_bytes": median(rest),
+        "more_bytes": more,
         "batch_ratio": median(b / a for a, b in zip(rest, with_them, strict=True)),
-    }  # fmt: skip
+    }
     print(json.dumps(told) if args.json else "\n".join(f"{name:<28} {value:g}" for name, value in told.items()))
     return 0
 

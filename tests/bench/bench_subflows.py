@@ -120,9 +120,13 @@ def compared(rows: Sequence[Row], args: Namespace) -> list[Row]:
 
 
 COMPARED_COLUMNS: list[Column] = [
-    ("size", "d", "bytes"), ("n", "d", "n"), ("MP-4 / MP-2", ".3f", "ratio_median"), ("95 % from", ".3f", "ratio_low"),
-    ("to", ".3f", "ratio_high"), ("4 faster", ".2f", "four_faster"),
-]  # fmt: skip
+    ("size", "d", "bytes"),
+    ("n", "d", "n"),
+    ("MP-4 / MP-2", ".3f", "ratio_median"),
+    ("95 % from", ".3f", "ratio_low"),
+    ("to", ".3f", "ratio_high"),
+    ("4 faster", ".2f", "four_faster"),
+]
 
 
 def main() -> int:

@@ -43,12 +43,17 @@ class Variant:
 
 
 VARIANTS = (
-    Variant("as it is"), Variant("tcp_wmem up to 32 MB", "4096 16384 33554432"),
-    Variant("tcp_wmem from 256 KB on", "4096 262144 33554432"), Variant("send buffer 1 MB", send_buffer_bytes=1 << 20),
-    Variant("receive buffer 4 MB", receive_buffer_bytes=4 << 20), Variant("queue of b 8 kB", queue_b_bytes=8000),
-    Variant("both 20 ms", rtt_ms=(20, 20)), Variant("primary b", primary="b"), Variant("reno", congestion_control="reno"),
+    Variant("as it is"),
+    Variant("tcp_wmem up to 32 MB", "4096 16384 33554432"),
+    Variant("tcp_wmem from 256 KB on", "4096 262144 33554432"),
+    Variant("send buffer 1 MB", send_buffer_bytes=1 << 20),
+    Variant("receive buffer 4 MB", receive_buffer_bytes=4 << 20),
+    Variant("queue of b 8 kB", queue_b_bytes=8000),
+    Variant("both 20 ms", rtt_ms=(20, 20)),
+    Variant("primary b", primary="b"),
+    Variant("reno", congestion_control="reno"),
     Variant("bbr", congestion_control="bbr"),
-)  # fmt: skip
+)
 QUICK_VARIANTS = (VARIANTS[0], VARIANTS[2])
 
 

@@ -183,8 +183,12 @@ def main() -> int:
         store = database.client()
         fuzz = Fuzz(random.Random(args.seed), store)
         parts = {
-            "lines": fuzz.lines, "body": fuzz.body, "manifest": fuzz.manifest, "offer": fuzz.offers, "report": fuzz.reports,
-        }  # fmt: skip
+            "lines": fuzz.lines,
+            "body": fuzz.body,
+            "manifest": fuzz.manifest,
+            "offer": fuzz.offers,
+            "report": fuzz.reports,
+        }
         first_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         try:
             for _ in fuzzing.rounds(args.seconds):

@@ -85,8 +85,11 @@ def check(place: Place) -> int:
         with place.store.open(row.place) as stored:
             assert content_of(stored, row.encoding) == (row.bytes, row.sha256)
     assert {entry.name for entry in place.folder.iterdir()} <= {
-        "traces", "registry.sqlite", "registry.sqlite-wal", "registry.sqlite-shm",
-    }  # fmt: skip
+        "traces",
+        "registry.sqlite",
+        "registry.sqlite-wal",
+        "registry.sqlite-shm",
+    }
     return len(rows)
 
 

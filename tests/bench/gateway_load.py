@@ -114,12 +114,18 @@ class Load:
             for descriptor, _ in self.poll.poll(max(0.0, until_s - time.monotonic())):
                 self._answered(self.by_descriptor[descriptor])
         return {
-            "began_utc_ns": began_wall_ns, "took_s": time.monotonic() - began_s, "statuses": dict(self.statuses),
-            "acknowledged": self.acknowledged, "rejected": self.rejected,
-            "unsent": sum(len(p.waiting) for p in self.probes) * gateway_batches.LINES, "broken_connections": self.broken,
-            "most_behind_s": self.lag_s, "most_batches_waiting": self.most_waiting,
-            "bytes_a_batch": self.packed_bytes / max(1, slots), "answer_ms": _shares([1000 * s for s in self.answer_s]),
-        }  # fmt: skip
+            "began_utc_ns": began_wall_ns,
+            "took_s": time.monotonic() - began_s,
+            "statuses": dict(self.statuses),
+            "acknowledged": self.acknowledged,
+            "rejected": self.rejected,
+            "unsent": sum(len(p.waiting) for p in self.probes) * gateway_batches.LINES,
+            "broken_connections": self.broken,
+            "most_behind_s": self.lag_s,
+            "most_batches_waiting": self.most_waiting,
+            "bytes_a_batch": self.packed_bytes / max(1, slots),
+            "answer_ms": _shares([1000 * s for s in self.answer_s]),
+        }
 
     def _begin_slot(self, at, now_s):
         second, slot = divmod(at, SLOTS)

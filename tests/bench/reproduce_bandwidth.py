@@ -41,9 +41,12 @@ def with_links(parser: ArgumentParser) -> None:
 def one_round(made: Bench, args: Namespace, number: int, **own: Any) -> dict[str, Any]:
     """Every step once, in an order of its own; a row of figures, ``failure`` instead of those that are not there."""
     given = {
-        "mode": args.mode, "seconds": args.seconds, "primary": args.primary, "congestion_control": args.congestion_control,
+        "mode": args.mode,
+        "seconds": args.seconds,
+        "primary": args.primary,
+        "congestion_control": args.congestion_control,
         "send_buffer_bytes": args.send_buffer_bytes,
-    }  # fmt: skip
+    }
     line = made.experiment("bandwidth", **{**given, **own}, repetitions=1, seed=args.seed * 1000 + number)
     told: dict[str, Any] = dict.fromkeys((*GOODPUTS, "tdi", "benefit_raw", "share"))
     told["failure"] = None if line["first_failed"] is None else line["first_failed"]["reason"]

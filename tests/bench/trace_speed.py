@@ -39,10 +39,23 @@ SEGMENT, BURST, SNAPLEN = 1400, 46, 128
 AIM_TSHARK, AIM_TCPTRACE = 500, 5
 CLIENT_KEY, SERVER_KEY = 0x0102030405060708, 0x1112131415161718
 FIELDS = [
-    "frame.number", "frame.time_epoch", "tcp.stream", "tcp.seq_raw", "tcp.ack_raw", "tcp.len", "tcp.window_size",
-    "tcp.analysis.ack_rtt", "tcp.analysis.bytes_in_flight", "tcp.analysis.retransmission", "tcp.options.timestamp.tsval",
-    "tcp.options.timestamp.tsecr", "mptcp.stream", "mptcp.dsn", "mptcp.ack", "tcp.options.mptcp.subtype",
-]  # fmt: skip
+    "frame.number",
+    "frame.time_epoch",
+    "tcp.stream",
+    "tcp.seq_raw",
+    "tcp.ack_raw",
+    "tcp.len",
+    "tcp.window_size",
+    "tcp.analysis.ack_rtt",
+    "tcp.analysis.bytes_in_flight",
+    "tcp.analysis.retransmission",
+    "tcp.options.timestamp.tsval",
+    "tcp.options.timestamp.tsecr",
+    "mptcp.stream",
+    "mptcp.dsn",
+    "mptcp.ack",
+    "tcp.options.mptcp.subtype",
+]
 
 
 class Subflow:
@@ -172,8 +185,14 @@ def main() -> int:
         packets = generate(path, args.megabytes * 1_000_000)
         print(f"{packets} packets, {path.stat().st_size / 1e6:.0f} MB, of a download of {args.megabytes} MB")
         options = [
-            "-n", "-o", "tcp.desegment_tcp_streams:FALSE", "-d", "tcp.port==443,data", "-o", "mptcp.analyze_mappings:TRUE",
-        ]  # fmt: skip
+            "-n",
+            "-o",
+            "tcp.desegment_tcp_streams:FALSE",
+            "-d",
+            "tcp.port==443,data",
+            "-o",
+            "mptcp.analyze_mappings:TRUE",
+        ]
         wanted = [word for field in FIELDS for word in ("-e", field)]
         library = (
             f"import importlib.util as u, sys; s = u.spec_from_file_location('tandem_trace_core', {core.__file__!r})"

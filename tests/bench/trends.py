@@ -107,12 +107,18 @@ class Bench:
         there = self.pair.server.inside(lambda: sysctls.read(("net.mptcp.scheduler", *SERVER_BUFFERS)))
         probe = self.pair.probe.inside(lambda: sysctls.read(("net.mptcp.path_manager", *SERVER_BUFFERS)))
         found = {
-            "kernel": platform.release(), "scheduler": there["net.mptcp.scheduler"],
-            "path_manager": probe["net.mptcp.path_manager"], "congestion_control": args.congestion_control,
-            "server_tcp_wmem": there["net.ipv4.tcp_wmem"], "probe_tcp_wmem": probe["net.ipv4.tcp_wmem"], "links": links,
-            "send_buffer_bytes": getattr(args, "send_buffer_bytes", None), "seed": args.seed,
-            "repetitions": args.repetitions, "quick": args.quick,
-        }  # fmt: skip
+            "kernel": platform.release(),
+            "scheduler": there["net.mptcp.scheduler"],
+            "path_manager": probe["net.mptcp.path_manager"],
+            "congestion_control": args.congestion_control,
+            "server_tcp_wmem": there["net.ipv4.tcp_wmem"],
+            "probe_tcp_wmem": probe["net.ipv4.tcp_wmem"],
+            "links": links,
+            "send_buffer_bytes": getattr(args, "send_buffer_bytes", None),
+            "seed": args.seed,
+            "repetitions": args.repetitions,
+            "quick": args.quick,
+        }
         print(
             f"kernel {found['kernel']}, scheduler {found['scheduler']}, path manager {found['path_manager']}, controller "
             f"{found['congestion_control']}\nlinks: {links}\nseed {args.seed}, {args.repetitions} repetitions"

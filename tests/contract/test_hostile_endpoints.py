@@ -33,8 +33,13 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "latency": ("latency", {"seconds": 0.5, "load": "only", "settle_s": 0.1, "linger_s": 0.1}),
 }
 ENDLESS = (
-    "silent", "drops_of_a_head", "drops_of_a_body", "an_endless_body", "endless_headers", "continues_without_end",
-)  # fmt: skip
+    "silent",
+    "drops_of_a_head",
+    "drops_of_a_body",
+    "an_endless_body",
+    "endless_headers",
+    "continues_without_end",
+)
 """Those that could keep an experiment which has all its figures already."""
 DEADLINE_S = 2.0
 MARGIN_S = 120.0

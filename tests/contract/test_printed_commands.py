@@ -26,9 +26,12 @@ FOLDERS = ("docs", "docs/field", "docs/campaigns", "docs/contributing", "docs/re
 ALONE = ("README.md",)
 PAGES = sorted({ROOT / name for name in ALONE} | {page for name in FOLDERS for page in (ROOT / name).glob("*.md")})
 PARSERS = {
-    "tandem": probe_parser, "tandem-server": server_parser, "tandem-bench": bench_parser,
-    "tandem-hardware": hardware_parser, "./kit image": image_parser,
-}  # fmt: skip
+    "tandem": probe_parser,
+    "tandem-server": server_parser,
+    "tandem-bench": bench_parser,
+    "tandem-hardware": hardware_parser,
+    "./kit image": image_parser,
+}
 BEFORE = re.compile(
     r"^(ssh \S+ )?(cd /opt/tandem && )?(sudo )?(-u \S+ )?((\./|/opt/tandem/)?kit run )?(?=tandem|\./kit)"
 )
@@ -60,8 +63,12 @@ PRINTED = [
 def test_every_program_is_printed() -> None:
     printed = {param.values[0] for param in PRINTED}
     assert {" ".join(str(command).split()[: 1 + command.startswith("./kit image")]) for command in printed} >= {
-        "./kit image", "tandem", "tandem-server", "tandem-bench", "tandem-hardware",
-    }  # fmt: skip
+        "./kit image",
+        "tandem",
+        "tandem-server",
+        "tandem-bench",
+        "tandem-hardware",
+    }
 
 
 def test_the_quickstart_has_600_words_at_most() -> None:

@@ -87,10 +87,14 @@ def test_cadence(place: Place | None, account: Account, request: pytest.FixtureR
     lasted = sorted(poll.duration_ms for poll in polls)
     late = sorted(poll.late_ms for poll in polls)
     account.modems[here.name]["cadence"] = {
-        "polls": count, "duration_ms_median": round(statistics.median(lasted), 1), "duration_ms_max": round(lasted[-1], 1),
-        "late_ms_median": round(statistics.median(late), 1), "late_ms_max": round(late[-1], 1),
-        "failed": sum(poll.failure is not None for poll in polls), "skipped": sum(poll.skipped for poll in polls),
-    }  # fmt: skip
+        "polls": count,
+        "duration_ms_median": round(statistics.median(lasted), 1),
+        "duration_ms_max": round(lasted[-1], 1),
+        "late_ms_median": round(statistics.median(late), 1),
+        "late_ms_max": round(late[-1], 1),
+        "failed": sum(poll.failure is not None for poll in polls),
+        "skipped": sum(poll.skipped for poll in polls),
+    }
     assert [poll.failure for poll in polls if poll.failure is not None] == []
     assert sum(poll.skipped for poll in polls) == 0
 

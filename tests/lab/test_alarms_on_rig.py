@@ -65,13 +65,18 @@ FAULTS = {
 """What the run plays."""
 
 NOT_PLAYED = {
-    "probe-never-came": "a week", "probe-clock": "an hour without a source; one that never had any is not uploading",
-    "probe-disk": "the probe's disk stays wide", "probe-hot": "ten minutes of heat",
-    "card-worn": "no card there tells its wear", "modem-lost": "the ladder cures the modem",
-    "plan-over": "three whole days, before which no forecast is alarmed", "ledger-late": "a day and a half",
-    "trace-never-comes": "a day and a half", "gateway-overloaded": "the gateway is cut off, not overloaded",
+    "probe-never-came": "a week",
+    "probe-clock": "an hour without a source; one that never had any is not uploading",
+    "probe-disk": "the probe's disk stays wide",
+    "probe-hot": "ten minutes of heat",
+    "card-worn": "no card there tells its wear",
+    "modem-lost": "the ladder cures the modem",
+    "plan-over": "three whole days, before which no forecast is alarmed",
+    "ledger-late": "a day and a half",
+    "trace-never-comes": "a day and a half",
+    "gateway-overloaded": "the gateway is cut off, not overloaded",
     "database-failing": "the database answers all the time",
-}  # fmt: skip
+}
 """Nor are they for the wrong: of these no rule may fire at any time of the run. Their cases: tests/unit/dashboards/alarm_cases.py."""
 
 

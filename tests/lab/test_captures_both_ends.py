@@ -148,8 +148,19 @@ def test_what_was_lost_on_the_way_is_in_the_senders_capture_and_in_its_shares(ri
 
 def test_each_load_of_a_page_has_the_shares_of_its_own_session(rig: Rig, tmp_path: Path) -> None:
     build = [
-        "page", "build", "--name", "plain", "--scheme", "http", "--objects", "8", "--bytes", "600000", "--origins", "2",
-    ]  # fmt: skip
+        "page",
+        "build",
+        "--name",
+        "plain",
+        "--scheme",
+        "http",
+        "--objects",
+        "8",
+        "--bytes",
+        "600000",
+        "--origins",
+        "2",
+    ]
     argv = [sys.executable, "-m", "tandem_server", *build, "--config", str(rig.folder / "server.toml")]
     subprocess.run(argv, check=True, capture_output=True, env={**os.environ, "PYTHONPATH": SOURCES}, timeout=240)
     server = {**rig.server, "capture": True}

@@ -73,8 +73,12 @@ def test_segments_by_an_index_and_an_initialization_are_asked_for_by_range(tmp_p
     begin = 108 + len(body)
     assert told["failure"] is None
     assert ranges == [
-        (100, begin - 1), (0, 99), (begin, begin + 999), (begin + 1000, begin + 2999), (begin + 3000, begin + 5999),
-    ]  # fmt: skip
+        (100, begin - 1),
+        (0, 99),
+        (begin, begin + 999),
+        (begin + 1000, begin + 2999),
+        (begin + 3000, begin + 5999),
+    ]
     assert [row["bytes"] for row in told["segments"]] == list(sizes)
 
 

@@ -97,8 +97,17 @@ def test_a_site_is_recorded_with_its_graph(tmp_path, site):
     objects = opened.page.objects
     by_path = {one.url.removeprefix(site): one for one in objects}
     assert set(by_path) >= {
-        "", "s.css", "a.js?r=1", "bg.png", "by-script.png", "moved.png", "real.png", "missing.png", "answer", "late",
-    }  # fmt: skip
+        "",
+        "s.css",
+        "a.js?r=1",
+        "bg.png",
+        "by-script.png",
+        "moved.png",
+        "real.png",
+        "missing.png",
+        "answer",
+        "late",
+    }
     asked_by = {path: objects[one.by].url.removeprefix(site) for path, one in by_path.items() if one.by is not None}
     assert asked_by["s.css"] == asked_by["a.js?r=1"] == asked_by["moved.png"] == ""
     assert asked_by["bg.png"] == "s.css"

@@ -23,11 +23,20 @@ from tandem.at.grammar import MAX_LINE_BYTES, Command, LineSplitter
 CLEAN = ("AT+CSQ;+CEREG?", ("+CSQ: 17,99", '+CEREG: 2,1,"1A2B","05A2C30B",7'))
 CLEAN_BYTES = b'AT+CSQ;+CEREG?\r\r\n+CSQ: 17,99\r\n\r\n+CEREG: 2,1,"1A2B","05A2C30B",7\r\n\r\nOK\r\n'
 UNASKED = (
-    b"\r\nRING\r\n", b'\r\n+CEREG: 1,"1A2C","05A2C30C",7\r\n', b"\r\n^RSSI: 20\r\n", b"\r\nNO CARRIER\r\n", b"\r\n> ",
-)  # fmt: skip
+    b"\r\nRING\r\n",
+    b'\r\n+CEREG: 1,"1A2C","05A2C30C",7\r\n',
+    b"\r\n^RSSI: 20\r\n",
+    b"\r\nNO CARRIER\r\n",
+    b"\r\n> ",
+)
 ENDS = (
-    b"\r\nOK\r\n", b"\r\nERROR\r\n", b"\r\n+CME ERROR: 10\r\n", b"", b"\r\nCONNECT 150000000\r\n", b"\r\nABORTED\r\n",
-)  # fmt: skip
+    b"\r\nOK\r\n",
+    b"\r\nERROR\r\n",
+    b"\r\n+CME ERROR: 10\r\n",
+    b"",
+    b"\r\nCONNECT 150000000\r\n",
+    b"\r\nABORTED\r\n",
+)
 
 
 class Violation(AssertionError):  # noqa: N818 - what was found

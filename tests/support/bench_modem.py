@@ -46,10 +46,19 @@ def bench_modem(family: str, folder: Path) -> Iterator[BenchModem]:
     modem = BenchModem(folder / "port", folder / "control.sock")
     argv = [
         *(
-            sys.executable, "-m", "tandem_bench", "modem", "--family", family, "--timeline", str(timeline), "--seed", "1",
+            sys.executable,
+            "-m",
+            "tandem_bench",
+            "modem",
+            "--family",
+            family,
+            "--timeline",
+            str(timeline),
+            "--seed",
+            "1",
         ),
         *("--epoch-ns", str(time.monotonic_ns()), "--link", str(modem.port), "--control", str(modem.control)),
-    ]  # fmt: skip
+    ]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None

@@ -201,9 +201,12 @@ LINKS = {
     "ethernet": (1, lambda p: bytes(12) + _ethertype(p) + p),
     "vlan": (1, lambda p: bytes(12) + b"\x81\x00\x00\x07" + _ethertype(p) + p),
     "two vlans": (1, lambda p: bytes(12) + b"\x88\xa8\x00\x07\x81\x00\x00\x08" + _ethertype(p) + p),
-    "cooked": (113, lambda p: bytes(14) + _ethertype(p) + p), "cooked 2": (276, lambda p: _ethertype(p) + bytes(18) + p),
-    "ppp": (9, lambda p: b"\xff\x03" + _ppp(p) + p), "ppp, bare": (9, lambda p: _ppp(p) + p),
-    "ppp, shortest": (9, lambda p: _ppp(p)[1:] + p), "raw": (101, lambda p: p),
+    "cooked": (113, lambda p: bytes(14) + _ethertype(p) + p),
+    "cooked 2": (276, lambda p: _ethertype(p) + bytes(18) + p),
+    "ppp": (9, lambda p: b"\xff\x03" + _ppp(p) + p),
+    "ppp, bare": (9, lambda p: _ppp(p) + p),
+    "ppp, shortest": (9, lambda p: _ppp(p)[1:] + p),
+    "raw": (101, lambda p: p),
     "mpls": (1, lambda p: bytes(12) + b"\x88\x47\x00\x06\x40\x40\x00\x07\x81\x40" + p),
     "snap": (1, lambda p: bytes(12) + struct.pack(">H", len(p) + 8) + b"\xaa\xaa\x03\x00\x00\x00" + _ethertype(p) + p),
     "ip in ip": (101, lambda p: ipv4("198.51.100.1", "198.51.100.2", p, protocol=4 if p[0] >> 4 == 4 else 41)),
@@ -212,7 +215,7 @@ LINKS = {
     "gtp-u, extended": (101, lambda p: _gtp_u(b"\x34", b"\x00\x00\x00\x85\x01\x10\x01\x00", p)),
     "pktap": (258, lambda p: struct.pack("<III", 108, 1, 12) + bytes(96) + p),
     "radiotap": (127, lambda p: b"\x00\x00\x08\x00" + bytes(4) + b"\x88\x01" + bytes(24) + _SNAP + _ethertype(p) + p),
-}  # fmt: skip
+}
 _SNAP = b"\xaa\xaa\x03\x00\x00\x00"
 
 

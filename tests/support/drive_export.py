@@ -54,10 +54,14 @@ def drive_rows(
         {"utc_ns": begun_ns + 20 * S, "kind": "mobility_start"},
         {"utc_ns": begun_ns + 40 * S, "kind": "signal_drop", "path": names["red"], "change_db": -12.0},
         {
-            "utc_ns": begun_ns + 50 * S, "kind": "handover", "path": names["red"], "from_eci": CELLS[0], "to_eci": CELLS[1],
+            "utc_ns": begun_ns + 50 * S,
+            "kind": "handover",
+            "path": names["red"],
+            "from_eci": CELLS[0],
+            "to_eci": CELLS[1],
         },
         {"utc_ns": begun_ns + 70 * S, "kind": "mobility_stop"},
-    ]  # fmt: skip
+    ]
     return {"radio": radio, "event": events}
 
 

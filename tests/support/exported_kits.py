@@ -24,8 +24,11 @@ def kit(made: Synthetic, probe: str, more: list[dict[str, Any]] | None = None) -
     found = copy.deepcopy([*made.manifests, *(more or [])])
     for manifest in found:
         manifest |= {
-            "id": f"{probe}-{manifest['id']}", "pair": f"{probe}-{manifest['pair']}", "probe": probe, "files": [],
-        }  # fmt: skip
+            "id": f"{probe}-{manifest['id']}",
+            "pair": f"{probe}-{manifest['pair']}",
+            "probe": probe,
+            "files": [],
+        }
         manifest.setdefault("campaign", {"name": "commute", "form": "paper", "step": "pairs"})
         for flow in (manifest["result"] or {}).get("subflows", []):
             flow["operator"] = OPERATORS.get(probe, {}).get(flow["path"])

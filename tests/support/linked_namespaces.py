@@ -66,18 +66,32 @@ class Timeline:
 
     def tick(self, t_s: float, down: float, **more: object) -> Timeline:
         base = {
-            "t_s": t_s, "rsrp_dbm": None, "down_bit_per_s": down, "up_bit_per_s": 10e6, "rtt_ms": 20.0, "loss_down": 0.0,
-        }  # fmt: skip
+            "t_s": t_s,
+            "rsrp_dbm": None,
+            "down_bit_per_s": down,
+            "up_bit_per_s": 10e6,
+            "rtt_ms": 20.0,
+            "loss_down": 0.0,
+        }
         base |= {
-            "loss_up": 0.0, "buffer_down_bytes": 2_000_000, "buffer_up_bytes": 500_000, "outage": False, "queue": "kept",
-        }  # fmt: skip
+            "loss_up": 0.0,
+            "buffer_down_bytes": 2_000_000,
+            "buffer_up_bytes": 500_000,
+            "outage": False,
+            "queue": "kept",
+        }
         self.lines.append(base | more)
         return self
 
     def write(self, path: Path) -> Path:
         header = {
-            "format": "tandem-timeline/1", "operator": "A", "tick_s": 0.1, "duration_s": 10, "scenario": "x", "seed": 1,
-        }  # fmt: skip
+            "format": "tandem-timeline/1",
+            "operator": "A",
+            "tick_s": 0.1,
+            "duration_s": 10,
+            "scenario": "x",
+            "seed": 1,
+        }
         path.write_text("".join(json.dumps(line) + "\n" for line in [header, *self.lines]))
         return path
 

@@ -34,9 +34,13 @@ CELLS = (
     {"plmn": "00101", "tac": 0x0102, "eci": 0x0DD40301, "pci": 417, "earfcn": 6300, "band": 20},
 )
 PHASES = {
-    "positive SINR": 0.0, "after a handover, negative SINR": 2.5, "no service": 5.0, "WCDMA": 6.25, "GSM": 7.5,
+    "positive SINR": 0.0,
+    "after a handover, negative SINR": 2.5,
+    "no service": 5.0,
+    "WCDMA": 6.25,
+    "GSM": 7.5,
     "LTE again": 8.75,
-}  # fmt: skip
+}
 """Name → its first second."""
 LAST = "LTE again"
 

@@ -8,9 +8,12 @@ import numpy as np
 from support.native import core
 
 CODES = {
-    "direction": "DIRECTIONS", "joined_by": "JOINED_BY", "rtt_method": "RTT_METHODS", "vantage": "VANTAGES",
+    "direction": "DIRECTIONS",
+    "joined_by": "JOINED_BY",
+    "rtt_method": "RTT_METHODS",
+    "vantage": "VANTAGES",
     "closed_by": "CLOSED_BY",
-}  # fmt: skip
+}
 
 
 def rows(tables: dict[str, Any], name: str) -> list[dict[str, Any]]:

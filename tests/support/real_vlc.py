@@ -49,8 +49,20 @@ def film(into: Path, seconds: int) -> Path:
     made.mkdir(parents=True)
     source = f"testsrc2=size=426x240:rate=24:duration={seconds},noise=alls=20:allf=t"
     command = [
-        ffmpeg, "-v", "error", "-f", "lavfi", "-i", source, "-c:v", "libx264", "-preset", "ultrafast", "-crf", "30",
-    ]  # fmt: skip
+        ffmpeg,
+        "-v",
+        "error",
+        "-f",
+        "lavfi",
+        "-i",
+        source,
+        "-c:v",
+        "libx264",
+        "-preset",
+        "ultrafast",
+        "-crf",
+        "30",
+    ]
     subprocess.run([*command, str(into / "film.mp4")], check=True, timeout=120)
     build_encoded(ffmpeg, into / "film.mp4", made, seconds, [1], LADDER)
     return made

@@ -146,9 +146,14 @@ class KitOnRig:
     def ledger(self) -> dict[str, dict[str, Any]]:
         """The server's ledger by run, without files (none are sent here); a run that misses records makes the command fail."""
         argv = [
-            "-m", "tandem_server", "ledger", "--json", "--no-files", "--config",
+            "-m",
+            "tandem_server",
+            "ledger",
+            "--json",
+            "--no-files",
+            "--config",
             str(self.folder / "server" / "server.toml"),
-        ]  # fmt: skip
+        ]
         done = subprocess.run(
             self.rig.command("server", [sys.executable, *argv]), capture_output=True, text=True, check=False
         )

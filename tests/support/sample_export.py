@@ -140,6 +140,17 @@ def tcp6(source: str, to: str, payload: bytes, options: bytes = b"") -> bytes:
 
 
 __all__ = [
-    "ARGUMENT", "HERS", "HOME", "KIT", "PROBE", "RADIUS_M", "SERVER", "START_UTC_NS", "export", "north_m", "pcap", "tcp4",
+    "ARGUMENT",
+    "HERS",
+    "HOME",
+    "KIT",
+    "PROBE",
+    "RADIUS_M",
+    "SERVER",
+    "START_UTC_NS",
+    "export",
+    "north_m",
+    "pcap",
+    "tcp4",
     "tcp6",
-]  # fmt: skip
+]

@@ -7,9 +7,12 @@ START_UTC_NS = 1_750_000_000 * 10**9
 START_MONOTONIC_NS = 5_000 * 10**9
 PATHS = {"a": "A", "b": "B"}
 PHASES = (
-    ("home", "still", 0.0), ("street", "walk", 48.0), ("tram 4", "tram", 82.0), ("ring road", "drive", 112.0),
+    ("home", "still", 0.0),
+    ("street", "walk", 48.0),
+    ("tram 4", "tram", 82.0),
+    ("ring road", "drive", 112.0),
     ("office", "still", 152.0),
-)  # fmt: skip
+)
 SPEED = {"still": 0.0, "walk": 1.5, "tram": 9.0, "drive": 22.0}
 
 

@@ -146,9 +146,12 @@ class KitEnd(WireGuardEnd):
 
     def enrol(self, hub_key: str) -> None:
         told = {
-            "address": f"{self.address}/16", "server_public_key": hub_key, "endpoint": f"{NAME}:{HUB_PORT}",
-            "allowed_ips": ["10.87.0.0/16"], "keepalive_s": 25,
-        }  # fmt: skip
+            "address": f"{self.address}/16",
+            "server_public_key": hub_key,
+            "endpoint": f"{NAME}:{HUB_PORT}",
+            "allowed_ips": ["10.87.0.0/16"],
+            "keepalive_s": 25,
+        }
         (self.folder / "enrolled.json").write_text(json.dumps({"wireguard": told}))
 
     def run_tunnel(self, stack: ExitStack) -> None:

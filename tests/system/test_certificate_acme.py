@@ -39,10 +39,14 @@ def authority(ground: Ground) -> Iterator[str]:
     page += ["-subj", "/CN=authority", "-addext", f"subjectAltName=IP:{OFFICE},IP:127.0.0.1"]
     subprocess.run([*page, "-keyout", folder / "key.pem", "-out", folder / "page.pem"], check=True, capture_output=True)
     settings = {
-        "listenAddress": f"{OFFICE}:14000", "managementListenAddress": "127.0.0.1:15000",
-        "certificate": str(folder / "page.pem"), "privateKey": str(folder / "key.pem"), "httpPort": 80, "tlsPort": 443,
+        "listenAddress": f"{OFFICE}:14000",
+        "managementListenAddress": "127.0.0.1:15000",
+        "certificate": str(folder / "page.pem"),
+        "privateKey": str(folder / "key.pem"),
+        "httpPort": 80,
+        "tlsPort": 443,
         "certificateValidityPeriod": QUARTER_S,
-    }  # fmt: skip
+    }
     (folder / "pebble.json").write_text(json.dumps({"pebble": settings}))
     words = [folder / "usr/bin/pebble", "-strict", "-config", folder / "pebble.json", "-dnsserver", f"{CONTROL}:53"]
     # By itself it draws one request in twenty and refuses it; certbot asks once more, and one in four hundred would fail.

@@ -27,9 +27,12 @@ OBJECT = Path(os.environ.get("TANDEM_CONGESTION") or REPOSITORY / "build/congest
 LACK = congestion.refusal(OBJECT)
 BPFTOOL = shutil.which("bpftool") or "/usr/sbin/bpftool"
 pytestmark = [
-    pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(1200), NEEDED,
+    pytest.mark.system,
+    pytest.mark.slow,
+    pytest.mark.timeout(1200),
+    NEEDED,
     pytest.mark.skipif(LACK is not None, reason=str(LACK)),
-]  # fmt: skip
+]
 ROLE = REPOSITORY / "ansible/roles/congestion"
 UNIT = "etc/systemd/system/tandem-congestion.service"
 AVAILABLE = "cat /proc/sys/net/ipv4/tcp_available_congestion_control"

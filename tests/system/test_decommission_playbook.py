@@ -18,14 +18,20 @@ from ansible.template import Templar
 ROOT = Path(__file__).parents[2]
 PLAYBOOK = ROOT / "ansible/playbooks/decommission.yml"
 SECRETS = {
-    "etc/tandem/token": "tandem_0", "etc/tandem/wireguard.key": "key", "etc/tandem/pin-a": "1234",
-    "etc/tandem/enrolled.json": "{}", "var/lib/tandem/spool/1": "records", "var/lib/tandem/captures/a.pcap": "packets",
+    "etc/tandem/token": "tandem_0",
+    "etc/tandem/wireguard.key": "key",
+    "etc/tandem/pin-a": "1234",
+    "etc/tandem/enrolled.json": "{}",
+    "var/lib/tandem/spool/1": "records",
+    "var/lib/tandem/captures/a.pcap": "packets",
     "opt/tandem/programs/0.1/bin/tandem": "program",
     "etc/systemd/system/tandem.service": "[Service]\nExecStart=/usr/bin/tandem\n[Install]\nWantedBy=multi-user.target\n",
     "etc/systemd/system/tandem.service.d/modems.conf": "[Service]\n",
-    "etc/NetworkManager/system-connections/wifi.nmconnection": "psk=secret", "boot/firmware/user-data": "#cloud-config\n",
-    "etc/ssh/ssh_host_ed25519_key": "private", "var/lib/cloud/instance/user-data.txt": "#cloud-config\n",
-}  # fmt: skip
+    "etc/NetworkManager/system-connections/wifi.nmconnection": "psk=secret",
+    "boot/firmware/user-data": "#cloud-config\n",
+    "etc/ssh/ssh_host_ed25519_key": "private",
+    "var/lib/cloud/instance/user-data.txt": "#cloud-config\n",
+}
 STAYS = {"etc/sudoers.d/tandem": "rights", "etc/ssh/sshd_config.d/10-tandem.conf": "PasswordAuthentication no\n"}
 LINKS = {
     "usr/bin/tandem": "/opt/tandem/current/bin/tandem",

@@ -44,9 +44,12 @@ apn = "web.b"
 """
 SETTINGS: dict[str, Any] = {"tandem_path_settings": {"Red": {"ip_type": "ipv4"}}, "secret_pin_a": "1234"}
 pytestmark = [
-    pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(2400), NEEDED,
+    pytest.mark.system,
+    pytest.mark.slow,
+    pytest.mark.timeout(2400),
+    NEEDED,
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root"),
-]  # fmt: skip
+]
 
 
 class Kit(RootFolder):

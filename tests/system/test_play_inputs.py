@@ -45,10 +45,13 @@ def play(folder, playbook, servers, probes, *options, everywhere=NOTHING):
         (folder / name).touch()
     (folder / "id.pub").write_text(KEY + "\n")
     right = {
-        "tandem_server_name": "server.tandem.test", "tandem_checkout": str(ROOT), "tandem_operator_keys": [KEY],
-        "tandem_ca_file": "FOLDER/ca.pem", "certificate_authority_passphrase": "twelve or more",
+        "tandem_server_name": "server.tandem.test",
+        "tandem_checkout": str(ROOT),
+        "tandem_operator_keys": [KEY],
+        "tandem_ca_file": "FOLDER/ca.pem",
+        "certificate_authority_passphrase": "twelve or more",
         "tandem_paths": [{"name": "a", "interface": "eth0"}],
-    }  # fmt: skip
+    }
     groups = {"all": {"vars": NOBODY | right | everywhere}, "servers": {"hosts": servers}, "probes": {"hosts": probes}}
     (folder / "hosts.yml").write_text(json.dumps(groups).replace("FOLDER", str(folder)))
     return start(folder, folder / "hosts.yml", playbook, *options)

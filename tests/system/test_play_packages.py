@@ -21,8 +21,11 @@ ROLE = "packages : "
 NONE = ROLE + "Fetch lists where there are none, and from a changed archive"
 OLD = ROLE + "Fetch old lists anew"
 pytestmark = [
-    pytest.mark.system, pytest.mark.timeout(1200), NEEDED, pytest.mark.skipif(os.geteuid() != 0, reason="needs root"),
-]  # fmt: skip
+    pytest.mark.system,
+    pytest.mark.timeout(1200),
+    NEEDED,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root"),
+]
 
 
 @dataclass

@@ -44,8 +44,11 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def read(programs: Path, package: Path, cache: Path) -> dict[str, Any]:
     command = [
-        programs / "python", Path(__file__).resolve().parents[1] / "support/package_validators.py", package, cache,
-    ]  # fmt: skip
+        programs / "python",
+        Path(__file__).resolve().parents[1] / "support/package_validators.py",
+        package,
+        cache,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -56,9 +59,20 @@ def faults(programs: Path, crate: Path, cache: Path) -> Counter[str]:
     """What roc-validator finds, recommendations too."""
     report = crate.with_name(f"{crate.name}-report.json")
     how = [
-        "-p", "ro-crate-1.3", "--offline", "--cache-path", cache, "-l", "recommended", "-v", "--no-paging", "-f", "json",
-        "-o", report,
-    ]  # fmt: skip
+        "-p",
+        "ro-crate-1.3",
+        "--offline",
+        "--cache-path",
+        cache,
+        "-l",
+        "recommended",
+        "-v",
+        "--no-paging",
+        "-f",
+        "json",
+        "-o",
+        report,
+    ]
     command = [programs / "rocrate-validator", "-y", "--disable-color", "validate", *how, crate]
     subprocess.run(command, capture_output=True, check=False)
     told = json.loads(report.read_text())

@@ -28,9 +28,12 @@ def put(story: Story, text: str, place: str, mode: str = "0644") -> None:
 def enrol(story: Story, address: str | None) -> None:
     """As tandem-enrol writes it; without an address the server has no tunnel."""
     tunnel = {
-        "address": f"{address}/16", "server_public_key": "B" * 42 + "A=", "endpoint": "203.0.113.200:51820",
-        "allowed_ips": ["10.87.0.0/16"], "keepalive_s": 25,
-    }  # fmt: skip
+        "address": f"{address}/16",
+        "server_public_key": "B" * 42 + "A=",
+        "endpoint": "203.0.113.200:51820",
+        "allowed_ips": ["10.87.0.0/16"],
+        "keepalive_s": 25,
+    }
     put(story, json.dumps({"wireguard": address and tunnel}, indent=1), "/etc/tandem/enrolled.json")
 
 

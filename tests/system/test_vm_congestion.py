@@ -10,8 +10,11 @@ from vm import machine
 OBJECT = Path(os.environ.get("TANDEM_CONGESTION") or machine.REPOSITORY / "build/congestion/coupled.bpf.o")
 LACK = machine.lacks() or (None if OBJECT.is_file() else f"{OBJECT} is not built; hint: ./kit setup")
 pytestmark = [
-    pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(1000), pytest.mark.skipif(LACK is not None, reason=str(LACK)),
-]  # fmt: skip
+    pytest.mark.system,
+    pytest.mark.slow,
+    pytest.mark.timeout(1000),
+    pytest.mark.skipif(LACK is not None, reason=str(LACK)),
+]
 SCENE = machine.REPOSITORY / "tests/system/vm/scene_congestion.py"
 QEMU = {"": (), "6.12": ("-cpu", "qemu64,-cx16", "-smp", "1")}
 """What emulation takes: with more than that 6.12 does not come up."""

@@ -56,8 +56,15 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         }
     )
     argv = [
-        str(program), "-i", "localhost,", str(play), "-e", told, "-e", f"ansible_python_interpreter={sys.executable}",
-    ]  # fmt: skip
+        str(program),
+        "-i",
+        "localhost,",
+        str(play),
+        "-e",
+        told,
+        "-e",
+        f"ansible_python_interpreter={sys.executable}",
+    ]
     subprocess.run(argv, check=True, stdout=subprocess.DEVNULL, cwd=play.parent)
     files = {file.name: file.read_bytes() for file in made.iterdir()} | {
         "networkd.conf": (ROLE / "templates/networkd.conf.j2").read_bytes()
@@ -88,8 +95,12 @@ def test_each_path_has_its_own_address_and_metric(seen: dict[str, Any]) -> None:
 def test_the_collector_may_reset_the_device_and_its_hub_and_it_does_not_sleep(seen: dict[str, Any]) -> None:
     for told in (*seen["rights"].values(), *seen["rights_again"].values()):
         assert told == {
-            "group": "tandem", "hub_group": "tandem", "authorized": ["tandem", True], "power": "on", "port": True,
-        }  # fmt: skip
+            "group": "tandem",
+            "hub_group": "tandem",
+            "authorized": ["tandem", True],
+            "power": "on",
+            "port": True,
+        }
 
 
 def test_it_is_so_when_they_come_back_with_each_others_names(seen: dict[str, Any]) -> None:

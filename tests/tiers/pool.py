@@ -175,9 +175,13 @@ class Pool:
         seconds = round(time.monotonic() - began, 1)
         if not self._stopped:
             line = {
-                "job": job.name, "files": job.files, "status": status, "seconds": seconds, "log": log.name,
+                "job": job.name,
+                "files": job.files,
+                "status": status,
+                "seconds": seconds,
+                "log": log.name,
                 "alone": job.alone,
-            }  # fmt: skip
+            }
             with results.open("a") as file:
                 file.write(json.dumps(line) + "\n")
         return status == 0 or (status == NO_TESTS and bool(job.files)), seconds

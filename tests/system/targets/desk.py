@@ -75,18 +75,27 @@ class Desk:
         self.terminal = Terminal(
             folder / "user",
             {
-                "PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "HOME": str(folder / "home"), "SSH_AUTH_SOCK": agent,
-                "AWS_URL": url, "AWS_EC2_METADATA_DISABLED": "true", "PIP_NO_INDEX": "1", "ANSIBLE_NOCOLOR": "1",
+                "PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
+                "HOME": str(folder / "home"),
+                "SSH_AUTH_SOCK": agent,
+                "AWS_URL": url,
+                "AWS_EC2_METADATA_DISABLED": "true",
+                "PIP_NO_INDEX": "1",
+                "ANSIBLE_NOCOLOR": "1",
                 "ANSIBLE_HOME": str(folder / "ansible"),
             },
             SUBSTITUTIONS | {"/dev/sdX": str(card)},
-        )  # fmt: skip
+        )
         self.happened: set[str] = set()
         self.events: dict[str, Callable[[], None]] = {
-            "git clone": self._environment, "fleet new": self._surroundings, "provision aws": self._machine_starts,
-            "kit image": self._card_goes_in, "provision probe": self._radio_arrives, "fleet trust": self._board_opens,
+            "git clone": self._environment,
+            "fleet new": self._surroundings,
+            "provision aws": self._machine_starts,
+            "kit image": self._card_goes_in,
+            "provision probe": self._radio_arrives,
+            "fleet trust": self._board_opens,
             "campaign push": self._campaign_is_taken,
-        }  # fmt: skip
+        }
 
     @property
     def fleet(self) -> Path:

@@ -25,8 +25,14 @@ from targets.vm_target import REPOSITORY
 
 FOLDER = REPOSITORY / "build" / "provisioned"
 SOURCES = (
-    "ansible", "collector", "server", "firmware", "dashboards/generated", "dashboards/provisioning", "tests/system/targets",
-)  # fmt: skip
+    "ansible",
+    "collector",
+    "server",
+    "firmware",
+    "dashboards/generated",
+    "dashboards/provisioning",
+    "tests/system/targets",
+)
 UNREAD = (".md", ".pyc")
 
 

@@ -111,9 +111,17 @@ def kernel(work: Path, root: Path, made: Path, image: str) -> None:
 def wheels(folder: Path) -> None:
     """What the server needs of Python, with the hashes of requirements/runtime.txt, and what builds wheels."""
     pip = [
-        sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:",
-        "--dest", folder,
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--only-binary",
+        ":all:",
+        "--dest",
+        folder,
+    ]
     build._run([*pip, "--require-hashes", "-r", RUNTIME], "the wheels are not to be had")
 
 

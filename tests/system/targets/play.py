@@ -69,11 +69,16 @@ def inventory(ground: Ground, servers: Mapping[str, Any], probes: Mapping[str, A
     """Write it; its file, called ``name``. ``servers`` and ``probes``: variables of the one host of each group."""
     options = f"-F none -o UserKnownHostsFile={ground.known_hosts} -o StrictHostKeyChecking=yes -o IdentitiesOnly=yes"
     common = {
-        "ansible_user": USER, "ansible_ssh_private_key_file": str(ground.key), "ansible_ssh_common_args": options,
-        "ansible_control_path_dir": str(ground.folder / "cp"), "tandem_user": USER,
-        "tandem_operator_keys": [ground.key.with_suffix(".pub").read_text().strip()], "tandem_server_name": SERVER_NAME,
-        "tandem_ca_file": str(ground.folder / "ca.pem"), "certificate_authority_passphrase": CA_PASSPHRASE,
-    }  # fmt: skip
+        "ansible_user": USER,
+        "ansible_ssh_private_key_file": str(ground.key),
+        "ansible_ssh_common_args": options,
+        "ansible_control_path_dir": str(ground.folder / "cp"),
+        "tandem_user": USER,
+        "tandem_operator_keys": [ground.key.with_suffix(".pub").read_text().strip()],
+        "tandem_server_name": SERVER_NAME,
+        "tandem_ca_file": str(ground.folder / "ca.pem"),
+        "certificate_authority_passphrase": CA_PASSPHRASE,
+    }
     groups: dict[str, Any] = {"all": {"vars": common | sources(ground)}}
     groups["servers"] = {"hosts": {"server": {"ansible_host": SERVER} | dict(servers)}}
     groups["probes"] = {"hosts": {"kit": {"ansible_host": PROBE} | dict(probes)}}

@@ -85,10 +85,13 @@ def make(folder: Path) -> Path:
         root = Path(name)
         root.chmod(0o755)
         files = {
-            "DEBIAN/control": (CONTROL, 0o644), "DEBIAN/conffiles": ("/etc/grafana/grafana.ini\n", 0o644),
-            "DEBIAN/postinst": (POSTINST, 0o755), "usr/sbin/grafana-server": (PROGRAM, 0o755),
-            "lib/systemd/system/grafana-server.service": (UNIT, 0o644), "etc/grafana/grafana.ini": ("", 0o640),
-        }  # fmt: skip
+            "DEBIAN/control": (CONTROL, 0o644),
+            "DEBIAN/conffiles": ("/etc/grafana/grafana.ini\n", 0o644),
+            "DEBIAN/postinst": (POSTINST, 0o755),
+            "usr/sbin/grafana-server": (PROGRAM, 0o755),
+            "lib/systemd/system/grafana-server.service": (UNIT, 0o644),
+            "etc/grafana/grafana.ini": ("", 0o640),
+        }
         for path, (text, mode) in files.items():
             (root / path).parent.mkdir(parents=True, exist_ok=True)
             (root / path).write_text(text, encoding="utf-8")

@@ -7,8 +7,16 @@ import subprocess
 from pathlib import Path
 
 MODULES_FIRST = (
-    "virtio_pci", "virtio_blk", "crc32c_generic", "ext4", "9pnet_virtio", "9p", "virtio_rng", "overlay", "tcp_diag",
-)  # fmt: skip
+    "virtio_pci",
+    "virtio_blk",
+    "crc32c_generic",
+    "ext4",
+    "9pnet_virtio",
+    "9p",
+    "virtio_rng",
+    "overlay",
+    "tcp_diag",
+)
 """What must be there before modprobe is: disk, root file system, shared folders; a kernel
 whose modules are not in the root has no others."""
 

@@ -156,11 +156,16 @@ class Story:
         self.await_carrier(path, interface)
         address = awaited(f"an address on {interface}", lambda: lease(interface, 700 + index), 30)
         return {
-            "ports": shown["generic"]["ports"], "model": shown["generic"]["model"], "state": shown["generic"]["state"],
-            "plmn": shown["3gpp"]["operator-code"], "interface": bearer["status"]["interface"],
-            "interface_at_its_place": interface, "connected": bearer["status"]["connected"],
-            "method": bearer["ipv4-config"]["method"], "address": address,
-        }  # fmt: skip
+            "ports": shown["generic"]["ports"],
+            "model": shown["generic"]["model"],
+            "state": shown["generic"]["state"],
+            "plmn": shown["3gpp"]["operator-code"],
+            "interface": bearer["status"]["interface"],
+            "interface_at_its_place": interface,
+            "connected": bearer["status"]["connected"],
+            "method": bearer["ipv4-config"]["method"],
+            "address": address,
+        }
 
     def pair(self) -> list[dict[str, Any]]:
         """A paired download, one run after the other; the runs' manifests."""

@@ -21,9 +21,13 @@ from tandem_server.schema.rollups import ROLLUPS
 HOUR_S = 3600
 HOURS = 48
 _WORDS = {
-    "radio.state": RADIO_STATES[:2], "modem_health.state": MODEM_STATES, "probe_state.state": PROBE_STATES,
-    "campaign.state": CAMPAIGN_STATES, "event.handover_kind": ("enb", "sector"), "health.speed_class": ("low", "high"),
-}  # fmt: skip
+    "radio.state": RADIO_STATES[:2],
+    "modem_health.state": MODEM_STATES,
+    "probe_state.state": PROBE_STATES,
+    "campaign.state": CAMPAIGN_STATES,
+    "event.handover_kind": ("enb", "sector"),
+    "health.speed_class": ("low", "high"),
+}
 _TAGS = {
     "probe": ("kit-1",), "rat": ("lte",), "kind": ("mptcp", "tcp"), "pairing": ("sequential",), "experiment": ("download",),
     "campaign": ("commute",), "end": ("probe", "server"), "mode": ("oneway",), "rule": ("bola-e",), "driver": ("quectel",),

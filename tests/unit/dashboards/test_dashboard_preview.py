@@ -168,11 +168,19 @@ def test_what_is_shown_as_now_is_as_of_the_time_range_s_end():
 
 def test_figures_are_written_with_their_units():
     rows = [
-        (12_345_678, "bps", None, "12.3 Mb/s"), (999, "decbytes", None, "999 B"), (-97.25, "dBm", 1, "-97.2 dBm"),
-        (0.004, "s", None, "4 ms"), (93_600, "s", None, "1.08 days"), (1500, "ms", None, "1.5 s"),
-        (0.5, "percentunit", None, "50 %"), (1234.5, "lengthm", None, "1.23 km"), (3, "suffix:MHz", None, "3 MHz"),
-        (26_300_000, "none", None, "26300000"), (0, "bps", None, "0 b/s"), (0.000012, "none", None, "0.000012"),
-    ]  # fmt: skip
+        (12_345_678, "bps", None, "12.3 Mb/s"),
+        (999, "decbytes", None, "999 B"),
+        (-97.25, "dBm", 1, "-97.2 dBm"),
+        (0.004, "s", None, "4 ms"),
+        (93_600, "s", None, "1.08 days"),
+        (1500, "ms", None, "1.5 s"),
+        (0.5, "percentunit", None, "50 %"),
+        (1234.5, "lengthm", None, "1.23 km"),
+        (3, "suffix:MHz", None, "3 MHz"),
+        (26_300_000, "none", None, "26300000"),
+        (0, "bps", None, "0 b/s"),
+        (0.000012, "none", None, "0.000012"),
+    ]
     assert [
         (value, unit, decimals, text) for value, unit, decimals, text in rows if written(value, unit, decimals) != text
     ] == []
@@ -183,8 +191,12 @@ def test_tables_are_joined_as_grafana_does():
     two = Frame("b", {"Time": [3], "probe": ["q"], "y": [5.0]}, "B")
     (made,) = transformed([one, two], [{"id": "joinByField", "options": {"byField": "probe", "mode": "outer"}}])
     assert made.columns == {
-        "probe": ["p", "q"], "Time 1": [1, 2], "x": [1.0, 2.0], "Time 2": [None, 3], "y": [None, 5.0],
-    }  # fmt: skip
+        "probe": ["p", "q"],
+        "Time 1": [1, 2],
+        "x": [1.0, 2.0],
+        "Time 2": [None, 3],
+        "y": [None, 5.0],
+    }
     (kept,) = transformed(
         [made],
         [

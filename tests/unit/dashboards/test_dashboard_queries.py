@@ -87,10 +87,13 @@ def test_every_field_of_the_schema_has_a_title_and_a_unit_as_people_expect_it():
     named = Counter((m, *one) for (m, _), one in shown.items())
     assert [name for name, times in named.items() if times > 1] == []
     expected = {
-        ("radio", "rsrp_dbm"): ("RSRP", "dBm"), ("radio", "enb_id"): ("eNodeB identity", "none"),
-        ("radio", "stale"): ("Stale", "bool"), ("subflow", "rtt_min_ms"): ("RTT min", "ms"),
-        ("subflow", "bytes_acked"): ("Bytes acknowledged", "decbytes"), ("health", "cpu_seconds"): ("CPU seconds", "s"),
-    }  # fmt: skip
+        ("radio", "rsrp_dbm"): ("RSRP", "dBm"),
+        ("radio", "enb_id"): ("eNodeB identity", "none"),
+        ("radio", "stale"): ("Stale", "bool"),
+        ("subflow", "rtt_min_ms"): ("RTT min", "ms"),
+        ("subflow", "bytes_acked"): ("Bytes acknowledged", "decbytes"),
+        ("health", "cpu_seconds"): ("CPU seconds", "s"),
+    }
     assert {key: shown[key] for key in expected} == expected
     assert set(GRAFANA_UNITS) == {f.unit for _, f in FIELDS if f.unit}
     with pytest.raises(

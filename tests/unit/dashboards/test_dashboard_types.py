@@ -15,9 +15,16 @@ ROOT = Path(__file__).resolve().parents[3]
 TYPES = Path(os.environ.get("TANDEM_GRAFANA_TYPES") or ROOT / "build/types")
 TSC = TYPES / "node_modules/typescript/bin/tsc"
 COMPOSABLE = {
-    "barchart": "BarChart", "bargauge": "BarGauge", "geomap": "Geomap", "histogram": "Histogram", "stat": "Stat",
-    "state-timeline": "StateTimeline", "table": "Table", "text": "Text", "timeseries": "TimeSeries",
-}  # fmt: skip
+    "barchart": "BarChart",
+    "bargauge": "BarGauge",
+    "geomap": "Geomap",
+    "histogram": "Histogram",
+    "stat": "Stat",
+    "state-timeline": "StateTimeline",
+    "table": "Table",
+    "text": "Text",
+    "timeseries": "TimeSeries",
+}
 """Type of a panel → the name that its types' file begins with."""
 WITH_FIELD_CONFIG = {"barchart", "histogram", "state-timeline", "table", "timeseries"}
 UNTYPED = {"targets", "transformations"}

@@ -187,8 +187,12 @@ def test_server_says_who_has_lines_rejected_and_why(reading):
 def test_campaign_has_its_progress_its_gaps_and_its_data(reading):
     (one,) = rows(reading, "campaign", "Campaigns")
     assert (one["probe"], one["campaign"], one["state"], one["part"], one["step"]) == (
-        "p1", "chen", "running", 0.25, "s",
-    )  # fmt: skip
+        "p1",
+        "chen",
+        "running",
+        0.25,
+        "s",
+    )
     (ledger,) = rows(reading, "campaign", "Completeness, from the ledger")
     # run-0 whole; run-1 lacks a record and run-9 a file, and the probe may still have them
     assert (ledger["runs_complete"], ledger["runs_waiting"] + ledger["runs_missing"]) == (1, 2)

@@ -34,11 +34,15 @@ def test_it_says_what_there_is_and_removes_nothing_unless_told_to(card):
     assert (said.returncode, sorted(said.stdout.splitlines())) == (
         0,
         [
-            "/etc/NetworkManager/system-connections/My Wi-Fi.nmconnection", "/etc/systemd/system/tandem.service",
-            "/etc/tandem", "/etc/wireguard/wg-tandem.conf", "/usr/bin/tandem", "/var/lib/tandem/.hidden",
+            "/etc/NetworkManager/system-connections/My Wi-Fi.nmconnection",
+            "/etc/systemd/system/tandem.service",
+            "/etc/tandem",
+            "/etc/wireguard/wg-tandem.conf",
+            "/usr/bin/tandem",
+            "/var/lib/tandem/.hidden",
             "/var/lib/tandem/spool",
         ],
-    )  # fmt: skip
+    )
     assert all((card / name).is_file() for name in (*GOES, *STAYS))
 
 

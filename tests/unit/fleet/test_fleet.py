@@ -53,10 +53,13 @@ def fleet(made, tmp_path):
 def ansible(folder, program, *options):
     """What one of Ansible's programs prints, started as ./kit does."""
     environment = {
-        "PATH": os.environ["PATH"], "ANSIBLE_CONFIG": str(ROOT / "ansible/ansible.cfg"),
-        "ANSIBLE_HOME": str(folder.parent / "ansible"), "ANSIBLE_VAULT_PASSWORD_FILE": str(folder / "vault.key"),
-        "ANSIBLE_STDOUT_CALLBACK": "ansible.posix.json", "ANSIBLE_LOAD_CALLBACK_PLUGINS": "1",
-    }  # fmt: skip
+        "PATH": os.environ["PATH"],
+        "ANSIBLE_CONFIG": str(ROOT / "ansible/ansible.cfg"),
+        "ANSIBLE_HOME": str(folder.parent / "ansible"),
+        "ANSIBLE_VAULT_PASSWORD_FILE": str(folder / "vault.key"),
+        "ANSIBLE_STDOUT_CALLBACK": "ansible.posix.json",
+        "ANSIBLE_LOAD_CALLBACK_PLUGINS": "1",
+    }
     command = [sys.executable, "-m", "ansible", program, "-i", folder, *options]
     ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     return json.loads(ran.stdout)
@@ -81,8 +84,12 @@ def test_one_command_makes_a_fleet_that_ansible_reads_and_nobody_else(home, caps
     assert listed["servers"]["hosts"] == ["server"]
     assert listed["probes"]["hosts"] == ["kit-01", "kit-02"]
     names = (
-        "tandem_paths", "tandem_wifi", "tandem_operator_keys", "base_time_zone", "certificate_authority_passphrase",
-    )  # fmt: skip
+        "tandem_paths",
+        "tandem_wifi",
+        "tandem_operator_keys",
+        "base_time_zone",
+        "certificate_authority_passphrase",
+    )
     kit = variables(folder, "kit-01", *names)
     passphrase = kit.pop("certificate_authority_passphrase")
     assert kit.pop("base_time_zone") == "America/Los_Angeles"
@@ -103,9 +110,14 @@ def test_one_command_makes_a_fleet_that_ansible_reads_and_nobody_else(home, caps
 
 
 ANSWERS = (
-    ("[aws]: ", "203.0.113.5"), ("DNS name", ""), ("[kit-01]: ", "red blue"), ("Country", ""), ("Country", "gb"),
-    ("Wi-Fi", 'the "workshop"'), ("Password of", "eight or more"),
-)  # fmt: skip
+    ("[aws]: ", "203.0.113.5"),
+    ("DNS name", ""),
+    ("[kit-01]: ", "red blue"),
+    ("Country", ""),
+    ("Country", "gb"),
+    ("Wi-Fi", 'the "workshop"'),
+    ("Password of", "eight or more"),
+)
 """What a question holds, and what is typed."""
 
 
@@ -309,8 +321,16 @@ def certificate(fleet, folder):
     argv = block[0]["ansible.builtin.command"]["argv"]
     asked = [word for word in argv[argv.index("-addext") :] if "subjectAltName" not in word and word != "-addext"]
     words = [
-        "openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=127.0.0.1",
-    ]  # fmt: skip
+        "openssl",
+        "req",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:P-256",
+        "-nodes",
+        "-subj",
+        "/CN=127.0.0.1",
+    ]
     words += ["-keyout", folder / "key.pem", "-out", folder / "request.pem"]
     for extension in ("subjectAltName=IP:127.0.0.1", *asked):
         words += ["-addext", extension]
@@ -318,11 +338,26 @@ def certificate(fleet, folder):
     days = yaml.safe_load((ROOT / "ansible/roles/certificate/defaults/main.yml").read_text())["certificate_days"]
     passphrase = variables(fleet, "server", "certificate_authority_passphrase")["certificate_authority_passphrase"]
     words = [
-        "openssl", "x509", "-req", "-in", folder / "request.pem", "-CA", fleet / "ca.pem", "-CAkey", fleet / "ca.key",
-    ]  # fmt: skip
+        "openssl",
+        "x509",
+        "-req",
+        "-in",
+        folder / "request.pem",
+        "-CA",
+        fleet / "ca.pem",
+        "-CAkey",
+        fleet / "ca.key",
+    ]
     words += [
-        "-passin", f"pass:{passphrase}", "-days", str(days), "-copy_extensions", "copy", "-out", folder / "page.pem",
-    ]  # fmt: skip
+        "-passin",
+        f"pass:{passphrase}",
+        "-days",
+        str(days),
+        "-copy_extensions",
+        "copy",
+        "-out",
+        folder / "page.pem",
+    ]
     subprocess.run(words, check=True, capture_output=True)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / "page.pem", folder / "key.pem")

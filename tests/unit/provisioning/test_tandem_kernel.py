@@ -135,8 +135,12 @@ def test_on_a_raspberry_pi_it_lies_in_a_folder_of_its_own_and_is_tried_once(tmp_
     tried = (firmware / "tryboot.txt").read_text()
     assert tried.startswith(before.decode())
     assert tried.splitlines()[-5:] == [
-        "[all]", "auto_initramfs=0", f"os_prefix=tandem-{LINUX}/", "kernel=kernel.img", "cmdline=cmdline.txt",
-    ]  # fmt: skip
+        "[all]",
+        "auto_initramfs=0",
+        f"os_prefix=tandem-{LINUX}/",
+        "kernel=kernel.img",
+        "cmdline=cmdline.txt",
+    ]
     assert (own / "cmdline.txt").read_text() == "console=tty1 root=PARTUUID=1-02 rootwait panic=10\n"
     assert (firmware / "config.txt").read_bytes() == before
 

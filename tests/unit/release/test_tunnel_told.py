@@ -11,9 +11,12 @@ from support.program_module import module_of
 
 PROGRAM = Path(__file__).parents[3] / "ansible/roles/wireguard_client/files/tandem-tunnel"
 TOLD = {
-    "address": "10.87.0.16/16", "server_public_key": "A" * 43 + "=", "endpoint": "hub.example:51820",
-    "allowed_ips": ["10.87.0.0/16"], "keepalive_s": 25,
-}  # fmt: skip
+    "address": "10.87.0.16/16",
+    "server_public_key": "A" * 43 + "=",
+    "endpoint": "hub.example:51820",
+    "allowed_ips": ["10.87.0.0/16"],
+    "keepalive_s": 25,
+}
 
 
 def tunnel(folder, action):

@@ -43,13 +43,19 @@ def test_dialogue_is_as_written(path):
 
 # name, code, lower edge of bin v, highest code, unknown: TS 27.007 8.5 and 8.69, Huawei's ^HCSQ
 TABLES = [
-    (codes.csq, lambda v: -113 + 2 * v, 31, 99), (codes.rsrp, lambda v: -141 + v, 97, 255),
-    (codes.rsrq, lambda v: -20 + v / 2, 34, 255), (codes.rxlev, lambda v: -111 + v, 63, 99),
-    (codes.rscp, lambda v: -121 + v, 96, 255), (codes.ecno, lambda v: -24.5 + v / 2, 49, 255),
-    (codes.ss_rsrp, lambda v: v - 157, 126, 255), (codes.ss_rsrq, lambda v: (v - 87) / 2, 126, 255),
-    (codes.ss_sinr, lambda v: (v - 47) / 2, 127, 255), (huawei.level_code, lambda v: -121 + v, 96, 255),
-    (huawei.sinr_code, lambda v: -20.2 + v / 5, 251, 255), (huawei.ecio_code, lambda v: -32.5 + v / 2, 65, 255),
-]  # fmt: skip
+    (codes.csq, lambda v: -113 + 2 * v, 31, 99),
+    (codes.rsrp, lambda v: -141 + v, 97, 255),
+    (codes.rsrq, lambda v: -20 + v / 2, 34, 255),
+    (codes.rxlev, lambda v: -111 + v, 63, 99),
+    (codes.rscp, lambda v: -121 + v, 96, 255),
+    (codes.ecno, lambda v: -24.5 + v / 2, 49, 255),
+    (codes.ss_rsrp, lambda v: v - 157, 126, 255),
+    (codes.ss_rsrq, lambda v: (v - 87) / 2, 126, 255),
+    (codes.ss_sinr, lambda v: (v - 47) / 2, 127, 255),
+    (huawei.level_code, lambda v: -121 + v, 96, 255),
+    (huawei.sinr_code, lambda v: -20.2 + v / 5, 251, 255),
+    (huawei.ecio_code, lambda v: -32.5 + v / 2, 65, 255),
+]
 each_table = pytest.mark.parametrize(
     ("code", "lower", "top", "unknown"), TABLES, ids=lambda t: getattr(t, "__name__", "")
 )
