@@ -1,6 +1,8 @@
 """One modem with two ports: what is shared, what is each port's own, and the one plug."""
 
 import random
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -91,3 +93,11 @@ def test_a_restart_on_one_port_takes_the_other_along_and_forgets_settings(bus: B
     assert "+CMEE: 0" in bus.ask(0, "AT+CMEE?")
     assert "+CEREG: 0,1" in bus.ask(0, "AT+CEREG?")
     assert bus.noted == []  # it was asked for, it is no fault
+
+
+@pytest.mark.parametrize("command", [["gadget", "modem", "--help"], ["modem", "--help"]], ids=" ".join)
+def test_where_numpy_is_not_a_modem_is_played(command: list[str]) -> None:
+    """A Pi that plays one, and the tests' virtual machines, have Python alone."""
+    script = "import sys; sys.modules['numpy'] = None; from tandem_bench.cli.main import main; main(sys.argv[1:])"
+    done = subprocess.run([sys.executable, "-c", script, *command], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

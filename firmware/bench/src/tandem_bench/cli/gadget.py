@@ -9,12 +9,12 @@ import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tandem_bench import ExitCode
 from tandem_bench.gadget.description import CONTROLLERS, PROFILES, GadgetError, gadget_of
 from tandem_bench.gadget.device import Device, choose, clear, controllers
 from tandem_bench.gadget.process import run
-from tandem_bench.gadget.rig import GadgetRig
 from tandem_bench.link import LinkError
 from tandem_bench.modem.control import ControlError
 from tandem_bench.modem.families import FAMILIES
@@ -22,8 +22,9 @@ from tandem_bench.modem.process import Setup, made_up_imei
 from tandem_bench.modem.timeline import TimelineError, read
 from tandem_bench.requirements import MachineError, require
 from tandem_bench.run.programs import Owner, ProgramError
-from tandem_bench.run.session import play_alone
-from tandem_bench.scenario import ScenarioError, load, play
+
+if TYPE_CHECKING:
+    from tandem_bench.gadget.rig import GadgetRig
 
 DESCRIPTION = """Present the bench's modem as a USB device: two AT ports and a network function. Needs root, Linux's gadget stack and a
 USB device controller: a Raspberry Pi Zero 2 W or 4 (dtoverlay=dwc2,dr_mode=peripheral) towards a real probe, or in a virtual
@@ -129,6 +130,11 @@ def _modem(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
+    # Scenarios are computed with numpy, which a Pi that plays one modem does not have.
+    from tandem_bench.gadget.rig import GadgetRig
+    from tandem_bench.run.session import play_alone
+    from tandem_bench.scenario import ScenarioError, load, play
+
     owner = Owner.of_caller()
     try:
         played = play(load(args.scenario, duration_s=args.duration, seed=args.seed))
