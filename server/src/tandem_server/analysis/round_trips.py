@@ -48,6 +48,14 @@ class PathTrips:
     code: Codes
     beside_run: NDArray[np.bool_]
 
+    def outside(self, spans: Sequence[tuple[float, float]]) -> PathTrips:
+        """Without the instants from any span's begin to its end."""
+        kept = np.ones(len(self.t_s), dtype=np.bool_)
+        for begun, ended in spans:
+            kept &= (self.t_s < begun) | (self.t_s > ended)
+        columns = (self.instant, self.t_s, self.rtt_ms, self.code, self.beside_run)
+        return self if bool(kept.all()) else PathTrips(self.path, self.operator, *(one[kept] for one in columns))
+
 
 @dataclass(slots=True)
 class _Columns:
