@@ -319,7 +319,9 @@ def test_each_of_the_papers_campaigns_runs_there_or_says_what_it_cannot_and_is_r
 
         assert paper.requires.scheduler == "minsrtt", name
         if name.startswith("chen-"):
-            with pytest.raises(CampaignError, match=r"step small: subflows are ordered .* v0\.94 kernel refuses; hint: "):
+            with pytest.raises(
+                CampaignError, match=r"step small: subflows are ordered .* v0\.94 kernel refuses; hint: "
+            ):
                 settled(paper, allow=True, kernel=old, there=there, sends=lambda: "minsrtt")
         else:
             assert settled(paper, allow=False, kernel=old, there=there, sends=lambda: "minsrtt") == {}, name
