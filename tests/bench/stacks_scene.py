@@ -275,9 +275,13 @@ def _as_the_papers() -> None:
     """On the v0.94 kernel, whose settings are the whole machine's: what a session chooses is the socket's."""
     if not v094.present():
         return
-    wanted = {"mptcp_enabled": 1, "mptcp_path_manager": "fullmesh", "mptcp_scheduler": "default"}
-    settings = {f"net.mptcp.{name}": value for name, value in wanted.items()}
-    settings |= {"net.ipv4.tcp_congestion_control": "cubic", "net.ipv4.tcp_no_metrics_save": 1}
+    settings: dict[str, str | int] = {
+        "net.mptcp.mptcp_enabled": 1,
+        "net.mptcp.mptcp_path_manager": "fullmesh",
+        "net.mptcp.mptcp_scheduler": "default",
+        "net.ipv4.tcp_congestion_control": "cubic",
+        "net.ipv4.tcp_no_metrics_save": 1,
+    }
     failed = [one for one in sysctls.apply(settings).values() if one.error is not None]
     if failed:
         raise SystemExit(f"{failed[0].name} = {failed[0].asked}: {failed[0].error}; hint: build it in (=y)")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 
 import numpy as np
@@ -53,8 +53,16 @@ class PathTrips:
         kept = np.ones(len(self.t_s), dtype=np.bool_)
         for begun, ended in spans:
             kept &= (self.t_s < begun) | (self.t_s > ended)
-        columns = (self.instant, self.t_s, self.rtt_ms, self.code, self.beside_run)
-        return self if bool(kept.all()) else PathTrips(self.path, self.operator, *(one[kept] for one in columns))
+        if bool(kept.all()):
+            return self
+        return replace(
+            self,
+            instant=self.instant[kept],
+            t_s=self.t_s[kept],
+            rtt_ms=self.rtt_ms[kept],
+            code=self.code[kept],
+            beside_run=self.beside_run[kept],
+        )
 
 
 @dataclass(slots=True)
