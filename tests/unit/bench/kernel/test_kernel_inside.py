@@ -85,6 +85,17 @@ def test_a_fault_of_ours_in_there_is_no_success(monkeypatch: pytest.MonkeyPatch)
     assert "stderr.log" in said["failure"]
 
 
+@pytest.mark.usefixtures("tree")
+def test_the_machines_random_numbers_begin_with_some_of_the_machine_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[tuple[int, bytes]] = []
+    monkeypatch.setattr(inside.fcntl, "ioctl", lambda _file, number, content: given.append((number, content)))
+    assert told("self-test")[0] == 0
+    assert given == []
+    Path(inside.SEED).write_bytes(b"abcd")
+    assert told("self-test")[0] == 0
+    assert given == [(0x40085203, b"\x20\0\0\0\x04\0\0\0abcd")]
+
+
 @pytest.mark.parametrize("old", [True, False])
 def test_no_route_chooses_a_controller_where_that_would_go_before_a_sessions(
     monkeypatch: pytest.MonkeyPatch, old: bool
