@@ -104,7 +104,7 @@ def _local_minute(utc_s: float) -> float:
 
 
 class TracesPart:
-    """A collector's traces, and whether they may go to the server now (``tandem.export.Policy``). ``campaigns`` says what is being measured
+    """A collector's traces, and whether they may go to the server now (``tandem.export.trace_requests.Policy``). ``campaigns`` says what is being measured
     or about to be."""
 
     def __init__(
