@@ -1,17 +1,19 @@
-"""Do transfers over a replayed recording take as long as over the link that was recorded, when its delivery depends on load?
+"""Do transfers, page loads and video over a replayed recording go as over the link that was recorded, when its delivery depends on load?
 
     ./kit run python tests/bench/bench_delivery.py [--seconds 60] [--rounds 40] [--quick] [--json]
 
 Root; namespaces of its own, the real endpoint. A hidden link (tests/support/recorded_delivery.py) is recorded with two paths by the example
-experiment delivery, and its traces are made as a person makes them. The same downloads, of sizes from an object of a page to a segment
-of video, are then made over the hidden link, over the replay by load, and over a replay of the heavy trace alone, one after the other.
-Prints seconds of all downloads of a class of sizes, and how far the replays are off. Asserts nothing.
+experiment delivery, and its traces are made as a person makes them. The same downloads, loads of a stored page (by its object graph, and
+in Chromium where there is one) and DASH with segments of a second are then made by TCP over the hidden link, over the replay by load, and
+over a replay of the heavy trace alone, one after the other. Prints each figure, and how far the replays are off. Asserts nothing.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -19,31 +21,69 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests' support
 
-from support.recorded_delivery import experiment, hidden, link, recorded, traces
+from support.emulated_links import RadioPair, offered_pair
+from support.experiment_process import parameters, run
+from support.recorded_delivery import hidden, link, recorded, traces
+from support.standalone_endpoint import SOURCES
+from tandem.devtools.browser import find
 
-CLASSES = (("objects of pages", 0, 150_000), ("segments of video", 150_000, 10**9))
+CLASSES = (("downloads up to 150 kB, s", 0, 150_000), ("larger downloads, s", 150_000, 10**9))
+CONTENT = (
+    ("page", "build", "--name", "page", "--scheme", "http", "--objects", "40", "--bytes", "1500000"),
+    ("dash", "build", "--segments", "1", "--seconds", "300"),
+)
+VIDEO = {"content": "synthetic", "mpd": "1s-number.mpd", "abr": "throughput"}
 
 
-def seconds_by_class(options: list[str], rounds: int) -> dict[str, float]:
-    """Of all TCP downloads, path by path in turn; the seed draws the same sizes each time."""
-    asked = {"mode": "reqresp", "min_bytes": 10_000, "max_bytes": 2_000_000, "repetitions": rounds, "primary": "a"}
-    line = experiment(options, "delay", seed=1, whoami=False, **asked)
+def build(server: dict[str, Any]) -> None:
+    """Page and video, the same by their seeds each time, into the content folder of the endpoint."""
+    folder = Path(server["token_file"]).parent
+    for words in CONTENT:
+        argv = [sys.executable, "-m", "tandem_server", *words, "--config", str(folder / "server.toml")]
+        subprocess.run(argv, check=True, capture_output=True, env={**os.environ, "PYTHONPATH": SOURCES})
+
+
+def result(pair: RadioPair, server: dict[str, Any], name: str, **own: Any) -> dict[str, Any]:
+    """Of one run by TCP over path a."""
+    line = run(pair, name, parameters(server, **own), 3600)
     if line["failure"] is not None:
-        raise SystemExit(f"delay: {line['failure']['reason']}")
+        raise SystemExit(f"{name}: {line['failure']['reason']}")
+    found: dict[str, Any] = line["result"]
+    return found
+
+
+def figures(options: list[str], rounds: int) -> dict[str, float]:
+    """Over two such links. The seed draws the same sizes each time; downloads go path by path in turn."""
     out = {name: 0.0 for name, *_ in CLASSES}
-    for made in line["result"]["rounds"]:
-        name = next(name for name, least, most in CLASSES if least <= made["bytes"] < most)
-        taken = [t["agent_s"] for t in made["transfers"] if t["name"].startswith("tcp ")]
-        if None in taken:
-            raise SystemExit(f"a download of {made['bytes']} bytes failed: nothing to compare")
-        out[name] += sum(taken)
+    with offered_pair({"a": options, "b": options}) as (pair, server):
+        build(server)
+        sizes = {"mode": "reqresp", "min_bytes": 10_000, "max_bytes": 2_000_000, "repetitions": rounds}
+        for made in result(pair, server, "delay", seed=1, whoami=False, primary="a", **sizes)["rounds"]:
+            name = next(name for name, least, most in CLASSES if least <= made["bytes"] < most)
+            taken = [t["agent_s"] for t in made["transfers"] if t["name"].startswith("tcp ")]
+            if None in taken:
+                raise SystemExit(f"a download of {made['bytes']} bytes failed: nothing to compare")
+            out[name] += sum(taken)
+        browser = "none" if find() is None else "both"
+        loads = result(
+            pair, server, "pageload", kind="tcp", path="a", pages="page", browser=browser, repetitions=rounds // 2
+        )
+        for name in ("object_load_time_ms", "page_load_time_ms"):
+            if (loads[name] or {}).get("n"):
+                out[f"{name}, mean"] = loads[name]["mean"]
+        play = result(pair, server, "dash", kind="tcp", path="a", player="own", seconds=3 * rounds, **VIDEO)
+        out["video: bitrate, Mbit/s"] = play["bitrate_bit_per_s"] / 1e6
+        out["video: startup delay, ms"] = play["startup_delay_ms"]
+        out["video: stalled, s"] = play["stalled_s"]
     return out
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=60.0, help="of the recording")
-    parser.add_argument("--rounds", type=int, default=40, help="sizes")
+    parser.add_argument(
+        "--rounds", type=int, default=40, help="sizes; half as many page loads, thrice as many seconds of video"
+    )
     parser.add_argument("--quick", action="store_true", help="a short form, to see that it works: no figures to go by")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
@@ -55,12 +95,11 @@ def main() -> None:
         rtt_ms = json.loads(manifest.read_text())["result"]["light"]["rtt_ms"]
         loaded, light = traces(manifest, folder)
         arms = {"hidden": options, "by load": link(loaded, light, rtt_ms), "heavy alone": link(loaded, None, rtt_ms)}
-        found = {arm: seconds_by_class(offers, rounds) for arm, offers in arms.items()}
+        found = {arm: figures(offers, rounds) for arm, offers in arms.items()}
     rows: list[dict[str, Any]] = [
-        {"class": name, **{arm: round(found[arm][name], 3) for arm in arms}}
-        | {f"{arm}, off": round(found[arm][name] / found["hidden"][name] - 1, 4) for arm in ("by load", "heavy alone")}
-        for name, *_ in CLASSES
-        if found["hidden"][name]
+        {"figure": name, **{arm: round(found[arm][name], 3) for arm in arms}}
+        | {f"{arm}, off": round(found[arm][name] / true - 1, 4) for arm in ("by load", "heavy alone") if true}
+        for name, true in found["hidden"].items()
     ]
     if args.json:
         print(json.dumps(rows, indent=1))

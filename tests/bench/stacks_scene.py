@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests' suppo
 from support.emulated_links import RadioPair, radio_pair
 from support.loaded_controllers import held
 from support.two_paths import SERVER, await_true
-from tandem.mptcp import kernels, netlink
+from tandem.mptcp import kernels, netlink, sysctls
 from tandem.mptcp.statistics import Reader
 from tandem.mptcp_abi import v094
 
@@ -271,8 +271,25 @@ def _server_keeps_to_one(pair: RadioPair) -> None:
         pair.server.run(f"ip addr add 10.71.{number}.2 peer 10.71.{number}.1 dev tmp5-{name}s scope host")
 
 
+def _as_the_papers() -> None:
+    """On the v0.94 kernel, whose settings are the whole machine's: what a session chooses is the socket's."""
+    if not v094.present():
+        return
+    settings: dict[str, str | int] = {
+        "net.mptcp.mptcp_enabled": 1,
+        "net.mptcp.mptcp_path_manager": "fullmesh",
+        "net.mptcp.mptcp_scheduler": "default",
+        "net.ipv4.tcp_congestion_control": "cubic",
+        "net.ipv4.tcp_no_metrics_save": 1,
+    }
+    failed = [one for one in sysctls.apply(settings).values() if one.error is not None]
+    if failed:
+        raise SystemExit(f"{failed[0].name} = {failed[0].asked}: {failed[0].error}; hint: build it in (=y)")
+
+
 def main() -> int:
     count, seconds, seed = int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
+    _as_the_papers()
     kernel = kernels.here()
     say(linux=os.uname().release, kernel=kernel.name, scheduler=kernel.scheduler())
     shares(count)

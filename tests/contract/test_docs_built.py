@@ -70,6 +70,24 @@ def _name(site: Path, file: Path) -> str:
     return str(file.relative_to(site)).removesuffix(".html").removesuffix("/index")
 
 
+SHOWN_BY = {"S": "tests/unit/server/http/strangers", "C": "tests/contract", "L": "tests/lab", "U": "tests/unit"}
+
+
+def test_what_the_page_of_security_is_shown_by_is_there() -> None:
+    names = [
+        one for file in (ROOT / "tests").rglob("test_*.py") for one in re.findall(r"def (test_\w+)", file.read_text())
+    ]
+    lacks = []
+    for word in re.findall(r"`([^`\n]+)`", (ROOT / "docs/reference/security.md").read_text()):
+        place, _, rest = word.partition("/")
+        if rest and place in (*SHOWN_BY, "tests"):
+            lacks += [] if (ROOT / SHOWN_BY.get(place, place) / rest).exists() else [word]
+        elif "…" in word:
+            parts = [part for part in word.split("…") if part]
+            lacks += [] if any(all(part in name for part in parts) for name in names) else [word]
+    assert lacks == []
+
+
 def test_no_link_and_no_anchor_is_dead(site: Path, built: dict[str, Html]) -> None:
     dead = []
     pages = {file: built[_name(site, file)].places for file in site.rglob("*.html")}

@@ -35,6 +35,7 @@ def test_both_paths_carry_and_the_counters_add_up(two, primary):
     assert [s["path"] for s in result["subflows"]] == [primary, other]
     assert [s["operator"] for s in result["subflows"]] == [primary.upper(), other.upper()]
     assert line["first"] == {"subflow": "1", "path": primary}
+    assert line["environment"]["multipath"]["counters"]["MPCapableSYNTX"] >= 1
     assert sum(s["share"] for s in result["subflows"]) == pytest.approx(1)
     assert all(s["share"] > 0 for s in result["subflows"])
     # what the subflows received is the payload, the answer's head, and what came twice

@@ -198,7 +198,7 @@ class SelfTest:
 
     def _hidden(self) -> tuple[bool, str]:
         hidden = not self._client.inside((File("/") / v094.ENABLED).exists)
-        told = self._client.inside(in_force)
+        told = _awaited(lambda: self._client.inside(in_force)) or {}  # fullmesh knows an address half a second later
         return hidden and {
             "scheduler",
             "path_manager",
@@ -239,8 +239,8 @@ class SelfTest:
             whole, parts = _received(pair.reader.read())
             carried = sum(parts) - sum(parts_began)
             told = f"{'the whole not told' if whole is None or began is None else whole - began}, subflows {' + '.join(map(str, parts))}"
-            # Linux 6.1 tells of the subflows alone.
-            right = whole is None or began is None or whole - began == PAYLOAD_BYTES
+            # Linux 6.1 tells of the subflows alone; v0.94's count of the whole is taken for nothing.
+            right = self._old or whole is None or began is None or whole - began == PAYLOAD_BYTES
             return right and carried >= PAYLOAD_BYTES, told
 
     def _token(self) -> tuple[bool, str]:

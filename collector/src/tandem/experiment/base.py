@@ -33,7 +33,8 @@ from types import FrameType
 from typing import Any, Protocol, TextIO, TypeVar
 
 from tandem.experiment.parameters import Parameter, ParameterError, check
-from tandem.experiment.results import faults
+from tandem.experiment.results import faults, with_counters
+from tandem.mptcp import kernels
 from tandem.schema.manifest import Failure, ServerCapture
 from tandem.stop_flag import StopFlag
 
@@ -266,6 +267,7 @@ def main(experiment: Experiment, argv: Sequence[str] | None = None) -> int:
             monotonic_ns=time.monotonic_ns(),
             pid=os.getpid(),
         )
+        counters = kernels.here().counters()
         with _beating(output):
             outcome = experiment.run(checked, output, stop)
     except ParameterError as error:
@@ -279,7 +281,10 @@ def main(experiment: Experiment, argv: Sequence[str] | None = None) -> int:
         "result",
         result=outcome.result,
         failure=outcome.failure,
-        environment={**outcome.environment, **({"server": server_environment} if server_environment else {})},
+        environment={
+            **with_counters(outcome.environment, counters),
+            **({"server": server_environment} if server_environment else {}),
+        },
         **({"result_faults": wrong} if wrong else {}),
         **({"server_captures": list(server_captures.values())} if server_captures else {}),
         **outcome.further,

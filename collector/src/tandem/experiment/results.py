@@ -136,6 +136,16 @@ def share(part: int, whole: int) -> float | None:
     return part / whole if whole else None
 
 
+def with_counters(environment: dict[str, Any], before: Mapping[str, int]) -> dict[str, Any]:
+    """``environment`` with what this namespace's counters of Multipath TCP rose by since ``before``, in ``multipath``; as it is where
+    it has no ``multipath``, or the kernel no counters."""
+    multipath, now = environment.get("multipath"), kernels.here().counters()
+    if not isinstance(multipath, dict) or not now:
+        return environment
+    risen = {name: value - before.get(name, 0) for name, value in now.items() if value > before.get(name, 0)}
+    return {**environment, "multipath": {**multipath, "counters": risen}}
+
+
 def environment(common: CommonParameters, connection: socket.socket | None = None) -> dict[str, Any]:
     """What else shapes the figures: the machine as it is now and, of an open ``connection``, its buffers and this end's congestion
     control."""

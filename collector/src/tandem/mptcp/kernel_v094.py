@@ -152,7 +152,7 @@ class V094(Kernel):
         return (*notes, *binding_note(self._root))
 
     def _in_force(self, what: str) -> str | None:
-        return self._sysctl(f"mptcp_{what}") or v094.in_force().get(what)
+        return self._sysctl(f"mptcp_{what}") or v094.in_force(self._root).get(what)
 
     def _sysctl(self, name: str) -> str | None:
         return read_text(self._root / _FOLDER / name)

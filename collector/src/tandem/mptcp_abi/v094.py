@@ -263,18 +263,41 @@ def is_multipath(connection: HasOptions) -> bool:
     return bool(connection.getsockopt(socket.IPPROTO_TCP, MPTCP_ENABLED))
 
 
-def in_force() -> dict[str, str]:
-    """``scheduler`` and ``path_manager`` of connections that begin now, by a connection over loopback: the way that is left in a network
-    namespace, where the sysctls are hidden. Empty where there is no such connection."""
+def in_force(root: Path = Path("/")) -> dict[str, str]:
+    """``scheduler`` and ``path_manager`` of connections that begin now, for a network namespace where the sysctls are hidden: by a socket
+    that has not begun yet, else by a connection of this machine with itself, over loopback or, where that kernel has plain TCP there, over
+    an address that ``fullmesh`` uses. Empty where nothing tells it."""
+    with contextlib.suppress(OSError), open_socket(socket.AF_INET, multipath=True) as made:
+        if found := _names(made):
+            return found
+    for host in ("127.0.0.1", *_own(root)):
+        if found := _by_connection(host):
+            return found
+    return {}
+
+
+def _names(connection: HasOptions) -> dict[str, str]:
+    options = {"scheduler": MPTCP_SCHEDULER, "path_manager": MPTCP_PATH_MANAGER}
+    found = {what: name for what, option in options.items() if (name := named(connection, option))}
+    return found if "scheduler" in found else {}
+
+
+def _own(root: Path) -> list[str]:
+    try:
+        return sorted(one for one in parse_fullmesh((root / FULLMESH).read_text()) if ":" not in one)
+    except (OSError, AbiError):
+        return []
+
+
+def _by_connection(host: str) -> dict[str, str]:
     with contextlib.suppress(OSError), contextlib.ExitStack() as held:
         listener = held.enter_context(open_socket(socket.AF_INET, multipath=True))
-        listener.bind(("127.0.0.1", 0))
+        listener.bind((host, 0))
         listener.listen(1)
         connection = held.enter_context(open_socket(socket.AF_INET, multipath=True))
         connection.settimeout(_LOOPBACK_S)
         connection.connect(listener.getsockname())
         held.enter_context(listener.accept()[0])
         if is_multipath(connection):
-            options = {"scheduler": MPTCP_SCHEDULER, "path_manager": MPTCP_PATH_MANAGER}
-            return {what: name for what, option in options.items() if (name := named(connection, option))}
+            return _names(connection)
     return {}

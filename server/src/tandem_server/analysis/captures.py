@@ -160,7 +160,7 @@ def _reasons(what: str, whys: Mapping[str, str]) -> list[str]:
 
 def _radio(e: Evaluation) -> Radio:
     """The modems' events, in order of time."""
-    own = [event for event in e.recorded.events if event.kind in KINDS and event.path is not None]
+    own = [one for one in e.recorded.events if one.kind in KINDS and one.path is not None and not one.recovering]
     return Radio(
         np.array([round(event.t_s * 1e9) for event in own], dtype=np.int64),
         [event.path or "" for event in own],

@@ -134,8 +134,8 @@ class Evaluation:
         return _doing(self.campaign, self.recorded, self.found_mobility, start_s, end_s)
 
     def events(self, kind: str) -> list[Event]:
-        """The probe's events of one kind, in order of time."""
-        return [e for e in self.recorded.events if e.kind == kind]
+        """The probe's events of one kind, in order of time; without those of a modem that the probe was recovering."""
+        return [e for e in self.recorded.events if e.kind == kind and not e.recovering]
 
 
 def evaluate(campaign: CampaignFolder, source: Source | str, in_ledger: Collection[str] | str) -> Evaluation:

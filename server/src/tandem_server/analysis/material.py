@@ -238,7 +238,7 @@ def _of_the_bench(e: Evaluation, start: float | None, end: float | None) -> Mapp
 
 def _events(e: Evaluation) -> Iterator[NetworkEvent]:
     for event in e.recorded.events:
-        if event.operator is None:
+        if event.operator is None or event.recovering:
             continue
         if event.kind == "handover":
             yield NetworkEvent(event.t_s, event.operator, "handover")

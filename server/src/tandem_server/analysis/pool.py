@@ -243,6 +243,13 @@ def marks(kits: Sequence[Kit]) -> list[str]:
                 f"{kit.probe}: {unset} of {len(runs)} runs tell no time, its clock was not set: they have no mobility class but a label's,"
                 " and no radio beside them"
             )
+        recorded = kit.evaluation.recorded
+        if steps := sum(map(len, recorded.recoveries.values())):
+            events = sum(e.recovering and e.kind in ("handover", "signal_drop") for e in recorded.events)
+            found.append(
+                f"{kit.probe}: a modem was switched off and on {steps} times to recover it: {events} handovers and signal drops and "
+                f"{recorded.left_out} round trips of these times are left out"
+            )
         if kit.cut:
             found.append(
                 f"{kit.probe}: {len(kit.cut)} captures are cut or damaged ({kit.cut[0]}): figures have what could be read of them"

@@ -21,7 +21,11 @@ from tandem_server.analysis.round_trips import load as load_round_trips
 Array = NDArray[np.float64]
 NAN = float("nan")
 _OF_RADIO = ("rsrp_dbm", "sinr_db", "eci", "poll_late_ms", "poll_duration_ms")
-_OF_EVENT = ("change_db", "detail")
+_OF_EVENT = ("change_db", "detail", "step", "took_ms")
+_SWITCHES = ("cfun", "reboot", "usb", "power")
+"""Steps of recovery that end what a modem had: its cell, its bearer."""
+_BACK_S = 60.0
+"""For so long after such a step, and after the modem answers again, it finds its network: what changes then is of the probe's own doing."""
 _OF_SUBFLOW = ("goodput_bit_per_s", "rtt_ms", "rcv_ooo_packets")
 _OF_CONNECTION = ("goodput_bit_per_s",)
 _HELD = 1 << 16
@@ -51,7 +55,8 @@ class RadioSeries:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something noticed by the probe."""
+    """Something noticed by the probe. ``recovering``: at the path of a modem that the probe had just switched off and on, so that it says
+    nothing of the network."""
 
     t_s: float
     kind: str
@@ -59,6 +64,7 @@ class Event:
     operator: str | None
     change_db: float | None
     detail: str | None
+    recovering: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +85,8 @@ class SubflowSeries:
 class Recorded:
     """All of it. ``connections``: goodput of whole connections at the probe, by run. ``out_of_order``: packets that the probe's TCP
     received out of order (``rcv_ooo_packets``) over a run's subflows, where samples tell it. ``starts``: when the collector began anew,
-    its first start apart: what the detectors knew was gone."""
+    its first start apart: what the detectors knew was gone. ``recoveries``: by path from when to when its modem was switched off and on by
+    the probe; round trips of that time are left out, ``left_out`` of them."""
 
     radio: dict[str, RadioSeries] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
@@ -88,6 +95,8 @@ class Recorded:
     out_of_order: dict[str, int] = field(default_factory=dict)
     starts: list[float] = field(default_factory=list)
     round_trips: dict[str, PathTrips] = field(default_factory=dict)
+    recoveries: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+    left_out: int = 0
 
     def of_run(self, run: str, end: str) -> list[SubflowSeries]:
         """The subflows of one run at one end, in order of path."""
@@ -129,6 +138,8 @@ def load(
         out.radio[path] = _radio(path, operator, polls)
         for boot, t in polls.boots.items():
             boots[boot] = min(t, boots.get(boot, t))
+    told = sorted(timed("event", _OF_EVENT), key=lambda pair: (pair[0], pair[1].utc_ns))
+    out.recoveries = _recoveries(told)
     out.events = [
         Event(
             t,
@@ -137,8 +148,9 @@ def load(
             row.tags.get("operator") or operators.get(row.tags.get("path", "")),
             number(row.fields, "change_db"),
             str(row.fields["detail"]) if "detail" in row.fields else None,
+            any(begun <= t <= ended for begun, ended in out.recoveries.get(row.tags.get("path", ""), ())),
         )
-        for t, row in sorted(timed("event", _OF_EVENT), key=lambda pair: (pair[0], pair[1].utc_ns))
+        for t, row in told
     ]
     out.starts = _starts([e.t_s for e in out.events if e.kind == "collector_start"], sorted(boots.values()))
     for (run, end, subflow), flow in gathered("subflow", ["run", "end", "subflow"], _OF_SUBFLOW):
@@ -161,8 +173,27 @@ def load(
     for (run, end), one in gathered("connection", ["run", "end"], _OF_CONNECTION):
         if end == "probe":
             out.connections[run] = one.times, one["goodput_bit_per_s"]
-    out.round_trips = load_round_trips(source, probe, clock, operators, start_utc_ns, end_utc_ns)
+    for path, trips in load_round_trips(source, probe, clock, operators, start_utc_ns, end_utc_ns).items():
+        out.round_trips[path] = kept = trips.outside(out.recoveries.get(path, ()))
+        out.left_out += len(trips.t_s) - len(kept.t_s)
     return out
+
+
+def _recoveries(told: Sequence[tuple[float, Row]]) -> dict[str, list[tuple[float, float]]]:
+    """By path the times in which a step of recovery was felt, of all events in order of time. A step's own event tells its end."""
+    found: dict[str, list[tuple[float, float]]] = {}
+    for at, (t, row) in enumerate(told):
+        path, detail = row.tags.get("path"), str(row.fields.get("detail"))
+        if row.tags.get("kind") != "recovery_step" or path is None or row.fields.get("step") not in _SWITCHES:
+            continue
+        if detail.startswith("skipped: "):
+            continue
+        later = (one for one in told[at + 1 :] if one[1].tags.get("path") == path)
+        over = next(
+            (u for u, one in later if one.tags.get("kind") in ("recovery_step", "recovered", "recovery_gave_up")), t
+        )
+        found.setdefault(path, []).append((t - (number(row.fields, "took_ms") or 0.0) / 1e3, over + _BACK_S))
+    return found
 
 
 class _Column:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 
 import numpy as np
@@ -47,6 +47,22 @@ class PathTrips:
     rtt_ms: Array
     code: Codes
     beside_run: NDArray[np.bool_]
+
+    def outside(self, spans: Sequence[tuple[float, float]]) -> PathTrips:
+        """Without the instants from any span's begin to its end."""
+        kept = np.ones(len(self.t_s), dtype=np.bool_)
+        for begun, ended in spans:
+            kept &= (self.t_s < begun) | (self.t_s > ended)
+        if bool(kept.all()):
+            return self
+        return replace(
+            self,
+            instant=self.instant[kept],
+            t_s=self.t_s[kept],
+            rtt_ms=self.rtt_ms[kept],
+            code=self.code[kept],
+            beside_run=self.beside_run[kept],
+        )
 
 
 @dataclass(slots=True)

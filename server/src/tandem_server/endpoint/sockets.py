@@ -219,7 +219,7 @@ def read_environment(root: Path = Path("/")) -> dict[str, str | None]:
         except OSError:
             settings[name] = None
     if protocol == "0" and settings["scheduler"] is None:
-        settings["scheduler"] = v094.in_force().get("scheduler")
+        settings["scheduler"] = v094.in_force(root).get("scheduler")
     return settings
 
 

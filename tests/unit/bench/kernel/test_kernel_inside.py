@@ -9,6 +9,8 @@ import pytest
 
 from support.v094_tree import Tree
 from tandem_bench.kernel import inside
+from tandem_bench.topology import topology
+from tandem_bench.topology.spec import TopologySpec, commuting
 
 
 @pytest.fixture
@@ -81,3 +83,29 @@ def test_a_fault_of_ours_in_there_is_no_success(monkeypatch: pytest.MonkeyPatch)
         inside.main(["self-test"])
     said = json.loads(Path("told.json").read_text())
     assert "stderr.log" in said["failure"]
+
+
+@pytest.mark.usefixtures("tree")
+def test_the_machines_random_numbers_begin_with_some_of_the_machine_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[tuple[int, bytes]] = []
+    monkeypatch.setattr(inside.fcntl, "ioctl", lambda _file, number, content: given.append((number, content)))
+    assert told("self-test")[0] == 0
+    assert given == []
+    Path(inside.SEED).write_bytes(b"abcd")
+    assert told("self-test")[0] == 0
+    assert given == [(0x40085203, b"\x20\0\0\0\x04\0\0\0abcd")]
+
+
+@pytest.mark.parametrize("old", [True, False])
+def test_no_route_chooses_a_controller_where_that_would_go_before_a_sessions(
+    monkeypatch: pytest.MonkeyPatch, old: bool
+) -> None:
+    """Linux 4.14 takes a route's (tcp_ca_openreq_child) before the listener's, which is a session's there."""
+    said: list[str] = []
+    monkeypatch.setattr(topology, "out_of_tree", lambda: old)
+    made = topology.Topology(TopologySpec(commuting(inside.OFFERS)))
+    monkeypatch.setattr(made, "_veth", lambda *_: None)
+    monkeypatch.setattr(made, "run", lambda _name, _argv, text="": said.append(text))
+    made._server()
+    assert "route add default via 203.0.113.1" in "".join(said)
+    assert ("congctl" in "".join(said)) is not old

@@ -147,7 +147,7 @@ def test_the_class_of_the_movement_is_in_the_status_and_in_health_while_it_is_kn
     collector.until(lambda: collector.supervisor.model.status()["mobile"])
     (status,) = ask(tmp_path / "status.sock", {"op": "status"})
     assert (before["speed_class"], status["speed_class"], status["mobile"]) == (None, "high", True)
-    assert "at high speed" in summary(status)
+    assert "(driving)" in summary(status)
     assert collector.stop()
     assert [p.fields.get("speed_class") for p in points(gateway) if p.measurement == "health"][-1] == "high"
 

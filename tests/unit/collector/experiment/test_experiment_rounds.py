@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 
 from support.experiment_process import Run, parameters, server_of
 from support.scripted_endpoint import Behaviour, Endpoint
-from tandem.experiment import base
+from tandem.experiment import base, results
 from tandem.experiment.bandwidth.experiment import EXPERIMENT as BANDWIDTH
 from tandem.experiment.bandwidth.experiment import _goodput
 from tandem.experiment.delay.experiment import EXPERIMENT as DELAY
 from tandem.experiment.delay.experiment import size_class
 from tandem.experiment.rounds import log_uniform, rounds, steps
+from tandem.mptcp import kernels
 from tandem.schema.aggregation import delay_benefit
 from tandem.schema.record import Record
 
@@ -198,6 +199,22 @@ def test_parameters_that_make_no_sense_and_a_controller_that_is_not_there(given,
         if (ended, errors.count("\n")) != (status, 1) or mend not in errors:
             wrong.append((experiment.name, own, ended, errors))
     assert wrong == []
+
+
+def test_what_the_kernels_counters_of_multipath_rose_by_stands_beside_what_kernel_it_is(monkeypatch):
+    kernel = {"kernel": "v0.94", "protocol": 0}
+    rows = [
+        ({}, {"MPCapableSYNTX": 5}),
+        ({"MPCapableSYNTX": 4, "MPTCPRetrans": 2}, {"MPCapableSYNTX": 5, "MPTCPRetrans": 2}),
+    ]
+    for before, now in rows:
+        monkeypatch.setattr(kernels, "here", lambda now=now: SimpleNamespace(counters=lambda: now))
+        found = results.with_counters({"python": "3", "multipath": kernel}, before)
+        risen = {"MPCapableSYNTX": 5 - before.get("MPCapableSYNTX", 0)}
+        assert found == {"python": "3", "multipath": {**kernel, "counters": risen}}
+    assert results.with_counters({"python": "3"}, {}) == {"python": "3"}
+    monkeypatch.setattr(kernels, "here", lambda: SimpleNamespace(counters=dict))
+    assert results.with_counters({"multipath": kernel}, {}) == {"multipath": kernel}
 
 
 def test_three_paths(start):

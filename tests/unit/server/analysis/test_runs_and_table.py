@@ -1,5 +1,6 @@
 import gc
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem_server.analysis.evaluate import account
+from tandem_server.analysis.material import _events
 from tandem_server.analysis.recorded import Recorded, SubflowSeries, load, name_by_run
 from tandem_server.analysis.records import Clock, InfluxSource, Row
 from tandem_server.analysis.runs import DOWNLOAD_BYTES, Run, RunSubflow, join, mean_held, offered_bit_per_s, table
@@ -241,3 +243,36 @@ def test_records_and_their_numbers_pass_one_by_one_into_columns():
     store = Weeks(pieces=4, rows=50)
     found = InfluxSource(store).numbers("subflow", "probe-1", {"b0"})
     assert (found.dtype, len(found), max(store.held)) == (np.int64, 200, 1)
+
+
+class Recovered:
+    """Path a's radio is switched off and on in 25 s that end at 100 s, and answers again at 110 s; before, its dialogue was begun anew and
+    a step could not be done. A handover and a round trip of either path each five seconds."""
+
+    def rows(self, measurement, *_):
+        if measurement == "event":
+            for t, kind, fields in (
+                (40, "recovery_step", {"step": "at", "took_ms": 9000.0, "detail": "port opened anew"}),
+                (50, "recovery_step", {"step": "usb", "took_ms": 1.0, "detail": "skipped: no USB device"}),
+                (100, "recovery_step", {"step": "cfun", "took_ms": 25_000.0, "detail": "radio switched off and on"}),
+                (110, "recovered", {"step": "cfun", "took_ms": 70_000.0, "detail": "after at, cfun"}),
+            ):
+                yield Row(t * S, {"kind": kind, "path": "a", "boot": "b"}, fields)
+        for t in range(0, 200, 5):
+            for path in ("a", "b"):
+                if measurement == "event":
+                    yield Row(t * S, {"kind": "handover", "path": path, "operator": path.upper(), "boot": "b"}, {})
+                elif measurement == "round_trip":
+                    yield Row(t * S, {"path": path, "boot": "b"}, {"monotonic_ns": t * S, "outcome": "down"})
+
+
+def test_what_the_probe_did_to_a_modem_is_no_event_of_the_network():
+    found = load(Recovered(), "probe-1", Clock(0), OPERATORS, None, None)
+    assert found.recoveries == {"a": [(75.0, 170.0)]}
+    left_out = [e.t_s for e in found.events if e.kind == "handover" and e.recovering]
+    assert left_out == [float(t) for t in range(75, 171, 5)]
+    assert {e.path for e in found.events if e.recovering} == {"a"}
+    assert [len(found.round_trips[path].t_s) for path in ("a", "b")] == [20, 40]
+    assert found.left_out == 20
+    drawn = [e.t_s for e in _events(SimpleNamespace(recorded=found)) if e.operator == "A"]
+    assert drawn == [t for t in map(float, range(0, 200, 5)) if not 75 <= t <= 170]

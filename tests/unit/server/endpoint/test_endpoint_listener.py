@@ -130,7 +130,7 @@ def test_the_environment_says_which_protocol_the_scheduler_is_of(tmp_path, monke
     folder.mkdir(parents=True)
     if files is None:
         (tmp_path / v094.FOLDER).mkdir(parents=True)
-        monkeypatch.setattr(v094, "in_force", dict)
+        monkeypatch.setattr(v094, "in_force", lambda _root: {})
     for name, value in (files or {}).items():
         (folder / name).write_text(value + "\n")
     environment = read_environment(tmp_path)

@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 
 CONTROLLER = "congestion_control"
 """The parameter that names a controller."""
+SUBFLOWS = "subflows"
+"""The parameter of downloads that orders so many."""
 
 _DEFAULTS = {"0": "minsrtt", "1": "stock"}
 """By the version of the protocol that a server speaks, what its kernel calls ``default``."""
@@ -115,6 +117,17 @@ def _values(step: Step, name: str) -> list[Any]:
     return [*step.parameters.get(name, ()), *(arm[name] for arm in step.arms if name in arm)]
 
 
+def _takes_orders(campaign: Campaign, kernel: Kernel) -> None:
+    """CampaignError where a step orders subflows one by one and the kernel makes them by itself alone."""
+    for step in campaign.steps if kernel.protocol == 0 else ():
+        if any(number is not None for number in _values(step, SUBFLOWS)):
+            place = campaign.where("step", step.name, "arms" if step.arms else "parameters", SUBFLOWS)
+            raise CampaignError(
+                f"{place}: step {step.name}: subflows are ordered one by one, which the {kernel.name} kernel refuses; hint: a form without "
+                "them, as emulated of chen-sizes: that kernel makes one from each path to each of the server's addresses"
+            )
+
+
 def settled(
     campaign: Campaign,
     *,
@@ -125,7 +138,8 @@ def settled(
 ) -> Substitutes:
     """What is taken instead of what is missing, empty when nothing is: of this ``kernel`` the scheduler and the controllers of who
     uploads, of the server's the others (``there``) and its scheduler (``sends``). CampaignError with all that is missing when substitutes
-    are not allowed, neither by the file nor by ``allow``."""
+    are not allowed, neither by the file nor by ``allow``; and for orders that nothing can stand in for."""
+    _takes_orders(campaign, kernel)
     found: Substitutes = {}
     unmet: list[str] = []
     wanted = campaign.requires.scheduler

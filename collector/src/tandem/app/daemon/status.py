@@ -24,6 +24,7 @@ from tandem.app.runs.process import Ending
 from tandem.app.runs.request import Plan, PlannedRun
 from tandem.app.traces.wiring import TracesPart
 from tandem.modem.sim import Card
+from tandem.schema.grades import meaning
 from tandem.schema.record import Record
 
 HISTORY, EVENTS, FINISHED = 60, 60, 6
@@ -369,7 +370,7 @@ def describe(event: Record) -> str:
     if fields.get("state"):
         parts.append(str(fields["state"]).replace("_", " "))
     if fields.get("speed_class") and event.tags.get("kind") == "mobility_stop":
-        parts.append(f"{fields['speed_class']} speed by {fields.get('speed_class_by')}")
+        parts.append(meaning("event", "speed_class", fields["speed_class"]).words)
     if fields.get("detail") and fields["detail"] != event.tags.get("kind", "").replace("_", " "):
         parts.append(str(fields["detail"]))
     return ", ".join(parts)

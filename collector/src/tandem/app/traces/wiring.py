@@ -104,8 +104,8 @@ def _local_minute(utc_s: float) -> float:
 
 
 class TracesPart:
-    """A collector's traces, and whether they may go to the server now (``tandem.export.Policy``). ``campaigns`` says what is being measured
-    or about to be."""
+    """A collector's traces, and whether they may go to the server now (``tandem.export.trace_requests.Policy``). ``campaigns`` says what is
+    being measured or about to be."""
 
     def __init__(
         self, context: RunContext, detectors: Detectors, campaigns: CampaignPart, address: GatewayAddress

@@ -377,7 +377,8 @@ def traces_line(traces: dict[str, Any]) -> str:
 def summary(status: dict[str, Any]) -> str:
     """The whole status in a few lines, for ``tandem status``."""
     movement = f"moving for {duration(status.get('mobile_since_s'))}" if status.get("mobile") else "still"
-    movement += f" at {status['speed_class']} speed" if status.get("speed_class") else ""
+    if speed := status.get("speed_class"):
+        movement += f" ({meaning('health', 'speed_class', speed).words})"
     polls, spool = status.get("polls") or {}, status.get("spool") or {}
     lines = [f"{status.get('probe')}: up {duration(status.get('uptime_s'))}, {movement}"]
     for path, modem in (status.get("modems") or {}).items():

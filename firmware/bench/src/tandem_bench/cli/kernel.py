@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import time
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tandem_bench import ExitCode
-from tandem_bench.kernel import image, machine
+from tandem_bench.kernel import SEED, SEED_BYTES, image, machine
 from tandem_bench.kernel.image import ImageError
 from tandem_bench.kernel.machine import Done, OverdueError, VmError
 from tandem_bench.run.session import Stopped, StopSignals
@@ -87,8 +88,12 @@ def _kernel(args: argparse.Namespace) -> int:
     try:
         done = machine.run(
             ["python3", "-m", "tandem_bench.kernel.inside", *asked],
-            timeout_s=args.timeout, memory_mb=MEMORY_MB, kernel=found.file, append="panic=-1 oops=panic",
-        )  # fmt: skip
+            files={SEED: os.urandom(SEED_BYTES)},
+            timeout_s=args.timeout,
+            memory_mb=MEMORY_MB,
+            kernel=found.file,
+            append="panic=-1 oops=panic",
+        )
         console = done.console
     except VmError as error:
         console = error.console

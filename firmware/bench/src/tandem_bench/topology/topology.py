@@ -152,11 +152,13 @@ class Topology:
         self._veth("server", "eth0", "internet", "server0")
         self.run("internet", ["ip", "address", "add", f"{router}/{size}", "dev", "server0"])
         lines = [f"address add {address}/{size} dev eth0" for address in self.spec.server_addresses]
-        # By the route and not by sysctl: a namespace may only choose by sysctl among what the host's root allowed.
         lines += [f"address add {address}/32 dev eth0" for address in self.spec.sites.values()]
         for address in self.spec.sites.values():
             self.run("internet", ["ip", "route", "add", f"{address}/32", "via", str(self.spec.server_addresses[0])])
-        lines.append(f"route add default via {router} congctl {self.spec.congestion_control}")
+        # By the route and not by sysctl: a namespace may only choose by sysctl among what the host's root allowed. Not on the out-of-tree
+        # kernel: there a session's controller is the listener's, before which a route's would go on the first subflow.
+        chosen = "" if self._out_of_tree else f" congctl {self.spec.congestion_control}"
+        lines.append(f"route add default via {router}{chosen}")
         self.run("server", ["ip", "-batch", "-"], "\n".join(lines) + "\n")
         self._announce()
 
@@ -174,7 +176,8 @@ class Topology:
         far = f"address add {access.public_address}/30 dev core0\nroute add default via {access.internet_side}\n"
         self.run(access.namespace, ["ip", "-batch", "-"], far)
         try:
-            self.run(access.namespace, ["nft", "-f", "-"], _NAT)
+            # Nobody reads the counter of a kernel that may not have it (CONFIG_NFT_COUNTER).
+            self.run(access.namespace, ["nft", "-f", "-"], _NAT.replace(" counter", "") if self._out_of_tree else _NAT)
         except MachineError as error:
             raise MachineError(f"{error}; hint: a kernel with nftables and NAT (modprobe nft_masq)") from None
         self._namespace(access.namespace).sysctl(_LIBERAL)

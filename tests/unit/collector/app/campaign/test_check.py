@@ -247,6 +247,7 @@ def has(**there):
 def kernel(scheduler="minsrtt", controllers=None, *, more=(), way=None):
     """A kernel as ``settled`` asks it; ``more``: schedulers that could be had."""
     return types.SimpleNamespace(
+        protocol=0 if scheduler == "minsrtt" else 1,
         scheduler=lambda: scheduler,
         schedulers=lambda: {name: name for name in (scheduler, *more)},
         scheduler_sysctl="net.mptcp.it",
