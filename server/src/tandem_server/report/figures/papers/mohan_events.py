@@ -33,7 +33,7 @@ from tandem_server.analysis.runs import DOWNLOAD_BYTES
 from tandem_server.analysis.series import around, means
 from tandem_server.report import words
 from tandem_server.report.figures import grouping
-from tandem_server.report.figures.figure import DOWNLOADS, EVENTS, RADIO, ROUND_TRIPS, SPANS, Figure, LackingError
+from tandem_server.report.figures.figure import DOWNLOADS, EVENTS, RADIO, ROUND_TRIPS, SPANS, LackingError, figures
 from tandem_server.report.figures.marks import Bars, Dots, Line, Mark, Row, Shade
 from tandem_server.report.figures.sheet import Axis, Panel, Sheet, operator_hues
 
@@ -353,27 +353,19 @@ def _within(kit: Material, span: Span) -> list[NetworkEvent]:
     return [e for e in kit.events if span.start_s <= e.t_s < span.end_s]
 
 
-FIGURES = (
-    Figure("mohan-table-1", WHO, "Table 1", "What was measured", (DOWNLOADS,), table_1),
-    Figure(
-        "mohan-table-2", WHO, "Table 2", "Goodput, round-trip time and download time by mobility", (DOWNLOADS,), table_2
-    ),
-    Figure("mohan-2", WHO, "Figure 2", "Network events in five minutes", (EVENTS, SPANS), figure_2),
-    Figure(
+FIGURES = figures(
+    WHO,
+    ("mohan-table-1", "Table 1", "What was measured", table_1, DOWNLOADS),
+    ("mohan-table-2", "Table 2", "Goodput, round-trip time and download time by mobility", table_2, DOWNLOADS),
+    ("mohan-2", "Figure 2", "Network events in five minutes", figure_2, EVENTS, SPANS),
+    (
         "mohan-events",
-        WHO,
         "§4.1",
         "Handovers after drops, sizes of drops, overlap of both links’ events",
-        (EVENTS, SPANS),
         shares,
+        EVENTS,
+        SPANS,
     ),
-    Figure(
-        "mohan-3",
-        WHO,
-        "Figure 3",
-        "Effect of network events on goodput and round-trip time",
-        (EVENTS, ROUND_TRIPS),
-        figure_3,
-    ),
-    Figure("mohan-4", WHO, "Figure 4", "Radio of each mobility class", (RADIO, SPANS), figure_4),
+    ("mohan-3", "Figure 3", "Effect of network events on goodput and round-trip time", figure_3, EVENTS, ROUND_TRIPS),
+    ("mohan-4", "Figure 4", "Radio of each mobility class", figure_4, RADIO, SPANS),
 )
