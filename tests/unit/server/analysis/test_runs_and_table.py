@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tandem_server.analysis.evaluate import account
 from tandem_server.analysis.recorded import Recorded, SubflowSeries, load, name_by_run
 from tandem_server.analysis.records import Clock, InfluxSource, Row
-from tandem_server.analysis.runs import DOWNLOAD_BYTES, Run, RunSubflow, join, mean_held, offered_bit_per_s, table
+from tandem_server.analysis.runs import Run, RunSubflow, join, mean_held, offered_bit_per_s, run_rtt_ms
 from tandem_server.analysis.series import curve
 from tandem_server.analysis.truth import Link, Truth
 from tandem_server.store import Series
@@ -29,28 +29,11 @@ def run(kind: str, activity: str, goodput: float, size: int = 10_000_000, pairin
     return Run(**{**base, **more})
 
 
-def test_time_of_300_mb_is_converted_from_the_mean_goodput_and_a_whole_file_keeps_its_own():
-    (line,) = table([run("mptcp", "still", 4e7), run("mptcp", "still", 8e7), run("tcp", "still", 2e7)])
-    assert (line.mptcp.runs, line.mptcp.converted) == (2, True)
-    assert line.mptcp.download_s == pytest.approx(DOWNLOAD_BYTES * 8 / 6e7)
-    assert line.tcp.goodput_bit_per_s == 2e7
-    (line,) = table([run("tcp", "walk", 4e7, DOWNLOAD_BYTES, duration_s=61.0)])
-    assert (line.tcp.download_s, line.tcp.converted, line.mptcp.runs) == (61.0, False, 0)
-    assert table([run("tcp", "still", 1e7, goodput_bit_per_s=None)]) == [], "failed runs are left out"
+def test_a_ratio_is_of_the_capacity_that_a_run_had_for_itself_and_its_rtt_weighted_by_bytes():
     assert run("mptcp", "still", 4e7).ratio == pytest.approx(0.8)
     assert run("mptcp", "walk", 4e7, pairing="simultaneous").ratio is None, "capacity that was shared"
-
-
-def test_lines_are_in_order_of_speed_and_rtt_weighted_by_its_bytes():
-    lines = table(
-        [run("tcp", "drive", 1e7), run("tcp", "still", 1e7), run("tcp", "still", 1e7, pairing="simultaneous")]
-    )
-    assert [(x.activity, x.pairing) for x in lines] == [
-        ("still", "sequential"), ("still", "simultaneous"), ("drive", "sequential"),
-    ]  # fmt: skip
     flows = (RunSubflow("a", "A", 3_000, 0.75, 40.0, 9), RunSubflow("b", "B", 1_000, 0.25, 80.0, 9))
-    (line,) = table([run("mptcp", "still", 1e7, subflows=flows)])
-    assert line.mptcp.rtt_ms == pytest.approx(50.0)
+    assert run_rtt_ms(run("mptcp", "still", 1e7, subflows=flows)) == pytest.approx(50.0)
 
 
 def test_curve_is_the_median_over_events_and_empty_where_there_are_none():
