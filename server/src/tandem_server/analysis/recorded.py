@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import IO
@@ -13,13 +12,12 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from tandem_server.analysis.reading import number, whole
-from tandem_server.analysis.records import Clock, Row, Source
-from tandem_server.analysis.round_trips import PathTrips
+from tandem_server.analysis.reading import number
+from tandem_server.analysis.records import Clock, Piece, Source
+from tandem_server.analysis.round_trips import FIELDS, PathTrips
 from tandem_server.analysis.round_trips import load as load_round_trips
 
 Array = NDArray[np.float64]
-NAN = float("nan")
 _OF_RADIO = ("rsrp_dbm", "sinr_db", "eci", "poll_late_ms", "poll_duration_ms")
 _OF_EVENT = ("change_db", "detail")
 _OF_SUBFLOW = ("goodput_bit_per_s", "rtt_ms", "rcv_ooo_packets")
@@ -104,23 +102,17 @@ def load(
     start_utc_ns: int | None,
     end_utc_ns: int | None,
 ) -> Recorded:
-    """Ask for the campaign's records; SourceError when the source cannot answer. Records pass one by one into columns: of a campaign of
+    """Ask for the campaign's records; SourceError when the source cannot answer. They pass piece by piece into columns: of a campaign of
     weeks there are millions."""
-    out = Recorded()
-
-    def timed(measurement: str, fields: Sequence[str]) -> Iterator[tuple[float, Row]]:
-        for row in source.rows(measurement, probe, start_utc_ns, end_utc_ns, fields):
-            t = clock.seconds(row.utc_ns, whole(row.fields, "monotonic_ns"), row.tags.get("boot"))
-            if t is not None:
-                yield t, row
+    out, span = Recorded(), (probe, start_utc_ns, end_utc_ns)
 
     def gathered(measurement: str, by: Sequence[str], fields: Sequence[str]) -> list[tuple[tuple[str, ...], _Columns]]:
         found: dict[tuple[str, ...], _Columns] = {}
-        for t, row in timed(measurement, fields):
-            key = tuple(row.tags.get(tag, "") for tag in by)
+        for piece in source.pieces(measurement, *span, fields):
+            key = tuple(piece.tags.get(tag, "") for tag in by)
             if (mine := found.get(key)) is None:
                 mine = found[key] = _Columns(fields)
-            mine.add(t, row)
+            mine.add(clock.times(piece), piece)
         return sorted(found.items())
 
     boots: dict[str, float] = {}
@@ -129,16 +121,21 @@ def load(
         out.radio[path] = _radio(path, operator, polls)
         for boot, t in polls.boots.items():
             boots[boot] = min(t, boots.get(boot, t))
+    noticed = [
+        (float(t), int(utc_ns), row)
+        for piece in source.pieces("event", *span, _OF_EVENT)
+        for t, utc_ns, row in zip(clock.times(piece), piece.utc_ns, piece.rows(), strict=True)
+    ]
     out.events = [
         Event(
             t,
-            row.tags.get("kind", "unknown"),
-            row.tags.get("path"),
-            row.tags.get("operator") or operators.get(row.tags.get("path", "")),
-            number(row.fields, "change_db"),
-            str(row.fields["detail"]) if "detail" in row.fields else None,
+            row.get("kind", "unknown"),
+            row.get("path"),
+            row.get("operator") or operators.get(row.get("path", "")),
+            number(row, "change_db"),
+            row.get("detail"),
         )
-        for t, row in sorted(timed("event", _OF_EVENT), key=lambda pair: (pair[0], pair[1].utc_ns))
+        for t, _, row in sorted(noticed, key=lambda one: one[:2])
     ]
     out.starts = _starts([e.t_s for e in out.events if e.kind == "collector_start"], sorted(boots.values()))
     for (run, end, subflow), flow in gathered("subflow", ["run", "end", "subflow"], _OF_SUBFLOW):
@@ -161,22 +158,24 @@ def load(
     for (run, end), one in gathered("connection", ["run", "end"], _OF_CONNECTION):
         if end == "probe":
             out.connections[run] = one.times, one["goodput_bit_per_s"]
-    out.round_trips = load_round_trips(source, probe, clock, operators, start_utc_ns, end_utc_ns)
+    out.round_trips = load_round_trips(source.pieces("round_trip", *span, FIELDS), clock, operators)
     return out
 
 
 class _Column:
-    """Numbers that come one by one. Beyond ``_HELD`` they lie in a file without a name, which is mapped: of a fleet's month of polls the
-    kernel then keeps in memory what is looked at."""
+    """Numbers that come piece by piece. Beyond ``_HELD`` they lie in a file without a name, which is mapped: of a fleet's month of polls
+    the kernel then keeps in memory what is looked at."""
 
     def __init__(self) -> None:
-        self._held = array("d")
+        self._held: list[Array] = [np.empty(0)]
+        self._count = 0
         self._file: IO[bytes] | None = None
 
-    def append(self, value: float) -> None:
-        """One more."""
-        self._held.append(value)
-        if len(self._held) >= _HELD:
+    def append(self, values: Array) -> None:
+        """Some more."""
+        self._held.append(values)
+        self._count += len(values)
+        if self._count >= _HELD:
             self._spill()
 
     def _spill(self) -> None:
@@ -184,14 +183,14 @@ class _Column:
             # Not /tmp, which may be memory itself.
             place = "/var/tmp" if os.access("/var/tmp", os.W_OK) else None  # noqa: S108
             self._file = tempfile.TemporaryFile(dir=place)  # noqa: SIM115  its mapping outlives it
-        self._held.tofile(self._file)
-        del self._held[:]
+        np.concatenate(self._held).tofile(self._file)
+        self._held, self._count = [np.empty(0)], 0
 
     @cached_property
     def array(self) -> Array:
         """All of them; none is added any more."""
         if self._file is None:
-            return np.frombuffer(self._held, dtype=np.float64)
+            return np.concatenate(self._held)
         self._spill()
         self._file.flush()
         with self._file:
@@ -209,17 +208,17 @@ class _Columns:
         self.boots: dict[str, float] = {}
         """By boot its first record's time."""
 
-    def add(self, t_s: float, row: Row) -> None:
-        """One more."""
+    def add(self, t_s: Array, piece: Piece) -> None:
+        """Some more, at least one."""
         self._t_s.append(t_s)
         for name, values in self._values.items():
-            value = row.fields.get(name)
-            values.append(float(value) if isinstance(value, int | float) and not isinstance(value, bool) else NAN)
+            values.append(piece.numbers(name))
+        first = float(t_s.min())
         for name in ("path", "operator"):
-            if name in row.tags and (name not in self._tags or t_s < self._tags[name][0]):
-                self._tags[name] = t_s, row.tags[name]
-        boot = row.tags.get("boot", "")
-        self.boots[boot] = min(t_s, self.boots.get(boot, t_s))
+            if name in piece.tags and (name not in self._tags or first < self._tags[name][0]):
+                self._tags[name] = first, piece.tags[name]
+        boot = piece.tags.get("boot", "")
+        self.boots[boot] = min(first, self.boots.get(boot, first))
 
     def tag(self, name: str) -> str | None:
         """What the first record that has it tells."""
@@ -245,8 +244,7 @@ class _Columns:
             return came
         ordered = _Column()
         for at in range(0, len(came), _HELD):
-            for value in came[self._order[at : at + _HELD]].tolist():
-                ordered.append(value)
+            ordered.append(came[self._order[at : at + _HELD]])
         return ordered.array
 
 
