@@ -270,7 +270,7 @@ def _scores(
             found("signal_drop"),
             fell(scores.LEAST_DB - scores.ROUNDING_DB, surely=False),
         ),
-        scores.score_mobility_lives(truth.mobility, changes, scores.lives(polled, recorded.starts)),
+        scores.score_mobility(truth.mobility, changes, scores.lives(polled, recorded.starts)),
     )
 
 

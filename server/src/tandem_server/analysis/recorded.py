@@ -118,7 +118,7 @@ def load(
     boots: dict[str, float] = {}
     for (path,), polls in gathered("radio", ["path"], _OF_RADIO):
         operator = operators.get(path) or polls.tag("operator") or path
-        out.radio[path] = _radio(path, operator, polls)
+        out.radio[path] = RadioSeries(path, operator, polls.times, *(polls[name] for name in _OF_RADIO))
         for boot, t in polls.boots.items():
             boots[boot] = min(t, boots.get(boot, t))
     noticed = [
@@ -142,19 +142,9 @@ def load(
         counts = flow["rcv_ooo_packets"]
         if end == "probe" and np.isfinite(counts).any():
             out.out_of_order[run] = out.out_of_order.get(run, 0) + int(np.nanmax(counts))
-        own = flow.tag("path")
-        out.subflows.append(
-            SubflowSeries(
-                run,
-                subflow,
-                end,
-                own,
-                flow.tag("operator") or operators.get(own or ""),
-                flow.times,
-                flow["goodput_bit_per_s"],
-                flow["rtt_ms"],
-            )
-        )
+        path, values = flow.tag("path"), (flow.times, flow["goodput_bit_per_s"], flow["rtt_ms"])
+        operator = flow.tag("operator") or operators.get(path or "")
+        out.subflows.append(SubflowSeries(run, subflow, end, path, operator, *values))
     for (run, end), one in gathered("connection", ["run", "end"], _OF_CONNECTION):
         if end == "probe":
             out.connections[run] = one.times, one["goodput_bit_per_s"]
@@ -262,16 +252,3 @@ def _starts(told: list[float], boots: list[float]) -> list[float]:
     times = sorted(told)
     times += [t for t in boots if not any(0 <= t - start <= _FIRST_POLL_S for start in told)]
     return sorted(times)[1:]
-
-
-def _radio(path: str, operator: str, polls: _Columns) -> RadioSeries:
-    return RadioSeries(
-        path,
-        operator,
-        polls.times,
-        polls["rsrp_dbm"],
-        polls["sinr_db"],
-        polls["eci"],
-        polls["poll_late_ms"],
-        polls["poll_duration_ms"],
-    )
