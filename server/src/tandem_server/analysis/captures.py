@@ -18,7 +18,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 
 from tandem.schema.trace import SERVER_CAPTURES
 from tandem_server.analysis.estimates import Histogram, histogram
-from tandem_server.analysis.evaluate import Evaluation
 from tandem_server.analysis.folder import TRACES, CampaignFolder, Capture, capture_name, known_as, parts_of, probe_of
 from tandem_server.analysis.material import Bins
 from tandem_server.analysis.radio_packets import RULE, Binned, Flows, Joined, Radio, Rule, joined
@@ -35,15 +34,18 @@ from tandem_server.analysis.recorded import SubflowSeries
 from tandem_server.analysis.series import summed
 from tandem_server.analysis.traces import manifest
 
+if TYPE_CHECKING:  # which takes its shares of bytes from here
+    from tandem_server.analysis.evaluate import Evaluation
+
 KINDS = ("signal_drop", "handover")
 WAYS = ("from_opener", "to_opener")
 CUT = {"cut_file", "bad_record", "bad_compression"}
 """Problems of a capture that leave a part of it out."""
 _CONNECTION = ("connection", "multipath", "fallback", "opener_port", "responder_address", "responder_port")
 _TOKENS = ("opener_token", "responder_token")
-_SUBFLOW = ("subflow", "connection", "opener_address", "start_utc_ns", "end_utc_ns", "handshake_rtt_ns")
+_SUBFLOW = ("subflow", "connection", "opener_address", "opener_port", "start_utc_ns", "end_utc_ns", "handshake_rtt_ns")
 _RTTS, _WAITS = ("rtt_ms", "samples"), ("wait_ms", "packets")
-_TOTAL = ("connection", "subflow", "direction", "goodput_bytes", "unseen_bytes", "rtt_method")
+_TOTAL = ("connection", "subflow", "direction", "goodput_bytes", "payload_bytes", "unseen_bytes", "rtt_method")
 
 Row = Mapping[str, Any]
 Array = NDArray[np.float64]
@@ -54,7 +56,7 @@ Delays = Mapping[tuple[str, int, str], Histogram]
 @dataclass(frozen=True, slots=True)
 class Connection:
     """In one capture. ``multipath``: and it did not fall back. ``carried``: bytes in either of ``WAYS``, those that the capture missed
-    too. ``subflows``: their rows, with ``rtt_method`` by way."""
+    too. ``subflows``: their rows, with ``rtt_method`` by way, and ``sent``: by way the payload, every copy, and what the capture missed."""
 
     file: str
     number: int
@@ -64,6 +66,11 @@ class Connection:
     tokens: tuple[int | None, int | None]
     carried: tuple[int, int]
     subflows: Sequence[Row] = ()
+
+    def sent(self, way: int) -> tuple[int, int]:
+        """Over all its subflows."""
+        both = [flow["sent"][way] for flow in self.subflows]
+        return sum(payload for payload, _ in both), sum(unseen for _, unseen in both)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,15 +203,18 @@ def connections_in(place: Path, parts: Sequence[str]) -> list[Connection]:
     tables = _tables()
     carried: dict[tuple[str, int], list[int]] = defaultdict(lambda: [0, 0])
     method: dict[tuple[str, int], dict[int, str]] = defaultdict(dict)
+    sent: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(lambda: [(0, 0), (0, 0)])
     for row in tables.read(place, "totals", parts, _TOTAL).to_pylist():
         way = WAYS.index(row["direction"])
         if row["subflow"] is None:
             carried[row["file"], row["connection"]][way] = row["goodput_bytes"] + row["unseen_bytes"]
-        elif row["rtt_method"] is not None:
+            continue
+        sent[row["file"], row["subflow"]][way] = row["payload_bytes"], row["unseen_bytes"]
+        if row["rtt_method"] is not None:
             method[row["file"], row["subflow"]][way] = row["rtt_method"]
     subflows: dict[tuple[str, int], list[Row]] = defaultdict(list)
     for row in tables.read(place, "subflows", parts, _SUBFLOW).to_pylist():
-        row["rtt_method"] = method[row["file"], row["subflow"]]
+        row |= {"rtt_method": method[row["file"], row["subflow"]], "sent": sent[row["file"], row["subflow"]]}
         subflows[row["file"], row["connection"]].append(row)
     made = [
         Connection(
@@ -319,12 +329,14 @@ def _of_run(
             groups[-1.0 - n if token is None else token].append(one)
         return list(groups.values()), "no connection in captures of its own is to the measurement server"
     if told["kind"] == "mptcp" and not flag(mapping(dict(told), "result"), "fallback"):
-        return _by_token(told, mine)
+        found, why = by_token(token_of(told), mine)
+        return [found] if found else [], why
     return _plain(told, mine)
 
 
-def _by_token(told: Mapping[str, Any], mine: Sequence[Connection]) -> tuple[list[list[Connection]], str]:
-    if (token := token_of(told)) is None:
+def by_token(token: int | None, mine: Sequence[Connection]) -> tuple[list[Connection], str]:
+    """The connection that was opened with this token, in each capture that has a part of it; without any, why."""
+    if token is None:
         return [], "its manifest holds no token"
     first = [one for one in mine if one.tokens[0] == token]
     if len(first) != 1:
@@ -334,7 +346,7 @@ def _by_token(told: Mapping[str, Any], mine: Sequence[Connection]) -> tuple[list
     for file in dict.fromkeys(one.file for one in mine if one.file != first[0].file):
         joins = [one for one in mine if one.file == file and one.tokens == (None, server) and server is not None]
         parts += joins if len(joins) == 1 else []
-    return [sorted(parts, key=lambda one: mine.index(one))], ""
+    return sorted(parts, key=lambda one: mine.index(one)), ""
 
 
 def _plain(told: Mapping[str, Any], mine: Sequence[Connection]) -> tuple[list[list[Connection]], str]:
@@ -361,9 +373,13 @@ def _plain(told: Mapping[str, Any], mine: Sequence[Connection]) -> tuple[list[li
 
 def token_of(told: Mapping[str, Any]) -> int | None:
     """The kernel's token of the run's connection, as its manifest has it; None without."""
-    named = text(mapping(mapping(dict(told), "environment"), "further"), "connection")
+    return number_of(text(mapping(mapping(dict(told), "environment"), "further"), "connection"))
+
+
+def number_of(token: str | None) -> int | None:
+    """Of a token in hexadecimal digits; None of anything else."""
     try:
-        return None if named is None else int(named, 16)
+        return None if token is None else int(token, 16)
     except ValueError:
         return None
 

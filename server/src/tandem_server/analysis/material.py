@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tandem_server.analysis import measured
 from tandem_server.analysis.estimates import Histogram
-from tandem_server.analysis.evaluate import Evaluation
 from tandem_server.analysis.events import FIVE_MINUTES_S, NetworkEvent, Recovery, recovery
 from tandem_server.analysis.measured import BandwidthRound, DelayRound, Download, Load, Play, Setting
 from tandem_server.analysis.mobility_classes import Fit, RunClasses, Times, class_of, run_classes
@@ -22,6 +21,9 @@ from tandem_server.analysis.round_trips import PathTrips
 from tandem_server.analysis.runs import run_paths, span
 from tandem_server.analysis.scores import spans
 from tandem_server.analysis.tables.facts import Facts
+
+if TYPE_CHECKING:  # what it is made of
+    from tandem_server.analysis.evaluate import Evaluation
 
 Array = NDArray[np.float64]
 CONTROLLED = "controlled"
