@@ -11,7 +11,7 @@ from tandem_server.analysis.evaluate import Evaluation
 from tandem_server.analysis.recorded import RadioSeries
 from tandem_server.analysis.runs import Run
 from tandem_server.analysis.scores import spans
-from tandem_server.analysis.series import SPAN_S, curve
+from tandem_server.analysis.series import SPAN_S, curve, summed
 from tandem_server.analysis.truth import Link
 from tandem_server.report.figures.marks import Area, Array, Bands, Bar, Dots, Mark, Moments, Span, Stacks, Trace
 from tandem_server.report.figures.sheet import (
@@ -224,14 +224,7 @@ def _link(e: Evaluation, operator: str) -> Link | None:
 
 
 def _sum_of(links: Sequence[Link]) -> tuple[Array, Array] | None:
-    if not links:
-        return None
-    t = np.unique(np.concatenate([link.t_s for link in links]))
-    total = np.zeros(len(t))
-    for link in links:
-        held = np.clip(np.searchsorted(link.t_s, t, side="right") - 1, 0, None)
-        total += link.down_bit_per_s[held]
-    return t, total / 1e6
+    return summed([(link.t_s, link.down_bit_per_s / 1e6) for link in links]) if links else None
 
 
 def _top(e: Evaluation, offered: tuple[Array, Array] | None, operator: str | None = None) -> float:
