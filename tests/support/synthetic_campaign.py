@@ -6,14 +6,15 @@ Nothing here is measured. It stands in for a bench so that evaluation and report
 import math
 import random
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from support.synthetic_scenario import PATHS, START_MONOTONIC_NS, START_UTC_NS, Scenario
 from tandem.schema.line_protocol import Point, encode_point
 from tandem.schema.record import Record
-from tandem_server.analysis.records import Row
+from tandem_server.analysis.records import EVER, Piece, Span, piece_of
+from tandem_server.store import Series
 
 BOOT = "7f0c6f2e-8f7e-4c7e-9a59-0e6a3c9d2b11"
 PROBE = "probe-1"
@@ -43,6 +44,21 @@ def run_manifest(
     }
 
 
+class Row(NamedTuple):
+    """One record, with ``probe`` and ``boot`` among its tags."""
+
+    utc_ns: int
+    tags: dict[str, str]
+    fields: dict[str, Any]
+
+
+def as_piece(measurement: str, rows: list[Row]) -> Piece:
+    """Of records with the same tags."""
+    names = list(dict.fromkeys(name for row in rows for name in row.fields))
+    values = [[row.utc_ns, *map(row.fields.get, names)] for row in rows]
+    return piece_of(measurement, Series(measurement, dict(rows[0].tags), ["time", *names], values))
+
+
 @dataclass
 class MemorySource:
     """The records in a list, as a store would hand them out. ``lost``: record numbers that it lacks."""
@@ -50,15 +66,13 @@ class MemorySource:
     points: list[tuple[str, int | None, Row]] = field(default_factory=list)
     lost: set[int] = field(default_factory=set)
 
-    def rows(
-        self, measurement: str, probe: str, start_utc_ns: int | None, end_utc_ns: int | None, _fields: object = None
-    ) -> list[Row]:
-        low, high = start_utc_ns or 0, end_utc_ns or 2**63
-        return [
-            row
-            for name, seq, row in self.points
-            if name == measurement and row.tags["probe"] == probe and low <= row.utc_ns <= high and seq not in self.lost
-        ]
+    def pieces(self, measurement: str, probe: str, span: Span = EVER, _fields: object = None) -> list[Piece]:
+        low, high = span[0] or 0, span[1] or 2**63
+        found: dict[tuple[tuple[str, str], ...], list[Row]] = {}
+        for name, seq, row in self.points:
+            if (name, row.tags["probe"]) == (measurement, probe) and low <= row.utc_ns <= high and seq not in self.lost:
+                found.setdefault(tuple(sorted(row.tags.items())), []).append(row)
+        return [as_piece(measurement, rows) for rows in found.values()]
 
     def numbers(self, measurement: str, probe: str, boots: set[str]) -> np.ndarray:
         found = [

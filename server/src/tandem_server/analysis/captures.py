@@ -15,18 +15,17 @@ from __future__ import annotations
 
 import importlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tandem.schema.trace import SERVER_CAPTURES
-from tandem_server.analysis.estimates import Histogram, histogram
-from tandem_server.analysis.evaluate import Evaluation
+from tandem_server.analysis.estimates import Histogram, histogram, pooled
 from tandem_server.analysis.folder import TRACES, CampaignFolder, Capture, capture_name, known_as, parts_of, probe_of
 from tandem_server.analysis.material import Bins
 from tandem_server.analysis.radio_packets import RULE, Binned, Flows, Joined, Radio, Rule, joined
@@ -35,26 +34,30 @@ from tandem_server.analysis.recorded import SubflowSeries
 from tandem_server.analysis.series import summed
 from tandem_server.analysis.traces import manifest
 
+if TYPE_CHECKING:  # which takes its shares of bytes from here
+    from tandem_server.analysis.evaluate import Evaluation
+
 KINDS = ("signal_drop", "handover")
 WAYS = ("from_opener", "to_opener")
+ALONE = "each of its captures was read by itself; hint: tandem-server analyse DIR/probe --out DIR/traces"
 CUT = {"cut_file", "bad_record", "bad_compression"}
 """Problems of a capture that leave a part of it out."""
 _CONNECTION = ("connection", "multipath", "fallback", "opener_port", "responder_address", "responder_port")
 _TOKENS = ("opener_token", "responder_token")
-_SUBFLOW = ("subflow", "connection", "opener_address", "start_utc_ns", "end_utc_ns", "handshake_rtt_ns")
-_RTTS, _WAITS = ("rtt_ms", "samples"), ("wait_ms", "packets")
-_TOTAL = ("connection", "subflow", "direction", "goodput_bytes", "unseen_bytes", "rtt_method")
+_SUBFLOW = ("subflow", "connection", "opener_address", "opener_port", "start_utc_ns", "end_utc_ns", "handshake_rtt_ns")
+_RTTS, _WAITS = ("subflow", "rtt_ms", "samples"), ("connection", "wait_ms", "packets")
+_TOTAL = ("connection", "subflow", "direction", "goodput_bytes", "payload_bytes", "unseen_bytes", "rtt_method")
 
 Row = Mapping[str, Any]
 Array = NDArray[np.float64]
 Delays = Mapping[tuple[str, int, str], Histogram]
-"""By file, connection and direction."""
+"""By file, connection or subflow, and direction."""
 
 
 @dataclass(frozen=True, slots=True)
 class Connection:
     """In one capture. ``multipath``: and it did not fall back. ``carried``: bytes in either of ``WAYS``, those that the capture missed
-    too. ``subflows``: their rows, with ``rtt_method`` by way."""
+    too. ``subflows``: their rows, with ``rtt_method`` by way, and ``sent``: by way the payload, every copy, and what the capture missed."""
 
     file: str
     number: int
@@ -64,6 +67,11 @@ class Connection:
     tokens: tuple[int | None, int | None]
     carried: tuple[int, int]
     subflows: Sequence[Row] = ()
+
+    def sent(self, way: int) -> tuple[int, int]:
+        """Over all its subflows."""
+        both = [flow["sent"][way] for flow in self.subflows]
+        return sum(payload for payload, _ in both), sum(unseen for _, unseen in both)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +127,23 @@ def of_campaign(e: Evaluation, rule: Rule = RULE) -> Packets | None:
     found, flows, binned, queues = read(
         place, list(parts), width, campaign.manifests, campaign.captures, e.clock.start_utc_ns
     )
-    together, lacks = _queues_together(parts, campaign.captures, campaign.manifests, e.clock.start_utc_ns)
+    bounded = {
+        row["file"]: ", ".join(row["bounded"])
+        for row in _tables().read(place, "files", list(parts), ("bounded",)).to_pylist()
+        if row["bounded"]
+    }
+    lacks = {m.run: ALONE for m in found.matches if m.kind == "mptcp" and len(m.parts) > 1} | {
+        m.run: f"its captures are too much for one reading ({limits})"
+        for m in found.matches
+        for one in m.parts
+        if one.multipath and (limits := bounded.get(one.file))
+    }
+    queues = [one for one in queues if one.run not in lacks]
     campaign.remarks += _reasons("not joined to its packets", found.whys) + _reasons("no data-level queue", lacks)
     made = joined(_radio(e), flows, binned, rule)
     made.account |= found.account
     made.rows = {**made.rows, "probe": [campaign.probe] * len(made)}
-    queues += together
-    rtts = _delays(place, list(parts), "rtts", _RTTS)
+    rtts = _delays(place, list(parts), "rtts", *_RTTS)
     return Packets(made, _series(e, flows, binned), [*_in_flight(found, flows, binned, rtts), *queues])
 
 
@@ -135,17 +153,16 @@ def _tables() -> Any:  # noqa: ANN401  (a module)
 
 
 def cut_captures(campaign: CampaignFolder) -> list[str]:
-    """Those of the probe's analysed captures of which a part could not be read, by name: cut in the middle of a packet, or damaged. Tables
-    have what was read. ImportError, ManifestError."""
+    """Those of the probe's analysed captures of which a part could not be read, by name: cut in the middle of a packet, or damaged; of
+    captures that were read as one all, for it is one of them. Tables have what was read. ImportError, ManifestError."""
     place = campaign.folder / TRACES
     if not (parts := sorted(manifest.read(place))):
         return []
     tables = _tables()
     known = {capture_name(one.file) for one in campaign.captures}
     files = {row["file"] for row in tables.read(place, "problems", parts, ("kind",)).to_pylist() if row["kind"] in CUT}
-    return sorted(
-        name for file in files if (name := capture_name(file)) in known and probe_of(file) in (None, campaign.probe)
-    )
+    own = [file for file in files if probe_of(file) in (None, campaign.probe)]
+    return sorted({name for file in own for name in parts_of(capture_name(file)) if name in known})
 
 
 def _reasons(what: str, whys: Mapping[str, str]) -> list[str]:
@@ -183,11 +200,27 @@ def read(
     found = matched(manifests, captures, connections_in(place, parts))
     flows = _flows(found, manifests, start_utc_ns)
     keys = {"file": flows.file, "subflow": flows.subflow.tolist(), "direction": [WAYS[way] for way in flows.way]}
+    flows_in: dict[str, list[int]] = defaultdict(list)
+    queues_in: dict[str, list[tuple[int, str, Connection, str]]] = defaultdict(list)
+    for n, file in enumerate(flows.file):
+        flows_in[file].append(n)
+    for turn, (run, one, way) in enumerate(_of_all_paths(found)):
+        queues_in[one.file].append((turn, run, one, way))
     pieces, queues = [], []
-    for name in parts:
+    for name in parts:  # of a fleet's months there are thousands
         rows = tables.read(place, "bins", [name], tables.BIN)
-        pieces.append(tables.bins_of(rows, keys, start_utc_ns, width))
-        queues += _queues_of(rows, found, place, name, start_utc_ns)
+        files = tables.files_in(rows)
+        own = [n for file in files for n in flows_in[file]]
+        if own or not pieces:
+            mine = {key: [values[n] for n in own] for key, values in keys.items()} | {"flow": own}
+            pieces.append(tables.bins_of(rows, mine, start_utc_ns, width))
+        whole_ones = sorted((queue for file in files for queue in queues_in[file]), key=lambda queue: queue[0])
+        waits = _delays(place, [name], "waits", *_WAITS) if whole_ones else {}
+        for _, run, one, way in whole_ones:
+            at, held = tables.queue_of(rows, one.file, one.number, way)
+            if len(at):
+                waited = waits.get((one.file, one.number, way))
+                queues.append(Bins(run, None, (at - start_utc_ns) / 1e9, np.full(len(at), np.nan), held, waits=waited))
     return found, flows, Binned(width, -start_utc_ns % width, tables.in_order(pieces)), queues
 
 
@@ -196,15 +229,18 @@ def connections_in(place: Path, parts: Sequence[str]) -> list[Connection]:
     tables = _tables()
     carried: dict[tuple[str, int], list[int]] = defaultdict(lambda: [0, 0])
     method: dict[tuple[str, int], dict[int, str]] = defaultdict(dict)
+    sent: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(lambda: [(0, 0), (0, 0)])
     for row in tables.read(place, "totals", parts, _TOTAL).to_pylist():
         way = WAYS.index(row["direction"])
         if row["subflow"] is None:
             carried[row["file"], row["connection"]][way] = row["goodput_bytes"] + row["unseen_bytes"]
-        elif row["rtt_method"] is not None:
+            continue
+        sent[row["file"], row["subflow"]][way] = row["payload_bytes"], row["unseen_bytes"]
+        if row["rtt_method"] is not None:
             method[row["file"], row["subflow"]][way] = row["rtt_method"]
     subflows: dict[tuple[str, int], list[Row]] = defaultdict(list)
     for row in tables.read(place, "subflows", parts, _SUBFLOW).to_pylist():
-        row["rtt_method"] = method[row["file"], row["subflow"]]
+        row |= {"rtt_method": method[row["file"], row["subflow"]], "sent": sent[row["file"], row["subflow"]]}
         subflows[row["file"], row["connection"]].append(row)
     made = [
         Connection(
@@ -255,7 +291,7 @@ def matched(
         whys[match.run] = "another run could be meant as well"
         account["runs_without_connection"] += 1
         found.remove(match)
-    addresses = {str(m["id"]): _path_addresses(m) for m in manifests}
+    addresses = {str(m["id"]): path_addresses(m) for m in manifests}
     paths = [
         path_of[one.file] or addresses[match.run].get(flow["opener_address"])
         for match in found
@@ -319,12 +355,14 @@ def _of_run(
             groups[-1.0 - n if token is None else token].append(one)
         return list(groups.values()), "no connection in captures of its own is to the measurement server"
     if told["kind"] == "mptcp" and not flag(mapping(dict(told), "result"), "fallback"):
-        return _by_token(told, mine)
+        found, why = by_token(token_of(told), mine)
+        return [found] if found else [], why
     return _plain(told, mine)
 
 
-def _by_token(told: Mapping[str, Any], mine: Sequence[Connection]) -> tuple[list[list[Connection]], str]:
-    if (token := token_of(told)) is None:
+def by_token(token: int | None, mine: Sequence[Connection]) -> tuple[list[Connection], str]:
+    """The connection that was opened with this token, in each capture that has a part of it; without any, why."""
+    if token is None:
         return [], "its manifest holds no token"
     first = [one for one in mine if one.tokens[0] == token]
     if len(first) != 1:
@@ -334,7 +372,7 @@ def _by_token(told: Mapping[str, Any], mine: Sequence[Connection]) -> tuple[list
     for file in dict.fromkeys(one.file for one in mine if one.file != first[0].file):
         joins = [one for one in mine if one.file == file and one.tokens == (None, server) and server is not None]
         parts += joins if len(joins) == 1 else []
-    return [sorted(parts, key=lambda one: mine.index(one))], ""
+    return sorted(parts, key=lambda one: mine.index(one)), ""
 
 
 def _plain(told: Mapping[str, Any], mine: Sequence[Connection]) -> tuple[list[list[Connection]], str]:
@@ -361,9 +399,13 @@ def _plain(told: Mapping[str, Any], mine: Sequence[Connection]) -> tuple[list[li
 
 def token_of(told: Mapping[str, Any]) -> int | None:
     """The kernel's token of the run's connection, as its manifest has it; None without."""
-    named = text(mapping(mapping(dict(told), "environment"), "further"), "connection")
+    return number_of(text(mapping(mapping(dict(told), "environment"), "further"), "connection"))
+
+
+def number_of(token: str | None) -> int | None:
+    """Of a token in hexadecimal digits; None of anything else."""
     try:
-        return None if named is None else int(named, 16)
+        return None if token is None else int(token, 16)
     except ValueError:
         return None
 
@@ -376,7 +418,7 @@ def _measurement_port(told: Mapping[str, Any]) -> int | None:
         return None
 
 
-def _path_addresses(told: Mapping[str, Any]) -> dict[str, str]:
+def path_addresses(told: Mapping[str, Any]) -> dict[str, str]:
     """By a subflow's own address the path that has it, where it is one path's."""
     known = mapping(mapping(dict(told), "environment"), "path_addresses")
     paths: dict[str, set[str]] = defaultdict(set)
@@ -394,7 +436,7 @@ def _path_addresses(told: Mapping[str, Any]) -> dict[str, str]:
 
 def _flows(found: Matched, manifests: Sequence[Mapping[str, Any]], start_utc_ns: int) -> Flows:
     """A row a subflow; ``path`` "" where it is not known."""
-    addresses = {str(m["id"]): _path_addresses(m) for m in manifests}
+    addresses = {str(m["id"]): path_addresses(m) for m in manifests}
     rows = [
         (number, match, one, flow)
         for number, match in enumerate(found.matches)
@@ -449,138 +491,39 @@ def main_match(matches: Sequence[Match]) -> dict[str, int]:
 
 
 def _in_flight(found: Matched, flows: Flows, binned: Binned, rtts: Delays) -> list[Bins]:
-    """Of each run and capture, all subflows together: between its first and its last bin as much is in flight of a subflow as was before,
-    where a bin had no packet."""
+    """Of each run, capture and path, its subflows together: between its first and its last bin as much is in flight of a subflow as was
+    before, where a bin had no packet."""
     made = []
     start_s = (binned.place * binned.width_ns + binned.offset_ns) / 1e9
     for run, number in sorted(main_match(found.matches).items()):
-        by_file: dict[str, list[tuple[Array, Array]]] = defaultdict(list)
+        own: dict[tuple[str, str], list[int]] = defaultdict(list)
         for n in np.flatnonzero(flows.connection == number).tolist():
-            rows = binned.of(n)
-            by_file[flows.file[n]].append((start_s[rows], binned.in_flight_bytes[rows]))
-        match = found.matches[number]
-        numbers = {one.file: one.number for one in match.parts}
-        for file, parts in by_file.items():
+            own[flows.file[n], flows.path[n]].append(n)
+        for (file, path), mine in own.items():
+            parts = [(start_s[binned.of(n)], binned.in_flight_bytes[binned.of(n)]) for n in mine]
             times, total = summed(parts)
             if not len(times):  # where it was captured, nobody knows what is in flight
                 times = np.unique(np.concatenate([at for at, _ in parts]))
                 total = np.full(len(times), np.nan)
             if len(times):
-                absent, told = np.full(len(times), np.nan), rtts.get((file, numbers[file], WAYS[match.way]))
-                made.append(Bins(run, found.path_of[file] or "", times, total, absent, rtts=told))
+                way = WAYS[found.matches[number].way]
+                told = [one for n in mine if (one := rtts.get((file, int(flows.subflow[n]), way))) is not None]
+                absent = np.full(len(times), np.nan)
+                made.append(Bins(run, path, times, total, absent, rtts=pooled(told) if told else None))
     return made
 
 
-def _queues_of(
-    rows: Any,  # noqa: ANN401  (pyarrow.Table)
-    found: Matched,
-    place: Path,
-    part: str,
-    start_utc_ns: int,
-) -> list[Bins]:
-    """Of captures of all paths: in one of some, what came over the others would count as missing. None of TCP where such a capture is
-    several that were read as one: a run by TCP has no data level, whatever was captured beside it."""
-    whole_ones = [
-        (run, one, WAYS[found.matches[n].way])
-        for run, n in sorted(main_match(found.matches).items())
-        for one in found.matches[n].parts
-        if found.path_of[one.file] is None and (one.multipath or len(parts_of(capture_name(one.file))) < 2)
-    ]
-    waits = _delays(place, [part], "waits", _WAITS) if whole_ones else {}
-    return [
-        bins
-        for run, one, way in whole_ones
-        for bins in _queue(run, rows, waits, one.number, way, start_utc_ns, one.file)
-    ]
+def _of_all_paths(found: Matched) -> Iterator[tuple[str, Connection, str]]:
+    """Runs whose data-level queue is known, in captures of all paths: in one of some, what came over the others would count as missing.
+    None of TCP where such a capture is several that were read as one: a run by TCP has no data level, whatever was captured beside it."""
+    for run, n in sorted(main_match(found.matches).items()):
+        for one in found.matches[n].parts:
+            if found.path_of[one.file] is None and (one.multipath or len(parts_of(capture_name(one.file))) < 2):
+                yield run, one, WAYS[found.matches[n].way]
 
 
-def _queue(
-    run: str,
-    rows: Any,  # noqa: ANN401  (pyarrow.Table)
-    waits: Delays,
-    number: int,
-    way: str,
-    start_utc_ns: int,
-    file: str | None = None,
-) -> list[Bins]:
-    at, queue = _tables().queue_of(rows, number, way, file)
-    if not len(at):
-        return []
-    waited = waits.get((file or "", number, way))
-    return [Bins(run, None, (at - start_utc_ns) / 1e9, np.full(len(at), np.nan), queue, waits=waited)]
-
-
-def _delays(place: Path, parts: Sequence[str], table: str, names: tuple[str, str]) -> Delays:
+def _delays(place: Path, parts: Sequence[str], table: str, of: str, ms: str, counts: str) -> Delays:
     """Nothing where an older analysis made no such table."""
     tables = _tables()
-    return _histograms(tables.read(place, table, parts, ("connection", "direction", *names)), names)
-
-
-def _histograms(rows: Any, names: tuple[str, str]) -> Delays:  # noqa: ANN401  (pyarrow.Table)
-    """Of rows of the table ``rtts`` or ``waits``."""
-    counted = _tables().counted(rows, *names)
-    return {key: histogram(ms, counts) for key, (ms, counts) in counted.items()}
-
-
-def _queues_together(
-    parts: Mapping[str, manifest.Part],
-    captures: Iterable[Capture],
-    manifests: Iterable[Mapping[str, Any]],
-    start_utc_ns: int,
-) -> tuple[list[Bins], dict[str, str]]:
-    """Of each Multipath TCP run with a capture of each of several paths: these are read once more, together, in the order of time. One
-    machine made them, so their clocks are one. Not of captures that were read as one already. And why not of others."""
-    known = {capture_name(one.file): one for one in captures}
-    files = {capture_name(one.file): (one, part.bin_ns) for part in parts.values() for one in part.files}
-    own: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
-    together = {one for name in files if known_as(known, name) for one in parts_of(name) if name != one}
-    for one in known.values():
-        if capture_name(one.file) in together:
-            continue
-        if one.path is not None and (one.run is not None or one.pair is not None):
-            own[("pair", str(one.pair)) if one.run is None else ("run", one.run)][one.path] = one.file
-    made: list[Bins] = []
-    whys: dict[str, str] = {}
-    last: tuple[tuple[str, ...], Any] = ((), None)
-    for told in manifests:
-        run, token = str(told["id"]), token_of(told)
-        names = sorted((own.get(("run", run)) or own.get(("pair", str(told.get("pair")))) or {}).values())
-        fell_back = flag(mapping(dict(told), "result"), "fallback") is True
-        if text(told, "kind") != "mptcp" or fell_back or token is None or len(names) < 2:
-            continue
-        places = [files[name] for name in map(capture_name, names) if name in files]
-        if len(places) < len(names) or len({width for _, width in places}) > 1:
-            whys[run] = "not all of its captures were analysed with bins of one width"
-            continue
-        if other := [one.file for one, _ in places if not _is_as_it_was(one)]:
-            whys[run] = f"{other[0]} is gone or was changed since it was analysed"
-            continue
-        paths = tuple(one.file for one, _ in places)
-        if paths != last[0]:  # runs of a pair come one after the other and share captures; those of others are not kept
-            last = paths, _read_together(paths, places[0][1])
-        connections, bins, waits, bounded = last[1]
-        mine = [row["connection"] for row in connections if row["opener_token"] == token]
-        if bounded:
-            whys[run] = f"its captures are too much for one reading ({', '.join(bounded)})"
-        elif len(mine) != 1:
-            whys[run] = f"{len(mine)} connections in its captures have its token"
-        else:
-            made += _queue(run, bins, waits, mine[0], "to_opener", start_utc_ns)
-    return made, whys
-
-
-def _read_together(paths: Sequence[str], bin_ns: int) -> tuple[list[Row], Any, Delays, list[str]]:
-    """The connections, all bins, how long packets waited, and the limits of the native pass that were reached."""
-    core = importlib.import_module("tandem_server.tandem_trace_core")
-    arrow = _tables().arrow
-    tables = core.analyse_together(list(paths), bin_ns=bin_ns)
-    told: list[Row] = arrow("connections", "", tables["connections"]).to_pylist()
-    waits = _histograms(arrow("waits", "", tables["waits"]), _WAITS)
-    return told, arrow("bins", "", tables["bins"]), waits, tables["file"]["bounded"]
-
-
-def _is_as_it_was(analysed: manifest.Capture) -> bool:
-    try:
-        return manifest.Capture.at(analysed.file) == analysed
-    except OSError:  # gone: the line says so
-        return False
+    found = tables.counted(tables.read(place, table, parts, (of, "direction", ms, counts)), of, ms, counts)
+    return {key: histogram(*columns) for key, columns in found.items()}

@@ -4,7 +4,7 @@ distributions, ellipses, and histograms of delays. Pure."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import NamedTuple
@@ -37,17 +37,20 @@ def median(
     known = _finite(values)
     if len(known) == 0:
         return None
-    middle = float(np.median(known))
-    if len(known) < LEAST:
-        return Estimate(middle, None, None, len(known))
-    drawn = np.random.default_rng(seed)
-    rows = max(1, _AT_ONCE // len(known))
-    medians = [
-        np.median(known[drawn.integers(0, len(known), (min(rows, resamples - done), len(known)))], axis=1)
-        for done in range(0, resamples, rows)
+    drawn = _drawn_again(len(known), lambda picked: np.median(known[picked], axis=1), resamples, seed)
+    return Estimate(float(np.median(known)), *(ends(drawn, level) if len(drawn) else (None, None)), len(known))
+
+
+def _drawn_again(
+    n: int, of: Callable[[NDArray[np.int64]], Array], resamples: int = RESAMPLES, seed: int = SEED
+) -> Array:
+    """``of`` rows of places of ``n`` values, drawn with replacement; nothing of fewer than ``LEAST``."""
+    chance, rows = np.random.default_rng(seed), max(1, _AT_ONCE // max(n, 1))
+    parts = [
+        of(chance.integers(0, n, (min(rows, resamples - done), n)))
+        for done in range(0, resamples if n >= LEAST else 0, rows)
     ]
-    low, high = ends(np.concatenate(medians), level)
-    return Estimate(middle, low, high, len(known))
+    return np.concatenate([np.empty(0), *parts])
 
 
 def mean(values: Sequence[float]) -> Estimate | None:
@@ -59,12 +62,11 @@ def mean(values: Sequence[float]) -> Estimate | None:
     known = _finite(values)
     if len(known) == 0:
         return None
-    value = float(known.mean())
-    if len(known) < LEAST:
+    value, drawn = float(known.mean()), _drawn_again(len(known), lambda picked: known[picked].mean(axis=1))
+    if not len(drawn):
         return Estimate(value, None, None, len(known))
-    picked = np.random.default_rng(SEED).integers(0, len(known), (RESAMPLES, len(known)))
     wider = math.sqrt(len(known) / (len(known) - 1)) * _student(len(known) - 1) / _Z
-    low, high = (value + wider * (end - value) for end in ends(known[picked].mean(axis=1)))
+    low, high = (value + wider * (end - value) for end in ends(drawn))
     return Estimate(value, low, high, len(known))
 
 
@@ -87,12 +89,9 @@ def rate(counts: Sequence[float], exposures: Sequence[float], per: float) -> Est
     if not windows:
         return None
     c, e = (np.array(column, dtype=np.float64) for column in zip(*windows, strict=True))
+    drawn = _drawn_again(len(windows), lambda picked: c[picked].sum(axis=1) / e[picked].sum(axis=1) * per)
     value = float(c.sum() / e.sum() * per)
-    if len(windows) < LEAST:
-        return Estimate(value, None, None, len(windows))
-    picked = np.random.default_rng(SEED).integers(0, len(windows), (RESAMPLES, len(windows)))
-    low, high = ends(c[picked].sum(axis=1) / e[picked].sum(axis=1) * per)
-    return Estimate(value, low, high, len(windows))
+    return Estimate(value, *(ends(drawn) if len(drawn) else (None, None)), len(windows))
 
 
 def share(true: int, n: int) -> Estimate | None:

@@ -6,7 +6,6 @@ import functools
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from tandem_server.analysis import scores
 from tandem_server.analysis.folder import CampaignFolder, missing_files
 from tandem_server.analysis.reading import mapping, number, text, whole
 from tandem_server.analysis.recorded import Event, Recorded, load, name_by_run
-from tandem_server.analysis.records import Clock, Row, Source, SourceError
+from tandem_server.analysis.records import EVER, Clock, Source, SourceError
 from tandem_server.analysis.runs import Run, join, run_paths
 from tandem_server.analysis.sender_shares import add_sender_shares
 from tandem_server.analysis.tables.results import Results, results
@@ -66,8 +65,8 @@ def boots_of_account(campaign: CampaignFolder, source: Source) -> set[str]:
     """The boots whose records the collector's account counts: all of its spool, of which it is the sum over all restarts. Where no
     spool told of itself: those of the folder, or of the polls."""
     spool_of = {
-        row.tags.get("boot", ""): row.fields.get("spool")
-        for row in source.rows("spool", campaign.probe, None, None, ["spool"])
+        piece.tags.get("boot", ""): piece.fields.get("spool", [None])[-1]
+        for piece in source.pieces("spool", campaign.probe, EVER, ["spool"])
     }
     last = text(campaign.collector or {}, "boot")
     own = {boot for manifest in campaign.manifests if (boot := text(manifest, "boot")) is not None}
@@ -78,27 +77,24 @@ def boots_of_account(campaign: CampaignFolder, source: Source) -> set[str]:
             boot for boot in own if boot not in spool_of
         }
     if not own:
-        own = {row.tags.get("boot", "") for row in source.rows("radio", campaign.probe, None, None, [])}
+        own = {piece.tags.get("boot", "") for piece in source.pieces("radio", campaign.probe, EVER, [])}
     return own
 
 
 def boot_of_bench(campaign: CampaignFolder, source: Source, offset_ns: int) -> str | None:
     """The boot in which the bench ran, whose monotonic clock the truth has: as campaign.json tells, else the one whose offset of UTC to
     the monotonic clock is next to ``offset_ns``. None: the probe recorded in one boot only, which is it."""
-    offsets: dict[str, list[int]] = defaultdict(list)
+    offsets: dict[str, list[Numbers]] = defaultdict(list)
     for measurement in ("event", "health", "radio"):
-        for row in source.rows(measurement, campaign.probe, None, None, []):
-            if (offset := _offset_ns(row)) is not None:
-                offsets[row.tags.get("boot", "")].append(offset)
+        for piece in source.pieces(measurement, campaign.probe, EVER, []):
+            monotonic_ns = piece.numbers("monotonic_ns")
+            if (known := np.isfinite(monotonic_ns)).any():
+                offset = piece.utc_ns[known] - monotonic_ns[known].astype(np.int64)
+                offsets[piece.tags.get("boot", "")].append(offset)
     if len(offsets) < 2:
         return None
     told = text(campaign.campaign, "boot")
-    return told or min(offsets, key=lambda boot: abs(median(offsets[boot]) - offset_ns))
-
-
-def _offset_ns(row: Row) -> int | None:
-    monotonic = row.fields.get("monotonic_ns")
-    return row.utc_ns - int(monotonic) if isinstance(monotonic, int | float) else None
+    return told or min(offsets, key=lambda boot: abs(np.median(np.concatenate(offsets[boot])) - offset_ns))
 
 
 _MOVEMENT = ("mobility_start", "mobility_stop")
@@ -207,14 +203,8 @@ def _clock(campaign: CampaignFolder) -> Clock:
 def _ask(campaign: CampaignFolder, source: Source, clock: Clock) -> tuple[Recorded, dict[str, Numbers]]:
     started = whole(campaign.campaign, "started_utc_ns")
     ended = whole(campaign.campaign, "ended_utc_ns")
-    recorded = load(
-        source,
-        campaign.probe,
-        clock,
-        campaign.operators,
-        None if started is None else started - BEFORE_NS,
-        None if ended is None else ended + AFTER_NS,
-    )
+    span = None if started is None else started - BEFORE_NS, None if ended is None else ended + AFTER_NS
+    recorded = load(source, campaign.probe, clock, campaign.operators, span)
     counted = boots_of_account(campaign, source)
     return recorded, {name: source.numbers(name, campaign.probe, counted) for name in MEASUREMENTS}
 
@@ -274,7 +264,7 @@ def _scores(
             found("signal_drop"),
             fell(scores.LEAST_DB - scores.ROUNDING_DB, surely=False),
         ),
-        scores.score_mobility_lives(truth.mobility, changes, scores.lives(polled, recorded.starts)),
+        scores.score_mobility(truth.mobility, changes, scores.lives(polled, recorded.starts)),
     )
 
 

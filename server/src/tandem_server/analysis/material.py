@@ -5,23 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tandem_server.analysis import measured
 from tandem_server.analysis.estimates import Histogram
-from tandem_server.analysis.evaluate import Evaluation
 from tandem_server.analysis.events import FIVE_MINUTES_S, NetworkEvent, Recovery, recovery
 from tandem_server.analysis.measured import BandwidthRound, DelayRound, Download, Load, Play, Setting
 from tandem_server.analysis.mobility_classes import Fit, RunClasses, Times, class_of, run_classes
 from tandem_server.analysis.reading import mapping, text
-from tandem_server.analysis.recorded import RadioSeries, Recorded, SubflowSeries
+from tandem_server.analysis.recorded import RadioSeries, SubflowSeries
 from tandem_server.analysis.round_trips import PathTrips
 from tandem_server.analysis.runs import run_paths, span
 from tandem_server.analysis.scores import spans
 from tandem_server.analysis.tables.facts import Facts
+
+if TYPE_CHECKING:  # what it is made of
+    from tandem_server.analysis.evaluate import Evaluation
 
 Array = NDArray[np.float64]
 CONTROLLED = "controlled"
@@ -38,8 +40,8 @@ class Span(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Bins:
     """One run in bins of a packet capture (``captures``), arrays of one length, absent values NaN. ``path``: whose subflows' bytes in
-    flight; "": all; None: of the whole connection, whose ``reorder_queue_bytes`` it is. Over the whole run, where the tables tell: ``rtts``
-    of the path's subflows, and how long the whole connection's packets waited in that queue."""
+    flight, "" where it is not known; None: of the whole connection, whose ``reorder_queue_bytes`` it is. Over the whole run, where the
+    tables tell: ``rtts`` of the path's subflows, and how long the whole connection's packets waited in that queue."""
 
     run: str
     path: str | None
@@ -160,7 +162,7 @@ def material(
         operators=dict(e.campaign.operators),
         events=list(_events(e)),
         radio=e.recorded.radio,
-        flows=_flows(e.recorded),
+        flows=e.recorded.flows(),
         connections=e.recorded.connections,
         bins=list(bins or []),
         packets=packets or {},
@@ -185,13 +187,6 @@ def material(
             made.surveys.append(run)
     made.spans = list(_spans(e, manifests))
     return made
-
-
-def _flows(recorded: Recorded) -> dict[tuple[str, str], list[SubflowSeries]]:
-    found: dict[tuple[str, str], list[SubflowSeries]] = {}
-    for series in sorted(recorded.subflows, key=lambda s: (s.path or "~", s.subflow)):
-        found.setdefault((series.run, series.end), []).append(series)
-    return found
 
 
 def _with_series(one: Download, flows: Sequence[SubflowSeries]) -> Download:

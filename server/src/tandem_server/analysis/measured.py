@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tandem_server.analysis.reading import mapping, mappings, number, text, whole
-from tandem_server.analysis.sender_shares import load_shares, round_share
-from tandem_server.analysis.tables.facts import Facts, Side, shares, summed
+from tandem_server.analysis.tables.facts import Facts, Side, load_shares, round_share, shares, summed
 from tandem_server.analysis.tables.views import segment_s
 
 

@@ -163,15 +163,11 @@ def _records(e: Evaluation, source: Source | str, measurement: str) -> pd.DataFr
         return _frame([], wanted)
     started, ended = (whole(e.campaign.campaign, f"{at}_utc_ns") for at in ("started", "ended"))
     span = (None if started is None else started - BEFORE_NS, None if ended is None else ended + AFTER_NS)
-    out = []
-    for row in source.rows(measurement, e.campaign.probe, *span):
-        monotonic = row.fields.get("monotonic_ns")
-        at = e.clock.seconds(
-            row.utc_ns, int(monotonic) if isinstance(monotonic, int | float) else None, row.tags.get("boot")
-        )
-        one: dict[str, Any] = {**row.tags, **row.fields, "t_s": at, "utc": row.utc_ns}
-        one.setdefault("operator", e.campaign.operators.get(row.tags.get("path", "")))
-        out.append(one)
+    out: list[dict[str, Any]] = []
+    for piece in source.pieces(measurement, e.campaign.probe, span):
+        operator = {"operator": e.campaign.operators.get(piece.tags.get("path", ""))}
+        times = zip(e.clock.times(piece).tolist(), piece.utc_ns.tolist(), piece.rows(), strict=True)
+        out += ({**operator, **row, "t_s": t_s, "utc": utc_ns} for t_s, utc_ns, row in times)
     return _frame(sorted(out, key=lambda one: one["utc"]), wanted)
 
 

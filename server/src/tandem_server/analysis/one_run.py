@@ -12,7 +12,7 @@ from tandem.schema.metrics import MEASUREMENTS
 from tandem_server.analysis import recorded as records
 from tandem_server.analysis.reading import mapping, mappings, text, whole
 from tandem_server.analysis.recorded import Recorded, name_by_run
-from tandem_server.analysis.records import Clock, Row, SourceError, rows_of
+from tandem_server.analysis.records import Clock, Piece, SourceError, Span, piece_of
 from tandem_server.analysis.runs import run_paths
 from tandem_server.ledger.numbers import Numbers
 from tandem_server.ledger.reader import row_of
@@ -44,19 +44,19 @@ class RunSource:
         step = -(-(end_utc_ns - start_utc_ns) // _SAMPLES)
         return None if step <= _SAMPLE_NS else -(-step // 10**9) * 10**9
 
-    def rows(
+    def pieces(
         self,
         measurement: str,
         probe: str,
-        start_utc_ns: int | None,
-        end_utc_ns: int | None,
+        span: Span,
         fields: Sequence[str] | None = None,  # noqa: ARG002  as ``Source`` has it
-    ) -> list[Row]:
+    ) -> list[Piece]:
         """See ``Source``; both times must be given, and the fields are ``_READ``."""
-        if measurement not in _READ or start_utc_ns is None or end_utc_ns is None:
+        start, end = span
+        if measurement not in _READ or start is None or end is None:
             return []
-        where = f'"probe" = $probe AND time >= {int(start_utc_ns)} AND time <= {int(end_utc_ns)}'
-        step, read = self.step_ns(start_utc_ns, end_utc_ns), _READ[measurement]
+        where = f'"probe" = $probe AND time >= {int(start)} AND time <= {int(end)}'
+        step, read = self.step_ns(start, end), _READ[measurement]
         if measurement == "event":
             what, by, bound = ", ".join(f'"{name}"' for name in read), "*", (_EVENTS, _EVENT_SERIES)
             what += ', "monotonic_ns"'  # so that an event without any of these is a row, too
@@ -72,7 +72,7 @@ class RunSource:
             answer = self._store.query(asked, {"probe": probe, "run": self._run})
         except (StoreDown, QueryError) as error:
             raise SourceError(f"the database could not be asked: {error}") from error
-        return [row for series in answer for row in rows_of(series)]
+        return [piece_of(measurement, series) for series in answer]
 
     def numbers(self, measurement: str, probe: str, boots: Collection[str]) -> Numbers:  # noqa: ARG002  as ``Source`` has it
         """See ``Source``: none, the ledger has counted them."""
@@ -179,7 +179,7 @@ def _read(made: RunAccount, store: SeriesStore) -> None:
     step = source.step_ns(since, until)
     made.step_s = None if step is None else step / 1e9
     try:
-        found = records.load(source, run.probe, Clock(started), paths, since, until)
+        found = records.load(source, run.probe, Clock(started), paths, (since, until))
     except SourceError as error:
         made.trouble.append(str(error))
         return

@@ -13,16 +13,18 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from tandem.schema.metrics import COMMON_FIELDS, COMMON_TAGS, MEASUREMENTS
-from tandem_server.analysis.records import Row, SourceError
+from tandem_server.analysis.records import Piece, SourceError, Span
 from tandem_server.ledger.numbers import Numbers
 
 TIME = "utc_ns"
 DAY_NS = 86_400 * 10**9
 _KINDS = {"int": pa.int64(), "float": pa.float64(), "str": pa.string(), "bool": pa.bool_()}
-_ROWS = 8192
+_ROWS = 1 << 16
 
 
 def tags_of(measurement: str) -> tuple[str, ...]:
@@ -55,44 +57,28 @@ def rows_in(path: Path) -> int:
 
 
 class RecordFiles:
-    """``Source`` over ``records``, the folder of one probe; a few thousand records are held at a time."""
+    """``Source`` over ``records``, the folder of one probe; ``_ROWS`` records at most are held at a time."""
 
     def __init__(self, records: Path) -> None:
         self._records = records
 
-    def rows(
-        self,
-        measurement: str,
-        probe: str,
-        start_utc_ns: int | None,
-        end_utc_ns: int | None,
-        fields: Sequence[str] | None = None,
-    ) -> Iterator[Row]:
+    def pieces(self, measurement: str, probe: str, span: Span, fields: Sequence[str] | None = None) -> Iterator[Piece]:
         """See ``Source``."""
         tags, columns = tags_of(measurement), schema_of(measurement).names
-        low, high = start_utc_ns or 0, 2**63 - 1 if end_utc_ns is None else end_utc_ns
+        low, high = span[0] or 0, 2**63 - 1 if span[1] is None else span[1]
         wanted = [c for c in columns if fields is None or c in (TIME, "monotonic_ns", *tags, *fields)]
-        kept = [c for c in wanted if c != TIME and c not in tags]
         for path in self._files(measurement, low, high):
             for batch in _batches(path, wanted):
-                for row in batch.to_pylist():
-                    if low <= row[TIME] <= high and row["probe"] == probe:
-                        yield Row(
-                            row[TIME],
-                            {name: row[name] for name in tags if row.get(name)},
-                            {name: row[name] for name in kept if row.get(name) is not None},
-                        )
+                inside = pc.and_(pc.greater_equal(batch[TIME], low), pc.less_equal(batch[TIME], high))
+                yield from _pieces(batch.filter(pc.and_(inside, pc.equal(batch["probe"], probe))), tags)
 
     def numbers(self, measurement: str, probe: str, boots: Collection[str]) -> Numbers:
         """See ``Source``."""
-        parts = [np.empty(0, dtype=np.int64)]
+        parts, own = [np.empty(0, dtype=np.int64)], pa.array(list(boots), pa.string())
         for path in self._files(measurement, 0, 2**63 - 1):
             for batch in _batches(path, ["probe", "boot", "seq"]):
-                told = batch.to_pydict()
-                rows = zip(told["probe"], told["boot"], told["seq"], strict=True)
-                parts.append(
-                    np.array([n for p, b, n in rows if p == probe and b in boots and n is not None], dtype=np.int64)
-                )
+                mine = pc.and_(pc.equal(batch["probe"], probe), pc.is_in(batch["boot"], value_set=own))
+                parts.append(batch.filter(mine)["seq"].drop_null().to_numpy().astype(np.int64))
         return np.concatenate(parts)
 
     def _files(self, measurement: str, low: int, high: int) -> list[Path]:
@@ -109,6 +95,33 @@ def _batches(path: Path, columns: Sequence[str]) -> Iterator[Any]:
             yield from file.iter_batches(batch_size=_ROWS, columns=there)
     except (pa.ArrowException, OSError) as error:
         raise _unread(path, error) from error
+
+
+def _pieces(batch: Any, tags: Sequence[str]) -> Iterator[Piece]:  # noqa: ANN401  (pyarrow.RecordBatch)
+    """A batch by its tags."""
+    names = batch.schema.names
+    there = [tag for tag in tags if tag in names]
+    key, most = np.zeros(len(batch), dtype=np.int64), 1
+    for tag in there:
+        coded = batch[tag].dictionary_encode()
+        if most > 2**62 // (len(coded.dictionary) + 1):
+            key, most = np.unique(key, return_inverse=True)[1], len(batch)
+        key = key * (len(coded.dictionary) + 1) + pc.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False) + 1
+        most *= len(coded.dictionary) + 1
+    _, firsts, which = np.unique(key, return_index=True, return_inverse=True)
+    order, ends = np.argsort(which, kind="stable"), np.cumsum(np.bincount(which))
+    for first, rows in zip(firsts.tolist(), np.split(order, ends[:-1]), strict=True) if len(batch) else ():
+        told = {tag: word for tag in there if (word := batch[tag][first].as_py())}
+        piece = batch.take(pa.array(rows)) if len(firsts) > 1 else batch
+        yield Piece(
+            told, piece[TIME].to_numpy(), {name: _values(piece[name]) for name in names if name not in (TIME, *there)}
+        )
+
+
+def _values(column: Any) -> NDArray[Any]:  # noqa: ANN401  (pyarrow.Array)
+    if pa.types.is_string(column.type) or pa.types.is_boolean(column.type):
+        return np.array(column.to_pylist(), dtype=object)
+    return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
 def _unread(path: Path, error: Exception) -> SourceError:

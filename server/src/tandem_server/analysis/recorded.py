@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import os
 import tempfile
-from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tandem_server.analysis.reading import number, whole
-from tandem_server.analysis.records import Clock, Row, Source
-from tandem_server.analysis.round_trips import PathTrips
+from tandem_server.analysis.reading import number
+from tandem_server.analysis.records import EVER, Clock, Piece, Source, Span
+from tandem_server.analysis.round_trips import FIELDS, PathTrips
 from tandem_server.analysis.round_trips import load as load_round_trips
 
 Array = NDArray[np.float64]
-NAN = float("nan")
 _OF_RADIO = ("rsrp_dbm", "sinr_db", "eci", "poll_late_ms", "poll_duration_ms")
 _OF_EVENT = ("change_db", "detail", "step", "took_ms")
 _SWITCHES = ("cfun", "reboot", "usb", "power")
@@ -47,10 +45,14 @@ class RadioSeries:
     late_ms: Array
     duration_ms: Array
 
-    def named_cells(self) -> list[tuple[float, int]]:
+    def cells(self) -> tuple[Array, NDArray[np.int64]]:
         """Time and cell of the polls that named one."""
         named = np.isfinite(self.eci) & (np.floor(self.eci) == self.eci)
-        return [(float(t), int(eci)) for t, eci in zip(self.t_s[named], self.eci[named], strict=True)]
+        return self.t_s[named], self.eci[named].astype(np.int64)
+
+    def named_cells(self) -> list[tuple[float, int]]:
+        """The same, one by one."""
+        return list(zip(*(column.tolist() for column in self.cells()), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,116 +100,104 @@ class Recorded:
     recoveries: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     left_out: int = 0
 
-    def of_run(self, run: str, end: str) -> list[SubflowSeries]:
-        """The subflows of one run at one end, in order of path."""
-        return sorted(
-            (s for s in self.subflows if s.run == run and s.end == end), key=lambda s: (s.path or "~", s.subflow)
-        )
+    def flows(self) -> dict[tuple[str, str], list[SubflowSeries]]:
+        """The subflows by run and end, in order of path."""
+        found: dict[tuple[str, str], list[SubflowSeries]] = {}
+        for series in sorted(self.subflows, key=lambda s: (s.path or "~", s.subflow)):
+            found.setdefault((series.run, series.end), []).append(series)
+        return found
 
 
-def load(
-    source: Source,
-    probe: str,
-    clock: Clock,
-    operators: dict[str, str],
-    start_utc_ns: int | None,
-    end_utc_ns: int | None,
-) -> Recorded:
-    """Ask for the campaign's records; SourceError when the source cannot answer. Records pass one by one into columns: of a campaign of
+def load(source: Source, probe: str, clock: Clock, operators: dict[str, str], span: Span = EVER) -> Recorded:
+    """Ask for the campaign's records; SourceError when the source cannot answer. They pass piece by piece into columns: of a campaign of
     weeks there are millions."""
     out = Recorded()
 
-    def timed(measurement: str, fields: Sequence[str]) -> Iterator[tuple[float, Row]]:
-        for row in source.rows(measurement, probe, start_utc_ns, end_utc_ns, fields):
-            t = clock.seconds(row.utc_ns, whole(row.fields, "monotonic_ns"), row.tags.get("boot"))
-            if t is not None:
-                yield t, row
-
     def gathered(measurement: str, by: Sequence[str], fields: Sequence[str]) -> list[tuple[tuple[str, ...], _Columns]]:
         found: dict[tuple[str, ...], _Columns] = {}
-        for t, row in timed(measurement, fields):
-            key = tuple(row.tags.get(tag, "") for tag in by)
+        for piece in source.pieces(measurement, probe, span, fields):
+            key = tuple(piece.tags.get(tag, "") for tag in by)
             if (mine := found.get(key)) is None:
                 mine = found[key] = _Columns(fields)
-            mine.add(t, row)
+            mine.add(clock.times(piece), piece)
         return sorted(found.items())
 
     boots: dict[str, float] = {}
     for (path,), polls in gathered("radio", ["path"], _OF_RADIO):
         operator = operators.get(path) or polls.tag("operator") or path
-        out.radio[path] = _radio(path, operator, polls)
+        out.radio[path] = RadioSeries(path, operator, polls.times, *(polls[name] for name in _OF_RADIO))
         for boot, t in polls.boots.items():
             boots[boot] = min(t, boots.get(boot, t))
-    told = sorted(timed("event", _OF_EVENT), key=lambda pair: (pair[0], pair[1].utc_ns))
-    out.recoveries = _recoveries(told)
+    noticed = sorted(
+        (
+            (float(t), int(utc_ns), row)
+            for piece in source.pieces("event", probe, span, _OF_EVENT)
+            for t, utc_ns, row in zip(clock.times(piece), piece.utc_ns, piece.rows(), strict=True)
+        ),
+        key=lambda one: one[:2],
+    )
+    out.recoveries = _recoveries([(t, row) for t, _, row in noticed])
     out.events = [
         Event(
             t,
-            row.tags.get("kind", "unknown"),
-            row.tags.get("path"),
-            row.tags.get("operator") or operators.get(row.tags.get("path", "")),
-            number(row.fields, "change_db"),
-            str(row.fields["detail"]) if "detail" in row.fields else None,
-            any(begun <= t <= ended for begun, ended in out.recoveries.get(row.tags.get("path", ""), ())),
+            row.get("kind", "unknown"),
+            row.get("path"),
+            row.get("operator") or operators.get(row.get("path", "")),
+            number(row, "change_db"),
+            row.get("detail"),
+            any(begun <= t <= ended for begun, ended in out.recoveries.get(row.get("path", ""), ())),
         )
-        for t, row in told
+        for t, _, row in noticed
     ]
     out.starts = _starts([e.t_s for e in out.events if e.kind == "collector_start"], sorted(boots.values()))
     for (run, end, subflow), flow in gathered("subflow", ["run", "end", "subflow"], _OF_SUBFLOW):
         counts = flow["rcv_ooo_packets"]
         if end == "probe" and np.isfinite(counts).any():
             out.out_of_order[run] = out.out_of_order.get(run, 0) + int(np.nanmax(counts))
-        own = flow.tag("path")
-        out.subflows.append(
-            SubflowSeries(
-                run,
-                subflow,
-                end,
-                own,
-                flow.tag("operator") or operators.get(own or ""),
-                flow.times,
-                flow["goodput_bit_per_s"],
-                flow["rtt_ms"],
-            )
-        )
+        own, values = flow.tag("path"), (flow.times, flow["goodput_bit_per_s"], flow["rtt_ms"])
+        whose = flow.tag("operator") or operators.get(own or "")
+        out.subflows.append(SubflowSeries(run, subflow, end, own, whose, *values))
     for (run, end), one in gathered("connection", ["run", "end"], _OF_CONNECTION):
         if end == "probe":
             out.connections[run] = one.times, one["goodput_bit_per_s"]
-    for path, trips in load_round_trips(source, probe, clock, operators, start_utc_ns, end_utc_ns).items():
+    round_trips = load_round_trips(source.pieces("round_trip", probe, span, FIELDS), clock, operators)
+    for path, trips in round_trips.items():
         out.round_trips[path] = kept = trips.outside(out.recoveries.get(path, ()))
         out.left_out += len(trips.t_s) - len(kept.t_s)
     return out
 
 
-def _recoveries(told: Sequence[tuple[float, Row]]) -> dict[str, list[tuple[float, float]]]:
+def _recoveries(told: Sequence[tuple[float, dict[str, Any]]]) -> dict[str, list[tuple[float, float]]]:
     """By path the times in which a step of recovery was felt, of all events in order of time. A step's own event tells its end."""
     found: dict[str, list[tuple[float, float]]] = {}
     for at, (t, row) in enumerate(told):
-        path, detail = row.tags.get("path"), str(row.fields.get("detail"))
-        if row.tags.get("kind") != "recovery_step" or path is None or row.fields.get("step") not in _SWITCHES:
+        path, detail = row.get("path"), str(row.get("detail"))
+        if row.get("kind") != "recovery_step" or path is None or row.get("step") not in _SWITCHES:
             continue
         if detail.startswith("skipped: "):
             continue
-        later = (one for one in told[at + 1 :] if one[1].tags.get("path") == path)
+        later = (one for one in told[at + 1 :] if one[1].get("path") == path)
         over = next(
-            (u for u, one in later if one.tags.get("kind") in ("recovery_step", "recovered", "recovery_gave_up")), t
+            (u for u, one in later if one.get("kind") in ("recovery_step", "recovered", "recovery_gave_up")), t
         )
-        found.setdefault(path, []).append((t - (number(row.fields, "took_ms") or 0.0) / 1e3, over + _BACK_S))
+        found.setdefault(path, []).append((t - (number(row, "took_ms") or 0.0) / 1e3, over + _BACK_S))
     return found
 
 
 class _Column:
-    """Numbers that come one by one. Beyond ``_HELD`` they lie in a file without a name, which is mapped: of a fleet's month of polls the
-    kernel then keeps in memory what is looked at."""
+    """Numbers that come piece by piece. Beyond ``_HELD`` they lie in a file without a name, which is mapped: of a fleet's month of polls
+    the kernel then keeps in memory what is looked at."""
 
     def __init__(self) -> None:
-        self._held = array("d")
+        self._held: list[Array] = [np.empty(0)]
+        self._count = 0
         self._file: IO[bytes] | None = None
 
-    def append(self, value: float) -> None:
-        """One more."""
-        self._held.append(value)
-        if len(self._held) >= _HELD:
+    def append(self, values: Array) -> None:
+        """Some more."""
+        self._held.append(values)
+        self._count += len(values)
+        if self._count >= _HELD:
             self._spill()
 
     def _spill(self) -> None:
@@ -215,19 +205,19 @@ class _Column:
             # Not /tmp, which may be memory itself.
             place = "/var/tmp" if os.access("/var/tmp", os.W_OK) else None  # noqa: S108
             self._file = tempfile.TemporaryFile(dir=place)  # noqa: SIM115  its mapping outlives it
-        self._held.tofile(self._file)
-        del self._held[:]
+        np.concatenate(self._held).tofile(self._file)
+        self._held, self._count = [np.empty(0)], 0
 
     @cached_property
     def array(self) -> Array:
         """All of them; none is added any more."""
         if self._file is None:
-            return np.frombuffer(self._held, dtype=np.float64)
+            found, self._held = np.concatenate(self._held), []
+            return found
         self._spill()
         self._file.flush()
         with self._file:
-            found: Array = np.memmap(self._file, dtype=np.float64, mode="r")
-        return found
+            return np.memmap(self._file, dtype=np.float64, mode="r")
 
 
 class _Columns:
@@ -240,17 +230,17 @@ class _Columns:
         self.boots: dict[str, float] = {}
         """By boot its first record's time."""
 
-    def add(self, t_s: float, row: Row) -> None:
-        """One more."""
+    def add(self, t_s: Array, piece: Piece) -> None:
+        """Some more, at least one."""
         self._t_s.append(t_s)
         for name, values in self._values.items():
-            value = row.fields.get(name)
-            values.append(float(value) if isinstance(value, int | float) and not isinstance(value, bool) else NAN)
+            values.append(piece.numbers(name))
+        first = float(t_s.min())
         for name in ("path", "operator"):
-            if name in row.tags and (name not in self._tags or t_s < self._tags[name][0]):
-                self._tags[name] = t_s, row.tags[name]
-        boot = row.tags.get("boot", "")
-        self.boots[boot] = min(t_s, self.boots.get(boot, t_s))
+            if name in piece.tags and (name not in self._tags or first < self._tags[name][0]):
+                self._tags[name] = first, piece.tags[name]
+        boot = piece.tags.get("boot", "")
+        self.boots[boot] = min(first, self.boots.get(boot, first))
 
     def tag(self, name: str) -> str | None:
         """What the first record that has it tells."""
@@ -276,8 +266,7 @@ class _Columns:
             return came
         ordered = _Column()
         for at in range(0, len(came), _HELD):
-            for value in came[self._order[at : at + _HELD]].tolist():
-                ordered.append(value)
+            ordered.append(came[self._order[at : at + _HELD]])
         return ordered.array
 
 
@@ -295,16 +284,3 @@ def _starts(told: list[float], boots: list[float]) -> list[float]:
     times = sorted(told)
     times += [t for t in boots if not any(0 <= t - start <= _FIRST_POLL_S for start in told)]
     return sorted(times)[1:]
-
-
-def _radio(path: str, operator: str, polls: _Columns) -> RadioSeries:
-    return RadioSeries(
-        path,
-        operator,
-        polls.times,
-        polls["rsrp_dbm"],
-        polls["sinr_db"],
-        polls["eci"],
-        polls["poll_late_ms"],
-        polls["poll_duration_ms"],
-    )

@@ -12,12 +12,12 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tandem.schema.metrics import MEASUREMENTS
-from tandem.schema.record import Value
+from tandem.schema.metrics import COMMON_FIELDS, MEASUREMENTS
 from tandem_server.analysis.folder import CampaignFolder
 from tandem_server.ledger.numbers import Numbers
 from tandem_server.registry import Registry, RegistryError
@@ -39,26 +39,56 @@ class SourceError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One record as stored: its time, tags (with ``probe`` and ``boot``) and the fields that are there."""
+class Piece:
+    """Records that have the same tags (``probe`` and ``boot`` among them): their times, and by field a column as long. Numbers are float64,
+    absent NaN, or int64 where none is absent; texts and flags are objects, absent None."""
 
-    utc_ns: int
     tags: Mapping[str, str]
-    fields: Mapping[str, Value]
+    utc_ns: NDArray[np.int64]
+    fields: Mapping[str, NDArray[Any]]
+
+    def numbers(self, name: str) -> NDArray[np.float64]:
+        """A field of numbers, NaN where it is absent."""
+        found = self.fields.get(name)
+        return np.full(len(self.utc_ns), np.nan) if found is None else found.astype(np.float64)
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Tags and fields of each record; those that are absent are left out."""
+        columns = [(name, values.tolist()) for name, values in self.fields.items()]
+        for n in range(len(self.utc_ns)):
+            yield {**self.tags, **{name: v for name, values in columns if (v := values[n]) is not None and v == v}}
+
+
+def piece_of(measurement: str, series: Series) -> Piece:
+    """Of a database's answer. What is of another type than the schema's (recorded by an older collector) is absent."""
+    kinds = {f.name: f.kind for f in (*MEASUREMENTS[measurement].fields, *COMMON_FIELDS)}
+    columns = {
+        name: _column([row[n] for row in series.rows], kinds[name])
+        for n, name in enumerate(series.columns)
+        if name in kinds
+    }
+    tags = {name: value for name, value in series.tags.items() if value}
+    return Piece(tags, np.array([row[0] for row in series.rows], dtype=np.int64), columns)
+
+
+def _column(values: list[Any], kind: str) -> NDArray[Any]:
+    if kind in ("str", "bool"):
+        of = str if kind == "str" else bool
+        return np.array([value if isinstance(value, of) else None for value in values], dtype=object)
+    known = [v if isinstance(v, int | float) and not isinstance(v, bool) else None for v in values]
+    return np.array(known, dtype=np.int64 if all(isinstance(v, int) for v in known) else np.float64)
+
+
+Span = tuple[int | None, int | None]
+"""UTC ns, both included; None is open."""
+EVER: Span = (None, None)
 
 
 class Source(Protocol):
     """Records of one campaign's store."""
 
-    def rows(
-        self,
-        measurement: str,
-        probe: str,
-        start_utc_ns: int | None,
-        end_utc_ns: int | None,
-        fields: Sequence[str] | None = None,
-    ) -> Iterable[Row]:
-        """Records of ``measurement`` by ``probe`` in the time span (inclusive; None is open), those of each set of tags by time;
+    def pieces(self, measurement: str, probe: str, span: Span, fields: Sequence[str] | None = None) -> Iterable[Piece]:
+        """Records of ``measurement`` by ``probe`` in the time span, a set of tags may come repeatedly;
         SourceError, also while they are read. ``fields``: those that are needed, None: all."""
         ...
 
@@ -75,6 +105,15 @@ class Clock:
     start_utc_ns: int
     start_monotonic_ns: int | None = None
     boot: str | None = None
+
+    def times(self, piece: Piece) -> NDArray[np.float64]:
+        """Seconds since the start of each record."""
+        at, boot = (piece.utc_ns - self.start_utc_ns) / 1e9, piece.tags.get("boot")
+        monotonic_ns, same = piece.fields.get("monotonic_ns"), None in (self.boot, boot) or self.boot == boot
+        if self.start_monotonic_ns is None or monotonic_ns is None or not same:
+            return at
+        told = (monotonic_ns - self.start_monotonic_ns) / 1e9
+        return np.where(np.isfinite(told), told, at)
 
     def seconds(self, utc_ns: int | None, monotonic_ns: int | None, boot: str | None = None) -> float | None:
         """Seconds since the start, or None when neither time serves. ``boot``: of ``monotonic_ns``."""
@@ -97,24 +136,17 @@ class InfluxSource:
         """What it asks."""
         return self._influx
 
-    def rows(
-        self,
-        measurement: str,
-        probe: str,
-        start_utc_ns: int | None,
-        end_utc_ns: int | None,
-        fields: Sequence[str] | None = None,
-    ) -> Iterator[Row]:
+    def pieces(self, measurement: str, probe: str, span: Span, fields: Sequence[str] | None = None) -> Iterator[Piece]:
         """See ``Source``. One query, whose answer is not held: a campaign of weeks has millions of records."""
-        span = "" if start_utc_ns is None else f" AND time >= {int(start_utc_ns)}"
-        span += "" if end_utc_ns is None else f" AND time <= {int(end_utc_ns)}"
+        ends = zip((">=", "<="), span, strict=True)
+        within = "".join(f" AND time {how} {int(end)}" for how, end in ends if end is not None)
         # Every record has the last one: without it those that have none of the fields would be no rows.
         what = "*" if fields is None else ", ".join(f'"{name}"' for name in dict.fromkeys((*fields, "monotonic_ns")))
         answer = self._ask(
-            f'SELECT {what} FROM "{_known(measurement)}" WHERE "probe" = $probe{span} GROUP BY *',  # noqa: S608  (see _known)
+            f'SELECT {what} FROM "{_known(measurement)}" WHERE "probe" = $probe{within} GROUP BY *',  # noqa: S608  (see _known)
             probe=probe,
         )
-        return (row for series in answer for row in rows_of(series))
+        return (piece_of(measurement, series) for series in answer)
 
     def numbers(self, measurement: str, probe: str, boots: Collection[str]) -> Numbers:
         """See ``Source``."""
@@ -139,15 +171,6 @@ class InfluxSource:
 def _known(measurement: str) -> str:
     """Names cannot be placeholders in a query: only those of the schema go into one."""
     return MEASUREMENTS[measurement].name
-
-
-def rows_of(series: Series) -> Iterator[Row]:
-    """The records of a series; absent fields and tags are left out."""
-    tags = {name: value for name, value in series.tags.items() if value}
-    names = series.columns[1:]
-    for row in series.rows:
-        fields = {name: value for name, value in zip(names, row[1:], strict=True) if value is not None}
-        yield Row(int(row[0]), tags, fields)
 
 
 def records_of(folder: Path, probe: str) -> Source | None:

@@ -7,10 +7,10 @@ the times: so the paths and the best of them are told of the same instants. A qu
 from __future__ import annotations
 
 import math
-from array import array
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tandem.schema.grades import SCALES
 from tandem.schema.metrics import ROUND_TRIP_MEASURED
 from tandem_server.analysis.estimates import LEAST, RESAMPLES, SEED, Estimate, ends
-from tandem_server.analysis.records import Clock, Source
+from tandem_server.analysis.records import Clock, Piece
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int8]
@@ -32,7 +32,8 @@ WINDOW_S = 300.0
 """What is drawn again for intervals: impairments last, so that single instants are no independent ones."""
 
 _MS_OF_A_BOOT = 1 << 40
-_FIELDS = ("outcome", "rtt_ms", "beside_run")
+FIELDS = ("outcome", "rtt_ms", "beside_run")
+"""Of a record, that are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,57 +66,35 @@ class PathTrips:
         )
 
 
-@dataclass(slots=True)
-class _Columns:
-    operator: str
-    instant: array[int] = field(default_factory=lambda: array("q"))
-    t_s: array[float] = field(default_factory=lambda: array("d"))
-    rtt_ms: array[float] = field(default_factory=lambda: array("d"))
-    code: bytearray = field(default_factory=bytearray)
-    beside_run: bytearray = field(default_factory=bytearray)
-
-    def of(self, path: str) -> PathTrips:
-        instant, order = np.unique(np.frombuffer(self.instant, dtype=np.int64), return_index=True)
-        return PathTrips(
-            path,
-            self.operator,
-            instant,
-            np.frombuffer(self.t_s, dtype=np.float64)[order],
-            np.frombuffer(self.rtt_ms, dtype=np.float64)[order],
-            np.frombuffer(self.code, dtype=np.int8)[order],
-            np.frombuffer(self.beside_run, dtype=np.bool_)[order],
-        )
-
-
-def load(
-    source: Source,
-    probe: str,
-    clock: Clock,
-    operators: dict[str, str],
-    start_utc_ns: int | None,
-    end_utc_ns: int | None,
-) -> dict[str, PathTrips]:
-    """The campaign's, by path; SourceError when the source cannot answer. A record without a time or a known outcome is left out."""
-    found: dict[str, _Columns] = {}
+def load(pieces: Iterable[Piece], clock: Clock, operators: Mapping[str, str]) -> dict[str, PathTrips]:
+    """The campaign's, by path, of its records of ``round_trip``. One without a time or a known outcome is left out."""
+    found: dict[str, list[tuple[NDArray[Any], ...]]] = {}
+    named: dict[str, str] = {}
     boots: dict[str, int] = {}
     codes = {word: code for code, word in enumerate(ROUND_TRIP_MEASURED)}
-    for row in source.rows("round_trip", probe, start_utc_ns, end_utc_ns, _FIELDS):
-        monotonic_ns, rtt_ms = row.fields.get("monotonic_ns"), row.fields.get("rtt_ms")
-        code, path, boot = codes.get(str(row.fields.get("outcome"))), row.tags.get("path"), row.tags.get("boot", "")
-        if code is None or path is None or not isinstance(monotonic_ns, int | float):
+    for piece in pieces:
+        path, outcome = piece.tags.get("path"), piece.fields.get("outcome")
+        if path is None or outcome is None:
             continue
-        t_s = clock.seconds(row.utc_ns, int(monotonic_ns), boot)
-        told = isinstance(rtt_ms, int | float) and math.isfinite(rtt_ms)
-        if t_s is None or told is not (code in (ANSWERED, LATE)):
-            continue
-        operator = operators.get(path) or row.tags.get("operator") or path
-        mine = found.setdefault(path, _Columns(operator))
-        mine.instant.append(boots.setdefault(boot, len(boots)) * _MS_OF_A_BOOT + round(monotonic_ns / 1e6))
-        mine.t_s.append(t_s)
-        mine.rtt_ms.append(float(rtt_ms) if isinstance(rtt_ms, int | float) and told else math.inf)
-        mine.code.append(code)
-        mine.beside_run.append(row.fields.get("beside_run") is True)
-    return {path: columns.of(path) for path, columns in sorted(found.items())}
+        monotonic_ns, rtt_ms = piece.numbers("monotonic_ns"), piece.numbers("rtt_ms")
+        told = np.isfinite(rtt_ms)
+        code = np.array([codes.get(word, -1) for word in outcome], dtype=np.int8)
+        kept = (code >= 0) & np.isfinite(monotonic_ns) & (told == np.isin(code, (ANSWERED, LATE)))
+        boot = boots.setdefault(piece.tags.get("boot", ""), len(boots))
+        instant = boot * _MS_OF_A_BOOT + np.rint(monotonic_ns[kept] / 1e6).astype(np.int64)
+        beside = np.array(
+            [flag is True for flag in piece.fields.get("beside_run", [False] * len(code))], dtype=np.bool_
+        )
+        columns = (clock.times(piece), np.where(told, rtt_ms, np.inf), code, beside)
+        found.setdefault(path, []).append((instant, *(column[kept] for column in columns)))
+        named.setdefault(path, operators.get(path) or piece.tags.get("operator") or path)
+    made = {}
+    for path, parts in sorted(found.items()):
+        instant, order = np.unique(np.concatenate([part[0] for part in parts]), return_index=True)
+        if len(instant):
+            rest = (np.concatenate(column)[order] for column in list(zip(*parts, strict=True))[1:])
+            made[path] = PathTrips(path, named[path], instant, *rest)
+    return made
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,18 +1,16 @@
-"""Runs joined with what was offered, what the sender saw, and what the probe was doing at that time; and means by mobility state, as in
-Table 2 of Mohan et al. (dual LTE, 2019)."""
+"""Runs joined with what was offered, what the sender saw, and what the probe was doing at that time."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
 from typing import Any
 
 import numpy as np
 
 from tandem_server.analysis.reading import flag, mapping, mappings, number, text, whole
-from tandem_server.analysis.recorded import Recorded
+from tandem_server.analysis.recorded import Recorded, SubflowSeries
 from tandem_server.analysis.records import Clock
 from tandem_server.analysis.truth import Array, Link, Truth
 
@@ -98,42 +96,34 @@ def join(
     activity: Callable[[float, float], str | None],
 ) -> list[Run]:
     """The manifests' runs in order of time."""
-    singles: dict[str, list[float | None]] = defaultdict(list)
-    together: dict[str, list[float | None]] = defaultdict(list)
-    spans: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    places: dict[str, set[str]] = defaultdict(set)
+    pairs: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for m in manifests:
-        pair = text(m, "pair")
-        if pair is None:
-            continue
-        goodput = _goodput(m)
-        if m["kind"] == "tcp":
-            singles[pair].append(goodput)
-        if text(m, "pairing") == "simultaneous":
-            together[pair].append(goodput)
-            places[pair] |= set(run_paths(m))
-            measured = _measured(m, recorded, clock)
-            if measured is not None:
-                spans[pair].append(measured)
-    out: list[Run] = []
+        pairs[text(m, "pair") or str(m["id"])].append(m)
+
+    def offered(over: Sequence[Mapping[str, Any]]) -> float | None:
+        """On all the paths of these runs, from the first one's begin to the last one's end."""
+        times = [known for m in over if (known := _measured(m, recorded, clock)) is not None]
+        if truth is None or not times:
+            return None
+        links = [truth.links.get(operators.get(p, p)) for p in sorted({p for m in over for p in run_paths(m)})]
+        return offered_bit_per_s(links, min(a for a, _ in times), max(b for _, b in times))
+
+    def goodput(of: Sequence[Mapping[str, Any]]) -> float | None:
+        """Of all of these together; None where one of them has none."""
+        found = [_goodput(m) for m in of]
+        known = [g for g in found if g is not None]
+        return sum(known) if known and len(known) == len(found) else None
+
+    out, flows = list[Run](), recorded.flows()
     for m in manifests:
-        result = mapping(m, "result")
-        failure = mapping(m, "failure")
-        start, end = span(m, clock)
-        pair, paths = text(m, "pair"), tuple(run_paths(m))
-        offered = None
-        measured = _measured(m, recorded, clock)
-        if truth is not None and measured is not None:
-            offered = _offered(truth, operators, paths, *measured)
-        own = singles.get(pair or "", [])
-        known = [g for g in own if g is not None]
-        ratio = None
-        if truth is not None and pair is not None and spans.get(pair):
-            ratio = _pair_ratio(together[pair], spans[pair], truth, operators, tuple(sorted(places[pair])))
+        result, pair = mapping(m, "result"), pairs[text(m, "pair") or str(m["id"])]
+        together = [one for one in pair if text(one, "pairing") == "simultaneous" and text(one, "pair") is not None]
+        carried, capacity = goodput(together), offered(together)
+        (start, end), paths = span(m, clock), tuple(run_paths(m))
         out.append(
             Run(
                 id=str(m["id"]),
-                pair=pair,
+                pair=text(m, "pair"),
                 kind=str(m["kind"]),
                 pairing=text(m, "pairing") or "single",
                 path=paths[0] if paths else None,
@@ -144,14 +134,14 @@ def join(
                 duration_s=number(result, "duration_s"),
                 goodput_bit_per_s=_goodput(m),
                 fallback=flag(result, "fallback"),
-                failure=text(failure, "reason"),
+                failure=text(mapping(m, "failure"), "reason"),
                 activity=activity(start, end) if start is not None and end is not None else None,
-                capacity_bit_per_s=offered,
-                sum_of_singles_bit_per_s=sum(known)
-                if m["kind"] == "mptcp" and known and len(known) == len(own)
+                capacity_bit_per_s=offered([m]),
+                sum_of_singles_bit_per_s=goodput([x for x in pair if x["kind"] == "tcp"])
+                if m["kind"] == "mptcp"
                 else None,
-                pair_ratio=ratio,
-                subflows=tuple(_subflows(m, recorded, operators)),
+                pair_ratio=carried / capacity if capacity and carried is not None else None,
+                subflows=tuple(_subflows(m, flows.get((str(m["id"]), "server"), ()), operators)),
             )
         )
     return out
@@ -193,28 +183,11 @@ def _measured(manifest: Mapping[str, Any], recorded: Recorded, clock: Clock) -> 
     return begun, min(end, begun + duration)
 
 
-def _offered(
-    truth: Truth, operators: Mapping[str, str], paths: Sequence[str], start: float, end: float
-) -> float | None:
-    return offered_bit_per_s([truth.links.get(operators.get(p, p)) for p in dict.fromkeys(paths)], start, end)
-
-
-def _pair_ratio(
-    goodputs: Sequence[float | None],
-    spans: Sequence[tuple[float, float]],
-    truth: Truth,
-    operators: Mapping[str, str],
-    paths: Sequence[str],
-) -> float | None:
-    known = [g for g in goodputs if g is not None]
-    offered = _offered(truth, operators, paths, min(a for a, _ in spans), max(b for _, b in spans))
-    return sum(known) / offered if offered and len(known) == len(goodputs) else None
-
-
-def _subflows(manifest: Mapping[str, Any], recorded: Recorded, operators: Mapping[str, str]) -> list[RunSubflow]:
-    run = str(manifest["id"])
+def _subflows(
+    manifest: Mapping[str, Any], sender: Sequence[SubflowSeries], operators: Mapping[str, str]
+) -> list[RunSubflow]:
     at_sender: dict[str | None, list[float]] = defaultdict(list)
-    for series in recorded.of_run(run, "server"):
+    for series in sender:
         at_sender[series.path] += [float(v) for v in series.rtt_ms if np.isfinite(v)]
     out: list[RunSubflow] = []
     for entry in mappings(mapping(manifest, "result"), "subflows"):
@@ -231,68 +204,6 @@ def _subflows(manifest: Mapping[str, Any], recorded: Recorded, operators: Mappin
             )
         )
     return out
-
-
-DOWNLOAD_BYTES = 300_000_000
-"""The paper's file. Where a run moved another amount, the time is converted: these bytes at the mean goodput beside it."""
-
-ORDER = ("still", "walk", "tram", "drive", "moving")
-
-PAPER = (
-    # state there, the activities here that it corresponds to, MPTCP and TCP: Mbit/s, ms, s
-    ("Stationary", ("still",), (69.2, 42.1), (56.0, 57.0), (36.6, 71.4)),
-    ("Walking", ("walk",), (42.5, 34.8), (65.0, 68.0), (61.2, 78.1)),
-    ("Driving", ("drive",), (31.9, 31.7), (74.0, 75.0), (81.5, 82.3)),
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """Means over ``runs`` runs; None without any. ``rtt_ms``: mean of the subflows' medians, weighted by bytes."""
-
-    runs: int
-    goodput_bit_per_s: float | None
-    rtt_ms: float | None
-    download_s: float | None
-    converted: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One mobility state and pairing; ``tcp`` is over the runs of every operator."""
-
-    activity: str
-    pairing: str
-    mptcp: Cell
-    tcp: Cell
-
-
-def table(runs: Sequence[Run]) -> list[Line]:
-    """One line for each activity and pairing that has a run, in order of speed. Failed runs without a goodput are left out."""
-    usable = [r for r in runs if r.goodput_bit_per_s is not None and r.activity is not None]
-    keys = sorted({(r.activity or "", r.pairing) for r in usable}, key=lambda k: (_rank(k[0]), k[0], k[1]))
-    lines = []
-    for activity, pairing in keys:
-        own = [r for r in usable if r.activity == activity and r.pairing == pairing]
-        lines.append(Line(activity, pairing, *(_cell([r for r in own if r.kind == k]) for k in ("mptcp", "tcp"))))
-    return lines
-
-
-def _rank(activity: str) -> int:
-    return ORDER.index(activity) if activity in ORDER else len(ORDER)
-
-
-def _cell(runs: Sequence[Run]) -> Cell:
-    if not runs:
-        return Cell(0, None, None, None, False)
-    rtts = [v for r in runs if (v := run_rtt_ms(r)) is not None]
-    goodput = fmean(r.goodput_bit_per_s or 0.0 for r in runs)
-    whole_file = all(r.bytes == DOWNLOAD_BYTES and r.duration_s is not None for r in runs)
-    if whole_file:
-        download: float | None = fmean(r.duration_s or 0.0 for r in runs)
-    else:
-        download = DOWNLOAD_BYTES * 8 / goodput if goodput else None
-    return Cell(len(runs), goodput, fmean(rtts) if rtts else None, download, not whole_file)
 
 
 def run_rtt_ms(run: Run) -> float | None:

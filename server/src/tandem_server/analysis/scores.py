@@ -263,23 +263,25 @@ def spans(
     return out
 
 
-def score_mobility_lives(
+def score_mobility(
     true: Sequence[Change],
     found: Sequence[Change],
     lives: Sequence[tuple[float, float]],
     tolerance_s: float = TOLERANCE_S,
 ) -> MobilityScore:
     """Over a collector's lives, each from its first poll to its last: each begins as one that knows of no movement, and what is between
-    them nobody could see. Movement that goes on over an end was missed only if no life of it said so; its lag is the first one's."""
+    them nobody could see. Both lists in order of time; standing before the first. Movement that goes on over an end was missed only if no
+    life of it said so; its lag is the first one's."""
     agreed = seconds = 0.0
     false, lags, saw, told = 0, [], set(), set()
     moving = [(a, b) for a, b, state in spans(true, lives[0][0], lives[-1][1]) if state] if lives else []
     for start_s, end_s in lives:
-        own = [(t, state) for t, state in found if start_s <= t <= end_s]
-        part = score_mobility(true, own, start_s, end_s, tolerance_s)
-        agreed, seconds = agreed + (part.accuracy or 0.0) * (end_s - start_s), seconds + end_s - start_s
-        false += part.false_starts
-        said = [(a, b) for a, b, state in spans(own, start_s, end_s) if state]
+        seen, own = spans(true, start_s, end_s), spans([c for c in found if start_s <= c[0] <= end_s], start_s, end_s)
+        agreed += sum(max(0.0, min(b, d) - max(a, c)) for a, b, state in seen for c, d, other in own if state == other)
+        seconds += end_s - start_s
+        said = [(a, b) for a, b, state in own if state]
+        there = [(a - tolerance_s, b + tolerance_s) for a, b, state in seen if state]
+        false += sum(not any(a <= t <= b for a, b in there) for t, _ in said)
         for number, (a, b) in enumerate(moving):
             if a >= end_s or b <= start_s:
                 continue
@@ -289,29 +291,6 @@ def score_mobility_lives(
             saw.add(number)
             told |= {number} if times else set()
     return MobilityScore(agreed / seconds if seconds else None, false, len(saw - told), lags)
-
-
-def score_mobility(
-    true: Sequence[Change], found: Sequence[Change], start_s: float, end_s: float, tolerance_s: float = TOLERANCE_S
-) -> MobilityScore:
-    """Compare over [start, end]: from the first poll to the last. Both lists in order of time; standing before the first."""
-    true_spans, found_spans = spans(true, start_s, end_s), spans(found, start_s, end_s)
-    if not true_spans:
-        return MobilityScore(None, 0, 0, [])
-    agree = sum(
-        max(0.0, min(b, d) - max(a, c)) for a, b, state in true_spans for c, d, other in found_spans if state == other
-    )
-    moving = [(a, b) for a, b, state in true_spans if state]
-    starts = [a for a, _, state in found_spans if state]
-    false = sum(not any(a - tolerance_s <= t <= b + tolerance_s for a, b in moving) for t in starts)
-    missed, lags = 0, []
-    for a, b in moving:
-        said = [max(c, a) for c, d, state in found_spans if state and min(b, d) > max(a, c)]
-        if said:
-            lags.append(min(said) - a)
-        else:
-            missed += 1
-    return MobilityScore(agree / (end_s - start_s), false, missed, lags)
 
 
 def activity_of_phases(phases: Sequence[Phase], start_s: float, end_s: float) -> str | None:

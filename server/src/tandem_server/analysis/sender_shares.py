@@ -8,16 +8,15 @@ known by the kernel's token. No time is compared, so the two clocks need not agr
 
 from __future__ import annotations
 
-import importlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tandem_server.analysis.folder import TRACES, CampaignFolder, Capture, capture_name
-from tandem_server.analysis.reading import flag, mapping, mappings, number, text, whole
-from tandem_server.analysis.tables.facts import SENDER_SHARES, Side, gather
+from tandem_server.analysis.captures import Connection, by_token, connections_in, number_of, path_addresses
+from tandem_server.analysis.folder import TRACES, CampaignFolder, Capture, capture_name, parts_of
+from tandem_server.analysis.reading import flag, mapping, mappings, text, whole
+from tandem_server.analysis.tables.facts import SENDER_SHARES, gather
 from tandem_server.analysis.traces import manifest
 
 _MOST_DROPPED = 0.01
@@ -25,45 +24,16 @@ _MOST_DROPPED = 0.01
 
 End = tuple[str, int]
 Shares = dict[str, float]
-Found = tuple[dict[str, Any], str | None, Shares | str]
+Found = Mapping[str, Sequence[Connection]]
+"""By capture what it holds."""
+Told = tuple[dict[str, Any], str | None, Shares | str]
 """A manifest; which of its run's loads or transfers, None of a download; its shares, or why they are not known."""
+FROM_OPENER, TO_OPENER = range(2)
+"""Places in ``WAYS``."""
 
 
 class UnknownSharesError(Exception):
     """Why the shares are not known from the sender's side; a few words."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """A connection in one of the probe's captures. ``payload``: TCP payload to the server, every copy; ``unseen``: what the server had and
-    the capture missed. A token that the capture does not show is None."""
-
-    opener_token: int | None
-    responder_token: int | None
-    payload: int
-    unseen: int
-
-
-def part(result: Mapping[str, Any], name: str | None) -> Shares:
-    """Of one load or upload of a run; empty where they are not known."""
-    found = mapping(mapping(dict(result), SENDER_SHARES), name or "")
-    return {path: float(share) for path, share in found.items() if isinstance(share, int | float)}
-
-
-def round_share(result: Mapping[str, Any], benefit: Mapping[str, Any]) -> tuple[float | None, Side]:
-    """The most loaded path's share of the Multipath TCP step of a benefit, and who counted: of an upload the probe is the sender."""
-    if sent := part(result, text(benefit, "token")):
-        return max(sent.values()), "sender"
-    side: Side = "acknowledged" if text(result, "mode") == "oneway" else "receiver"
-    return number(benefit, "most_loaded_share"), side
-
-
-def load_shares(result: Mapping[str, Any], load: Mapping[str, Any]) -> tuple[Shares, Side]:
-    """By path, of one page load, and who counted; {}: it is not known."""
-    if sent := part(result, text(load, "session")):
-        return sent, "sender"
-    told = mapping(load, "shares")
-    return {path: share for path in told if (share := number(told, path)) is not None}, "receiver"
 
 
 def add_sender_shares(campaign: CampaignFolder) -> None:
@@ -72,22 +42,20 @@ def add_sender_shares(campaign: CampaignFolder) -> None:
     mine = [m for m in campaign.manifests if mapping(m, "result")]
     for m in mine:
         m["result"].pop(SENDER_SHARES, None)  # whoever wrote it there
-    place = campaign.folder / TRACES
     asked = [m for m in mine if mappings(m, "server_captures")]
-    wanted = {capture_name(name) for m in asked for name in _kept(m)}
-    sent, why = _read(_sent, place, wanted)
-    downloads = [m for m in asked if text(m, "kind") == "mptcp"]
-    found: list[Found] = [(m, None, _or_why(shares_of, m, sent, why=why)) for m in downloads]
-    _tell(campaign, "shares of downloads by the server's captures of {} runs", found)
-    loads = [(m, row) for m in asked for row in _loads(campaign, m)]
-    found = [(m, text(row, "session"), _or_why(shares_of_load, m, row, sent, why=why)) for m, row in loads]
-    _tell(campaign, "shares of page loads by the server's captures of {} loads", found)
     tokens = {str(m["id"]): known for m in mine if (known := _uploads(campaign, m))}
     captured = {run: [c for c in campaign.captures if c.run == run] for run in tokens}
-    names = {capture_name(c.file) for captures in captured.values() for c in captures}
-    own, why = _read(_uploaded, place, names)
+    wanted = {capture_name(name) for m in asked for name in _kept(m)}
+    wanted |= {capture_name(c.file) for captures in captured.values() for c in captures}
+    there, why = _read(campaign.folder / TRACES, wanted)
+    downloads = [m for m in asked if text(m, "kind") == "mptcp"]
+    found: list[Told] = [(m, None, _or_why(shares_of, m, there, why=why)) for m in downloads]
+    _tell(campaign, "shares of downloads by the server's captures of {} runs", found)
+    loads = [(m, row) for m in asked for row in _loads(campaign, m)]
+    found = [(m, text(row, "session"), _or_why(shares_of_load, m, row, there, why=why)) for m, row in loads]
+    _tell(campaign, "shares of page loads by the server's captures of {} loads", found)
     found = [
-        (m, token, _or_why(shares_of_upload, m, token, captured[str(m["id"])], own, why=why))
+        (m, token, _or_why(shares_of_upload, m, token, captured[str(m["id"])], there, why=why))
         for m in mine
         if captured.get(str(m["id"]))
         for token in tokens[str(m["id"])]
@@ -95,12 +63,22 @@ def add_sender_shares(campaign: CampaignFolder) -> None:
     _tell(campaign, "shares of uploads by the probe's captures of {} transfers", found)
 
 
-def _read(of: Callable[[Path, set[str]], Any], place: Path, wanted: set[str]) -> tuple[Any, str | None]:
+def _read(place: Path, wanted: set[str]) -> tuple[Found, str | None]:
     """What the tables have of these captures; else nothing, and why."""
+    found: dict[str, list[Connection]] = {}
     try:
-        return of(place, wanted) if wanted else {}, None
+        every = sorted(manifest.read(place).items()) if wanted else []
+        parts = [name for name, part in every if any(wanted.issuperset(_names(file.file)) for file in part.files)]
+        for one in connections_in(place, parts) if parts else ():
+            if wanted.issuperset(_names(one.file)):
+                found.setdefault(capture_name(one.file), []).append(one)
     except (ImportError, manifest.ManifestError) as error:
         return {}, str(error)
+    return found, None
+
+
+def _names(file: str) -> list[str]:
+    return parts_of(capture_name(file))
 
 
 def _or_why(of: Callable[..., Shares], *args: Any, why: str | None) -> Shares | str:  # noqa: ANN401  (of's own)
@@ -110,7 +88,7 @@ def _or_why(of: Callable[..., Shares], *args: Any, why: str | None) -> Shares | 
         return str(error)
 
 
-def _tell(campaign: CampaignFolder, what: str, found: Iterable[Found]) -> None:
+def _tell(campaign: CampaignFolder, what: str, found: Iterable[Told]) -> None:
     known, whys = 0, Counter[str]()
     for m, name, shares in found:
         if isinstance(shares, str):
@@ -138,7 +116,7 @@ def _uploads(campaign: CampaignFolder, m: dict[str, Any]) -> list[str]:
     return [token for one in benefits if (token := text(one, "token")) is not None]
 
 
-def shares_of_load(m: Mapping[str, Any], row: Mapping[str, Any], sent: Mapping[str, Mapping[End, int]]) -> Shares:
+def shares_of_load(m: Mapping[str, Any], row: Mapping[str, Any], sent: Found) -> Shares:
     """By path, of the whole session of one load. UnknownSharesError."""
     session = text(dict(row), "session")
     entries = [one for one in mappings(dict(m), "server_captures") if session and text(one, "session") == session]
@@ -148,48 +126,42 @@ def shares_of_load(m: Mapping[str, Any], row: Mapping[str, Any], sent: Mapping[s
     return _by_path(_whole(entries[0], sent), lambda end: text(paths, end[0]))
 
 
-def shares_of_upload(
-    m: Mapping[str, Any], token: str, captures: Sequence[Capture], own: Mapping[str, Sequence[Sent]]
-) -> Shares:
-    """By path, of one connection of the run. ``own``: by capture what it holds. UnknownSharesError."""
-    files = {c.path: capture_name(c.file) for c in captures}
+def shares_of_upload(m: Mapping[str, Any], token: str, captures: Sequence[Capture], there: Found) -> Shares:
+    """By path, of one connection of the run; of captures that were read as one by the subflows' addresses. UnknownSharesError."""
+    path_of = {capture_name(c.file): c.path for c in captures}
     asked = m.get("paths")
-    if not isinstance(asked, list) or not set(asked) <= set(files):
+    if not isinstance(asked, list) or not set(asked) <= set(path_of.values()):
         raise UnknownSharesError("not each path has a capture of its own")
     if any(c.cut for c in captures):
         raise UnknownSharesError("the probe's capture is not whole")
-    if any(name not in own for name in files.values()):
+    own: dict[str, Sequence[Connection]] = {}
+    left = set(path_of)
+    for name in sorted(there, key=lambda one: -len(parts_of(one))):
+        if left.issuperset(parts_of(name)):
+            own[name] = there[name]
+            left -= {*parts_of(name)}
+    if left:
         raise UnknownSharesError("the probe's captures were not analysed")
-    number = _number(token)
-    first = [one for name in files.values() for one in own[name] if number is not None and one.opener_token == number]
-    if len(first) != 1:
-        raise UnknownSharesError(f"{len(first)} connections in the probe's captures have the token")
-    mine = {
-        str(path): [c for c in own[name] if c in first or _joins(c, first[0])] for path, name in files.items() if path
-    }
-    every = [c for connections in mine.values() for c in connections]
-    total = sum(c.payload for c in every)
-    if not total or sum(c.unseen for c in every) > _MOST_DROPPED * total:
+    mine, why = by_token(number_of(token), [one for connections in own.values() for one in connections])
+    if not mine:
+        raise UnknownSharesError(why)
+    addresses = path_addresses(m)
+    sent: Counter[str] = Counter()
+    missed = 0
+    for one in mine:
+        for flow in one.subflows:
+            payload, unseen = flow["sent"][FROM_OPENER]
+            path, missed = path_of.get(capture_name(one.file)) or addresses.get(flow["opener_address"]), missed + unseen
+            if path is None and payload:
+                raise UnknownSharesError("a subflow's address is no path's")
+            sent[path or ""] += payload
+    if not (total := sent.total()) or missed > _MOST_DROPPED * total:
         raise UnknownSharesError("the probe's capture is not whole")
-    return {
-        path: sum(c.payload for c in own_c) / total for path, own_c in mine.items() if any(c.payload for c in own_c)
-    }
+    return {path: payload / total for path, payload in sent.items() if payload}
 
 
-def _joins(one: Sent, first: Sent) -> bool:
-    """Its handshakes are joins that name the same connection of the server."""
-    return one.opener_token is None and one.responder_token is not None and one.responder_token == first.responder_token
-
-
-def _number(token: str) -> int | None:
-    try:
-        return int(token, 16)
-    except ValueError:
-        return None
-
-
-def shares_of(m: Mapping[str, Any], sent: Mapping[str, Mapping[End, int]]) -> Shares:
-    """Of a download, by path. ``sent``: by capture the payload that went to each of the probe's ends. UnknownSharesError."""
+def shares_of(m: Mapping[str, Any], sent: Found) -> Shares:
+    """Of a download, by path. UnknownSharesError."""
     (entry, *more) = mappings(dict(m), "server_captures")
     if more and text(entry, "name") is not None:
         raise UnknownSharesError("it had several sessions")
@@ -202,17 +174,21 @@ def shares_of(m: Mapping[str, Any], sent: Mapping[str, Mapping[End, int]]) -> Sh
     return _by_path(_whole(entry, sent), paths.get)
 
 
-def _whole(entry: Mapping[str, Any], sent: Mapping[str, Mapping[End, int]]) -> Mapping[End, int]:
-    """What a capture of the server holds, where it holds all. UnknownSharesError."""
+def _whole(entry: Mapping[str, Any], sent: Found) -> Mapping[End, int]:
+    """Payload to each of the probe's ends, every copy, where a capture of the server holds all. UnknownSharesError."""
     name = text(dict(entry), "name")
     if name is None:
         raise UnknownSharesError(f"no capture at the server: {text(dict(entry), 'why') or 'it is not said why'}")
     packets, dropped = whole(dict(entry), "packets") or 0, whole(dict(entry), "packets_dropped") or 0
     if flag(dict(entry), "truncated") is True or dropped > _MOST_DROPPED * packets:
         raise UnknownSharesError("the server's capture is not whole")
-    if (ends := sent.get(capture_name(name))) is None:
+    if (connections := sent.get(capture_name(name))) is None:
         raise UnknownSharesError("the server's capture was not exported or not analysed")
-    return ends
+    return {
+        (flow["opener_address"], flow["opener_port"]): flow["sent"][TO_OPENER][0]
+        for one in connections
+        for flow in one.subflows
+    }
 
 
 def _by_path(ends: Mapping[End, int], path_of: Callable[[End], str | None]) -> Shares:
@@ -231,49 +207,3 @@ def _by_path(ends: Mapping[End, int], path_of: Callable[[End], str | None]) -> S
 
 def _kept(m: Mapping[str, Any]) -> list[str]:
     return [name for entry in mappings(dict(m), "server_captures") if (name := text(entry, "name"))]
-
-
-def _parts(place: Path, wanted: set[str]) -> list[str]:
-    """Of the tables, those with any of these captures. ManifestError."""
-    return [
-        name
-        for name, one in sorted(manifest.read(place).items())
-        if any(capture_name(file.file) in wanted for file in one.files)
-    ]
-
-
-def _sent(place: Path, wanted: set[str]) -> dict[str, dict[End, int]]:
-    """Of each wanted capture that has tables: TCP payload, every copy, by the end that it went to. ImportError, ManifestError."""
-    if not (parts := _parts(place, wanted)):
-        return {}
-    tables = importlib.import_module("tandem_server.analysis.traces.tables")
-    sent: dict[str, dict[End, int]] = {}
-    end_of: dict[tuple[str, int], End] = {}
-    for row in tables.read(place, "subflows", parts, ("subflow", "opener_address", "opener_port")).to_pylist():
-        end_of[row["file"], row["subflow"]] = row["opener_address"], row["opener_port"]
-        if (name := capture_name(row["file"])) in wanted:
-            sent[name] = {}
-    for row in tables.read(place, "totals", parts, ("subflow", "direction", "payload_bytes")).to_pylist():
-        name = capture_name(row["file"])
-        if name in sent and row["subflow"] is not None and row["direction"] == "to_opener":
-            sent[name][end_of[row["file"], row["subflow"]]] = row["payload_bytes"]
-    return sent
-
-
-def _uploaded(place: Path, wanted: set[str]) -> dict[str, list[Sent]]:
-    """Of each wanted capture that has tables its connections. ImportError, ManifestError."""
-    if not (parts := _parts(place, wanted)):
-        return {}
-    tables = importlib.import_module("tandem_server.analysis.traces.tables")
-    counts: dict[tuple[str, int], list[int]] = defaultdict(lambda: [0, 0])
-    names = ("connection", "subflow", "direction", "payload_bytes", "unseen_bytes")
-    for row in tables.read(place, "totals", parts, names).to_pylist():
-        if row["direction"] == "from_opener" and row["subflow"] is not None:
-            both = counts[row["file"], row["connection"]]
-            both[0], both[1] = both[0] + row["payload_bytes"], both[1] + row["unseen_bytes"]
-    sent: dict[str, list[Sent]] = {}
-    for row in tables.read(place, "connections", parts, ("connection", "opener_token", "responder_token")).to_pylist():
-        if (name := capture_name(row["file"])) in wanted:
-            one = Sent(row["opener_token"], row["responder_token"], *counts[row["file"], row["connection"]])
-            sent.setdefault(name, []).append(one)
-    return sent

@@ -18,6 +18,9 @@ LONGEST_S = 1e7
 """Four months: a time beyond it is no campaign's."""
 
 
+_OF_OPERATOR = {"radio", "handover", "signal_drop", "fault", "link", "link_log"}
+
+
 @dataclass(frozen=True, slots=True)
 class Phase:
     """A part of the scenario, from ``start_s`` to ``end_s``, with the activity it plays."""
@@ -133,7 +136,7 @@ def _take(
     links: dict[str, list[tuple[float, float]]],
     levels: dict[str, list[tuple[float, float]]],
 ) -> bool:
-    t, kind = number(entry, "t_s"), text(entry, "type")
+    t, kind, operator = number(entry, "t_s"), text(entry, "type"), text(entry, "operator")
     if t is None or abs(t) > LONGEST_S or kind is None:
         return False
     if truth.epoch_monotonic_ns is None:
@@ -142,52 +145,30 @@ def _take(
             truth.epoch_monotonic_ns = monotonic - round(t * 1e9)
             truth.epoch_utc_ns = None if utc is None else utc - round(t * 1e9)
     truth.end_s = max(truth.end_s, t)
-    operator = text(entry, "operator")
-    if kind == "phase":
-        until = number(entry, "until_s")
-        truth.phases.append(
-            Phase(t, t if until is None else until, text(entry, "name") or "", text(entry, "activity") or "unknown")
-        )
-    elif kind == "shape":
-        until, paths = number(entry, "until_s"), mapping(entry, "paths")
-        if until is None or not all(isinstance(told, dict) for told in paths.values()):
+    if kind in _OF_OPERATOR and operator is None:
+        return False
+    name, until = operator or "", number(entry, "until_s")
+    moving, paths = flag(entry, "moving"), mapping(entry, "paths")
+    change, down = number(entry, "change_db"), number(entry, "down_bit_per_s")
+    match kind:
+        case "phase":
+            named, activity = text(entry, "name") or "", text(entry, "activity") or "unknown"
+            truth.phases.append(Phase(t, t if until is None else until, named, activity))
+        case "shape" if until is not None and all(isinstance(told, dict) for told in paths.values()):
+            truth.shapes.append(TrueShape(t, until, paths))
+        case "mobility" if moving is not None:
+            truth.mobility.append((t, moving))
+        case "radio":
+            rsrp = number(entry, "rsrp_dbm")
+            levels[name].append((t, float("nan") if rsrp is None else rsrp))
+        case "handover":
+            truth.handovers.append(TrueHandover(t, name, whole(entry, "from_eci"), whole(entry, "to_eci")))
+        case "signal_drop" if change is not None:
+            truth.drops.append(TrueDrop(t, name, change))
+        case "fault":
+            truth.faults.append(TrueFault(t, name, text(entry, "fault") or "unknown"))
+        case "link" if down is not None:
+            links[name].append((t, 0.0 if flag(entry, "outage") else down))
+        case "shape" | "mobility" | "signal_drop" | "link":
             return False
-        truth.shapes.append(TrueShape(t, until, paths))
-    elif kind == "mobility":
-        moving = flag(entry, "moving")
-        if moving is None:
-            return False
-        truth.mobility.append((t, moving))
-    elif kind == "radio":
-        if operator is None:
-            return False
-        rsrp = number(entry, "rsrp_dbm")
-        levels[operator].append((t, float("nan") if rsrp is None else rsrp))
-    elif kind in ("handover", "signal_drop", "fault", "link", "link_log"):
-        return operator is not None and _take_of_operator(truth, entry, kind, t, operator, links)
-    return True
-
-
-def _take_of_operator(
-    truth: Truth,
-    entry: Mapping[str, Any],
-    kind: str,
-    t: float,
-    operator: str,
-    links: dict[str, list[tuple[float, float]]],
-) -> bool:
-    if kind == "handover":
-        truth.handovers.append(TrueHandover(t, operator, whole(entry, "from_eci"), whole(entry, "to_eci")))
-    elif kind == "signal_drop":
-        change = number(entry, "change_db")
-        if change is None:
-            return False
-        truth.drops.append(TrueDrop(t, operator, change))
-    elif kind == "fault":
-        truth.faults.append(TrueFault(t, operator, text(entry, "fault") or "unknown"))
-    elif kind == "link":
-        down = number(entry, "down_bit_per_s")
-        if down is None:
-            return False
-        links[operator].append((t, 0.0 if flag(entry, "outage") else down))
     return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from itertools import chain, islice
 from pathlib import Path
@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tandem_server.analysis.record_files import DAY_NS, TIME, day_file, schema_of
-from tandem_server.analysis.records import Row, Source, SourceError, records_of
+from tandem_server.analysis.records import Piece, Source, SourceError, records_of
 from tandem_server.export.whole import whole_file
 from tandem_server.publish.homes import Fixes, Spans
 from tandem_server.publish.identities import Check, Finding
@@ -42,8 +42,9 @@ class Records:
         elif self._store is not None:
             first, last = self._span
             for day in range(first // DAY_NS * DAY_NS, last + 1, DAY_NS):
-                rows = self._store.rows(measurement, self._probe, max(day, first), min(day + DAY_NS - 1, last))
-                yield day_file(Path(), measurement, day).stem, _of_rows(iter(rows), schema_of(measurement))
+                span = max(day, first), min(day + DAY_NS - 1, last)
+                pieces = self._store.pieces(measurement, self._probe, span)
+                yield day_file(Path(), measurement, day).stem, _of_pieces(pieces, schema_of(measurement))
 
     def fixes(self) -> Fixes:
         """Where the probe was, in order of time."""
@@ -139,8 +140,9 @@ def _rewritten(batch: Any, measurement: str, rewriter: Rewriter, cells: set[int]
     return pa.RecordBatch.from_arrays(made, schema=batch.schema)
 
 
-def _of_rows(rows: Iterator[Row], schema: Any) -> Iterator[Any]:  # noqa: ANN401  as above
-    while held := [{TIME: row.utc_ns, **row.tags, **row.fields} for row in islice(rows, _ROWS)]:
+def _of_pieces(pieces: Iterable[Piece], schema: Any) -> Iterator[Any]:  # noqa: ANN401  as above
+    every = ((at, row) for one in pieces for at, row in zip(one.utc_ns.tolist(), one.rows(), strict=True))
+    while held := [{TIME: at, **row} for at, row in islice(every, _ROWS)]:
         columns = [pa.array([_value(row.get(f.name), f.type) for row in held], type=f.type) for f in schema]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
 

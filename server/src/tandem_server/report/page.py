@@ -19,7 +19,7 @@ from tandem_server.analysis.events import HELD_S, LARGE_DB
 from tandem_server.analysis.pool import Pool
 from tandem_server.analysis.radio_packets import Joined, records
 from tandem_server.analysis.reading import mapping, number, text, whole
-from tandem_server.analysis.runs import PAPER, run_rtt_ms, table
+from tandem_server.analysis.runs import run_rtt_ms
 from tandem_server.analysis.summary import versions
 from tandem_server.report import timeline, words
 from tandem_server.report.arms import Compared
@@ -93,8 +93,6 @@ def render(pool: Pool, drawn: Sequence[Drawn], arms: Sequence[Compared] = ()) ->
         "bars": timeline.bars(e.runs, colours),
         "most_pairs": timeline.MOST_PAIRS,
         "pairings": timeline.PAIRINGS,
-        "table": table([run for kit in pool.kits for run in kit.evaluation.runs]),
-        "paper": PAPER,
         "run_rtt_ms": run_rtt_ms,
         "truth_drops": len(played),
         "drops_played": scores.by_size(played),

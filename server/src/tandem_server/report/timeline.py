@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import groupby
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from tandem_server.analysis.evaluate import Evaluation
 from tandem_server.analysis.recorded import RadioSeries
 from tandem_server.analysis.runs import Run
 from tandem_server.analysis.scores import spans
-from tandem_server.analysis.series import SPAN_S, curve
+from tandem_server.analysis.series import SPAN_S, curve, summed
 from tandem_server.analysis.truth import Link
 from tandem_server.report.figures.marks import Area, Array, Bands, Bar, Dots, Mark, Moments, Span, Stacks, Trace
 from tandem_server.report.figures.sheet import (
@@ -123,12 +122,14 @@ def _moving(changes: list[tuple[float, bool]], e: Evaluation, by: str) -> list[S
 
 def cells(series: RadioSeries, hue: str) -> list[Span]:
     """Serving cells along time, in two shades."""
-    grouped = [(eci, [t for t, _ in polls]) for eci, polls in groupby(series.named_cells(), key=lambda pair: pair[1])]
+    times, named = series.cells()
+    begins = np.flatnonzero(np.diff(named, prepend=-1))
+    firsts, lasts = times[begins].tolist(), times[np.append(begins[1:], len(times))[: len(begins)] - 1].tolist()
     found = []
-    for n, (eci, times) in enumerate(grouped):
-        following = grouped[n + 1][1][0] if n + 1 < len(grouped) else times[-1] + 1.0
+    for n, (eci, first, last) in enumerate(zip(named[begins].tolist(), firsts, lasts, strict=True)):
+        following = firsts[n + 1] if n + 1 < len(firsts) else last + 1.0
         # Polling goes on before the axis begins: what lies there would take the band's words with it.
-        start, end = max(times[0], 0.0), min(following, times[-1] + HOLD_S)
+        start, end = max(first, 0.0), min(following, last + HOLD_S)
         title = f"eNodeB {eci >> 8}, sector {eci & 255}, {clock(start)}–{clock(end)}"
         if end > start:
             found.append(Span(start, end, cell(eci), hue, 0.16 if n % 2 else 0.34, title))
@@ -186,8 +187,9 @@ def _stack(e: Evaluation, colours: Colours, runs: Sequence[Run], operator: str |
     """Runs that overlap lie on top of each other: each starts where the sum of those before it ends, at every moment."""
     below: list[tuple[Array, Array]] = []
     marks: list[Mark] = []
+    flows = e.recorded.flows()
     for run in sorted(runs, key=lambda r: (r.kind == "tcp", r.start_s or 0.0)):
-        for flow in e.recorded.of_run(run.id, "probe"):
+        for flow in flows.get((run.id, "probe"), ()):
             if (operator is not None and flow.operator != operator) or len(flow.t_s) < 2:
                 continue
             rate = np.nan_to_num(flow.goodput_bit_per_s) / 1e6  # an absent value as nothing got
@@ -224,14 +226,7 @@ def _link(e: Evaluation, operator: str) -> Link | None:
 
 
 def _sum_of(links: Sequence[Link]) -> tuple[Array, Array] | None:
-    if not links:
-        return None
-    t = np.unique(np.concatenate([link.t_s for link in links]))
-    total = np.zeros(len(t))
-    for link in links:
-        held = np.clip(np.searchsorted(link.t_s, t, side="right") - 1, 0, None)
-        total += link.down_bit_per_s[held]
-    return t, total / 1e6
+    return summed([(link.t_s, link.down_bit_per_s / 1e6) for link in links]) if links else None
 
 
 def _top(e: Evaluation, offered: tuple[Array, Array] | None, operator: str | None = None) -> float:

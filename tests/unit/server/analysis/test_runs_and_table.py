@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tandem_server.analysis.evaluate import account
 from tandem_server.analysis.material import _events
 from tandem_server.analysis.recorded import Recorded, SubflowSeries, load, name_by_run
-from tandem_server.analysis.records import Clock, InfluxSource, Row
-from tandem_server.analysis.runs import DOWNLOAD_BYTES, Run, RunSubflow, join, mean_held, offered_bit_per_s, table
+from tandem_server.analysis.records import Clock, InfluxSource, piece_of
+from tandem_server.analysis.runs import Run, RunSubflow, join, mean_held, offered_bit_per_s, run_rtt_ms
 from tandem_server.analysis.series import curve
 from tandem_server.analysis.truth import Link, Truth
 from tandem_server.store import Series
@@ -31,28 +31,11 @@ def run(kind: str, activity: str, goodput: float, size: int = 10_000_000, pairin
     return Run(**{**base, **more})
 
 
-def test_time_of_300_mb_is_converted_from_the_mean_goodput_and_a_whole_file_keeps_its_own():
-    (line,) = table([run("mptcp", "still", 4e7), run("mptcp", "still", 8e7), run("tcp", "still", 2e7)])
-    assert (line.mptcp.runs, line.mptcp.converted) == (2, True)
-    assert line.mptcp.download_s == pytest.approx(DOWNLOAD_BYTES * 8 / 6e7)
-    assert line.tcp.goodput_bit_per_s == 2e7
-    (line,) = table([run("tcp", "walk", 4e7, DOWNLOAD_BYTES, duration_s=61.0)])
-    assert (line.tcp.download_s, line.tcp.converted, line.mptcp.runs) == (61.0, False, 0)
-    assert table([run("tcp", "still", 1e7, goodput_bit_per_s=None)]) == [], "failed runs are left out"
+def test_a_ratio_is_of_the_capacity_that_a_run_had_for_itself_and_its_rtt_weighted_by_bytes():
     assert run("mptcp", "still", 4e7).ratio == pytest.approx(0.8)
     assert run("mptcp", "walk", 4e7, pairing="simultaneous").ratio is None, "capacity that was shared"
-
-
-def test_lines_are_in_order_of_speed_and_rtt_weighted_by_its_bytes():
-    lines = table(
-        [run("tcp", "drive", 1e7), run("tcp", "still", 1e7), run("tcp", "still", 1e7, pairing="simultaneous")]
-    )
-    assert [(x.activity, x.pairing) for x in lines] == [
-        ("still", "sequential"), ("still", "simultaneous"), ("drive", "sequential"),
-    ]  # fmt: skip
     flows = (RunSubflow("a", "A", 3_000, 0.75, 40.0, 9), RunSubflow("b", "B", 1_000, 0.25, 80.0, 9))
-    (line,) = table([run("mptcp", "still", 1e7, subflows=flows)])
-    assert line.mptcp.rtt_ms == pytest.approx(50.0)
+    assert run_rtt_ms(run("mptcp", "still", 1e7, subflows=flows)) == pytest.approx(50.0)
 
 
 def test_curve_is_the_median_over_events_and_empty_where_there_are_none():
@@ -202,7 +185,7 @@ class Weeks:
 
     def _alive(self) -> int:
         gc.collect()
-        return sum(isinstance(one, Row | Series) for one in gc.get_objects())
+        return sum(isinstance(one, Series) for one in gc.get_objects())
 
 
 class ManyPolls:
@@ -210,15 +193,15 @@ class ManyPolls:
 
     COUNT = 150_000
 
-    def rows(self, measurement, *_):
-        for n in range(self.COUNT if measurement == "radio" else 0):
-            at = (n + self.COUNT // 2) % self.COUNT
-            cell = {"eci": at // 10} if at >= 100 else {}
-            yield Row(at * S, {"path": "a", "boot": "b"}, {"rsrp_dbm": -80.0 - at % 40, **cell})
+    def pieces(self, measurement, *_):
+        for first in range(0, self.COUNT if measurement == "radio" else 0, 1000):
+            places = [(n + self.COUNT // 2) % self.COUNT for n in range(first, first + 1000)]
+            rows = [[at * S, -80.0 - at % 40, at // 10 if at >= 100 else None] for at in places]
+            yield piece_of("radio", Series("radio", {"path": "a", "boot": "b"}, ["time", "rsrp_dbm", "eci"], rows))
 
 
 def test_polls_of_weeks_lie_in_files_and_are_what_they_were():
-    radio = load(ManyPolls(), "probe-1", Clock(0), OPERATORS, None, None).radio["a"]
+    radio = load(ManyPolls(), "probe-1", Clock(0), OPERATORS).radio["a"]
     count = ManyPolls.COUNT
     assert all(isinstance(column, np.memmap) for column in (radio.t_s, radio.rsrp_dbm, radio.late_ms))
     assert np.array_equal(radio.t_s, np.arange(count))
@@ -228,9 +211,9 @@ def test_polls_of_weeks_lie_in_files_and_are_what_they_were():
     assert (len(radio.eci), np.isnan(radio.eci[:100]).all()) == (count, True)
 
 
-def test_records_and_their_numbers_pass_one_by_one_into_columns():
+def test_records_and_their_numbers_pass_piece_by_piece_into_columns():
     store = Weeks(pieces=8, rows=50)
-    found = load(InfluxSource(store), "probe-1", Clock(0), OPERATORS, None, None)
+    found = load(InfluxSource(store), "probe-1", Clock(0), OPERATORS)
     radio, (flow,) = found.radio["a"], found.subflows
     assert radio.t_s.tolist() == flow.t_s.tolist() == [float(t) for t in range(400)]
     assert (radio.operator, flow.operator) == ("A", "A")
@@ -238,7 +221,7 @@ def test_records_and_their_numbers_pass_one_by_one_into_columns():
     assert math.isnan(radio.rsrp_dbm[50])
     assert math.isnan(radio.sinr_db[0])
     assert len(store.held) == 16
-    assert max(store.held) <= 3  # the piece that was read last, and its last record
+    assert max(store.held) <= 2  # the piece that was read last
     assert all("SELECT *" not in asked for asked in store.asked)
     store = Weeks(pieces=4, rows=50)
     found = InfluxSource(store).numbers("subflow", "probe-1", {"b0"})

@@ -93,7 +93,7 @@ def test_what_is_gone_or_not_as_it_was_left_is_named(original, tmp_path):
 
 def test_database_that_fails_in_the_middle_is_said(folder):
     class Failing:
-        def rows(self, *_):
+        def pieces(self, *_):
             raise SourceError("the database could not be asked: it went away")
 
         def numbers(self, *_):

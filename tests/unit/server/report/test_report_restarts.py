@@ -5,12 +5,11 @@ import json
 
 import pytest
 
-from support.synthetic_campaign import BOOT, PROBE, MemorySource, Synthetic
+from support.synthetic_campaign import BOOT, PROBE, MemorySource, Row, Synthetic
 from support.synthetic_folder import write
 from support.synthetic_scenario import START_MONOTONIC_NS, START_UTC_NS
 from tandem_server.analysis.evaluate import evaluate
 from tandem_server.analysis.folder import load
-from tandem_server.analysis.records import Row
 from tandem_server.analysis.summary import summary
 
 MADE = Synthetic(seconds=180.0)

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from support.synthetic_campaign import BOOT, PROBE, MemorySource
+from support.synthetic_campaign import BOOT, PROBE, MemorySource, Row
 from tandem_server.analysis.material import Material, pooled
 from tandem_server.analysis.mobility_classes import RunClasses
-from tandem_server.analysis.records import Clock, Row
+from tandem_server.analysis.records import Clock
 from tandem_server.analysis.round_trips import (
     DOWN,
     LATE,
@@ -45,7 +45,7 @@ def record(
 
 def loaded(records: list[Row]) -> dict[str, PathTrips]:
     points = [("round_trip", n, row) for n, row in enumerate(records)]
-    return load(MemorySource(points), PROBE, CLOCK, OPERATORS, None, None)
+    return load(MemorySource(points).pieces("round_trip", PROBE), CLOCK, OPERATORS)
 
 
 def trips(**told: list[float]) -> Material:

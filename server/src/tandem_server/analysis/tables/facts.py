@@ -202,6 +202,28 @@ def shares(result: Mapping[str, Any]) -> tuple[dict[str, float], Side]:
     return summed(mappings(dict(result), "subflows"), "share"), "receiver"
 
 
+def part(result: Mapping[str, Any], name: str | None) -> dict[str, float]:
+    """Of one load or upload of a run; empty where they are not known."""
+    found = mapping(mapping(dict(result), SENDER_SHARES), name or "")
+    return {path: float(share) for path, share in found.items() if isinstance(share, int | float)}
+
+
+def round_share(result: Mapping[str, Any], benefit: Mapping[str, Any]) -> tuple[float | None, Side]:
+    """The most loaded path's share of the Multipath TCP step of a benefit, and who counted: of an upload the probe is the sender."""
+    if sent := part(result, text(benefit, "token")):
+        return max(sent.values()), "sender"
+    side: Side = "acknowledged" if text(result, "mode") == "oneway" else "receiver"
+    return number(benefit, "most_loaded_share"), side
+
+
+def load_shares(result: Mapping[str, Any], load: Mapping[str, Any]) -> tuple[dict[str, float], Side]:
+    """By path, of one page load, and who counted; {}: it is not known."""
+    if sent := part(result, text(load, "session")):
+        return sent, "sender"
+    told = mapping(load, "shares")
+    return {path: share for path in told if (share := number(told, path)) is not None}, "receiver"
+
+
 def summed(flows: Sequence[Mapping[str, Any]], key: str) -> dict[str, float]:
     """By path, over its subflows."""
     out: dict[str, float] = {}

@@ -68,10 +68,6 @@ class Table:
     value_columns: tuple[str, ...]
     values: list[tuple[Cell, ...]] = field(default_factory=list)
 
-    def column(self, key: str) -> int:
-        """Where the column stands."""
-        return next(n for n, column in enumerate(self.columns) if column.key == key)
-
 
 def tabulate(view: View, runs: Sequence[Facts]) -> Table | None:
     """The table of ``view``; None when nothing was observed. A pool's kits are observed apart: pairs are of one."""

@@ -8,8 +8,7 @@ from typing import Any
 
 from tandem_server.analysis.estimates import quantile
 from tandem_server.analysis.reading import flag, mapping, mappings, number, text, whole
-from tandem_server.analysis.sender_shares import load_shares, round_share
-from tandem_server.analysis.tables.facts import Facts, numbers, shares, unasked_share
+from tandem_server.analysis.tables.facts import Facts, load_shares, numbers, round_share, shares, unasked_share
 from tandem_server.analysis.tables.view import Figure, Observed, Values, View
 
 Row = Mapping[str, Any]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,18 +35,27 @@ class Found:
 
 
 def find(named: Iterable[Path]) -> Found:
-    """Files in the order given, a folder's in order of their paths. A file that is named counts whatever it is called."""
+    """Files in the order given, a folder's in order of their paths, those of one run joined by TOGETHER. A file that is named counts
+    whatever it is called."""
     found = Found()
     seen: set[str] = set()
     for path in named:
-        inside = _inside(path, found) if path.is_dir() else [str(path)]
+        inside = _by_run(_inside(path, found)) if path.is_dir() else [str(path)]
         if not inside:
             found.empty.append(str(path))
         for each in inside:
-            if (whole := os.path.abspath(each)) not in seen:  # noqa: PTH100  (links are left as they are)
+            if (whole := manifest.absolute(each)) not in seen:
                 seen.add(whole)
                 found.paths.append(each)
     return found
+
+
+def _by_run(paths: Iterable[str]) -> list[str]:
+    groups: dict[tuple[Path, str], list[str]] = {}
+    for path in paths:
+        place = Path(path)
+        groups.setdefault((place.parent, manifest.owner_of(str(place.absolute())) or place.name), []).append(path)
+    return [TOGETHER.join(own) for own in groups.values()]
 
 
 def _inside(folder: Path, found: Found) -> list[str]:
@@ -89,7 +98,8 @@ def _size(path: str) -> int:
 
 
 def go_on(out: Path, batches: Sequence[list[str]], bin_ns: int, packets: bool) -> list[list[str]]:
-    """What is left to do of these batches; ManifestError when the folder was begun with other settings.
+    """What is left to do of these batches; ManifestError when the folder was begun with other settings. What held a capture that is read
+    anew, changed or with others beside it, is taken out.
 
     The batches are those of all files that were named: so those of a run that was stopped are the same as those of one that was not.
     """
@@ -98,6 +108,10 @@ def go_on(out: Path, batches: Sequence[list[str]], bin_ns: int, packets: bool) -
         raise ManifestError(f"{out} was made with {other}; hint: the same here, or another folder")
     where = {capture.file: name for name, part in parts.items() for capture in part.files}
     held = {capture.file: (capture, part.version) for part in parts.values() for capture in part.files}
+    read_in: dict[str, list[str]] = {}
+    for file in where:
+        for one in manifest.captures_in(file):
+            read_in.setdefault(one, []).append(file)
     left: list[list[str]] = []
     changed: dict[str, set[str]] = {}
     for batch in batches:
@@ -107,8 +121,9 @@ def go_on(out: Path, batches: Sequence[list[str]], bin_ns: int, packets: bool) -
             if now is not None and held.get(now.file) == (now, VERSION):
                 continue
             todo.append(path)
-            if now is not None and now.file in where:
-                changed.setdefault(where[now.file], set()).add(now.file)
+            for one in () if now is None else manifest.captures_in(now.file):
+                for file in read_in.get(one, ()):
+                    changed.setdefault(where[file], set()).add(file)
         if todo:
             left.append(todo)
     for name, files in changed.items():
@@ -179,20 +194,14 @@ def process_batch(paths: Sequence[str], bin_ns: int, packets: bool, out: Path | 
     A file that cannot be analysed is told and left out. OSError: the part cannot be written.
     """
     done = Analysed()
-    captures = []
-    for path in paths:
-        try:
-            captures.append((path, Capture.at(path)))
-        except OSError as error:
-            done.failed.append((error.filename or path, error.strerror or str(error)))
     if out is None:
-        for path, _ in captures:
-            _read(path, bin_ns, False, done)
+        for path in paths:
+            list(_readings(path, bin_ns, False, done))
         return done
     read: list[Capture] = []
     with tables.PartWriter(out, packets) as writer:
-        for path, capture in captures:
-            if (rows := _read(path, bin_ns, packets, done)) is not None:
+        for path in paths:
+            for capture, rows in _readings(path, bin_ns, packets, done):
                 writer.add(capture, rows)
                 read.append(capture)
         if read:
@@ -202,9 +211,23 @@ def process_batch(paths: Sequence[str], bin_ns: int, packets: bool, out: Path | 
     return done
 
 
-def _read(path: str, bin_ns: int, packets: bool, done: Analysed) -> Tables | None:
+def _readings(path: str, bin_ns: int, packets: bool, done: Analysed) -> Iterator[tuple[Capture, Tables]]:
+    """What was read; of captures of which one keeps all from being read as one, each by itself."""
+    tried = Analysed()
+    found = _read(path, bin_ns, packets, tried)
+    if found is None and TOGETHER in path:
+        for one in path.split(TOGETHER):
+            yield from _readings(one, bin_ns, packets, done)
+        return
+    done.add(tried)
+    if found is not None:
+        yield found
+
+
+def _read(path: str, bin_ns: int, packets: bool, done: Analysed) -> tuple[Capture, Tables] | None:
     files, name = path.split(TOGETHER), named(path)
     try:
+        capture = Capture.at(path)
         if len(files) == 1:
             rows = core.analyse(path, bin_ns=bin_ns, packets=packets)
         else:
@@ -214,11 +237,8 @@ def _read(path: str, bin_ns: int, packets: bool, done: Analysed) -> Tables | Non
         return None
     told = rows["file"]
     if any(kind in told["problems"] for kind in NO_CAPTURE):
-        for file in files:
-            alone = told if len(files) == 1 else core.analyse(file)["file"]
-            if alone["format"] is None:
-                kinds = [NO_CAPTURE.get(kind, kind.replace("_", " ")) for kind in alone["problems"]]
-                done.failed.append((file, ", ".join(kinds)))
+        kinds = [NO_CAPTURE.get(kind, kind.replace("_", " ")) for kind in told["problems"]]
+        done.failed.append((name, ", ".join(kinds)))
         return None
     done.files += len(files)
     done.packets += told["packets"]
@@ -229,4 +249,4 @@ def _read(path: str, bin_ns: int, packets: bool, done: Analysed) -> Tables | Non
     done.problems += [Problem(name, kind, first.get(kind), count) for kind, count in told["problems"].items()]
     if told["other_packets"] or not told["tcp_packets"]:
         done.problems.append(Problem(name, NO_TCP, None, told["other_packets"]))
-    return rows
+    return capture, rows

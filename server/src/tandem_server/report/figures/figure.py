@@ -56,6 +56,13 @@ class Figure:
     draw: Callable[[Material], Sheet]
 
 
+def figures(
+    paper: str, *rows: tuple[str, str, str, Callable[[Material], Sheet], *tuple[Need, ...]]
+) -> tuple[Figure, ...]:
+    """Of one paper: of each its name, label and title, how it is drawn, and what it needs."""
+    return tuple(Figure(name, paper, label, title, needs, draw) for name, label, title, draw, *needs in rows)
+
+
 @dataclass(frozen=True, slots=True)
 class Made:
     """Either ``sheet`` or ``lacks``."""

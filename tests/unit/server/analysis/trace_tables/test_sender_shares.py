@@ -11,6 +11,7 @@ from folders import run
 
 from support.capture_scenes import C0, CLIENT_KEY, S0, Multipath, by_path
 from support.captures import ACK, CLIENT, CLIENT2, MS, S, dss, pcap, token
+from tandem_server.analysis.captures import Connection
 from tandem_server.analysis.evaluate import evaluate
 from tandem_server.analysis.folder import load
 from tandem_server.analysis.material import material
@@ -116,25 +117,28 @@ def test_a_run_that_asked_for_none_is_no_remark(tmp_path):
     assert (dict(download.shares), download.shares_side, said) == ({"a": 0.6, "b": 0.4}, "receiver", [])
 
 
-SENT = {"run-1-s1.pcap": {(CLIENT, 40_000): 1000, (CLIENT2, 40_001): 3000}}
+def sent(*more) -> dict:
+    """Of a capture at the server: payload by the probe's end."""
+    ends = (CLIENT, 40_000, 1000), (CLIENT2, 40_001, 3000), *more
+    flows = [{"opener_address": at, "opener_port": port, "sent": [(0, 0), (size, 0)]} for at, port, size in ends]
+    return {"run-1-s1.pcap": [Connection("", 0, True, 40_000, ("", 443), (None, None), (0, 4000), flows)]}
 
 
 def test_by_address_and_port_as_the_server_saw_them():
-    assert shares_of(manifest(), SENT) == {"a": 0.25, "b": 0.75}
+    assert shares_of(manifest(), sent()) == {"a": 0.25, "b": 0.75}
     with pytest.raises(UnknownSharesError, match="did not tell the path"):
-        shares_of(manifest(), {"run-1-s1.pcap": {**SENT["run-1-s1.pcap"], (CLIENT2, 40_002): 1}})
+        shares_of(manifest(), sent((CLIENT2, 40_002, 1)))
     # A subflow that carried nothing needs no path.
-    more = {**SENT["run-1-s1.pcap"], ("203.0.113.1", 1): 0}
-    assert shares_of(manifest(), {"run-1-s1.pcap": more}) == {"a": 0.25, "b": 0.75}
+    assert shares_of(manifest(), sent(("203.0.113.1", 1, 0))) == {"a": 0.25, "b": 0.75}
     with pytest.raises(UnknownSharesError, match="holds no payload"):
-        shares_of(manifest(), {"run-1-s1.pcap": {}})
+        shares_of(manifest(), {"run-1-s1.pcap": []})
 
 
 def test_several_sessions_are_not_one_downloads():
     told = manifest()
     told["server_captures"] *= 2
     with pytest.raises(UnknownSharesError, match="several sessions"):
-        shares_of(told, SENT)
+        shares_of(told, sent())
 
 
 def loaded(**row) -> dict:
@@ -207,7 +211,7 @@ def uploaded() -> Multipath:
     return scene
 
 
-def uploads(folder, captured="ab", **of):
+def uploads(folder, captured="ab", *, alone=False, **of):
     """A campaign with a round of ``bandwidth`` one way, captured at the probe on each path; the kernel counted 3 to 2."""
     own = folder / "probe/probe-1"
     (own / "runs").mkdir(parents=True)
@@ -234,7 +238,8 @@ def uploads(folder, captured="ab", **of):
     told = {
         "format": "tandem-run/1", "id": "run-1", "kind": "any", "paths": ["a", "b"], "pair": "pair-1", "pairing": "single",
         "experiment": {"name": "bandwidth"}, "parameters": {"mode": "oneway"}, "files": files,
-        "environment": {"captures": {"files": of_paths}}, "result": {"mode": "oneway", "bytes": 5000, "rounds": [row]},
+        "environment": {"captures": {"files": of_paths}, "path_addresses": {"a": CLIENT, "b": CLIENT2}},
+        "result": {"mode": "oneway", "bytes": 5000, "rounds": [row]},
     }  # fmt: skip
     (own / "runs/run-1.json").write_text(json.dumps(told))
     listed = [{"file": f["name"], "bytes": f["bytes"], "packets": f["packets"], "run": "run-1", "pair": "pair-1",
@@ -244,11 +249,13 @@ def uploads(folder, captured="ab", **of):
     campaign = {"format": "tandem-campaign/1", "probe": "probe-1", "paths": {"a": "A", "b": "B"}}
     (folder / "campaign.json").write_text(json.dumps(campaign))
     if captured:
-        run(folder / "probe", "--out", folder / "traces")
+        run(*(sorted((own / "captures").iterdir()) if alone else [folder / "probe"]), "--out", folder / "traces")
 
 
-def test_of_an_upload_by_the_probes_own_captures(tmp_path):
-    uploads(tmp_path)
+@pytest.mark.parametrize("alone", [True, False])
+def test_of_an_upload_by_the_probes_own_captures(alone, tmp_path):
+    """``alone``: each capture read by itself; else as one, as a server reads those of a run."""
+    uploads(tmp_path, alone=alone)
     made, rows, said = figures(tmp_path)
     assert (made.bandwidth[0].most_loaded_share, made.bandwidth[0].shares_side) == (0.5, "sender")
     assert [(row["most_loaded_share"], row["shares_side"]) for row in rows["bandwidth"]] == [(0.5, "sender")]
@@ -259,8 +266,8 @@ def test_of_an_upload_by_the_probes_own_captures(tmp_path):
     ("captured", "of", "why"),
     [
         ("a", {}, "not each path has a capture of its own"),
-        ("ab", {"token": "0badcafe"}, "0 connections in the probe's captures have the token"),
-        ("ab", {"token": "no number"}, "0 connections in the probe's captures have the token"),
+        ("ab", {"token": "0badcafe"}, "0 connections in the captures have its token"),
+        ("ab", {"token": "no number"}, "its manifest holds no token"),
     ],
 )
 def test_an_upload_that_cannot_be_found_keeps_what_the_kernel_had_acknowledged(captured, of, why, tmp_path):

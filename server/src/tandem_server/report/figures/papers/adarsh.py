@@ -13,11 +13,10 @@ from tandem_server.analysis.tables.facts import Facts
 from tandem_server.analysis.tables.views import distributions
 from tandem_server.report import words
 from tandem_server.report.figures import grouping
-from tandem_server.report.figures.figure import DOWNLOADS, LOADS, SURVEYS, Figure, LackingError
+from tandem_server.report.figures.figure import DOWNLOADS, LOADS, SURVEYS, LackingError, figures
 from tandem_server.report.figures.marks import Line, Row, numbers_of
 from tandem_server.report.figures.sheet import Axis, Panel, Sheet, binary_size
 
-WHO = "Adarsh et al."
 LETTERS = {"wifi": "W", "cellular": "L"}
 PARTS = (
     ("rtt", "(a) RTT of path 2 increases", "RTT difference, ms"),
@@ -238,29 +237,17 @@ def page_loads(field: bool) -> Callable[[Material], Sheet]:
     return draw
 
 
-FIGURES = (
-    Figure("adarsh-2", WHO, "Figure 2", "RTT by pinging and resolving path", (SURVEYS,), figure_2),
-    Figure("adarsh-table-1", WHO, "Table I", "Unresponsive servers", (SURVEYS,), table_1),
-    Figure("adarsh-overlap", WHO, "§III.B", "Overlap of addresses", (SURVEYS,), overlap),
-    Figure(
-        "adarsh-4", WHO, "Figure 4", "Traffic by path, downloads, controlled", (DOWNLOADS,), byte_shares(field=False)
-    ),
-    Figure("adarsh-5", WHO, "Figure 5", "Goodput, controlled", (DOWNLOADS,), goodput(field=False)),
-    Figure("adarsh-6", WHO, "Figure 6", "Page load time, controlled", (LOADS,), page_loads(field=False)),
-    Figure(
-        "adarsh-7", WHO, "Figure 7", "Web traffic by path, controlled", (LOADS,), byte_shares(field=False, pages=True)
-    ),
-    Figure(
-        "adarsh-8", WHO, "Figure 8", "Traffic by path, downloads, in the field", (DOWNLOADS,), byte_shares(field=True)
-    ),
-    Figure("adarsh-9", WHO, "Figure 9", "Goodput, in the field", (DOWNLOADS,), goodput(field=True)),
-    Figure("adarsh-10", WHO, "Figure 10", "Page load time, in the field", (LOADS,), page_loads(field=True)),
-    Figure(
-        "adarsh-11",
-        WHO,
-        "Figure 11",
-        "Web traffic by path, in the field",
-        (LOADS,),
-        byte_shares(field=True, pages=True),
-    ),
+FIGURES = figures(
+    "Adarsh et al.",
+    ("adarsh-2", "Figure 2", "RTT by pinging and resolving path", figure_2, SURVEYS),
+    ("adarsh-table-1", "Table I", "Unresponsive servers", table_1, SURVEYS),
+    ("adarsh-overlap", "§III.B", "Overlap of addresses", overlap, SURVEYS),
+    ("adarsh-4", "Figure 4", "Traffic by path, downloads, controlled", byte_shares(field=False), DOWNLOADS),
+    ("adarsh-5", "Figure 5", "Goodput, controlled", goodput(field=False), DOWNLOADS),
+    ("adarsh-6", "Figure 6", "Page load time, controlled", page_loads(field=False), LOADS),
+    ("adarsh-7", "Figure 7", "Web traffic by path, controlled", byte_shares(field=False, pages=True), LOADS),
+    ("adarsh-8", "Figure 8", "Traffic by path, downloads, in the field", byte_shares(field=True), DOWNLOADS),
+    ("adarsh-9", "Figure 9", "Goodput, in the field", goodput(field=True), DOWNLOADS),
+    ("adarsh-10", "Figure 10", "Page load time, in the field", page_loads(field=True), LOADS),
+    ("adarsh-11", "Figure 11", "Web traffic by path, in the field", byte_shares(field=True, pages=True), LOADS),
 )

@@ -10,11 +10,10 @@ from tandem_server.analysis.material import Bins, Material, place
 from tandem_server.analysis.measured import Download, shares_from
 from tandem_server.report import words
 from tandem_server.report.figures import grouping
-from tandem_server.report.figures.figure import DOWNLOADS, Figure, LackingError, Need
+from tandem_server.report.figures.figure import DOWNLOADS, LackingError, Need, figures
 from tandem_server.report.figures.marks import Line, Mark, Row, numbers_of
 from tandem_server.report.figures.sheet import OTHERS, Axis, Panel, Sheet, binary_size, operator_hues
 
-WHO = "Chen et al."
 SMALL, LARGE, BACKLOG = (1, 4 << 20), (4 << 20, 32 << 20), (256 << 20, 1 << 40)
 """Sizes of figures 4 to 7, 9 and 10, and 11."""
 HOTSPOT = "hotspot"
@@ -215,7 +214,7 @@ def round_trips(m: Material) -> Sheet:
     ]
     panels = [panel for panel in panels if panel.marks]
     if not panels:
-        raise LackingError("round-trip times in captures of downloads by MPTCP over paths with one capture each")
+        raise LackingError("round-trip times in captures of downloads by MPTCP over known paths")
     left = sum(max(0, len(mine) - MOST_SIZES) for mine in sizes.values())
     note = (
         "By the captures at the probe, from its packet to the answer’s timestamp echo, as the sender has it; to the millisecond begun; "
@@ -274,7 +273,7 @@ def delays(m: Material) -> Sheet:
         "Means ± standard errors over downloads (of each one value: its path’s subflows, or its connection), as in the paper; "
         "medians with 95 % bootstrap intervals. Out-of-order delay: over all packets whose wait is known, those in order with 0."
     )
-    lacking = "delays of packets in captures of downloads by MPTCP over paths with one capture each"
+    lacking = "delays of packets in captures of downloads by MPTCP over known paths"
     return grouping.table(heads, texts, numbers, note, lacking)
 
 
@@ -408,29 +407,28 @@ def _known(values: Iterable[float | None]) -> list[float]:
     return [v for v in values if v is not None]
 
 
-FIGURES = (
-    Figure("chen-4", WHO, "Figure 4", "Download time of small files", _BOTH, times(SMALL)),
-    Figure("chen-5", WHO, "Figure 5", "Share of the cellular path, small files", _BOTH, cellular(SMALL)),
-    Figure("chen-table-3", WHO, "Table 3", "Loss and RTT of small single-path downloads", _BOTH, table("tcp", SMALL)),
-    Figure("chen-6", WHO, "Figure 6", "Download time at a hot spot", _BOTH, times(SMALL, hot=True)),
-    Figure("chen-7", WHO, "Figure 7", "Share of the cellular path at a hot spot", _BOTH, cellular(SMALL, hot=True)),
-    Figure("chen-table-4", WHO, "Table 4", "Loss and RTT at a hot spot", _BOTH, table("tcp", SMALL, hot=True)),
-    Figure("chen-8", WHO, "Figure 8", "Simultaneous and delayed SYN", _BOTH, _never),
-    Figure("chen-9", WHO, "Figure 9", "Download time of large files", _BOTH, times(LARGE)),
-    Figure("chen-10", WHO, "Figure 10", "Share of the cellular path, large files", _BOTH, cellular(LARGE)),
-    Figure(
-        "chen-table-5", WHO, "Table 5", "Loss and RTT of the subflows of large downloads", _BOTH, table("mptcp", LARGE)
-    ),
-    Figure("chen-11", WHO, "Figure 11", "Download time of an endless backlog", _BOTH, times(BACKLOG)),
-    Figure("chen-rtt", WHO, "§5", "Tail of the subflows’ round-trip times", _CAPTURED, round_trips),
-    Figure("chen-out-of-order", WHO, "§5", "Tail of the packets’ out-of-order delays", _CAPTURED, waits),
-    Figure("chen-table-delays", WHO, "§5, table", "Round-trip times and out-of-order delays", _CAPTURED, delays),
-    Figure(
+FIGURES = figures(
+    "Chen et al.",
+    ("chen-4", "Figure 4", "Download time of small files", times(SMALL), *_BOTH),
+    ("chen-5", "Figure 5", "Share of the cellular path, small files", cellular(SMALL), *_BOTH),
+    ("chen-table-3", "Table 3", "Loss and RTT of small single-path downloads", table("tcp", SMALL), *_BOTH),
+    ("chen-6", "Figure 6", "Download time at a hot spot", times(SMALL, hot=True), *_BOTH),
+    ("chen-7", "Figure 7", "Share of the cellular path at a hot spot", cellular(SMALL, hot=True), *_BOTH),
+    ("chen-table-4", "Table 4", "Loss and RTT at a hot spot", table("tcp", SMALL, hot=True), *_BOTH),
+    ("chen-8", "Figure 8", "Simultaneous and delayed SYN", _never, *_BOTH),
+    ("chen-9", "Figure 9", "Download time of large files", times(LARGE), *_BOTH),
+    ("chen-10", "Figure 10", "Share of the cellular path, large files", cellular(LARGE), *_BOTH),
+    ("chen-table-5", "Table 5", "Loss and RTT of the subflows of large downloads", table("mptcp", LARGE), *_BOTH),
+    ("chen-11", "Figure 11", "Download time of an endless backlog", times(BACKLOG), *_BOTH),
+    ("chen-rtt", "§5", "Tail of the subflows’ round-trip times", round_trips, *_CAPTURED),
+    ("chen-out-of-order", "§5", "Tail of the packets’ out-of-order delays", waits, *_CAPTURED),
+    ("chen-table-delays", "§5, table", "Round-trip times and out-of-order delays", delays, *_CAPTURED),
+    (
         "chen-join",
-        WHO,
         "§4.1.2",
         "Delayed SYN: how late the second subflow comes, and what it would save to have it at once",
-        (DOWNLOADS, PATHS),
         delayed_syn,
+        DOWNLOADS,
+        PATHS,
     ),
 )

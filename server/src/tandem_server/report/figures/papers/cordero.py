@@ -11,7 +11,7 @@ from tandem_server.analysis.material import Material
 from tandem_server.analysis.measured import BandwidthRound, DelayRound, shares_from
 from tandem_server.analysis.tables.views import size_class
 from tandem_server.report.figures import grouping
-from tandem_server.report.figures.figure import BANDWIDTH, DELAY, Figure, LackingError
+from tandem_server.report.figures.figure import BANDWIDTH, DELAY, LackingError, figures
 from tandem_server.report.figures.marks import Curve, Dots, Level, Line, Mark
 from tandem_server.report.figures.sheet import Axis, Panel, Sheet
 
@@ -219,30 +219,14 @@ def figure_10(m: Material) -> Sheet:
     return Sheet([Panel("", lines, Axis("connection establishment, ms", log=True), SHARE)], note)
 
 
-_WHO = "Cordero"
-FIGURES = (
-    Figure(
-        "cordero-5",
-        _WHO,
-        "Figure 5",
-        "Bandwidth aggregation benefit by bandwidth ratio",
-        (BANDWIDTH,),
-        _by_paths(figure_5),
-    ),
-    Figure("cordero-6", _WHO, "Figure 6", "MPTCP goodput against the bound 1 + BWR", (BANDWIDTH,), _by_paths(figure_6)),
-    Figure("cordero-tdi", _WHO, "Eq. 1", "Transport disjointivity index", (BANDWIDTH,), _by_paths(disjointivity)),
-    Figure(
-        "cordero-7",
-        _WHO,
-        "Figure 7",
-        "Positive and negative delay benefits by size and by delay",
-        (DELAY,),
-        _by_paths(figure_7),
-    ),
-    Figure("cordero-8", _WHO, "Figure 8", "Delay benefit by size", (DELAY,), _by_paths(figure_8)),
-    Figure("cordero-9a", _WHO, "Figure 9 (a)", "Share of the most loaded path by size", (DELAY,), _by_paths(figure_9a)),
-    Figure(
-        "cordero-9b", _WHO, "Figure 9 (b)", "Share of the most loaded path by duration", (DELAY,), _by_paths(figure_9b)
-    ),
-    Figure("cordero-10", _WHO, "Figure 10", "Connection-establishment time", (DELAY,), _by_paths(figure_10)),
+FIGURES = figures(
+    "Cordero",
+    ("cordero-5", "Figure 5", "Bandwidth aggregation benefit by bandwidth ratio", _by_paths(figure_5), BANDWIDTH),
+    ("cordero-6", "Figure 6", "MPTCP goodput against the bound 1 + BWR", _by_paths(figure_6), BANDWIDTH),
+    ("cordero-tdi", "Eq. 1", "Transport disjointivity index", _by_paths(disjointivity), BANDWIDTH),
+    ("cordero-7", "Figure 7", "Positive and negative delay benefits by size and by delay", _by_paths(figure_7), DELAY),
+    ("cordero-8", "Figure 8", "Delay benefit by size", _by_paths(figure_8), DELAY),
+    ("cordero-9a", "Figure 9 (a)", "Share of the most loaded path by size", _by_paths(figure_9a), DELAY),
+    ("cordero-9b", "Figure 9 (b)", "Share of the most loaded path by duration", _by_paths(figure_9b), DELAY),
+    ("cordero-10", "Figure 10", "Connection-establishment time", _by_paths(figure_10), DELAY),
 )

@@ -23,7 +23,16 @@ from tandem_server.analysis.measured import Download, Play
 from tandem_server.analysis.radio_packets import GAP_S
 from tandem_server.analysis.series import Array, differences, of_operators, summed, utilisation
 from tandem_server.report.figures import grouping
-from tandem_server.report.figures.figure import BINS, DOWNLOADS, EVENTS, FLOWS, PLAYS, ROUND_TRIPS, Figure, LackingError
+from tandem_server.report.figures.figure import (
+    BINS,
+    DOWNLOADS,
+    EVENTS,
+    FLOWS,
+    PLAYS,
+    ROUND_TRIPS,
+    LackingError,
+    figures,
+)
 from tandem_server.report.figures.marks import Heat, Level, Line, Mark, Oval
 from tandem_server.report.figures.papers.chen import DELAYS, WAITED, unknown_waits
 from tandem_server.report.figures.papers.mohan_events import CLASS_HUES, SPEED, WHO, in_the_wild
@@ -377,25 +386,19 @@ def _oval(runs: list[Download], name: str, word: str) -> Oval | None:
     return Oval(grouping.controller(word), found, middle)
 
 
-FIGURES = (
-    Figure("mohan-5a", WHO, "Figure 5 (a)", "Goodput by mobility class", (DOWNLOADS,), figure_5a),
-    Figure("mohan-5b", WHO, "Figure 5 (b)", "Bytes in flight by mobility class", (DOWNLOADS, BINS), figure_5b),
-    Figure("mohan-5c", WHO, "Figure 5 (c)", "Queueing delay by mobility class", (DOWNLOADS, ROUND_TRIPS), figure_5c),
-    Figure("mohan-6", WHO, "Figure 6", "Utilisation of the subflows by mobility class", (DOWNLOADS, FLOWS), figure_6),
-    Figure("mohan-7a", WHO, "Figure 7 (a)", "RTT difference between subflows", (DOWNLOADS, ROUND_TRIPS), figure_7a),
-    Figure("mohan-7b", WHO, "Figure 7 (b)", "Out-of-order queue at the receiver", (DOWNLOADS, BINS), figure_7b),
-    Figure("mohan-7c", WHO, "§4.2", "How long packets stay in the out-of-order queue", (DOWNLOADS, DELAYS), figure_7c),
-    Figure("mohan-8a", WHO, "Figure 8 (a)", "Normalised RTT after events", (DOWNLOADS, EVENTS, ROUND_TRIPS), figure_8a),
-    Figure(
-        "mohan-8b",
-        WHO,
-        "Figure 8 (b)",
-        "Normalised RTT by the size of the drop",
-        (DOWNLOADS, EVENTS, ROUND_TRIPS),
-        figure_8b,
-    ),
-    Figure("mohan-9a", WHO, "Figure 9 (a)", "Burstiness by length of segment", (PLAYS,), figure_9a),
-    Figure("mohan-9b", WHO, "Figure 9 (b)", "Goodput of video by length of segment", (PLAYS,), figure_9b),
-    Figure("mohan-9c", WHO, "Figure 9 (c)", "Quality switches by length of segment", (PLAYS,), figure_9c),
-    Figure("mohan-10", WHO, "Figure 10", "Throughput and delay by congestion control", (DOWNLOADS,), figure_10),
+FIGURES = figures(
+    WHO,
+    ("mohan-5a", "Figure 5 (a)", "Goodput by mobility class", figure_5a, DOWNLOADS),
+    ("mohan-5b", "Figure 5 (b)", "Bytes in flight by mobility class", figure_5b, DOWNLOADS, BINS),
+    ("mohan-5c", "Figure 5 (c)", "Queueing delay by mobility class", figure_5c, DOWNLOADS, ROUND_TRIPS),
+    ("mohan-6", "Figure 6", "Utilisation of the subflows by mobility class", figure_6, DOWNLOADS, FLOWS),
+    ("mohan-7a", "Figure 7 (a)", "RTT difference between subflows", figure_7a, DOWNLOADS, ROUND_TRIPS),
+    ("mohan-7b", "Figure 7 (b)", "Out-of-order queue at the receiver", figure_7b, DOWNLOADS, BINS),
+    ("mohan-7c", "§4.2", "How long packets stay in the out-of-order queue", figure_7c, DOWNLOADS, DELAYS),
+    ("mohan-8a", "Figure 8 (a)", "Normalised RTT after events", figure_8a, DOWNLOADS, EVENTS, ROUND_TRIPS),
+    ("mohan-8b", "Figure 8 (b)", "Normalised RTT by the size of the drop", figure_8b, DOWNLOADS, EVENTS, ROUND_TRIPS),
+    ("mohan-9a", "Figure 9 (a)", "Burstiness by length of segment", figure_9a, PLAYS),
+    ("mohan-9b", "Figure 9 (b)", "Goodput of video by length of segment", figure_9b, PLAYS),
+    ("mohan-9c", "Figure 9 (c)", "Quality switches by length of segment", figure_9c, PLAYS),
+    ("mohan-10", "Figure 10", "Throughput and delay by congestion control", figure_10, DOWNLOADS),
 )

@@ -26,11 +26,10 @@ from tandem_server.analysis.round_trips import (
 )
 from tandem_server.report import words
 from tandem_server.report.figures import grouping
-from tandem_server.report.figures.figure import Figure, LackingError, Need
+from tandem_server.report.figures.figure import LackingError, Need, figures
 from tandem_server.report.figures.marks import Line, Row
 from tandem_server.report.figures.sheet import MPTCP, Axis, Panel, Sheet, operator_hues
 
-WHO = "Round trips all the time"
 QUANTILES = (("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999))
 ASKED = Need(
     "round trips of two paths ([round_trip] enabled = true)", lambda m: any(len(kit.round_trips) > 1 for kit in m.each)
@@ -144,8 +143,9 @@ def _numbers(name: str, e: Estimate | None) -> Row:
     return {name: e.value, f"{name}_low": e.low, f"{name}_high": e.high, f"{name}_n": e.n}
 
 
-FIGURES = (
-    Figure("trips-tail", WHO, "Figure 1", "Tail of the round-trip time, of each path and of the best", (ASKED,), tail),
-    Figure("trips-quantiles", WHO, "Table 1", "Quantiles and losses of round trips", (ASKED,), quantiles),
-    Figure("trips-impaired", WHO, "Table 2", "Impairments of one path given those of another", (ASKED,), impairments),
+FIGURES = figures(
+    "Round trips all the time",
+    ("trips-tail", "Figure 1", "Tail of the round-trip time, of each path and of the best", tail, ASKED),
+    ("trips-quantiles", "Table 1", "Quantiles and losses of round trips", quantiles, ASKED),
+    ("trips-impaired", "Table 2", "Impairments of one path given those of another", impairments, ASKED),
 )
