@@ -103,6 +103,8 @@ def test_under_sudo_it_goes_on_as_the_user_whose_checkout_it_is(checkout, tmp_pa
     if owner:
         assert (status, said) == (0, f"sudo -H -u #1234 -- {checkout}/kit provision azure\n")
         program = ("tandem-bench", "run", "--wifi")
-        assert kit(checkout, "run", *program)[1] == f"sudo -H -u #1234 -- {checkout}/kit run-as-root {' '.join(program)}\n"
+        assert (
+            kit(checkout, "run", *program)[1] == f"sudo -H -u #1234 -- {checkout}/kit run-as-root {' '.join(program)}\n"
+        )
     else:
         assert "kit: there is no playbook azure" in said
