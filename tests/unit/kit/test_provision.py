@@ -23,7 +23,7 @@ def checkout(tmp_path: Path) -> Path:
     shutil.copy(REPOSITORY / "kit", folder)
     for file in (REPOSITORY / "requirements").glob("*.sh"):
         shutil.copy(file, folder / "requirements")
-    (folder / "requirements/provision.txt").touch()
+    (folder / "requirements/lock.txt").touch()
     shutil.copytree(REPOSITORY / "ansible/playbooks", folder / "ansible/playbooks")
     programs = folder / ".venv/bin"
     programs.mkdir(parents=True)

@@ -226,4 +226,4 @@ def test_a_picture_or_what_is_missing(capsys, tmp_path, monkeypatch):
     capsys.readouterr()
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert main(["scenario", "show", "still", "--duration", "10", "--plot", str(path)]) == 3
-    assert "hint: pip install -r requirements/runtime.txt" in capsys.readouterr().err
+    assert "hint: pip install -r requirements/lock.txt" in capsys.readouterr().err

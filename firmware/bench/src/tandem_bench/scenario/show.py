@@ -101,7 +101,7 @@ def picture(path: Path, size: tuple[float, float], draw: Callable[[Any], None]) 
         from matplotlib.figure import Figure
     except ImportError as error:
         raise PictureError(
-            f"no picture without matplotlib ({error}); hint: pip install -r requirements/runtime.txt, or apt install python3-matplotlib"
+            f"no picture without matplotlib ({error}); hint: pip install -r requirements/lock.txt, or apt install python3-matplotlib"
         ) from None
     if path.suffix.lower() not in (".svg", ".png", ".pdf"):
         raise PictureError(f"{path}: unknown kind of picture; end the name in .svg, .png or .pdf")
