@@ -212,7 +212,7 @@ def test_mistakes_are_one_line_and_exit_2(capsys, tmp_path):
         out, err = capsys.readouterr()
         assert not out
         assert err.count("\n") == 1
-        assert err.startswith("tandem-bench: ")
+        assert err.startswith("tandem-bench scenario: ")
 
 
 def test_a_picture_or_what_is_missing(capsys, tmp_path, monkeypatch):

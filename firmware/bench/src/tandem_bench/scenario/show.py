@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from tandem_bench import BenchError
 from tandem_bench.scenario.model import TICK_S
 from tandem_bench.scenario.played import Played
 
@@ -29,7 +30,7 @@ _COLOURS = ("#0072b2", "#d55e00")
 _MOST_POINTS = 600
 
 
-class PictureError(RuntimeError):
+class PictureError(BenchError):
     """matplotlib is missing, or the file's ending is none that it writes."""
 
 
