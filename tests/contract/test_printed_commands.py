@@ -179,6 +179,17 @@ def _kit(words: list[str]) -> None:
     assert words[0] in re.findall(r"^  \./kit ([a-z]+)", usage, re.MULTILINE)
     if words[0] == "provision" and len(words) > 1:
         assert (ROOT / "ansible" / "playbooks" / f"{words[1].removesuffix('.yml')}.yml").exists()
+        known = _variables()
+        assert [name for name in re.findall(r" -e (\w+)=", " ".join(words)) if name not in known] == []
+
+
+@functools.cache
+def _variables() -> set[str]:
+    """Every word of the playbooks and roles."""
+    return {
+        word for name in LISTED if name.startswith("ansible/") and name.endswith(".yml")
+        for word in re.findall(r"\w+", (ROOT / name).read_text(encoding="utf-8"))
+    } | {"ansible_host"}  # fmt: skip
     if words[0] == "test":
         for path in (word for word in words[1:] if "/" in word):
             assert (ROOT / path.partition("::")[0]).exists()
