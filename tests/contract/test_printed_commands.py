@@ -181,6 +181,9 @@ def _kit(words: list[str]) -> None:
         assert (ROOT / "ansible" / "playbooks" / f"{words[1].removesuffix('.yml')}.yml").exists()
         known = _variables()
         assert [name for name in re.findall(r" -e (\w+)=", " ".join(words)) if name not in known] == []
+    if words[0] == "test":
+        for path in (word for word in words[1:] if "/" in word):
+            assert (ROOT / path.partition("::")[0]).exists()
 
 
 @functools.cache
@@ -190,6 +193,3 @@ def _variables() -> set[str]:
         word for name in LISTED if name.startswith("ansible/") and name.endswith(".yml")
         for word in re.findall(r"\w+", (ROOT / name).read_text(encoding="utf-8"))
     } | {"ansible_host"}  # fmt: skip
-    if words[0] == "test":
-        for path in (word for word in words[1:] if "/" in word):
-            assert (ROOT / path.partition("::")[0]).exists()
