@@ -33,10 +33,8 @@ PAGES = {
 """A guide's name → the pages of docs/field/ that it prints, in order."""
 NAMES = tuple(PAGES)
 POSITIONS = ("off", "coarse", "full")
-ONE_SIDE = ("commuter",)
-"""Guides that have to fit on one side of A4."""
-SIZES = (1.0, 0.95, 0.9, 0.85)
-"""Of letters, tried in this order until such a guide fits: fonts are wider on some machines, and whom to call takes more lines."""
+ONE_SIDE, SIZES = ("commuter",), (1.0, 0.95, 0.9, 0.85)
+"""Guides that have to fit on one side of A4; of letters, tried in this order until one does: fonts differ, and whom to call takes lines."""
 
 
 def page(name: str, values: Mapping[str, str], position: str | None = None, size: float = 1.0) -> str:
