@@ -1,5 +1,6 @@
 """Hook of the documentation's build (MkDocs): what the code knows better than a page stands in the pages by markers
-``<!-- made: NAME -->``; README.md and ARCHITECTURE.md become pages; links may be relative to the repository. The same code gives the same pages."""
+``<!-- made: NAME -->``; README.md and ARCHITECTURE.md become pages; links may be relative to the repository.
+The same code gives the same pages."""
 
 from __future__ import annotations
 
