@@ -14,7 +14,7 @@ if command -v pip-audit >/dev/null; then check pip-audit --require-hashes --disa
 else say "not checked: known holes of Python's packages (pip-audit is not installed)"
 fi
 for crate in firmware/bench/link server/trace-core; do
-    if command -v cargo-audit >/dev/null; then (cd "$crate" && check cargo audit; exit "$status") || status=1
+    if command -v cargo-audit >/dev/null; then (cd "$crate" && { [ -f Cargo.lock ] || check cargo generate-lockfile --quiet; check cargo audit; exit "$status"; }) || status=1
     else say "not checked: known holes of the crates of $crate (cargo-audit is not installed)"
     fi
 done
