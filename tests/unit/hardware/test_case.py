@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tandem_hardware import bom, case
+from tandem_hardware.__main__ import main
 from tandem_hardware.sources import SourceError
 
 PARTS = bom.load()
@@ -19,6 +20,17 @@ builds = pytest.mark.parametrize("of", [case.layout(build) for build in case.CAS
 @builds
 def test_every_part_fits_with_its_clearance_and_antennas_are_clear(of: dict[str, Any]) -> None:
     assert case.faults(of, PARTS) == []
+
+
+def test_the_makefile_gets_the_sizes_of_the_bill_of_materials_and_hears_whether_all_fits(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["sizes"]) == 0
+    assert capsys.readouterr().out == (case.FOLDER / "parts.scad").read_text(encoding="utf-8")
+    assert main(["fit"]) == 0
+    monkeypatch.setattr(case, "MODEMS_APART", 1000.0)
+    assert main(["fit"]) == 2
+    assert "build paper: the modems are too near to each other; hint: " in capsys.readouterr().err
 
 
 def moved(of: dict[str, Any], kind: str, by: tuple[float, float, float]) -> dict[str, Any]:
