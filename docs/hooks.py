@@ -1,5 +1,6 @@
 """Hook of the documentation's build (MkDocs): what the code knows better than a page stands in the pages by markers
-``<!-- made: NAME -->``; ARCHITECTURE.md becomes a page; links may be relative to the repository. The same code gives the same pages."""
+``<!-- made: NAME -->``; README.md and ARCHITECTURE.md become pages; links may be relative to the repository.
+The same code gives the same pages."""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ PARSERS = {
     "tandem-image": image_parser,
     "tandem-fleet": fleet_parser,
 }
-PAGES = {"ARCHITECTURE.md": "contributing/architecture.md"}
+PAGES = {"README.md": "index.md", "ARCHITECTURE.md": "contributing/architecture.md"}
 """Files of the repository that are pages, too."""
 COMMUTE = "campaigns/commute.svg"
 """The shipped commute as it is played, drawn here."""

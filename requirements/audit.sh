@@ -8,13 +8,13 @@ say() { printf 'kit: %s\n' "$*" >&2; }
 status=0
 check() { "$@" || { status=1; say "above: $*"; }; }
 
-check python -m pip install --dry-run --quiet --no-deps --no-index --require-hashes -r requirements/dev.txt
+check python -m pip install --dry-run --quiet --no-deps --no-index --require-hashes -r requirements/lock.txt
 check pip-licenses --summary --order=count
-if command -v pip-audit >/dev/null; then check pip-audit --require-hashes --disable-pip -r requirements/dev.txt
+if command -v pip-audit >/dev/null; then check pip-audit --require-hashes --disable-pip -r requirements/lock.txt
 else say "not checked: known holes of Python's packages (pip-audit is not installed)"
 fi
 for crate in firmware/bench/link server/trace-core; do
-    if command -v cargo-audit >/dev/null; then (cd "$crate" && check cargo audit; exit "$status") || status=1
+    if command -v cargo-audit >/dev/null; then (cd "$crate" && { [ -f Cargo.lock ] || check cargo generate-lockfile --quiet; check cargo audit; exit "$status"; }) || status=1
     else say "not checked: known holes of the crates of $crate (cargo-audit is not installed)"
     fi
 done

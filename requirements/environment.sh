@@ -3,8 +3,12 @@
 # shellcheck shell=sh
 # shellcheck disable=SC2154  # here, build and venv are kit's
 
+locked() { # locked GROUP: its part of requirements/lock.txt, as pip reads it
+    awk -v group=" $1 " '/^# in: /{ on = index($0 " ", group) } on' "$here/requirements/lock.txt"
+}
+
 python_stamp() { # what .venv is made from, as one word, and where
-    cat "$here"/requirements/*.txt "$here"/*/pyproject.toml "$here"/firmware/*/pyproject.toml | sha256sum | cut -c1-16
+    cat "$here/requirements/lock.txt" "$here"/*/pyproject.toml "$here"/firmware/*/pyproject.toml | sha256sum | cut -c1-16
     printf '%s\n' "$here"
 }
 
@@ -21,15 +25,15 @@ python_environment() { # python_environment runtime|notebook|hardware|provision|
         say "making .venv with $("$(system_python)" --version)"
         "$(system_python)" -m venv "$venv" || die "could not make .venv"
     fi
-    say "installing Python packages from requirements/$1.txt (pinned, hashes checked)"
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r "$here/requirements/$1.txt" \
-        || die "pip could not install requirements/$1.txt"
+    say "installing Python packages: group $1 of requirements/lock.txt (pinned, hashes checked)"
+    locked "$1" | "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r /dev/stdin \
+        || die "pip could not install the group $1 of requirements/lock.txt"
     list=$1
     shift
     for manifest in "$here"/*/pyproject.toml "$here"/firmware/*/pyproject.toml; do set -- "$@" -e "$(dirname "$manifest")"; done
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --no-index --no-build-isolation "$@" \
         || die "pip could not install Tandem's own packages"
-    # A list holds those that it names.
+    # A group holds those that it includes.
     case $list in
         dev) set -- runtime notebook hardware provision dev ;;
         *) set -- runtime "$list" ;;

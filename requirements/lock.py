@@ -1,7 +1,7 @@
-"""Pins what the ``.in`` files name, with hashes, each package once: ``python requirements/lock.py [--upgrade]``, with ``uv`` in PATH.
+"""Pins what ``[dependency-groups]`` of pyproject.toml names, with hashes: ``python requirements/lock.py [--upgrade]``, with ``uv`` in PATH.
 
-All groups are resolved together, so that no package has two versions. ``runtime.txt`` holds what the programs need; each other group's
-list names the lists under it by ``-r`` and holds only what it adds. ``validators.txt`` is resolved by itself.
+All groups are one resolution, ``lock.txt``, in which no package has two versions; above each entry stands in which groups it is. The group
+``validators`` is resolved by itself, into ``validators.txt``.
 """
 
 from __future__ import annotations
@@ -10,86 +10,66 @@ import re
 import subprocess
 import sys
 import tempfile
+import tomllib
 from pathlib import Path
 
 HERE = Path(__file__).parent
-UNDER: dict[str, tuple[str, ...]] = {
-    "runtime": (),
-    "notebook": ("runtime",),
-    "hardware": ("runtime",),
-    "provision": ("runtime",),
-    "dev": ("notebook", "hardware", "provision"),
-}
-"""Which lists each list begins with; the last one holds all."""
-APART = ("validators",)
-COMPILE = (
-    "uv",
-    "pip",
-    "compile",
-    "--universal",
-    "--python-version",
-    "3.11",
-    "--generate-hashes",
-    "--no-emit-index-url",
-)
-COMPILE += ("--no-emit-find-links", "--no-header", "--quiet")
+GROUPS = tomllib.loads((HERE.parent / "pyproject.toml").read_text())["dependency-groups"]
+APART = "validators"
+COMPILE = "uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --quiet"
+
+
+def within(group: str) -> set[str]:
+    """The group, and those that it includes."""
+    included = [entry["include-group"] for entry in GROUPS[group] if isinstance(entry, dict)]
+    return {group}.union(*map(within, included))
 
 
 def entries(text: str) -> dict[str, str]:
     """Of a list as uv writes it: name → its lines (a package that has a version a Python has several). Comments alone are left out."""
     found: dict[str, str] = {}
-    for block in re.split(r"(?m)^(?=[A-Za-z0-9])", text):
+    for block in re.split(r"(?m)^(?=[A-Za-z0-9])", re.sub(r"(?m)^#.*\n", "", text)):
         name = re.match(r"[A-Za-z0-9._-]+", block)
         if name:
             found[name[0]] = found.get(name[0], "") + block.rstrip("\n") + "\n"
     return found
 
 
-def required_by(block: str) -> list[str]:
-    """What an entry says that it is there for: other packages, and ``requirements/GROUP.in``."""
-    via = re.findall(r"(?m)^ +# via *(.*)$|^ +#   (\S.*)$", block)
-    return [(first or second).removeprefix("-r ") for first, second in via if first or second]
+def required_by(block: str) -> set[str]:
+    """What an entry says that it is there for: other packages, and ``-r GROUP.in``."""
+    return {first or second for first, second in re.findall(r"(?m)^ +# via *(.*)$|^ +#   (\S.*)$", block)}
 
 
 def members(group: str, found: dict[str, str]) -> set[str]:
-    """The packages of a group: those that its file and the files under it name, and all that these need."""
-    files = {f"requirements/{name}.in" for name in (group, *UNDER[group])}
-    if group == "dev":
-        return set(found)
-    inside: set[str] = set()
-    while True:
-        more = {name for name, block in found.items() if (files | inside) & set(required_by(block))} - inside
-        if not more:
-            return inside
+    """The packages of a group: those that it and the groups in it name, and all that these need."""
+    wanted, inside = {f"-r {one}.in" for one in within(group)}, set[str]()
+    while more := {name for name, block in found.items() if (wanted | inside) & required_by(block)} - inside:
         inside |= more
+    return inside
 
 
-def compiled(source: str, pinned: str, options: list[str]) -> str:
-    """What uv makes of a file; versions stay as ``pinned`` has them."""
+def compiled(groups: list[str], pinned: str, options: list[str]) -> dict[str, str]:
+    """What uv makes of what these groups name; versions stay as ``pinned`` has them."""
     with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder, "list.txt")
-        out.write_text(pinned)
-        subprocess.run([*COMPILE, *options, f"requirements/{source}.in", "-o", str(out)], cwd=HERE.parent, check=True)
-        return out.read_text()
+        for one in groups:
+            Path(folder, f"{one}.in").write_text("\n".join(entry for entry in GROUPS[one] if isinstance(entry, str)))
+        Path(folder, "list.txt").write_text(pinned)
+        command = [*COMPILE.split(), *options, *(f"{one}.in" for one in groups), "-o", "list.txt"]
+        subprocess.run(command, cwd=folder, check=True)
+        return entries(Path(folder, "list.txt").read_text())
+
+
+def written(found: dict[str, str], groups: list[str]) -> str:
+    """The list: each entry below the groups that it is in."""
+    inside = {one: members(one, found) for one in groups}
+    return "".join(f"# in: {' '.join(g for g in groups if name in inside[g])}\n{found[name]}" for name in sorted(found))
 
 
 def main(options: list[str]) -> None:
-    lists = {name: HERE / f"{name}.txt" for name in (*UNDER, *APART)}
-    pinned: dict[str, str] = {}
-    for name in UNDER:
-        if lists[name].exists():
-            pinned |= entries(lists[name].read_text())
-    found = entries(compiled("dev", "".join(pinned.values()), options))
-    written: dict[str, set[str]] = {}
-    for name, under in UNDER.items():
-        held = set().union(*(written[one] for one in under))
-        adds = members(name, found) - held
-        written[name] = held | adds
-        begin = "".join(f"-r {one}.txt\n" for one in under)
-        lists[name].write_text(begin + "".join(found[one] for one in sorted(adds)))
-        print(f"{lists[name].name}: {len(written[name])} packages, {len(adds)} of them here")
-    for name in APART:
-        lists[name].write_text(compiled(name, lists[name].read_text() if lists[name].exists() else "", options))
+    for file, groups in (("lock.txt", [one for one in GROUPS if one != APART]), (f"{APART}.txt", [APART])):
+        found = compiled(groups, (HERE / file).read_text() if (HERE / file).exists() else "", options)
+        (HERE / file).write_text(written(found, groups))
+        print(f"{file}: {len(found)} packages")
 
 
 if __name__ == "__main__":

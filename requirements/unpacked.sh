@@ -222,11 +222,11 @@ provisioning_targets() {
     install_wanted
     targets_maker="$venv/bin/python $here/tests/system/targets/make.py $build/targets"
     # shellcheck disable=SC2086  # words, split on purpose
-    if as_root env PATH="$PATH:/usr/sbin:/sbin" $targets_maker >/dev/null 2>&1; then return; fi
+    if as_root env PATH="$PATH:/usr/sbin:/sbin" PYTHONDONTWRITEBYTECODE=1 $targets_maker >/dev/null 2>&1; then return; fi
     # The lists may be absent or old.
     as_root apt-get update -qq || die "apt-get update failed; is there a network?"
     # shellcheck disable=SC2086
-    as_root env PATH="$PATH:/usr/sbin:/sbin" $targets_maker >/dev/null || die "the targets for playbooks could not be made; the line above says why"
+    as_root env PATH="$PATH:/usr/sbin:/sbin" PYTHONDONTWRITEBYTECODE=1 $targets_maker >/dev/null || die "the targets for playbooks could not be made; the line above says why"
 }
 
 # --- Grafana's types: for a test of the boards -----------------------------------------------------------------------

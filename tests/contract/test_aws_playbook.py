@@ -17,7 +17,7 @@ from support import preloaded_python
 from support.moto_aws import CALLER, CREDENTIALS, REPOSITORY, Played, caller_page
 from tandem_fleet import new
 
-moto_server = pytest.importorskip("moto.server", reason="pip install -r requirements/dev.txt")
+moto_server = pytest.importorskip("moto.server", reason="pip install -r requirements/lock.txt")
 
 KEY = base64.b64encode(b"\0\0\0\x0bssh-ed25519\0\0\0\x20" + b"k" * 32).decode()
 WORLD = "0.0.0.0/0"

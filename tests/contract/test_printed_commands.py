@@ -1,9 +1,10 @@
-"""Every command that the pages for people print is understood by the program that it names."""
+"""Every command that the texts for people print is understood by the program that it names, and every file, unit and script is there."""
 
 import argparse
 import functools
 import re
 import shlex
+import subprocess
 from pathlib import Path
 
 import botocore.session
@@ -15,6 +16,7 @@ from botocore.validate import ParamValidator
 from tandem.cli.main import main as probe_main
 from tandem.cli.main import parser as probe_parser
 from tandem_bench.cli.main import parser as bench_parser
+from tandem_dashboards.cli import parser as dashboards_parser
 from tandem_fleet.cli import parse as fleet_parse
 from tandem_fleet.cli import parser as fleet_parser
 from tandem_hardware.__main__ import parser as hardware_parser
@@ -22,19 +24,24 @@ from tandem_image.cli import parser as image_parser
 from tandem_server.cli.main import parser as server_parser
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("docs", "docs/field", "docs/campaigns", "docs/contributing", "docs/reference")
-ALONE = ("README.md",)
-PAGES = sorted({ROOT / name for name in ALONE} | {page for name in FOLDERS for page in (ROOT / name).glob("*.md")})
+LISTED = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+PAGES = [ROOT / name for name in LISTED if name.endswith(".md") and not name.startswith("tests/")]
 PARSERS = {
     "tandem": probe_parser,
     "tandem-server": server_parser,
     "tandem-bench": bench_parser,
+    "tandem-dashboards": dashboards_parser,
     "tandem-hardware": hardware_parser,
     "./kit image": image_parser,
 }
 BEFORE = re.compile(
-    r"^(ssh \S+ )?(cd /opt/tandem && )?(sudo )?(-u \S+ )?((\./|/opt/tandem/)?kit run )?(?=tandem|\./kit)"
+    r"^(\./kit fleet ssh \S+ -i \S+ )?(sudo )?(-u \S+ )?((\./|/opt/tandem/)?kit run )?(?=tandem|\./kit)"
 )
+SCRIPTS = {
+    "tandem-root": "ansible/roles/base/files/tandem-root",
+    "tandem-kernel": "ansible/roles/mptcp/files/tandem-kernel",
+}
+"""Programs of a kit that are no module of ours."""
 SYNOPSIS = re.compile(r"[…|\[]|--help")
 """Several commands in one line."""
 
@@ -47,9 +54,13 @@ def commands(page: Path) -> list[tuple[str, bool]]:
     spans = [(span, False) for span in re.findall(r"`([^`\n]+)`", text)]
     found = {}
     for line, whole in (*spans, *lines):
-        command = BEFORE.sub("", re.split(r"\s#|\s>|  +", line.strip())[0].strip())
-        if re.match(r"(tandem(-server|-bench|-hardware)?|\./kit) [a-z-]", command) and not SYNOPSIS.search(command):
-            found[command] = whole
+        command = re.split(r"\s#|\s>|  +", line.strip())[0].strip()
+        for one in {command, BEFORE.sub("", command)}:
+            one = re.sub(r"^(\./kit run )?python -m tandem_dashboards", "tandem-dashboards", one)
+            if re.match(r"(tandem(-server|-bench|-dashboards|-hardware)?|\./kit) [a-z-]", one) and not SYNOPSIS.search(
+                one
+            ):
+                found[one] = whole
     return list(found.items())
 
 
@@ -67,8 +78,26 @@ def test_every_program_is_printed() -> None:
         "tandem",
         "tandem-server",
         "tandem-bench",
+        "tandem-dashboards",
         "tandem-hardware",
     }
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_what_a_command_names_is_there(page: Path) -> None:
+    """Tests and benchmarks, systemd's units of ours, the subcommands of a kit's scripts. Words in capitals stand for any name."""
+    text = page.read_text(encoding="utf-8")
+    files = re.findall(r"(?:\./kit test|python) (tests/[^`\n]*)", text)
+    named = [word for words in files for word in words.split() if word.startswith("tests/") and "NAME" not in word]
+    assert [word for word in named if not (ROOT / word).exists()] == []
+    units = {name.rpartition("/")[2].removesuffix(".j2") for name in LISTED}
+    after = re.findall(r"(?:systemctl|journalctl) ([^`;\n]*)", text)
+    own = {word for words in after for word in words.split() if re.fullmatch(r"tandem[a-z.-]*", word)}
+    assert {word for word in own if word not in units and f"{word}.service" not in units} == set()
+    for name, script in SCRIPTS.items():
+        said = (ROOT / script).read_text(encoding="utf-8")
+        words = {word for rest in re.findall(rf"{name} ([a-z][a-z -]*)", text) for word in rest.split()}
+        assert {word for word in words if word not in said} == set()
 
 
 def test_the_quickstart_has_600_words_at_most() -> None:
@@ -120,6 +149,8 @@ def test_a_command_is_understood(command: str, whole: bool) -> None:
         if whole or not _names_a_subcommand(fleet_parser(), words):
             fleet_parse(words)
         return
+    if re.match(r"\./kit (demo|campaign) ", command):
+        command = command.replace("./kit", "tandem-bench")
     if command.startswith("./kit ") and not command.startswith("./kit image "):
         _kit(command.split()[1:])
         return
@@ -148,6 +179,17 @@ def _kit(words: list[str]) -> None:
     assert words[0] in re.findall(r"^  \./kit ([a-z]+)", usage, re.MULTILINE)
     if words[0] == "provision" and len(words) > 1:
         assert (ROOT / "ansible" / "playbooks" / f"{words[1].removesuffix('.yml')}.yml").exists()
+        known = _variables()
+        assert [name for name in re.findall(r" -e (\w+)=", " ".join(words)) if name not in known] == []
     if words[0] == "test":
         for path in (word for word in words[1:] if "/" in word):
             assert (ROOT / path.partition("::")[0]).exists()
+
+
+@functools.cache
+def _variables() -> set[str]:
+    """Every word of the playbooks and roles."""
+    return {
+        word for name in LISTED if name.startswith("ansible/") and name.endswith(".yml")
+        for word in re.findall(r"\w+", (ROOT / name).read_text(encoding="utf-8"))
+    } | {"ansible_host"}  # fmt: skip

@@ -11,7 +11,7 @@ import pytest
 from support import native  # noqa: F401  (skips where the native pass is not built)
 from support.two_paths import lab_with
 
-pytest.importorskip("pyarrow", reason="pip install -r requirements/dev.txt")
+pytest.importorskip("pyarrow", reason="pip install -r requirements/lock.txt")
 
 from support.capture_scenes import plain_download
 from support.captures import pcap

@@ -67,7 +67,7 @@ def campaign(folder: Path, token: int, size: int) -> None:
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[Dip, Packets]:
-    pq = pytest.importorskip("pyarrow.parquet", reason="no pyarrow; pip install -r requirements/dev.txt")
+    pq = pytest.importorskip("pyarrow.parquet", reason="no pyarrow; pip install -r requirements/lock.txt")
     folder, dip = tmp_path_factory.mktemp("dip"), Dip()
     traced = download(folder / "traced", protocol=MPTCP, seconds=11, before=second_path, meanwhile=dip.play)
     place = folder / "probe" / "probe-1" / "captures"

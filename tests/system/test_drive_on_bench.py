@@ -11,7 +11,7 @@ from support.rehearsals import demo
 from tandem_bench.run.programs import Owner
 
 pytestmark = pytest.mark.system
-pytest.importorskip("pyarrow", reason="pip install -r requirements/dev.txt")
+pytest.importorskip("pyarrow", reason="pip install -r requirements/lock.txt")
 TEXTS = ("docs/campaigns/campaigns.md", "docs/campaigns/rehearse.md")
 REPOSITORY = Path(__file__).resolve().parents[2]
 

@@ -12,7 +12,7 @@ import pytest
 from support.rehearsals import processes_naming
 from tandem_bench.run.programs import Owner
 
-pytest.importorskip("pyarrow", reason="pip install -r requirements/dev.txt")
+pytest.importorskip("pyarrow", reason="pip install -r requirements/lock.txt")
 
 pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(1750)]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("pyarrow", reason="pip install -r requirements/dev.txt")
+pytest.importorskip("pyarrow", reason="pip install -r requirements/lock.txt")
 
 import pyarrow.parquet as pq
 

@@ -13,7 +13,7 @@ from targets.available import NEEDED, made
 from targets.ground import PROBE
 from targets.story import Story
 
-jinja2 = pytest.importorskip("jinja2", reason="pip install -r requirements/provision.txt")
+jinja2 = pytest.importorskip("jinja2", reason="pip install -r requirements/lock.txt")
 pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(900), NEEDED]
 ROLE = Path(__file__).parents[2] / "ansible/roles/wireguard_client"
 UNITS = "/etc/systemd/system"

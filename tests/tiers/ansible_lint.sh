@@ -3,7 +3,7 @@
 set -eu
 cd "$(dirname -- "$0")/../.."
 passed=build/ansible-lint.passed
-now=$(find ansible requirements/provision.txt requirements/dev.txt -type f ! -path '*/.ansible/*' ! -name '*.pyc' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum)
+now=$(find ansible requirements/lock.txt -type f ! -path '*/.ansible/*' ! -name '*.pyc' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum)
 if [ "$(cat "$passed" 2>/dev/null)" = "$now" ]; then
     echo 'ansible/ is as it was when it passed'
     exit 0

@@ -140,6 +140,7 @@ class Pool:
         if self._owner is not None and job.root:
             # A user's checkout must not fill with root's files.
             environment["PYTHONPYCACHEPREFIX"] = str(temporary.parent / "pycache")
+            environment["HYPOTHESIS_STORAGE_DIRECTORY"] = str(temporary.parent / "hypothesis")
         if job.root:
             front += NAMESPACES
         elif self._owner is not None:

@@ -18,14 +18,14 @@ SOURCE = HARDWARE / "bom.csv"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A line. Numbers are None where nothing is told; units are in the names: W and A at 5 V."""
+    """A line, its number ``line``. Numbers are None where nothing is told; units are in the names: W and A at 5 V. ``mpn``: the maker's
+    part number, where public; ``driver``: a modem's module of ``tandem/modem/families/``; ``usb_id``: vendor:product, hexadecimal."""
 
     id: str
     function: str
     part: str
     maker: str
     mpn: str
-    """The maker's part number, where public."""
     quantities: Mapping[str, int]
     """By build; builds without it are absent. A column each: ``qty_paper``, ``qty_standard``, ``qty_5g``, ``qty_bench``."""
     idle_w: float | None
@@ -42,16 +42,13 @@ class Part:
     price_eur: float | None
     price_date: str
     driver: str
-    """A modem's: the module of ``tandem/modem/families/``."""
     usb_id: str
-    """vendor:product, hexadecimal."""
     alternatives: tuple[str, ...]
     """``;`` between them, each ``NAME [driver vendor:product]`` or ``NAME``."""
     estimates: frozenset[str]
     """The columns that are estimates, a space between them."""
     note: str
     line: int
-    """In bom.csv."""
 
 
 NUMBERS = {field.name for field in fields(Part) if field.type == "float | None"}

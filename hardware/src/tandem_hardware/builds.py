@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any
 
-from tandem.schema.toml_file import Place, line_of, places
 from tandem_hardware.bom import BUILDS, Part
 from tandem_hardware.sources import HARDWARE, SourceError
 
@@ -75,90 +74,83 @@ def load(parts: Mapping[str, Part]) -> Builds:
 
 def parse(raw: bytes, file: str, parts: Mapping[str, Part]) -> Builds:
     """The same, of bytes."""
-    try:
-        text = raw.decode()
-        content = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise SourceError(f"{file}: {error}; hint: TOML in UTF-8") from error
-    lines = places(text)
 
-    def fail(place: Place, what: str, hint: str) -> SourceError:
-        return SourceError(f"{file}:{line_of(lines, place) or 1}: {what}; hint: {hint}")
+    def fail(place: str, what: str, hint: str) -> SourceError:
+        return SourceError(f"{file}: [{place}]: {what}; hint: {hint}")
 
-    def table(value: object, *place: str, names: tuple[str, ...] | None = None) -> dict[str, Any]:
+    def table(value: object, place: str) -> dict[str, Any]:
         if not isinstance(value, dict):
-            raise fail(place, f"no table {'.'.join(place)}", f"[{'.'.join(place)}] on a line of its own")
-        for name in value:
-            if names is not None and name not in names:
-                raise fail((*place, name), f"unknown key {name!r}", f"one of {', '.join(names)}")
+            raise fail(place, "no such table", f"[{place}] on a line of its own")
         return value
 
-    def of(kind: type[Any], value: object, *place: str, besides: tuple[str, ...] = ()) -> dict[str, Any]:
-        """The keys of a dataclass but those ``besides``, which are none of the file's or have a reader of their own."""
-        known = tuple(one for one in fields(kind) if one.name not in besides)
-        found = table(value, *place, names=tuple(one.name for one in known))
-        for one in known:
-            if one.name not in found and one.default is MISSING:
-                raise fail(place, f"no {one.name}", "the key, with its value")
-            given = found.get(one.name, one.default)
-            most = _MOST.get(one.name, 1000.0)
+    def read(kind: type[Any], place: str, value: object, **made: Any) -> Any:  # noqa: ANN401 - what is read is of any kind
+        """One of a dataclass, of a table's keys; ``made``: those that have a reader of their own, in its place."""
+        known, given = {one.name: one for one in fields(kind)}, table(value, place)
+        for name, one in given.items():
+            if name not in known:
+                raise fail(place, f"unknown key {name!r}", f"one of {', '.join(known)}")
+            most = _MOST.get(name, 1000.0)
             right, hint = {
-                "float": (type(given) in (int, float) and 0 < given <= most, f"a number above 0, at most {most:g}"),
-                "str": (isinstance(given, str) and given != "", "text in quotes"),
-                "bool": (isinstance(given, bool), "true or false"),
-            }.get(str(one.type).partition(" ")[0], (isinstance(given, list | dict), "a list or a table"))
-            if one.name in found and not right:
-                raise fail((*place, one.name), f"{one.name}: {given!r} cannot be", hint)
-        return found
+                "float": (type(one) in (int, float) and 0 < one <= most, f"a number above 0, at most {most:g}"),
+                "str": (isinstance(one, str) and one != "", "text in quotes"),
+                "bool": (isinstance(one, bool), "true or false"),
+            }.get(str(known[name].type).partition(" ")[0], (isinstance(one, list | dict), "a list or a table"))
+            if not right:
+                raise fail(place, f"{name}: {one!r} cannot be", hint)
+        for name, field in known.items():
+            if field.default is MISSING and name not in {*given, *made}:
+                raise fail(place, f"no {name}", "the key, with its value")
+        return kind(**given | made)
 
-    def part(id_: object, *place: str, build: str | None = None) -> str:
+    def part(id_: object, place: str, build: str = "") -> str:
         if not isinstance(id_, str) or id_ not in parts:
             raise fail(place, f"{id_!r} is no part", "an id of bom.csv")
-        if build is not None and build not in parts[id_].quantities:
+        if build and build not in parts[id_].quantities:
             raise fail(place, f"{build} has no {id_}", f"qty_{build} of {id_} in bom.csv")
         return id_
 
     def usb_of(name: str, value: object) -> Usb:
-        found = of(Usb, value, "usb", part(name, "usb", name))
-        full_with = tuple(part(one, "usb", name, "full_with") for one in found.get("full_with", ()))
-        if "low_a" in found and not full_with and "raised_by" not in found:
-            raise fail(("usb", name, "low_a"), "nothing says what raises it", "full_with or raised_by")
-        return Usb(**found | {"full_with": full_with})
+        found = read(Usb, place := f"usb.{part(name, 'usb')}", value)
+        if found.low_a is not None and not found.full_with and found.raised_by is None:
+            raise fail(place, "nothing says what raises low_a", "full_with or raised_by")
+        return replace(found, full_with=tuple(part(one, place) for one in found.full_with))
 
-    def feed_of(build: str, fed: str, by: object) -> Feed:
-        place = ("build", build, "fed_by", part(fed, "build", build, "fed_by", fed, build=build))
+    def feed_of(by: object, place: str, build: str) -> Feed:
         feeder, colon, how = by.partition(":") if isinstance(by, str) else ("", "", "")
         if not feeder or (colon and how != "usb"):
             raise fail(place, f"{by!r} is no feeder", 'an id, an id with ":usb", or "source"')
-        if by != ROOT_FEED and colon and part(feeder, *place, build=build) not in usb:
+        if by != ROOT_FEED and colon and part(feeder, place, build) not in usb:
             raise fail(place, f"nothing says what {feeder} gives to USB", f"[usb.{feeder}]")
-        return Feed(feeder if by == ROOT_FEED else part(feeder, *place, build=build), how == "usb")
+        return Feed(feeder if by == ROOT_FEED else part(feeder, place, build), how == "usb")
 
     def build_of(name: str, value: object) -> Build:
-        place = ("build", name)
-        found = of(Build, value, *place, besides=("name",))
-        for key in {"host", "supply", "battery"} & found.keys():
-            part(found[key], *place, key, build=name)
-        feeds = {fed: feed_of(name, fed, by) for fed, by in found["fed_by"].items()}
+        found = read(Build, place := f"build.{name}", value, name=name)
+        for id_ in filter(None, (found.host, found.supply, found.battery)):
+            part(id_, place, name)
+        place = f"{place}.fed_by"
+        feeds = {part(fed, place, name): feed_of(by, place, name) for fed, by in table(found.fed_by, place).items()}
         for fed, feed in feeds.items():
             seen, at = {fed}, feed.by
             while at != ROOT_FEED:
                 if at in seen or at not in feeds:
                     what = "feeds itself" if at in seen else f"is fed by {at}, which nothing feeds"
-                    raise fail((*place, "fed_by", fed), f"{fed} {what}", 'a way to "source"')
+                    raise fail(place, f"{fed} {what}", 'a way to "source"')
                 seen.add(at)
                 at = feeds[at].by
         for one in parts.values():
             if name in one.quantities and one.peak_w and one.id not in feeds:
-                raise fail((*place, "fed_by"), f"{one.id} draws power and nothing feeds it", f'{one.id} = "source"')
-        return Build(**found | {"name": name, "fed_by": feeds})
+                raise fail(place, f"{one.id} draws power and nothing feeds it", f'{one.id} = "source"')
+        return replace(found, fed_by=feeds)
 
-    table(content, names=("format", "defaults", "usb", "build"))
+    try:
+        content = tomllib.loads(raw.decode())
+    except (ValueError, RecursionError) as error:
+        raise SourceError(f"{file}: {error}; hint: TOML in UTF-8") from error
     if content.get("format") != FORMAT:
-        raise fail(("format",), f"format is {content.get('format')!r}", FORMAT)
-    defaults = of(Builds, content.get("defaults"), "defaults", besides=("usb", "builds"))
+        raise SourceError(f"{file}: format is {content.get('format')!r}; hint: {FORMAT}")
     usb = {name: usb_of(name, one) for name, one in table(content.get("usb"), "usb").items()}
-    for name in (*(told := table(content.get("build"), "build")), *BUILDS):
-        if name not in BUILDS or name not in told:
-            raise fail(("build", name), f"no build {name!r}", f"[build.{name}], and no other than {', '.join(BUILDS)}")
-    return Builds(**defaults, usb=usb, builds={name: build_of(name, told[name]) for name in BUILDS})
+    told = table(content.get("build"), "build")
+    if strange := sorted({*told} ^ {*BUILDS}):
+        raise fail("build", f"no build {strange[0]!r}", f"[build.NAME] for each of {', '.join(BUILDS)}, and no other")
+    builds = {name: build_of(name, told[name]) for name in BUILDS}
+    return read(Builds, "defaults", content.get("defaults"), usb=usb, builds=builds)

@@ -12,9 +12,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from tandem_hardware.bom import Part
 from tandem_hardware.sources import HARDWARE, SourceError
 
@@ -24,9 +21,6 @@ MODEMS_APART = 150.0
 """Two antennas side by side hear each other: half a wavelength at 1 GHz."""
 RISE_K = 20.0
 """The air may leave the case this much warmer than it comes."""
-DENSITY_G_CM3, SOLID_SHARE = 1.27, 0.7
-"""PETG; how much of a printed wall is not air, at 30 % infill with three perimeters (estimate)."""
-_TRIANGLE = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("nothing", "<u2")])
 
 Vector = tuple[float, float, float]
 
@@ -121,23 +115,7 @@ def air_mm2(of: Mapping[str, Any], parts: Mapping[str, Part]) -> tuple[float, fl
     """Open area in the front wall and in the lid, and what the parts' typical power needs without a fan."""
     heat_w = sum(one.quantities.get(of["build"], 0) * (one.typical_w or 0.0) for one in parts.values())
     inlet, outlet = (
-        len(of[f"{way}lets"]) * of["slot"] * -np.subtract(*of[f"{way}let_{axis}"])
+        len(of[f"{way}lets"]) * of["slot"] * (of[f"{way}let_{axis}"][1] - of[f"{way}let_{axis}"][0])
         for way, axis in (("in", "z"), ("out", "y"))
     )
-    return float(inlet), float(outlet), chimney_mm2(heat_w, of["outer"][2], RISE_K)
-
-
-def triangles(stl: bytes) -> NDArray[np.float64]:
-    """Of binary STL: corners of shape (n, 3, 3): triangle, corner, x y z; mm."""
-    return np.frombuffer(stl, _TRIANGLE, offset=84)["corners"].astype(np.float64)
-
-
-def volume_mm3(corners: NDArray[np.float64]) -> float:
-    """What closed triangles enclose."""
-    return float(np.einsum("ij,ij->", corners[:, 0], np.cross(corners[:, 1], corners[:, 2])) / 6)
-
-
-def printed_g(build: str) -> float:
-    """What base and lid weigh, of their volume; an estimate: how much of a wall is filled is the slicer's."""
-    halves = (triangles((FOLDER / "stl" / f"{build}-{half}.stl").read_bytes()) for half in ("base", "lid"))
-    return sum(map(volume_mm3, halves)) / 1000 * DENSITY_G_CM3 * SOLID_SHARE
+    return inlet, outlet, chimney_mm2(heat_w, of["outer"][2], RISE_K)

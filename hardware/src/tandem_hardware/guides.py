@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import base64
 import html
+import mimetypes
 import os
 import re
-import shutil
 import subprocess
 import tempfile
 import tomllib
@@ -16,6 +16,7 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from tandem.devtools import browser
 from tandem.schema.status_led import STATES
 from tandem_hardware.pages import bars, with_blocks
 from tandem_hardware.sources import FIELD, HARDWARE, LackError, SourceError
@@ -32,12 +33,8 @@ PAGES = {
 """A guide's name → the pages of docs/field/ that it prints, in order."""
 NAMES = tuple(PAGES)
 POSITIONS = ("off", "coarse", "full")
-PROGRAMS = ("chromium-headless-shell", "chromium", "google-chrome-stable", "google-chrome")
-ONE_SIDE = ("commuter",)
-"""Guides that have to fit on one side of A4."""
-SIZES = (1.0, 0.95, 0.9, 0.85)
-"""Of letters, tried in this order until such a guide fits: fonts are wider on some machines, and whom to call takes more lines."""
-_KINDS = {".png": "image/png", ".svg": "image/svg+xml"}
+ONE_SIDE, SIZES = ("commuter",), (1.0, 0.95, 0.9, 0.85)
+"""Guides that have to fit on one side of A4; of letters, tried in this order until one does: fonts differ, and whom to call takes lines."""
 
 
 def page(name: str, values: Mapping[str, str], position: str | None = None, size: float = 1.0) -> str:
@@ -77,7 +74,7 @@ def _settle(token: Token, name: str) -> None:
         if not picture.is_file():
             raise SourceError(f"{name}: no picture {token.attrs['src']}; hint: ./kit hardware")
         coded = base64.b64encode(picture.read_bytes()).decode("ascii")
-        token.attrs["src"] = f"data:{_KINDS[picture.suffix]};base64,{coded}"
+        token.attrs["src"] = f"data:{mimetypes.types_map[picture.suffix]};base64,{coded}"
     elif token.type == "link_open" and not re.match(r"https?:|#", str(token.attrs["href"])):
         del token.attrs["href"]
 
@@ -103,9 +100,7 @@ def printed(name: str, values: Mapping[str, str], position: str | None) -> bytes
         made = pdf(page(name, values, position, size))
         if len(sheets(made)) == 1 or name not in ONE_SIDE:
             return made
-    raise SourceError(
-        f"{name} takes {len(sheets(made))} pages and has to fit on one; hint: a shorter --call or --probe"
-    )
+    raise SourceError(f"{name} takes {len(sheets(made))} pages and has to fit on one; hint: a shorter --call")
 
 
 def sheets(made: bytes) -> list[tuple[float, float]]:
@@ -114,19 +109,12 @@ def sheets(made: bytes) -> list[tuple[float, float]]:
     return [(float(width) * 25.4 / 72, float(height) * 25.4 / 72) for width, height in boxes]
 
 
-def chromium() -> str | None:
-    """``TANDEM_CHROMIUM``, else what is in PATH; None when there is none. Ubuntu's is a snap, which may not read our folders."""
-    told = os.environ.get("TANDEM_CHROMIUM")
-    found = map(shutil.which, (told,) if told else PROGRAMS)
-    return next((one for one in found if one and not one.startswith("/snap/")), None)
-
-
 def pdf(text: str) -> bytes:
     """HTML that needs nothing beside itself, on paper. LackError: no Chromium here, or it did not print."""
-    program = chromium()
+    program = browser.find()
     if program is None:
         raise LackError(
-            "no Chromium here to print with; hint: install chromium-headless-shell or chromium, set TANDEM_CHROMIUM, or --format html"
+            "no Chromium here; hint: install chromium-headless-shell, set TANDEM_CHROMIUM, or --format html"
         )
     with tempfile.TemporaryDirectory(prefix="tandem-guide-") as folder:
         source, made = Path(folder, "guide.html"), Path(folder, "guide.pdf")

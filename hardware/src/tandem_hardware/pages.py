@@ -1,26 +1,22 @@
-"""What is made of the sources: power.svg and case/parts.scad, which are committed; and the tables of the field guide, which are filled in
-where a page has ``<!-- generated: NAME -->`` (by ``templates/NAME.md.j2``) when the site is built or a guide is printed."""
+"""The tables of the field guide that are made of the sources: filled in where a page has ``<!-- generated: NAME -->`` (by
+``templates/NAME.md.j2``) when the site is built or a guide is printed."""
 
 from __future__ import annotations
 
 import functools
 import re
-import sys
-from collections.abc import Iterator, Sequence
 from itertools import chain, cycle, groupby, islice
-from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateNotFound
 
+from tandem import campaigns
 from tandem.schema.status_led import STATES, LedState
 from tandem_hardware import bom, builds, case
-from tandem_hardware.power import Budget, budget
-from tandem_hardware.power_cli import duty, read_campaign
-from tandem_hardware.sources import FIELD, HARDWARE, ROOT, SourceError
+from tandem_hardware.power import budget
+from tandem_hardware.power_cli import duty
+from tandem_hardware.sources import HARDWARE, SourceError
 
-POWER = FIELD / "pictures" / "power.svg"
 _BLOCK = re.compile(r"<!-- generated: ([a-z0-9-]+) -->")
-_NUMBER = re.compile(rb"((?<![#\w])-?\d+(?:\.\d+)?)")
 SHOWN_MS, CELL_MS = 4000, 100
 """How much time is shown, the same for all, so that they can be compared; and of each character."""
 _COUNTS = ("no", "one", "two", "three", "four", "five")
@@ -63,19 +59,13 @@ def environment(**known: object) -> Environment:
 
 
 @functools.cache
-def _sources() -> tuple[dict[str, bom.Part], builds.Builds, list[Budget]]:
-    """Parts, builds, and the power budget of each build under the campaign of builds.toml. SourceError."""
+def of_sources() -> Environment:
+    """Jinja's, with all that the templates tell of; budgets are under the campaign of builds.toml. SourceError."""
     parts = bom.load()
     known = builds.load(parts)
-    share = duty(read_campaign(known.campaign), known.hours_on).share
-    return parts, known, [budget(parts, known, one, 1.0 if one.always_on else share) for one in known.builds.values()]
-
-
-@functools.cache
-def of_sources() -> Environment:
-    """Jinja's, with all that the templates tell of. SourceError."""
-    parts, known, budgets = _sources()
-    cases = {build: (of := case.layout(build), case.printed_g(build), case.air_mm2(of, parts)) for build in case.CASES}
+    share = duty(campaigns.load(known.campaign), known.hours_on).share
+    budgets = [budget(parts, known, one, 1.0 if one.always_on else share) for one in known.builds.values()]
+    cases = {build: (of := case.layout(build), case.air_mm2(of, parts)) for build in case.CASES}
     return environment(parts=parts, builds=known, budgets=budgets, cases=cases, lights=STATES)
 
 
@@ -97,54 +87,3 @@ def with_blocks(name: str, text: str, made: Environment | None = None) -> str:
 def on_page_markdown(markdown: str, *, page: object, **_: object) -> str:
     """The same for MkDocs, of whose hooks (``mkdocs.yml``) this module is one."""
     return with_blocks(str(page), markdown)
-
-
-def pages(only: Sequence[str] = ()) -> Iterator[tuple[Path, bytes]]:
-    """Each committed file that is written here, with its bytes as its sources make it; those with one of ``only`` in their path.
-    SourceError: also where a part does not fit into its case."""
-
-    def wanted(path: Path) -> bool:
-        return not only or any(name in path.relative_to(ROOT).as_posix() for name in only)
-
-    if wanted(path := case.FOLDER / "parts.scad"):
-        yield path, case.parts_scad(bom.load()).encode()
-    if wanted(POWER):
-        from tandem_hardware.power_plot import draw
-
-        parts, known, budgets = _sources()
-        case.check(parts)
-        yield POWER, draw(budgets, known.hours_on, "svg")
-
-
-def same(kept: bytes, fresh: bytes) -> bool:
-    """The same text; numbers of a drawing may be 0.75 points apart, since fonts differ between machines."""
-    if not fresh.startswith(b"<?xml"):
-        return kept == fresh
-    was, now = (_NUMBER.split(one) for one in (kept, fresh))
-    near = all(abs(float(a) - float(b)) <= 0.75 for a, b in zip(was[1::2], now[1::2], strict=False))
-    return was[::2] == now[::2] and near
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """A reader finds the old file or the new."""
-    part = path.with_name(f"{path.name}.tmp")
-    part.write_bytes(content)
-    part.replace(path)
-
-
-def generate(only: Sequence[str] = ()) -> int:
-    """Write each file that is not as its sources make it. Exit status: 0."""
-    for path, fresh in pages(only):
-        if not (path.exists() and same(path.read_bytes(), fresh)):
-            write_whole(path, fresh)
-            sys.stderr.write(f"hardware: written: {path.relative_to(ROOT)}\n")
-    return 0
-
-
-def check(only: Sequence[str] = ()) -> int:
-    """Say what is not as its sources make it. Exit status: 1 when something is not."""
-    wrong = [path for path, fresh in pages(only) if not (path.exists() and same(path.read_bytes(), fresh))]
-    for path in wrong:
-        name = path.relative_to(ROOT)
-        sys.stderr.write(f"{name}: not as its sources make it; hint: ./kit hardware, look at it, commit it\n")
-    return 1 if wrong else 0

@@ -7,8 +7,8 @@ both modems at full uplink power). The average is idle and measuring by their sh
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 from tandem_hardware.bom import Part
 from tandem_hardware.builds import ROOT_FEED, Build, Builds, Usb
@@ -50,15 +50,14 @@ class Limit:
     def verdict(self) -> Literal["kept", "close", "exceeded"]:
         """``standard`` is never exceeded, since ports give more than it in practice: close at the most."""
         over = self.drawn_a > self.limit_a + 1e-9
-        if over:
-            return "close" if self.kind == "standard" else "exceeded"
-        close = self.kind != "standard" and self.margin_a < CLOSE * self.limit_a - 1e-9
-        return "close" if close else "kept"
+        if self.kind == "standard":
+            return "close" if over else "kept"
+        return "exceeded" if over else "close" if self.margin_a < CLOSE * self.limit_a - 1e-9 else "kept"
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Of one build. Currents on the 5 V rail of the source; ``battery_hours`` None: no battery."""
+    """Of one build. Currents on the 5 V rail of the source; ``battery_hours`` None: no battery; ``estimates``: parts whose power is one."""
 
     build: Build
     supply: str
@@ -71,7 +70,6 @@ class Budget:
     battery_hours: float | None
     limits: tuple[Limit, ...]
     estimates: tuple[str, ...]
-    """Parts whose power is an estimate."""
 
     def amps(self, state: State) -> float:
         """On the rail."""
@@ -110,10 +108,8 @@ def budget(
         if feeder in parts and build.name in parts[feeder].quantities:
             limits += _usb(load, builds.volts, feeder, usb, battery or supply, stock_config)
     told = tuple(one for one in build.fed_by if {"idle_w", "typical_w", "peak_w"} & parts[one].estimates)
-    return Budget(
-        build, supply, battery, share, builds.volts, watts, average_w, usable,
-        usable / average_w if usable is not None and average_w > 0 else None, tuple(limits), told,
-    )  # fmt: skip
+    hours = usable / average_w if usable is not None and average_w > 0 else None
+    return Budget(build, supply, battery, share, builds.volts, watts, average_w, usable, hours, tuple(limits), told)
 
 
 class _Load:
@@ -155,25 +151,6 @@ def _usb(load: _Load, volts: float, feeder: str, usb: Usb, source: str, stock_co
     return limits
 
 
-def warnings(budget: Budget) -> list[dict[str, str]]:
-    """What does not hold, or hardly: ``level`` (exceeded, close), ``kind``, ``of``, ``text``, ``mend``; the worst first."""
-    return [
-        {
-            "level": limit.verdict,
-            "kind": limit.kind,
-            "of": limit.of,
-            "text": f"{_what(limit)}: {limit.drawn_a:.2f} A at peak of {limit.limit_a:.2f} A",
-            "mend": _WORDS[limit.kind][1],
-        }
-        for limit in sorted(budget.limits, key=lambda one: one.verdict != "exceeded")
-        if limit.verdict != "kept"
-    ]
-
-
-def _what(limit: Limit) -> str:
-    return _WORDS[limit.kind][0].format(of=limit.of, note=limit.note)
-
-
 def table(budget: Budget, hours_on: float, campaign: str) -> str:
     """For a terminal."""
     build, hours = budget.build, budget.battery_hours
@@ -182,37 +159,13 @@ def table(budget: Budget, hours_on: float, campaign: str) -> str:
     lines += [f"  {name:<10} {one / budget.volts:5.2f} A  {one:6.2f} W" for name, one in watts.items()]
     lines.append("  no battery" if hours is None else f"  {budget.battery}: {hours:.1f} h of its {budget.battery_wh:.0f} Wh at 5 V, "
                  f"{hours / hours_on:.1f} days of {hours_on:g} h")  # fmt: skip
-    for limit in budget.limits:
+    for limit in sorted(budget.limits, key=lambda one: ("exceeded", "close", "kept").index(one.verdict)):
+        what, mend = _WORDS[limit.kind]
         lines.append(
-            f"  {limit.verdict:<9} {_what(limit)}: {limit.drawn_a:.2f} of {limit.limit_a:.2f} A, "
-            f"margin {limit.margin_a:+.2f} A" + (f" ({limit.note})" if limit.kind == "usb" and limit.note else "")
+            f"  {limit.verdict:<9} {what.format(of=limit.of, note=limit.note)}: {limit.drawn_a:.2f} A at peak of {limit.limit_a:.2f} A"
+            + (f" ({limit.note})" if limit.kind == "usb" and limit.note else "")
+            + (f"; hint: {mend}" if limit.verdict != "kept" else "")
         )
-    lines += [f"  {one['level'].upper()}: {one['text']}; hint: {one['mend']}" for one in warnings(budget)]
     if budget.estimates:
         lines.append(f"  power is an estimate for: {', '.join(budget.estimates)}")
     return "\n".join(lines) + "\n"
-
-
-def as_json(budget: Budget, hours_on: float, campaign: str) -> dict[str, Any]:
-    """For ``--json``; the help of the command documents the keys."""
-    hours = budget.battery_hours
-    watts = dict[str, float](budget.watts.items()) | {"average": budget.average_w}
-    return {
-        "build": budget.build.name,
-        "campaign": campaign,
-        "duty_share": round(budget.share, 4),
-        "hours_on": hours_on,
-        "volts": budget.volts,
-        "current_a": {name: round(one / budget.volts, 4) for name, one in watts.items()},
-        "power_w": {name: round(one, 3) for name, one in watts.items()},
-        "supply": budget.supply,
-        "battery": budget.battery,
-        "battery_hours": None if hours is None else round(hours, 2),
-        "battery_days": None if hours is None else round(hours / hours_on, 2),
-        "limits": [
-            {**asdict(one), "drawn_a": round(one.drawn_a, 4), "margin_a": round(one.margin_a, 4), "verdict": one.verdict}
-            for one in budget.limits
-        ],
-        "warnings": warnings(budget),
-        "estimates": list(budget.estimates),
-    }  # fmt: skip

@@ -8,7 +8,6 @@ HARDWARE = Path(__file__).resolve().parents[2]
 """The folder ``hardware/`` of this checkout; made for a checkout, not for an installed copy."""
 
 ROOT = HARDWARE.parent
-
 FIELD = ROOT / "docs" / "field"
 """The field guide, whose pages show what is made of the sources."""
 

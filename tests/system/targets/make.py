@@ -5,7 +5,7 @@
 - ``root/``     an installed Debian of this machine's release: systemd, SSH, Python (base.txt)
 - ``root.ext4`` the same as a disk; ``vmlinuz``, ``initramfs``: the distribution's kernel
 - ``archive/``  every package that the playbooks install, as a signed mirror, with a stand-in for Grafana
-- ``wheels/``   every Python package of requirements/runtime.txt
+- ``wheels/``   every Python package of the group runtime in requirements/lock.txt
 
 Standard library only. Exit status: 0, 3 when it failed, 4 when no target is known for this system.
 """
@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import re
 import shutil
 import sys
 import tempfile
@@ -32,7 +33,7 @@ from initramfs import Archive  # noqa: E402
 
 LISTS = ("base.txt", "probe.txt", "server.txt", "authority.txt")
 INPUTS = (*LISTS, "init.sh", "make.py", "repository.py", "stand_in_grafana.py")
-RUNTIME = REPOSITORY / "requirements" / "runtime.txt"
+LOCK = REPOSITORY / "requirements" / "lock.txt"
 ROOM = 1 << 30
 """Free bytes of the target's disk."""
 
@@ -45,7 +46,7 @@ def listed(name: str) -> list[str]:
 def key() -> str:
     """What they are made from, as one word."""
     digest = hashlib.sha256(build.key().encode())
-    for file in (*(HERE / name for name in INPUTS), RUNTIME):
+    for file in (*(HERE / name for name in INPUTS), LOCK):
         digest.update(file.read_bytes())
     return digest.hexdigest()[:16]
 
@@ -109,7 +110,12 @@ def kernel(work: Path, root: Path, made: Path, image: str) -> None:
 
 
 def wheels(folder: Path) -> None:
-    """What the server needs of Python, with the hashes of requirements/runtime.txt, and what builds wheels."""
+    """What the server needs of Python, with the hashes of requirements/lock.txt, and what builds wheels."""
+    entries = re.split(r"(?m)^# in: ", LOCK.read_text(encoding="ascii"))[1:]
+    runtime = folder.with_name("runtime.txt")
+    runtime.write_text(
+        "".join(f"# {one}" for one in entries if "runtime" in one.partition("\n")[0].split()), encoding="ascii"
+    )
     pip = [
         sys.executable,
         "-m",
@@ -122,7 +128,7 @@ def wheels(folder: Path) -> None:
         "--dest",
         folder,
     ]
-    build._run([*pip, "--require-hashes", "-r", RUNTIME], "the wheels are not to be had")
+    build._run([*pip, "--require-hashes", "-r", runtime], "the wheels are not to be had")
 
 
 def disk(root: Path, file: Path) -> None:

@@ -97,7 +97,7 @@ def play(ground: Ground, name: str, inventory: Path, *options: str, timeout_s: f
     """
     found = program()
     if found is None:
-        raise GroundError("ansible-playbook not found; hint: pip install -r requirements/provision.txt")
+        raise GroundError("ansible-playbook not found; hint: pip install -r requirements/lock.txt")
     env = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
     env |= {
         "ANSIBLE_CONFIG": str(REPOSITORY / "ansible" / "ansible.cfg"),

@@ -11,7 +11,7 @@ import yaml
 
 PLAYBOOKS = Path(__file__).resolve().parents[3] / "ansible/playbooks"
 PROGRAM = Path(sys.executable).with_name("ansible-playbook")
-pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason="pip install -r requirements/provision.txt")
+pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason="pip install -r requirements/lock.txt")
 
 
 def roll_outs():

@@ -6,8 +6,10 @@ import itertools
 from typing import Any
 
 import pytest
+from numpy.typing import NDArray
 
 from tandem_hardware import bom, case
+from tandem_hardware.__main__ import main
 from tandem_hardware.sources import SourceError
 
 PARTS = bom.load()
@@ -17,6 +19,17 @@ builds = pytest.mark.parametrize("of", [case.layout(build) for build in case.CAS
 @builds
 def test_every_part_fits_with_its_clearance_and_antennas_are_clear(of: dict[str, Any]) -> None:
     assert case.faults(of, PARTS) == []
+
+
+def test_the_makefile_gets_the_sizes_of_the_bill_of_materials_and_hears_whether_all_fits(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["sizes"]) == 0
+    assert capsys.readouterr().out == (case.FOLDER / "parts.scad").read_text(encoding="utf-8")
+    assert main(["fit"]) == 0
+    monkeypatch.setattr(case, "MODEMS_APART", 1000.0)
+    assert main(["fit"]) == 2
+    assert "build paper: the modems are too near to each other; hint: " in capsys.readouterr().err
 
 
 def moved(of: dict[str, Any], kind: str, by: tuple[float, float, float]) -> dict[str, Any]:
@@ -97,6 +110,18 @@ def test_the_chimney_by_hand() -> None:
     assert case.chimney_mm2(10.0, 50.0, 20.0) == pytest.approx(2702, abs=1)
 
 
+def printed(build: str, half: str) -> NDArray[np.float64]:
+    """Of binary STL: corners of shape (n, 3, 3): triangle, corner, x y z; mm."""
+    triangle = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("nothing", "<u2")])
+    stl = (case.FOLDER / "stl" / f"{build}-{half}.stl").read_bytes()
+    return np.frombuffer(stl, triangle, offset=84)["corners"].astype(np.float64)
+
+
+def volume_mm3(corners: NDArray[np.float64]) -> float:
+    """What closed triangles enclose."""
+    return float(np.einsum("ij,ij->", corners[:, 0], np.cross(corners[:, 1], corners[:, 2])) / 6)
+
+
 def open_edges(corners: Any) -> int:
     """Edges that do not belong to just two triangles: each is passed once in each direction."""
     edges: dict[tuple[tuple[float, ...], tuple[float, ...]], int] = {}
@@ -108,9 +133,7 @@ def open_edges(corners: Any) -> int:
 
 @builds
 def test_what_is_printed_is_closed_and_as_large_as_the_layout(of: dict[str, Any]) -> None:
-    base, lid = (
-        case.triangles((case.FOLDER / "stl" / f"{of['build']}-{half}.stl").read_bytes()) for half in ("base", "lid")
-    )
+    base, lid = (printed(of["build"], half) for half in ("base", "lid"))
     assert (open_edges(base), open_edges(lid)) == (0, 0)
     (x, y, z), wall, lug = of["outer"], of["wall"], of["lug"]
     assert base.min((0, 1)) == pytest.approx((-lug, 0, 0), abs=0.01)
@@ -119,6 +142,6 @@ def test_what_is_printed_is_closed_and_as_large_as_the_layout(of: dict[str, Any]
     assert lid.max((0, 1))[:2] == pytest.approx((x, y), abs=0.01)
     # Walls: a floor, four walls and no more than half as much again of posts and bays.
     shell = wall * (x * y + 2 * (x + y) * (z - wall))
-    assert 0.6 * shell < case.volume_mm3(base) < 1.5 * shell
+    assert 0.6 * shell < volume_mm3(base) < 1.5 * shell
     assert wall >= 2.0
     assert of["lid_gap"] < of["clearance"]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tandem.app.config_schema import TABLES
+from tandem.devtools import browser
 from tandem.schema.metrics import COMMON_FIELDS, COMMON_TAGS, MEASUREMENTS
 from tandem.schema.status_led import STATES
 from tandem_bench.cli.main import parser as bench_parser
@@ -123,26 +124,6 @@ def test_a_block_that_nothing_makes_is_told_with_its_line() -> None:
         pages.with_blocks("x.md", text, pages.environment())
 
 
-def test_what_was_changed_by_hand_is_told_and_made_again(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    page = tmp_path / "page.svg"
-    page.write_bytes(b"changed")
-    monkeypatch.setattr(pages, "ROOT", tmp_path)
-    monkeypatch.setattr(pages, "pages", lambda _: [(page, b"made")])
-    assert pages.check() == 1
-    assert "page.svg: not as its sources make it; hint: ./kit hardware" in capsys.readouterr().err
-    assert pages.generate() == 0
-    assert (page.read_bytes(), pages.check()) == (b"made", 0)
-
-
-def test_another_font_is_no_drift_of_a_drawing_and_another_number_is() -> None:
-    kept = pages.POWER.read_bytes()
-    assert pages.same(kept, kept.replace(b"46.08", b"46.58"))
-    assert not pages.same(kept, kept.replace(b"46.08", b"49.08"))
-    assert not pages.same(kept, kept.replace(b"peak", b"pique"))
-
-
 GUIDE = " ".join((FIELD / "bench-unit.md").read_text(encoding="utf-8").replace("> ", "").split())
 MODEM = gadget_of("tandem-a", PROFILES["ublox"], 1)
 
@@ -179,7 +160,7 @@ def test_the_units_file_starts_what_there_is() -> None:
 A4 = pytest.approx((210, 297), abs=0.5)
 LONG = "Dr. Wilhelmina Featherstonehaugh-Example, Department of Communication Networks, 0049 30 1234567 890, Monday to Friday from 9 to 17"
 WITH_BROWSER = pytest.mark.skipif(
-    guides.chromium() is None,
+    browser.find() is None,
     reason="no Chromium: package chromium-headless-shell or chromium, or TANDEM_CHROMIUM (Ubuntu has it as a snap only)",
 )
 

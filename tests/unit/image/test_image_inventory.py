@@ -25,7 +25,7 @@ def locked(fleet):
     """The fleet with a secret, and its key beside it."""
     program = Path(sys.executable).with_name("ansible-vault")
     if not program.exists():
-        pytest.skip("Ansible is missing here: requirements/provision.txt")
+        pytest.skip("Ansible is missing here: requirements/lock.txt")
     wifi = {"country": "DE", "ssid": "home", "password": "{{ secret_wifi }}"}
     paths = [{"name": "a", "apn": "{{ 'inter' ~ 'net' }}", "user": "{{ nobody | default(omit) }}"}]
     (fleet / "host_vars/kit-01").mkdir()

@@ -10,9 +10,12 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-LISTS = {file.stem: file.read_text() for file in (REPOSITORY / "requirements").glob("*.txt")}
-PIN = r"([A-Za-z0-9][A-Za-z0-9._-]*)==([^\s;\\]+)(?: ; ([^\\\n]+?))? \\\n((?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)(?:    #.*\n)*"
-"""An entry of a list: name, version, for which systems, hashes."""
+LISTS = {name: (REPOSITORY / f"requirements/{name}.txt").read_text() for name in ("lock", "validators")}
+GROUPS = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["dependency-groups"]
+NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
+PIN = rf"({NAME})==([^\s;\\]+)(?: ; ([^\\\n]+?))? \\\n((?:    --hash=sha256:[0-9a-f]{{64}}(?: \\)?\n)+)((?:    #.*\n)*)"
+"""An entry of a list: name, version, for which systems, hashes, why it is there."""
+ENTRY = rf"# in: ([a-z ]+)\n((?:{PIN})+)"
 
 
 def canonical(name: str) -> str:
@@ -20,45 +23,62 @@ def canonical(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def versions(name: str) -> dict[str, set[str]]:
-    """What a list holds with those that it names."""
+def held(group: str, name: str = "lock") -> dict[str, str]:
+    """The packages of a group, each with why it is there."""
+    entries = [(one[0].split(), one[1]) for one in re.findall(ENTRY, LISTS[name])]
+    pins = [pin for groups, text in entries if group in groups for pin in re.findall(PIN, text)]
+    return {canonical(pin[0]): pin[4] for pin in pins}
+
+
+def named(group: str) -> set[str]:
+    """What a group names, and those that it includes."""
+    found = set()
+    for one in GROUPS[group]:
+        found |= named(one["include-group"]) if isinstance(one, dict) else {canonical(re.match(NAME, one)[0])}
+    return found
+
+
+def versions() -> dict[str, set[str]]:
+    """Of the lock: a package that has a version for each Python has several."""
     found: dict[str, set[str]] = {}
-    for package, version, _, _ in re.findall(PIN, LISTS[name]):
+    for package, version, *_ in re.findall(PIN, LISTS["lock"]):
         found.setdefault(canonical(package), set()).add(version)
-    for other in re.findall(r"(?m)^-r (.*)\.txt$", LISTS[name]):
-        for package, these in versions(other).items():
-            assert found.setdefault(package, these) == these, f"{package} has two versions"
     return found
 
 
 @pytest.mark.parametrize("name", sorted(LISTS))
-def test_a_list_holds_nothing_but_pins_with_hashes_and_other_lists(name):
-    assert re.fullmatch(rf"(?:-r [a-z]+\.txt\n)*(?:{PIN})+", LISTS[name])
-    entries = [(canonical(package), marker) for package, _, marker, _ in re.findall(PIN, LISTS[name])]
-    names = [package for package, _ in entries]
-    assert [one for one in entries if names.count(one[0]) > 1 and not one[1]] == []
+def test_a_list_holds_nothing_but_pins_with_hashes_below_their_groups_and_each_package_once(name):
+    assert re.fullmatch(f"(?:{ENTRY})+", LISTS[name])
+    entries = re.findall(ENTRY, LISTS[name])
+    names = [{canonical(pin[0]) for pin in re.findall(PIN, text)} for _, text, *_ in entries]
+    assert [one for one in names if len(one) != 1 or names.count(one) > 1] == []
+    several = [pin for _, text, *_ in entries if len(pins := re.findall(PIN, text)) > 1 for pin in pins]
+    assert [pin[0] for pin in several if not pin[2]] == []
 
 
-@pytest.mark.parametrize("name", sorted(LISTS))
-def test_a_list_holds_what_its_group_names(name):
-    named = {
-        canonical(one)
-        for one in re.findall(
-            r"(?m)^([A-Za-z0-9][A-Za-z0-9._-]*)", (REPOSITORY / f"requirements/{name}.in").read_text()
-        )
-    }
-    assert named - versions(name).keys() == set()
-    held = re.findall(r"(?m)^-r (.*)\.(?:in|txt)$", (REPOSITORY / f"requirements/{name}.in").read_text())
-    assert {package for one in held if one in LISTS for package in versions(one)} <= versions(name).keys()
+@pytest.mark.parametrize("group", sorted(GROUPS))
+def test_a_group_holds_what_it_names_and_what_that_needs_and_nothing_else(group):
+    packages = held(group, "validators" if group == "validators" else "lock")
+    assert named(group) - packages.keys() == set()
+    for package, why in packages.items():
+        needed_by = {canonical(word) for word in re.findall(NAME, why.replace("# via", "")) if not word.endswith(".in")}
+        assert package in named(group) or needed_by & packages.keys(), package
 
 
-def test_this_environment_is_what_the_lists_say():
+@pytest.mark.parametrize("group", ["runtime", "provision", "dev"])
+def test_pip_gets_the_part_of_the_lock_that_is_the_groups(group):
+    script = f'here="{REPOSITORY}"; . "$here/requirements/environment.sh"; locked {group}'
+    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
+    assert {canonical(pin[0]) for pin in re.findall(PIN, done.stdout)} == held(group).keys()
+
+
+def test_this_environment_is_what_the_lock_says():
     manifests = (*REPOSITORY.glob("*/pyproject.toml"), *REPOSITORY.glob("firmware/*/pyproject.toml"))
     ours = {canonical(tomllib.loads(file.read_text())["project"]["name"]) for file in manifests}
     installed = {canonical(one.metadata["Name"]): one.version for one in metadata.distributions()}
-    listed = versions("dev")
+    listed = versions()
     outside = {name for name in installed if name not in listed} - ours - {"pip"}
-    assert outside == set(), "in no list; hint: requirements/*.in, or pip uninstall"
+    assert outside == set(), "in no list; hint: [dependency-groups] of pyproject.toml, or pip uninstall"
     assert {name: one for name, one in installed.items() if one not in listed.get(name, {one})} == {}
 
 

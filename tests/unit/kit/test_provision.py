@@ -23,7 +23,7 @@ def checkout(tmp_path: Path) -> Path:
     shutil.copy(REPOSITORY / "kit", folder)
     for file in (REPOSITORY / "requirements").glob("*.sh"):
         shutil.copy(file, folder / "requirements")
-    (folder / "requirements/provision.txt").touch()
+    (folder / "requirements/lock.txt").touch()
     shutil.copytree(REPOSITORY / "ansible/playbooks", folder / "ansible/playbooks")
     programs = folder / ".venv/bin"
     programs.mkdir(parents=True)
@@ -99,5 +99,9 @@ def test_under_sudo_it_goes_on_as_the_user_whose_checkout_it_is(checkout, tmp_pa
     status, said, _ = kit(checkout, "provision", "azure")
     if owner:
         assert (status, said) == (0, f"sudo -H -u #1234 -- {checkout}/kit provision azure\n")
+        program = ("tandem-bench", "run", "--wifi")
+        assert (
+            kit(checkout, "run", *program)[1] == f"sudo -H -u #1234 -- {checkout}/kit run-as-root {' '.join(program)}\n"
+        )
     else:
         assert "kit: there is no playbook azure" in said

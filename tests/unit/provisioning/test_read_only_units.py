@@ -11,7 +11,7 @@ import yaml
 REPOSITORY = Path(__file__).parents[3]
 ROLE, PLAYBOOKS = REPOSITORY / "ansible/roles/base", REPOSITORY / "ansible/playbooks"
 DEFAULTS = yaml.safe_load((ROLE / "defaults/main.yml").read_text())
-jinja2 = pytest.importorskip("jinja2", reason="pip install -r requirements/provision.txt")
+jinja2 = pytest.importorskip("jinja2", reason="pip install -r requirements/lock.txt")
 analyze = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd-analyze")
 
 

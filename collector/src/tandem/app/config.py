@@ -82,9 +82,10 @@ def load(file: Path) -> Config:
     try:
         text = file.read_bytes().decode("utf-8")
     except OSError as error:
-        raise ConfigError(
-            f"{file}: {error.strerror}; hint: name the collector's configuration with --config"
-        ) from error
+        hint = "name the collector's configuration with --config"
+        if isinstance(error, PermissionError):
+            hint = "it holds secrets: begin the command with sudo"
+        raise ConfigError(f"{file}: {error.strerror}; hint: {hint}") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{file}: is not UTF-8 text (byte {error.start}); hint: save it as UTF-8") from error
     return parse(text, file)

@@ -13,3 +13,19 @@ class ExitCode(IntEnum):
     USAGE = 2
     ENVIRONMENT = 3
     INTERRUPTED = 130
+
+
+class BenchError(RuntimeError):
+    """What ends a command, in one line; ``status``: its exit status."""
+
+    status = ExitCode.ENVIRONMENT
+
+    def __init__(self, text: str, status: ExitCode | None = None) -> None:
+        super().__init__(text)
+        self.status = self.status if status is None else status
+
+
+class UsageError(BenchError, ValueError):
+    """The command line, or a file that it names, is wrong."""
+
+    status = ExitCode.USAGE

@@ -12,13 +12,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
+from tandem_bench import BenchError
 from tandem_bench.requirements import find_link
 
 Scope = Literal["down", "up", "both"]
 Quantity = Literal["rate", "delay_us", "buffer_bytes", "loss", "outage", "queue"]
 
 
-class LinkError(RuntimeError):
+class LinkError(BenchError):
     """The link did not start, does not answer, or refused; the message is one line."""
 
 

@@ -6,6 +6,8 @@ import os
 import shutil
 from pathlib import Path
 
+from tandem_bench import BenchError
+
 PROGRAMS = {
     "ip": "iproute2",
     "nft": "nftables",
@@ -20,7 +22,7 @@ LINK, INFLUXD = "TANDEM_LINK", "TANDEM_INFLUXD"
 """Environment variables that name a program, before any other place."""
 
 
-class MachineError(RuntimeError):
+class MachineError(BenchError):
     """The machine lacks something; the message is one line with the hint. Exit status 3."""
 
 

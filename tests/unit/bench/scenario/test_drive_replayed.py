@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("pyarrow", reason="pip install -r requirements/dev.txt")
+pytest.importorskip("pyarrow", reason="pip install -r requirements/lock.txt")
 
 from support.drive_export import DRIVES_S, LENGTH_S, START, S, drive_rows, manifest, write_export, write_records
 from tandem_bench.cli.main import main

@@ -205,7 +205,7 @@ def test_mistakes_are_one_line_and_exit_2(capsys, tmp_path):
         out, err = capsys.readouterr()
         assert not out
         assert err.count("\n") == 1
-        assert err.startswith("tandem-bench: ")
+        assert err.startswith("tandem-bench scenario: ")
 
 
 def test_a_picture_or_what_is_missing(capsys, tmp_path, monkeypatch):
@@ -219,4 +219,4 @@ def test_a_picture_or_what_is_missing(capsys, tmp_path, monkeypatch):
     capsys.readouterr()
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert main(["scenario", "show", "still", "--duration", "10", "--plot", str(path)]) == 3
-    assert "hint: pip install -r requirements/runtime.txt" in capsys.readouterr().err
+    assert "hint: pip install -r requirements/lock.txt" in capsys.readouterr().err

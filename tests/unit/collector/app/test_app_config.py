@@ -314,6 +314,23 @@ def test_any_text_is_a_configuration_or_one_clear_line(text: str) -> None:
     assert str(caught.value).startswith("/etc/tandem/config.toml:")
 
 
+@pytest.mark.parametrize(
+    ("error", "hint"),
+    [
+        (FileNotFoundError(2, "No such file or directory"), "name the collector's configuration with --config"),
+        (PermissionError(13, "Permission denied"), "it holds secrets: begin the command with sudo"),
+    ],
+)
+def test_one_that_cannot_be_read_says_what_helps(error: OSError, hint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: Path) -> bytes:
+        raise error
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    with pytest.raises(ConfigError) as raised:
+        load(FILE)
+    assert str(raised.value) == f"{FILE}: {error.strerror}; hint: {hint}"
+
+
 @given(st.text(max_size=300))
 def test_places_takes_any_text(text: str) -> None:
     assert all(1 <= line <= len(text.splitlines()) for line in places(text).values())

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("pyarrow", reason="pip install -r requirements/dev.txt")
+pytest.importorskip("pyarrow", reason="pip install -r requirements/lock.txt")
 
 import pyarrow.parquet as pq
 

@@ -15,7 +15,7 @@ from support.synthetic_campaign import PROBE, Synthetic
 from support.synthetic_folder import with_database
 from support.synthetic_scenario import START_UTC_NS
 
-pytest.importorskip("pyarrow", reason="pip install -r requirements/dev.txt")
+pytest.importorskip("pyarrow", reason="pip install -r requirements/lock.txt")
 
 from tandem.schema.line_protocol import Point, encode_point
 from tandem.schema.trace import offer_of

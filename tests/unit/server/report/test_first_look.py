@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("pandas", reason="pip install -r requirements/dev.txt")
-pytest.importorskip("matplotlib", reason="pip install -r requirements/dev.txt")
+pytest.importorskip("pandas", reason="pip install -r requirements/lock.txt")
+pytest.importorskip("matplotlib", reason="pip install -r requirements/lock.txt")
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("pyarrow", reason="pip install -r requirements/dev.txt")
+pytest.importorskip("pyarrow", reason="pip install -r requirements/lock.txt")
 
 import paper_runs
 
@@ -421,7 +421,7 @@ def test_a_broken_kit_costs_itself_only(small, capsys):
 
 
 def test_as_tables_for_a_notebook(small):
-    pytest.importorskip("pandas", reason="pip install -r requirements/dev.txt")
+    pytest.importorskip("pandas", reason="pip install -r requirements/lock.txt")
     from tandem_server.analysis import load
 
     c = load(small)

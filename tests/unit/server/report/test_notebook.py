@@ -2,7 +2,7 @@
 
 import pytest
 
-pd = pytest.importorskip("pandas", reason="pip install -r requirements/dev.txt")
+pd = pytest.importorskip("pandas", reason="pip install -r requirements/lock.txt")
 
 from paper_campaign import made  # noqa: E402
 

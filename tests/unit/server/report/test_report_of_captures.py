@@ -10,7 +10,7 @@ from support.synthetic_folder import write
 from tandem_server.analysis.radio_packets import COLUMNS
 from tandem_server.cli.main import main
 
-pytest.importorskip("pyarrow", reason="no pyarrow; pip install -r requirements/dev.txt")
+pytest.importorskip("pyarrow", reason="no pyarrow; pip install -r requirements/lock.txt")
 from support import native  # noqa: F401  (skips where the native pass is not built)
 from support.capture_scenes import plain_download
 from support.captures import pcap

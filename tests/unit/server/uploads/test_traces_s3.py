@@ -14,8 +14,8 @@ from tandem_server.uploads import s3 as trace_s3
 from tandem_server.uploads.s3 import TraceBucket
 from tandem_server.uploads.store import TraceStoreDown, content_of
 
-boto3 = pytest.importorskip("boto3", reason="pip install -r requirements/dev.txt")
-moto_server = pytest.importorskip("moto.server", reason="pip install -r requirements/dev.txt")
+boto3 = pytest.importorskip("boto3", reason="pip install -r requirements/lock.txt")
+moto_server = pytest.importorskip("moto.server", reason="pip install -r requirements/lock.txt")
 
 CONTENT = random.Random(3).randbytes(300_000)
 SHA256 = hashlib.sha256(CONTENT).hexdigest()

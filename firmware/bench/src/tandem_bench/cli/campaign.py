@@ -10,14 +10,14 @@ import sys
 import time
 from pathlib import Path
 
-from tandem_bench import ExitCode
-from tandem_bench.run.compared import Compared, Comparison, FileError, prepare
+from tandem_bench import ExitCode, UsageError
+from tandem_bench.run.compared import Compared, Comparison, prepare
 from tandem_bench.run.example import SCENARIO, SITES, Example
 from tandem_bench.run.folder import DemoFolder
 from tandem_bench.run.programs import Owner
 from tandem_bench.run.rehearsal import ended_early, rehearse
 from tandem_bench.run.rig import Rig
-from tandem_bench.scenario import ScenarioError, load, play
+from tandem_bench.scenario import load, play
 
 MOST_BLOCKS = 1000
 
@@ -73,17 +73,13 @@ def _blocks(text: str) -> int:
 
 def _campaign(args: argparse.Namespace) -> int:
     comparison: Comparison | None = None
-    try:
-        if args.file is None:
-            if args.form != "paper" or args.blocks or args.scenario or args.stretch:
-                raise FileError("--form, --blocks, --scenario and --stretch go with --file")
-            played = play(load(SCENARIO, seed=args.seed))
-        else:
-            scenario, stretch_s = args.scenario or "drive", args.stretch or 60
-            comparison, played = prepare(args.file, args.form, args.blocks, scenario, stretch_s, args.seed)
-    except (ScenarioError, FileError) as error:
-        print(f"tandem-bench campaign: {error}", file=sys.stderr)
-        return ExitCode.USAGE
+    if args.file is None:
+        if args.form != "paper" or args.blocks or args.scenario or args.stretch:
+            raise UsageError("--form, --blocks, --scenario and --stretch go with --file")
+        played = play(load(SCENARIO, seed=args.seed))
+    else:
+        scenario, stretch_s = args.scenario or "drive", args.stretch or 60
+        comparison, played = prepare(args.file, args.form, args.blocks, scenario, stretch_s, args.seed)
     folder = DemoFolder(args.out or Path("campaign-runs") / time.strftime("%Y%m%d-%H%M%S"))
 
     def make(owner: Owner, influxd: Path) -> Example:
@@ -94,9 +90,7 @@ def _campaign(args: argparse.Namespace) -> int:
     what = "the example campaign" if comparison is None else f"{comparison.name}, {comparison.blocks} blocks,"
     says = f"playing {what} (seed {played.seed}, {played.duration_s / 60:.0f} min) into {folder.root}"
     with contextlib.redirect_stdout(sys.stderr) if args.json else contextlib.nullcontext():
-        status, example = rehearse("campaign", folder, make, says)
-    if example is None:
-        return status
+        status, example = rehearse(folder, make, says)
     shutil.rmtree(folder.bench)  # timelines of the scenario, which its seed gives again
     outcome = example.outcome()
     if args.json:

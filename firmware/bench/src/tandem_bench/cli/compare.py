@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
 
 from tandem_bench import ExitCode
 from tandem_bench.replayed import as_json, compare, said
-from tandem_bench.scenario import ScenarioError
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -29,13 +27,6 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 
 def _compare(args: argparse.Namespace) -> int:
-    try:
-        table = compare(args.drive, args.replay, args.out)
-    except ScenarioError as error:
-        print(f"tandem-bench compare: {error}", file=sys.stderr)
-        return ExitCode.USAGE
-    except OSError as error:
-        print(f"tandem-bench compare: {error.filename}: {error.strerror}; hint: --out DIR", file=sys.stderr)
-        return ExitCode.ENVIRONMENT
+    table = compare(args.drive, args.replay, args.out)
     print(json.dumps(as_json(table), indent=1) if args.json else said(table, args.out or args.replay / "replay"))
     return ExitCode.OK

@@ -7,13 +7,13 @@ import sys
 import time
 from pathlib import Path
 
-from tandem_bench import ExitCode
+from tandem_bench import ExitCode, UsageError
 from tandem_bench.cli import playing
 from tandem_bench.replayed import compare, said
 from tandem_bench.run.folder import DemoFolder
 from tandem_bench.run.outcome import rule, table, verdict
 from tandem_bench.run.programs import Owner
-from tandem_bench.run.rehearsal import Demo, PlanError, Replaying, ended_early, plan, rehearse
+from tandem_bench.run.rehearsal import Demo, Replaying, ended_early, plan, rehearse
 from tandem_bench.run.rig import Rig
 from tandem_bench.scenario import ScenarioError
 from tandem_bench.scenario.played import Drive
@@ -66,16 +66,12 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 
 def _demo(args: argparse.Namespace) -> int:
-    try:
-        if not 30 <= args.duration <= 7200:
-            raise PlanError(f"--duration {args.duration:g}: give 30 to 7200 seconds")
-        played = playing.played(args, args.duration)
-        first = played.phases[0]
-        still_s = first["until_s"] if first["activity"] == "still" else 0.0
-        planned = plan(still_s, played.duration_s, len(played.operators) + args.wifi)
-    except (ScenarioError, PlanError) as error:
-        print(f"tandem-bench demo: {error}", file=sys.stderr)
-        return ExitCode.USAGE
+    if not 30 <= args.duration <= 7200:
+        raise UsageError(f"--duration {args.duration:g}: give 30 to 7200 seconds")
+    played = playing.played(args, args.duration)
+    first = played.phases[0]
+    still_s = first["until_s"] if first["activity"] == "still" else 0.0
+    planned = plan(still_s, played.duration_s, len(played.operators) + args.wifi)
     folder = DemoFolder(args.out or Path("demo-runs") / time.strftime("%Y%m%d-%H%M%S"))
     drive = played.drive
 
@@ -85,9 +81,7 @@ def _demo(args: argparse.Namespace) -> int:
 
     begins = time.strftime("%H:%M:%S", time.localtime(time.time() + 8))
     says = f"rehearsing {played.name} (seed {played.seed}), {played.duration_s:.0f} s from about {begins}; results in {folder.root}"
-    arrived, rehearsal = rehearse("demo", folder, make, says)
-    if rehearsal is None:
-        return arrived
+    arrived, rehearsal = rehearse(folder, make, says)
     summary = folder.read_summary()
     print(table(summary))
     scored = played.name == PROMISED

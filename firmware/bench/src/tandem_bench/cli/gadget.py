@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import argparse
 import signal
-import sys
 import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tandem_bench import ExitCode
-from tandem_bench.gadget.description import CONTROLLERS, PROFILES, GadgetError, gadget_of
+from tandem_bench import BenchError, ExitCode, UsageError
+from tandem_bench.gadget.description import CONTROLLERS, PROFILES, gadget_of
 from tandem_bench.gadget.device import Device, choose, clear, controllers
 from tandem_bench.gadget.process import run
-from tandem_bench.link import LinkError
-from tandem_bench.modem.control import ControlError
 from tandem_bench.modem.families import FAMILIES
 from tandem_bench.modem.process import Setup, made_up_imei
-from tandem_bench.modem.timeline import TimelineError, read
-from tandem_bench.requirements import MachineError, require
-from tandem_bench.run.programs import Owner, ProgramError
+from tandem_bench.modem.timeline import read
+from tandem_bench.requirements import require
+from tandem_bench.run.programs import Owner
 
 if TYPE_CHECKING:
     from tandem_bench.gadget.rig import GadgetRig
@@ -77,11 +74,6 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     rig.set_defaults(func=_run)
 
 
-def _refuse(why: str, status: ExitCode = ExitCode.ENVIRONMENT) -> int:
-    print(f"tandem-bench gadget: {why}", file=sys.stderr)
-    return status
-
-
 def _list(_args: argparse.Namespace) -> int:
     found = controllers()
     for one in found:
@@ -97,15 +89,12 @@ def _clear(_args: argparse.Namespace) -> int:
         for name in clear([f"tandem-{path}" for path in PATHS]):
             print(f"took away {name}")
     except OSError as error:
-        return _refuse(f"{error.filename}: {error.strerror}; hint: end the bench that uses it, be root")
+        raise BenchError(f"{error.filename}: {error.strerror}; hint: end the bench that uses it, be root") from None
     return ExitCode.OK
 
 
 def _modem(args: argparse.Namespace) -> int:
-    try:
-        timeline = read(args.timeline)
-    except (TimelineError, OSError) as error:
-        return _refuse(str(error), ExitCode.USAGE)
+    timeline = read(args.timeline)
     operator = args.operator_name or timeline.operator
     setup = Setup(
         family=FAMILIES[args.family],
@@ -118,14 +107,9 @@ def _modem(args: argparse.Namespace) -> int:
         control=args.control,
         json_log=args.json_log,
     )
-    try:
-        described = gadget_of(args.name, PROFILES[args.family], args.seed)
-        device = Device(described, choose(args.udc, controllers()))
-        ended_by = run(setup, device, args.netns_pid, lambda interface: print(f"ready {interface}", flush=True))
-    except (GadgetError, ControlError) as error:
-        return _refuse(str(error))
-    except OSError as error:
-        return _refuse(f"{error.filename or args.json_log}: {error.strerror}")
+    described = gadget_of(args.name, PROFILES[args.family], args.seed)
+    device = Device(described, choose(args.udc, controllers()))
+    ended_by = run(setup, device, args.netns_pid, lambda interface: print(f"ready {interface}", flush=True))
     return ExitCode.INTERRUPTED if ended_by == signal.SIGINT else ExitCode.OK
 
 
@@ -133,28 +117,21 @@ def _run(args: argparse.Namespace) -> int:
     # Scenarios are computed with numpy, which a Pi that plays one modem does not have.
     from tandem_bench.gadget.rig import GadgetRig
     from tandem_bench.run.session import play_alone
-    from tandem_bench.scenario import ScenarioError, load, play
+    from tandem_bench.scenario import load, play
 
     owner = Owner.of_caller()
-    try:
-        played = play(load(args.scenario, duration_s=args.duration, seed=args.seed))
-        require()
-        free = [one.name for one in controllers() if one.taken_by is None]
-        names = args.operators.split(",") if args.operators else list(played.operators)[: max(1, len(free))]
-        for name in names:
-            if name not in played.operators:
-                return _refuse(f"no operator {name!r}; there are: {', '.join(played.operators)}", ExitCode.USAGE)
-        chosen = replace(played, operators={name: played.operators[name] for name in names})
-        folder = (args.out or Path(tempfile.mkdtemp(prefix="tandem-gadget-"))).absolute()
-        folder.mkdir(parents=True, exist_ok=True)
-        rig = GadgetRig(chosen, folder, owner, free, family=args.family, alike=args.alike)
-        whole = play_alone(rig, folder / "truth.jsonl", lambda: _explain(rig))
-    except ScenarioError as error:
-        return _refuse(str(error), ExitCode.USAGE)
-    except (GadgetError, MachineError, ProgramError, LinkError) as error:
-        return _refuse(str(error))
-    except OSError as error:
-        return _refuse(f"{error.filename}: {error.strerror}; name another folder with --out")
+    played = play(load(args.scenario, duration_s=args.duration, seed=args.seed))
+    require()
+    free = [one.name for one in controllers() if one.taken_by is None]
+    names = args.operators.split(",") if args.operators else list(played.operators)[: max(1, len(free))]
+    for name in names:
+        if name not in played.operators:
+            raise UsageError(f"no operator {name!r}; there are: {', '.join(played.operators)}")
+    chosen = replace(played, operators={name: played.operators[name] for name in names})
+    folder = (args.out or Path(tempfile.mkdtemp(prefix="tandem-gadget-"))).absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    rig = GadgetRig(chosen, folder, owner, free, family=args.family, alike=args.alike)
+    whole = play_alone(rig, folder / "truth.jsonl", lambda: _explain(rig))
     return ExitCode.OK if whole else ExitCode.INTERRUPTED
 
 

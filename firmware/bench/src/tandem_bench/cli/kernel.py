@@ -11,9 +11,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tandem_bench import ExitCode
+from tandem_bench import BenchError, ExitCode, UsageError
 from tandem_bench.kernel import SEED, SEED_BYTES, image, machine
-from tandem_bench.kernel.image import ImageError
 from tandem_bench.kernel.machine import Done, OverdueError, VmError
 from tandem_bench.run.session import Stopped, StopSignals
 
@@ -63,16 +62,11 @@ def _kernel(args: argparse.Namespace) -> int:
     if args.self_test or args.campaign:
         asked = ["self-test"] if args.self_test else ["campaign", args.campaign, args.form]
     began_s = time.time()
-    try:
-        found = image.read(args.image)
-        if out.exists() and any(out.iterdir()):
-            raise ImageError(f"{out}: not empty; hint: another --out")
-    except (ImageError, OSError) as error:
-        print(f"tandem-bench kernel: {error}", file=sys.stderr)
-        return ExitCode.USAGE
+    found = image.read(args.image)
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UsageError(f"{out}: not an empty folder; hint: another --out")
     if (lack := machine.lacks()) is not None:
-        print(f"tandem-bench kernel: {lack}", file=sys.stderr)
-        return ExitCode.ENVIRONMENT
+        raise BenchError(lack)
     told: dict[str, Any] = {
         "format": "tandem-kernel/1",
         "image": "stock" if found.file is None else str(found.file),
@@ -109,8 +103,7 @@ def _kernel(args: argparse.Namespace) -> int:
     try:
         _keep(out, told, done, console)
     except OSError as error:
-        print(f"tandem-bench kernel: {out}: {error.strerror}; hint: another --out", file=sys.stderr)
-        return ExitCode.USAGE
+        raise UsageError(f"{out}: {error.strerror}; hint: another --out") from error
     print(json.dumps(told) if args.json else text(told, out))
     if told["failure"] is not None:
         print(f"tandem-bench kernel: {told['failure']}", file=sys.stderr)

@@ -9,12 +9,12 @@ import sys
 import time
 from pathlib import Path
 
-from tandem_bench import ExitCode
+from tandem_bench import ExitCode, UsageError
 from tandem_bench.run.kits import Kits, KitsFolder, kits_of, together
 from tandem_bench.run.programs import Owner
 from tandem_bench.run.rehearsal import ended_early, rehearse
 from tandem_bench.run.rig import Rig
-from tandem_bench.scenario import ScenarioError, load, play
+from tandem_bench.scenario import load, play
 
 MOST_KITS = 8
 
@@ -47,14 +47,9 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 def _kits(args: argparse.Namespace) -> int:
     if not 2 <= args.kits <= MOST_KITS or not 30 <= args.duration <= 7200:
-        print(f"tandem-bench kits: give 2 to {MOST_KITS} kits and 30 to 7200 seconds", file=sys.stderr)
-        return ExitCode.USAGE
-    try:
-        first = load(args.scenario, args.duration, args.seed)
-        plays = [play(load(args.scenario, args.duration, first.seed + n)) for n in range(args.kits)]
-    except ScenarioError as error:
-        print(f"tandem-bench kits: {error}", file=sys.stderr)
-        return ExitCode.USAGE
+        raise UsageError(f"give 2 to {MOST_KITS} kits and 30 to 7200 seconds")
+    first = load(args.scenario, args.duration, args.seed)
+    plays = [play(load(args.scenario, args.duration, first.seed + n)) for n in range(args.kits)]
     folder = KitsFolder(args.out or Path("kits-runs") / time.strftime("%Y%m%d-%H%M%S"))
     own = kits_of(plays, folder.root)
 
@@ -64,9 +59,7 @@ def _kits(args: argparse.Namespace) -> int:
 
     says = f"playing {len(own)} kits ({first.duration_s / 60:.1f} min) into {folder.root}"
     with contextlib.redirect_stdout(sys.stderr) if args.json else contextlib.nullcontext():
-        status, playing = rehearse("kits", folder, make, says)
-    if playing is None:
-        return status
+        _, playing = rehearse(folder, make, says)
     outcome = playing.outcome
     if args.json:
         print(json.dumps({**outcome, "folder": str(folder.root)}, indent=1))

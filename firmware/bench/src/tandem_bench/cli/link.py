@@ -6,8 +6,7 @@ import argparse
 import os
 import sys
 
-from tandem_bench import ExitCode
-from tandem_bench.requirements import MachineError, find_link
+from tandem_bench.requirements import find_link
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -24,10 +23,6 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 def _link(args: argparse.Namespace) -> int:
     """Become ``tandem-link``; returns only when there is none."""
-    try:
-        program = find_link()
-    except MachineError as error:
-        print(f"tandem-bench link: {error}", file=sys.stderr)
-        return ExitCode.ENVIRONMENT
+    program = find_link()
     sys.stdout.flush()
     return os.execv(program, [str(program), *args.options])  # noqa: S606 - a program found by us, no shell

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import tandem_bench
 import tandem_bench.cli
-from tandem_bench import ExitCode
+from tandem_bench import BenchError, ExitCode
 
 
 def parser(word: str | None = None) -> argparse.ArgumentParser:
@@ -41,12 +41,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return int(args.func(args))
     except KeyboardInterrupt:
-        print("tandem-bench: stopped by Ctrl-C", file=sys.stderr)
-        return ExitCode.INTERRUPTED
+        why, status = "stopped by Ctrl-C", ExitCode.INTERRUPTED
     except BrokenPipeError:
         # The reader of our output went away (head, a closed pager): end as a program killed by SIGPIPE does.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
+    except BenchError as error:
+        why, status = str(error), error.status
+    except OSError as error:
+        why = (
+            f"{error.filename}: {error.strerror}; hint: another place, or root's rights"
+            if error.filename
+            else str(error)
+        )
+        status = ExitCode.ENVIRONMENT
+    print(f"tandem-bench {args.command}: {why}", file=sys.stderr)
+    return status
 
 
 if __name__ == "__main__":

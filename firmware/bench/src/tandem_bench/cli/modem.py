@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import argparse
 import signal
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 from tandem_bench import ExitCode
-from tandem_bench.modem.control import ControlError
 from tandem_bench.modem.families import FAMILIES
-from tandem_bench.modem.faults import FaultError, read_schedule
-from tandem_bench.modem.port import PortError
+from tandem_bench.modem.faults import read_schedule
 from tandem_bench.modem.process import Setup, luhn, made_up_imei, run
-from tandem_bench.modem.timeline import TimelineError, read
+from tandem_bench.modem.timeline import read
 
 DESCRIPTION = """Be an AT modem: open a pseudo-terminal, link PATH to it, and answer as a modem of the family does at the
 radio conditions that the timeline gives at this moment. Prints "ready PATH" when it answers; ends on SIGTERM."""
@@ -63,13 +60,8 @@ def add(subparsers: Any) -> None:  # noqa: ANN401  # argparse keeps the type of 
 
 def modem(args: argparse.Namespace) -> int:
     """Run until told to end; exit status as ``ExitCode``."""
-    try:
-        timeline = read(args.timeline)
-        schedule = read_schedule(args.faults) if args.faults else []
-    except (TimelineError, FaultError) as error:
-        return _refuse(str(error), ExitCode.USAGE)
-    except OSError as error:
-        return _refuse(f"{error.filename}: {error.strerror}", ExitCode.USAGE)
+    timeline = read(args.timeline)
+    schedule = read_schedule(args.faults) if args.faults else []
     operator = args.operator_name or timeline.operator
     setup = Setup(
         family=FAMILIES[args.family],
@@ -86,18 +78,8 @@ def modem(args: argparse.Namespace) -> int:
         port_mode=args.port_mode,
         schedule=schedule,
     )
-    try:
-        ended_by = run(setup, lambda: print(f"ready {args.socket or args.link}", flush=True))
-    except (PortError, ControlError) as error:
-        return _refuse(str(error), ExitCode.ENVIRONMENT)
-    except OSError as error:
-        return _refuse(f"{error.filename or args.json_log}: {error.strerror}", ExitCode.ENVIRONMENT)
+    ended_by = run(setup, lambda: print(f"ready {args.socket or args.link}", flush=True))
     return ExitCode.INTERRUPTED if ended_by == signal.SIGINT else ExitCode.OK
-
-
-def _refuse(why: str, status: ExitCode) -> int:
-    print(f"tandem-bench modem: {why}", file=sys.stderr)
-    return status
 
 
 def _imei(text: str) -> str:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
 from pathlib import Path
 
-from tandem_bench import ExitCode
+from tandem_bench import ExitCode, UsageError
 from tandem_bench.cli import playing
-from tandem_bench.link import LinkError
-from tandem_bench.requirements import MachineError, require
-from tandem_bench.run.programs import Owner, ProgramError
+from tandem_bench.requirements import require
+from tandem_bench.run.programs import Owner
 from tandem_bench.run.rig import Rig
 from tandem_bench.run.session import play_alone
-from tandem_bench.scenario import ScenarioError
 from tandem_bench.topology import private
 from tandem_bench.topology.spec import SERVER_NAME
 
@@ -48,26 +45,19 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 def _run(args: argparse.Namespace) -> int:
     owner = Owner.of_caller()
+    played = playing.played(args, args.duration)
+    made = args.out is None or not args.out.exists()
+    folder = (args.out or Path(tempfile.mkdtemp(prefix="tandem-bench-"))).absolute()
     try:
-        played = playing.played(args, args.duration)
-        made = args.out is None or not args.out.exists()
-        folder = (args.out or Path(tempfile.mkdtemp(prefix="tandem-bench-"))).absolute()
         folder.mkdir(parents=True, exist_ok=True)
-        if made:
-            owner.give(folder)  # whose user the modems run as, and write there
-        require()
-        private.enter()
-        rig = Rig(played, folder, owner, wifi=args.wifi, server_addresses=args.server_addresses)
-        whole = play_alone(rig, folder / "truth.jsonl", lambda: _explain(rig))
-    except ScenarioError as error:
-        print(f"tandem-bench run: {error}", file=sys.stderr)
-        return ExitCode.USAGE
     except OSError as error:
-        print(f"tandem-bench run: {error.filename}: {error.strerror}; name another folder with --out", file=sys.stderr)
-        return ExitCode.USAGE
-    except (ProgramError, LinkError, MachineError) as error:
-        print(f"tandem-bench run: {error}", file=sys.stderr)
-        return ExitCode.ENVIRONMENT
+        raise UsageError(f"{folder}: {error.strerror}; name another folder with --out") from None
+    if made:
+        owner.give(folder)  # whose user the modems run as, and write there
+    require()
+    private.enter()
+    rig = Rig(played, folder, owner, wifi=args.wifi, server_addresses=args.server_addresses)
+    whole = play_alone(rig, folder / "truth.jsonl", lambda: _explain(rig))
     return ExitCode.OK if whole else ExitCode.INTERRUPTED
 
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tandem_bench import ExitCode, scenario
+from tandem_bench import ExitCode, UsageError, scenario
 from tandem_bench.cli import playing
 from tandem_bench.scenario import show
 from tandem_bench.scenario.recorded import traces as deliveries
@@ -62,15 +62,8 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 
 def _traces(args: argparse.Namespace) -> int:
-    try:
-        found, rtt_ms = deliveries.traces(args.run)
-        files = deliveries.write(found, args.out)
-    except scenario.ScenarioError as error:
-        print(f"tandem-bench: {error}", file=sys.stderr)
-        return ExitCode.USAGE
-    except OSError as error:
-        print(f"tandem-bench: {error}", file=sys.stderr)
-        return ExitCode.ENVIRONMENT
+    found, rtt_ms = deliveries.traces(args.run)
+    files = deliveries.write(found, args.out)
     for name, lines in found.items():
         seconds = lines[-1] / 1000
         print(f"{name}: {seconds:.1f} s, mean {len(lines) * 12e-3 / seconds:.1f} Mbit/s", file=sys.stderr)
@@ -94,20 +87,8 @@ def _list(args: argparse.Namespace) -> int:
 
 
 def _show(args: argparse.Namespace) -> int:
-    try:
-        return _shown(args)
-    except scenario.ScenarioError as error:
-        print(f"tandem-bench: {error}", file=sys.stderr)
-        return ExitCode.USAGE
-    except (show.PictureError, OSError) as error:
-        print(f"tandem-bench: {error}", file=sys.stderr)
-        return ExitCode.ENVIRONMENT
-
-
-def _shown(args: argparse.Namespace) -> int:
     if [args.scenario, args.replay, args.from_run].count(None) != 2:
-        print("tandem-bench: give a scenario, or --replay with two logs, or --from-run with a folder", file=sys.stderr)
-        return ExitCode.USAGE
+        raise UsageError("give a scenario, or --replay with two logs, or --from-run with a folder")
     if args.file:
         print(scenario.source(args.scenario or (args.replay or [args.from_run])[0]), end="")
         return ExitCode.OK

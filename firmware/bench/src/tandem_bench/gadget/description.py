@@ -7,10 +7,12 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from tandem_bench import BenchError
+
 Kind = Literal["acm", "ecm", "ncm"]
 
 
-class GadgetError(RuntimeError):
+class GadgetError(BenchError):
     """The gadget cannot be; the message is one line with the hint."""
 
 

@@ -8,12 +8,14 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
+from tandem_bench import UsageError
+
 STOCK = "stock"
 WANTED = "4.14"
 """The Linux of Multipath TCP v0.94."""
 
 
-class ImageError(ValueError):
+class ImageError(UsageError):
     """The image cannot be used; one line with the hint."""
 
 

@@ -19,6 +19,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tandem_bench import BenchError
+
 REPOSITORY = Path(__file__).resolve().parents[5]
 FOLDER = REPOSITORY / "build" / "vm"
 BUILDER = REPOSITORY / "tests" / "system" / "vm" / "build.py"
@@ -32,7 +34,7 @@ _PC = ("-machine", "q35", "-cpu", "max", "-smp", "2", "-nodefaults", "-display",
 _PASSED = ("PYTHONPATH", "TANDEM_LINK", "TANDEM_INFLUXD", "TANDEM_CONGESTION")
 
 
-class VmError(RuntimeError):
+class VmError(BenchError):
     """No machine, or it did not come to an end; the message is one line, then the end of its console."""
 
     def __init__(self, text: str, console: str = "") -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tandem_bench import UsageError
 from tandem_bench.modem.dialogue import Sim
 
 KINDS = ("hang", "garbage", "disappear", "wrong_sim", "cme_error")
@@ -15,7 +16,7 @@ SIMS: dict[str, Sim] = {"pin": "pin", "absent": "absent", "foreign": "foreign"}
 LONGEST_S = 3600.0
 
 
-class FaultError(ValueError):
+class FaultError(UsageError):
     """No fault, or one that makes no sense; the message is one line."""
 
 
@@ -75,8 +76,9 @@ def read_schedule(path: Path) -> list[tuple[float, Fault]]:
     schedule = []
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
-    except UnicodeDecodeError:
-        raise FaultError(f"{path}: not UTF-8 text; give JSON lines") from None
+    except (OSError, UnicodeDecodeError) as error:
+        what = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        raise FaultError(f"{path}: {what}; give JSON lines") from None
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tandem_bench import UsageError
 from tandem_bench.modem.radio import NO_SERVICE, Radio, Rat
 
 FORMAT = "tandem-timeline/1"
@@ -35,7 +36,7 @@ _OPTIONAL_NUMBERS = {"nr_pci": (0, 1007), "nr_arfcn": (0, 3279165), "nr_band": (
 _REQUIRED = {"t_s", "plmn", "rat", "registered", *_LEVELS, *_NUMBERS}
 
 
-class TimelineError(ValueError):
+class TimelineError(UsageError):
     """The file is no timeline; the message is one line with file, line and what is wrong."""
 
 
@@ -65,11 +66,12 @@ class Timeline:
 
 
 def read(path: Path) -> Timeline:
-    """Read ``path``; TimelineError (or OSError) when it cannot be used."""
+    """Read ``path``; TimelineError when it cannot be used."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
-    except UnicodeDecodeError:
-        raise TimelineError(f"{path}: not UTF-8 text; give a timeline file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        what = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        raise TimelineError(f"{path}: {what}; give a timeline file") from None
     if not lines:
         raise TimelineError(f"{path}: empty; give a timeline file")
     operator, tick_s = _header(path, lines[0])

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tandem_bench import UsageError
 from tandem_bench.run.example import Example
 from tandem_bench.run.folder import DemoFolder
 from tandem_bench.run.programs import ProgramError, once
@@ -33,7 +34,7 @@ PATIENCE_S = 1200.0
 """For one run: after three failures in a row the collector waits up to ten minutes."""
 
 
-class FileError(ValueError):
+class FileError(UsageError):
     """The campaign's file cannot be played; one line."""
 
 

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tandem_bench import __version__
+from tandem_bench import UsageError, __version__
 from tandem_bench.requirements import find_link
 from tandem_bench.run.programs import Owner
 
@@ -29,7 +29,7 @@ LEAST_FREE_BYTES = 16_000_000
 _NUMBER = re.compile(r"\d+(?:\.\d+)+[\w.+~-]*")
 
 
-class FolderError(ValueError):
+class FolderError(UsageError):
     """The folder cannot be used; one line with the hint."""
 
 

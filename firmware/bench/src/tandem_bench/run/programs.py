@@ -20,6 +20,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from tandem_bench import BenchError
+
 COLLECTOR = ("net_admin", "net_raw")
 _ENDPOINT = ("net_raw",)
 _AS_ROOT = ("setgid", "setuid")
@@ -27,7 +29,7 @@ READY_S = 60.0
 """How long a program may take to begin: seconds of an idle machine, and patience for a busy one."""
 
 
-class ProgramError(RuntimeError):
+class ProgramError(BenchError):
     """A program did not start or ended too early; the message says which, how, and where its log is."""
 
 

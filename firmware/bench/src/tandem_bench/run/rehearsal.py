@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tandem_bench import ExitCode
+from tandem_bench import BenchError, ExitCode, UsageError
 from tandem_bench.link import LinkError
 from tandem_bench.requirements import MachineError, find_influxd, require
 from tandem_bench.run import configuration
-from tandem_bench.run.folder import PROBE, DemoFolder, FolderError, versions
+from tandem_bench.run.folder import PROBE, DemoFolder, versions
 from tandem_bench.run.programs import (
     COLLECTOR,
     READY_S,
@@ -58,7 +58,7 @@ LEAST_S, LONGEST_S = 2.0, 20.0
 R = TypeVar("R", bound="Rehearsal")
 
 
-class PlanError(ValueError):
+class PlanError(UsageError):
     """The scenario leaves no room for the one paired run that a rehearsal always makes."""
 
 
@@ -388,17 +388,13 @@ def _words(one: Repeat, otherwise_s: float) -> list[str]:
     return [*words, "--seconds", f"{one.seconds or otherwise_s:g}"]
 
 
-def rehearse(command: str, folder: DemoFolder, make: Callable[[Owner, Path], R], says: str) -> tuple[int, R | None]:
+def rehearse(folder: DemoFolder, make: Callable[[Owner, Path], R], says: str) -> tuple[int, R]:
     """Look at the machine, go into namespaces of our own and play what ``make`` gives, of owner and influxd: the report's status and what
-    was played; without a report None and the status of ``command``, which has then said why. ``says``: before it begins."""
+    was played. BenchError when there is no report. ``says``: before it begins."""
     owner = Owner.of_caller()
-    try:
-        require()
-        influxd = find_influxd()
-        private.enter()
-    except MachineError as error:
-        print(f"tandem-bench {command}: {error}", file=sys.stderr)
-        return ExitCode.ENVIRONMENT, None
+    require()
+    influxd = find_influxd()
+    private.enter()
     StopSignals().install()
     try:
         rehearsal = make(owner, influxd)
@@ -406,18 +402,14 @@ def rehearse(command: str, folder: DemoFolder, make: Callable[[Owner, Path], R],
         print(says, flush=True)
         arrived = rehearsal.run()
     except Stopped as stop:
-        print(f"tandem-bench {command}: stopped ({stop}) before anything was measured", file=sys.stderr)
-        return ExitCode.INTERRUPTED, None
-    except (FolderError, ProgramError, LinkError, MachineError, OSError) as error:
-        full = folder.full() if isinstance(error, OSError) else None
-        print(f"tandem-bench {command}: {full or error}", file=sys.stderr)
-        return ExitCode.USAGE if isinstance(error, FolderError) else ExitCode.ENVIRONMENT, None
+        raise BenchError(f"stopped ({stop}) before anything was measured", ExitCode.INTERRUPTED) from None
+    except OSError as error:
+        raise BenchError(folder.full() or str(error)) from error
     if arrived is None:
-        print(f"tandem-bench {command}: nothing was measured; logs in {folder.logs}", file=sys.stderr)
-        return ended_early(rehearsal), None
+        raise BenchError(f"nothing was measured; logs in {folder.logs}", ended_early(rehearsal))
     return arrived, rehearsal
 
 
-def ended_early(rehearsal: Rehearsal) -> int:
+def ended_early(rehearsal: Rehearsal) -> ExitCode:
     """The status of a command whose rehearsal did not come to its end."""
     return ExitCode.INTERRUPTED if rehearsal.by_user else ExitCode.ENVIRONMENT

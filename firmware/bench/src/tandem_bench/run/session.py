@@ -63,5 +63,8 @@ def play_alone(rig: Rig, truth: Path, explain: Callable[[], None]) -> bool:
             whole = False
         rig.stop_radio()
         rig.write_truth(truth)
+    # What root wrote beside the modems' own files is the caller's.
+    for made in (truth, *rig.folder.glob("*.log"), *rig.folder.glob("link-*.jsonl")):
+        rig.owner.give(made)
     print(f"truth: {truth}")
     return whole

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from tandem_bench import BenchError
 from tandem_bench.scenario.model import TICK_S
 from tandem_bench.scenario.played import Played
 
@@ -29,7 +30,7 @@ _COLOURS = ("#0072b2", "#d55e00")
 _MOST_POINTS = 600
 
 
-class PictureError(RuntimeError):
+class PictureError(BenchError):
     """matplotlib is missing, or the file's ending is none that it writes."""
 
 
@@ -101,7 +102,7 @@ def picture(path: Path, size: tuple[float, float], draw: Callable[[Any], None]) 
         from matplotlib.figure import Figure
     except ImportError as error:
         raise PictureError(
-            f"no picture without matplotlib ({error}); hint: pip install -r requirements/runtime.txt, or apt install python3-matplotlib"
+            f"no picture without matplotlib ({error}); hint: pip install -r requirements/lock.txt, or apt install python3-matplotlib"
         ) from None
     if path.suffix.lower() not in (".svg", ".png", ".pdf"):
         raise PictureError(f"{path}: unknown kind of picture; end the name in .svg, .png or .pdf")

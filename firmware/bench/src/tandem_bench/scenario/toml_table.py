@@ -12,12 +12,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tandem_bench import UsageError
+
 _HEADER = re.compile(r"\s*(\[\[?)\s*([^\[\]#]+?)\s*\]\]?\s*(?:#.*)?$")
 _KEY = re.compile(r"\s*(?:\"([^\"]+)\"|'([^']+)'|([A-Za-z0-9_-]+))\s*[=.]")
 _AT_LINE = re.compile(r"\s*\(at (?:line (\d+), column \d+|end of document)\)")
 
 
-class ScenarioError(ValueError):
+class ScenarioError(UsageError):
     """What bad scenario files and bad recordings raise, one line for people: file, line, what is wrong, and the hint."""
 
     def __init__(self, where: str | Path, line: int | None, what: str, hint: str) -> None:

@@ -63,7 +63,7 @@ def told(*words: object, status: int = 0) -> list[dict[str, Any]]:
 
 def tables(out: Path, name: str) -> list[dict[str, Any]]:
     """All parts' rows, in order of the parts' names."""
-    pq = pytest.importorskip("pyarrow.parquet", reason="no pyarrow; pip install -r requirements/dev.txt")
+    pq = pytest.importorskip("pyarrow.parquet", reason="no pyarrow; pip install -r requirements/lock.txt")
     return [
         row
         for path in sorted((out / name).glob("*.parquet"))

@@ -14,8 +14,8 @@ from folders import fill, run, tables, tree
 from tandem_server.analysis.traces import batch
 from tandem_server.cli.main import main
 
-pytest.importorskip("pyarrow", reason="no pyarrow; pip install -r requirements/dev.txt")
-pytest.importorskip("distributed", reason="no distributed; pip install -r requirements/dev.txt")
+pytest.importorskip("pyarrow", reason="no pyarrow; pip install -r requirements/lock.txt")
+pytest.importorskip("distributed", reason="no distributed; pip install -r requirements/lock.txt")
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from folders import fill, run, tables, tree
 from tandem_server.analysis.traces import batch, processes
 from tandem_server.cli.main import main
 
-pytest.importorskip("pyarrow", reason="no pyarrow; pip install -r requirements/dev.txt")
+pytest.importorskip("pyarrow", reason="no pyarrow; pip install -r requirements/lock.txt")
 
 
 @pytest.fixture

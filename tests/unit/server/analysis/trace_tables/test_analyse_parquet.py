@@ -13,7 +13,7 @@ from folders import command, fill, plain, run, tables, told, tree, two_subflows
 from support.captures import EPOCH
 from tandem_server.analysis.traces.batch import process_batch
 
-pq = pytest.importorskip("pyarrow.parquet", reason="no pyarrow; pip install -r requirements/dev.txt")
+pq = pytest.importorskip("pyarrow.parquet", reason="no pyarrow; pip install -r requirements/lock.txt")
 
 SPEC = Path(__file__).parents[5] / "docs/reference/captures.md"
 

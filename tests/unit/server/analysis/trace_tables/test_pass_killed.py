@@ -12,7 +12,7 @@ import killing
 import pytest
 from test_traces_analysed import ENVIRONMENT, PLAIN, RUN, halves, server  # noqa: F401  (a fixture)
 
-pytest.importorskip("pyarrow", reason="no pyarrow; pip install -r requirements/dev.txt")
+pytest.importorskip("pyarrow", reason="no pyarrow; pip install -r requirements/lock.txt")
 
 from tandem_server.cli.background import Beside
 from tandem_server.cli.main import main

@@ -19,7 +19,7 @@ from tandem_server.analysis.measured import shares_from
 from tandem_server.analysis.sender_shares import UnknownSharesError, shares_of
 from tandem_server.analysis.tables.facts import SENDER_SHARES
 
-pytest.importorskip("pyarrow", reason="no pyarrow; pip install -r requirements/dev.txt")
+pytest.importorskip("pyarrow", reason="no pyarrow; pip install -r requirements/lock.txt")
 
 DAY = 86_400 * S
 """By so much the server's clock is ahead of the probe's."""

@@ -17,7 +17,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "uploads"))
 
 from test_traces_s3 import _keys, moto, s3  # noqa: F401  (fixtures)
 
-pytest.importorskip("pyarrow", reason="no pyarrow; pip install -r requirements/dev.txt")
+pytest.importorskip("pyarrow", reason="no pyarrow; pip install -r requirements/lock.txt")
 
 from tandem_server.cli.background import Beside
 from tandem_server.cli.main import main
@@ -66,7 +66,7 @@ def test_the_process_and_a_cluster_make_the_same_of_a_bucket(filled, tmp_path, c
     assert set(states.values()) == {"analysed"}
     files, rows = made(filled)
     assert files == [["one-a.pcap.gz"], [f"{RUN}-a.pcap.gz", f"{RUN}-b.pcap.gz"]]
-    pytest.importorskip("distributed", reason="no distributed; pip install -r requirements/dev.txt")
+    pytest.importorskip("distributed", reason="no distributed; pip install -r requirements/lock.txt")
     shutil.rmtree(filled.folder / "traces/probe-1/.tables")
     filled.registry.trace_tables.again()
     (tmp_path / "cluster").mkdir()

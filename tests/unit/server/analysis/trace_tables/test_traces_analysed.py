@@ -15,7 +15,7 @@ from support import (
 from support.captures import ACK, CLIENT, CLIENT2, EPOCH, MS, S, dss, pcap, token
 from support.upload_service_here import Place, offered
 
-pq = pytest.importorskip("pyarrow.parquet", reason="no pyarrow; pip install -r requirements/dev.txt")
+pq = pytest.importorskip("pyarrow.parquet", reason="no pyarrow; pip install -r requirements/lock.txt")
 
 from tandem_server.analysis.traces import manifest  # noqa: E402
 from tandem_server.analysis.traces.processes import analysed  # noqa: E402
