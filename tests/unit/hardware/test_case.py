@@ -5,6 +5,7 @@ import dataclasses
 import itertools
 from typing import Any
 
+import numpy as np
 import pytest
 from numpy.typing import NDArray
 

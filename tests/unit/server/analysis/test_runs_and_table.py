@@ -228,11 +228,15 @@ def test_records_and_their_numbers_pass_piece_by_piece_into_columns():
     assert (found.dtype, len(found), max(store.held)) == (np.int64, 200, 1)
 
 
+def piece(measurement, t_s, tags, fields):
+    return piece_of(measurement, Series(measurement, tags, ["time", *fields], [[t_s * S, *fields.values()]]))
+
+
 class Recovered:
     """Path a's radio is switched off and on in 25 s that end at 100 s, and answers again at 110 s; before, its dialogue was begun anew and
     a step could not be done. A handover and a round trip of either path each five seconds."""
 
-    def rows(self, measurement, *_):
+    def pieces(self, measurement, *_):
         if measurement == "event":
             for t, kind, fields in (
                 (40, "recovery_step", {"step": "at", "took_ms": 9000.0, "detail": "port opened anew"}),
@@ -240,17 +244,21 @@ class Recovered:
                 (100, "recovery_step", {"step": "cfun", "took_ms": 25_000.0, "detail": "radio switched off and on"}),
                 (110, "recovered", {"step": "cfun", "took_ms": 70_000.0, "detail": "after at, cfun"}),
             ):
-                yield Row(t * S, {"kind": kind, "path": "a", "boot": "b"}, fields)
+                yield piece("event", t, {"kind": kind, "path": "a", "boot": "b"}, fields)
         for t in range(0, 200, 5):
             for path in ("a", "b"):
                 if measurement == "event":
-                    yield Row(t * S, {"kind": "handover", "path": path, "operator": path.upper(), "boot": "b"}, {})
+                    yield piece(
+                        "event", t, {"kind": "handover", "path": path, "operator": path.upper(), "boot": "b"}, {}
+                    )
                 elif measurement == "round_trip":
-                    yield Row(t * S, {"path": path, "boot": "b"}, {"monotonic_ns": t * S, "outcome": "down"})
+                    yield piece(
+                        "round_trip", t, {"path": path, "boot": "b"}, {"monotonic_ns": t * S, "outcome": "down"}
+                    )
 
 
 def test_what_the_probe_did_to_a_modem_is_no_event_of_the_network():
-    found = load(Recovered(), "probe-1", Clock(0), OPERATORS, None, None)
+    found = load(Recovered(), "probe-1", Clock(0), OPERATORS)
     assert found.recoveries == {"a": [(75.0, 170.0)]}
     left_out = [e.t_s for e in found.events if e.kind == "handover" and e.recovering]
     assert left_out == [float(t) for t in range(75, 171, 5)]
