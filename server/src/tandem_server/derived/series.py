@@ -1,12 +1,9 @@
-"""The loop that makes derived series: the hours that go on, every hour when it is over, and again those that records came late for."""
+"""Derived series, a turn at a time: the hours that go on, every hour when it is over, and again those that records came late for."""
 
 from __future__ import annotations
 
 import logging
-import os
 import re
-import sqlite3
-import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterable
@@ -16,11 +13,11 @@ from tandem_server.derived.coverage import HOUR_NS, S_NS
 from tandem_server.derived.making import AFFECTED, SEEN_AFTER_S, Making
 from tandem_server.derived.reading import oldest_record, probes_with_records
 from tandem_server.derived.stored import DerivedRefused
+from tandem_server.periodic import Periodic
 from tandem_server.registry import Debounce, LateHour, Registry, Settled
-from tandem_server.store import Influx, QueryError, StoreDown
+from tandem_server.store import Influx
 
 _LOG = logging.getLogger("tandem.derived")
-LEASE = "derived"
 CONSUMER = "coverage"
 """Under this name the gateway notes late hours for us, and the registry keeps how far hours are settled."""
 
@@ -36,7 +33,6 @@ SETTLED_AFTER_S = SEEN_AFTER_S + 300
 
 _TURN_S = 120.0
 """So long hours of the past are made before those that go on are made again."""
-_LEASE_S = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,38 +43,33 @@ class Turn:
     left: bool
 
 
-class DerivedSeries:
-    """A context: a thread of its own while it is open. ``turn`` by itself is for tests and commands."""
+class DerivedSeries(Periodic):
+    """What makes them, with what little others leave it."""
+
+    nice = 19
+    expected = (*Periodic.expected, DerivedRefused)
 
     def __init__(self, registry: Registry, store: Influx, debounce: Debounce | None = None) -> None:
+        super().__init__("derived series", PERIOD_S)
         self._registry, self._store, self._making = registry, store, Making(store)
         self._debounce = debounce or Debounce()
-        self._holder = f"{os.getpid()}-{os.urandom(8).hex()}"
-        self._end = threading.Event()
-        self._thread = threading.Thread(target=self._work, name="derived", daemon=True)
         self._oldest: int | None = None
-        self._going_on_s = 0.0
+        self._going_on_s = self._again_s = 0.0
 
-    def __enter__(self) -> DerivedSeries:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._end.set()
-        self._thread.join()
+    def turn(self) -> float | None:
+        """See ``once``; the hours that go on only as often as their share of the time allows."""
+        going_on = time.monotonic() >= self._again_s
         try:
-            self._registry.seen.give_up(LEASE, self._holder)
-        except sqlite3.Error as error:
-            _LOG.warning("the lease of the derived series runs out by itself: %s", error)
+            return 0.0 if self.once(time.time_ns(), going_on=going_on).left else None
+        finally:
+            if going_on:
+                self._again_s = time.monotonic() + self._going_on_s / _SHARE
 
-    def turn(self, now_utc_ns: int, for_s: float = _TURN_S, *, going_on: bool = True) -> Turn | None:
+    def once(self, now_utc_ns: int, for_s: float = _TURN_S, *, going_on: bool = True) -> Turn:
         """The hours that go on, unless ``going_on`` is False; then late ones and those that are not settled yet, for ``for_s`` at most.
-        None: the lease is another's.
 
         StoreDown, QueryError, DerivedRefused, sqlite3.Error: what was not made is made by the next turn.
         """
-        if not self._leased():
-            return None
         self._oldest = self._keep_from(now_utc_ns)
         through = self._through()
         if through is None:
@@ -90,10 +81,10 @@ class DerivedSeries:
         self._going_on_s = until - for_s - began
         made += self._late(through, until)
         while through + HOUR_NS + SETTLED_AFTER_S * S_NS <= now_utc_ns:
-            if time.monotonic() >= until or self._end.is_set():
+            if time.monotonic() >= until or self.ending:
                 return Turn(made, left=True)
             made += self._all_probes(through, anyway=True)
-            if self._end.is_set():
+            if self.ending:
                 return Turn(made, left=True)
             through += HOUR_NS
             self._registry.late.settle(CONSUMER, Settled(MADE_BY, through // S_NS))
@@ -101,9 +92,6 @@ class DerivedSeries:
 
     def _keep_from(self, now_utc_ns: int) -> int | None:
         return oldest_kept(self._store, now_utc_ns)
-
-    def _leased(self) -> bool:
-        return self._registry.seen.lease(LEASE, self._holder, time.time_ns(), _LEASE_S)
 
     def _through(self) -> int | None:
         """Hours before it are settled; None: there is no record yet."""
@@ -117,9 +105,8 @@ class DerivedSeries:
         """Make an hour of every probe that has records in it, and what is of all together: ``anyway``, else if anything changed."""
         made, changed = 0, False
         for probe in probes_with_records(self._store, hour, hour + HOUR_NS):
-            if self._end.is_set():
+            if self.ending:
                 return made
-            self._leased()
             changed |= self._making.hour(probe, hour)
             made += 1
         if changed or (anyway and made):
@@ -139,37 +126,17 @@ class DerivedSeries:
                 return made
             wanted = affected(notes, through) - again
             for probe, hour in sorted(wanted):
-                if self._end.is_set():
+                if self.ending:
                     return made
                 if self._oldest is not None and hour < self._oldest:
                     _LOG.warning("%s: records came for an hour that is not kept any more: it stays as it was", probe)
                     continue
-                self._leased()
                 self._making.hour(probe, hour)
                 made += 1
             self._making.together({hour for _, hour in wanted if self._oldest is None or hour >= self._oldest})
             again |= wanted
             self._registry.late.done(CONSUMER, notes)
         return made
-
-    def _work(self) -> None:
-        wait_s = again_s = 0.0
-        told = ""
-        while not self._end.wait(wait_s):
-            going_on, turn = time.monotonic() >= again_s, None
-            try:
-                turn = self.turn(time.time_ns(), going_on=going_on)
-            except (StoreDown, QueryError, DerivedRefused, sqlite3.Error) as error:
-                if str(error) != told:
-                    _LOG.warning("no derived series this time: %s", error)
-                told = str(error)
-            except Exception:  # noqa: BLE001  (a fault of this program; as in ``ingest/periodic.py``: its process would go on without it)
-                _LOG.exception("no derived series this time")
-            else:
-                told = ""
-            if going_on:
-                again_s = time.monotonic() + self._going_on_s / _SHARE
-            wait_s = 0.0 if turn is not None and turn.left else PERIOD_S
 
 
 def affected(notes: Iterable[LateHour], before_utc_ns: int) -> set[tuple[str, int]]:

@@ -1,4 +1,5 @@
-"""``gateway`` and ``gateway_process``: what this process counts of itself, by probe and of its writes, written at the end of each minute.
+"""``gateway`` and ``gateway_process``: what this process counts of itself, by probe and of its writes, written at the end of each minute;
+and which probes it saw.
 
 Each process writes its own, so nothing has to be put together and a process that dies takes a minute of counts with it at most. Two
 starts of one process in one minute must not write over each other: the points of a start lie on one fraction of a second of its own.
@@ -9,6 +10,7 @@ from __future__ import annotations
 import logging
 import random
 import resource
+import sqlite3
 import threading
 import time
 from array import array
@@ -17,9 +19,9 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 
 from tandem.schema.line_protocol import parse
-from tandem_server.ingest.periodic import Periodic, own_line, put
 from tandem_server.ingest.rolling import late_hours
-from tandem_server.registry.backfill import Hour
+from tandem_server.periodic import Periodic, own_line, put
+from tandem_server.registry import Hour, Registry
 from tandem_server.store import SeriesStore
 
 SLOW_S = 1.0
@@ -148,7 +150,7 @@ class GatewaySeries(Periodic):
     ) -> None:
         super().__init__("gateway-series", period_s)
         self._late = late
-        self._store, self._meter, self._tags, self._period_s = store, meter, {"process": str(process)}, period_s
+        self._store, self._meter, self._tags = store, meter, {"process": str(process)}
         self._fraction_ns = random.randrange(_S)
         self._held: deque[str] = deque()
         self._began = self._since_s = time.monotonic()
@@ -204,7 +206,8 @@ class GatewaySeries(Periodic):
         return [line for line in found if line is not None]
 
     def _minute(self, utc_ns: int) -> int:
-        return utc_ns // (self._period_s * _S) * self._period_s * _S
+        period_ns = int(self.period_s) * _S
+        return utc_ns // period_ns * period_ns
 
 
 def _waits(waits_s: array[float]) -> dict[str, float | int]:
@@ -228,3 +231,38 @@ def resident_bytes() -> int | None:
             return int(file.read().split()[1]) * _PAGE_BYTES
     except (OSError, ValueError, IndexError):
         return None
+
+
+# --- Who was seen -------------------------------------------------------------------------------------------------------
+
+_LAST_SEEN_S = 10.0
+
+
+class LastSeen(Periodic):
+    """``note`` from any thread, never blocks for the disk. What is noted at its end is written too."""
+
+    at_once, at_end = False, True
+
+    def __init__(self, registry: Registry, period_s: float = _LAST_SEEN_S) -> None:
+        super().__init__("last seen", period_s)
+        self._registry = registry
+        self._noted: dict[str, int] = {}
+        self._lock = threading.Lock()
+
+    def note(self, probe: str) -> None:
+        """A request with this probe's token came."""
+        with self._lock:
+            self._noted[probe] = time.time_ns()
+
+    def turn(self) -> None:
+        """Write what was noted; sqlite3.Error: it stays noted."""
+        with self._lock:
+            noted, self._noted = self._noted, {}
+        if not noted:
+            return
+        try:
+            self._registry.seen.note(noted)
+        except sqlite3.Error:
+            with self._lock:
+                self._noted = {**noted, **self._noted}
+            raise

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 from starlette.concurrency import run_in_threadpool
 
-from tandem_server.ingest.periodic import Lease, Periodic
+from tandem_server.periodic import Periodic
 from tandem_server.registry import CONSUMERS, NOTED_AGAIN_S, Debounce, Hour, LateHour, Registry, Settled
 from tandem_server.schema.rollups import FINEST, ROLLUPS, Step
 from tandem_server.store import Influx, QueryError
@@ -91,9 +91,7 @@ class LateNotes:
         self._noted.update(dict.fromkeys(hours, now_s))
 
 
-CONSUMER = LEASE = "rollups"
-LEASE_S = 660.0
-"""Longer than a statement may take."""
+CONSUMER = LOCK = "rollups"
 _PERIOD_S = 10.0
 _SETTLE_S = 5.0
 _BUSY_S = 1.0
@@ -125,8 +123,8 @@ class Span:
 
 
 class Rollups:
-    """The work itself. StoreDown, QueryError, sqlite3.Error as they come: then what was under way is done again. Of one thread; only
-    one in all works at a time (who has the lease). ``settle_s``: for how long a note of late lines stands before it is acted on."""
+    """The work itself. StoreDown, QueryError, sqlite3.Error as they come: then what was under way is done again. Of one thread; one
+    process at a time works, which has the LOCK. ``settle_s``: for how long a note of late lines stands before it is acted on."""
 
     def __init__(
         self,
@@ -222,29 +220,21 @@ class Rollups:
 
 
 class RollingSeries(Periodic):
-    """The work of ``Rollups`` in the process that has the lease. It is given up after each round, so that ``tandem-server series
-    recompute`` has its turn."""
+    """The work of ``Rollups``, a round at a time; between them ``tandem-server series recompute`` has its turn."""
 
     def __init__(self, registry: Registry, store: Influx, kept: Kept, settle_s: float) -> None:
         # Often enough that a ripe note does not wait much longer.
         super().__init__("rollups", min(_PERIOD_S, settle_s / 3))
-        self._store, self._lease = store, Lease(registry, LEASE, LEASE_S)
+        self._registry = registry
         self._rollups = Rollups(registry, store, kept, settle_s=settle_s)
 
-    def __exit__(self, *how: object) -> None:
-        super().__exit__(*how)
-        self._store.close()
-
     def turn(self) -> float | None:
-        """A round, when the lease is ours."""
-        if not self._lease.taken(time.time_ns()):
-            return None
-        try:
-            return _BUSY_S if self._round() else None
-        except QueryError as error:
-            raise QueryError(f"{error}; hint: tandem-server series prepare") from error
-        finally:
-            self._lease.give_up()
+        """A round, unless the command is at it."""
+        with self._registry.locked(LOCK) as ours:
+            try:
+                return _BUSY_S if ours and self._round() else None
+            except QueryError as error:
+                raise QueryError(f"{error}; hint: tandem-server series prepare") from error
 
     def _round(self) -> bool:
         """What is new, all late hours that are ripe, then settling for a few seconds; whether more is due."""
@@ -258,7 +248,7 @@ class RollingSeries(Periodic):
 
     def _goes_on(self) -> bool:
         """After each piece: what is new comes first. False when it is ending."""
-        if self.ending or not self._lease.taken(time.time_ns()):
+        if self.ending:
             return False
         self._rollups.fresh(time.time())
         return True

@@ -427,6 +427,8 @@ CREATE TABLE leases (
     until_utc_ns INTEGER NOT NULL
 ) STRICT;
 """
+NO_LEASES = "DROP TABLE IF EXISTS leases;"
+"""One worker does what several gateways shared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -446,7 +448,7 @@ class KeptState:
 
 
 class LastSeen(Table):
-    """The tables of when probes were seen, of their states, and of leases."""
+    """The tables of when probes were seen, and of their states."""
 
     def note(self, last_utc_ns: Mapping[str, int]) -> None:
         """Write down when each of these probes was seen: one transaction. An earlier time than what is there changes nothing."""
@@ -473,20 +475,3 @@ class LastSeen(Table):
             " ON CONFLICT (probe) DO UPDATE SET state = excluded.state, since_utc_ns = excluded.since_utc_ns",
             [(probe, kept.state, kept.since_utc_ns) for probe, kept in states.items()],
         )
-
-    def lease(self, name: str, holder: str, now_utc_ns: int, ttl_s: float) -> bool:
-        """Whether ``holder`` has ``name`` until ``ttl_s`` from now: it had it, or nobody has. A holder that died loses it with its time."""
-        until = now_utc_ns + int(ttl_s * 1e9)
-        # One that runs out too far ahead was taken by a clock that has been set back since.
-        taken = self._do(
-            "INSERT INTO leases VALUES (?1, ?2, ?3) ON CONFLICT (name) DO UPDATE SET"
-            " holder = excluded.holder, until_utc_ns = excluded.until_utc_ns"
-            " WHERE leases.holder = ?2 OR leases.until_utc_ns < ?4 OR leases.until_utc_ns > ?3 + ?5",
-            (name, holder, until, now_utc_ns, int(ttl_s * 1e9)),
-        )
-        return taken == 1
-
-    def give_up(self, name: str, holder: str) -> None:
-        """End the lease, if it is this holder's."""
-        with self._write() as connection:
-            connection.execute("DELETE FROM leases WHERE name = ? AND holder = ?", (name, holder))

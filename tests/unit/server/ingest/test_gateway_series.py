@@ -14,8 +14,8 @@ from tandem.schema.line_protocol import parse
 from tandem_server.derived import series as derived
 from tandem_server.ingest import meter as metering
 from tandem_server.ingest.meter import GatewaySeries, Meter, quantile
-from tandem_server.ingest.periodic import own_line
 from tandem_server.ingest.rolling import RollingSeries
+from tandem_server.periodic import own_line
 from tandem_server.registry import Registry
 from tandem_server.store import Influx, StoreDown
 from tandem_server.store.preparing import Kept
