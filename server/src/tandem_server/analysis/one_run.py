@@ -13,6 +13,7 @@ from tandem_server.analysis import recorded as records
 from tandem_server.analysis.reading import mapping, mappings, text, whole
 from tandem_server.analysis.recorded import Recorded, name_by_run
 from tandem_server.analysis.records import Clock, Row, SourceError, rows_of
+from tandem_server.analysis.run_samples import SAMPLED, RunSamples, bounded, means
 from tandem_server.analysis.runs import run_paths
 from tandem_server.ledger.numbers import Numbers
 from tandem_server.ledger.reader import row_of
@@ -34,10 +35,11 @@ _READ = {
 
 
 class RunSource:
-    """``records.Source`` of what belongs to one run, and of the events meanwhile; other measurements are empty."""
+    """``records.Source`` of what belongs to one run, and of the events meanwhile; other measurements are empty. ``samples``: where the
+    run's may be, else the database has them."""
 
-    def __init__(self, store: SeriesStore, run: str) -> None:
-        self._store, self._run = store, run
+    def __init__(self, store: SeriesStore, run: str, samples: RunSamples | None = None) -> None:
+        self._store, self._run, self._samples = store, run, samples
 
     def step_ns(self, start_utc_ns: int, end_utc_ns: int) -> int | None:
         """Over how long rows of samples are means in this time; None: they are the samples themselves."""
@@ -55,6 +57,10 @@ class RunSource:
         """See ``Source``; both times must be given, and the fields are ``_READ``."""
         if measurement not in _READ or start_utc_ns is None or end_utc_ns is None:
             return []
+        if measurement in SAMPLED and self._samples is not None and self._run in self._samples.runs(probe):
+            source, step = self._samples.source(probe, [self._run]), self.step_ns(start_utc_ns, end_utc_ns)
+            found = source.rows(measurement, probe, start_utc_ns, end_utc_ns, _READ[measurement])
+            return bounded(found if step is None else means(found, step), 2 * _SAMPLES, _SERIES)
         where = f'"probe" = $probe AND time >= {int(start_utc_ns)} AND time <= {int(end_utc_ns)}'
         step, read = self.step_ns(start_utc_ns, end_utc_ns), _READ[measurement]
         if measurement == "event":
@@ -141,6 +147,7 @@ def account_of(
     store: SeriesStore | str,
     run_id: str,
     retention_days: int | None = None,
+    samples: RunSamples | None = None,
     *,
     with_records: bool = True,
 ) -> RunAccount | None:
@@ -161,12 +168,12 @@ def account_of(
         made.trouble.append(f"the database could not be asked what arrived: {error}")
         return made
     if with_records:
-        _read(made, store)
+        _read(made, RunSource(store, run.id, samples))
     return made
 
 
-def _read(made: RunAccount, store: SeriesStore) -> None:
-    run = made.run
+def _read(made: RunAccount, source: RunSource) -> None:
+    run, paths = made.run, operators_of(made.run)
     started, ended = (whole(run.manifest, f"{when}_utc_ns") for when in ("started", "ended"))
     if started is None or ended is None or not _BEFORE_NS <= started <= ended < _LATEST_NS:
         made.trouble.append("the manifest tells no times that there are: the run’s records cannot be asked for")
@@ -174,7 +181,6 @@ def _read(made: RunAccount, store: SeriesStore) -> None:
     made.cut = ended - started > _LONGEST_NS
     ended = min(ended, started + _LONGEST_NS)
     made.end_s = max(1.0, (ended - started) / 1e9)
-    source, paths = RunSource(store, run.id), operators_of(run)
     since, until = started - _BEFORE_NS, ended + _AFTER_NS
     step = source.step_ns(since, until)
     made.step_s = None if step is None else step / 1e9

@@ -210,7 +210,9 @@ def _restore(args: Namespace) -> int:
         config.registry.file.with_name(config.registry.file.name + ending).unlink(missing_ok=True)
     copy_whole(backup / "registry.sqlite", config.registry.file)
     with Registry(config.registry.file) as registry:
-        registry.trace_tables.again()  # tables of captures are in no backup: they are made again
+        # Tables of captures and samples of runs are in no backup: they are made again.
+        registry.trace_tables.again()
+        registry.ledger_runs.sample_again()
     for path in (*placed, config.registry.file):
         os.chown(path, owner.st_uid, owner.st_gid)
     sync_folder(state)

@@ -33,6 +33,7 @@ from tandem_server.analysis.records import (
     in_ledger_of,
     records_of,
 )
+from tandem_server.analysis.run_samples import RunSamples, SampledSource
 from tandem_server.analysis.summary import pool_summary, summary
 from tandem_server.cli.command import Actions, ConfigError, EnvironmentLacks, add_command, add_config, found_config_file
 from tandem_server.cli.configuration import ServerConfig, load
@@ -178,15 +179,16 @@ def _source(
     if own is not None:
         yield own
         return
+    samples = RunSamples(config.traces.folder if config else campaign.folder / "server" / "traces")
     if config is not None and config.store.kind != "private":
         with contextlib.closing(open_influx(config)) as client:
-            yield InfluxSource(client)
+            yield SampledSource(client, samples)
         return
     place = config.store.folder if config else campaign.folder / DATABASE
     name = config.store.database if config else database or "tandem"
     where = url or f"http://127.0.0.1:{config.store.port if config else 8086}"
     with folder_database(place, name, where, config.store.binary if config else None) as source:
-        yield source
+        yield source if isinstance(source, str) else SampledSource(source.store, samples)
 
 
 def _keep_records(campaign: campaign_folder.CampaignFolder, source: InfluxSource) -> None:
@@ -268,7 +270,7 @@ def _report_run(config: ServerConfig, run: str, out: Path | None) -> int:
         store = reader_or_why(config)
         if not isinstance(store, str):
             held.callback(store.close)
-        account = account_of(registry, store, run, config.store.retention_days)
+        account = account_of(registry, store, run, config.store.retention_days, RunSamples(config.traces.folder))
     if account is None:
         raise ConfigError(f"no manifest of run {run!r} has arrived; hint: tandem-server ledger lists runs")
     page = out or Path(f"{account.run.id}.html")

@@ -24,6 +24,7 @@ from pathlib import Path
 from tandem.mptcp_abi import v094
 from tandem.notify import Notify
 from tandem.stop_flag import StopFlag
+from tandem_server.analysis.run_samples import RunSamples
 from tandem_server.cli import gateway
 from tandem_server.cli.command import Actions, ConfigError, EnvironmentLacks, add_command
 from tandem_server.cli.configuration import ServerConfig, load
@@ -264,7 +265,8 @@ def _pages(config: ServerConfig) -> None:
             held.callback(store.close)
         enough_descriptors(limits.unauthenticated + limits.authenticated)
         days, behind_proxy = config.store.retention_days, config.pages.behind_proxy
-        app = Pages(registry, store, TraceStores(config).at, days).app(any_host=behind_proxy)
+        samples = RunSamples(config.traces.folder)
+        app = Pages(registry, store, TraceStores(config).at, days, samples).app(any_host=behind_proxy)
         rates = probe_rates(config.limits, {})
         serve(app, listener, None, ConnectionLimiter(limits), rates, lambda: announce("pages", listener))
 

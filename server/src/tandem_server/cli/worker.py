@@ -30,6 +30,7 @@ from tandem_server.cli.stores import (
     open_store,
     upload_service,
 )
+from tandem_server.derived.run_samples import RunSampling
 from tandem_server.derived.series import DerivedSeries
 from tandem_server.ingest.own_series import ExpectedSeries, LedgerSeries, MachineSeries
 from tandem_server.ingest.rolling import RollingSeries
@@ -82,6 +83,7 @@ def _tasks(config: ServerConfig, registry: Registry) -> Iterator[Periodic]:
     yield RollingSeries(registry, long, kept_days(config), settle_s)
     yield UnfinishedUploads(upload_service(config, registry))
     yield DerivedSeries(registry, long, Debounce(settle_s))
+    yield RunSampling(registry, long, config.traces.folder, config.traces.reserve_bytes)
     if config.traces.analyse:
         try:
             pool = process_pool(config.traces.analyse_workers)

@@ -109,7 +109,7 @@ _STEPS = (
     campaigns.ZONES,
     traces.CAPTURES,
     ledger.NO_ROUND_TRIPS,
-    probes.NO_LEASES,
+    probes.NO_LEASES + ledger.SAMPLED,
 )
 """What each version added, from the first on: a file of an earlier one gets what it lacks."""
 
