@@ -344,11 +344,12 @@ class LedgerRuns(Table):
         )
 
     def unsampled(self, before_utc_ns: int, most: int) -> list[DueRun]:
-        """Complete ones that ended before this and whose samples are in no file as they are now, the newest first."""
+        """Complete ones that ended before this and whose samples are in no file as they are now, the newest first. Not those that are
+        still to be judged anew."""
         rows = self._rows(
             "SELECT probe, run, ended_utc_ns, heard_utc_ns, ledger_runs.touched FROM ledger_runs"
-            " LEFT JOIN sampled_runs USING (probe, run) WHERE state = 'complete' AND ended_utc_ns < ?"
-            " AND sampled_runs.touched IS NOT ledger_runs.touched ORDER BY ended_utc_ns DESC LIMIT ?",
+            " LEFT JOIN sampled_runs USING (probe, run) WHERE state = 'complete' AND due_utc_ns IS NULL"
+            " AND ended_utc_ns < ? AND sampled_runs.touched IS NOT ledger_runs.touched ORDER BY ended_utc_ns DESC LIMIT ?",
             (before_utc_ns, most),
         )
         return [DueRun(*row) for row in rows]
