@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass, field
 from tandem.schema.line_protocol import parse
 from tandem_server.ingest.rolling import late_hours
 from tandem_server.periodic import Periodic, own_line, put
+from tandem_server.quantile import nearest_rank
 from tandem_server.registry import Hour, Registry
 from tandem_server.store import SeriesStore
 
@@ -123,11 +124,6 @@ class Meter:
         return counts
 
 
-def quantile(ordered: array[float], share: float) -> float:
-    """The least of the values that at least ``share`` (0 to 1) of ``ordered`` do not exceed; it has one at least."""
-    return ordered[max(0, -int(-share * len(ordered) // 1) - 1)]
-
-
 _LOG = logging.getLogger("tandem.gateway")
 _S = 10**9
 _MOST_HELD = 100_000
@@ -210,18 +206,16 @@ class GatewaySeries(Periodic):
         return utc_ns // period_ns * period_ns
 
 
-def _waits(waits_s: array[float]) -> dict[str, float | int]:
+def _waits(waits_s: array[float]) -> dict[str, float | int | None]:
     """What took how long; nothing but the count where there was no request."""
-    content: dict[str, float | int] = {
+    ordered = [1e3 * wait_s for wait_s in sorted(waits_s)]
+    return {
         "acknowledged_requests": len(waits_s),
         "slow_requests": sum(wait_s > SLOW_S for wait_s in waits_s),
+        "acknowledged_median_ms": nearest_rank(ordered, 0.5),
+        "acknowledged_p95_ms": nearest_rank(ordered, 0.95),
+        "acknowledged_most_ms": nearest_rank(ordered, 1.0),
     }
-    if waits_s:
-        ordered = array("d", sorted(waits_s))
-        content["acknowledged_median_ms"] = 1e3 * quantile(ordered, 0.5)
-        content["acknowledged_p95_ms"] = 1e3 * quantile(ordered, 0.95)
-        content["acknowledged_most_ms"] = 1e3 * ordered[-1]
-    return content
 
 
 def resident_bytes() -> int | None:

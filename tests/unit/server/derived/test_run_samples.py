@@ -103,7 +103,9 @@ def test_a_manifest_without_times_has_no_files_and_holds_up_nobody(sampled, time
     sampled.registry.runs.put("run-3", "probe-1", {**other, **times})
     sampled.probe.send(sampled.store)
     with sampled.registry._write() as connection:
-        connection.execute("UPDATE ledger_runs SET state = 'complete', due_utc_ns = NULL, ended_utc_ns = 1 WHERE run = 'run-3'")
+        connection.execute(
+            "UPDATE ledger_runs SET state = 'complete', due_utc_ns = NULL, ended_utc_ns = 1 WHERE run = 'run-3'"
+        )
     sampled.sampling.once(time.time_ns())
     assert sampled.samples.runs("probe-1") == {"run-1"}
     assert sampled.registry.ledger_runs.unsampled(time.time_ns(), 9) == []
