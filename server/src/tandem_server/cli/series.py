@@ -22,9 +22,17 @@ from tandem_server.ingest.rolling import DAY_S, FRESH, HOUR_S, LOCK, Rollups, Sp
 from tandem_server.registry import CONSUMERS, BackfillQueue, Registry
 from tandem_server.schema.rollups import ROLLUPS
 from tandem_server.store import Influx
-from tandem_server.store.preparing import READER, Kept, Prepared, look, prepare, prepare_reader, runs_continuous_queries
+from tandem_server.store.preparing import (
+    READER,
+    Kept,
+    Prepared,
+    look,
+    made_by,
+    prepare,
+    prepare_reader,
+    runs_continuous_queries,
+)
 from tandem_server.store.private import account_password
-from tandem_server.store.rollup_queries import made_by
 from tandem_server.utc import MINUTE, utc
 
 _SHOWN_EVERY_S = 5.0

@@ -20,11 +20,10 @@ from pathlib import Path
 from tandem.schema.record import Value
 from tandem_server import __version__
 from tandem_server.ledger.accounts import Accounts
-from tandem_server.ledger.at_work import AtWork, at_work
 from tandem_server.ledger.records import RecordCounts
 from tandem_server.ledger.running_totals import RunningTotals
 from tandem_server.ledger.states import Tolerances
-from tandem_server.ledger.watching import ProbeNow, kept, probes_now
+from tandem_server.ledger.watching import AtWork, ProbeNow, at_work, kept, probes_now
 from tandem_server.periodic import PERIOD_S, OwnSeries, own_line, put
 from tandem_server.registry import Registry
 from tandem_server.schema.measurements import PROBE_STATES

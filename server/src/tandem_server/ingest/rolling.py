@@ -26,8 +26,7 @@ from tandem_server.periodic import Periodic
 from tandem_server.registry import CONSUMERS, NOTED_AGAIN_S, Debounce, Hour, LateHour, Registry, Settled
 from tandem_server.schema.rollups import FINEST, ROLLUPS, Step
 from tandem_server.store import Influx, QueryError
-from tandem_server.store.preparing import Kept
-from tandem_server.store.rollup_queries import made_by, of_minutes, of_raw
+from tandem_server.store.preparing import Kept, made_by, of_minutes, of_raw
 
 LATE_S = 120
 """Lines older than this when the database has them are late. Continuous queries look back for longer (store/rollup_queries.py)."""

@@ -25,9 +25,8 @@ from tandem_server.analysis.records import DATABASE, Source, folder_database
 from tandem_server.export.whole import whole_file
 from tandem_server.publish import captures, tables
 from tandem_server.publish.homes import NOTHING, Home, Spans, came_near, cut_spans
-from tandem_server.publish.identities import REWRITTEN, Check, Finding, Names
+from tandem_server.publish.identities import REWRITTEN, Check, Finding, Names, Rewriter
 from tandem_server.publish.metadata import Described, describe
-from tandem_server.publish.rewriting import Rewriter
 
 CAMPAIGN = "campaign.json"
 _KEPT = (

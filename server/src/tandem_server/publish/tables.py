@@ -17,8 +17,7 @@ from tandem_server.analysis.record_files import DAY_NS, TIME, day_file, schema_o
 from tandem_server.analysis.records import Row, Source, SourceError, records_of
 from tandem_server.export.whole import whole_file
 from tandem_server.publish.homes import Fixes, Spans
-from tandem_server.publish.identities import Check, Finding
-from tandem_server.publish.rewriting import CELLS, Rewriter
+from tandem_server.publish.identities import CELLS, Check, Finding, Rewriter
 
 _ROWS = 16_384
 _PLACE = ("latitude_deg", "longitude_deg", "horizontal_error_m")

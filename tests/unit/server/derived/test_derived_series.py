@@ -5,9 +5,7 @@ import random
 import pytest
 from riding import HOUR, START, S, commute
 
-from tandem_server.derived.making import AFFECTED, Making
-from tandem_server.derived.series import CONSUMER, DerivedSeries, affected, duration_s
-from tandem_server.derived.stored import Derived, Span
+from tandem_server.derived.series import AFFECTED, CONSUMER, Derived, DerivedSeries, Making, Span, affected, duration_s
 from tandem_server.ingest.rolling import late_hours
 from tandem_server.registry import CONSUMERS, Debounce, LateHour, Registry
 from tandem_server.schema.derived import DERIVED_POLICIES

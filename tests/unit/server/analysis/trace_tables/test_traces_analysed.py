@@ -21,8 +21,7 @@ pq = pytest.importorskip("pyarrow.parquet", reason="no pyarrow; pip install -r r
 from tandem_server.analysis.traces import manifest  # noqa: E402
 from tandem_server.analysis.traces.processes import analysed  # noqa: E402
 from tandem_server.cli.main import main  # noqa: E402
-from tandem_server.derived import run_seconds  # noqa: E402
-from tandem_server.derived.run_traces import RunTraces  # noqa: E402
+from tandem_server.derived.run_traces import COLUMNS, MOST, RunTraces, Seconds  # noqa: E402
 from tandem_server.derived.tables import Tabling  # noqa: E402
 from tandem_server.derived.units import WAIT_NS  # noqa: E402
 from tandem_server.endpoint.capture import Kept  # noqa: E402
@@ -308,14 +307,14 @@ def test_boards_get_the_time_until_round_trips_are_back(server, private_influx):
 
 def test_seconds_of_a_long_run_are_bounded_and_rates_stay_what_they_are():
     hours = np.arange(0, 7200 * 10)
-    columns = {name: np.full(len(hours), np.nan) for name in run_seconds.COLUMNS}
+    columns = {name: np.full(len(hours), np.nan) for name in COLUMNS}
     columns |= {
         "connection": np.zeros(len(hours)),
         "direction": np.ones(len(hours)),
         "goodput_bytes": np.full(len(hours), 1250.0),
     }
     columns["bin_start_utc_ns"] = EPOCH + hours * 100 * MS
-    points = list(run_seconds.Seconds(columns).of(0, None, 1, {}))
-    assert 500 <= len(points) <= run_seconds.MOST
+    points = list(Seconds(columns).of(0, None, 1, {}))
+    assert 500 <= len(points) <= MOST
     assert {fields["goodput_bit_per_s"] for _, fields in points[1:-1]} == {100_000.0}
     assert {b - a for (a, _), (b, _) in itertools.pairwise(points)} == {13 * S}
