@@ -48,11 +48,15 @@ class Periodic:
 
     def __exit__(self, *_: object) -> None:
         self.end()
-        self._thread.join(_END_S)
+        self.join(_END_S)
 
     def end(self) -> None:
         """Begin to leave the context: of several all end at once, and not one after the other."""
         self._end.set()
+
+    def join(self, timeout_s: float) -> None:
+        """Wait for the end of its thread."""
+        self._thread.join(timeout_s)
 
     @property
     def ending(self) -> bool:

@@ -153,7 +153,7 @@ def quantile(rtt_ms: Array, share: float) -> float | None:
     n = len(rtt_ms)
     if n == 0 or n * (1 - share) < 1 - 1e-9:
         return None
-    return nearest_rank(np.sort(rtt_ms), share)
+    return nearest_rank(np.sort(rtt_ms).tolist(), share)
 
 
 def ccdf(rtt_ms: Array, most: int = 200) -> list[tuple[float, float]]:

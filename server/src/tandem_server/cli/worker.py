@@ -40,10 +40,11 @@ from tandem_server.store import Influx
 from tandem_server.uploads.service import UploadService
 from tandem_server.uploads.store import TraceStoreDown
 
-if TYPE_CHECKING:  # pyarrow and the native pass, of no use where captures are not analysed
+if TYPE_CHECKING:  # the native pass, which may not be built
     from tandem_server.derived.tables import Pool, Tabling
 
 _LOG = logging.getLogger("tandem.worker")
+_STOP_S = 5.0
 _SWEEP_S = 600.0
 _CAPTURES_S = 60.0
 
@@ -68,9 +69,12 @@ def serve(config: ServerConfig) -> None:
         notify.stopping()
         for one in tasks:
             one.end()
-    # A capture may be under way for minutes. A pass that ends before its end is made again, and its processes end with this one.
-    logging.shutdown()
-    os._exit(0)
+        until_s = time.monotonic() + _STOP_S
+        for one in tasks:
+            one.join(max(0.0, until_s - time.monotonic()))
+        # A capture, or a statement, may be under way for minutes. What ends before its end is made again, and processes end with this one.
+        logging.shutdown()
+        os._exit(0)
 
 
 def _tasks(config: ServerConfig, registry: Registry) -> Iterator[Periodic]:

@@ -29,7 +29,7 @@ from tandem_server.store import Influx, QueryError
 from tandem_server.store.preparing import Kept, made_by, of_minutes, of_raw
 
 LATE_S = 120
-"""Lines older than this when the database has them are late. Continuous queries look back for longer (store/rollup_queries.py)."""
+"""Lines older than this when the database has them are late. Continuous queries look back for longer (store/preparing.py)."""
 
 _MADE_OF = frozenset().union(*CONSUMERS.values())
 _DIGITS, _COARSE = 19, 11
