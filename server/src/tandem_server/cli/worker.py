@@ -51,15 +51,14 @@ _CAPTURES_S = 60.0
 
 def serve(config: ServerConfig) -> None:
     """Work until SIGTERM or SIGINT. EnvironmentLacks where another worker has this registry."""
-    stop = StopFlag()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
-    notify = Notify.of_environment()
+    stop, notify = StopFlag(), Notify.of_environment()
     with ExitStack() as held:
         registry = held.enter_context(open_registry(config))
         if not held.enter_context(registry.locked("worker")):
             raise EnvironmentLacks(f"{registry.file}: another worker has it; hint: one tandem-server serve worker")
         tasks = list(_tasks(config, registry))
+        for number in (signal.SIGTERM, signal.SIGINT):  # until here each of them ends it at once
+            signal.signal(number, lambda *_: stop.set())
         for one in tasks:
             held.enter_context(one)
         print(f"ready worker {', '.join(one.name for one in tasks)}", flush=True)
