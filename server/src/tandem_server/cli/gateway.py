@@ -31,8 +31,8 @@ from tandem_server.cli.stores import DATABASE_WAIT_S, keep_peers, open_registry,
 from tandem_server.http.rates import Reserve
 from tandem_server.ingest.documents import Tunnel
 from tandem_server.ingest.gateway import Gateway, GatewayLimits
+from tandem_server.ingest.group_commit import LateNotes
 from tandem_server.ingest.meter import GatewaySeries, LastSeen, Meter
-from tandem_server.ingest.rolling import LateNotes
 
 _LOG = logging.getLogger("tandem.gateway")
 _SERVE_LOG = logging.getLogger("tandem.serve")

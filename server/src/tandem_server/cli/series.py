@@ -18,7 +18,7 @@ from typing import Any
 from tandem_server.cli.command import Actions, ConfigError, EnvironmentLacks, add_command, check_probe
 from tandem_server.cli.configuration import ServerConfig, load
 from tandem_server.cli.stores import LONG_STATEMENT_S, kept_days, open_influx, open_registry
-from tandem_server.ingest.rolling import DAY_S, FRESH, HOUR_S, LOCK, Rollups, Span
+from tandem_server.derived.rollups import DAY_S, FRESH, HOUR_S, LOCK, Rollups, Span
 from tandem_server.registry import CONSUMERS, BackfillQueue, Registry
 from tandem_server.schema.rollups import ROLLUPS
 from tandem_server.store import Influx

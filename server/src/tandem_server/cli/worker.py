@@ -30,10 +30,10 @@ from tandem_server.cli.stores import (
     open_store,
     upload_service,
 )
+from tandem_server.derived.own_series import ExpectedSeries, LedgerSeries, MachineSeries
+from tandem_server.derived.rollups import RollingSeries
 from tandem_server.derived.run_samples import RunSampling
 from tandem_server.derived.series import DerivedSeries
-from tandem_server.ingest.own_series import ExpectedSeries, LedgerSeries, MachineSeries
-from tandem_server.ingest.rolling import RollingSeries
 from tandem_server.periodic import Periodic
 from tandem_server.registry import Debounce, Registry
 from tandem_server.store import Influx

@@ -263,7 +263,7 @@ _SHARE = 0.05
 """No more of the time than this goes into the hours that go on: with many probes they are made less often than once a minute."""
 
 SETTLED_AFTER_S = SEEN_AFTER_S + 300
-"""After an hour's end: its records, and those around it, are here, or they are late and noted (``ingest/rolling.py``: 120 s)."""
+"""After an hour's end: its records, and those around it, are here, or they are late and noted (``registry/backfill.py``: 120 s)."""
 
 _TURN_S = 120.0
 """So long hours of the past are made before those that go on are made again."""

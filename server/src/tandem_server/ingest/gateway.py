@@ -35,7 +35,7 @@ from tandem_server.ingest.documents import (
     Tunnel,
     read_manifest,
 )
-from tandem_server.ingest.group_commit import GroupCommit
+from tandem_server.ingest.group_commit import GroupCommit, LateNotes
 from tandem_server.ingest.lines import (
     BYTES_LIMIT,
     REASON_CHARACTERS,
@@ -46,7 +46,6 @@ from tandem_server.ingest.lines import (
     validate_batch,
 )
 from tandem_server.ingest.meter import NOBODY_READS, Meter
-from tandem_server.ingest.rolling import LateNotes
 from tandem_server.registry import BadCode, KeyTaken, LedgerConflict, NameTaken, Registry, TooManyUnfinished
 from tandem_server.registry.probes import probe_of
 from tandem_server.store import SeriesStore, StoreDown, TooManyRefused

@@ -19,10 +19,9 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 
 from tandem.schema.line_protocol import parse
-from tandem_server.ingest.rolling import late_hours
 from tandem_server.periodic import Periodic, own_line, put
 from tandem_server.quantile import nearest_rank
-from tandem_server.registry import Hour, Registry
+from tandem_server.registry import Hour, Registry, late_hours
 from tandem_server.store import SeriesStore
 
 SLOW_S = 1.0

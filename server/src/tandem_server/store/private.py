@@ -85,7 +85,7 @@ bind-address = "127.0.0.1:{backup_port}"
 [subscriber]
   enabled = false
 [continuous_queries]
-  # Whoever may read may make one, and it would run with the right to write: roll-ups are the gateway's (ingest/rolling.py).
+  # Whoever may read may make one, and it would run with the right to write: roll-ups are the worker's (derived/rollups.py).
   enabled = false
 [http]
   bind-address = "127.0.0.1:{port}"

@@ -6,8 +6,7 @@ import pytest
 from riding import HOUR, START, S, commute
 
 from tandem_server.derived.series import AFFECTED, CONSUMER, Derived, DerivedSeries, Making, Span, affected, duration_s
-from tandem_server.ingest.rolling import late_hours
-from tandem_server.registry import CONSUMERS, Debounce, LateHour, Registry
+from tandem_server.registry import CONSUMERS, Debounce, LateHour, Registry, late_hours
 from tandem_server.schema.derived import DERIVED_POLICIES
 from tandem_server.schema.measurements import SERVER_MEASUREMENTS
 from tandem_server.store import StoreDown

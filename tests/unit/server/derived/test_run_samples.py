@@ -9,9 +9,9 @@ from support.serve_on_loopback import wait_for
 from tandem_server.analysis.one_run import RunSource
 from tandem_server.analysis.records import InfluxSource, Row, SourceError
 from tandem_server.analysis.run_samples import SAMPLED, RunSamples, SampledSource, bounded, means
+from tandem_server.derived.own_series import LedgerSeries
 from tandem_server.derived.run_samples import RunSampling
 from tandem_server.http.rates import NoRoom
-from tandem_server.ingest.own_series import LedgerSeries
 
 WHOLE = (0, 2**62)
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from support.serve_on_loopback import Server, await_ready, command, end, lay_out, start
 from tandem.schema.line_protocol import parse
 from tandem_server.derived import series as derived
+from tandem_server.derived.rollups import RollingSeries
 from tandem_server.ingest import meter as metering
 from tandem_server.ingest.meter import GatewaySeries, Meter
-from tandem_server.ingest.rolling import RollingSeries
 from tandem_server.periodic import own_line
 from tandem_server.quantile import nearest_rank
 from tandem_server.registry import Registry

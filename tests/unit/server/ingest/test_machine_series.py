@@ -9,7 +9,7 @@ from fake_database import FakeDatabase
 from tandem.schema.line_protocol import parse
 from tandem_server.cli.configuration import load
 from tandem_server.cli.worker import places_of
-from tandem_server.ingest.own_series import MachineSeries, busy_percent, disk, held_bytes, machine, ticks
+from tandem_server.derived.own_series import MachineSeries, busy_percent, disk, held_bytes, machine, ticks
 from tandem_server.registry import Registry
 from tandem_server.schema.measurements import SERVER_PLACES
 

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from support.probe_runs import Probe, S
-from tandem_server.ingest.own_series import ExpectedSeries
+from tandem_server.derived.own_series import ExpectedSeries
 from tandem_server.ledger.states import Tolerances
 from tandem_server.ledger.watching import AtWork, at_work
 

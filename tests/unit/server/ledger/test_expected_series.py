@@ -5,8 +5,8 @@ import time
 import pytest
 
 from support.probe_runs import Probe, S
+from tandem_server.derived.own_series import ExpectedSeries
 from tandem_server.ingest.meter import LastSeen
-from tandem_server.ingest.own_series import ExpectedSeries
 from tandem_server.ledger.records import RecordCounts
 from tandem_server.ledger.states import Tolerances
 from tandem_server.ledger.watching import probes_now
