@@ -31,10 +31,10 @@ class RunSamples:
         return self._traces / probe / FOLDER / run
 
     def runs(self, probe: str) -> set[str]:
-        """Those that are there."""
+        """Those that are there, for this user: to another one the database has them."""
         try:
             return {one.name for one in (self._traces / probe / FOLDER).iterdir() if not one.name.startswith(".")}
-        except FileNotFoundError:
+        except (FileNotFoundError, PermissionError):
             return set()
 
     def source(self, probe: str, runs: Iterable[str]) -> Source:
