@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import importlib
 import json
-import os
 import shutil
 import sys
 from argparse import Namespace
@@ -35,9 +34,18 @@ from tandem_server.analysis.records import (
 )
 from tandem_server.analysis.run_samples import RunSamples, SampledSource
 from tandem_server.analysis.summary import pool_summary, summary
-from tandem_server.cli.command import Actions, ConfigError, EnvironmentLacks, add_command, add_config, found_config_file
+from tandem_server.cli.command import (
+    Actions,
+    ConfigError,
+    EnvironmentLacks,
+    add_command,
+    add_config,
+    found_config_file,
+    hinted,
+)
 from tandem_server.cli.configuration import ServerConfig, load
 from tandem_server.cli.stores import open_influx, open_registry, reader_or_why
+from tandem_server.durable import write_whole
 from tandem_server.report.arms import PREFIX, Compared, compared, files
 from tandem_server.report.figures.figure import Drawn, draw, write_figures
 from tandem_server.report.page import render
@@ -283,15 +291,5 @@ def _report_run(config: ServerConfig, run: str, out: Path | None) -> int:
 
 def _write_whole(path: Path, content: bytes) -> None:
     """Whole or not at all; EnvironmentLacks."""
-    draft = path.with_name(path.name + ".tmp")
-    try:
-        with draft.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except OSError as error:
-        draft.unlink(missing_ok=True)  # of a full disk it holds the last bytes
-        raise EnvironmentLacks(
-            f"{path}: {error.strerror}; hint: free space, or give write permission on the folder"
-        ) from error
+    with hinted("free space, or give write permission on the folder", OSError):
+        write_whole(path, content)

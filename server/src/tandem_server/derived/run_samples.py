@@ -10,13 +10,13 @@ from pathlib import Path
 from tandem.schema.manifest import PLAIN_NAME
 from tandem_server.analysis.reading import whole
 from tandem_server.analysis.run_samples import SAMPLED, RunSamples
+from tandem_server.durable import sync, whole_file
 from tandem_server.export.records import RecordWriter
-from tandem_server.export.whole import whole_file
 from tandem_server.http.rates import Reserve
 from tandem_server.periodic import Periodic
 from tandem_server.registry import DueRun, Registry, Run
 from tandem_server.store import Influx
-from tandem_server.uploads.store import make_folder, sync
+from tandem_server.uploads.store import make_folder
 
 _PERIOD_S = 60.0
 _SETTLE_NS = 120 * 10**9

@@ -8,7 +8,6 @@ import functools
 import ipaddress
 import json
 import logging
-import os
 import re
 import sqlite3
 from collections.abc import Awaitable, Callable, Sequence
@@ -24,6 +23,7 @@ from starlette.routing import Route
 
 from tandem.schema.manifest import PLAIN_NAME
 from tandem_server.content.page import PageError, PageStore, public
+from tandem_server.durable import write_whole
 from tandem_server.endpoint.capture import CaptureRefused, Captures
 from tandem_server.endpoint.flows import PathPeer
 from tandem_server.endpoint.reflector import Reflector
@@ -140,18 +140,7 @@ class Results:
         content = read_json(body, BadResult)  # by the standard: here, not by whoever reads it later
         if not isinstance(content, dict):
             raise BadResult("the body is no JSON object")
-        folder = self._folder / probe / run
-        folder.mkdir(parents=True, exist_ok=True)
-        unfinished = folder / f"{session}.json.tmp"
-        try:
-            with unfinished.open("wb") as file:
-                file.write(body)
-                file.flush()
-                os.fsync(file.fileno())
-            unfinished.rename(folder / f"{session}.json")
-        except OSError:
-            unfinished.unlink(missing_ok=True)
-            raise
+        write_whole(self._folder / probe / run / f"{session}.json", body)
         self._share.charge(probe, len(body))
 
 

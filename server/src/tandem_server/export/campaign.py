@@ -21,8 +21,8 @@ from tandem_server.analysis.reading import json_object, mapping, whole
 from tandem_server.analysis.traces import manifest
 from tandem_server.analysis.traces.manifest import TABLES, TOGETHER, Part, named
 from tandem_server.analysis.traces.tables import PartWriter
+from tandem_server.durable import whole_file, write_changed
 from tandem_server.export.records import RecordExport
-from tandem_server.export.whole import whole_file, write_changed
 from tandem_server.ledger.reader import Ledger, LedgerReader
 from tandem_server.ledger.runs import totals
 from tandem_server.registry import Registry, Run, TraceRow

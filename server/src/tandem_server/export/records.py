@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from tandem.schema.metrics import MEASUREMENTS
 from tandem_server.analysis.record_files import DAY_NS, TIME, day_file, rows_in, schema_of, tags_of
 from tandem_server.analysis.records import SourceError
-from tandem_server.export.whole import whole_file
+from tandem_server.durable import whole_file
 from tandem_server.store import Series, SeriesStore
 
 _ROWS = 16_384

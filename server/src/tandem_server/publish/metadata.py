@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import tandem_server
 from tandem.schema.metrics import COMMON_FIELDS, MEASUREMENTS, Field
 from tandem_server.analysis.record_files import TIME, tags_of
-from tandem_server.export.whole import whole_file
+from tandem_server.durable import whole_file
 from tandem_server.utc import SECOND, utc
 
 if TYPE_CHECKING:

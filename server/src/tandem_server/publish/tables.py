@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from tandem_server.analysis.record_files import DAY_NS, TIME, day_file, schema_of
 from tandem_server.analysis.records import Row, Source, SourceError, records_of
-from tandem_server.export.whole import whole_file
+from tandem_server.durable import whole_file
 from tandem_server.publish.homes import Fixes, Spans
 from tandem_server.publish.identities import CELLS, Check, Finding, Rewriter
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tandem_server.durable import write_whole
 from tandem_server.registry.table import Table
 
 if TYPE_CHECKING:
@@ -391,13 +392,7 @@ def write_peers(folder: Path, enrolments: Enrolments) -> None:
         text = peers(enrolments.all())
         if file.exists() and file.read_text(encoding="ascii", errors="replace") == text:
             return
-        fresh = folder / f".{FILE}.tmp"
-        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o640)
-        with os.fdopen(descriptor, "w", encoding="ascii") as opened:
-            opened.write(text)
-            opened.flush()
-            os.fsync(opened.fileno())
-        fresh.rename(file)
+        write_whole(file, text.encode("ascii"), 0o640)
     finally:
         os.close(lock)
 
