@@ -25,7 +25,7 @@ SERVER: tuple[Alarm, ...] = (
         fires="lt",
         what="The server writes nothing any more: no probe is watched, and no other alarm can be trusted.",
         since="Five minutes or longer.",
-        do="systemctl status of the gateway and the database, disk, machine. If the database does not answer Grafana, this is told "
+        do="systemctl status of worker, gateway and database, disk, machine. If the database does not answer Grafana, this is told "
         "too. (A server without any registered probe tells this until it has one.)",
         board=_SERVER,
         no_data="Alerting",
