@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from riding import Riding, S
 
-from support.serve_on_loopback import await_ready, command, end, start, wait_for, working
+from support.serve_on_loopback import await_ready, end, start, tandem_server, wait_for, working
 from tandem_server.registry import Registry
 from tandem_server.store.private import account_password
 
@@ -45,8 +45,8 @@ def test_it_makes_the_hour_that_goes_on_and_ends_when_it_is_told_to(config, stor
         nice = nice_by_thread(process)
         assert nice.count(19) in (1, 2)  # with the captures' where the native pass is built
         assert nice.count(0) >= 5
-        status, _, err = command("serve", "worker", "--config", config)
-        assert (status, "another worker has it; hint:" in err) == (3, True)
+        second = tandem_server("serve", "worker", "--config", config)
+        assert (second.returncode, "another worker has it; hint:" in second.stderr) == (3, True)
     with working(config.parent):
         pass  # the lock is nobody's when its process has ended
 
