@@ -17,7 +17,7 @@ from tandem_server.store.influx import literal
 SAMPLED = ("subflow", "connection")
 FOLDER = ".samples"
 """Below a probe's traces, whose names never begin with a dot."""
-_RUNS_AT_ONCE = 100
+_RUNS_AT_ONCE, _MOST_ALONE = 100, 2000
 
 
 class RunSamples:
@@ -69,12 +69,14 @@ class SampledSource(InfluxSource):
         return np.concatenate([np.empty(0, dtype=np.int64), *parts])
 
     def _sources(self, measurement: str, probe: str) -> Iterator[Source]:
-        if measurement not in SAMPLED or not (there := self._samples.runs(probe)):
+        there = self._samples.runs(probe) if measurement in SAMPLED else set()
+        asked = f'SHOW TAG VALUES FROM "{measurement}" WITH KEY = "run" WHERE "probe" = {literal(probe)}'
+        known = {str(row[1]) for series in self.ask(asked) for row in series.rows} if there else set()
+        left = sorted(known - there)
+        if not there or len(left) > _MOST_ALONE:  # nearly all are to be asked for
             yield InfluxSource(self.store)
             return
         yield self._samples.source(probe, sorted(there))
-        asked = f'SHOW TAG VALUES FROM "{measurement}" WITH KEY = "run" WHERE "probe" = {literal(probe)}'
-        left = sorted({str(row[1]) for series in self.ask(asked) for row in series.rows} - there)
         for at in range(0, len(left), _RUNS_AT_ONCE):
             runs = left[at : at + _RUNS_AT_ONCE]
             yield InfluxSource(self.store, " OR ".join(f'"run" = {literal(run)}' for run in runs))
