@@ -64,7 +64,7 @@ class Rig:
         with Registry(folder / "registry.sqlite") as registry:
             self.tokens = [registry.probes.add(f"load-{i:04d}") for i in range(probes)]
         self.processes, self.pids = {}, {}
-        for role in ("database", "gateway"):
+        for role in ("database", "gateway", "worker"):
             serve = [*program, "serve", role, "--config", str(folder / "server.toml")]
             with (folder / f"{role}.log").open("wb") as log:
                 self.processes[role] = subprocess.Popen(serve, stdout=subprocess.PIPE, stderr=log, text=True)

@@ -203,7 +203,7 @@ def kit_on_rig(
             serve("page", "build", *config, "--objects", "12", "--bytes", "150000", "--origins", "3"),
         ):
             subprocess.run(once, check=True, capture_output=True, timeout=120)
-        for part in ("database", "gateway", "endpoint"):
+        for part in ("database", "gateway", "endpoint", "worker"):
             programs.start(part, serve("serve", part, *config), READY_S)
         (probe / "ca.pem").write_text((server / "tls" / "ca.pem").read_text())
         rig.start_radio()

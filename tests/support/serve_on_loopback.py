@@ -129,6 +129,18 @@ def end(process):
 
 
 @contextlib.contextmanager
+def working(folder):
+    """A worker that works."""
+    process = start(folder, "worker")
+    await_ready(process, "worker")
+    try:
+        yield process
+    finally:
+        status = end(process)
+    assert status == 0
+
+
+@contextlib.contextmanager
 def whole_server(folder, change=lambda _folder: None, kind=Server):
     """One that serves; ``change``: what is to be done to its folder before."""
     ports = lay_out(folder)

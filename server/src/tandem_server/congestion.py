@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tandem.mptcp_abi.controllers import COUPLED, LOADED, read_note
+from tandem_server.durable import write_whole
 
 OBJECT = Path("/usr/lib/tandem/coupled.bpf.o")
 """Where the role installs the object; ``TANDEM_CONGESTION`` in the environment names another."""
@@ -132,10 +133,8 @@ def _dumped(number: int) -> str:
 
 def _note(digest: str) -> None:
     LOADED.parent.mkdir(mode=0o755, exist_ok=True)
-    fresh = LOADED.with_suffix(".tmp")
-    fresh.write_text(json.dumps({"controllers": COUPLED, "object_sha256": digest}) + "\n")
-    fresh.chmod(0o644)  # the endpoint's account reads it
-    fresh.rename(LOADED)
+    told = json.dumps({"controllers": COUPLED, "object_sha256": digest}) + "\n"
+    write_whole(LOADED, told.encode(), 0o644)  # the endpoint's account reads it
 
 
 def _bpftool() -> str | None:

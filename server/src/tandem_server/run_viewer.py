@@ -22,9 +22,10 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from tandem.schema.manifest import PLAIN_NAME
 from tandem_server.analysis.one_run import RunAccount, account_of, file_of
+from tandem_server.analysis.run_samples import RunSamples
 from tandem_server.http.ranges import Part, part_of
-from tandem_server.ingest.documents import RUN_ID
 from tandem_server.registry import Registry, TraceRow
 from tandem_server.report.run_page import encoded, render, script_hash
 from tandem_server.store import SeriesStore
@@ -185,8 +186,10 @@ class Pages:
         store: SeriesStore | str,
         store_of: Callable[[str], TraceStore],
         retention_days: int | None = None,
+        samples: RunSamples | None = None,
     ) -> None:
         self._registry, self._store, self._store_of, self._retention_days = registry, store, store_of, retention_days
+        self._samples = samples
         self._drawing = asyncio.Semaphore(_DRAWN_AT_ONCE)
         self._waiting = self._sending = 0
         self._policy = page_policy(script_hash())
@@ -217,7 +220,7 @@ class Pages:
         run, as_json = request.path_params["run"], False
         if run.endswith(".json") and not await run_in_threadpool(self._known, run):
             run, as_json = run.removesuffix(".json"), True
-        if not RUN_ID.match(run):
+        if not PLAIN_NAME.match(run):
             return PlainTextResponse(_UNKNOWN, 404)
         if self._waiting >= _WAITING:
             return PlainTextResponse("too many pages at once\n", 503, _LATER)
@@ -234,10 +237,10 @@ class Pages:
         return Response(body, media_type="text/html", headers={"content-security-policy": self._policy})
 
     def _known(self, run: str) -> bool:
-        return RUN_ID.match(run) is not None and self._registry.runs.get(run) is not None
+        return PLAIN_NAME.match(run) is not None and self._registry.runs.get(run) is not None
 
     def _drawn(self, run: str) -> bytes | None:
-        account = account_of(self._registry, self._store, run, self._retention_days)
+        account = account_of(self._registry, self._store, run, self._retention_days, self._samples)
         return None if account is None else encoded(render(account))
 
     def _as_json(self, run: str) -> bytes | None:
@@ -246,7 +249,7 @@ class Pages:
 
     async def _file(self, request: Request) -> Response:
         run, name = request.path_params["run"], request.path_params["name"]
-        row = await run_in_threadpool(self._found, run, name) if RUN_ID.match(run) else None
+        row = await run_in_threadpool(self._found, run, name) if PLAIN_NAME.match(run) else None
         if row is None:
             return PlainTextResponse("no such file of such a run is here\n", 404)
         part = part_of(request.headers, row.bytes, row.sha256)

@@ -3,14 +3,12 @@
 use crate::bins::Owner;
 use crate::data_level::At;
 use crate::engine::{acknowledges, ends, Engine};
-use crate::flow::Side;
-use crate::numbers::expand;
+use crate::flow::{Place, Side};
 use crate::options::{sacked, Options};
 use crate::out::{Out, Packet};
-use crate::ranges::Found;
-use crate::samples::LONGEST_NS;
+use crate::ranges::{expand, Found};
+use crate::rtt::LONGEST_NS;
 use crate::segment::{Segment, FIN, SYN};
-use crate::table::Place;
 
 /// An acknowledgement that jumps farther is damage.
 const MOST_JUMP: u64 = 1 << 30;

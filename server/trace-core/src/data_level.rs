@@ -4,14 +4,12 @@ use crate::account::Taken;
 use crate::bins::{Bin, Owner};
 use crate::connection::Level;
 use crate::engine::Engine;
-use crate::events::{Event, Kind};
-use crate::flow::{Joined, Side};
-use crate::numbers::BASE;
+use crate::flow::{Joined, Place, Side};
+use crate::opening::{Event, Kind};
 use crate::options::{Map, Options};
 use crate::out::Out;
-use crate::ranges::Found;
+use crate::ranges::{Found, BASE};
 use crate::segment::Segment;
-use crate::table::Place;
 
 /// A DATA_ACK that jumps farther is damage.
 const MOST_JUMP: u64 = 1 << 31;
@@ -25,7 +23,7 @@ impl Engine {
         if !me.begun {
             me.begin(segment.sequence);
         }
-        let start = crate::numbers::expand(me.top, segment.sequence);
+        let start = crate::ranges::expand(me.top, segment.sequence);
         let end = start.saturating_add(u64::from(segment.payload));
         let fresh = me.mappings.heard(map, start, end, self.out.limits.mappings);
         if fresh {

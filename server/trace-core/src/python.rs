@@ -7,11 +7,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
 use crate::capture::{read, Form};
-use crate::columns::Table;
-use crate::engine::{Engine, Order, Reading};
-use crate::limits::Limits;
-use crate::together::Gathered;
-use crate::{events, identities, mapped, problems, tables, verdict};
+use crate::engine::{Engine, Gathered, Order, Reading};
+use crate::out::Limits;
+use crate::tables::Table;
+use crate::{opening, out, source, tables};
 
 /// All that one file gave.
 struct Analysed {
@@ -44,17 +43,17 @@ fn analyse_all(files: &[&[u8]], several: bool, limits: &Limits, width: i64, pack
 }
 
 fn made(form: Form, engine: Engine) -> Analysed {
-    let verdict = verdict::decide(&engine);
+    let verdict = tables::decide(&engine);
     let tables = [
-        ("connections", identities::connections(&engine, &verdict)),
-        ("subflows", identities::subflows(&engine, &verdict)),
+        ("connections", tables::connections(&engine, &verdict)),
+        ("subflows", tables::subflows(&engine, &verdict)),
         ("totals", tables::totals(&engine, &verdict)),
         ("bins", tables::bins(&engine, &verdict)),
         ("waits", tables::waits(&engine, &verdict)),
         ("rtts", tables::rtts(&engine, &verdict)),
-        ("events", identities::events(&engine, &verdict)),
+        ("events", tables::events(&engine, &verdict)),
         ("packets", tables::packets(&engine, &verdict)),
-        ("problems", identities::problems(&engine)),
+        ("problems", tables::problems(&engine)),
     ];
     Analysed { form, engine, tables }
 }
@@ -87,7 +86,7 @@ fn as_python<'py>(python: Python<'py>, analysed: &Analysed, bin_ns: i64) -> PyRe
     file.set_item("last_utc_ns", engine.first_time.map(|_| engine.last))?;
     file.set_item("link_types", PyList::new(python, &engine.link_types)?)?;
     let counts = PyDict::new(python);
-    for (name, count) in problems::NAMES.iter().zip(engine.out.problems.counts) {
+    for (name, count) in out::NAMES.iter().zip(engine.out.problems.counts) {
         if count > 0 {
             counts.set_item(*name, count)?;
         }
@@ -118,7 +117,7 @@ fn analyse<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let limits = checked(bin_ns, limits)?;
     let analysed = python.detach(|| -> std::io::Result<Analysed> {
-        let file = mapped::open(&path)?;
+        let file = source::open(&path)?;
         Ok(analyse_all(&[file.as_deref().unwrap_or_default()], false, &limits, bin_ns, packets))
     })?;
     as_python(python, &analysed, bin_ns)
@@ -143,7 +142,7 @@ fn analyse_together<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let limits = checked(bin_ns, limits)?;
     let analysed = python.detach(|| -> std::io::Result<Analysed> {
-        let files = paths.iter().map(|path| mapped::open(path)).collect::<std::io::Result<Vec<_>>>()?;
+        let files = paths.iter().map(|path| source::open(path)).collect::<std::io::Result<Vec<_>>>()?;
         let files: Vec<&[u8]> = files.iter().map(|file| file.as_deref().unwrap_or_default()).collect();
         Ok(analyse_all(&files, true, &limits, bin_ns, packets))
     })?;
@@ -161,7 +160,7 @@ fn tandem_trace_core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("RTT_METHODS", PyTuple::new(python, ["ack", "timestamp"])?)?;
     module.add("VANTAGES", PyTuple::new(python, ["unknown", "opener", "responder"])?)?;
     module.add("CLOSED_BY", PyTuple::new(python, ["open", "data_fin", "fastclose", "fin", "rst"])?)?;
-    module.add("EVENT_KINDS", PyTuple::new(python, events::NAMES)?)?;
-    module.add("PROBLEM_KINDS", PyTuple::new(python, problems::NAMES)?)?;
+    module.add("EVENT_KINDS", PyTuple::new(python, opening::NAMES)?)?;
+    module.add("PROBLEM_KINDS", PyTuple::new(python, out::NAMES)?)?;
     Ok(())
 }

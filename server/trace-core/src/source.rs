@@ -1,6 +1,11 @@
 //! The bytes of a capture: all at once from memory, or as they are decompressed.
 
-use std::io::Read;
+use std::fs::File;
+use std::io::{self, Error, ErrorKind, Read};
+use std::path::Path;
+
+use memmap2::{Advice, Mmap};
+use zstd_safe::{DCtx, InBuffer, OutBuffer};
 
 /// Bytes in order. What `look` gives may be shorter than asked only at the end.
 pub trait Source {
@@ -136,6 +141,72 @@ impl<R: Read> Source for Stream<R> {
     fn fault(&self) -> Option<Fault> {
         self.fault
     }
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Decoding of zstd (RFC 8878) by its own library, frame after frame, with its default bound of 128 MiB on a frame's window.
+
+pub struct Reader<'a> {
+    context: DCtx<'a>,
+    input: InBuffer<'a>,
+    /// A frame is not over.
+    inside: bool,
+}
+
+impl<'a> Reader<'a> {
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Reader { context: DCtx::create(), input: InBuffer::around(bytes), inside: false }
+    }
+}
+
+impl Read for Reader<'_> {
+    fn read(&mut self, room: &mut [u8]) -> std::io::Result<usize> {
+        if room.is_empty() {
+            return Ok(0);
+        }
+        loop {
+            let over = self.input.pos() >= self.input.src.len();
+            let before = self.input.pos();
+            let mut output = OutBuffer::around(&mut *room);
+            let left = self
+                .context
+                .decompress_stream(&mut output, &mut self.input)
+                .map_err(|code| Error::new(ErrorKind::InvalidData, zstd_safe::get_error_name(code)))?;
+            let made = output.pos();
+            self.inside = left != 0 && (self.inside || self.input.pos() > before || made > 0);
+            if made > 0 {
+                return Ok(made);
+            }
+            if over {
+                let cut = Error::new(ErrorKind::UnexpectedEof, "the frame is not whole");
+                return if self.inside { Err(cut) } else { Ok(0) };
+            }
+            if self.input.pos() == before {
+                return Err(Error::new(ErrorKind::InvalidData, "no progress"));
+            }
+        }
+    }
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// A file in memory, without reading it first.
+
+/// None: the file is empty, which cannot be mapped.
+pub fn open(path: &Path) -> io::Result<Option<Mmap>> {
+    let file = File::open(path)?;
+    let told = file.metadata()?;
+    if !told.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+    }
+    if told.len() == 0 {
+        return Ok(None);
+    }
+    // SAFETY: a mapped file must not be cut short while it is read, which nothing can rule out for a file of others. Captures are written once
+    // and renamed when they are whole; who analyses one that is being cut gets SIGBUS, as with every program that maps files.
+    #[allow(unsafe_code)]
+    let mapped = unsafe { Mmap::map(&file) }?;
+    mapped.advise(Advice::Sequential)?;
+    Ok(Some(mapped))
 }
 
 #[cfg(test)]

@@ -75,7 +75,7 @@ class Story:
             assert started.wait(120 * SLOWNESS) == 0
         self._parts = [
             self.programs.start(name, self.serve("serve", name, *config))
-            for name in ("database", "gateway", "endpoint")
+            for name in ("database", "gateway", "endpoint", "worker")
         ]
 
     def await_server(self) -> None:

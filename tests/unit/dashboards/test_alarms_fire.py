@@ -150,15 +150,19 @@ def test_a_probe_that_stops_talking_takes_nothing_back_until_it_is_taken_out(wor
 
 
 @pytest.mark.parametrize("world", ["server-dead"], indirect=True)
-def test_a_server_that_writes_nothing_is_dead_and_one_that_lost_a_minute_is_not(world) -> None:
-    assert world.goes_on(10, **{"kit-1": lambda _: []}) == []
+def test_a_server_of_which_a_part_writes_nothing_is_dead_and_one_that_lost_a_minute_is_not(world) -> None:
+    def served(_):
+        return [("gateway_process", {"process": "1"}, {"uptime_s": 60.0})]
+
+    assert world.goes_on(10, **{"kit-1": lambda _: []}, server=served) == []
     assert world.goes_on(3) == []
-    assert world.goes_on(4, **{"kit-1": silent}) == []
-    changes = world.goes_on(9)
-    assert [change.after for change in changes] == ["Pending", "Alerting"]
-    assert "Server is dead" in message([Told(world.rule, (), {}, world.at_ms)])[1]
-    (over,) = world.goes_on(1, **{"kit-1": silent})
-    assert over.resolved
+    assert world.goes_on(4, **{"kit-1": silent}, server=served) == []
+    for half in ({}, {"kit-1": silent}, {"server": served}):  # all of it, the gateway, the worker
+        changes = world.goes_on(9, **half)
+        assert [change.after for change in changes] == ["Pending", "Alerting"]
+        assert "Server is dead" in message([Told(world.rule, (), {}, world.at_ms)])[1]
+        (over,) = world.goes_on(1, **{"kit-1": silent}, server=served)
+        assert over.resolved
 
 
 def test_a_database_that_does_not_answer_is_one_alarm_not_twenty() -> None:

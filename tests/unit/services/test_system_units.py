@@ -17,7 +17,7 @@ from tandem_server.store.private import account_password
 
 ROOT = Path(__file__).parents[3]
 UNITS = sorted([*(ROOT / "server/system").glob("*.service"), *(ROOT / "collector/system").glob("*.service")])
-EXPOSURE = {"tandem-database": 1.5, "tandem-gateway": 1.5, "tandem-endpoint": 1.5, "tandem-pages": 1.5, "tandem": 3.0}
+EXPOSURE = {f"tandem-{role}": 1.5 for role in ("database", "gateway", "endpoint", "worker", "pages")} | {"tandem": 3.0}
 """The most that `systemd-analyze security` may say (0: nothing exposed, 10: everything)."""
 
 CAPABILITIES = {"tandem": "CAP_NET_ADMIN CAP_NET_RAW"}
@@ -114,7 +114,7 @@ def test_another_process_is_watched(monkeypatch):
     assert Notify.of_environment().every_s is None
 
 
-@pytest.mark.parametrize("roles", [["gateway"], ["endpoint"], []])
+@pytest.mark.parametrize("roles", [["gateway"], ["endpoint"], ["worker"], []])
 def test_the_server_tells_when_it_is_ready_and_that_it_lives(manager, tmp_path, monkeypatch, roles):
     listening, address = manager
     lay_out(tmp_path)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Callable
 from pathlib import Path
 
 from tandem.export.times import Stamp
+from tandem.schema.manifest import PLAIN_NAME
 from tandem.spool.durable import sync_folder, write_durably
-
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 
 
 class PendingManifests:
@@ -20,11 +18,11 @@ class PendingManifests:
     def __init__(self, folder: Path, runs: Path) -> None:
         self._folder, self._runs = folder, runs
         folder.mkdir(parents=True, exist_ok=True)
-        self._waiting: set[str] = {p.name for p in folder.iterdir() if _ID.match(p.name)}
+        self._waiting: set[str] = {p.name for p in folder.iterdir() if PLAIN_NAME.match(p.name)}
 
     def add(self, run: str) -> None:
         """The manifest of ``run`` lies in its folder: send it. ValueError when that is no id; OSError when the disk is full."""
-        if not _ID.match(run):
+        if not PLAIN_NAME.match(run):
             raise ValueError(f"{run!r} is no run's id")
         fd = os.open(self._folder / run, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o640)
         os.close(fd)

@@ -17,9 +17,13 @@ the manifest is sent.
 from __future__ import annotations
 
 import os
+import re
 from typing import Any, Literal, NotRequired, TypedDict
 
 FORMAT = "tandem-run/1"
+
+PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+"""Ids of runs, names of presentations and pages: a file or a folder is called so, too, and it is neither hidden nor a path."""
 
 CHECK_RUN = "preflight"
 """The name of the session that the hand-out check opens and closes: no run, nothing is promised of it."""

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, BinaryIO, Literal
 
+from tandem.schema.manifest import PLAIN_NAME
+
 FORMAT = "tandem-trace/1"
 RECEIPT_FORMAT = "tandem-receipt/1"
 
@@ -31,7 +33,6 @@ Encoding = Literal["identity", "gzip"]
 
 _NAME = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}/){0,4}[A-Za-z0-9_][A-Za-z0-9_.-]{0,149}\Z")
 _SHA256 = re.compile(r"[0-9a-f]{64}\Z")
-_RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 
 
 class TraceError(ValueError):
@@ -151,7 +152,7 @@ def read_offer(document: object) -> Offer:
         raise TraceError("'name' is none of a trace: parts of letters, digits, '_', '.', '-', with '/' between")
     if str(name).startswith(SERVER_CAPTURES):
         raise TraceError(f"'name': what begins with {SERVER_CAPTURES} is the server's own")
-    if not (run is None or (isinstance(run, str) and _RUN.match(run))):
+    if not (run is None or (isinstance(run, str) and PLAIN_NAME.match(run))):
         raise TraceError("'run' is no run's id")
     if type(total) is not int or not 0 <= total <= MOST_BYTES:
         raise TraceError(f"'bytes' is no count up to {MOST_BYTES}")
@@ -192,7 +193,7 @@ def read_receipt(document: object) -> Receipt:
     digest, received = document.get("sha256"), document.get("received_utc_ns")
     if not (isinstance(probe, str) and is_name(name) and is_sha256(digest)):
         raise TraceError("a receipt without probe, name or hash")
-    if not (run is None or (isinstance(run, str) and _RUN.match(run))):
+    if not (run is None or (isinstance(run, str) and PLAIN_NAME.match(run))):
         raise TraceError("a receipt whose 'run' is no run's id")
     if type(total) is not int or not 0 <= total <= MOST_BYTES or type(received) is not int or received < 0:
         raise TraceError("a receipt whose 'bytes' or 'received_utc_ns' is no count")

@@ -16,16 +16,22 @@ _GONE = "the figure is absent where there is nothing: no data at all means that 
 
 
 SERVER: tuple[Alarm, ...] = (
-    # No point of ``expected`` at all. Nothing may be read from figures here: there are none.
+    # No point of ``expected``, which the worker writes, or none of any gateway process. Nothing may be read from figures here: there are
+    # none.
     Alarm(
         "server-dead",
         "Server is dead",
         "critical",
-        reads=(("points", "found", AlarmQuery(select(count("seen"), of="expected"), 300)),),
+        reads=(
+            ("points", "watched", AlarmQuery(select(count("seen"), of="expected"), 300)),
+            ("minutes", "served", AlarmQuery(select(count("uptime_s"), of="gateway_process"), 300)),
+        ),
+        computes=("alive", "$watched * $served"),
         fires="lt",
-        what="The server writes nothing any more: no probe is watched, and no other alarm can be trusted.",
+        what="The server writes nothing any more, its worker or its gateway at least: no probe is watched, or none reaches it, and no "
+        "other alarm can be trusted.",
         since="Five minutes or longer.",
-        do="systemctl status of the gateway and the database, disk, machine. If the database does not answer Grafana, this is told "
+        do="systemctl status of worker, gateway and database, disk, machine. If the database does not answer Grafana, this is told "
         "too. (A server without any registered probe tells this until it has one.)",
         board=_SERVER,
         no_data="Alerting",

@@ -187,7 +187,7 @@ def completeness() -> Panel:
         "Completeness, from the ledger",
         "What the runs' manifests promised against what is here, now (within five minutes), by probe and campaign; a row without a "
         "campaign: runs outside of one. Waiting: the rest may still be at the probe. Missing: something is gone, or nobody knows where "
-        "it is; tandem-server ledger --probe NAME --incomplete names it. Empty: no run yet, or the gateway does not run.",
+        "it is; tandem-server ledger --probe NAME --incomplete names it. Empty: no run yet, or the worker does not run.",
         query,
         show=shown(probe=TO_PROBE)
         | shown("campaign", records=Override(title="Records here", steps=_COMPLETE.steps, cell="text", decimals=2))
@@ -207,7 +207,7 @@ def arrived() -> Panel:
     return time_series(
         "Records that are here, of those promised",
         "By probe and campaign. It falls when a run's manifest is here before its records, and rises as they come; what stays below "
-        "100 % is waiting at the probe or lost. A gap: the gateway did not run.",
+        "100 % is waiting at the probe or lost. A gap: the worker did not run.",
         series(windowed(part, of="ledger", where=WHERE, by=BY), "$tag_probe $tag_campaign"),
         override=Override(high=1),
         cadence="1m",
@@ -221,7 +221,7 @@ def lacking() -> Panel:
     )
     return time_series(
         "Runs that lack something",
-        "By probe and campaign: runs whose records or files may still come, and runs of which something is gone. A gap: the gateway "
+        "By probe and campaign: runs whose records or files may still come, and runs of which something is gone. A gap: the worker "
         "did not run.",
         series(query, "$col: $tag_probe $tag_campaign"),
         overrides={"/^missing/": Override(dashed=True)},

@@ -32,7 +32,7 @@ def state() -> Panel:
     return stat(
         "State",
         "What the server makes of this probe, once a minute: measuring, idle, online without measuring, not uploading, silent. A dash: "
-        "the server has written nothing for three minutes (its gateway does not run), or the time range does not reach to now.",
+        "the server has written nothing for three minutes (its worker does not run), or the time range does not reach to now.",
         series(_told("state")),
         texts=True,
         background=True,

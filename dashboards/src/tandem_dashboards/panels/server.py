@@ -230,7 +230,7 @@ def database_answer() -> Panel:
     query = select(last("database_answer_ms").named("database answers in"), of="server_health", recent=NOW)
     return stat(
         "Database answers in",
-        "How long the database took to answer a ping, as the gateway found it last, within five minutes. A dash: the gateway does not "
+        "How long the database took to answer a ping, as the worker found it last, within five minutes. A dash: the worker does not "
         "run, or the database is away.",
         series(query, "database"),
         names=False,
@@ -295,7 +295,7 @@ def processors() -> Panel:
     return time_series(
         "Processors of the server's machine",
         "The busy part of all processors; and the load: threads that run or wait, of as many as there are processors, above 100 % some "
-        "wait. A gap: the gateway did not run.",
+        "wait. A gap: the worker did not run.",
         series(windowed(mean("cpu_percent"), of="server_health"), "busy"),
         series(load, "load"),
         grades="lines",
@@ -308,7 +308,7 @@ def memory() -> Panel:
     return time_series(
         "Memory, and the database's answers",
         "Memory that programs may still have, the least of each stretch, and how much the machine has; on the right, how long the "
-        "database took to answer a ping. A gap: the gateway did not run.",
+        "database took to answer a ping. A gap: the worker did not run.",
         series(windowed(least("memory_available_bytes"), of="server_health"), "available"),
         series(windowed(last("memory_total_bytes"), of="server_health"), "of the machine"),
         series(windowed(mean("database_answer_ms"), of="server_health"), "database's answer"),
@@ -349,7 +349,7 @@ def traces_stored() -> Panel:
     query = windowed(last("stored_bytes"), of="server_traces", where=(chosen("probe"),), by=["probe"])
     return time_series(
         "Traces as they are stored",
-        "Bytes that the traces of each probe take in the store, one upon the other. A gap: the gateway did not run.",
+        "Bytes that the traces of each probe take in the store, one upon the other. A gap: the worker did not run.",
         series(query, "$tag_probe"),
         style="steps",
         stacked=True,

@@ -13,6 +13,7 @@ from tandem_server.analysis import recorded as records
 from tandem_server.analysis.reading import mapping, mappings, text, whole
 from tandem_server.analysis.recorded import Recorded, name_by_run
 from tandem_server.analysis.records import Clock, Piece, SourceError, Span, piece_of
+from tandem_server.analysis.run_samples import SAMPLED, RunSamples, bounded, means
 from tandem_server.analysis.runs import run_paths
 from tandem_server.ledger.numbers import Numbers
 from tandem_server.ledger.reader import row_of
@@ -34,10 +35,11 @@ _READ = {
 
 
 class RunSource:
-    """``records.Source`` of what belongs to one run, and of the events meanwhile; other measurements are empty."""
+    """``records.Source`` of what belongs to one run, and of the events meanwhile; other measurements are empty. ``samples``: where the
+    run's may be, else the database has them."""
 
-    def __init__(self, store: SeriesStore, run: str) -> None:
-        self._store, self._run = store, run
+    def __init__(self, store: SeriesStore, run: str, samples: RunSamples | None = None) -> None:
+        self._store, self._run, self._samples = store, run, samples
 
     def step_ns(self, start_utc_ns: int, end_utc_ns: int) -> int | None:
         """Over how long rows of samples are means in this time; None: they are the samples themselves."""
@@ -55,8 +57,11 @@ class RunSource:
         start, end = span
         if measurement not in _READ or start is None or end is None:
             return []
-        where = f'"probe" = $probe AND time >= {int(start)} AND time <= {int(end)}'
         step, read = self.step_ns(start, end), _READ[measurement]
+        if measurement in SAMPLED and self._samples is not None and self._run in self._samples.runs(probe):
+            found = self._samples.source(probe, [self._run]).pieces(measurement, probe, span, read)
+            return bounded(found if step is None else means(found, step), 2 * _SAMPLES, _SERIES)
+        where = f'"probe" = $probe AND time >= {int(start)} AND time <= {int(end)}'
         if measurement == "event":
             what, by, bound = ", ".join(f'"{name}"' for name in read), "*", (_EVENTS, _EVENT_SERIES)
             what += ', "monotonic_ns"'  # so that an event without any of these is a row, too
@@ -141,6 +146,7 @@ def account_of(
     store: SeriesStore | str,
     run_id: str,
     retention_days: int | None = None,
+    samples: RunSamples | None = None,
     *,
     with_records: bool = True,
 ) -> RunAccount | None:
@@ -161,12 +167,12 @@ def account_of(
         made.trouble.append(f"the database could not be asked what arrived: {error}")
         return made
     if with_records:
-        _read(made, store)
+        _read(made, RunSource(store, run.id, samples))
     return made
 
 
-def _read(made: RunAccount, store: SeriesStore) -> None:
-    run = made.run
+def _read(made: RunAccount, source: RunSource) -> None:
+    run, paths = made.run, operators_of(made.run)
     started, ended = (whole(run.manifest, f"{when}_utc_ns") for when in ("started", "ended"))
     if started is None or ended is None or not _BEFORE_NS <= started <= ended < _LATEST_NS:
         made.trouble.append("the manifest tells no times that there are: the run’s records cannot be asked for")
@@ -174,7 +180,6 @@ def _read(made: RunAccount, store: SeriesStore) -> None:
     made.cut = ended - started > _LONGEST_NS
     ended = min(ended, started + _LONGEST_NS)
     made.end_s = max(1.0, (ended - started) / 1e9)
-    source, paths = RunSource(store, run.id), operators_of(run)
     since, until = started - _BEFORE_NS, ended + _AFTER_NS
     step = source.step_ns(since, until)
     made.step_s = None if step is None else step / 1e9

@@ -88,6 +88,29 @@ class RecordFiles:
         return [path for path in found if first <= path.name <= last]
 
 
+class SampleFiles(RecordFiles):
+    """``Source`` over folders that have a file a measurement."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self._folders = folders
+
+    def _files(self, measurement: str, low: int, high: int) -> list[Path]:
+        found = [folder / f"{MEASUREMENTS[measurement].name}.parquet" for folder in self._folders]
+        return [path for path in found if overlaps(path, low, high)]
+
+
+def overlaps(path: Path, low: int, high: int) -> bool:
+    """Whether a file has records of this time, both ends included, as its footer tells. SourceError."""
+    try:
+        told = pq.read_metadata(path)
+    except FileNotFoundError:
+        return False
+    except (pa.ArrowException, OSError) as error:
+        raise _unread(path, error) from error
+    groups = (told.row_group(n).column(0).statistics for n in range(told.num_row_groups))  # TIME is the first
+    return any(one is None or (one.min <= high and low <= one.max) for one in groups)
+
+
 def _batches(path: Path, columns: Sequence[str]) -> Iterator[Any]:
     try:
         with closing(pq.ParquetFile(path)) as file:

@@ -177,9 +177,7 @@ def _recoveries(told: Sequence[tuple[float, dict[str, Any]]]) -> dict[str, list[
         if detail.startswith("skipped: "):
             continue
         later = (one for one in told[at + 1 :] if one[1].get("path") == path)
-        over = next(
-            (u for u, one in later if one.get("kind") in ("recovery_step", "recovered", "recovery_gave_up")), t
-        )
+        over = next((u for u, one in later if one.get("kind") in ("recovery_step", "recovered", "recovery_gave_up")), t)
         found.setdefault(path, []).append((t - (number(row, "took_ms") or 0.0) / 1e3, over + _BACK_S))
     return found
 

@@ -126,10 +126,10 @@ class Clock:
 
 
 class InfluxSource:
-    """``Source`` over a store's client."""
+    """``Source`` over a store's client. ``where``: InfluxQL that all records of it meet; without one it has all."""
 
-    def __init__(self, influx: SeriesStore) -> None:
-        self._influx = influx
+    def __init__(self, influx: SeriesStore, where: str = "") -> None:
+        self._influx, self._where = influx, f" AND ({where})" if where else ""
 
     @property
     def store(self) -> SeriesStore:
@@ -142,8 +142,8 @@ class InfluxSource:
         within = "".join(f" AND time {how} {int(end)}" for how, end in ends if end is not None)
         # Every record has the last one: without it those that have none of the fields would be no rows.
         what = "*" if fields is None else ", ".join(f'"{name}"' for name in dict.fromkeys((*fields, "monotonic_ns")))
-        answer = self._ask(
-            f'SELECT {what} FROM "{_known(measurement)}" WHERE "probe" = $probe{within} GROUP BY *',  # noqa: S608  (see _known)
+        answer = self.ask(
+            f'SELECT {what} FROM "{_known(measurement)}" WHERE "probe" = $probe{within}{self._where} GROUP BY *',  # noqa: S608  (see _known)
             probe=probe,
         )
         return (piece_of(measurement, series) for series in answer)
@@ -153,15 +153,16 @@ class InfluxSource:
         parts = [
             np.array([n for n in series.column("seq") if n is not None], dtype=np.int64)
             for boot in sorted(boots)
-            for series in self._ask(
-                f'SELECT "seq" FROM "{_known(measurement)}" WHERE "probe" = $probe AND "boot" = $boot',  # noqa: S608  (see _known)
+            for series in self.ask(
+                f'SELECT "seq" FROM "{_known(measurement)}" WHERE "probe" = $probe AND "boot" = $boot{self._where}',  # noqa: S608  (see _known)
                 probe=probe,
                 boot=boot,
             )
         ]
         return np.concatenate([np.empty(0, dtype=np.int64), *parts])
 
-    def _ask(self, influxql: str, **params: str) -> Iterator[Series]:
+    def ask(self, influxql: str, **params: str) -> Iterator[Series]:
+        """One statement; SourceError."""
         try:
             yield from self._influx.parts(influxql, params)
         except (StoreDown, QueryError) as error:
@@ -187,7 +188,7 @@ DATABASE, REGISTRY = Path("server", "influxdb"), Path("server", "registry.sqlite
 
 
 @contextlib.contextmanager
-def folder_database(place: Path, name: str, url: str, binary: Path | None = None) -> Iterator[Source | str]:
+def folder_database(place: Path, name: str, url: str, binary: Path | None = None) -> Iterator[InfluxSource | str]:
     """The database ``name`` whose files lie in ``place`` and that may answer at ``url``, or why there is none. ``binary``: what starts it,
     where that is there."""
     if not (place / "tandem.password").is_file():

@@ -19,6 +19,7 @@ from tandem.schema.grades import SCALES
 from tandem.schema.metrics import ROUND_TRIP_MEASURED
 from tandem_server.analysis.estimates import LEAST, RESAMPLES, SEED, Estimate, ends
 from tandem_server.analysis.records import Clock, Piece
+from tandem_server.quantile import nearest_rank
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int8]
@@ -147,7 +148,7 @@ def quantile(rtt_ms: Array, share: float) -> float | None:
     n = len(rtt_ms)
     if n == 0 or n * (1 - share) < 1 - 1e-9:
         return None
-    return float(np.partition(rtt_ms, rank := math.ceil(share * n - 1e-9) - 1)[rank])
+    return nearest_rank(np.sort(rtt_ms).tolist(), share)
 
 
 def ccdf(rtt_ms: Array, most: int = 200) -> list[tuple[float, float]]:

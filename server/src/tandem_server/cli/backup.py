@@ -31,6 +31,7 @@ import tandem_server
 from tandem_server.cli.command import Actions, ConfigError, EnvironmentLacks, add_command, hinted
 from tandem_server.cli.configuration import ServerConfig, load
 from tandem_server.cli.stores import private_influx
+from tandem_server.durable import sync, whole_file
 from tandem_server.registry import Registry, TraceRow
 from tandem_server.store import QueryError, StoreDown
 from tandem_server.store.influx import quoted
@@ -210,7 +211,9 @@ def _restore(args: Namespace) -> int:
         config.registry.file.with_name(config.registry.file.name + ending).unlink(missing_ok=True)
     copy_whole(backup / "registry.sqlite", config.registry.file)
     with Registry(config.registry.file) as registry:
-        registry.trace_tables.again()  # tables of captures are in no backup: they are made again
+        # Tables of captures and samples of runs are in no backup: they are made again.
+        registry.trace_tables.again()
+        registry.ledger_runs.sample_again()
     for path in (*placed, config.registry.file):
         os.chown(path, owner.st_uid, owner.st_gid)
     sync_folder(state)
@@ -341,24 +344,14 @@ def backups_in(folder: Path) -> list[Path]:
 
 def copy_whole(source: Path, to: Path, mode: int = 0o600) -> None:
     """There whole or not at all, and on the disk."""
-    to.parent.mkdir(parents=True, exist_ok=True)
-    fresh = to.with_name(f".{to.name}.tmp")
-    with source.open("rb") as reading, fresh.open("wb") as writing:
+    with source.open("rb") as reading, whole_file(to, mode) as writing:
         shutil.copyfileobj(reading, writing, 1024 * 1024)
-        writing.flush()
-        os.fsync(writing.fileno())
-    fresh.chmod(mode)
-    fresh.rename(to)
 
 
 def sync_folder(folder: Path) -> None:
     """Its names, and what is below it, are on the disk."""
     for path in (folder, *folder.rglob("*")):
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync(path)
 
 
 def write_kept(folder: Path, kept: Kept) -> None:

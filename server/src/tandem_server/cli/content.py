@@ -17,11 +17,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tandem.devtools.browser import NoBrowserError, find
+from tandem.schema.manifest import PLAIN_NAME
 from tandem_server.cli.command import Actions, ConfigError, EnvironmentLacks, add_command
 from tandem_server.cli.configuration import load
 from tandem_server.content import page_recording, page_synthetic, presentation
 from tandem_server.content.page import (
-    NAME,
     Captured,
     Page,
     PageError,
@@ -127,7 +127,7 @@ def _build_presentation(args: Namespace) -> int:
         raise ConfigError(f"--seconds {args.seconds}; hint: a whole number from 1 to {_LONGEST_S}")
     segments_s = _lengths(args.segments)
     name = args.name or (args.video.stem if args.video is not None else "synthetic")
-    if not NAME.match(name):
+    if not PLAIN_NAME.match(name):
         raise ConfigError(f"name {name!r}; hint: --name of letters, digits, '.', '_', '-', at most 64")
     ffmpeg = presentation.find_ffmpeg()
     if args.video is not None and not args.video.is_file():
@@ -256,7 +256,7 @@ def _list(args: Namespace) -> int:
 def _put(
     folder: Path, name: str, objects: Sequence[Captured], made: dict[str, Any], times_ms: dict[str, float]
 ) -> tuple[Page, str]:
-    if not NAME.match(name):
+    if not PLAIN_NAME.match(name):
         raise ConfigError(f"name {name!r}; hint: --name of letters, digits, '.', '_', '-', at most 64")
     target = folder / name
     if target.exists() and not (target / "page.json").is_file():

@@ -8,11 +8,13 @@ socket meanwhile wait there.
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import socket
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -21,29 +23,16 @@ from pathlib import Path
 from tandem.notify import Notify
 from tandem.stop_flag import StopFlag
 from tandem_server import __version__
-from tandem_server.cli.background import end_with_parent
 from tandem_server.cli.command import EnvironmentLacks, run_plainly
 from tandem_server.cli.configuration import ServerConfig, load
 from tandem_server.cli.listeners import announce, bind, serve_app
 from tandem_server.cli.log import log_to_stderr
-from tandem_server.cli.stores import (
-    DATABASE_WAIT_S,
-    LONG_STATEMENT_S,
-    UploadSweeper,
-    keep_peers,
-    kept_days,
-    open_influx,
-    open_registry,
-    open_store,
-    upload_service,
-)
+from tandem_server.cli.stores import DATABASE_WAIT_S, keep_peers, open_registry, open_store, upload_service
 from tandem_server.http.rates import Reserve
 from tandem_server.ingest.documents import Tunnel
 from tandem_server.ingest.gateway import Gateway, GatewayLimits
-from tandem_server.ingest.meter import GatewaySeries, Meter
-from tandem_server.ingest.own_series import ExpectedSeries, LedgerSeries, MachineSeries
-from tandem_server.ingest.periodic import LastSeen
-from tandem_server.ingest.rolling import LateNotes, RollingSeries
+from tandem_server.ingest.group_commit import LateNotes
+from tandem_server.ingest.meter import GatewaySeries, LastSeen, Meter
 
 _LOG = logging.getLogger("tandem.gateway")
 _SERVE_LOG = logging.getLogger("tandem.serve")
@@ -66,22 +55,14 @@ def serve(
         failures_per_minute=config.limits.failures_per_address,
         series_per_hour=config.limits.probe_series_per_hour,
     )
-    every_s, settle_s = config.series.every_s, config.series.settle_s
     with ExitStack() as held:
         registry = held.enter_context(open_registry(config))
         store = open_store(config, DATABASE_WAIT_S)
-        last_seen = LastSeen(registry)
-        held.enter_context(last_seen)
-        held.enter_context(ExpectedSeries(registry, store, config.states, every_s))
-        rolled = open_influx(config).patient(LONG_STATEMENT_S)
-        held.enter_context(RollingSeries(registry, rolled, kept_days(config), settle_s))
-        late = LateNotes(registry.late.note, settle_s / 2)
-        held.enter_context(LedgerSeries(registry, store, config.store.retention_days, every_s))
-        held.enter_context(MachineSeries(registry, store, places_of(config), every_s))
+        last_seen = held.enter_context(LastSeen(registry))
+        late = LateNotes(registry.late.note, config.series.settle_s / 2)
         meter = Meter(last_seen.note)
-        held.enter_context(GatewaySeries(store, meter, number, every_s))
+        held.enter_context(GatewaySeries(store, meter, number, config.series.every_s, registry.late.note))
         uploads = upload_service(config, registry)
-        held.enter_context(UploadSweeper(uploads))
 
         def peers_changed() -> None:
             keep_peers(config, registry)
@@ -96,21 +77,6 @@ def serve(
         expected = config.collector.version or __version__.partition("+")[0]  # of any build
         gateway = Gateway(registry, store, limits, uploads, meter, late, tunnel, peers_changed, expected, reserve)
         serve_app(config, gateway.app(), listener, when_ready, processes)
-
-
-def places_of(config: ServerConfig) -> dict[str, Path]:
-    """What of the server's is on this machine, by its name in the schema's SERVER_PLACES; some of it may not exist."""
-    places = {
-        "traces": config.traces.folder,
-        "registry": config.registry.file,
-        "results": config.results.folder,
-        "content": config.content.folder,
-    }
-    if config.store.kind == "private":
-        places["store"] = config.store.folder
-    if config.capture.allowed:
-        places["captures"] = config.capture.folder
-    return places
 
 
 def _tunnel(config: ServerConfig) -> Tunnel | None:
@@ -207,11 +173,22 @@ class _Member:
                 pipe.close()
 
 
+def _end_with_parent() -> None:
+    """End as by SIGTERM when the process that started this one is gone: it holds the other end of our standard input."""
+
+    def wait() -> None:
+        while os.read(0, 1):
+            pass
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=wait, name="parent", daemon=True).start()
+
+
 def main() -> int:
     """One of several processes: serve on the socket that was passed on."""
     config = load(Path(sys.argv[1]))
     log_to_stderr()
-    end_with_parent()
+    _end_with_parent()
     with socket.socket(fileno=int(sys.argv[2])) as listener:
         number, processes = int(sys.argv[3]), config.listen.gateway_processes
         serve(config, listener, lambda: print("ready", flush=True), number, processes)

@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import importlib
 import json
-import os
 import shutil
 import sys
 from argparse import Namespace
@@ -33,10 +32,20 @@ from tandem_server.analysis.records import (
     in_ledger_of,
     records_of,
 )
+from tandem_server.analysis.run_samples import RunSamples, SampledSource
 from tandem_server.analysis.summary import pool_summary, summary
-from tandem_server.cli.command import Actions, ConfigError, EnvironmentLacks, add_command, add_config, found_config_file
+from tandem_server.cli.command import (
+    Actions,
+    ConfigError,
+    EnvironmentLacks,
+    add_command,
+    add_config,
+    found_config_file,
+    hinted,
+)
 from tandem_server.cli.configuration import ServerConfig, load
 from tandem_server.cli.stores import open_influx, open_registry, reader_or_why
+from tandem_server.durable import write_whole
 from tandem_server.report.arms import PREFIX, Compared, compared, files
 from tandem_server.report.figures.figure import Drawn, draw, write_figures
 from tandem_server.report.page import render
@@ -178,15 +187,16 @@ def _source(
     if own is not None:
         yield own
         return
+    samples = RunSamples(config.traces.folder if config else campaign.folder / "server" / "traces")
     if config is not None and config.store.kind != "private":
         with contextlib.closing(open_influx(config)) as client:
-            yield InfluxSource(client)
+            yield SampledSource(client, samples)
         return
     place = config.store.folder if config else campaign.folder / DATABASE
     name = config.store.database if config else database or "tandem"
     where = url or f"http://127.0.0.1:{config.store.port if config else 8086}"
     with folder_database(place, name, where, config.store.binary if config else None) as source:
-        yield source
+        yield source if isinstance(source, str) else SampledSource(source.store, samples)
 
 
 def _keep_records(campaign: campaign_folder.CampaignFolder, source: InfluxSource) -> None:
@@ -268,7 +278,7 @@ def _report_run(config: ServerConfig, run: str, out: Path | None) -> int:
         store = reader_or_why(config)
         if not isinstance(store, str):
             held.callback(store.close)
-        account = account_of(registry, store, run, config.store.retention_days)
+        account = account_of(registry, store, run, config.store.retention_days, RunSamples(config.traces.folder))
     if account is None:
         raise ConfigError(f"no manifest of run {run!r} has arrived; hint: tandem-server ledger lists runs")
     page = out or Path(f"{account.run.id}.html")
@@ -281,15 +291,5 @@ def _report_run(config: ServerConfig, run: str, out: Path | None) -> int:
 
 def _write_whole(path: Path, content: bytes) -> None:
     """Whole or not at all; EnvironmentLacks."""
-    draft = path.with_name(path.name + ".tmp")
-    try:
-        with draft.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except OSError as error:
-        draft.unlink(missing_ok=True)  # of a full disk it holds the last bytes
-        raise EnvironmentLacks(
-            f"{path}: {error.strerror}; hint: free space, or give write permission on the folder"
-        ) from error
+    with hinted("free space, or give write permission on the folder", OSError):
+        write_whole(path, content)

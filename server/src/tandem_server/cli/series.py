@@ -18,16 +18,23 @@ from typing import Any
 from tandem_server.cli.command import Actions, ConfigError, EnvironmentLacks, add_command, check_probe
 from tandem_server.cli.configuration import ServerConfig, load
 from tandem_server.cli.stores import LONG_STATEMENT_S, kept_days, open_influx, open_registry
-from tandem_server.ingest.rolling import DAY_S, FRESH, HOUR_S, LEASE, LEASE_S, Rollups, Span
+from tandem_server.derived.rollups import DAY_S, FRESH, HOUR_S, LOCK, Rollups, Span
 from tandem_server.registry import CONSUMERS, BackfillQueue, Registry
 from tandem_server.schema.rollups import ROLLUPS
 from tandem_server.store import Influx
-from tandem_server.store.preparing import READER, Kept, Prepared, look, prepare, prepare_reader, runs_continuous_queries
+from tandem_server.store.preparing import (
+    READER,
+    Kept,
+    Prepared,
+    look,
+    made_by,
+    prepare,
+    prepare_reader,
+    runs_continuous_queries,
+)
 from tandem_server.store.private import account_password
-from tandem_server.store.rollup_queries import made_by
 from tandem_server.utc import MINUTE, utc
 
-_TURN_S = 0.1
 _SHOWN_EVERY_S = 5.0
 
 
@@ -191,14 +198,10 @@ def recompute(
         days = range(first_s, last_s, DAY_S)
         spans.extend(Span(measurement, at_s, min(at_s + DAY_S, last_s), probe) for at_s in days)
     spans.sort(key=lambda span: -span.start_s)  # people look at what is new
-    shown_s, holder = 0.0, f"{os.getpid()}-{os.urandom(8).hex()}"
+    shown_s = 0.0
     for number, span in enumerate(spans):
-        while not registry.seen.lease(LEASE, holder, time.time_ns(), LEASE_S):
-            time.sleep(_TURN_S)  # the gateway has its turn: a round of a few seconds
-        try:
+        with registry.locked(LOCK, wait=True):  # the worker has its turn: a round of a few seconds
             rollups.make(span, now_s)
-        finally:
-            registry.seen.give_up(LEASE, holder)
         if as_json or time.monotonic() - shown_s >= _SHOWN_EVERY_S:
             _show(span, number + 1, len(spans), as_json=as_json)
             shown_s = time.monotonic()
@@ -265,7 +268,7 @@ def _lines(status: dict[str, Any], now_s: float) -> list[str]:
 
 def _behind(fresh: int | None, now_s: float) -> str:
     return (
-        f": {int(now_s - fresh) // 60} minutes ago; does the gateway run?"
+        f": {int(now_s - fresh) // 60} minutes ago; does the worker run?"
         if fresh is not None and now_s - fresh > 300
         else ""
     )

@@ -1,4 +1,4 @@
-"""``tandem-server serve [database|gateway|endpoint|pages]``: one role in this process, or all of them as children; and ``check``."""
+"""``tandem-server serve [database|gateway|endpoint|worker|pages]``: one role in this process, or all of them as children; and ``check``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -24,8 +24,8 @@ from pathlib import Path
 from tandem.mptcp_abi import v094
 from tandem.notify import Notify
 from tandem.stop_flag import StopFlag
+from tandem_server.analysis.run_samples import RunSamples
 from tandem_server.cli import gateway
-from tandem_server.cli.background import Beside
 from tandem_server.cli.command import Actions, ConfigError, EnvironmentLacks, add_command
 from tandem_server.cli.configuration import ServerConfig, load
 from tandem_server.cli.listeners import (
@@ -68,8 +68,9 @@ def add(commands: Actions[argparse.ArgumentParser]) -> None:
         commands,
         "serve",
         _serve,
-        "run the server: database, gateway, endpoint and pages, or one of them",
-        "Run the server until SIGTERM or Ctrl-C. Each role prints 'ready ROLE ADDRESS:PORT' when it accepts work."
+        "run the server: database, gateway, endpoint, worker and pages, or one of them",
+        "Run the server until SIGTERM or Ctrl-C. Each role prints 'ready ROLE ADDRESS:PORT' when it accepts work"
+        " (worker: and what it does)."
         " Without a role, all of them run as child processes, and end together; pages only where [listen] pages_port is set.",
     )
     command.add_argument("role", nargs="?", choices=tuple(_ROLES), help="run this role only")
@@ -92,7 +93,7 @@ def _serve(args: Namespace) -> int:
     log_to_stderr()
     if args.role is None:
         roles = ["database"] if config.store.kind == "private" else []
-        roles += ["gateway", "endpoint", *(["pages"] if config.listen.pages_port is not None else [])]
+        roles += ["gateway", "endpoint", "worker", *(["pages"] if config.listen.pages_port is not None else [])]
         return _supervise(roles, config.file)
     # Before the listeners take the signal over: SIGTERM while still starting is a clean end too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
@@ -125,15 +126,11 @@ def _database(config: ServerConfig) -> None:
 
 def _gateway(config: ServerConfig) -> None:
     listen = config.listen
-    with ExitStack() as beside:
-        beside.enter_context(Beside("derived", config.file))
-        if config.traces.analyse:
-            beside.enter_context(Beside("tables", config.file))
-        if listen.gateway_processes > 1:
-            gateway.serve_by_processes(config.file, listen.host, listen.gateway_port, listen.gateway_processes)
-            return
-        with bind(listen.host, listen.gateway_port) as listener:
-            gateway.serve(config, listener, lambda: announce("gateway", listener))
+    if listen.gateway_processes > 1:
+        gateway.serve_by_processes(config.file, listen.host, listen.gateway_port, listen.gateway_processes)
+        return
+    with bind(listen.host, listen.gateway_port) as listener:
+        gateway.serve(config, listener, lambda: announce("gateway", listener))
 
 
 def _endpoint(config: ServerConfig) -> None:
@@ -246,6 +243,12 @@ def _check_certificate(config: ServerConfig) -> None:
         raise EnvironmentLacks(f"{files}: {error}; hint: tandem-server tls") from error
 
 
+def _worker(config: ServerConfig) -> None:
+    from tandem_server.cli import worker  # numpy, of no use to the gateway
+
+    worker.serve(config)
+
+
 def _pages(config: ServerConfig) -> None:
     """Reads the registry, the database and the traces, writes nothing, answers plain HTTP on loopback. ConfigError without a port."""
     port = config.listen.pages_port
@@ -262,12 +265,19 @@ def _pages(config: ServerConfig) -> None:
             held.callback(store.close)
         enough_descriptors(limits.unauthenticated + limits.authenticated)
         days, behind_proxy = config.store.retention_days, config.pages.behind_proxy
-        app = Pages(registry, store, TraceStores(config).at, days).app(any_host=behind_proxy)
+        samples = RunSamples(config.traces.folder)
+        app = Pages(registry, store, TraceStores(config).at, days, samples).app(any_host=behind_proxy)
         rates = probe_rates(config.limits, {})
         serve(app, listener, None, ConnectionLimiter(limits), rates, lambda: announce("pages", listener))
 
 
-_ROLES = {"database": _database, "gateway": _gateway, "endpoint": _endpoint, "pages": _pages}
+_ROLES: dict[str, Callable[[ServerConfig], None]] = {
+    "database": _database,
+    "gateway": _gateway,
+    "endpoint": _endpoint,
+    "worker": _worker,
+    "pages": _pages,
+}
 
 # --- All roles: children of this process, all or none ----------------------------------------------------------------------
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from tandem_server.cli.command import EnvironmentLacks, hinted
 from tandem_server.cli.configuration import ServerConfig
-from tandem_server.ingest.periodic import Periodic
 from tandem_server.registry import Registry
 from tandem_server.registry.probes import write_peers
 from tandem_server.store import Influx, Mirrored, PrivateInflux, SeriesStore, Victoria, find_influxd
@@ -23,7 +22,6 @@ DATABASE_WAIT_S = 30.0
 LONG_STATEMENT_S = 600.0
 """A day's roll-ups of a whole fleet are one statement, and nothing is heard of it before it ends."""
 _UNFINISHED = ".unfinished"
-_SWEEP_S = 600.0
 
 
 def open_registry(config: ServerConfig, *, read_only: bool = False) -> Registry:
@@ -140,15 +138,3 @@ def upload_service(config: ServerConfig, registry: Registry) -> UploadService:
     )
     with hinted("let this user write there, or name another [traces] folder", OSError):
         return UploadService(registry, trace_store(config), traces.folder / _UNFINISHED, limits)
-
-
-class UploadSweeper(Periodic):
-    """Gives up unfinished traces in the background, now and every ten minutes. Several processes may."""
-
-    def __init__(self, service: UploadService) -> None:
-        super().__init__("unfinished traces", _SWEEP_S)
-        self._service = service
-
-    def turn(self) -> None:
-        """See ``UploadService.sweep``."""
-        self._service.sweep()

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import ipaddress
-import os
 import re
 from argparse import Namespace
 from datetime import UTC, datetime, timedelta
@@ -17,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from tandem_server.cli.command import Actions, ConfigError, add_command
+from tandem_server.durable import write_whole
 
 _HOST = re.compile(
     r"(?=.{1,253}\Z)[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?)*\Z"
@@ -83,7 +82,7 @@ def _tls(args: Namespace) -> int:
         args.folder.mkdir(parents=True, exist_ok=True)
         made = make(args.name, addresses, args.days)
     for name, (content, mode) in made.items():
-        _write(args.folder / name, content, mode)
+        write_whole(args.folder / name, content, mode)
     return 0
 
 
@@ -200,14 +199,3 @@ def _usage(*, sign_certificates: bool) -> x509.KeyUsage:
         encipher_only=False,
         decipher_only=False,
     )
-
-
-def _write(path: Path, content: bytes, mode: int) -> None:
-    fresh = path.with_name(path.name + ".tmp")
-    with contextlib.suppress(FileNotFoundError):
-        fresh.unlink()
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.rename(path)

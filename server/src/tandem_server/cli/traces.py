@@ -16,7 +16,6 @@ from typing import Any
 
 from tandem.schema.trace import SERVER_CAPTURES
 from tandem_server.cli.analyse import on_dask
-from tandem_server.cli.background import process_pool, tabling
 from tandem_server.cli.command import (
     Actions,
     ConfigError,
@@ -28,6 +27,7 @@ from tandem_server.cli.command import (
 from tandem_server.cli.configuration import load
 from tandem_server.cli.log import log_to_stderr
 from tandem_server.cli.stores import LONG_STATEMENT_S, TraceStores, open_influx, open_registry
+from tandem_server.cli.worker import process_pool, tabling
 from tandem_server.registry import Registry, TablesOf, TraceRow, Unfinished
 from tandem_server.uploads.store import NotTheFile, TraceStore, content_of, file_parts
 from tandem_server.utc import utc

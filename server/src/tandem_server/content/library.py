@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from tandem_server.durable import write_whole
+
 VIRTUAL = "virtual.json"
 _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
 _DEEPEST = 6
@@ -140,9 +142,4 @@ def write_index(folder: Path, files: dict[str, tuple[int, bytes]]) -> None:
         path: {"bytes": size, **({"head": base64.b64encode(head).decode()} if head else {})}
         for path, (size, head) in files.items()
     }
-    temporary = folder / (VIRTUAL + ".tmp")
-    with temporary.open("w", encoding="utf-8") as file:
-        json.dump({"files": rows}, file, separators=(",", ":"))
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(folder / VIRTUAL)
+    write_whole(folder / VIRTUAL, json.dumps({"files": rows}, separators=(",", ":")).encode())

@@ -32,6 +32,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from tandem.schema.manifest import PLAIN_NAME
+
 FORMAT = "tandem-page/1"
 MOST_OBJECTS = 5000
 LONGEST_INDEX_BYTES = 16 << 20
@@ -309,7 +311,6 @@ def _parameters(query: str) -> set[tuple[str, str]]:
 
 _CERTIFICATE_DAYS = 3650
 INDEX, BODIES, TLS = "page.json", "bodies", ".tls.pem"
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 _OF_THE_CONNECTION = (
     "connection", "keep-alive", "proxy-connection", "transfer-encoding", "content-length", "upgrade", "trailer", "te",
 )  # fmt: skip
@@ -417,12 +418,12 @@ class PageStore:
         """Of the pages there."""
         if not self._folder.is_dir():
             return []
-        return sorted(f.name for f in self._folder.iterdir() if NAME.match(f.name) and (f / INDEX).is_file())
+        return sorted(f.name for f in self._folder.iterdir() if PLAIN_NAME.match(f.name) and (f / INDEX).is_file())
 
     def open(self, name: str) -> Opened | None:
         """The page; None when there is none of this name. PageError, OSError."""
         folder = self._folder / name
-        if not NAME.match(name) or folder.is_symlink() or not (folder / INDEX).is_file():
+        if not PLAIN_NAME.match(name) or folder.is_symlink() or not (folder / INDEX).is_file():
             return None
         status = (folder / INDEX).stat()
         stamp = (status.st_mtime_ns, status.st_size, status.st_ino)

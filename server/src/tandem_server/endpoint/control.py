@@ -8,7 +8,6 @@ import functools
 import ipaddress
 import json
 import logging
-import os
 import re
 import sqlite3
 from collections.abc import Awaitable, Callable, Sequence
@@ -22,7 +21,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
+from tandem.schema.manifest import PLAIN_NAME
 from tandem_server.content.page import PageError, PageStore, public
+from tandem_server.durable import write_whole
 from tandem_server.endpoint.capture import CaptureRefused, Captures
 from tandem_server.endpoint.flows import PathPeer
 from tandem_server.endpoint.reflector import Reflector
@@ -34,7 +35,6 @@ from tandem_server.http.rates import DiskShare
 from tandem_server.registry import Registry
 from tandem_server.registry.probes import probe_of
 
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 _WORD = re.compile(r"[^\x00-\x1f\x7f\\\ud800-\udfff]{1,64}\Z")
 _PATHS_LIMIT = 8
 _LARGEST = 10**15 - 1
@@ -56,7 +56,7 @@ def read_session_request(body: bytes) -> SessionRequest:
     unknown = wanted.keys() - _KEYS
     if unknown:
         raise InvalidRequest(f"unknown key {min(unknown)!r}")
-    if not isinstance(wanted.get("run"), str) or not _ID.match(wanted["run"]):
+    if not isinstance(wanted.get("run"), str) or not PLAIN_NAME.match(wanted["run"]):
         raise InvalidRequest("run is no id")
     if wanted.get("kind") not in ("mptcp", "tcp", "any"):
         raise InvalidRequest("kind is neither mptcp nor tcp nor any")
@@ -140,18 +140,7 @@ class Results:
         content = read_json(body, BadResult)  # by the standard: here, not by whoever reads it later
         if not isinstance(content, dict):
             raise BadResult("the body is no JSON object")
-        folder = self._folder / probe / run
-        folder.mkdir(parents=True, exist_ok=True)
-        unfinished = folder / f"{session}.json.tmp"
-        try:
-            with unfinished.open("wb") as file:
-                file.write(body)
-                file.flush()
-                os.fsync(file.fileno())
-            unfinished.rename(folder / f"{session}.json")
-        except OSError:
-            unfinished.unlink(missing_ok=True)
-            raise
+        write_whole(self._folder / probe / run / f"{session}.json", body)
         self._share.charge(probe, len(body))
 
 

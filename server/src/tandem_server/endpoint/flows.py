@@ -16,6 +16,7 @@ from tandem.mptcp_abi.v094 import InfoReader
 from tandem.schema.line_protocol import Point
 from tandem.schema.record import Value
 from tandem.stream import Stream, TlsStream
+from tandem_server.quantile import nearest_rank
 
 _ROOM = 8
 """Subflows read at most; the kernel's own limit is 8 (MPTCP_PM_ADDR_MAX)."""
@@ -282,7 +283,7 @@ class FlowAccount:
                     "bytes_received": seen.tcp.bytes_received,
                     "bytes_retrans": seen.tcp.bytes_retrans,
                     "rtt_ms_median": statistics.median(seen.rtts_ms) if seen.rtts_ms else None,
-                    "rtt_ms_p95": _quantile(seen.rtts_ms, 0.95),
+                    "rtt_ms_p95": nearest_rank(sorted(seen.rtts_ms), 0.95),
                     "rtt_ms_min": None if seen.tcp.min_rtt_us is None else seen.tcp.min_rtt_us / 1000,
                 }
                 for subflow, seen in self._seen.items()
@@ -326,11 +327,3 @@ def _subflow_fields(tcp: TcpInfo, before: TcpInfo | None, elapsed_s: float, uplo
 
 def _ms(us: int | None) -> float | None:
     return None if us is None else us / 1000
-
-
-def _quantile(values: list[float], share: float) -> float | None:
-    """By the nearest rank; None without values."""
-    if not values:
-        return None
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from tandem.schema.metrics import MEASUREMENTS
 from tandem_server.analysis.record_files import DAY_NS, TIME, day_file, rows_in, schema_of, tags_of
 from tandem_server.analysis.records import SourceError
-from tandem_server.export.whole import whole_file
+from tandem_server.durable import whole_file
 from tandem_server.store import Series, SeriesStore
 
 _ROWS = 16_384
@@ -51,14 +51,14 @@ class RecordExport:
 
     def _day(self, path: Path, measurement: str, start: int, end: int) -> int:
         asked = f'SELECT * FROM "{measurement}" WHERE "probe" = $probe AND time >= {start} AND time < {end} GROUP BY *'  # noqa: S608
-        with whole_file(path) as file, _Columns(file, measurement) as columns:
+        with whole_file(path) as file, RecordWriter(file, measurement) as columns:
             for series in self._store.parts(asked, {"probe": self._probe}):
                 columns.add(series)
         return columns.rows
 
 
-class _Columns:
-    """Rows gathered by column, written a row group at a time."""
+class RecordWriter:
+    """Writes records of one measurement into an open Parquet file: gathered by column, written a row group at a time."""
 
     def __init__(self, file: Any, measurement: str) -> None:  # noqa: ANN401  an open file
         self._schema, self._tags = schema_of(measurement), tags_of(measurement)
@@ -66,7 +66,7 @@ class _Columns:
         self._held: dict[str, list[Any]] = {name: [] for name in self._schema.names}
         self.rows = 0
 
-    def __enter__(self) -> _Columns:
+    def __enter__(self) -> RecordWriter:
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:

@@ -27,8 +27,6 @@ from tandem.schema.manifest import FORMAT, Manifest, RunKind
 from tandem_server.http.body import BodyReader, Busy, Unreadable, decode, read_json, receive
 from tandem_server.registry import CampaignQueue, Enrolments, Network, NetworkFullError
 
-RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
-
 
 def _kinds(hint: Any) -> tuple[type, ...]:  # noqa: ANN401  any type that the schema has
     """What JSON has for it, as Python's classes."""

@@ -22,20 +22,20 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from tandem.schema.manifest import PLAIN_NAME
 from tandem.schema.trace import TraceError
 from tandem_server import __version__
 from tandem_server.http.body import BodyReader, Budget, Busy, TooMuch, Unreadable, decode, receive
 from tandem_server.http.context import PROBE, Authentication, count_lines, exception_handlers, probe_in
 from tandem_server.http.rates import Buckets, DaySpent, DiskShare, NoRoom, Reserve
 from tandem_server.ingest.documents import (
-    RUN_ID,
     CampaignResource,
     EnrolmentResource,
     InvalidManifest,
     Tunnel,
     read_manifest,
 )
-from tandem_server.ingest.group_commit import GroupCommit
+from tandem_server.ingest.group_commit import GroupCommit, LateNotes
 from tandem_server.ingest.lines import (
     BYTES_LIMIT,
     REASON_CHARACTERS,
@@ -46,7 +46,6 @@ from tandem_server.ingest.lines import (
     validate_batch,
 )
 from tandem_server.ingest.meter import NOBODY_READS, Meter
-from tandem_server.ingest.rolling import LateNotes
 from tandem_server.registry import BadCode, KeyTaken, LedgerConflict, NameTaken, Registry, TooManyUnfinished
 from tandem_server.registry.probes import probe_of
 from tandem_server.store import SeriesStore, StoreDown, TooManyRefused
@@ -207,7 +206,7 @@ class Gateway:
 
     async def _run(self, request: Request, probe: str) -> Response:
         run = request.path_params["run"]
-        if not RUN_ID.match(run):
+        if not PLAIN_NAME.match(run):
             raise InvalidManifest("the address holds no run id")
 
         def put(text: str) -> None:

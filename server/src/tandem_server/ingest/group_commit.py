@@ -6,6 +6,9 @@ request waits a moment for others, at most ``wait_s``, or while writes are under
 
 A group that the database refuses in part is halved down to the request that is to blame. The search for its bad lines is bounded, and is
 that request's alone: one at a time beside the other writes, and what its probe sends next does not join others.
+
+Hours that lines came late for are noted on the disk before their probe is answered. Lines come in thousands and hours few, so one that was
+noted a moment ago is not noted again: what makes it again waits longer than that moment (``registry/backfill.py``).
 """
 
 from __future__ import annotations
@@ -13,12 +16,15 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from starlette.concurrency import run_in_threadpool
+
 from tandem_server.http.body import Busy
 from tandem_server.ingest.meter import Meter
+from tandem_server.registry import NOTED_AGAIN_S, Hour, late_hours
 from tandem_server.store import LinesRefused, Rejected, StoreDown, TooManyRefused
 
 _ENOUGH_BYTES = 128 * 1024
@@ -29,6 +35,7 @@ _MOST_REQUESTS = 128
 
 _ALONE_S = 60.0
 """So long after its last bad line a probe's batches go alone."""
+_MOST_NOTED = 200_000
 
 
 @dataclass(slots=True)
@@ -181,3 +188,41 @@ def _fail(group: list[_Waiting], error: BaseException) -> None:
     for one in group:
         if not one.answer.done():
             one.answer.set_exception(error)
+
+
+class LateNotes:
+    """``write``: ``BackfillQueue.note``. An hour noted less than ``again_s`` ago, half of what notes ripen, is not noted again. Notes of
+    requests that come at once go to the disk together. All methods are the event loop's."""
+
+    def __init__(self, write: Callable[[set[Hour], int], None], again_s: float = NOTED_AGAIN_S) -> None:
+        self._write, self._again_s = write, again_s
+        self._noted: dict[Hour, float] = {}
+        self._waiting: set[Hour] = set()
+        self._next: asyncio.Task[None] | None = None
+        self._under_way: asyncio.Task[None] | None = None
+
+    async def note(self, probe: str, lines: Iterable[str]) -> None:
+        """``lines`` of ``probe`` are in the database: on return the hours of those that are late are on the disk. sqlite3.Error."""
+        hours = late_hours(probe, lines, time.time_ns())
+        if not hours:
+            return
+        now_s = time.monotonic()
+        new = {hour for hour in hours if now_s - self._noted.get(hour, -self._again_s) >= self._again_s}
+        if not new:
+            return
+        self._waiting |= new
+        if self._next is None:
+            self._next = asyncio.create_task(self._keep(self._under_way))
+        await asyncio.shield(self._next)
+
+    async def _keep(self, before: asyncio.Task[None] | None) -> None:
+        if before is not None:
+            await asyncio.wait([before])
+        hours, self._waiting = self._waiting, set()
+        self._under_way, self._next = self._next, None
+        # From before the note is made: what comes meanwhile must not count as noted longer than it is.
+        now_s = time.monotonic()
+        await run_in_threadpool(self._write, hours, time.time_ns())
+        if len(self._noted) > _MOST_NOTED:
+            self._noted = {hour: at for hour, at in self._noted.items() if now_s - at < self._again_s}
+        self._noted.update(dict.fromkeys(hours, now_s))

@@ -1,4 +1,5 @@
-"""``gateway`` and ``gateway_process``: what this process counts of itself, by probe and of its writes, written at the end of each minute.
+"""``gateway`` and ``gateway_process``: what this process counts of itself, by probe and of its writes, written at the end of each minute;
+and which probes it saw.
 
 Each process writes its own, so nothing has to be put together and a process that dies takes a minute of counts with it at most. Two
 starts of one process in one minute must not write over each other: the points of a start lie on one fraction of a second of its own.
@@ -9,6 +10,7 @@ from __future__ import annotations
 import logging
 import random
 import resource
+import sqlite3
 import threading
 import time
 from array import array
@@ -17,9 +19,9 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 
 from tandem.schema.line_protocol import parse
-from tandem_server.ingest.periodic import Periodic, own_line, put
-from tandem_server.ingest.rolling import late_hours
-from tandem_server.registry.backfill import Hour
+from tandem_server.periodic import Periodic, own_line, put
+from tandem_server.quantile import nearest_rank
+from tandem_server.registry import Hour, Registry, late_hours
 from tandem_server.store import SeriesStore
 
 SLOW_S = 1.0
@@ -121,11 +123,6 @@ class Meter:
         return counts
 
 
-def quantile(ordered: array[float], share: float) -> float:
-    """The least of the values that at least ``share`` (0 to 1) of ``ordered`` do not exceed; it has one at least."""
-    return ordered[max(0, -int(-share * len(ordered) // 1) - 1)]
-
-
 _LOG = logging.getLogger("tandem.gateway")
 _S = 10**9
 _MOST_HELD = 100_000
@@ -148,7 +145,7 @@ class GatewaySeries(Periodic):
     ) -> None:
         super().__init__("gateway-series", period_s)
         self._late = late
-        self._store, self._meter, self._tags, self._period_s = store, meter, {"process": str(process)}, period_s
+        self._store, self._meter, self._tags = store, meter, {"process": str(process)}
         self._fraction_ns = random.randrange(_S)
         self._held: deque[str] = deque()
         self._began = self._since_s = time.monotonic()
@@ -204,21 +201,20 @@ class GatewaySeries(Periodic):
         return [line for line in found if line is not None]
 
     def _minute(self, utc_ns: int) -> int:
-        return utc_ns // (self._period_s * _S) * self._period_s * _S
+        period_ns = int(self.period_s) * _S
+        return utc_ns // period_ns * period_ns
 
 
-def _waits(waits_s: array[float]) -> dict[str, float | int]:
+def _waits(waits_s: array[float]) -> dict[str, float | int | None]:
     """What took how long; nothing but the count where there was no request."""
-    content: dict[str, float | int] = {
+    ordered = [1e3 * wait_s for wait_s in sorted(waits_s)]
+    return {
         "acknowledged_requests": len(waits_s),
         "slow_requests": sum(wait_s > SLOW_S for wait_s in waits_s),
+        "acknowledged_median_ms": nearest_rank(ordered, 0.5),
+        "acknowledged_p95_ms": nearest_rank(ordered, 0.95),
+        "acknowledged_most_ms": nearest_rank(ordered, 1.0),
     }
-    if waits_s:
-        ordered = array("d", sorted(waits_s))
-        content["acknowledged_median_ms"] = 1e3 * quantile(ordered, 0.5)
-        content["acknowledged_p95_ms"] = 1e3 * quantile(ordered, 0.95)
-        content["acknowledged_most_ms"] = 1e3 * ordered[-1]
-    return content
 
 
 def resident_bytes() -> int | None:
@@ -228,3 +224,38 @@ def resident_bytes() -> int | None:
             return int(file.read().split()[1]) * _PAGE_BYTES
     except (OSError, ValueError, IndexError):
         return None
+
+
+# --- Who was seen -------------------------------------------------------------------------------------------------------
+
+_LAST_SEEN_S = 10.0
+
+
+class LastSeen(Periodic):
+    """``note`` from any thread, never blocks for the disk. What is noted at its end is written too."""
+
+    at_once, at_end = False, True
+
+    def __init__(self, registry: Registry, period_s: float = _LAST_SEEN_S) -> None:
+        super().__init__("last seen", period_s)
+        self._registry = registry
+        self._noted: dict[str, int] = {}
+        self._lock = threading.Lock()
+
+    def note(self, probe: str) -> None:
+        """A request with this probe's token came."""
+        with self._lock:
+            self._noted[probe] = time.time_ns()
+
+    def turn(self) -> None:
+        """Write what was noted; sqlite3.Error: it stays noted."""
+        with self._lock:
+            noted, self._noted = self._noted, {}
+        if not noted:
+            return
+        try:
+            self._registry.seen.note(noted)
+        except sqlite3.Error:
+            with self._lock:
+                self._noted = {**noted, **self._noted}
+            raise

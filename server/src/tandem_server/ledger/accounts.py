@@ -15,7 +15,7 @@ from tandem_server.ledger.numbers import (
     sum_of,
 )
 from tandem_server.ledger.records import RecordCounts
-from tandem_server.ledger.report import SpoolReport
+from tandem_server.ledger.states import SpoolReport
 from tandem_server.registry import CountedNumbers, Registry
 
 _SLACK_NS = 3600 * 10**9

@@ -8,7 +8,7 @@ from typing import Any
 
 from tandem.schema.grades import SCALES, tone_of
 from tandem_server.store import Influx, Series
-from tandem_server.utc import utc
+from tandem_server.utc import SPACED, duration, utc
 
 WITHIN_S = 3600
 """Before its last record, so far back is looked."""
@@ -33,13 +33,13 @@ class LastWords:
     def to_dict(self) -> dict[str, Any]:
         """For machines."""
         return {
-            "at_utc": _iso(self.at_utc_ns),
+            "at_utc": _utc(self.at_utc_ns),
             "reasons": reasons(self),
             "health": dict(self.health),
             "radio": {path: dict(fields) for path, fields in self.radio.items()},
             "modems": {path: dict(fields) for path, fields in self.modems.items()},
             "sims": {path: dict(fields) for path, fields in self.sims.items()},
-            "events": [{"at_utc": _iso(one["at_utc_ns"]), **one} for one in self.events],
+            "events": [{"at_utc": _utc(one["at_utc_ns"]), **one} for one in self.events],
         }
 
 
@@ -130,7 +130,7 @@ def _just_before(said: LastWords, kind: str) -> bool:
 def text(probe: str, said: LastWords, now_utc_ns: int) -> list[str]:
     """For people."""
     ago_s = (now_utc_ns - said.at_utc_ns) / 1e9
-    lines = [f"{probe}: last record {_iso(said.at_utc_ns)}, {_long(ago_s)} ago", "", "may be why:"]
+    lines = [f"{probe}: last record {_utc(said.at_utc_ns)}, {duration(ago_s)} ago", "", "may be why:"]
     lines += [f"  - {one}" for one in reasons(said)]
     lines += ["", "said last:"]
     for path, one in sorted(said.radio.items()):
@@ -146,7 +146,7 @@ def text(probe: str, said: LastWords, now_utc_ns: int) -> list[str]:
     lines += ["", "events, the newest first:"]
     for event in said.events:
         where = "" if event["path"] is None else f" {event['path']}"
-        lines.append(f"  {_iso(event['at_utc_ns'])} {event['kind']}{where} {event['detail'] or ''}".rstrip())
+        lines.append(f"  {_utc(event['at_utc_ns'])} {event['kind']}{where} {event['detail'] or ''}".rstrip())
     return lines
 
 
@@ -156,12 +156,5 @@ _SHOWN = (
 )
 
 
-def _iso(utc_ns: int) -> str:
-    return utc(utc_ns, "%Y-%m-%d %H:%M:%SZ")
-
-
-def _long(seconds: float) -> str:
-    minutes = int(seconds) // 60
-    if minutes < 120:
-        return f"{minutes} min"
-    return f"{minutes // 60} h" if minutes < 2880 else f"{minutes // 1440} d"
+def _utc(utc_ns: int) -> str:
+    return utc(utc_ns, f"{SPACED}Z")

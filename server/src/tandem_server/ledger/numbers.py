@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tandem_server.ledger.report import SpoolReport
+from tandem_server.ledger.states import SpoolReport
 from tandem_server.registry import CountedNumbers
 
 Ranges = tuple[tuple[int, int], ...]

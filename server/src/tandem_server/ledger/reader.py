@@ -11,7 +11,6 @@ from typing import Any
 from tandem_server.ledger.accounts import Accounts, Spools
 from tandem_server.ledger.numbers import SpoolAccount
 from tandem_server.ledger.records import RecordCounts
-from tandem_server.ledger.report import SpoolReport
 from tandem_server.ledger.runs import (
     Known,
     Promise,
@@ -24,7 +23,7 @@ from tandem_server.ledger.runs import (
     unpromised,
     with_own,
 )
-from tandem_server.ledger.states import Tolerances
+from tandem_server.ledger.states import SpoolReport, Tolerances
 from tandem_server.ledger.watching import ProbeNow, probes_now
 from tandem_server.registry import Registry, Run, TraceRow, Unfinished
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from tandem.schema.metrics import MEASUREMENTS
 from tandem_server.ledger.numbers import BootCount, Numbers
-from tandem_server.ledger.report import SpoolReport, report_of
+from tandem_server.ledger.states import SpoolReport, report_of
 from tandem_server.store import Series, SeriesStore
 
 OF_A_RUN = tuple(m.name for m in MEASUREMENTS.values() if "run" in m.tags)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from tandem.schema.trace import SERVER_CAPTURES, is_name, is_sha256, server_capture
 from tandem_server.ledger.records import OF_A_RUN
-from tandem_server.ledger.report import SpoolReport
+from tandem_server.ledger.states import SpoolReport
 from tandem_server.registry import CompleteRun, Lone, Run, TablesOf, TraceRow, Unfinished
 from tandem_server.utc import SECOND, utc
 

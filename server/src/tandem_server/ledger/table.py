@@ -9,7 +9,7 @@ from tandem_server.ledger.numbers import SpoolAccount
 from tandem_server.ledger.reader import Ledger
 from tandem_server.ledger.runs import RunRow, totals
 from tandem_server.ledger.watching import ProbeNow
-from tandem_server.utc import MINUTE, utc
+from tandem_server.utc import MINUTE, duration, utc
 
 WIDTH = 100
 _RANGES = 12
@@ -39,7 +39,7 @@ def lines(ledger: Ledger, *, incomplete: bool = False) -> Iterator[str]:
 
 def probe_line(one: ProbeNow, now_utc_ns: int) -> str:
     """A probe's state and since when."""
-    since = f"since {utc(one.state.since_utc_ns, MINUTE)} ({_long((now_utc_ns - one.state.since_utc_ns) / 1e9)})"
+    since = f"since {utc(one.state.since_utc_ns, MINUTE)} ({duration((now_utc_ns - one.state.since_utc_ns) / 1e9)})"
     return f"{one.probe.name:<14} {one.state.state:<20} {since}: {one.state.why}"[:WIDTH]
 
 
@@ -96,10 +96,3 @@ def _totals(ledger: Ledger) -> Iterator[str]:
 
 def _wrapped(text: str, indent: str) -> list[str]:
     return textwrap.wrap(text, WIDTH, initial_indent=indent, subsequent_indent=indent + "  ")
-
-
-def _long(seconds: float) -> str:
-    for unit, size in (("d", 86_400), ("h", 3600), ("min", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{max(0.0, seconds):.0f} s"

@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import tandem_server
 from tandem.schema.metrics import COMMON_FIELDS, MEASUREMENTS, Field
 from tandem_server.analysis.record_files import TIME, tags_of
-from tandem_server.export.whole import whole_file
+from tandem_server.durable import whole_file
+from tandem_server.utc import SECOND, utc
 
 if TYPE_CHECKING:
     from tandem_server.publish.package import Published
@@ -79,8 +79,7 @@ class Described:
     @property
     def span(self) -> str:
         """From when to when it went, ISO 8601."""
-        times = (datetime.fromtimestamp(self.campaign[f"{at}_utc_ns"] // 10**9, UTC) for at in ("started", "ended"))
-        return "/".join(f"{at:%Y-%m-%dT%H:%M:%SZ}" for at in times)
+        return "/".join(utc(self.campaign[f"{at}_utc_ns"], SECOND) for at in ("started", "ended"))
 
     @property
     def description(self) -> str:

@@ -22,12 +22,11 @@ from tandem_server.analysis.evaluate import AFTER_NS, BEFORE_NS
 from tandem_server.analysis.folder import LEDGER
 from tandem_server.analysis.reading import json_object, mapping, mappings, text, whole
 from tandem_server.analysis.records import DATABASE, Source, folder_database
-from tandem_server.export.whole import whole_file
+from tandem_server.durable import whole_file
 from tandem_server.publish import captures, tables
 from tandem_server.publish.homes import NOTHING, Home, Spans, came_near, cut_spans
-from tandem_server.publish.identities import REWRITTEN, Check, Finding, Names
+from tandem_server.publish.identities import REWRITTEN, Check, Finding, Names, Rewriter
 from tandem_server.publish.metadata import Described, describe
-from tandem_server.publish.rewriting import Rewriter
 
 CAMPAIGN = "campaign.json"
 _KEPT = (

@@ -15,10 +15,9 @@ import pyarrow.parquet as pq
 
 from tandem_server.analysis.record_files import DAY_NS, TIME, day_file, schema_of
 from tandem_server.analysis.records import Piece, Source, SourceError, records_of
-from tandem_server.export.whole import whole_file
+from tandem_server.durable import whole_file
 from tandem_server.publish.homes import Fixes, Spans
-from tandem_server.publish.identities import Check, Finding
-from tandem_server.publish.rewriting import CELLS, Rewriter
+from tandem_server.publish.identities import CELLS, Check, Finding, Rewriter
 
 _ROWS = 16_384
 _PLACE = ("latitude_deg", "longitude_deg", "horizontal_error_m")

@@ -1,6 +1,16 @@
 """Who may send and measure, which sessions are open, the ledger of runs and traces, the probes' queues of campaigns: one SQLite file."""
 
-from tandem_server.registry.backfill import CONSUMERS, NOTED_AGAIN_S, BackfillQueue, Debounce, Hour, LateHour, Settled
+from tandem_server.registry.backfill import (
+    CONSUMERS,
+    LATE_S,
+    NOTED_AGAIN_S,
+    BackfillQueue,
+    Debounce,
+    Hour,
+    LateHour,
+    Settled,
+    late_hours,
+)
 from tandem_server.registry.campaigns import CampaignQueue, QueuedCampaign, QueueFull
 from tandem_server.registry.database import NotErasableError, Registry, RegistryError
 from tandem_server.registry.ledger import CompleteRun, CountedNumbers, DueRun, JudgedRun, LedgerSum
@@ -25,6 +35,7 @@ from tandem_server.registry.traces import NameTaken, PendingUploads, TablesOf, T
 __all__ = [
     "CONSUMERS",
     "HUB_AND_PEOPLE",
+    "LATE_S",
     "NOTED_AGAIN_S",
     "NO_CAMPAIGN",
     "BackfillQueue",
@@ -63,6 +74,7 @@ __all__ = [
     "TooManyUnfinished",
     "TraceRow",
     "Unfinished",
+    "late_hours",
     "probe_of",
     "valid_name",
 ]

@@ -121,7 +121,7 @@ NOTED_AGAIN_S = SETTLE_S / 2
 class Debounce:
     """Which noted hours may be made again now: those whose note has stood unchanged for ``settle_s``.
 
-    Whoever notes may leave a note of less than half of that ago unrepeated (``ingest/rolling.py``): so a note is taken off only
+    Whoever notes may leave a note of less than half of that ago unrepeated (``ingest/group_commit.py``): so a note is taken off only
     when no line can have come after it that was not noted for its sake. By the monotonic clock of who asks: no step of the system's
     moves it.
     """
@@ -142,3 +142,28 @@ class Debounce:
                 out.append(one)
         self._seen = seen
         return out
+
+
+# --- Which lines are late --------------------------------------------------------------------------------------------
+
+LATE_S = 120
+"""Lines older than this when the database has them are late. Continuous queries look back for longer (store/preparing.py)."""
+
+_MADE_OF = frozenset().union(*CONSUMERS.values())
+_DIGITS, _COARSE = 19, 11
+"""Times are the last 19 digits of a line (2001 to 2286). Without the last 11 of them they are blocks of 100 s, 36 to the hour."""
+_BLOCK_S, _HOUR_S = 100, 3600
+
+
+def late_hours(probe: str, lines: Iterable[str], now_utc_ns: int) -> set[Hour]:
+    """The hours of those of ``lines``, stored just now, that are late. Lines end in their time in ns."""
+    bound = str(now_utc_ns - LATE_S * 10**9)
+    late = [line for line in lines if line[-_DIGITS:] < bound]
+    if not late:
+        return set()
+    blocks = {(line[: line.index(",")], line[-_DIGITS:-_COARSE]) for line in late}
+    return {
+        (probe, measurement, int(block) * _BLOCK_S // _HOUR_S * _HOUR_S)
+        for measurement, block in blocks
+        if measurement in _MADE_OF
+    }

@@ -4,6 +4,7 @@ but its name, taken out of every table that knows probes or runs."""
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -108,6 +109,7 @@ _STEPS = (
     campaigns.ZONES,
     traces.CAPTURES,
     ledger.NO_ROUND_TRIPS,
+    probes.NO_LEASES + ledger.SAMPLED,
 )
 """What each version added, from the first on: a file of an earlier one gets what it lacks."""
 
@@ -167,6 +169,22 @@ class Registry:
         if version != _VERSION:
             hint = "start the gateway of this version, which brings it up to date"
             raise RegistryError(f"{self.file}: version {version}, this one reads {_VERSION}; hint: {hint}")
+
+    @contextlib.contextmanager
+    def locked(self, name: str, *, wait: bool = False) -> Iterator[bool]:
+        """Whether the block has the lock ``name``, which one block of all processes has at a time; ``wait``: until it has. The kernel takes
+        it from a process that ends in whatever way. OSError."""
+        file = self.file.with_name(f".{self.file.name}.{name}.lock")
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            ours = True
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                ours = False
+            yield ours
+        finally:
+            os.close(descriptor)
 
     def scrub(self) -> None:
         """What was deleted leaves the file, too. Waits for others' transactions; needs as much room as the file takes."""

@@ -242,6 +242,16 @@ END;
 """  # noqa: S608  constants
 """Round trips measured all the time are no run."""
 
+SAMPLED = """
+CREATE TABLE sampled_runs (
+    probe TEXT NOT NULL REFERENCES probes(name),
+    run TEXT NOT NULL,
+    touched INTEGER NOT NULL,
+    PRIMARY KEY (probe, run)
+) STRICT, WITHOUT ROWID;
+"""
+"""Runs whose samples are in files, as of what had happened to them."""
+
 _JUDGED = "campaign", "state", *_SUMS[1:], "lacks_records", "lacks_files", "ended_utc_ns", "heard_utc_ns", "due_utc_ns"
 
 
@@ -332,6 +342,30 @@ class LedgerRuns(Table):
         self._do(
             "UPDATE ledger_runs SET state = 'expired' WHERE state = 'complete' AND ended_utc_ns < ?", (before_utc_ns,)
         )
+
+    def unsampled(self, before_utc_ns: int, most: int) -> list[DueRun]:
+        """Complete ones that ended before this and whose samples are in no file as they are now, the newest first. Not those that are
+        still to be judged anew."""
+        rows = self._rows(
+            "SELECT probe, run, ended_utc_ns, heard_utc_ns, ledger_runs.touched FROM ledger_runs"
+            " LEFT JOIN sampled_runs USING (probe, run) WHERE state = 'complete' AND due_utc_ns IS NULL"
+            " AND ended_utc_ns < ? AND sampled_runs.touched IS NOT ledger_runs.touched ORDER BY ended_utc_ns DESC LIMIT ?",
+            (before_utc_ns, most),
+        )
+        return [DueRun(*row) for row in rows]
+
+    def sampled(self, one: DueRun) -> bool:
+        """Its samples are in a file; False: its probe was erased meanwhile."""
+        changed = self._do(
+            "INSERT INTO sampled_runs SELECT probe, run, ?3 FROM ledger_runs WHERE probe = ?1 AND run = ?2"
+            " ON CONFLICT (probe, run) DO UPDATE SET touched = excluded.touched",
+            (one.probe, one.run, one.touched),
+        )
+        return changed == 1
+
+    def sample_again(self) -> None:
+        """No run has a file."""
+        self._do("DELETE FROM sampled_runs")
 
     def sums(self) -> list[LedgerSum]:
         """By probe, campaign and state, where there are any."""

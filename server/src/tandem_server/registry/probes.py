@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tandem_server.durable import write_whole
 from tandem_server.registry.table import Table
 
 if TYPE_CHECKING:
@@ -391,13 +392,7 @@ def write_peers(folder: Path, enrolments: Enrolments) -> None:
         text = peers(enrolments.all())
         if file.exists() and file.read_text(encoding="ascii", errors="replace") == text:
             return
-        fresh = folder / f".{FILE}.tmp"
-        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o640)
-        with os.fdopen(descriptor, "w", encoding="ascii") as opened:
-            opened.write(text)
-            opened.flush()
-            os.fsync(opened.fileno())
-        fresh.rename(file)
+        write_whole(file, text.encode("ascii"), 0o640)
     finally:
         os.close(lock)
 
@@ -427,6 +422,8 @@ CREATE TABLE leases (
     until_utc_ns INTEGER NOT NULL
 ) STRICT;
 """
+NO_LEASES = "DROP TABLE IF EXISTS leases;"
+"""One worker does what several gateways shared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -446,7 +443,7 @@ class KeptState:
 
 
 class LastSeen(Table):
-    """The tables of when probes were seen, of their states, and of leases."""
+    """The tables of when probes were seen, and of their states."""
 
     def note(self, last_utc_ns: Mapping[str, int]) -> None:
         """Write down when each of these probes was seen: one transaction. An earlier time than what is there changes nothing."""
@@ -473,20 +470,3 @@ class LastSeen(Table):
             " ON CONFLICT (probe) DO UPDATE SET state = excluded.state, since_utc_ns = excluded.since_utc_ns",
             [(probe, kept.state, kept.since_utc_ns) for probe, kept in states.items()],
         )
-
-    def lease(self, name: str, holder: str, now_utc_ns: int, ttl_s: float) -> bool:
-        """Whether ``holder`` has ``name`` until ``ttl_s`` from now: it had it, or nobody has. A holder that died loses it with its time."""
-        until = now_utc_ns + int(ttl_s * 1e9)
-        # One that runs out too far ahead was taken by a clock that has been set back since.
-        taken = self._do(
-            "INSERT INTO leases VALUES (?1, ?2, ?3) ON CONFLICT (name) DO UPDATE SET"
-            " holder = excluded.holder, until_utc_ns = excluded.until_utc_ns"
-            " WHERE leases.holder = ?2 OR leases.until_utc_ns < ?4 OR leases.until_utc_ns > ?3 + ?5",
-            (name, holder, until, now_utc_ns, int(ttl_s * 1e9)),
-        )
-        return taken == 1
-
-    def give_up(self, name: str, holder: str) -> None:
-        """End the lease, if it is this holder's."""
-        with self._write() as connection:
-            connection.execute("DELETE FROM leases WHERE name = ? AND holder = ?", (name, holder))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from datetime import UTC, datetime
+
+from tandem_server.utc import SPACED, utc
 
 ABSENT = "–"
 THIN = "\u202f"
@@ -48,9 +49,7 @@ def size(value: float | None) -> str:
 
 def moment(utc_ns: int | None) -> str:
     """A time on the wall clock in UTC, to the second."""
-    if utc_ns is None or not 0 <= utc_ns < 4 * 10**18:
-        return ABSENT
-    return datetime.fromtimestamp(utc_ns // 10**9, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return utc(utc_ns, f"{SPACED} UTC", ABSENT)
 
 
 def clock(seconds: float | None) -> str:

@@ -89,11 +89,11 @@ GATEWAY_PROCESS = Measurement(
 
 SERVER_HEALTH = Measurement(
     "server_health",
-    "the machine that the gateway is on, once a minute",
+    "the machine that the server is on, once a minute",
     (),
     (
         Field("load_1min", "float", "", "of /proc/loadavg: mean of runnable and waiting threads", 0),
-        Field("cores", "int", "", "processors that the gateway may use", 1),
+        Field("cores", "int", "", "processors that the worker may use", 1),
         Field("cpu_percent", "float", "%", "busy part of all processors since the point before: /proc/stat", 0, 100),
         Field("memory_total_bytes", "int", "B", "MemTotal of /proc/meminfo", 0),
         Field("memory_available_bytes", "int", "B", "MemAvailable of it", 0),

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from types import TracebackType
 
+from tandem_server.durable import write_whole
 from tandem_server.store.influx import Influx, literal, quoted
 from tandem_server.store.kinds import QueryError, StoreDown
 from tandem_server.store.preparing import READER, Kept, forget_continuous_queries, prepare, prepare_reader
@@ -85,7 +86,7 @@ bind-address = "127.0.0.1:{backup_port}"
 [subscriber]
   enabled = false
 [continuous_queries]
-  # Whoever may read may make one, and it would run with the right to write: roll-ups are the gateway's (ingest/rolling.py).
+  # Whoever may read may make one, and it would run with the right to write: roll-ups are the worker's (derived/rollups.py).
   enabled = false
 [http]
   bind-address = "127.0.0.1:{port}"
@@ -290,12 +291,7 @@ _KNOWN_ENDS = {
 def _new_password(path: Path) -> str:
     """Random, 192 bits, URL-safe characters only; written to ``path`` with mode 0600."""
     password = secrets.token_urlsafe(24)
-    with contextlib.suppress(FileNotFoundError):
-        path.unlink()
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(password + "\n")
-        file.flush()
-        os.fsync(file.fileno())
+    write_whole(path, f"{password}\n".encode(), 0o600)
     return password
 
 

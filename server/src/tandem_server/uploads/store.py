@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from tandem.schema.trace import Encoding, Offer, is_name, is_sha256
+from tandem_server.durable import sync
 
 _PIECE_BYTES = 1024 * 1024
 _PACKED_BYTES = 64 * 1024  # behind each member's end the rest of what was given is copied: not too much of it
@@ -250,12 +251,3 @@ def _is_it(stream: Path, target: Path, sha256: str, encoding: Encoding) -> bool:
         target.chmod(0o440)
         sync(target)
     return True
-
-
-def sync(path: Path) -> None:
-    """What this file holds, or which entries this folder has, is on disk when it returns."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -56,7 +56,7 @@ def test_a_drive_is_counted_as_its_log_has_it(registry, store, name):
     ride = driven(seconds, START)
     for i in range(0, len(ride.lines), 5000):
         assert store.write(ride.lines[i : i + 5000]) == []
-    DerivedSeries(registry, store, Debounce(0)).turn(START + (seconds[-1]["t"] // 3600 + 3) * HOUR)
+    DerivedSeries(registry, store, Debounce(0)).once(START + (seconds[-1]["t"] // 3600 + 3) * HOUR)
 
     def asked(of, measurement="coverage_day", policy="hour"):
         (found,) = store.query(f'SELECT {of} FROM "{policy}"."{measurement}"')  # noqa: S608  constants of this test

@@ -5,11 +5,8 @@ import random
 import pytest
 from riding import HOUR, START, S, commute
 
-from tandem_server.derived.making import AFFECTED, Making
-from tandem_server.derived.series import CONSUMER, LEASE, DerivedSeries, affected, duration_s
-from tandem_server.derived.stored import Derived, Span
-from tandem_server.ingest.rolling import late_hours
-from tandem_server.registry import CONSUMERS, Debounce, LateHour, Registry
+from tandem_server.derived.series import AFFECTED, CONSUMER, Derived, DerivedSeries, Making, Span, affected, duration_s
+from tandem_server.registry import CONSUMERS, Debounce, LateHour, Registry, late_hours
 from tandem_server.schema.derived import DERIVED_POLICIES
 from tandem_server.schema.measurements import SERVER_MEASUREMENTS
 from tandem_server.store import StoreDown
@@ -30,11 +27,8 @@ def series_of(registry, store):
 
 
 def turned(registry, store, now):
-    """By a process that was started anew, and that leaves."""
-    series = series_of(registry, store)
-    turn = series.turn(now)
-    registry.seen.give_up(LEASE, series._holder)
-    return turn
+    """By a process that was started anew."""
+    return series_of(registry, store).once(now)
 
 
 def everything(store):
@@ -83,7 +77,7 @@ def test_hours_days_and_pairs_are_made_once_and_stay(registry, store, rides):
     )
     # Nothing new: not a point is written, not an hour made.
     again = series_of(registry, store)
-    assert again.turn(LATER + 60 * S).hours == 0
+    assert again.once(LATER + 60 * S).hours == 0
     assert not any(again._making.hour(probe, START + k * HOUR) for probe in PROBES for k in range(4))
     assert everything(store) == made
 
@@ -133,11 +127,11 @@ def test_a_position_that_comes_late_moves_its_polls_and_leaves_no_row_behind(reg
     positions = [line for line in lines if line.startswith("position")]
     send(store, [line for line in lines if not line.startswith("position")])
     series = series_of(registry, store)
-    series.turn(LATER)
+    series.once(LATER)
     assert not any("area" in dict(tags) for (_, _, tags) in everything(store))
     send(store, positions)
     registry.late.note(late_hours("probe-1", positions, LATER), LATER)
-    series.turn(LATER + S)
+    series.once(LATER + S)
     placed = {(m, time, tags): f for (m, time, tags), f in everything(store).items() if m == "coverage"}
     assert sum(f.get("polls", 0) for f in placed.values()) == 2 * POLLS
     assert all("area" in dict(tags) for (_, _, tags), f in placed.items() if "polls" in f)
@@ -157,31 +151,22 @@ def test_the_hour_that_goes_on_is_made_too_and_grows(registry, store, rides):
     early = [line for line in ride.lines if int(line.rsplit(" ", 1)[1]) < cut]
     send(store, early)
     series = series_of(registry, store)
-    series.turn(cut)
+    series.once(cut)
     assert polls_of_the_second_hour() == 2 * POLLS // 6
     send(store, [line for line in ride.lines if line not in set(early)])
-    series.turn(START + 2 * HOUR)
+    series.once(START + 2 * HOUR)
     assert polls_of_the_second_hour() == 2 * POLLS // 3
-
-
-def test_one_of_several_makes_them_and_another_takes_over(registry, store, rides):
-    send(store, rides[0].lines[:100])
-    one, other = series_of(registry, store), series_of(registry, store)
-    assert one.turn(LATER) is not None
-    assert other.turn(LATER) is None
-    registry.seen.give_up(LEASE, one._holder)
-    assert other.turn(LATER) is not None
 
 
 def test_what_is_not_kept_any_more_is_not_made_again_of_what_is_left(registry, store, rides, caplog):
     send(store, rides[0].lines)
     series = series_of(registry, store)
-    series.turn(LATER)
+    series.once(LATER)
     before = everything(store)
     store.query('DELETE FROM "radio" WHERE "path" = \'b\'')
     registry.late.note({("probe-1", "radio", START // S)}, LATER)
     series._keep_from = lambda _: START + 24 * HOUR
-    series.turn(LATER + S)
+    series.once(LATER + S)
     assert everything(store) == before
     assert registry.late.pending(CONSUMER) == []
     assert "not kept any more" in caplog.text
@@ -210,10 +195,9 @@ def test_what_was_broken_off_between_hour_and_day_is_made_whole(registry, store,
 
     monkeypatch.setattr(Making, broken, breaks)
     with pytest.raises(StoreDown):
-        series_of(registry, store).turn(LATER)
+        series_of(registry, store).once(LATER)
     assert any(m == "coverage" for (m, *_) in everything(store))
     monkeypatch.setattr(Making, broken, whole)
     series = series_of(registry, store)
-    monkeypatch.setattr(series, "_leased", lambda: True)  # the one that was broken off has not given it up
-    series.turn(LATER)
+    series.once(LATER)
     assert polls_in(everything(store)) == dict.fromkeys(COUNTING, 2 * POLLS)

@@ -2,7 +2,6 @@
 
 import threading
 import time
-from array import array
 
 import pytest
 from fake_database import FakeDatabase
@@ -12,10 +11,11 @@ from hypothesis import strategies as st
 from support.serve_on_loopback import Server, await_ready, command, end, lay_out, start
 from tandem.schema.line_protocol import parse
 from tandem_server.derived import series as derived
+from tandem_server.derived.rollups import RollingSeries
 from tandem_server.ingest import meter as metering
-from tandem_server.ingest.meter import GatewaySeries, Meter, quantile
-from tandem_server.ingest.periodic import own_line
-from tandem_server.ingest.rolling import RollingSeries
+from tandem_server.ingest.meter import GatewaySeries, Meter
+from tandem_server.periodic import own_line
+from tandem_server.quantile import nearest_rank
 from tandem_server.registry import Registry
 from tandem_server.store import Influx, StoreDown
 from tandem_server.store.preparing import Kept
@@ -175,10 +175,11 @@ def test_two_starts_of_a_process_in_one_minute_leave_two_points():
 
 @given(st.lists(st.floats(0, 1e6), min_size=1), st.floats(0.01, 1))
 def test_a_quantile_is_the_least_value_that_enough_do_not_exceed(values, share):
-    ordered = array("d", sorted(values))
-    found = quantile(ordered, share)
+    ordered = sorted(values)
+    found = nearest_rank(ordered, share)
     assert sum(v <= found for v in values) >= share * len(values) - 1e-9
     assert found == ordered[0] or sum(v < found for v in values) < share * len(values)
+    assert nearest_rank([], share) is None
 
 
 def test_what_is_absent_is_left_out_and_long_texts_are_cut():

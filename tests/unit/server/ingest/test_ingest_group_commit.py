@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem_server.http.body import Budget, Busy
-from tandem_server.ingest.group_commit import GroupCommit
-from tandem_server.ingest.rolling import LATE_S, LateNotes, late_hours
+from tandem_server.ingest.group_commit import GroupCommit, LateNotes
+from tandem_server.registry import LATE_S, late_hours
 from tandem_server.store import LinesRefused, Rejected, StoreDown
 
 

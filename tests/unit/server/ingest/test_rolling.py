@@ -10,8 +10,8 @@ from rolled_up import expected, found
 
 from tandem.schema.line_protocol import Point
 from tandem.schema.metrics import RADIO_STATES
-from tandem_server.ingest.rolling import CONSUMER, HOUR_S, SETTLED_AFTER_S, Rollups, Span, late_hours
-from tandem_server.registry import Registry
+from tandem_server.derived.rollups import CONSUMER, HOUR_S, SETTLED_AFTER_S, Rollups, Span
+from tandem_server.registry import Registry, late_hours
 from tandem_server.schema.measurements import PROBE_STATES, encode_point
 from tandem_server.store import Influx, QueryError
 from tandem_server.store.preparing import Kept, prepare
@@ -217,7 +217,7 @@ def test_another_table_makes_them_anew(database, tmp_path, monkeypatch):
         rollups = Rollups(registry, store, Kept(), ("radio",))
         assert list(rollups.settle(BASE_S + 2 * HOUR_S))
         assert not list(rollups.settle(BASE_S + 2 * HOUR_S))
-        monkeypatch.setattr("tandem_server.ingest.rolling.made_by", lambda _: "another")
+        monkeypatch.setattr("tandem_server.derived.rollups.made_by", lambda _: "another")
         assert list(rollups.settle(BASE_S + 2 * HOUR_S))
 
 

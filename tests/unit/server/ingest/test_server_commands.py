@@ -118,9 +118,9 @@ def test_sigterm_while_starting_is_a_clean_end(laid):
 def test_when_one_part_dies_all_end_and_it_is_named(laid):
     folder, _ = laid
     process = start(folder)
-    await_ready(process, "endpoint")
+    await_ready(process, "worker")
     children = [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
-    assert len(children) == 3
+    assert len(children) == 4
     gateway = next(pid for pid in children if b"gateway" in Path(f"/proc/{pid}/cmdline").read_bytes())
     os.kill(gateway, signal.SIGKILL)
     assert process.wait(120) == 1

@@ -5,9 +5,9 @@ import time
 import pytest
 
 from support.probe_runs import Probe, S
-from tandem_server.ingest.own_series import ExpectedSeries
-from tandem_server.ledger.at_work import AtWork, at_work
+from tandem_server.derived.own_series import ExpectedSeries
 from tandem_server.ledger.states import Tolerances
+from tandem_server.ledger.watching import AtWork, at_work
 
 RUN = {"run": "run-1", "kind": "mptcp", "path": "a", "pair": "pair-1", "pairing": "single", "experiment": "download"}
 

@@ -1,15 +1,16 @@
-"""The series that a silent probe is missed by: one point a minute for each, by one process of several, for ever."""
+"""The series that a silent probe is missed by: one point a minute for each, for ever."""
 
 import time
 
 import pytest
 
 from support.probe_runs import Probe, S
-from tandem_server.ingest.own_series import EXPECTED, ExpectedSeries
-from tandem_server.ingest.periodic import LastSeen, Leased
+from tandem_server.derived.own_series import ExpectedSeries
+from tandem_server.ingest.meter import LastSeen
 from tandem_server.ledger.records import RecordCounts
 from tandem_server.ledger.states import Tolerances
 from tandem_server.ledger.watching import probes_now
+from tandem_server.periodic import OwnSeries
 from tandem_server.registry import Registry
 from tandem_server.store import QueryError
 
@@ -33,8 +34,8 @@ def test_a_query_by_probe_finds_the_silent_one(registry, store):
     probe.send(store)
     for minute in range(3):
         at = now - (2 - minute) * 60 * S
-        assert series.once(at)
-        assert series.once(at + 30 * S)  # the same minute again is the same point
+        series.once(at)
+        series.once(at + 30 * S)  # the same minute again is the same point
     found = store.query(
         f'SELECT count("seen") AS points, max("seen") AS seen FROM "expected" WHERE time > {now - 150 * S} GROUP BY "probe"'  # noqa: S608
     )
@@ -65,21 +66,6 @@ def test_since_when_is_kept_while_a_state_lasts(registry, store):
     assert after.since_utc_ns >= silent.since_utc_ns
 
 
-def test_one_of_several_processes_writes_and_another_takes_over(registry, store):
-    now = time.time_ns()
-    one, other = (ExpectedSeries(registry, store, Tolerances()) for _ in range(2))
-    assert (one.once(now), other.once(now + 60 * S), one.once(now + 120 * S)) == (True, False, True)
-    assert not other.once(now + 240 * S)  # one is late by half a minute
-    assert other.once(now + 300 * S)  # one is dead
-    assert not one.once(now + 301 * S)
-    with other:
-        pass
-    assert registry.seen.lease(EXPECTED, "a third", now + 302 * S, 150.0)
-    # A clock that was a year ahead and is set back does not keep everybody waiting for a year.
-    assert registry.seen.lease(EXPECTED, "a third", now + 365 * 86_400 * S, 150.0)
-    assert one.once(now + 310 * S)
-
-
 def test_requests_are_noted_together_and_never_go_back(registry):
     with LastSeen(registry, period_s=0.01) as last_seen:
         last_seen.note("probe-1")
@@ -104,7 +90,7 @@ def test_a_store_without_queries_still_has_who_was_seen(registry, store, monkeyp
 
     asked = store.query
     monkeypatch.setattr(store, "query", refuse)
-    assert ExpectedSeries(registry, store, Tolerances()).once(now)
+    ExpectedSeries(registry, store, Tolerances()).once(now)
     found = asked('SELECT last("seen") FROM "expected" GROUP BY "probe"')
     assert {s.tags["probe"]: s.rows[0][1] for s in found} == {"probe-1": 1, "probe-2": 0, "probe-3": 0}
     assert asked('SELECT * FROM "probe_state"') == []
@@ -135,21 +121,22 @@ def test_an_age_that_no_record_can_have_costs_nobody_the_series(registry, store)
     probe.polls(1)
     probe.tell(waiting=1, oldest_s=1e15)
     probe.send(store)
-    assert ExpectedSeries(registry, store, Tolerances()).once(now)
+    ExpectedSeries(registry, store, Tolerances()).once(now)
     assert registry.seen.states()["probe-1"].state == "not_uploading"
     found = store.query('SELECT last("seen") FROM "expected" GROUP BY "probe"')
     assert {s.tags["probe"]: s.rows[0][1] for s in found} == {"probe-1": 1, "probe-2": 0, "probe-3": 0}
 
 
-def test_a_fault_costs_a_series_its_minute_and_not_its_thread(registry, caplog):
+def test_a_fault_costs_a_series_its_minute_and_not_its_thread(caplog):
     times = []
 
-    def write(now_utc_ns):
-        times.append(now_utc_ns)
-        if len(times) == 1:
-            raise OverflowError("a fault")
+    class Faulty(OwnSeries):
+        def once(self, now_utc_ns):
+            times.append(now_utc_ns)
+            if len(times) == 1:
+                raise OverflowError("a fault")
 
-    with Leased(registry, "faulty", write, period_s=1):
+    with Faulty("faulty", 1):
         deadline = time.monotonic() + 60
         while len(times) < 2:
             assert time.monotonic() < deadline

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from support.probe_runs import Probe, S, file_of, ledger, queries_of, receive
-from tandem_server.ingest.own_series import LedgerSeries
+from tandem_server.derived.own_series import LedgerSeries
 from tandem_server.ledger.records import RecordCounts
 from tandem_server.ledger.running_totals import RunningTotals
 from tandem_server.ledger.table import WIDTH, lines

@@ -14,7 +14,7 @@ from tandem_server.ledger.numbers import (
     how_many,
     spools_of,
 )
-from tandem_server.ledger.report import SpoolReport, report_of
+from tandem_server.ledger.states import SpoolReport, report_of
 from tandem_server.registry import CountedNumbers
 
 

@@ -5,8 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem_server.ledger.report import SpoolReport
-from tandem_server.ledger.states import Observed, State, Tolerances, state_of
+from tandem_server.ledger.states import Observed, SpoolReport, State, Tolerances, state_of
 from tandem_server.schema.measurements import PROBE_STATES
 
 S = 10**9

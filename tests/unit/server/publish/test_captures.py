@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from support.sample_export import checksum, pcap, tcp4, tcp6
 from tandem_server.publish.captures import CaptureError, Reader, faults, rewrite
-from tandem_server.publish.rewriting import Rewriter
+from tandem_server.publish.identities import Rewriter
 
 REWRITER = Rewriter(b"k" * 32, {}, frozenset(), places=True)
 ADDED = b"\x1e\x10\x31\x02" + ipaddress.ip_address("9.9.9.9").packed + b"hmachmac"

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem_server.publish.identities import SERVER, Check, Finding, Names, addresses, telling
-from tandem_server.publish.rewriting import Rewriter
+from tandem_server.publish.identities import SERVER, Check, Finding, Names, Rewriter, addresses, telling
 
 CHECK = Check(Names({"measure.example.org"}, {"kit-anna"}))
 REWRITER = Rewriter(

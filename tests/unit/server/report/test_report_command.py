@@ -85,7 +85,7 @@ def test_bad_folder_is_one_line_and_2(tmp_path, capsys, what):
 
 def test_folder_that_cannot_be_written_is_one_line_and_3(tmp_path, capsys):
     folder = write(MADE, tmp_path / "campaign")
-    os.mkdir(folder / "summary.json.tmp")  # noqa: PTH102  (root may write anywhere: a folder in the draft's place stops it)
+    os.mkdir(folder / "summary.json.part")  # noqa: PTH102  (root may write anywhere: a folder in the draft's place stops it)
     assert main(["report", str(folder)]) == 3
     err = capsys.readouterr().err
     assert err.count("\n") == 1

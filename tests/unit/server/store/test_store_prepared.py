@@ -16,8 +16,15 @@ from hypothesis import strategies as st
 from tandem_server.schema.rollups import RESOLUTIONS, ROLLUPS, resolution_query
 from tandem_server.store import Influx, PrivateInflux, QueryError, StoreDown, StoreStartError, find_influxd
 from tandem_server.store.influx import AnswerError, joined, read_parts
-from tandem_server.store.preparing import Kept, look, prepare, prepare_reader, runs_continuous_queries
-from tandem_server.store.rollup_queries import of_minutes, of_raw
+from tandem_server.store.preparing import (
+    Kept,
+    look,
+    of_minutes,
+    of_raw,
+    prepare,
+    prepare_reader,
+    runs_continuous_queries,
+)
 
 NOW = 1_700_000_000 * 10**9
 

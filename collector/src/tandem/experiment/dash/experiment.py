@@ -4,7 +4,6 @@ score, and the input of ITU-T P.1203 for those who have its software.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from itertools import pairwise
@@ -31,16 +30,14 @@ from tandem.experiment.dash.vlc import VlcPlayer
 from tandem.experiment.parameters import Parameter, ParameterError, parameters_of, read_request
 from tandem.experiment.results import BYTES_BY_PATH, FIGURES, SENDER, bytes_by_path, environment, path_rows
 from tandem.mptcp import sockets
-from tandem.schema.manifest import Failure
-
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+from tandem.schema.manifest import PLAIN_NAME, Failure
 
 
 def read(parameters: dict[str, Any]) -> Request:
     """From parameters that are checked one by one to a request; ParameterError when they contradict each other."""
     p = parameters
     for name in ("content", "mpd"):
-        if not _NAME.match(p[name]):
+        if not PLAIN_NAME.match(p[name]):
             why = "is not a name of letters, digits, '.', '_', '-'"
             raise ParameterError(f"parameter {name!r}: {p[name][:40]!r} {why}")
     most_s = p["buffer_max_s"]

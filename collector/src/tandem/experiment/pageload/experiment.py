@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -26,13 +25,12 @@ from tandem.experiment.parameters import (
     read_request,
 )
 from tandem.experiment.results import BYTES_BY_PATH, bytes_by_path, carried, distribution, environment, path_rows
-from tandem.schema.manifest import Failure
+from tandem.schema.manifest import PLAIN_NAME, Failure
 
 BROWSERS = ("auto", "chromium", "none", "both")
 ALL = "all"
 MOST_LOADS = 2000
 """A row of each goes into the result."""
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +57,7 @@ def read(p: dict[str, Any]) -> Request:
     if not named:
         raise ParameterError("parameter 'pages': no name")
     for name in named:
-        if not _NAME.match(name):
+        if not PLAIN_NAME.match(name):
             raise ParameterError(f"parameter 'pages': {name[:40]!r} is not a name of letters, digits, '.', '_', '-'")
     names = () if named == [ALL] else tuple(dict.fromkeys(named))
     if len(names) * p["repetitions"] * (1 + (p["browser"] == "both")) > MOST_LOADS:

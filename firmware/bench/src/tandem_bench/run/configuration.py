@@ -67,6 +67,7 @@ def start_server(
         once("tandem-server probe add", add, ready_s)
     programs.start("gateway", command("serve", "gateway", *config), ready_s)
     programs.start("endpoint", command("serve", "endpoint", *config, capabilities=owner.endpoint), ready_s)
+    programs.start("worker", command("serve", "worker", *config), ready_s)
     for place in probes.values():  # the CA's certificate, as an operator would copy it
         (place / "ca.pem").write_text((tls / "ca.pem").read_text())
         owner.give(place / "ca.pem")

@@ -162,8 +162,8 @@ class Kits(Rehearsal):
             time.sleep(1.0)
         self._end("collector", COLLECTOR_END_S)
         self.rig.stop_radio()
-        self._end("gateway")
-        self._end("endpoint")
+        for role in ("worker", "gateway", "endpoint"):
+            self._end(role)
         self._write_campaign(ended=True)
         print("analysing the captures …", flush=True)
         analysed = self._json("traces", "analyse", "--all")

@@ -158,7 +158,7 @@ class Rehearsal:
         return self.rig.command("probe", confined(argv, self.owner))
 
     def _start_server(self) -> None:
-        print("starting database, gateway and endpoint …", flush=True)
+        print("starting the server …", flush=True)
         configuration.start_server(
             self.programs, self._server, self.folder.server, self._probes(), self.owner, self._influxd, self.rig.server_address
         )  # fmt: skip
@@ -230,8 +230,8 @@ class Rehearsal:
         self._end("collector", COLLECTOR_END_S)
         self._radio_usage = self.rig.stop_radio()
         self.rig.write_truth(self.folder.truth)
-        self._end("gateway")
-        self._end("endpoint")
+        for role in ("worker", "gateway", "endpoint"):
+            self._end(role)
         self._write_campaign(ended=True)
         self._before_report()
         print("writing the report …", flush=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from tandem_server.analysis.traces.tables import arrow
+from tandem_server.utc import SPACED, utc
 
 if TYPE_CHECKING:  # the library has no types of its own when it runs
     from tandem_server.tandem_trace_core import Table, Tables
@@ -107,13 +107,12 @@ HEADS = (
 
 def lines(connection: Mapping[str, Any]) -> str:
     """One connection; ends without a line feed. ``–``: not known. MPTCP without a version: no packet tells it."""
-    began = datetime.fromtimestamp(connection["start_utc_ns"] // 1_000_000_000, UTC)
     version = connection["version"]
     protocol = "TCP" if not connection["multipath"] else "MPTCP" if version is None else f"MPTCP v{version}"
     notes = "".join(f"  {note}" for note in _notes(connection))
     rate = connection["goodput_bit_per_s"]
     first = (
-        f"{began:%Y-%m-%d %H:%M:%S}.{connection['start_utc_ns'] // 1_000_000 % 1000:03}  {protocol:8}"
+        f"{utc(connection['start_utc_ns'], SPACED)}.{connection['start_utc_ns'] // 1_000_000 % 1000:03}  {protocol:8}"
         f" {connection['duration_s']:>8.3f} s {_bytes(connection['bytes']):>10}"
         f" {'–' if rate is None else f'{rate / 1e6:.3f} Mbit/s':>13}"
         f" {_bytes(connection['reorder_queue_max_bytes']):>13}  {connection['file']}{notes}"

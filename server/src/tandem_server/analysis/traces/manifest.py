@@ -18,6 +18,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from tandem_server.durable import sync
+
 VERSION = 4
 """Of the analysis and its tables: raised when either gives other values. Parts of another version are made anew."""
 TOGETHER = "\0"
@@ -118,7 +120,7 @@ def write(out: Path, part: Part) -> None:
         file.flush()
         os.fsync(file.fileno())
     draft.replace(path)
-    sync_folder(path.parent)
+    sync(path.parent)
 
 
 def remove(out: Path, name: str) -> None:
@@ -189,12 +191,3 @@ def alone(out: Path) -> Iterator[None]:
         except BlockingIOError as error:
             raise ManifestError(f"{out}: another run writes there; hint: let it end, or name another folder") from error
         yield
-
-
-def sync_folder(folder: Path) -> None:
-    """So that a rename outlives a power cut."""
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)

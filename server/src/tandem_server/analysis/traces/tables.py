@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from tandem_server import tandem_trace_core as core
-from tandem_server.analysis.traces.manifest import TABLES, Capture, sync_folder
+from tandem_server.analysis.traces.manifest import TABLES, Capture
+from tandem_server.durable import sync
 
 if TYPE_CHECKING:  # the library has no types of its own when it runs
     from tandem_server.tandem_trace_core import File, Table, Tables
@@ -212,7 +213,7 @@ class PartWriter:
                 os.fsync(file.fileno())
         for path in self._paths.values():
             path.replace(path.with_name(f"{name}.parquet"))
-            sync_folder(path.parent)
+            sync(path.parent)
 
     def _flush(self, table: str) -> None:
         pieces, self._pending[table] = self._pending[table], []

@@ -1,6 +1,6 @@
 """``process_batch`` in a process that is killed by SIGKILL, as the kernel does when memory is short: when it comes to read a certain
 capture, or when it has put a part's tables in place and not yet its manifest. Or the process that began it is killed: then, or when the
-manifest is there and nobody was told. Run as a program it is the server's process of tables: ``killing.py CONFIG``.
+manifest is there and nobody was told. Run as a program it is the server's worker: ``killing.py CONFIG``.
 
 ``TANDEM_TEST_KILLS``: a folder. In it ``always``, ``once``, ``written``, ``pass_written`` or ``pass_whole`` has in it the name of the
 capture; all but ``always`` are removed by the process that they kill, so that the next one is not.
@@ -51,8 +51,9 @@ def process_batch(paths, bin_ns, packets, out):
 if __name__ == "__main__":
     import killing  # by its name: processes that are started import it
 
-    from tandem_server.cli import background
+    from tandem_server.cli import worker
+    from tandem_server.cli.configuration import load
     from tandem_server.derived import tables
 
     tables.process_batch = killing.process_batch
-    sys.exit(background.main("tables", Path(sys.argv[1])))
+    worker.serve(load(Path(sys.argv[1])))

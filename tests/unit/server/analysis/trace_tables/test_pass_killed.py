@@ -12,9 +12,10 @@ import killing
 import pytest
 from test_traces_analysed import ENVIRONMENT, PLAIN, RUN, halves, server  # noqa: F401  (a fixture)
 
+from support.serve_on_loopback import working
+
 pytest.importorskip("pyarrow", reason="no pyarrow; pip install -r requirements/lock.txt")
 
-from tandem_server.cli.background import Beside
 from tandem_server.cli.main import main
 
 
@@ -34,16 +35,13 @@ def test_what_a_killed_pass_was_at_is_analysed_once(server, private_influx, tmp_
     (kills / when).write_text(f"{RUN}-b.pcap.gz")  # the last name of those that are read together
     path = os.pathsep.join([str(Path(killing.__file__).parent), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "TANDEM_TEST_KILLS": str(kills), "PYTHONPATH": path}
-    # Its standard input is the gateway's life.
-    with subprocess.Popen(
-        [sys.executable, killing.__file__, str(config)], env=environment, stdin=subprocess.PIPE
-    ) as one:
+    with subprocess.Popen([sys.executable, killing.__file__, str(config)], env=environment) as one:
         assert one.wait(240) == -9
     assert server.states()[f"captures/{RUN}-a.pcap"] == ("waiting", None)
     tables = tmp_path / "traces/probe-1/.tables"
     left = {path.name: path.stat().st_mtime_ns for path in tables.glob("bins/*.parquet")}
     assert left
-    with Beside("tables", config, after_s=0.01):
+    with working(tmp_path):
         while ("waiting", None) in server.states().values():  # pytest's own timeout ends a wait for nothing
             time.sleep(0.05)
     assert set(server.states().values()) == {("analysed", None)}

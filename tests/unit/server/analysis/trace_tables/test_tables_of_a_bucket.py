@@ -13,13 +13,14 @@ import pytest
 from test_analyse_dask import until_workers
 from test_traces_analysed import NO_CAPTURE, PLAIN, RUN, Server, halves, store_of
 
+from support.serve_on_loopback import working
+
 sys.path.append(str(Path(__file__).resolve().parents[2] / "uploads"))
 
 from test_traces_s3 import _keys, moto, s3  # noqa: F401  (fixtures)
 
 pytest.importorskip("pyarrow", reason="no pyarrow; pip install -r requirements/lock.txt")
 
-from tandem_server.cli.background import Beside
 from tandem_server.cli.main import main
 from tandem_server.uploads.s3 import TraceBucket
 
@@ -54,10 +55,10 @@ def made(server):
     return sorted(files), hashlib.sha256(json.dumps(sorted(map(str, rows))).encode()).hexdigest()
 
 
-def test_the_process_and_a_cluster_make_the_same_of_a_bucket(filled, tmp_path, capsys):
+def test_the_worker_and_a_cluster_make_the_same_of_a_bucket(filled, tmp_path, capsys):
     config = tmp_path / "server.toml"
     fetched = filled.folder / "traces/probe-1/.tables/.fetched"
-    with Beside("tables", config, after_s=0.01):
+    with working(tmp_path):
         # pytest's own timeout ends a wait for nothing
         while ("waiting", None) in filled.states().values() or fetched.exists():
             time.sleep(0.05)

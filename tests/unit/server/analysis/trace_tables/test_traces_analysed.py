@@ -13,16 +13,15 @@ from support import (
     native,  # noqa: F401  (skips where the native pass is not built)
 )
 from support.captures import ACK, CLIENT, CLIENT2, EPOCH, MS, S, dss, pcap, token
+from support.serve_on_loopback import working
 from support.upload_service_here import Place, offered
 
 pq = pytest.importorskip("pyarrow.parquet", reason="no pyarrow; pip install -r requirements/lock.txt")
 
 from tandem_server.analysis.traces import manifest  # noqa: E402
 from tandem_server.analysis.traces.processes import analysed  # noqa: E402
-from tandem_server.cli.background import Beside  # noqa: E402
 from tandem_server.cli.main import main  # noqa: E402
-from tandem_server.derived import run_seconds  # noqa: E402
-from tandem_server.derived.run_traces import RunTraces  # noqa: E402
+from tandem_server.derived.run_traces import COLUMNS, MOST, RunTraces, Seconds  # noqa: E402
 from tandem_server.derived.tables import Tabling  # noqa: E402
 from tandem_server.derived.units import WAIT_NS  # noqa: E402
 from tandem_server.endpoint.capture import Kept  # noqa: E402
@@ -185,12 +184,12 @@ def test_an_erased_probe_leaves_no_tables(server):
     assert not (server.folder / "traces/probe-1").exists()
 
 
-def test_the_process_beside_the_gateway_does_it_and_the_list_says_so(server, private_influx, capsys):
+def test_the_worker_does_it_and_the_list_says_so(server, private_influx, capsys):
     server.come(halves()[0], "one-a.pcap", None)
     server.come(NO_CAPTURE, "two-a.pcap", None)
     config = server.folder / "server.toml"
     config.write_text(store_of(private_influx) + "[traces]\nreserve_bytes = 0\n")
-    with Beside("tables", config, after_s=0.01):
+    with working(server.folder):
         while ("waiting", None) in server.states().values():  # pytest's own timeout ends a wait for nothing
             time.sleep(0.05)
     assert len(server.rows("subflows")) == 1
@@ -308,14 +307,14 @@ def test_boards_get_the_time_until_round_trips_are_back(server, private_influx):
 
 def test_seconds_of_a_long_run_are_bounded_and_rates_stay_what_they_are():
     hours = np.arange(0, 7200 * 10)
-    columns = {name: np.full(len(hours), np.nan) for name in run_seconds.COLUMNS}
+    columns = {name: np.full(len(hours), np.nan) for name in COLUMNS}
     columns |= {
         "connection": np.zeros(len(hours)),
         "direction": np.ones(len(hours)),
         "goodput_bytes": np.full(len(hours), 1250.0),
     }
     columns["bin_start_utc_ns"] = EPOCH + hours * 100 * MS
-    points = list(run_seconds.Seconds(columns).of(0, None, 1, {}))
-    assert 500 <= len(points) <= run_seconds.MOST
+    points = list(Seconds(columns).of(0, None, 1, {}))
+    assert 500 <= len(points) <= MOST
     assert {fields["goodput_bit_per_s"] for _, fields in points[1:-1]} == {100_000.0}
     assert {b - a for (a, _), (b, _) in itertools.pairwise(points)} == {13 * S}

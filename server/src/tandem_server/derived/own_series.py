@@ -1,10 +1,10 @@
-"""Series of the server's own that one process of several writes, once a minute.
+"""Series of the server's own that its worker writes, once a minute.
 
 - ``expected`` and ``probe_state``: a point for every registered, unrevoked probe, so that silence can be alarmed for months.
 - ``ledger``, ``ledger_records`` and ``server_traces``: what was promised and what arrived, by probe and campaign. Neither the
   months that the database holds nor the runs that are settled cost anything: see ``RunningTotals``. What has to be counted at all
   is counted for a few seconds a minute at the most; the rest waits for the next one.
-- ``server_health`` and ``server_disk``: the machine that the gateway is on, as its kernel reports it (proc(5), statvfs(3)). What
+- ``server_health`` and ``server_disk``: the machine that the worker is on, as its kernel reports it (proc(5), statvfs(3)). What
   it does not report is None.
 """
 
@@ -19,33 +19,32 @@ from pathlib import Path
 
 from tandem.schema.record import Value
 from tandem_server import __version__
-from tandem_server.ingest.periodic import PERIOD_S, Leased, own_line, put
 from tandem_server.ledger.accounts import Accounts
-from tandem_server.ledger.at_work import AtWork, at_work
 from tandem_server.ledger.records import RecordCounts
 from tandem_server.ledger.running_totals import RunningTotals
 from tandem_server.ledger.states import Tolerances
-from tandem_server.ledger.watching import ProbeNow, kept, probes_now
+from tandem_server.ledger.watching import AtWork, ProbeNow, at_work, kept, probes_now
+from tandem_server.periodic import PERIOD_S, OwnSeries, own_line, put
 from tandem_server.registry import Registry
 from tandem_server.schema.measurements import PROBE_STATES
 from tandem_server.store import QueryError, SeriesStore
 
-_LOG = logging.getLogger("tandem.gateway")
-EXPECTED = "expected"
+_LOG = logging.getLogger("tandem.worker")
 _NOT_ONLINE = ("silent", "never_seen", "revoked")
 """What such a probe is at nobody knows."""
 
 
-class ExpectedSeries(Leased):
-    """``period_s``: whole seconds from point to point."""
+class ExpectedSeries(OwnSeries):
+    """``expected`` and ``probe_state``."""
 
     def __init__(
         self, registry: Registry, store: SeriesStore, tolerances: Tolerances, period_s: int = PERIOD_S
     ) -> None:
-        super().__init__(registry, EXPECTED, self._put, period_s)
-        self._store, self._tolerances = store, tolerances
+        super().__init__("probe states", period_s)
+        self._registry, self._store, self._tolerances = registry, store, tolerances
 
-    def _put(self, now_utc_ns: int) -> None:
+    def once(self, now_utc_ns: int) -> None:
+        """See ``OwnSeries``."""
         at_utc_ns = self.whole(now_utc_ns)
         try:
             now = probes_now(self._registry, RecordCounts(self._store), self._tolerances, now_utc_ns)
@@ -106,7 +105,6 @@ def _line(measurement: str, probe: str, fields: dict[str, Value | None], utc_ns:
     return line
 
 
-LEDGER = "ledger"
 _BUDGET_S = 3.0
 _STATES = ("complete", "expired", "under_way", "waiting", "missing", "uncounted")
 _RECORDS_EVERY_S = 600.0
@@ -114,23 +112,24 @@ _SHARE = 100
 """A probe whose records took long to count waits a hundred times as long for the next count."""
 
 
-class LedgerSeries(Leased):
+class LedgerSeries(OwnSeries):
     """``retention_days``: after which the database forgets; None: never."""
 
     def __init__(
         self, registry: Registry, store: SeriesStore, retention_days: int | None, period_s: int = PERIOD_S
     ) -> None:
-        super().__init__(registry, LEDGER, self._put, period_s)
-        self._store, self._retention_days = store, retention_days
+        super().__init__("ledger", period_s)
+        self._registry, self._store, self._retention_days = registry, store, retention_days
         self._records = RecordCounts(store)
-        self._tally = RunningTotals(registry, self._records, retention_days)
+        self._totals = RunningTotals(registry, self._records, retention_days)
         self._next_s: dict[str, float] = {}
 
-    def _put(self, now_utc_ns: int) -> None:
+    def once(self, now_utc_ns: int) -> None:
+        """See ``OwnSeries``."""
         at_utc_ns = self.whole(now_utc_ns)
         lines = list(self._traces(now_utc_ns, at_utc_ns))
         try:
-            self._tally.bring_up(now_utc_ns, _BUDGET_S)
+            self._totals.bring_up(now_utc_ns, _BUDGET_S)
             lines += self._ledger(now_utc_ns, at_utc_ns)
             lines += self._accounts(now_utc_ns, at_utc_ns)
         except QueryError as error:
@@ -195,7 +194,6 @@ class LedgerSeries(Leased):
                 yield line
 
 
-MACHINE = "machine"
 _HELD_EVERY_S = 600.0
 _HELD_SHARE = 100
 """A folder whose files took long to count is counted again after a hundred times as long."""
@@ -253,18 +251,19 @@ def held_bytes(place: Path) -> int:
     return sum(_blocks(Path(folder) / name) for folder, _, names in os.walk(place) for name in names)
 
 
-class MachineSeries(Leased):
+class MachineSeries(OwnSeries):
     """``places``: the server's folders, and its registry's file, by their names in SERVER_PLACES (tandem_server.schema.measurements)."""
 
     def __init__(
         self, registry: Registry, store: SeriesStore, places: Mapping[str, Path], period_s: int = PERIOD_S
     ) -> None:
-        super().__init__(registry, MACHINE, self._put, period_s)
-        self._registry_of_probes, self._store, self._places = registry.probes, store, places
+        super().__init__("machine", period_s)
+        self._probes, self._store, self._places = registry.probes, store, places
         self._before = ticks(_PROC)
         self._next_s: dict[str, float] = {}
 
-    def _put(self, now_utc_ns: int) -> None:
+    def once(self, now_utc_ns: int) -> None:
+        """See ``OwnSeries``."""
         at_utc_ns = self.whole(now_utc_ns)
         began_s = time.perf_counter()
         version = self._store.ping()
@@ -276,7 +275,7 @@ class MachineSeries(Leased):
             "database_answer_ms": answer_ms,
             "database": version or None,
             "version": __version__,
-            "probes": sum(probe.revoked_utc_ns is None for probe in self._registry_of_probes.all()),
+            "probes": sum(probe.revoked_utc_ns is None for probe in self._probes.all()),
         }
         self._before = now
         lines = [own_line("server_health", {}, fields, at_utc_ns)]

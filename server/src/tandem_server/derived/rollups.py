@@ -8,92 +8,21 @@ which then write. And its own never look back; here what has been done is on the
 - each hour once, when what comes for it is late: so whatever kept the first from being done leaves no trace.
 
 So in the end a roll-up is what it would be had it been made of all raw records at once, whatever the order in which they came.
-
-Hours that lines came late for are noted on the disk before their probe is answered. Lines come in thousands and hours few, so one that was
-noted a moment ago is not noted again: what makes it again waits longer than that moment (``registry/backfill.py``).
 """
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from starlette.concurrency import run_in_threadpool
-
-from tandem_server.ingest.periodic import Lease, Periodic
-from tandem_server.registry import CONSUMERS, NOTED_AGAIN_S, Debounce, Hour, LateHour, Registry, Settled
+from tandem_server.periodic import Periodic
+from tandem_server.registry import LATE_S, Debounce, LateHour, Registry, Settled
 from tandem_server.schema.rollups import FINEST, ROLLUPS, Step
 from tandem_server.store import Influx, QueryError
-from tandem_server.store.preparing import Kept
-from tandem_server.store.rollup_queries import made_by, of_minutes, of_raw
+from tandem_server.store.preparing import Kept, made_by, of_minutes, of_raw
 
-LATE_S = 120
-"""Lines older than this when the database has them are late. Continuous queries look back for longer (store/rollup_queries.py)."""
-
-_MADE_OF = frozenset().union(*CONSUMERS.values())
-_DIGITS, _COARSE = 19, 11
-"""Times are the last 19 digits of a line (2001 to 2286). Without the last 11 of them they are blocks of 100 s, 36 to the hour."""
-_BLOCK_S, _HOUR_S = 100, 3600
-_MOST = 200_000
-
-
-def late_hours(probe: str, lines: Iterable[str], now_utc_ns: int) -> set[Hour]:
-    """The hours of those of ``lines``, stored just now, that are late. Lines end in their time in ns."""
-    bound = str(now_utc_ns - LATE_S * 10**9)
-    late = [line for line in lines if line[-_DIGITS:] < bound]
-    if not late:
-        return set()
-    blocks = {(line[: line.index(",")], line[-_DIGITS:-_COARSE]) for line in late}
-    return {
-        (probe, measurement, int(block) * _BLOCK_S // _HOUR_S * _HOUR_S)
-        for measurement, block in blocks
-        if measurement in _MADE_OF
-    }
-
-
-class LateNotes:
-    """``write``: ``BackfillQueue.note``. An hour noted less than ``again_s`` ago, half of what notes ripen, is not noted again. Notes of
-    requests that come at once go to the disk together. All methods are the event loop's."""
-
-    def __init__(self, write: Callable[[set[Hour], int], None], again_s: float = NOTED_AGAIN_S) -> None:
-        self._write, self._again_s = write, again_s
-        self._noted: dict[Hour, float] = {}
-        self._waiting: set[Hour] = set()
-        self._next: asyncio.Task[None] | None = None
-        self._under_way: asyncio.Task[None] | None = None
-
-    async def note(self, probe: str, lines: Iterable[str]) -> None:
-        """``lines`` of ``probe`` are in the database: on return the hours of those that are late are on the disk. sqlite3.Error."""
-        hours = late_hours(probe, lines, time.time_ns())
-        if not hours:
-            return
-        now_s = time.monotonic()
-        new = {hour for hour in hours if now_s - self._noted.get(hour, -self._again_s) >= self._again_s}
-        if not new:
-            return
-        self._waiting |= new
-        if self._next is None:
-            self._next = asyncio.create_task(self._keep(self._under_way))
-        await asyncio.shield(self._next)
-
-    async def _keep(self, before: asyncio.Task[None] | None) -> None:
-        if before is not None:
-            await asyncio.wait([before])
-        hours, self._waiting = self._waiting, set()
-        self._under_way, self._next = self._next, None
-        # From before the note is made: what comes meanwhile must not count as noted longer than it is.
-        now_s = time.monotonic()
-        await run_in_threadpool(self._write, hours, time.time_ns())
-        if len(self._noted) > _MOST:
-            self._noted = {hour: at for hour, at in self._noted.items() if now_s - at < self._again_s}
-        self._noted.update(dict.fromkeys(hours, now_s))
-
-
-CONSUMER = LEASE = "rollups"
-LEASE_S = 660.0
-"""Longer than a statement may take."""
+CONSUMER = LOCK = "rollups"
 _PERIOD_S = 10.0
 _SETTLE_S = 5.0
 _BUSY_S = 1.0
@@ -125,8 +54,8 @@ class Span:
 
 
 class Rollups:
-    """The work itself. StoreDown, QueryError, sqlite3.Error as they come: then what was under way is done again. Of one thread; only
-    one in all works at a time (who has the lease). ``settle_s``: for how long a note of late lines stands before it is acted on."""
+    """The work itself. StoreDown, QueryError, sqlite3.Error as they come: then what was under way is done again. Of one thread; one
+    process at a time works, which has the LOCK. ``settle_s``: for how long a note of late lines stands before it is acted on."""
 
     def __init__(
         self,
@@ -222,29 +151,21 @@ class Rollups:
 
 
 class RollingSeries(Periodic):
-    """The work of ``Rollups`` in the process that has the lease. It is given up after each round, so that ``tandem-server series
-    recompute`` has its turn."""
+    """The work of ``Rollups``, a round at a time; between them ``tandem-server series recompute`` has its turn."""
 
     def __init__(self, registry: Registry, store: Influx, kept: Kept, settle_s: float) -> None:
         # Often enough that a ripe note does not wait much longer.
         super().__init__("rollups", min(_PERIOD_S, settle_s / 3))
-        self._store, self._lease = store, Lease(registry, LEASE, LEASE_S)
+        self._registry = registry
         self._rollups = Rollups(registry, store, kept, settle_s=settle_s)
 
-    def __exit__(self, *how: object) -> None:
-        super().__exit__(*how)
-        self._store.close()
-
     def turn(self) -> float | None:
-        """A round, when the lease is ours."""
-        if not self._lease.taken(time.time_ns()):
-            return None
-        try:
-            return _BUSY_S if self._round() else None
-        except QueryError as error:
-            raise QueryError(f"{error}; hint: tandem-server series prepare") from error
-        finally:
-            self._lease.give_up()
+        """A round, unless the command is at it."""
+        with self._registry.locked(LOCK) as ours:
+            try:
+                return _BUSY_S if ours and self._round() else None
+            except QueryError as error:
+                raise QueryError(f"{error}; hint: tandem-server series prepare") from error
 
     def _round(self) -> bool:
         """What is new, all late hours that are ripe, then settling for a few seconds; whether more is due."""
@@ -258,7 +179,7 @@ class RollingSeries(Periodic):
 
     def _goes_on(self) -> bool:
         """After each piece: what is new comes first. False when it is ending."""
-        if self.ending or not self._lease.taken(time.time_ns()):
+        if self.ending:
             return False
         self._rollups.fresh(time.time())
         return True
