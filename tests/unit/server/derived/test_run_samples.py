@@ -122,9 +122,10 @@ def test_an_erased_probe_leaves_none_and_a_full_disk_waits(sampled, tmp_path, mo
     write = sampled.sampling._write
 
     def erased(run):
-        write(run)
+        written = write(run)
         sampled.registry.probes.revoke("probe-1")
         sampled.registry.erasure.erase("probe-1")
+        return written
 
     monkeypatch.setattr(sampled.sampling, "_write", erased)
     sampled.sampling.once(time.time_ns())
