@@ -15,6 +15,7 @@ from tandem.app.clock import Clock
 from tandem.app.clock.watch import ClockRecords
 from tandem.app.config import Config
 from tandem.app.daemon.accounts import Account, PollAccount
+from tandem.app.daemon.modems import Recovery
 from tandem.app.daemon.status import StatusModel
 from tandem.app.health.machine import Roots
 from tandem.app.health.reports import Reports
@@ -106,6 +107,7 @@ class MainLoop(RunObserver):
     """While one is under way, it alone says what is measured."""
     traces: TracesPart
     steering: SteeringPart
+    recovery: Recovery | None = None
 
     def __init__(
         self,
@@ -192,6 +194,8 @@ class MainLoop(RunObserver):
     def _polled(self, poll: Poll) -> None:
         late_ms = max(0, poll.began_monotonic_ns - poll.due_monotonic_ns) / 1e6
         self.reports.polled(poll)
+        if self.recovery is not None:
+            self.recovery.polled(poll)
         self.polls.add(poll.path, late_ms, failed=poll.failure is not None, skipped=poll.skipped)
         try:
             record = poll.record()

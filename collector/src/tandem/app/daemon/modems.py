@@ -80,8 +80,8 @@ _STATIC = "static"
 
 
 class Polling:
-    """All modems' pollers, and the recovery of the modems that they lose. ``actions``: what can be done to each; ``put`` takes what comes
-    of pollers and of recovery, from any thread; ``measuring``: never interrupted by a step."""
+    """All modems' pollers, and the ``recovery`` of the modems that they lose (None: off). ``actions``: what can be done to each; ``put``
+    takes what comes of pollers and of recovery, from any thread; ``measuring``: never interrupted by a step."""
 
     def __init__(
         self,
@@ -91,12 +91,11 @@ class Polling:
         put: Callable[[Polled], None],
         measuring: RunScheduler,
     ) -> None:
-        self._put = put
         paths = [path for path in config.paths if path.modem is not None]
-        self._pollers = {path.name: poller(path, config.period_s, self._polled) for path in paths}
-        self._recovery: Recovery | None = None
+        self._pollers = {path.name: poller(path, config.period_s, put) for path in paths}
+        self.recovery: Recovery | None = None
         if config.recovery.enabled:
-            self._recovery = Recovery(
+            self.recovery = Recovery(
                 RecoverySettings(**dataclasses.asdict(config.recovery)),
                 {path.name: actions(path, self._pollers[path.name]) for path in paths},
                 config.operators,
@@ -114,15 +113,10 @@ class Polling:
         for poller in self._pollers.values():
             poller.start()
 
-    def tick(self) -> None:
-        """Once a second: look after the modems."""
-        if self._recovery is not None:
-            self._recovery.tick()
-
     def stop(self) -> None:
         """End. A poller that is still busy is left behind, with a line in the log."""
-        if self._recovery is not None:
-            self._recovery.stop()
+        if self.recovery is not None:
+            self.recovery.stop()
         for poller in self._pollers.values():
             try:
                 poller.stop(STOP_S)
@@ -134,11 +128,6 @@ class Polling:
         for path, poller in self._pollers.items():
             threading.Thread(target=_card, args=(path, poller, found), name=f"card-{path}", daemon=True).start()
         return list(self._pollers)
-
-    def _polled(self, polled: Polled) -> None:
-        self._put(polled)
-        if self._recovery is not None and not isinstance(polled, PathEvent | list):
-            self._recovery.polled(polled)
 
 
 def _card(path: str, poller: ModemPoller, found: Callable[[str, Card | None, str | None], None]) -> None:
@@ -266,7 +255,8 @@ class Recovery:
     """Has the steps of recovery done: polls in, steps done, events out. What is due when: ``tandem.modem.recovery``. A step, which may take
     a minute, has a thread of its own; there is one at a time.
 
-    ``actions``: what can be done to the modem of each path. ``put`` takes events, from any thread. ``kinds``: see ``Ladders``.
+    ``polled`` and ``tick`` by one thread. ``actions``: what can be done to the modem of each path. ``put`` takes events, from any thread.
+    ``kinds``: which steps there are for a path's modem, where not all.
     ``measuring``: never interrupted by a step; None: nobody measures."""
 
     def __init__(
@@ -282,7 +272,6 @@ class Recovery:
         self._actions, self._operators, self._put = dict(actions), operators, put
         self._ladders = Ladders(actions, settings, kinds)
         self._unwell: set[str] = set(actions)  # until a first good poll
-        self._fresh: set[str] = set()
         self._lock = threading.Lock()
         self._step: threading.Thread | None = None
 
@@ -292,25 +281,22 @@ class Recovery:
             self._step.join(timeout)
 
     def polled(self, poll: Poll) -> None:
-        """One poll, from the poller's thread."""
-        if poll.path not in self._actions:
+        """One poll."""
+        actions = self._actions.get(poll.path)
+        if actions is None:
             return
         sick = sickness(poll)
         with self._lock:
             events = self._ladders.polled(poll.path, sick, time.monotonic(), locked=poll.failure in LOCKED)
-            if sick is not None:
-                self._unwell.add(poll.path)
-            elif poll.path in self._unwell:
-                self._unwell.discard(poll.path)
-                self._fresh.add(poll.path)
+        if sick is not None:
+            self._unwell.add(poll.path)
+        elif poll.path in self._unwell:
+            self._unwell.discard(poll.path)
+            actions.seen()
         self._report(events)
 
     def tick(self) -> None:
         """Once a second: begin a step when one is due."""
-        with self._lock:
-            fresh, self._fresh = self._fresh, set()
-        for path in fresh:
-            self._actions[path].seen()
         if self._step is not None and self._step.is_alive():
             return
         with self._lock:

@@ -167,13 +167,16 @@ class Supervisor:
                 self._beside.append(hardware.position(config, clock.utc_ns, *to))
             polling = Polling(config, hardware.poller, hardware.actions, main_loop.put, scheduler)
             self._polling = service.polling = polling
+            main_loop.recovery = polling.recovery
             for each in (*self._beside, polling):
                 each.start()
             self._undo.append(("campaign queue", campaigns.stop))
             campaigns.start()
             self._undo.append(("traces", traces.stop))
             traces.start()
-            main_loop.each_second += [polling.tick, campaigns.tick_queue, traces.tick]
+            main_loop.each_second += [campaigns.tick_queue, traces.tick]
+            if polling.recovery is not None:
+                main_loop.each_second.append(polling.recovery.tick)
 
     def _listen(self) -> socket.socket:
         file = self.config.folder / NAME
