@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from tandem.export.gateway import Answer, GatewayAddress, Later
+from tandem.export.gateway import GatewayAddress, Later
 from tandem.export.manifests import PendingManifests
 from tandem.export.paths import AnyPath
 from tandem.export.records import LINES, NO_TIME, Batches
@@ -52,8 +52,8 @@ class Exporter:
         self._period_s, self._manifests = period_s, manifests
         self.held: Callable[[], bool] = lambda: False
         """Whether a backlog has to wait, for a measurement that it would disturb: then the newest records go, once a period."""
-        self._gateway = AnyPath(address, interfaces, chance)
-        self._batches = Batches(spool, manifests, probe, times, self._ask)
+        self._gateway = AnyPath(address, interfaces, chance, ended=self._overdue)
+        self._batches = Batches(spool, manifests, probe, times, self._gateway.ask)
         self._wake = threading.Event()
         self._deadline_s: float | None = None
         self._trouble: str | None = None
@@ -125,10 +125,6 @@ class Exporter:
         held = self._deadline_s is None and self.held()
         sent = self._batches.step(newest_only=held)
         return not held and sent > (0 if self._deadline_s is not None else LINES // 2)
-
-    def _ask(self, method: str, url: str, content: bytes, headers: dict[str, str]) -> Answer:
-        """See ``AnyPath.ask``."""
-        return self._gateway.ask(method, url, content, headers, self._overdue)
 
     def _overdue(self) -> bool:
         return self._deadline_s is not None and time.monotonic() > self._deadline_s

@@ -65,7 +65,7 @@ class PathChoice:
 
 class AnyPath:
     """One for each thread that asks. ``interfaces``: interface by path, in the order of preference (None: as the routes have it), asked
-    anew for each connection; ``rate_bit_per_s``: at most, on each path, None: no limit."""
+    anew for each connection; ``rate_bit_per_s``: at most, on each path, None: no limit; ``ended``: whether ``ask`` is to try no more."""
 
     def __init__(
         self,
@@ -73,7 +73,9 @@ class AnyPath:
         interfaces: Mapping[str, str | None],
         chance: random.Random | None = None,
         rate_bit_per_s: int | None = None,
+        ended: Callable[[], bool] = lambda: False,
     ) -> None:
+        self._ended = ended
         tune = paced(rate_bit_per_s)
         self._links = {path: Link(path, partial(interfaces.get, path), address, tune=tune) for path in interfaces}
         self._choice = PathChoice(list(interfaces), chance or random.Random())
@@ -81,18 +83,11 @@ class AnyPath:
         self.answered: str | None = None
         """The path over which the last answer came."""
 
-    def ask(
-        self,
-        method: str,
-        url: str,
-        content: bytes,
-        headers: dict[str, str],
-        ended: Callable[[], bool] = lambda: False,
-    ) -> Answer:
+    def ask(self, method: str, url: str, content: bytes, headers: dict[str, str]) -> Answer:
         """Over the path that last worked, then over the others; Later when none brings an answer, or when ``ended`` says so."""
         while True:
             path = self.choose(self._links)
-            if ended():
+            if self._ended():
                 raise Later("stopped", 0.0)
             try:
                 return self._ask(path, method, url, content, headers)

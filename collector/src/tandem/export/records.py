@@ -14,7 +14,7 @@ from tandem.export.gateway import CLOCK_WAIT_S, UNKNOWN_WAIT_S, Answer, Ask, Lat
 from tandem.export.manifests import PendingManifests, timed
 from tandem.export.times import Comparison, NotYet, Stamp, Times
 from tandem.schema.line_protocol import encode
-from tandem.schema.record import Record, RecordError
+from tandem.schema.record import RecordError
 from tandem.spool import Batch, Item, Spool
 
 log = logging.getLogger(__name__)
@@ -26,7 +26,7 @@ NO_TIME = "the clock is not synchronised: records wait for their time; hint: see
 HEADERS = {"Content-Type": "text/plain; charset=utf-8", "Content-Encoding": "gzip"}
 
 StampOf = Callable[[str, int], Stamp]
-"""See ``times.Times.stamp``."""
+"""From boot and CLOCK_MONOTONIC ns to a time: ``times.Times.stamp``."""
 
 TELL_ERROR_MS = 100.0
 """A time that may be further off than this is told with its error in the record itself; the others' is in the ``clock`` records."""
@@ -58,21 +58,15 @@ def encode_items(items: Sequence[Item], probe: str, stamp: StampOf) -> Encoded:
         record = item.record
         try:
             when = stamp(item.boot, record.monotonic_ns)
-            text = encode(_told(record, when), {"probe": probe, "boot": item.boot}, item.seq, when.utc_ns)
-            lines.append(Line(item.seq, text))
+            error_ms = when.error_ms if when.error_ms is not None and when.error_ms > TELL_ERROR_MS else None
+            tags = {"probe": probe, "boot": item.boot}
+            lines.append(Line(item.seq, encode(record, tags, item.seq, when.utc_ns, error_ms)))
         except NotYet:
             untimed += 1
         except (RecordError, KeyError, ValueError, TypeError) as error:
             # A spool from another version of the schema: one record must not hold up the others.
             refused.append((item.seq, f"{record.measurement} cannot be a line: {error}"))
     return Encoded(tuple(lines), tuple(refused), untimed)
-
-
-def _told(record: Record, when: Stamp) -> Record:
-    if when.error_ms is None or when.error_ms <= TELL_ERROR_MS:
-        return record
-    fields = {**record.fields, "utc_error_ms": round(when.error_ms, 1)}
-    return Record(record.measurement, record.tags, fields, record.monotonic_ns)
 
 
 def body(lines: Sequence[Line]) -> bytes:
