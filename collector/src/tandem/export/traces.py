@@ -1,4 +1,4 @@
-"""The thread that brings captures and other files of runs to the server, when it may (docs/reference/probe-api.md, "Traces")."""
+"""Brings captures and other files of runs to the server, when it may (docs/reference/probe-api.md, "Traces")."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ Tell = Callable[[str, str, str | None], None]
 
 
 class TraceUploader:
-    """``policy`` says when and where; ``tell`` takes events; ``probe``: its name, which receipts must bear."""
+    """``policy`` says when and where; ``tell`` takes events; ``probe``: its name, which receipts must bear. It has a thread only while
+    something waits that may go."""
 
     def __init__(
         self, queue: TraceQueue, gateway: AnyPath, policy: Policy, tell: Tell, probe: str, encoding: Encoding
@@ -38,6 +39,10 @@ class TraceUploader:
         self._streams = Streams(queue.folder, store, encoding, policy.held, lambda: self._stopping)
         self._requests = TraceRequests(gateway, policy, self._streams, probe, lambda: self._stopping)
         self._wake = threading.Event()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._started = False
+        self._due_s = float("inf")
         self._faults = 0
         self._faulty: tuple[str, int] | None = None
         self._offered: set[tuple[str, str]] = set()
@@ -48,48 +53,79 @@ class TraceUploader:
         """Why it does not go on though it may."""
         self.now: dict[str, Any] | None = None
         """What goes up just now: ``name``, ``bytes`` of the stream, ``offset``, ``path``."""
-        self._thread = threading.Thread(target=self._run, name="traces", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
-        self._thread.start()
+        """Begin: read what lies there, and bring what may go."""
+        self._started = True
+        self._go_on(self._scan)
 
     def wake(self) -> None:
         """Something changed: look now."""
         self._wake.set()
+        self._go_on()
+
+    def tick(self) -> None:
+        """Once a second: go on when it is time and something may go."""
+        if time.monotonic() >= self._due_s and self._next() is not None:
+            self._go_on()
 
     def stop(self) -> None:
         """End at once; what was begun is gone on with at the next start."""
         self._stopping = True
         self._gateway.abort()
         self._wake.set()
-        if self._thread.ident is not None:
-            self._thread.join(_END_S)
+        with self._lock:
+            thread = self._thread
+        if thread is not None:
+            thread.join(_END_S)
+
+    def _go_on(self, first: Callable[[], None] = lambda: None) -> None:
+        with self._lock:
+            idle = self._thread is None or not self._thread.is_alive()
+            if self._started and idle and not self._stopping:
+                self._due_s = float("inf")
+                self._thread = threading.Thread(target=self._run, args=(first,), name="traces", daemon=True)
+                self._thread.start()
+
+    def _next(self) -> Wanted | None:
+        """What is to go, if it may now; else it is looked again in a while."""
+        wanted, permit = self._queue.next(), self._policy.permit()
+        if wanted is None or not permit.paths:
+            self._due_s = time.monotonic() + min(_LONGEST_WAIT_S if wanted is None else permit.again_s, _LONGEST_WAIT_S)
+            return None
+        return wanted
 
     # --- the thread ------------------------------------------------------------------------------------------------------
 
-    def _run(self) -> None:
+    def _scan(self) -> None:
         try:
             self._queue.scan()
             self._streams.keep_only(self._queue.waiting())
             self.on_received()
         except OSError as error:
             log.error("traces: %s: %s", error.filename, error.strerror)
-        while not self._stopping:
-            self._wake.clear()
-            wait_s = self._turn()
-            self.now = None
-            if wait_s > 0 and not self._stopping:
-                self._wake.wait(wait_s)
-        self._gateway.close()
 
-    def _turn(self) -> float:
-        """One file, as far as it goes; how long to wait until the next turn."""
-        wanted, permit = self._queue.next(), self._policy.permit()
-        if wanted is None or not permit.paths:
-            self.trouble = None
+    def _run(self, first: Callable[[], None]) -> None:
+        first()
+        while True:
+            self._wake.clear()
+            wait_s = None if self._stopping else self._turn()
+            self.now = None
+            if wait_s is not None:
+                self._wake.wait(wait_s)
+                continue
             self._gateway.close()  # the server closes what is idle long before it is used again
-            return _LONGEST_WAIT_S if wanted is None else min(permit.again_s, _LONGEST_WAIT_S)
+            with self._lock:
+                if self._stopping or not self._wake.is_set():  # else somebody woke it meanwhile
+                    self._thread = None
+                    return
+
+    def _turn(self) -> float | None:
+        """One file, as far as it goes; how long to wait until the next turn, None: nothing may go."""
+        wanted = self._next()
+        if wanted is None:
+            self.trouble = None
+            return None
         try:
             self._bring(wanted)
             self.trouble = None

@@ -83,7 +83,7 @@ def _write(
 def encode(
     record: Record, common_tags: Mapping[str, str], seq: int, utc_ns: int, utc_error_ms: float | None = None
 ) -> str:
-    """One line (no line break) for ``record`` with the common tags, its number, its time in ns since 1970 UTC, and how far that may be off."""
+    """One line (no line break) for ``record`` with the common tags, its number, its time in ns since 1970 UTC and that time's error."""
     fields = {**record.fields, "seq": seq, "monotonic_ns": record.monotonic_ns}
     if utc_error_ms is not None:
         fields["utc_error_ms"] = round(utc_error_ms, 1)

@@ -252,8 +252,8 @@ class StatusModel(RunObserver):
 
 
 class StatusService:
-    """What people request of a running collector through its status socket, and who of it answers. ``status``, ``brief`` and ``outcome`` do
-    not block; the others may, and may raise OSError (a disk that takes nothing): one at a time."""
+    """Who of a running collector answers what people request through its status socket. ``status``, ``brief`` and ``outcome`` do not
+    block; the others may, and may raise OSError (a disk that takes nothing): one at a time."""
 
     def __init__(
         self,
@@ -269,6 +269,8 @@ class StatusService:
         self._model, self._scheduler, self._trigger = model, scheduler, trigger
         self._campaigns, self._traces = campaigns, traces
         self._account, self._reports, self._paths = account, reports, paths
+        self.request, self.cancel, self.outcome = scheduler.request, scheduler.cancel, scheduler.outcome
+        self.campaign, self.traces = campaigns.requested, traces.requested
         self.polling: Polling | None = None
         self.round_trips: RoundTrips | None = None
         """None: off."""
@@ -304,29 +306,9 @@ class StatusService:
         }
         return {**status, "wrong": all_that_is_wrong(status)}
 
-    def request(self, experiment: str, parameters: dict[str, Any]) -> str:
-        """Begin to measure; the id of the group of runs. ValueError with the reason when it cannot."""
-        return self._scheduler.request(experiment, parameters).plan.pair
-
-    def cancel(self, pair: str | None) -> str:
-        """End the group of runs that is being measured (None: whichever); its id. ValueError when there is none."""
-        return self._scheduler.cancel(pair)
-
-    def campaign(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Do what ``request`` says of the campaign; ValueError with the reason when it cannot be."""
-        return self._campaigns.requested(request)
-
-    def traces(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Do what ``request`` says of traces; ValueError with the reason when it cannot be."""
-        return self._traces.requested(request)
-
     def sims(self) -> dict[str, Any]:
         """Have the modems' SIMs looked at; which paths were asked. What is found is in the status, as ``sim`` of the modem."""
         return {"asked": [] if self.polling is None else self.polling.cards(self._model.card)}
-
-    def outcome(self, pair: str) -> dict[str, Any] | None:
-        """``runs``, ``results`` and ``ok`` once the group of runs has ended."""
-        return self._scheduler.outcome(pair)
 
 
 def _modem(modem: _Modem, now: int) -> dict[str, Any]:

@@ -323,8 +323,8 @@ class RunScheduler:
             group.start()
             return group
 
-    def request(self, experiment: str, parameters: dict[str, Any]) -> RunGroup:
-        """As requested through the status socket; ValueError with the reason when it cannot be."""
+    def request(self, experiment: str, parameters: dict[str, Any]) -> str:
+        """Begin a group as requested through the status socket; its id. ValueError with the reason when it cannot be."""
         context = self._context
         request = parse_request(context.config, context.registry, experiment, parameters, "request")
         missing = context.missing_requirement(request.conditions)
@@ -334,7 +334,7 @@ class RunScheduler:
         if group is None:
             doing = "a modem is being recovered" if self._held else "another pair is running"
             raise ValueError(f"{doing}; try again when it has ended")
-        return group
+        return group.plan.pair
 
     def cancel(self, pair: str | None = None) -> str:
         """End the group that runs, and keep what it measured; its id. None: whichever runs. ValueError when it does not run."""

@@ -137,6 +137,7 @@ class TracesPart:
     def tick(self) -> None:
         """Once a second, by the collector's thread."""
         self._keeping.tick()
+        self._uploader.tick()
 
     def held(self) -> bool:
         """Whether something is being measured, or about to be."""
