@@ -47,9 +47,9 @@ class Notify:
         if self._address is None:
             return
         address = "\0" + self._address[1:] if self._address.startswith("@") else self._address
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told:
-            told.setblocking(False)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+            systemd.setblocking(False)
             try:
-                told.sendto(state.encode(), address)
+                systemd.sendto(state.encode(), address)
             except OSError:
                 return  # systemd has its own time limits for who stays silent

@@ -128,7 +128,7 @@ def _call(value: str) -> str | None:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Keys as fields. Without a default a key is required. See ``toml_file.Key``, and: ``written``: a default as the file has
+# Keys as fields of a ``toml_file.Key``. Without a default a key is required. ``written``: a default as the file has
 # it, where the value is another; ``take``: the value of a text of the file.
 
 

@@ -44,12 +44,12 @@ def watch(modems: Sequence[Watched], period_s: float, count: int | None) -> Iter
     for ever. UnknownDriver at once."""
     made: queue.SimpleQueue[Poll | Record] = queue.SimpleQueue()
 
-    def told(modem: Watched, line: Unsolicited) -> None:
+    def on_line(modem: Watched, line: Unsolicited) -> None:
         record = registration_record(modem.name, modem.operator, line)
         if record is not None:
             made.put(record)
 
-    pollers = [Poller(m.name, m.operator, m.access, m.driver, period_s, made.put, partial(told, m)) for m in modems]
+    pollers = [Poller(m.name, m.operator, m.access, m.driver, period_s, made.put, partial(on_line, m)) for m in modems]
     left: dict[str, int | None] = {m.name: count for m in modems}
     try:
         for poller in pollers:
@@ -68,17 +68,17 @@ def watch(modems: Sequence[Watched], period_s: float, count: int | None) -> Iter
             poller.stop()
 
 
-def as_json(told: Poll | Record) -> str:
+def as_json(thing: Poll | Record) -> str:
     """One object on one line: the record's tags and fields; ``measurement`` is radio or registration."""
-    record = told.record() if isinstance(told, Poll) else told
+    record = thing.record() if isinstance(thing, Poll) else thing
     found: dict[str, Any] = {
         "measurement": record.measurement,
         "monotonic_ns": record.monotonic_ns,
         **record.tags,
         **record.fields,
     }
-    if isinstance(told, Poll):
-        found["model"] = told.model
+    if isinstance(thing, Poll):
+        found["model"] = thing.model
     return json.dumps({name: value for name, value in found.items() if value is not None})
 
 
@@ -92,9 +92,9 @@ def _registration(record: Record) -> str:
     return "  ".join(part for part in parts if part)
 
 
-def as_text(told: Poll | Record) -> str:
+def as_text(thing: Poll | Record) -> str:
     """One line for people."""
-    return _registration(told) if isinstance(told, Record) else _poll(told)
+    return _registration(thing) if isinstance(thing, Record) else _poll(thing)
 
 
 def _poll(poll: Poll) -> str:

@@ -41,7 +41,7 @@ CLOCK_WAIT_S = 5.0
 
 
 class SetupError(ValueError):
-    """The gateway cannot be asked as configured (URL, CA file, token); one line with the mend."""
+    """The gateway cannot be asked as configured (URL, CA file, token); one line with a hint."""
 
 
 class LinkError(Exception):
@@ -61,7 +61,7 @@ class Interrupted(Exception):  # noqa: N818  no error: somebody said so
 
 
 class CertificateTimeError(Exception):
-    """The server's certificate does not hold at the time that the system's clock shows: no path helps. One line with the mend."""
+    """The server's certificate does not hold at the time that the system's clock shows: no path helps. One line with a hint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +77,9 @@ class Answer:
     @property
     def error(self) -> str:
         """The server's reason, for people."""
-        told = self.content.get("error") if isinstance(self.content, dict) else None
+        error = self.content.get("error") if isinstance(self.content, dict) else None
         # Bounded and on one line: what a broken server says must not fill a log.
-        return f"HTTP {self.status}" + (f": {' '.join(told[:1000].split())[:300]}" if isinstance(told, str) else "")
+        return f"HTTP {self.status}" + (f": {' '.join(error[:1000].split())[:300]}" if isinstance(error, str) else "")
 
 
 def not_now(answer: Answer) -> Later:
@@ -114,12 +114,12 @@ def counts_of(connection: socket.socket) -> TcpCounts:
     return read_counts(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO_BYTES))
 
 
-def read_counts(told: bytes) -> TcpCounts:
+def read_counts(info: bytes) -> TcpCounts:
     """From the bytes of ``tcp_info``; struct.error when there are too few. Kernels before 4.19 do not tell what was sent: then what was
     acknowledged stands for it."""
-    acked, received = struct.unpack_from("=QQ", told, _BYTES_ACKED_AT)
-    segments = sum(struct.unpack_from("=II", told, _SEGMENTS_AT))
-    sent = struct.unpack_from("=Q", told, _BYTES_SENT_AT)[0] if len(told) >= _BYTES_SENT_AT + 8 else acked
+    acked, received = struct.unpack_from("=QQ", info, _BYTES_ACKED_AT)
+    segments = sum(struct.unpack_from("=II", info, _SEGMENTS_AT))
+    sent = struct.unpack_from("=Q", info, _BYTES_SENT_AT)[0] if len(info) >= _BYTES_SENT_AT + 8 else acked
     return TcpCounts(acked + received, sent + received + segments * _HEADERS_BYTES, sent)
 
 
@@ -368,11 +368,14 @@ class Link:
         if response.will_close or not whole or len(raw) > _ANSWER_BYTES:
             self.close()
         try:
-            told = json.loads(raw)
+            decoded = json.loads(raw)
         except (ValueError, RecursionError):
-            told = None
+            decoded = None
         return Answer(
-            response.status, told, _seconds(response.getheader("Retry-After")), http_date_s(response.getheader("Date"))
+            response.status,
+            decoded,
+            _seconds(response.getheader("Retry-After")),
+            http_date_s(response.getheader("Date")),
         )
 
     def count(self) -> None:
@@ -408,8 +411,8 @@ def _seconds(text: str | None) -> float | None:
 def http_date_s(text: str | None) -> float | None:
     """``Date`` (RFC 9110, 5.6.7) in seconds since 1970 UTC; None when there is none that can be read."""
     try:
-        told = parsedate_to_datetime(text or "")
-        return told.timestamp() if told.tzinfo is not None else None
+        date = parsedate_to_datetime(text or "")
+        return date.timestamp() if date.tzinfo is not None else None
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
 

@@ -57,14 +57,14 @@ def timed(content: bytes, stamp: Callable[[str, int], Stamp]) -> bytes:
     """The manifest with the times that its records get: UTC of its beginning and end by the map of its boot (``times.Times.stamp``).
     NotYet while there is none; as it is when nobody will ever know, or it has none to be computed from."""
     try:
-        told = json.loads(content)
-        boot, started, ended = told["boot"], told["started_monotonic_ns"], told["ended_monotonic_ns"]
+        manifest = json.loads(content)
+        boot, started, ended = manifest["boot"], manifest["started_monotonic_ns"], manifest["ended_monotonic_ns"]
         if not (isinstance(boot, str) and type(started) is int and type(ended) is int):
             return content
         first, last = stamp(boot, started), stamp(boot, ended)
     except (ValueError, KeyError, TypeError, RecursionError):
         return content
-    if (told.get("started_utc_ns"), told.get("ended_utc_ns")) == (first.utc_ns, last.utc_ns):
+    if (manifest.get("started_utc_ns"), manifest.get("ended_utc_ns")) == (first.utc_ns, last.utc_ns):
         return content
-    told |= {"started_utc_ns": first.utc_ns, "ended_utc_ns": last.utc_ns}
-    return (json.dumps(told, indent=1, allow_nan=False) + "\n").encode()
+    manifest |= {"started_utc_ns": first.utc_ns, "ended_utc_ns": last.utc_ns}
+    return (json.dumps(manifest, indent=1, allow_nan=False) + "\n").encode()

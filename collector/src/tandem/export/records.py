@@ -136,20 +136,20 @@ class Batches:
     def step(self, *, newest_only: bool = False) -> int:
         """Send what waits: the manifests and a batch, whose records are counted. Raises Later, with everything kept."""
         later: Later | None = None
-        passing = self._times.held()
-        self.holding = bool(passing)
+        held = self._times.held()
+        self.holding = bool(held)
         try:
             for run in self._manifests.waiting():
                 self._send_manifest(run)
         except Later as refused:
             later = refused  # records do not wait for the ledger
-        sent = self._send_batch(newest_only, passing)
+        sent = self._send_batch(newest_only, held)
         if later is not None:
             raise later
         return sent
 
-    def _send_batch(self, newest_only: bool, passing: Sequence[tuple[int, int | None]]) -> int:
-        batch = self._spool.take(HELD_LINES if newest_only else LINES, newest_only=newest_only, passing=passing)
+    def _send_batch(self, newest_only: bool, held: Sequence[tuple[int, int | None]]) -> int:
+        batch = self._spool.take(HELD_LINES if newest_only else LINES, newest_only=newest_only, held=held)
         if batch is None:
             return 0
         try:
@@ -207,8 +207,8 @@ class Batches:
     def _ask(self, method: str, url: str, content: bytes, headers: dict[str, str]) -> Answer:
         """Ask, and note what the answer says of the time."""
         times = self._times
-        key, asked = times.map_key(), times.now_ns()
+        key, requested_ns = times.map_key(), times.now_ns()
         answer = self._plain_ask(method, url, content, headers)
-        self._comparison.saw(answer.date_utc_s, asked, times.now_ns(), self._now_s(), key)
+        self._comparison.saw(answer.date_utc_s, requested_ns, times.now_ns(), self._now_s(), key)
         times.doubted(self._comparison.doubt is not None)
         return answer

@@ -89,11 +89,11 @@ class RefusedError(Exception):
 def read_state(answer: Answer, offer: Offer, probe: str) -> Receiving | Receipt:
     """What an answer to an offer, to a part of the stream or to a question means. UnknownError, RefusedError, or Later when it settles
     nothing. A receipt that comes back is one for this file of this probe: its name, bytes and hash are the offer's."""
-    told = answer.content if isinstance(answer.content, dict) else {}
-    if answer.status in (200, 409, 422) and told.get("state") == "receiving":
-        return Receiving(_offset(told.get("offset"), offer), None if answer.status == 200 else answer.error)
-    if answer.status == 200 and told.get("state") == "received":
-        return _receipt(told.get("receipt"), offer, probe)
+    content = answer.content if isinstance(answer.content, dict) else {}
+    if answer.status in (200, 409, 422) and content.get("state") == "receiving":
+        return Receiving(_offset(content.get("offset"), offer), None if answer.status == 200 else answer.error)
+    if answer.status == 200 and content.get("state") == "received":
+        return _receipt(content.get("receipt"), offer, probe)
     if answer.status == 404:
         raise UnknownError
     if answer.status in (400, 409, 413):
@@ -103,15 +103,15 @@ def read_state(answer: Answer, offer: Offer, probe: str) -> Receiving | Receipt:
     raise not_now(answer)
 
 
-def _offset(told: object, offer: Offer) -> int:
-    if type(told) is not int or not 0 <= told <= offer.stream_bytes:
+def _offset(offset: object, offer: Offer) -> int:
+    if type(offset) is not int or not 0 <= offset <= offer.stream_bytes:
         raise Later(f"an offset that {offer.name} has not", UNKNOWN_WAIT_S)
-    return told
+    return offset
 
 
-def _receipt(told: object, offer: Offer, probe: str) -> Receipt:
+def _receipt(content: object, offer: Offer, probe: str) -> Receipt:
     try:
-        receipt = read_receipt(told)
+        receipt = read_receipt(content)
     except TraceError as error:
         raise Later(f"a receipt that cannot be read: {error}", UNKNOWN_WAIT_S) from error
     if (receipt.probe, receipt.name, receipt.bytes, receipt.sha256) != (probe, offer.name, offer.bytes, offer.sha256):

@@ -55,7 +55,7 @@ class Leds:
 
 
 def lacking(leds: Leds) -> list[str]:
-    """What keeps the lamp from being lit, one line each with the mend."""
+    """What keeps the lamp from being lit, one line each with a hint."""
     lines = []
     for name in leds.names:
         brightness = leds.folder / name / "brightness"
@@ -115,10 +115,10 @@ class Lamp:
 
 def _full(folder: Path) -> bytes:
     try:
-        told = (folder / "max_brightness").read_bytes().strip()
+        brightest = (folder / "max_brightness").read_bytes().strip()
     except FileNotFoundError:
         return b"1"
-    return told if told.isdigit() and int(told) > 0 else b"1"
+    return brightest if brightest.isdigit() and int(brightest) > 0 else b"1"
 
 
 def _write(file: Path, value: bytes) -> None:

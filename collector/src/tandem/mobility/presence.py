@@ -15,7 +15,7 @@ class _Silence:
     polls: int = 0
     since_ns: int = 0
     last_ns: int = -1
-    told: bool = False
+    reported: bool = False
 
 
 class PresenceDetector:
@@ -38,14 +38,14 @@ class PresenceDetector:
             if silence.polls == 0:
                 silence.since_ns = record.monotonic_ns
             silence.polls += 1
-            if silence.told or silence.polls < self._after:
+            if silence.reported or silence.polls < self._after:
                 return []
-            silence.told = True
+            silence.reported = True
             return [self._event("modem_lost", record, f"{silence.polls} polls failed, last: {record.fields['state']}")]
-        told, silent_s = silence.told, (record.monotonic_ns - silence.since_ns) / 1e9
+        reported, silent_s = silence.reported, (record.monotonic_ns - silence.since_ns) / 1e9
         polls = silence.polls
         self._silences[path] = _Silence(last_ns=record.monotonic_ns)
-        return [self._event("modem_back", record, f"after {polls} failed polls, {silent_s:.1f} s")] if told else []
+        return [self._event("modem_back", record, f"after {polls} failed polls, {silent_s:.1f} s")] if reported else []
 
     @staticmethod
     def _event(kind: str, record: Record, detail: str) -> Record:

@@ -55,21 +55,21 @@ def rounds(logs: Sequence[Sequence[Second]], *, receiver: bool = False) -> list[
     for name, log in zip("abcdefgh", logs, strict=False):
         for second, moving, speed in zip(log, truth(log), moving_by_speed(log), strict=True):
             by_second.setdefault(second.at_s - log[0].at_s, []).append((name, second, moving, speed))
-    told_at = {s.at_s - logs[0][0].at_s: s.speed_km_h for s, own in zip(logs[0], fixes(logs[0]), strict=True) if own}
+    fix_at = {s.at_s - logs[0][0].at_s: s.speed_km_h for s, own in zip(logs[0], fixes(logs[0]), strict=True) if own}
     return [
         Round(
             at_s,
-            _agreed([moving for *_, moving, _ in told]),
-            _agreed([speed for *_, speed in told]),
-            [(name, second) for name, second, *_ in told],
-            told_at.get(at_s) if receiver else None,
+            _agreed([moving for *_, moving, _ in judgements]),
+            _agreed([speed for *_, speed in judgements]),
+            [(name, second) for name, second, *_ in judgements],
+            fix_at.get(at_s) if receiver else None,
         )
-        for at_s, told in sorted(by_second.items())
+        for at_s, judgements in sorted(by_second.items())
     ]
 
 
-def _agreed(told: Sequence[bool | None]) -> bool | None:
-    known = {moving for moving in told if moving is not None}
+def _agreed(judgements: Sequence[bool | None]) -> bool | None:
+    known = {moving for moving in judgements if moving is not None}
     return known.pop() if len(known) == 1 else None
 
 
@@ -84,8 +84,8 @@ def states(played: Sequence[Round], detectors: Detectors) -> list[bool]:
     out = []
     for one in played:
         if one.speed_km_h is not None:
-            told: dict[str, Value] = {"fix": "3d", "fix_age_ms": 0.0, "speed_m_per_s": one.speed_km_h / 3.6}
-            detectors.feed(Record.make("position", {}, told, one.at_s * 10**9))
+            fields: dict[str, Value] = {"fix": "3d", "fix_age_ms": 0.0, "speed_m_per_s": one.speed_km_h / 3.6}
+            detectors.feed(Record.make("position", {}, fields, one.at_s * 10**9))
         for path, second in one.polls:
             detectors.feed(second.record(path, one.at_s))
         out.append(detectors.mobile)
@@ -102,14 +102,14 @@ def scored(logs: Sequence[Sequence[Second]], detector: str, hold_s: float, *, re
 def scores(played: Sequence[Round], mobile: Sequence[bool]) -> Scores:
     """States judged by both truths."""
     pairs = list(zip(played, mobile, strict=True))
-    told_s: float = -math.inf
-    told = []
+    fix_at_s: float = -math.inf
+    fresh_fixes = []
     for one in played:
-        told_s = one.at_s if one.speed_km_h is not None else told_s
-        told.append(one.at_s - told_s < FusedSettings().speed_valid_s)
+        fix_at_s = one.at_s if one.speed_km_h is not None else fix_at_s
+        fresh_fixes.append(one.at_s - fix_at_s < FusedSettings().speed_valid_s)
     judged = [Judged(r.at_s, r.by_fixes, said) for r, said in pairs]
     return Scores(
         score(judged),
         score([Judged(r.at_s, r.by_speed, said) for r, said in pairs]),
-        score([j for j, fresh in zip(judged, told, strict=True) if fresh]),
+        score([j for j, fresh in zip(judged, fresh_fixes, strict=True) if fresh]),
     )

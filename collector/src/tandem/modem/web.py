@@ -376,11 +376,11 @@ def poll_failure(driver: Driver | None, answers: Sequence[Response], reading: Re
     return answers[0].final.code if answers else None
 
 
-def mended_by_restart(failure: str) -> bool:
+def helped_by_restart(failure: str) -> bool:
     """Whether to start the device anew may help against this failure of its polls."""
     return failure in _MENDED_BY_RESTART or failure.startswith("http_5")
 
 
 def _tells(reading: Reading) -> bool:
-    told = (reading.rsrp_dbm, reading.rssi_dbm, reading.rscp_dbm, reading.nr_rsrp_dbm, reading.eci, reading.ci)
-    return reading.state != "unknown" or any(value is not None for value in told)
+    levels = (reading.rsrp_dbm, reading.rssi_dbm, reading.rscp_dbm, reading.nr_rsrp_dbm, reading.eci, reading.ci)
+    return reading.state != "unknown" or any(value is not None for value in levels)

@@ -22,7 +22,7 @@ _END_S = 3.0
 
 
 class GpsdMissingError(RuntimeError):
-    """There is no gpsd on this machine; one line with the mend."""
+    """There is no gpsd on this machine; one line with a hint."""
 
 
 def program() -> str:

@@ -232,10 +232,10 @@ class Privacy:
         if fix.found and tpv.latitude_deg is not None and tpv.longitude_deg is not None:
             point = Point(tpv.latitude_deg, tpv.longitude_deg)
             self._zones.see(point, tpv.error_m, fix.monotonic_ns)
-            told = point if self._mode == "full" else rounded(point, self._grid_deg)
-            if self._zones.cover(told):
+            shown = point if self._mode == "full" else rounded(point, self._grid_deg)
+            if self._zones.cover(shown):
                 return None
-            fields |= {"latitude_deg": told.latitude_deg, "longitude_deg": told.longitude_deg}
+            fields |= {"latitude_deg": shown.latitude_deg, "longitude_deg": shown.longitude_deg}
             if self._mode == "full":
                 fields |= {
                     "altitude_m": tpv.altitude_m,

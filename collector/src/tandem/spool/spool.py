@@ -224,14 +224,14 @@ class Spool:
 
     # --- out --------------------------------------------------------------------------------------------------------
 
-    def take(self, limit: int, *, newest_only: bool = False, passing: Sequence[Range] = ()) -> Batch | None:
-        """About ``limit`` records at most (whole blobs, one at least), or None when nothing waits. ``passing``: the numbers of whole
+    def take(self, limit: int, *, newest_only: bool = False, held: Sequence[Range] = ()) -> Batch | None:
+        """About ``limit`` records at most (whole blobs, one at least), or None when nothing waits. ``held``: the numbers of whole
         boots that are passed over, in order.
 
         Half of it from the newest end, newest first, so that a person sees now; the rest from the oldest, so that no backlog
         starves (``newest_only``: nothing from the oldest). What is out is not given out again until it is released.
         """
-        ranges = _between(passing)
+        ranges = _between(held)
         ends = ((limit, True),) if newest_only else ((limit // 2, True), (limit, False))
         with self._lock:
             batch = self._do(lambda db: self._choose(db, ends, ranges))
@@ -368,11 +368,11 @@ class Spool:
                 os.close(self._lock_fd)
 
 
-def _between(passing: Iterable[Range]) -> list[Range]:
-    """The numbers from 0 on that are not in ``passing``, which is in order."""
+def _between(held: Iterable[Range]) -> list[Range]:
+    """The numbers from 0 on that are not in ``held``, which is in order."""
     left: list[Range] = []
     first = 0
-    for low, high in passing:
+    for low, high in held:
         if low > first:
             left.append((first, low - 1))
         if high is None:

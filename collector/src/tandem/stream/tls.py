@@ -206,7 +206,7 @@ class TlsStream(Over):
         return taken
 
     def send(self, data: bytes | memoryview) -> int:
-        """See ``sendmsg``."""
+        """As ``sendmsg``, of one piece."""
         return self.sendmsg([data])
 
     def sendall(self, data: bytes) -> None:

@@ -11,7 +11,7 @@ MS = 10**6
 def asked(questions: Questions, *sequences: int) -> None:
     """Each at its whole second, 1 ms after it."""
     for n in sequences:
-        questions.asked(n, n * S, n * S + MS, beside_run=False)
+        questions.sent(n, n * S, n * S + MS, beside_run=False)
 
 
 def test_the_time_is_the_networks_own_without_the_servers():
@@ -102,6 +102,6 @@ def test_a_path_that_is_down_is_told_at_every_instant():
 
 def test_a_question_that_went_out_late_says_so():
     questions = Questions()
-    questions.asked(1, S, S + 250 * MS, beside_run=True)
+    questions.sent(1, S, S + 250 * MS, beside_run=True)
     told = questions.heard(1, S + 300 * MS, 0)
     assert (told.sent_after_ms, told.rtt_ms, told.beside_run) == (250.0, 50.0, True)

@@ -263,12 +263,12 @@ def test_both_ends_pass_over_whole_boots(tmp_path: Path) -> None:
         spool.append(records(10))
     held = [(11, 20), (31, None)]
     spool.append(records(5))
-    batch = spool.take(100, passing=held)
+    batch = spool.take(100, held=held)
     assert sorted(item.seq for item in batch.items) == [*range(1, 11), *range(21, 31)]
-    assert spool.take(100, passing=held) is None
+    assert spool.take(100, held=held) is None
     spool.acknowledge(batch)
     rest = spool.take(100)
     assert sorted(item.seq for item in rest.items) == [*range(11, 21), *range(31, 36)]
     spool.release(rest)
-    assert spool.take(100, newest_only=True, passing=[(1, None)]) is None
+    assert spool.take(100, newest_only=True, held=[(1, None)]) is None
     spool.close()

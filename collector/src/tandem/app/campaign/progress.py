@@ -135,9 +135,9 @@ class Progress:
             return []
         for number, line in enumerate(lines, 1):
             try:
-                told: dict[str, Any] = json.loads(line)
-                started, ended = Moment(**told.pop("started")), told.pop("ended")
-                entry = Entry(**told, started=started, ended=None if ended is None else Moment(**ended))
+                row: dict[str, Any] = json.loads(line)
+                started, ended = Moment(**row.pop("started")), row.pop("ended")
+                entry = Entry(**row, started=started, ended=None if ended is None else Moment(**ended))
             except (ValueError, KeyError, TypeError, AttributeError):
                 log.warning("%s:%d: a line torn by a power cut is passed over", self.folder / _RUNS, number)
                 continue
@@ -233,7 +233,7 @@ def describe(begun: Begun, scheduler: Scheduler, now: Moment) -> dict[str, Any]:
     }
 
 
-def run_told(
+def run_description(
     begun: Begun,
     start: Start,
     label: str | None,

@@ -104,8 +104,8 @@ class Spending:
         reset = at_reset = None
         if utc_s is not None:
             days = {str(day): spent.get(role, 0) for day, spent in self._bytes.items()}
-            told = accounts.forecast(PlanConfig(limit or 0, self._budget.reset_day, 1.0), days, utc_s)
-            reset, at_reset = told.reset, told.expected_bytes
+            expected = accounts.forecast(PlanConfig(limit or 0, self._budget.reset_day, 1.0), days, utc_s)
+            reset, at_reset = expected.reset, expected.expected_bytes
         return Forecast(used, self._spent_on(today, role), limit, left, reset, at_reset)
 
     def _today(self, utc_s: float | None) -> date | None:
@@ -149,11 +149,11 @@ _EARTH_M = 6_371_000.0
 
 @dataclass(slots=True)
 class Life:
-    """What happened to one step so far. ``starts``: how many runs began; ``told``: labels by hand that wait."""
+    """What happened to one step so far. ``starts``: how many runs began; ``labels``: those by hand that wait."""
 
     starts: int = 0
     last_start: Moment | None = None
-    told: deque[str | None] = field(default_factory=deque)
+    labels: deque[str | None] = field(default_factory=deque)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,7 @@ def due(
         case "place":
             return _place(trigger, probe)
         case _:
-            return None if life.told else Not(BY_HAND)
+            return None if life.labels else Not(BY_HAND)
 
 
 def holds(conditions: Conditions, roles: tuple[str, ...], now: Moment, probe: ProbeState, local: tzinfo) -> Not | None:
@@ -324,7 +324,7 @@ class Scheduler:
             known = sorted({name for s in taking for name in s.trigger.labels})
             raise ValueError(f"label {label!r} is none of {', '.join(known)}")
         for taker in takers:
-            self._lives[taker.name].told.append(label)
+            self._lives[taker.name].labels.append(label)
 
     def started(self, start: Start, now: Moment) -> Entry:
         """The run was begun."""
@@ -340,9 +340,9 @@ class Scheduler:
             start.label,
         )
         self._begin(entry)
-        told = self._lives[chosen.step].told
-        if told:
-            told.popleft()
+        labels = self._lives[chosen.step].labels
+        if labels:
+            labels.popleft()
         return entry
 
     def ended(self, entry: Entry, outcome: Outcome, now: Moment) -> None:
@@ -415,7 +415,7 @@ class Scheduler:
         refused = self._spending.refuses(cost.bytes_by_role, now.utc_s, probe.left_bytes)
         if refused is not None:
             return Not(*refused)
-        label = life.told[0] if life.told else None
+        label = life.labels[0] if life.labels else None
         return Start(chosen, self._attempts[step.name, number] + 1, cost, label)
 
     def _open(self, step: Step) -> int | None:

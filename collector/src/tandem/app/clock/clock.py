@@ -155,9 +155,9 @@ def follow(boot: Boot, said: Reading, now_ns: int) -> None:
     reach_ns = int((said.monotonic_ns - last.first_ns) * (FAST_SLEW if slewed else DRIFT))
     better = last.used and known_ns > WORTH_NS and BETTER * (error_ns + away_ns) < known_ns
     if not last.used and error_ns + reach_ns < known_ns:
-        mended = _epoch(last.from_ns, said)  # better than what was said, even for the epoch's very beginning
-        mended.first_ns, mended.error_ns, mended.slewed = last.first_ns, error_ns + reach_ns, slewed
-        boot.epochs[-1] = mended
+        improved = _epoch(last.from_ns, said)  # better than what was said, even for the epoch's very beginning
+        improved.first_ns, improved.error_ns, improved.slewed = last.first_ns, error_ns + reach_ns, slewed
+        boot.epochs[-1] = improved
     elif away_ns > tolerance_ns or better or (last.source == "system") != (said.source == "system"):
         boot.epochs.append(_epoch(start_ns, said))
     else:

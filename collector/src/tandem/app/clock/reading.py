@@ -125,15 +125,15 @@ def write(boots: list[Boot]) -> bytes:
 def read(content: bytes) -> list[Boot]:
     """The inverse of ``write``; BootsError whatever is wrong with the bytes."""
     try:
-        told = json.loads(content)
+        document = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise BootsError(f"no JSON: {error}") from error
-    if not isinstance(told, dict):
+    if not isinstance(document, dict):
         raise BootsError("no JSON object")
     try:
-        if told.get("format") != FORMAT:
-            raise BootsError(f"format is {told.get('format')!r}")
-        boots = [_boot(entry) for entry in told["boots"]]
+        if document.get("format") != FORMAT:
+            raise BootsError(f"format is {document.get('format')!r}")
+        boots = [_boot(entry) for entry in document["boots"]]
     except (KeyError, TypeError, AttributeError) as error:
         raise BootsError(f"not as it was written: {error!r}") from error
     if len({boot.id for boot in boots}) != len(boots):
@@ -141,25 +141,25 @@ def read(content: bytes) -> list[Boot]:
     return boots
 
 
-def _boot(told: dict[str, Any]) -> Boot:
-    first_seq, system = told["first_seq"], told["system_offset_ns"]
-    epochs = [_epoch(entry) for entry in told["epochs"]]
+def _boot(row: dict[str, Any]) -> Boot:
+    first_seq, system = row["first_seq"], row["system_offset_ns"]
+    epochs = [_epoch(entry) for entry in row["epochs"]]
     if any(a.from_ns >= b.from_ns for a, b in pairwise(epochs)):
         raise BootsError("epochs out of order")
     return Boot(
-        _text(told["id"]),
+        _text(row["id"]),
         None if first_seq is None else _whole(first_seq),
-        _whole(told["seen_ns"]),
+        _whole(row["seen_ns"]),
         None if system is None else _whole(system),
         epochs,
     )
 
 
-def _epoch(told: dict[str, Any]) -> Epoch:
+def _epoch(row: dict[str, Any]) -> Epoch:
     from_ns, first_ns, until_ns, offset_ns = (
-        _whole(told[name]) for name in ("from_ns", "first_ns", "until_ns", "offset_ns")
+        _whole(row[name]) for name in ("from_ns", "first_ns", "until_ns", "offset_ns")
     )
-    error, flags = told["error_ns"], [told[name] for name in ("slewed", "used", "doubted")]
+    error, flags = row["error_ns"], [row[name] for name in ("slewed", "used", "doubted")]
     if not all(isinstance(flag, bool) for flag in flags):
         raise BootsError(f"{flags!r} are not true or false")
     if first_ns > until_ns:
@@ -167,7 +167,7 @@ def _epoch(told: dict[str, Any]) -> Epoch:
     error_ns = None if error is None else _whole(error)
     if error_ns is not None and error_ns < 0:
         raise BootsError("an error below 0")
-    return Epoch(from_ns, first_ns, until_ns, offset_ns, error_ns, _text(told["source"]), *flags)
+    return Epoch(from_ns, first_ns, until_ns, offset_ns, error_ns, _text(row["source"]), *flags)
 
 
 def _whole(value: object) -> int:

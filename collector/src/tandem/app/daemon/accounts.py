@@ -167,7 +167,7 @@ class Sim:
     """One path's."""
 
     path: PathConfig
-    told: PlanForecast
+    forecast: PlanForecast
     today_bytes: int
     utc_s: float
 
@@ -180,7 +180,7 @@ class Sim:
         """Whether to warn: used already, or forecast from enough days; None between the thresholds, or when nothing is known."""
         if self.limit_bytes is None:
             return False
-        known = self.told.expected_bytes if self.told.sure else self.told.used_bytes
+        known = self.forecast.expected_bytes if self.forecast.sure else self.forecast.used_bytes
         if known > self.limit_bytes:
             return True
         return None if known >= self.limit_bytes * OVER_BELOW else False
@@ -188,33 +188,33 @@ class Sim:
     def record(self, now_ns: int) -> Record:
         """Its ``sim_usage``."""
         fields: dict[str, Value | None] = {
-            "used_bytes": self.told.used_bytes,
+            "used_bytes": self.forecast.used_bytes,
             "used_today_bytes": self.today_bytes,
-            "whole_period": self.told.counted_from is None,
-            "daily_bytes": float(self.told.rate_bytes),
-            "basis_days": self.told.basis_days,
-            "expected_bytes": self.told.expected_bytes,
-            "reset_in_s": max(0.0, midnight_s(self.told.reset) - self.utc_s),
+            "whole_period": self.forecast.counted_from is None,
+            "daily_bytes": float(self.forecast.rate_bytes),
+            "basis_days": self.forecast.basis_days,
+            "expected_bytes": self.forecast.expected_bytes,
+            "reset_in_s": max(0.0, midnight_s(self.forecast.reset) - self.utc_s),
         }
         fields["day_limit_bytes"] = self.path.day_limit_bytes
         if self.path.plan is not None:
-            fields["plan_bytes"], fields["left_bytes"] = self.path.plan.bytes, self.told.left_bytes
-            if self.told.used_up_utc_s is not None:
-                fields["used_up_in_s"] = self.told.used_up_utc_s - self.utc_s
+            fields["plan_bytes"], fields["left_bytes"] = self.path.plan.bytes, self.forecast.left_bytes
+            if self.forecast.used_up_utc_s is not None:
+                fields["used_up_in_s"] = self.forecast.used_up_utc_s - self.utc_s
         return Record.make("sim_usage", {"path": self.path.name, "operator": self.path.operator}, fields, now_ns)
 
     def status(self) -> dict[str, Any]:
         """For people and machines."""
-        up = self.told.used_up_utc_s if self.path.plan is not None else None
+        up = self.forecast.used_up_utc_s if self.path.plan is not None else None
         return {
-            "used_bytes": self.told.used_bytes,
-            "since": self.told.since.isoformat(),
-            "counted_from": None if self.told.counted_from is None else self.told.counted_from.isoformat(),
-            "reset": self.told.reset.isoformat(),
-            "expected_bytes": self.told.expected_bytes,
-            "sure": self.told.sure,
+            "used_bytes": self.forecast.used_bytes,
+            "since": self.forecast.since.isoformat(),
+            "counted_from": None if self.forecast.counted_from is None else self.forecast.counted_from.isoformat(),
+            "reset": self.forecast.reset.isoformat(),
+            "expected_bytes": self.forecast.expected_bytes,
+            "sure": self.forecast.sure,
             "plan_bytes": None if self.path.plan is None else self.path.plan.bytes,
-            "left_bytes": None if self.path.plan is None else self.told.left_bytes,
+            "left_bytes": None if self.path.plan is None else self.forecast.left_bytes,
             "used_up": None if up is None else datetime.fromtimestamp(up, UTC).date().isoformat(),
         }
 
@@ -222,14 +222,14 @@ class Sim:
         """What is wrong, in one line; "" without a plan."""
         if self.path.plan is None:
             return ""
-        of = f"{_gb(self.path.plan.bytes)} (new on {self.told.reset:%d %B})"
-        if self.told.left_bytes == 0:
-            return f"the SIM's plan is used up: {_gb(self.told.used_bytes)} of {of}"
-        if self.told.expected_bytes <= self.path.plan.bytes or not self.told.sure:
-            return f"the SIM's plan: {_gb(self.told.used_bytes)} used, {_gb(self.told.expected_bytes)} forecast of {of}"
-        used_up = self.told.used_up_utc_s
+        of = f"{_gb(self.path.plan.bytes)} (new on {self.forecast.reset:%d %B})"
+        if self.forecast.left_bytes == 0:
+            return f"the SIM's plan is used up: {_gb(self.forecast.used_bytes)} of {of}"
+        if self.forecast.expected_bytes <= self.path.plan.bytes or not self.forecast.sure:
+            return f"the SIM's plan: {_gb(self.forecast.used_bytes)} used, {_gb(self.forecast.expected_bytes)} forecast of {of}"
+        used_up = self.forecast.used_up_utc_s
         when = "" if used_up is None else f", used up on {datetime.fromtimestamp(used_up, UTC):%d %B}"
-        return f"the SIM's plan will not last: {_gb(self.told.expected_bytes)} forecast of {of}{when}"
+        return f"the SIM's plan will not last: {_gb(self.forecast.expected_bytes)} forecast of {of}{when}"
 
 
 def sims(paths: Sequence[PathConfig], account: Account, utc_ns: int | None) -> list[Sim]:

@@ -28,7 +28,7 @@ from tandem.modem.mm_poller import (
 )
 from tandem.modem.poll import NO_ANSWER, PORT_LOST, Poll, registration_record
 from tandem.modem.poller import Poller, PollThread
-from tandem.modem.recovery import INTERRUPTING, Due, Ladders, RecoverySettings, Sickness, Told
+from tandem.modem.recovery import INTERRUPTING, Due, RecoveryEvent, RecoverySettings, RecoveryStateMachine, Sickness
 from tandem.modem.reset import (
     AT,
     CFUN,
@@ -46,7 +46,7 @@ from tandem.modem.reset import (
 )
 from tandem.modem.session import access
 from tandem.modem.sim import Card, SecretError, SimWatch, secret_of
-from tandem.modem.web import mended_by_restart
+from tandem.modem.web import helped_by_restart
 from tandem.mptcp import iproute
 from tandem.mptcp.iproute import IpError
 from tandem.mptcp.paths import PathEvent
@@ -270,7 +270,7 @@ class Recovery:
     ) -> None:
         self._measuring = measuring
         self._actions, self._operators, self._put = dict(actions), operators, put
-        self._ladders = Ladders(actions, settings, kinds)
+        self._state_machine = RecoveryStateMachine(actions, settings, kinds)
         self._unwell: set[str] = set(actions)  # until a first good poll
         self._lock = threading.Lock()
         self._step: threading.Thread | None = None
@@ -287,7 +287,7 @@ class Recovery:
             return
         sick = sickness(poll)
         with self._lock:
-            events = self._ladders.polled(poll.path, sick, time.monotonic(), locked=poll.failure in LOCKED)
+            events = self._state_machine.polled(poll.path, sick, time.monotonic(), locked=poll.failure in LOCKED)
         if sick is not None:
             self._unwell.add(poll.path)
         elif poll.path in self._unwell:
@@ -300,7 +300,7 @@ class Recovery:
         if self._step is not None and self._step.is_alive():
             return
         with self._lock:
-            due, events = self._ladders.due(
+            due, events = self._state_machine.due(
                 time.monotonic(), (lambda: True) if self._measuring is None else self._measuring.hold
             )
         self._report(events)
@@ -328,10 +328,10 @@ class Recovery:
             how, detail = "failed", str(error) or "not done in time"
         now_s = time.monotonic()
         with self._lock:
-            events = self._ladders.did(due, how, detail, now_s - began_s, now_s)
+            events = self._state_machine.did(due, how, detail, now_s - began_s, now_s)
         self._report(events)
 
-    def _report(self, events: list[Told]) -> None:
+    def _report(self, events: list[RecoveryEvent]) -> None:
         now_ns = time.monotonic_ns()
         for one in events:
             log.warning("%s: %s %s: %s", one.path, one.kind.replace("_", " "), one.step or "", one.detail)
@@ -345,7 +345,7 @@ def sickness(poll: Poll) -> Sickness | None:
     that repeats itself."""
     if poll.failure in SILENT:
         return "silent"
-    if poll.failure is not None and mended_by_restart(poll.failure):
+    if poll.failure is not None and helped_by_restart(poll.failure):
         return "refusing"
     return None
 

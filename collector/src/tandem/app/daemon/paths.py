@@ -124,7 +124,7 @@ def _refused_as_missing() -> Iterator[None]:
 
 
 class PathWatch:
-    """A thread, since ``ip`` may take its time: sleeps until the kernel reports a change (no polling, no program started), has it mended
+    """A thread, since ``ip`` may take its time: sleeps until the kernel reports a change (no polling, no program started), has it repaired
     and calls ``changed`` with each."""
 
     def __init__(self, paths: NetworkPaths, changed: Callable[[PathEvent], None]) -> None:

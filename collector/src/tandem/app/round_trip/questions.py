@@ -33,24 +33,24 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Question:
     instant_ns: int
     sent_ns: int
     beside_run: bool
 
 
 class Questions:
-    """One path's. ``sequence`` rises from call to call of ``asked`` and ``not_asked``."""
+    """One path's. ``sequence`` rises from call to call of ``sent`` and ``not_asked``."""
 
     def __init__(self) -> None:
-        self._open: dict[int, _Asked] = {}
+        self._open: dict[int, _Question] = {}
         self._closed: OrderedDict[int, str] = OrderedDict()
         self._duplicates = self._too_late = 0
         self._standing: tuple[str, int] | None = None
 
-    def asked(self, sequence: int, instant_ns: int, sent_ns: int, *, beside_run: bool) -> None:
+    def sent(self, sequence: int, instant_ns: int, sent_ns: int, *, beside_run: bool) -> None:
         """A question went out."""
-        self._open[sequence] = _Asked(instant_ns, sent_ns, beside_run)
+        self._open[sequence] = _Question(instant_ns, sent_ns, beside_run)
         self._standing = None
 
     def down(self, sequence: int, instant_ns: int, *, beside_run: bool) -> Outcome:
@@ -67,13 +67,13 @@ class Questions:
 
     def heard(self, sequence: int, arrived_ns: int, server_ns: int) -> Outcome | None:
         """An answer came; ``server_ns``: how long the server had it. None where its question is decided, or was never asked."""
-        asked = self._open.get(sequence)
-        if asked is None:
+        question = self._open.get(sequence)
+        if question is None:
             became = self._closed.get(sequence)
             self._duplicates += became in ("answered", "late")
             self._too_late += became == "lost"
             return None
-        took_ns = arrived_ns - asked.sent_ns
+        took_ns = arrived_ns - question.sent_ns
         if took_ns > LOST_NS:
             self._too_late += 1
             return self._close(sequence, "lost")
@@ -82,34 +82,34 @@ class Questions:
 
     def overdue(self, now_ns: int) -> list[Outcome]:
         """Those that are lost by now."""
-        lost = [sequence for sequence, asked in self._open.items() if now_ns - asked.sent_ns > LOST_NS]
+        lost = [sequence for sequence, question in self._open.items() if now_ns - question.sent_ns > LOST_NS]
         return [self._close(sequence, "lost") for sequence in lost]
 
     def unserved(self, before_ns: int) -> list[Outcome]:
         """The server had nobody for those that went out before and are not decided: they tell nothing of the path."""
-        nobodys = [sequence for sequence, asked in self._open.items() if asked.sent_ns < before_ns]
+        nobodys = [sequence for sequence, question in self._open.items() if question.sent_ns < before_ns]
         return [self._close(sequence, "unserved") for sequence in nobodys]
 
     @property
     def oldest_ns(self) -> int | None:
         """When the oldest question that waits for an answer went out; None when none does."""
-        return min((asked.sent_ns for asked in self._open.values()), default=None)
+        return min((question.sent_ns for question in self._open.values()), default=None)
 
     def _close(self, sequence: int, outcome: str, rtt_ms: float | None = None) -> Outcome:
-        asked = self._open.pop(sequence)
+        question = self._open.pop(sequence)
         self._closed[sequence] = outcome
         if len(self._closed) > _REMEMBERED:
             self._closed.popitem(last=False)
-        after_ns = asked.sent_ns - asked.instant_ns
-        told = Outcome(
-            asked.instant_ns,
+        after_ns = question.sent_ns - question.instant_ns
+        decided = Outcome(
+            question.instant_ns,
             sequence,
             outcome,
-            asked.beside_run,
+            question.beside_run,
             rtt_ms,
             round(after_ns / 1e6, 3) if after_ns > _FINE_NS else None,
             self._duplicates or None,
             self._too_late or None,
         )
         self._duplicates = self._too_late = 0
-        return told
+        return decided

@@ -66,11 +66,11 @@ class Served:
 
 
 class Serving:
-    """``asked`` makes what a session is asked with, of the paths as they are now: ParameterError where it cannot; ``budget_bytes``: of one
-    session. All but ``_renew`` by one thread."""
+    """``parameters_of`` makes what a session is opened with, of the paths as they are now: ParameterError where it cannot;
+    ``budget_bytes``: of one session. All but ``_renew`` by one thread."""
 
-    def __init__(self, asked: Callable[[Leaving], CommonParameters], budget_bytes: int) -> None:
-        self._make, self._budget_bytes = asked, budget_bytes
+    def __init__(self, parameters_of: Callable[[Leaving], CommonParameters], budget_bytes: int) -> None:
+        self._make, self._budget_bytes = parameters_of, budget_bytes
         self.served: Served | None = None
         self.earlier: Served | None = None
         """The one before, whose answers may still be under way."""
@@ -94,7 +94,7 @@ class Serving:
         found, served = self._found.get(path), self.served
         return None if found is None or served is None else (found[1][0], served.reflector.port)
 
-    def asked(self, now_ns: int) -> None:
+    def sent(self, now_ns: int) -> None:
         """A question went out."""
         self._last_asked_ns = now_ns
 
@@ -130,24 +130,27 @@ class Serving:
         self._worker.start()
 
     def _renew(self, leaving: Leaving, open_anew: bool, silent: bool) -> None:
-        pause_ns, told = 0, ""
+        pause_ns, trouble = 0, ""
         try:
-            asked = self._make(leaving)
+            parameters = self._make(leaving)
             if open_anew:
-                pause_ns = self._open(Control(asked), silent)
+                pause_ns = self._open(Control(parameters), silent)
             for path, way in leaving.items():
                 try:
-                    self._found[path] = way, sockets.resolve(asked.measurement.host, asked.measurement.port, way[0])
+                    self._found[path] = (
+                        way,
+                        sockets.resolve(parameters.measurement.host, parameters.measurement.port, way[0]),
+                    )
                 except OSError as error:  # of this path alone
-                    pause_ns, told = _PAUSE_NS, f"{path}: {describe(error)}"
+                    pause_ns, trouble = _PAUSE_NS, f"{path}: {describe(error)}"
         except (ControlError, ParameterError) as error:
             again = isinstance(error, ControlError) and bool(error.failure["retry"])
-            told = str(error.failure["reason"]) if isinstance(error, ControlError) else str(error)
+            trouble = str(error.failure["reason"]) if isinstance(error, ControlError) else str(error)
             needed_ns = time.monotonic_ns() - (self._needed_since_ns or time.monotonic_ns())
             pause_ns = _PAUSE_NS if again and needed_ns < _SOON_NS else _LONG_PAUSE_NS
-        if told and told != self._trouble:
-            log.warning("round trips: %s", told)
-        self._trouble = told
+        if trouble and trouble != self._trouble:
+            log.warning("round trips: %s", trouble)
+        self._trouble = trouble
         self._not_before_ns = time.monotonic_ns() + pause_ns
 
     def _open(self, control: Control, silent: bool) -> int:
@@ -156,8 +159,12 @@ class Serving:
         heard meanwhile."""
         since_ns = self._last_heard_ns
         session = control.open("any", {}, budget_bytes=self._budget_bytes)
-        told = session.answer.get("expires_s")
-        idle_s = told if isinstance(told, int | float) and not isinstance(told, bool) and told > 0 else _IDLE_S
+        expires_s = session.answer.get("expires_s")
+        idle_s = (
+            expires_s
+            if isinstance(expires_s, int | float) and not isinstance(expires_s, bool) and expires_s > 0
+            else _IDLE_S
+        )
         made = Served(session, reflector_of(session), time.monotonic_ns(), int(idle_s * 1e9 / 2))
         self.earlier, self.served = self.served, made
         if not silent or self.earlier is None or self._last_heard_ns != since_ns:
@@ -362,8 +369,8 @@ class RoundTrips(RunObserver):
             self._unserved(line, time.monotonic_ns())
 
     def _unserved(self, line: _Line, before_ns: int) -> None:
-        for told in line.questions.unserved(before_ns):
-            self._tell(line, told)
+        for outcome in line.questions.unserved(before_ns):
+            self._tell(line, outcome)
 
     def _instant(self, sequence: int) -> None:
         """Ask over all paths, as nearly at once as one thread can; then what may take its time."""
@@ -376,14 +383,14 @@ class RoundTrips(RunObserver):
             why = "paused" if quiet else "budget" if name in spent else None
             server = self._serving.server(name)
             if why is not None:
-                told = line.questions.not_asked(sequence, instant_ns, why, beside_run=beside)
+                outcome = line.questions.not_asked(sequence, instant_ns, why, beside_run=beside)
             elif name not in leaving:
-                told = line.questions.down(sequence, instant_ns, beside_run=beside)
+                outcome = line.questions.down(sequence, instant_ns, beside_run=beside)
             elif served is None or server is None:
-                told = line.questions.not_asked(sequence, instant_ns, "unserved", beside_run=beside)
+                outcome = line.questions.not_asked(sequence, instant_ns, "unserved", beside_run=beside)
             else:
-                told = self._ask(line, sequence, instant_ns, served, Way(*leaving[name], server), beside)
-            self._tell(line, told)
+                outcome = self._ask(line, sequence, instant_ns, served, Way(*leaving[name], server), beside)
+            self._tell(line, outcome)
         now_ns, forgotten_ns = time.monotonic_ns(), self._serving.forgotten_ns()
         for line in self._lines:
             if forgotten_ns is not None:
@@ -406,8 +413,8 @@ class RoundTrips(RunObserver):
         if not line.asking.send(raw, way):
             return line.questions.down(sequence, instant_ns, beside_run=beside)
         self._refused(line)  # of those before
-        line.questions.asked(number, instant_ns, sent_ns, beside_run=beside)
-        self._serving.asked(sent_ns)
+        line.questions.sent(number, instant_ns, sent_ns, beside_run=beside)
+        self._serving.sent(sent_ns)
         return None
 
     def _leaving(self) -> dict[str, tuple[str, str | None]]:

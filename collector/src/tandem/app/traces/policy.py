@@ -222,8 +222,8 @@ def _read(file: Path) -> dict[str, dict[str, int]]:
 
 def parse(text: str) -> dict[str, dict[str, int]]:
     """Bytes by day and path; ValueError when that is not what it says."""
-    told: Any = json.loads(text)
-    days = told.get("days") if isinstance(told, dict) and told.get("format") == FORMAT else None
+    content: Any = json.loads(text)
+    days = content.get("days") if isinstance(content, dict) and content.get("format") == FORMAT else None
     if not isinstance(days, dict):
         raise ValueError(f"no {FORMAT}")
     for row in days.values():

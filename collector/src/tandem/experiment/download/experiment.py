@@ -284,9 +284,9 @@ class Download:
             connection.transfer(span.deadline_ns, stop, output)
             open_socket = None if connection.connected is None else connection.connected.socket
             # The congestion control is this end's, the receiver's; the sender's is in its answer.
-            surroundings = environment(request, open_socket)
+            settings = environment(request, open_socket)
         except StoppedError:
-            connection.failure, surroundings = STOPPED, environment(request)
+            connection.failure, settings = STOPPED, environment(request)
         except sockets.UnsupportedError as error:
             raise MissingRequirementError(str(error)) from error
         finally:
@@ -301,8 +301,8 @@ class Download:
         }
         if connection.connected is None and control_path is not None:
             further["sender"] = connection.answer
-        surroundings |= {"sample_hz": request.sample_hz, **request.options.to_dict()}
-        return Outcome(json.loads(json.dumps(connection.result())), connection.failure, surroundings, further)
+        settings |= {"sample_hz": request.sample_hz, **request.options.to_dict()}
+        return Outcome(json.loads(json.dumps(connection.result())), connection.failure, settings, further)
 
 
 EXPERIMENT = Download()

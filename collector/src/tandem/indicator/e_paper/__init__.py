@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
-from typing import Protocol
 
 from tandem.schema.status_led import MEASURING, WELL, LedState
 
@@ -222,7 +221,7 @@ class Lines:
 
 
 class KernelBus:
-    """See ``panel.Bus``. A context; OSError when a device or line cannot be had."""
+    """SPI and three lines of the panel. A context; OSError when a device or line cannot be had, or fails."""
 
     def __init__(self, spi: str, gpio: str, data_command: int, reset: int, busy: int) -> None:
         self._opened: list[int] = []
@@ -248,7 +247,7 @@ class KernelBus:
         self.close()
 
     def command(self, code: int, data: bytes = b"") -> None:
-        """See ``panel.Bus``."""
+        """A command byte with the data/command line low, its data with the line high."""
         self._out.set(0, high=False)
         self._write(bytes((code,)))
         if data:
@@ -256,11 +255,11 @@ class KernelBus:
             self._write(data)
 
     def reset(self, *, low: bool) -> None:
-        """See ``panel.Bus``."""
+        """The reset line."""
         self._out.set(1, high=not low)
 
     def busy(self) -> bool:
-        """See ``panel.Bus``."""
+        """The controller's busy line."""
         return self._in.get(0)
 
     def close(self) -> None:
@@ -296,22 +295,6 @@ X_RANGE, Y_RANGE, X_AT, Y_AT = 0x44, 0x45, 0x4E, 0x4F
 WRITE, UPDATE_2, ACTIVATE, DEEP_SLEEP = 0x24, 0x22, 0x20, 0x10
 
 
-class Bus(Protocol):
-    """SPI and three lines. OSError when it fails."""
-
-    def command(self, code: int, data: bytes = b"") -> None:
-        """A command byte with the data/command line low, its data with the line high."""
-        ...
-
-    def reset(self, *, low: bool) -> None:
-        """The reset line."""
-        ...
-
-    def busy(self) -> bool:
-        """The controller's busy line."""
-        ...
-
-
 def frame(picture: Picture) -> bytes:
     """The controller's memory: gate by gate, eight sources a byte, the first in the highest bit, 1 for white. Pure."""
     made = bytearray(b"\xff" * (_ROW_BYTES * COLUMNS))
@@ -323,7 +306,7 @@ def frame(picture: Picture) -> bytes:
     return bytes(made)
 
 
-def show(bus: Bus, picture: Picture, busy_s: float = BUSY_S) -> None:
+def show(bus: KernelBus, picture: Picture, busy_s: float = BUSY_S) -> None:
     """Wake the controller, give it the picture, refresh, and let it sleep. OSError or TimeoutError when that fails."""
     for low, seconds in ((False, 0.01), (True, 0.005), (False, 0.01)):
         bus.reset(low=low)
@@ -348,7 +331,7 @@ def show(bus: Bus, picture: Picture, busy_s: float = BUSY_S) -> None:
     bus.command(DEEP_SLEEP, b"\x01")
 
 
-def _wait(bus: Bus, seconds: float) -> None:
+def _wait(bus: KernelBus, seconds: float) -> None:
     until_s = time.monotonic() + seconds
     while bus.busy():
         if time.monotonic() >= until_s:

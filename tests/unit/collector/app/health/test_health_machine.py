@@ -120,20 +120,20 @@ def test_a_dip_of_the_supply_between_two_rounds_is_seen_and_remembered(tmp_path:
     (roots.sys / "devices/platform/soc/soc:firmware/get_throttled").write_text("0\n")
     alarm = roots.sys / "class/hwmon/hwmon1/in0_lcrit_alarm"
     supply = Supply(roots)
-    assert supply.told(supply.bits())["undervoltage_since_boot"] is False
+    assert supply.fields(supply.bits())["undervoltage_since_boot"] is False
     alarm.write_text("1\n")
     supply.look()
     alarm.write_text("0\n")
     supply.look()
-    told = supply.told(supply.bits())
+    told = supply.fields(supply.bits())
     assert (told["undervoltage"], told["undervoltage_since_boot"]) == (True, True)
-    later = supply.told(supply.bits())
+    later = supply.fields(supply.bits())
     assert (later["undervoltage"], later["undervoltage_since_boot"]) == (False, True)
 
 
 def told_by(roots: Roots) -> dict[str, bool | None]:
     supply = Supply(roots)
-    return supply.told(supply.bits())
+    return supply.fields(supply.bits())
 
 
 def test_of_the_supply_is_told_what_there_is_to_ask(tmp_path: Path) -> None:
