@@ -15,11 +15,10 @@ import mobility_variants as variants
 
 from tandem.mobility.detectors import Detectors
 from tandem.mobility.fused import FusedDetector
-from tandem.mobility.fused_settings import FusedSettings
 from tandem.mobility.gnettrack import Second, read
-from tandem.mobility.movement import MobilityDetector
-from tandem.mobility.replay import Scores, period_s, rounds, scored, states
-from tandem.mobility.settings import Settings
+from tandem.mobility.radio_events import MobilityDetector
+from tandem.mobility.score import Scores, period_s, rounds, scored, states
+from tandem.mobility.settings import FusedSettings, Settings
 
 Log = list[Second]
 

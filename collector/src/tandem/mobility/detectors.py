@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Protocol
 
-from tandem.mobility.changes import SignalDropDetector
 from tandem.mobility.fused import FusedDetector
-from tandem.mobility.fused_settings import FusedSettings
-from tandem.mobility.handovers import HandoverDetector
-from tandem.mobility.movement import MobilityDetector
-from tandem.mobility.presence import PresenceDetector
-from tandem.mobility.service import ServiceDetector
-from tandem.mobility.settings import Settings
+from tandem.mobility.radio_events import (
+    HandoverDetector,
+    MobilityDetector,
+    PresenceDetector,
+    ServiceDetector,
+    SignalDropDetector,
+)
+from tandem.mobility.settings import FusedSettings, Settings
 from tandem.mobility.speed import SpeedClass, SpeedClassifier
 from tandem.schema.record import Record
 

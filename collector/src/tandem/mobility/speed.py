@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tandem.mobility.fused_settings import FusedSettings
+from tandem.mobility.settings import FusedSettings
 from tandem.schema.record import Record
 
 KM_H = 3.6
