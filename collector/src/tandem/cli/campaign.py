@@ -263,7 +263,7 @@ def _status(args: argparse.Namespace) -> int:
     from tandem.app.campaign import progress
     from tandem.app.campaign.progress import stored
     from tandem.app.campaign.queue import read
-    from tandem.app.campaign.state import Moment
+    from tandem.app.campaign.scheduler import Moment
     from tandem.app.campaign.wiring import folder
     from tandem.app.config import load
 

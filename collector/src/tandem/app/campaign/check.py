@@ -24,7 +24,7 @@ from tandem.app.campaign.request import (
     settled,
     shaped,
 )
-from tandem.app.campaign.state import Moment
+from tandem.app.campaign.scheduler import Moment
 from tandem.app.config import Config
 from tandem.app.config_schema import TABLES
 from tandem.app.runs.conditions import Conditions

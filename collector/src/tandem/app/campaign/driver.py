@@ -15,8 +15,18 @@ from typing import Any
 from tandem.app.campaign import progress
 from tandem.app.campaign.progress import Begun, Origin, Progress, describe, run_description, scheduler_of
 from tandem.app.campaign.request import request_of, settings, used_instead
-from tandem.app.campaign.scheduler import BY_HAND, Scheduler
-from tandem.app.campaign.state import Done, Entry, Happening, Moment, Outcome, ProbeState, Start, Wait
+from tandem.app.campaign.scheduler import (
+    BY_HAND,
+    Done,
+    Entry,
+    Happening,
+    Moment,
+    Outcome,
+    ProbeState,
+    Scheduler,
+    Start,
+    Wait,
+)
 from tandem.app.config import Config
 from tandem.app.runs.executor import RunGroup, RunScheduler
 from tandem.app.runs.registry import Registry

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tandem.app.campaign.estimate import cost
-from tandem.app.campaign.scheduler import Scheduler
-from tandem.app.campaign.state import Entry, Moment, Start
+from tandem.app.campaign.scheduler import Entry, Moment, Scheduler, Start
 from tandem.app.daemon.accounts import midnight_s
 from tandem.schema import zones
 from tandem.schema.campaign import Campaign, CampaignError, order

@@ -13,7 +13,7 @@ from tandem.app.campaign.driver import Campaigns, Runner
 from tandem.app.campaign.progress import Begun, campaign_records
 from tandem.app.campaign.queue import ProbeQueue, QueueWatch
 from tandem.app.campaign.request import bound
-from tandem.app.campaign.state import Moment, ProbeState
+from tandem.app.campaign.scheduler import Moment, ProbeState
 from tandem.app.clock import Clock
 from tandem.app.config import Config
 from tandem.app.runs.context import RunContext

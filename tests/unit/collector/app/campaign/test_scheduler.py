@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from road import Road, campaign, step
 
-from tandem.app.campaign.scheduler import MOST_ATTEMPTS, Spending
-from tandem.app.campaign.state import Done, ProbeState, Start, Wait
+from tandem.app.campaign.scheduler import MOST_ATTEMPTS, Done, ProbeState, Spending, Start, Wait
 from tandem.app.daemon.accounts import reset_after, reset_before
 from tandem.schema.campaign import Budget
 from tandem.schema.zones import zone
