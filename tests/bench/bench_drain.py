@@ -22,7 +22,7 @@ from a_second import PER_SECOND, Timed, a_second  # noqa: E402 after the path
 
 from support.serve_on_loopback import Server, await_ready, end, lay_out, start  # noqa: E402 after the path
 from tandem.export import Exporter, GatewayAddress, PendingManifests  # noqa: E402 after the path
-from tandem.export.records import body, encode_items  # noqa: E402 after the path
+from tandem.export.exporter import body, encode_items  # noqa: E402 after the path
 from tandem.spool import Spool  # noqa: E402 after the path
 
 BOOT = "b1c0ffee-0000-4000-8000-000000000001"

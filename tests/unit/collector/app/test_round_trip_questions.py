@@ -2,7 +2,7 @@
 
 import pytest
 
-from tandem.app.round_trip.questions import AGAIN_NS, LATE_NS, LOST_NS, Questions
+from tandem.app.round_trips import AGAIN_NS, LATE_NS, LOST_NS, Questions
 
 S = 10**9
 MS = 10**6

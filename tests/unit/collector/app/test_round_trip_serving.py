@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from tandem.app.round_trip import round_trips as module
-from tandem.app.round_trip.round_trips import SILENT_NS, Serving
+from tandem.app import round_trips as module
+from tandem.app.round_trips import SILENT_NS, Serving
 from tandem.experiment.control import ControlError, Session
 
 LEAVING = {"a": ("lo", "127.0.0.1"), "b": ("wwan1", None)}

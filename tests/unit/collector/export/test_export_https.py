@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from support.https_gateway import Gateway, Reply
 from tandem.export import Exporter, GatewayAddress, PendingManifests, SetupError
 from tandem.export import gateway as link
+from tandem.export.exporter import timed
 from tandem.export.gateway import Link
-from tandem.export.manifests import timed
 from tandem.export.paths import LONGEST_S, PathChoice
 from tandem.export.times import DOUBT_S, Comparison, NotYet, Stamp
 from tandem.schema import line_protocol
@@ -191,7 +191,7 @@ def test_while_the_gateway_refuses_everything_is_kept(
 def test_an_answer_that_does_not_settle_the_batch_settles_nothing(
     setup: Setup, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tandem.export.records.UNKNOWN_WAIT_S", 0.02)
+    monkeypatch.setattr("tandem.export.exporter.UNKNOWN_WAIT_S", 0.02)
     odd: list[object] = [
         {"accepted": 1, "rejected": []},
         {"accepted": 3, "rejected": [{"line": 3, "reason": "x"}]},

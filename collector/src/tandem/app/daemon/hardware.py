@@ -20,9 +20,7 @@ from tandem.mobility.detectors import Detectors
 from tandem.mobility.settings import Settings
 from tandem.modem.usb import beside, find
 from tandem.mptcp import kernels, sysctls
-from tandem.position.gpsd import Gpsd, GpsdMissingError
-from tandem.position.observer import Observer
-from tandem.position.receiver import Receiver, RunningGpsd, Source
+from tandem.position.receiver import Gpsd, GpsdMissingError, Observer, Receiver, RunningGpsd, Source
 from tandem.position.reports import Report
 from tandem.position.zones import Privacy, Zone, Zones, own_key
 from tandem.schema.record import Record

@@ -26,7 +26,7 @@ from tandem.app.runs.manifest import server_captures
 from tandem.app.runs.process import Ending
 from tandem.app.runs.request import Plan, PlannedRun
 from tandem.app.runs.steering import SteeringPart
-from tandem.app.traces.wiring import TracesPart
+from tandem.app.traces import TracesPart
 from tandem.export import Exporter
 from tandem.mobility.detectors import Detectors
 from tandem.modem.poll import Poll

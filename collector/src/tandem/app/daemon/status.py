@@ -15,14 +15,14 @@ from tandem.app.daemon.accounts import Account
 from tandem.app.daemon.modems import Polling
 from tandem.app.daemon.paths import NetworkPaths
 from tandem.app.health.reports import Reports, all_that_is_wrong
-from tandem.app.round_trip.round_trips import RoundTrips
+from tandem.app.round_trips import RoundTrips
 from tandem.app.runs.captures import Captured
 from tandem.app.runs.context import RunObserver
 from tandem.app.runs.executor import MobilityTrigger, RunScheduler
 from tandem.app.runs.manifest import number, result_row
 from tandem.app.runs.process import Ending
 from tandem.app.runs.request import Plan, PlannedRun
-from tandem.app.traces.wiring import TracesPart
+from tandem.app.traces import TracesPart
 from tandem.modem.sim import Card
 from tandem.schema.record import Record
 

@@ -23,7 +23,7 @@ from tandem.app.daemon.status import StatusModel, StatusService
 from tandem.app.daemon.status_server import StatusServer
 from tandem.app.daemon.status_socket import NAME, close, listen
 from tandem.app.health.machine import cpu_seconds, peak_rss_bytes, versions
-from tandem.app.round_trip.round_trips import RoundTrips
+from tandem.app.round_trips import RoundTrips
 from tandem.app.runs.captures import FOLDER as CAPTURES
 from tandem.app.runs.captures import captures_on_disk, earlier_captures, salvaged_captures
 from tandem.app.runs.context import RunContext
@@ -31,7 +31,7 @@ from tandem.app.runs.executor import RunScheduler, groups_so_far
 from tandem.app.runs.manifest import Manifests, write_json
 from tandem.app.runs.registry import Registry
 from tandem.app.runs.steering import SteeringPart
-from tandem.app.traces.wiring import TracesPart
+from tandem.app.traces import TracesPart
 from tandem.export import Exporter, GatewayAddress, PendingManifests
 from tandem.position.receiver import Receiver
 from tandem.spool import Spool, SpoolError, SpoolFullError

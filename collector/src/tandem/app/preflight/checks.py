@@ -11,7 +11,7 @@ from tandem.app.config_schema import PathConfig
 from tandem.app.health.machine import Room
 from tandem.app.health.reports import LOW_INODES_SHARE, WORN_PERCENT, life_used_percent
 from tandem.app.preflight.lines import Line, Name, State, fails, passes, skipped
-from tandem.app.traces.policy import intended
+from tandem.app.traces import intended
 from tandem.modem.sim import READY, WANTS_PIN
 from tandem.schema.grades import SCALES, disk_tone, scale, tone_of
 
