@@ -38,7 +38,7 @@ from tandem.schema.campaign import Campaign, CampaignError, Draw, Step, arms
 from tandem.schema.campaign_queue import Pushed
 from tandem.schema.campaign_reader import parse
 from tandem.schema.manifest import CAPTURE_ENDS
-from tandem.shaping.kernel import ShapeError, shape_of
+from tandem.shaping import ShapeError, shape_of
 
 OURS = tuple(p.name for p in COMMON if p.name != "control_timeout_s")
 """The collector's to give."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tandem.devtools.browser import Browser, DevToolsError, NoBrowserError, find
+from tandem.devtools import Browser, DevToolsError, NoBrowserError, find
 from tandem.experiment import base
 from tandem.experiment.base import STOPPED, MissingRequirementError, Outcome, Output, Stop, StoppedError, phase
 from tandem.experiment.control import Control, ControlError, Session, mapping, objects, whoami, whole
