@@ -111,7 +111,6 @@ class _Reader(TomlReader):
         return f"{where.strip('[]')}.{name}"
 
     def config(self) -> Config:
-        """The whole."""
         known = (*(t for t in SECTIONS if "." not in t), "sysctl")
         for name in self.content:
             if name not in known:

@@ -74,7 +74,6 @@ class Questions:
         self._standing: tuple[str, int] | None = None
 
     def sent(self, sequence: int, instant_ns: int, sent_ns: int, *, beside_run: bool) -> None:
-        """A question went out."""
         self._open[sequence] = _Question(instant_ns, sent_ns, beside_run)
         self._standing = None
 
@@ -208,11 +207,9 @@ class Serving:
         return None if found is None or served is None else (found[1][0], served.reflector.port)
 
     def sent(self, now_ns: int) -> None:
-        """A question went out."""
         self._last_asked_ns = now_ns
 
     def heard(self, now_ns: int) -> None:
-        """An answer came."""
         self._last_heard_ns = now_ns
 
     def forgotten_ns(self) -> int | None:
@@ -411,7 +408,6 @@ class RoundTrips(RunObserver):
     # --- from any thread ---------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin."""
         self._thread.start()
 
     def stop(self, timeout: float = 5.0) -> None:
@@ -428,7 +424,6 @@ class RoundTrips(RunObserver):
         self._plan = plan
 
     def group_ended(self, plan: Plan) -> None:  # noqa: ARG002 the observer's signature
-        """It ended."""
         self._plan = None
 
     def status(self) -> dict[str, Any]:

@@ -348,7 +348,6 @@ class TracesPart:
         self._uploader.on_received = self._keeping.wake
 
     def start(self) -> None:
-        """Begin."""
         self._uploader.start()
 
     def stop(self) -> None:
@@ -402,7 +401,6 @@ class TracesPart:
         self._account.update()  # the plan's forecast is to know it before more is asked for
 
     def noted(self, record: Record) -> None:
-        """A record of the collector."""
         if record.measurement == "event" and record.tags.get("kind") in CHANGES:
             self._changed_ns = record.monotonic_ns
 

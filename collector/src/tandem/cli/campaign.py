@@ -37,7 +37,6 @@ _LOOK_S = 1.0
 
 
 def add(commands: Actions[argparse.ArgumentParser]) -> None:
-    """Register the subcommand."""
     actions = group(commands, "campaign", "campaigns that run themselves", "Campaigns that run themselves.")
     command(actions, "list", _list, "the papers' campaigns", json=True)
     show = command(actions, "show", _show, "print a campaign's file")

@@ -39,7 +39,6 @@ _OWN_OF_DOWNLOAD = ("subflows",)
 
 
 def add(commands: Actions[argparse.ArgumentParser]) -> None:
-    """Register the subcommand."""
     actions = group(commands, "experiment", "measure now", "Measure now, or say what can be measured.")
     listing = command(actions, "list", _list, "the experiments there are", json=True)
     describe = command(actions, "describe", _describe, "what an experiment takes, does and reports", json=True)

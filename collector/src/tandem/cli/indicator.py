@@ -10,7 +10,6 @@ from tandem.schema.status_led import BY_NAME, STATES, LedState
 
 
 def add(commands: Actions[argparse.ArgumentParser]) -> None:
-    """Register the subcommand."""
     description = "The status LED of a kit: its states, and one of them played by hand."
     actions = group(commands, "indicator", "what the status LED says, and a try of it", description)
     command(actions, "list", _list, "the states, the gravest first", json=True)

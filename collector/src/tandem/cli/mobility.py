@@ -18,7 +18,6 @@ LEVELS = {"rsrp_dbm", "rscp_dbm", "rssi_dbm"}
 
 
 def add(commands: Actions[argparse.ArgumentParser]) -> None:
-    """Register the subcommand."""
     actions = group(
         commands, "mobility", "how well movement is recognised by radio", "The detectors of movement, off line."
     )

@@ -30,7 +30,6 @@ _INTERFACE = "that leads to a web server, with --port http://ADDRESS"
 
 
 def add(commands: Actions[argparse.ArgumentParser]) -> None:
-    """Register the subcommand."""
     actions = group(
         commands,
         "modem",

@@ -29,7 +29,6 @@ uploads, player, server, metrics, token, budget, version, tunnel; what each mean
 
 
 def add(commands: Actions[argparse.ArgumentParser]) -> None:
-    """Register the subcommand."""
     result = "the result as one JSON object"
     parser = command(commands, "preflight", main, "the check before a kit is handed out", config=True, json=result)
     parser.epilog = _LINES

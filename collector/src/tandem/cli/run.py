@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 
 def add(commands: Actions[argparse.ArgumentParser]) -> None:
-    """Register the subcommand."""
     parser = command(commands, "run", main, "the collector: poll the modems, measure, send", config=True)
     check = "check the configuration, print what would be done, and end"
     parser.add_argument("--check", action="store_true", help=check)

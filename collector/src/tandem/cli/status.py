@@ -13,7 +13,6 @@ from tandem.cli.command import CONFIG, HERE, Actions, ExitCode, answer_of, comma
 
 
 def add(commands: Actions[argparse.ArgumentParser]) -> None:
-    """Register the subcommands."""
     parser = command(
         commands,
         "status",

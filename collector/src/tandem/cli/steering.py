@@ -18,7 +18,6 @@ UNKNOWN = (
 
 
 def add(commands: Actions[argparse.ArgumentParser]) -> None:
-    """Register the subcommand."""
     actions = group(commands, "steering", "paths made backup by their radio: what policies would do, what was learned")
     decisions = "one JSON object, with each run's decisions"
     simulated = command(actions, "simulate", _simulate, "play recorded runs to the policies", json=decisions)

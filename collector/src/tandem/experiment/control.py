@@ -91,7 +91,6 @@ class _Connection(http.client.HTTPConnection):
                 socket.socket.shutdown(going, socket.SHUT_RDWR)
 
     def connect(self) -> None:
-        """Called by http.client."""
         address = sockets.resolve(self.host, self.port, self._path.interface)
         plain = sockets.connect("tcp", address, self._path.source, self.timeout_s).socket
         plain.settimeout(self.timeout_s)

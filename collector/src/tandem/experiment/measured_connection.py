@@ -128,7 +128,6 @@ class Sampler:
         self.late_ms_max = 0.0
 
     def start(self) -> None:
-        """Begin with a sample at once."""
         if self._period_s is not None:
             self._thread.start()
 

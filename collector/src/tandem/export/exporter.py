@@ -346,7 +346,6 @@ class Exporter:
         return self._gateway.control_bytes()
 
     def start(self) -> None:
-        """Begin to send."""
         self._thread.start()
 
     def stop(self, drain_s: float) -> bool:

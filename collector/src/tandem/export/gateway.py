@@ -186,7 +186,6 @@ class Bound(http.client.HTTPSConnection):
         self.answered = False
 
     def connect(self) -> None:
-        """Called by http.client."""
         error: OSError = OSError(f"{self.host} has no address")
         for address in names.addresses(self.host, self._interface):
             plain = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)

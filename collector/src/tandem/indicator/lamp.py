@@ -235,7 +235,6 @@ class Player:
         self.state = choose()
 
     def start(self) -> None:
-        """Begin."""
         self._thread.start()
 
     def wake(self) -> None:

@@ -129,7 +129,6 @@ class FusedDetector:
         return self._evidence / UNITS
 
     def feed(self, record: Record) -> list[Record]:
-        """The events that this record shows."""
         if record.measurement == "position":
             return self._by_speed(record)
         path = record.tags.get("path")

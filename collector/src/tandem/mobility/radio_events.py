@@ -72,7 +72,6 @@ class SignalDropDetector:
         self._changes = Changes(settings.quantity, settings.successive_ns)
 
     def feed(self, record: Record) -> list[Record]:
-        """The event that this record shows, if any."""
         change = self._changes.feed(record)
         if change is None or change.change_db > -self._settings.threshold_db:
             return []
@@ -117,7 +116,6 @@ class MobilityDetector:
         return self._since_ns
 
     def feed(self, record: Record) -> list[Record]:
-        """The events that this record shows."""
         change = self._changes.feed(record)
         if change is None or abs(change.change_db) < self._settings.threshold_db:
             return self.tick(record.monotonic_ns)
@@ -190,7 +188,6 @@ class HandoverDetector:
         self._last: dict[str, _Cell] = {}
 
     def feed(self, record: Record) -> list[Record]:
-        """The event that this record shows, if any."""
         path = record.tags.get("path")
         if record.measurement not in ("radio", "registration") or path is None or record.fields.get("stale") is True:
             return []
@@ -375,7 +372,6 @@ class PresenceDetector:
         self._silences: dict[str, _Silence] = {}
 
     def feed(self, record: Record) -> list[Record]:
-        """The event that this record shows, if any."""
         path = record.tags.get("path")
         if record.measurement != "radio" or path is None:
             return []

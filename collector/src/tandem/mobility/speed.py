@@ -113,7 +113,6 @@ class SpeedClassifier:
         self._begin_ns: int | None = None
 
     def begin(self, monotonic_ns: int) -> None:
-        """A movement began."""
         self._begin_ns = monotonic_ns
         self._speed.begin()
 

@@ -299,7 +299,6 @@ class ManagedModem:
             raise NoAnswer(str(error)) from error
 
     def close(self) -> None:
-        """Hang up."""
         if self.bus is not None:
             self.bus.close()
             self.bus = None

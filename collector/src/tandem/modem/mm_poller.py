@@ -404,7 +404,6 @@ class ConnectedPoller:
         self._poller, self._keeper = poller, keeper
 
     def start(self) -> None:
-        """Begin both. Returns at once."""
         self._poller.start()
         self._keeper.start()
 

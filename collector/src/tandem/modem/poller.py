@@ -139,7 +139,6 @@ class PollThread(ABC):
         self._thread = threading.Thread(target=self._run, name=f"poller-{path}", daemon=True)
 
     def start(self) -> None:
-        """Begin to poll. Returns at once."""
         self._thread.start()
 
     def stop(self, timeout: float = 5.0) -> None:

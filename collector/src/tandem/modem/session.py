@@ -60,12 +60,10 @@ class DevicePort:
         self.name = path
 
     def look(self) -> str:
-        """Itself."""
         _there(self.name)
         return self.name
 
     def open(self, where: str, wake_fd: int | None) -> Channel:
-        """Open it for ourselves alone."""
         return Channel(open_port(where), wake_fd=wake_fd)
 
     def moved(self, channel: Conversation, where: str) -> bool:
@@ -365,7 +363,6 @@ class Session:
         self._ready = False
 
     def close(self) -> None:
-        """Close the port when it is open."""
         if self.channel is not None:
             self.channel.close()
             self.channel = None

@@ -141,7 +141,6 @@ class _Wire:
         self._sock, self._until = sock, until
 
     def sendall(self, data: bytes) -> None:
-        """Send everything."""
         left = memoryview(data)
         while left:
             try:

@@ -271,7 +271,6 @@ class NatLease:
         return made
 
     def fileno(self) -> int:
-        """For a selector."""
         return self._socket.fileno()
 
     @property
@@ -329,7 +328,6 @@ class NatLease:
         return True
 
     def close(self) -> None:
-        """Keep it no more."""
         self._socket.close()
 
 
@@ -383,5 +381,4 @@ class Leases:
         return changed
 
     def close(self) -> None:
-        """Keep nothing more."""
         self.keep(())

@@ -92,7 +92,6 @@ class Gpsd:
         return "127.0.0.1", self._port
 
     def stop(self) -> None:
-        """End it. Twice is fine."""
         process, self._process, self._device = self._process, None, None
         if process is None or process.poll() is not None:
             return
@@ -378,7 +377,6 @@ class Receiver:
         self._thread = threading.Thread(target=self._run, name="position", daemon=True)
 
     def start(self) -> None:
-        """Begin. Returns at once."""
         self._thread.start()
 
     def stop(self, timeout: float = 5.0) -> None:

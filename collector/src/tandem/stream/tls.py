@@ -53,7 +53,6 @@ class Over:
         self._raw = raw
 
     def fileno(self) -> int:
-        """The socket's."""
         return self._raw.fileno()
 
     def getpeername(self) -> tuple[str, int]:
@@ -68,19 +67,15 @@ class Over:
     def getsockopt(self, level: int, option: int, size: int) -> bytes: ...
 
     def getsockopt(self, level: int, option: int, size: int = 0) -> bytes | int:
-        """The socket's."""
         return self._raw.getsockopt(level, option, size) if size else self._raw.getsockopt(level, option)
 
     def setsockopt(self, level: int, option: int, value: int | bytes) -> None:
-        """The socket's."""
         self._raw.setsockopt(level, option, value)
 
     def setblocking(self, blocking: bool) -> None:
-        """The socket's."""
         self._raw.setblocking(blocking)
 
     def settimeout(self, seconds: float | None) -> None:
-        """The socket's."""
         self._raw.settimeout(seconds)
 
 
@@ -181,7 +176,6 @@ class TlsStream(Over):
 
     @property
     def cipher(self) -> str | None:
-        """The cipher suite's name."""
         cipher = self._tls.cipher()
         return None if cipher is None else cipher[0]
 
@@ -210,7 +204,6 @@ class TlsStream(Over):
         return self.sendmsg([data])
 
     def sendall(self, data: bytes) -> None:
-        """All of ``data``, as the socket's ``sendall``."""
         self._encrypt(memoryview(data))
         self._raw.sendall(self._unsent)
         self._unsent = memoryview(b"")
@@ -291,7 +284,6 @@ class TlsStream(Over):
         return found
 
     def recv_into(self, buffer: bytearray | memoryview, nbytes: int = 0) -> int:
-        """As the socket's."""
         room = memoryview(buffer)[: nbytes or len(buffer)]
         if not self._kept:
             return self._receive(room, 0)

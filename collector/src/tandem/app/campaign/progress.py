@@ -159,7 +159,6 @@ class Progress:
         os.fdatasync(self._file)
 
     def close(self) -> None:
-        """No more is written."""
         if self._file is not None:
             os.close(self._file)
             self._file = None

@@ -121,7 +121,6 @@ class ProbeQueue:
         self.save()
 
     def save(self) -> None:
-        """Write what has changed."""
         content = json.dumps({"format": FORMAT, "campaigns": [one.as_json() for one in self.known.values()]}).encode()
         if content != self._saved and (self.known or self._saved is not None or (self._folder / FILE).exists()):
             self._folder.mkdir(parents=True, exist_ok=True)

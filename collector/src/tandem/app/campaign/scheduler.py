@@ -425,7 +425,6 @@ class Scheduler:
     # --- what happens ----------------------------------------------------------------------------------------------------
 
     def note(self, happening: Happening) -> None:
-        """An event."""
         self._happened.append(happening)
 
     def tell(self, label: str | None, step: str | None = None) -> None:
@@ -443,7 +442,6 @@ class Scheduler:
             self._lives[taker.name].labels.append(label)
 
     def started(self, start: Start, now: Moment) -> Entry:
-        """The run was begun."""
         chosen = start.item
         entry = Entry(
             chosen.step,
@@ -462,7 +460,6 @@ class Scheduler:
         return entry
 
     def ended(self, entry: Entry, outcome: Outcome, now: Moment) -> None:
-        """The run of ``entry`` ended."""
         thought = dict(entry.bytes_by_role)
         entry.ended, entry.ok, entry.failure, entry.runs = now, outcome.ok, outcome.failure, list(outcome.runs)
         if outcome.bytes_by_role is not None:

@@ -94,7 +94,6 @@ class CampaignPart:
         return {path: received + sent for path, (received, sent) in self._account.update().items()}
 
     def start(self) -> None:
-        """Go on with what was under way."""
         self.campaigns.resume(pushed=self._queue is not None)
 
     def tick_queue(self) -> None:
@@ -103,12 +102,10 @@ class CampaignPart:
             self._queue.tick()
 
     def stop(self) -> None:
-        """Ask no more."""
         if self._queue is not None:
             self._queue.stop()
 
     def tick(self) -> None:
-        """Once a second, by the collector's thread."""
         self.campaigns.tick()
         due = self._reported_ns is None or time.monotonic_ns() - self._reported_ns >= _REPORT_NS
         if due and self.campaigns.under_way and (status := self.campaigns.status()) is not None:

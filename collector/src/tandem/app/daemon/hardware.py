@@ -48,7 +48,6 @@ class Hardware:
         self._paths: NetworkPaths | None = None
 
     def paths(self, config: Config) -> NetworkPaths:
-        """Routes, rules and endpoints."""
         self._paths = NetworkPaths(config)
         return self._paths
 
@@ -62,7 +61,6 @@ class Hardware:
         return path.interface if reach is None else reach.interface
 
     def detectors(self, config: Config) -> Detectors:
-        """Events from radio records."""
         return Detectors(Settings(**dataclasses.asdict(config.mobility), period_s=config.period_s))
 
     def position(

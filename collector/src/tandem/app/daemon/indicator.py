@@ -71,7 +71,6 @@ class IndicatorControl:
         self._sent: tuple[int, int | None] = (0, None)
 
     def start(self) -> None:
-        """The collector starts."""
         if self._player is not None:
             self._player.start()
         if self._paper is not None:
@@ -93,7 +92,6 @@ class IndicatorControl:
             self._paper.tell(self._page())
 
     def stopping(self) -> None:
-        """The collector ends its work."""
         self._turn("stopping")
 
     def close(self) -> None:

@@ -142,7 +142,6 @@ class MainLoop(RunObserver):
         self._queue.put(thing)
 
     def put_speed(self, record: Record) -> None:
-        """The speed of a fix."""
         self._queue.put(_Speed(record))
 
     def event(self, kind: str, detail: str | None = None, path: str | None = None, **fields: Value | None) -> None:

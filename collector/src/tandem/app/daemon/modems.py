@@ -109,7 +109,6 @@ class Polling:
             )
 
     def start(self) -> None:
-        """Begin to poll."""
         for poller in self._pollers.values():
             poller.start()
 
@@ -206,7 +205,6 @@ class OnceUntilChanged:
         self._said: str | None = None
 
     def polled(self, poll: Poll) -> None:
-        """Reported at each change."""
         if poll.failure == self._said:
             return
         self._said = poll.failure
@@ -281,7 +279,6 @@ class Recovery:
             self._step.join(timeout)
 
     def polled(self, poll: Poll) -> None:
-        """One poll."""
         actions = self._actions.get(poll.path)
         if actions is None:
             return

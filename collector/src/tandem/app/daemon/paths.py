@@ -134,7 +134,6 @@ class PathWatch:
         self._thread = threading.Thread(target=self._run, name="paths", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
         self._thread.start()
 
     def stop(self) -> None:

@@ -85,7 +85,6 @@ class StatusModel(RunObserver):
         """Whether there is a fix, never where; None: position is off."""
 
     def polled(self, record: Record, driver: str | None, model: str | None) -> None:
-        """A radio record."""
         with self._lock:
             modem = self._modems.setdefault(record.tags["path"], _Modem(record.tags.get("operator")))
             modem.driver, modem.model = driver or modem.driver, model or modem.model
@@ -102,7 +101,6 @@ class StatusModel(RunObserver):
             modem.sim, modem.sim_ns = {"state": state, "named": named, "failure": failure}, time.monotonic_ns()
 
     def happened(self, event: Record) -> None:
-        """An event record."""
         shown = {
             "utc_ns": self.utc_ns(event.monotonic_ns),
             "kind": event.tags.get("kind"),
@@ -116,7 +114,6 @@ class StatusModel(RunObserver):
         self.changed()
 
     def position_is(self, state: dict[str, Any]) -> None:
-        """The receiver's state."""
         self.position = state
 
     def modems(self) -> dict[str, dict[str, Any]]:
@@ -127,13 +124,11 @@ class StatusModel(RunObserver):
     # --- runs ----------------------------------------------------------------------------------------------------------
 
     def group_started(self, plan: Plan) -> None:
-        """The plan is what is being measured."""
         with self._lock:
             self._plan, self._runs = plan, {}
         self.changed()
 
     def run_started(self, plan: Plan, run: PlannedRun) -> None:  # noqa: ARG002 the observer's signature
-        """One more run is shown."""
         with self._lock:
             self._runs[run.id] = _Run(run, time.monotonic_ns())
         self.changed()
@@ -165,14 +160,12 @@ class StatusModel(RunObserver):
                 }
 
     def run_phased(self, run: PlannedRun, phase: dict[str, Any]) -> None:
-        """Its phase is shown."""
         with self._lock:
             if run.id in self._runs:
                 self._runs[run.id].phase = {name: phase.get(name) for name in ("name", "number", "of")}
         self.changed()
 
     def run_ended(self, plan: Plan, run: PlannedRun, ending: Ending, captured: Sequence[Captured]) -> None:  # noqa: ARG002 as above
-        """It moves to those that are finished."""
         with self._lock:
             self._finished.append(result_row(plan, run, ending.result, ending.failure))
             if run.id in self._runs:
@@ -180,7 +173,6 @@ class StatusModel(RunObserver):
         self.changed()
 
     def group_ended(self, plan: Plan) -> None:  # noqa: ARG002 as above
-        """Nothing is being measured."""
         with self._lock:
             self._plan, self._runs = None, {}
         self.changed()

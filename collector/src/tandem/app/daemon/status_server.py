@@ -53,7 +53,6 @@ class StatusServer:
         self._carried_out: deque[tuple[_Client, dict[str, Any]]] = deque()
 
     def start(self) -> None:
-        """Begin to serve."""
         self._thread.start()
 
     def wake(self) -> None:

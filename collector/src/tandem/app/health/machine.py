@@ -490,7 +490,6 @@ class MachineState:
         self.supply: Mapping[str, bool | None] = {}
 
     def look(self) -> None:
-        """What is looked at once a second."""
         self._try("supply", self._supply.look)
 
     def fields(self) -> dict[str, Value | None]:
@@ -519,7 +518,6 @@ class MachineState:
         return self._try("temperatures", self._temperatures.all) or {}
 
     def cards(self) -> dict[str, dict[str, int | str | None]]:
-        """By device, fields of ``card`` records."""
         found = self._try("block devices", lambda: devices(self._roots, self._folder)) or []
         fields_of = {block.name: self._try(block.name, partial(card_fields, block)) for block in found}
         return {name: fields for name, fields in fields_of.items() if fields is not None}

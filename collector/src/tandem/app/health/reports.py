@@ -102,7 +102,6 @@ class ModemStates:
         self._modems = {path: _Modem(now_ns, period_ns=now_ns) for path in paths}
 
     def polled(self, poll: Poll) -> None:
-        """One poll."""
         modem = self._modems.get(poll.path)
         if modem is None:
             return
@@ -151,7 +150,6 @@ class ModemStates:
         return made
 
     def to_dict(self, now_ns: int) -> dict[str, dict[str, Value | None]]:
-        """By path, for the status."""
         return {
             path: {**modem.row(now_ns), "state_since_s": round(max(0, now_ns - modem.since_ns) / 1e9, 1)}
             for path, modem in self._modems.items()

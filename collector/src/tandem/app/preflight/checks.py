@@ -108,7 +108,6 @@ class Check:
 
 
 def lines(facts: Facts) -> list[Line]:
-    """All."""
     return [line for check in CHECKS for line in _lines(check, facts)]
 
 

@@ -66,7 +66,6 @@ class RunGroup:
         self._thread = threading.Thread(target=self._carry_out, name=plan.pair, daemon=True)
 
     def start(self) -> None:
-        """Begin."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -79,7 +78,6 @@ class RunGroup:
         return self._thread.is_alive()
 
     def join(self, timeout_s: float) -> None:
-        """Wait for the end."""
         self._thread.join(timeout_s)
 
     def _carry_out(self) -> None:
@@ -367,7 +365,6 @@ class RunScheduler:
 
     @property
     def running(self) -> bool:
-        """Whether a group is running."""
         current = self._current
         return current is not None and current.running
 
@@ -379,7 +376,6 @@ class RunScheduler:
                 self._current.stop()
 
     def join(self, timeout_s: float) -> None:
-        """Wait until the group that runs has ended."""
         current = self._current
         if current is not None:
             current.join(timeout_s)
@@ -438,7 +434,6 @@ class MobilityTrigger(RunObserver):
         return None
 
     def group_started(self, plan: Plan) -> None:
-        """A group begins."""
         self._before = self._carried(plan)
 
     def group_ended(self, plan: Plan) -> None:

@@ -245,7 +245,6 @@ class RunLines:
         self.version: dict[str, Any] = {}
 
     def __call__(self, said: dict[str, Any]) -> None:
-        """One line."""
         kind = said.get("type")
         if kind == "started":
             self.version.update({k: said[k] for k in ("experiment", "version", "units") if k in said})

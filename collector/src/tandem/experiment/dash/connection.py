@@ -47,7 +47,6 @@ class FetchError(Exception):
 
 
 def past_deadline(received: int = 0) -> FetchError:
-    """The run's time is over."""
     return FetchError("deadline passed", again=False, received=received, retry=True)
 
 

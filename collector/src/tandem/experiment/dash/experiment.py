@@ -189,7 +189,6 @@ class Dash:
     phases: tuple[tuple[str, str], ...] = (("play", "one play of the presentation, over one arm (kind and path)"),)
 
     def run(self, parameters: dict[str, Any], output: Output, stop: Stop) -> Outcome:
-        """Play it over one kept connection."""
         request = read(parameters)
         requested = request.player
         if requested == "auto":

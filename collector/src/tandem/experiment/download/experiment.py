@@ -329,7 +329,6 @@ class Download:
     results: tuple[Parameter, ...] = RESULTS
 
     def run(self, parameters: dict[str, Any], output: Output, stop: Stop) -> Outcome:
-        """Measure one download."""
         request = read(parameters)
         span = Span(request.deadline_s, stop)
         connection = DownloadConnection(request, output)

@@ -254,7 +254,6 @@ class Latency:
     )
 
     def run(self, parameters: dict[str, Any], output: Output, stop: Stop) -> Outcome:
-        """Measure all phases."""
         run = _Run(read_request(Request, parameters), output, stop)
         failure = attempt(run.run)
         if failure is None and not any(s["received"] for s in run.streams):
@@ -363,7 +362,6 @@ class _Run:
             return Stream(error=describe(error))  # the path is down: a stream of nothing
 
     def outcome(self, failure: Failure | None) -> Outcome:
-        """What there is."""
         clock = {"absolute": self._comparison.absolute, "error_ms": self._comparison.error_ms}
         result = {
             "streams": self.streams,

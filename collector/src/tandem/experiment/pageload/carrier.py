@@ -165,7 +165,6 @@ class Relay:
         self._thread.start()
 
     def close(self) -> None:
-        """End everything; nothing more is received."""
         with self._lock:
             self._closing = True
             ends = tuple(self._open)

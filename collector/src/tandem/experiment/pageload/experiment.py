@@ -220,7 +220,6 @@ class PageLoad:
     phases: tuple[tuple[str, str], ...] = (("load", "one load of one page, by a browser or of its object graph"),)
 
     def run(self, parameters: dict[str, Any], output: Output, stop: Stop) -> Outcome:
-        """Load the pages."""
         request = read(parameters)
         program = find() if request.browser != "none" else None
         if program is None and request.browser in ("chromium", "both"):

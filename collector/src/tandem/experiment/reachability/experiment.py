@@ -272,7 +272,6 @@ class Reachability:
     )  # fmt: skip
 
     def run(self, parameters: dict[str, Any], output: Output, stop: Stop) -> Outcome:
-        """Survey what is left of the list."""
         request = read(parameters)
         journal = Journal(request.folder, request.head)
         try:
@@ -308,7 +307,6 @@ class _Survey:
         self._counters = InterfaceCounters(r.paths)
 
     def run(self) -> Outcome:
-        """All batches that are left."""
         done = {row["name"] for row in self._rows}
         names = list(self._r.names.names)
         random.Random(self._r.seed).shuffle(names)

@@ -430,7 +430,6 @@ class Traceroute:
     )
 
     def run(self, parameters: dict[str, Any], output: Output, stop: Stop) -> Outcome:
-        """Trace all paths by each protocol."""
         request = read(parameters)
         span, interfaces = Span(request.deadline_s, stop), InterfaceCounters(request.paths)
         table = request.as_table

@@ -269,7 +269,6 @@ class VerdictExperiment:
     )
 
     def run(self, parameters: dict[str, Any], output: Output, stop: Stop) -> Outcome:
-        """Look at each path."""
         look = _Look(read_request(Request, parameters), output, stop)
         failure = attempt(look.run)
         if failure is None and all(found["primary"]["verdict"] == "unreachable" for found in look.found.values()):
@@ -421,7 +420,6 @@ class _Look:
         return payload
 
     def outcome(self, failure: Failure | None) -> Outcome:
-        """What there is."""
         result = {
             "paths": self.found,
             "order": [{"path": p.name} for p in self._order],

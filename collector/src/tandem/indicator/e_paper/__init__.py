@@ -216,7 +216,6 @@ class Lines:
         return bool(VALUES.unpack(values)[0] >> place & 1)
 
     def close(self) -> None:
-        """Give them back."""
         os.close(self._fd)
 
 
@@ -259,11 +258,9 @@ class KernelBus:
         self._out.set(1, high=not low)
 
     def busy(self) -> bool:
-        """The controller's busy line."""
         return self._in.get(0)
 
     def close(self) -> None:
-        """Give everything back."""
         while self._lines:
             self._lines.pop().close()
         while self._opened:
@@ -364,7 +361,6 @@ class Showing:
         """The last failure, until a page was shown again."""
 
     def start(self) -> None:
-        """Begin."""
         self._thread.start()
 
     def tell(self, page: Page) -> None:
