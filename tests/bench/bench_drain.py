@@ -78,7 +78,7 @@ class Bench:
         if counts.sent != counts.made:
             raise SystemExit(f"not everything was taken: {counts}")
         spool.close()
-        return counts.made / elapsed, sender.control_bytes()["a"] / counts.made
+        return counts.made / elapsed, sender.payload_bytes()["a"] / counts.made
 
     def straight(self):
         """Records a second of the same kind written straight, and those of the stages alone."""

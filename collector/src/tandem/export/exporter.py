@@ -323,6 +323,7 @@ class Exporter:
         self.held: Callable[[], bool] = lambda: False
         """Whether a backlog has to wait, for a measurement that it would disturb: then the newest records go, once a period."""
         self._gateway = AnyPath(address, interfaces, chance, ended=self._overdue)
+        self.payload_bytes = self._gateway.payload_bytes
         self._batches = Batches(spool, manifests, probe, times, self._gateway.ask)
         self._wake = threading.Event()
         self._deadline_s: float | None = None
@@ -340,10 +341,6 @@ class Exporter:
     def manifests_waiting(self) -> int:
         """Manifests that the gateway does not have yet."""
         return len(self._manifests.waiting())
-
-    def control_bytes(self) -> dict[str, int]:
-        """Bytes moved by path since the start."""
-        return self._gateway.control_bytes()
 
     def start(self) -> None:
         self._thread.start()

@@ -284,10 +284,7 @@ def _reset_when_closed(sock: socket.socket) -> None:
 
 class Link:
     """The gateway over one path. ``interface`` says where it leaves now, None: as the routes have it; ``tune`` is given each socket before
-    it connects. Not for several threads at once.
-
-    ``control_bytes``: bytes of TCP payload in both directions that this link moved, TLS included.
-    """
+    it connects. Not for several threads at once."""
 
     def __init__(
         self,
@@ -306,11 +303,6 @@ class Link:
         self._left_by: str | None = None
         self._counted = self._closed = TcpCounts()
         self._aborted = False
-
-    @property
-    def control_bytes(self) -> int:
-        """As of the last request."""
-        return self.moved.payload_bytes
 
     @property
     def moved(self) -> TcpCounts:

@@ -133,9 +133,9 @@ class AnyPath:
         """By path, as of the last request. From any thread."""
         return {path: link.moved for path, link in self._links.items()}
 
-    def control_bytes(self) -> dict[str, int]:
-        """Bytes of TCP payload moved by path since the start."""
-        return {path: link.control_bytes for path, link in self._links.items()}
+    def payload_bytes(self) -> dict[str, int]:
+        """TCP payload by path since the start, both ways, TLS included."""
+        return {path: link.moved.payload_bytes for path, link in self._links.items()}
 
     def abort(self) -> None:
         """End a request that waits in another thread, and every later one."""

@@ -191,15 +191,11 @@ _TOKEN_HEADER = "__RequestVerificationToken"  # noqa: S105 - the header's name
 _URL = re.compile(r"http://([0-9]{1,3}(?:\.[0-9]{1,3}){3})(?::([0-9]{1,5}))?/?\Z")
 
 
-class WebAddressError(ValueError):
-    """What is named as a stick's web server is none."""
-
-
 def web_address(url: str) -> tuple[str, int]:
-    """Address and port of ``http://192.168.8.1``; WebAddressError says what is wrong."""
+    """Address and port of ``http://192.168.8.1``; ValueError says what is wrong."""
     match = _URL.match(url)
     if match is None or max(map(int, match.group(1).split("."))) > 255 or not 0 < int(match.group(2) or 80) < 65536:
-        raise WebAddressError(f"{url!r} is not of the form http://192.168.8.1 or http://192.168.8.1:80")
+        raise ValueError(f"{url!r} is not of the form http://192.168.8.1 or http://192.168.8.1:80")
     return match.group(1), int(match.group(2) or 80)
 
 

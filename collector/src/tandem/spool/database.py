@@ -43,10 +43,6 @@ class SpoolError(Exception):
     """The spool cannot be used; the message is one line with a hint."""
 
 
-class SpoolBusyError(SpoolError):
-    """Another process writes this spool."""
-
-
 class SpoolFullError(SpoolError):
     """The disk took nothing: full, read-only or failing. What was to be appended is not in the spool."""
 

@@ -27,7 +27,6 @@ from tandem.spool.database import (
     Database,
     Identity,
     Row,
-    SpoolBusyError,
     SpoolError,
     disk_refused,
     is_damaged,
@@ -69,7 +68,7 @@ class Batch:
 
 
 class Spool:
-    """The spool in ``folder``, made where there is none. For any number of threads; one process at a time (SpoolBusyError).
+    """The spool in ``folder``, made where there is none. For any number of threads; one process at a time (SpoolError).
 
     ``boot``: the boot id of what is appended from now on. ``limit_bytes``: when more than this is pending, the oldest records
     are dropped and counted, those of ``KEPT_LONGEST`` last. ``notices`` tells what people should know of.
@@ -100,7 +99,7 @@ class Spool:
             fcntl.flock(self._lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             os.close(self._lock_fd)
-            raise SpoolBusyError(f"{folder}: another collector writes this spool; hint: stop it first") from error
+            raise SpoolError(f"{folder}: another collector writes this spool; hint: stop it first") from error
         self._marker = LastSequenceMarker(self._lock_fd, boot)
         try:
             self._open()

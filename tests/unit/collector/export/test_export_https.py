@@ -117,7 +117,7 @@ def test_everything_arrives_once_over_one_connection(setup: Setup, gateway: Gate
 
 def test_control_bytes_are_what_tcp_moved(setup: Setup) -> None:
     setup.send([radio(n) for n in range(400)], 400)
-    moved = setup.exporter.control_bytes()["a"]
+    moved = setup.exporter.payload_bytes()["a"]
     assert 2000 < moved < 100_000  # handshake and a compressed batch
 
 
@@ -208,7 +208,7 @@ def test_a_path_that_is_out_is_left_for_the_other(gateway: Gateway, tmp_path: Pa
     setup = Setup(gateway, tmp_path, {"a": "no-such-if0", "b": "lo"})
     setup.send([radio(1)], 1)
     assert setup.exporter.state.path == "b"
-    moved = setup.exporter.control_bytes()
+    moved = setup.exporter.payload_bytes()
     assert moved["a"] == 0
     assert moved["b"] > 0
 

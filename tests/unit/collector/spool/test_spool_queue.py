@@ -9,7 +9,7 @@ import pytest
 
 from tandem.app.daemon.main_loop import spool_records
 from tandem.schema.record import Record
-from tandem.spool import Spool, SpoolBusyError
+from tandem.spool import Spool, SpoolError
 from tandem.spool.database import Database
 
 BOOT = "b1c0ffee-0000-4000-8000-000000000001"
@@ -188,7 +188,7 @@ def test_what_is_dropped_second_after_second_is_told_once_a_minute(
 
 def test_two_collectors_do_not_write_one_spool(tmp_path: Path) -> None:
     spool = Spool(tmp_path, BOOT)
-    with pytest.raises(SpoolBusyError, match="another collector"):
+    with pytest.raises(SpoolError, match="another collector"):
         Spool(tmp_path, BOOT)
     spool.close()
     Spool(tmp_path, BOOT).close()

@@ -118,7 +118,7 @@ class CampaignPart:
 
     def control_bytes(self) -> dict[str, int]:
         """Bytes by path that asking took since the start."""
-        return {} if self._gateway is None else self._gateway.control_bytes()
+        return {} if self._gateway is None else self._gateway.payload_bytes()
 
     def brief(self) -> dict[str, Any] | None:
         """How far the campaign under way is, for the status object; None without one."""

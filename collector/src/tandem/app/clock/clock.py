@@ -34,10 +34,6 @@ SLACK_NS = 60_000_000_000
 """So much may a boot seem to overlap its neighbours before its epochs are taken for wrong."""
 
 
-class UnplacedError(ValueError):
-    """Nobody can tell when it was, or not well enough; one line with what is known."""
-
-
 def limits(boots: Sequence[Boot], number: int) -> tuple[int | None, int | None]:
     """Least and most offset (UTC less CLOCK_MONOTONIC) that ``boots[number]`` can have had; None: nothing known. Boots follow each
     other, so it began after the one before was last seen, and was over before the next one began."""
@@ -60,11 +56,11 @@ def limits(boots: Sequence[Boot], number: int) -> tuple[int | None, int | None]:
 
 
 def place(boots: Sequence[Boot], number: int) -> Epoch:
-    """The epoch of a boot without one; UnplacedError when its neighbours leave more than ``WIDEST_NS``."""
+    """The epoch of a boot without one; ValueError, one line with what is known, when its neighbours leave more than ``WIDEST_NS``."""
     boot = boots[number]
     least, most = limits(boots, number)
     if most is None:
-        raise UnplacedError(f"no clock was ever synchronised in boot {boot.id}, nor since")
+        raise ValueError(f"no clock was ever synchronised in boot {boot.id}, nor since")
     if least is None:
         least = PLAUSIBLE_UTC_NS
     least = min(least, most)  # their errors overlap: there was hardly a moment between them
@@ -73,7 +69,7 @@ def place(boots: Sequence[Boot], number: int) -> Epoch:
     offset_ns = shown if shown is not None and least <= shown <= most else (least + most) // 2
     error_ns = max(offset_ns - least, most - offset_ns)
     if error_ns > WIDEST_NS:
-        raise UnplacedError(
+        raise ValueError(
             f"the clock was never synchronised in boot {boot.id}, which began between {_words(least)} and {_words(most)}"
         )
     return Epoch(0, 0, boot.seen_ns, offset_ns, error_ns, "neighbours")
@@ -318,7 +314,7 @@ class Clock:
         return None if utc_now is None or epoch is None else max(0.0, (utc_now - monotonic_ns - epoch.offset_ns) / 1e9)
 
     def stamp(self, boot: str, monotonic_ns: int) -> Stamp:
-        """The time of an instant, from now on the record's for good. NotYet: ask again later; UnplacedError: nobody will ever know."""
+        """The time of an instant, from now on the record's for good. NotYet: ask again later; ValueError: nobody will ever know."""
         with self._lock:
             epoch = self._epoch(boot, monotonic_ns)
             if not epoch.used:
@@ -329,7 +325,7 @@ class Clock:
     def _epoch(self, boot: str, monotonic_ns: int) -> Epoch:
         number = next((n for n, b in enumerate(self._boots) if b.id == boot), None)
         if number is None:
-            raise UnplacedError(f"nothing is known of the clock of boot {boot}")
+            raise ValueError(f"nothing is known of the clock of boot {boot}")
         found = self._boots[number].epoch(monotonic_ns)
         if self._boots[number] is not self._this and (found is None or not found.used):
             if not self.synchronised:

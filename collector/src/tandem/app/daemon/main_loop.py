@@ -283,7 +283,7 @@ class MainLoop(RunObserver):
     def control_bytes(self) -> dict[str, int]:
         """By path, what the exporter and the campaigns' queue moved since the start."""
         queue_bytes = self.campaigns.control_bytes()
-        return {path: count + queue_bytes.get(path, 0) for path, count in self._exporter.control_bytes().items()}
+        return {path: count + queue_bytes.get(path, 0) for path, count in self._exporter.payload_bytes().items()}
 
     def _spool_on_disk(self) -> tuple[int | None, float | None]:
         """Its bytes and the age of its oldest record; None while the disk cannot be read, which must not end the measuring."""
