@@ -488,30 +488,43 @@ class MachineState:
         self.room: Room | None = None
         """As of the last round; None when the disk could not be asked."""
         self.supply: Mapping[str, bool | None] = {}
+        self._sources: dict[str, Callable[[], Mapping[str, Value | None]]] = {
+            "disk": self._disk,
+            **{PROC[field][0]: partial(self._proc, field) for field in PROC},
+            "processor's temperature": lambda: {"processor_temperature_degc": self._temperatures.processor()},
+            "supply": self._supplied,
+        }
+        """What is asked in each round, by the name under which the log has its faults."""
 
     def look(self) -> None:
+        """What is looked at once a second."""
         self._try("supply", self._supply.look)
 
     def fields(self) -> dict[str, Value | None]:
-        """Of a ``health`` record: the machine's."""
-        room = self.room = self._try("disk", lambda: room_of(self._folder))
-        bits = self._try("the firmware's get_throttled", self._supply.bits)
-        self.supply = self._try("supply", lambda: self._supply.fields(bits)) or {}
-        disk: dict[str, Value | None] = {}
-        if room is not None:
-            disk = {
-                "disk_free_bytes": room.free_bytes,
-                "disk_used_bytes": room.used_bytes,
-                "disk_free_inodes": room.free_inodes,
-                "disk_used_inodes": room.used_inodes,
-            }
+        """Of a ``health`` record: the machine's, from every source that tells something now."""
+        found: dict[str, Value | None] = {"boot_count": self._boots}
+        for what, ask in self._sources.items():
+            found |= self._try(what, ask) or {}
+        return found
+
+    def _disk(self) -> dict[str, Value | None]:
+        self.room = None
+        room = self.room = room_of(self._folder)
         return {
-            **disk,
-            **{field: self._proc(field) for field in PROC},
-            "boot_count": self._boots,
-            "processor_temperature_degc": self._try("processor's temperature", self._temperatures.processor),
-            **self.supply,
+            "disk_free_bytes": room.free_bytes,
+            "disk_used_bytes": room.used_bytes,
+            "disk_free_inodes": room.free_inodes,
+            "disk_used_inodes": room.used_inodes,
         }
+
+    def _supplied(self) -> Mapping[str, bool | None]:
+        self.supply = {}
+        self.supply = self._supply.fields(self._try("the firmware's get_throttled", self._supply.bits))
+        return self.supply
+
+    def _proc(self, field: str) -> dict[str, Value | None]:
+        text = text_of(self._roots.proc / PROC[field][0])
+        return {} if text is None else {field: proc_value(field, text)}
 
     def temperatures(self) -> dict[str, float]:
         """By sensor, in °C."""
@@ -527,11 +540,6 @@ class MachineState:
         if self._software is None:
             self._software = self._try("software", lambda: software_fields(self._roots))
         return self._software or {}
-
-    def _proc(self, field: str) -> float | None:
-        name = PROC[field][0]
-        text = text_of(self._roots.proc / name)
-        return None if text is None else self._try(name, lambda: proc_value(field, text))
 
     def _try(self, what: str, ask: Callable[[], _T]) -> _T | None:
         """None when it cannot be asked or says what cannot be: told in the log when that begins."""

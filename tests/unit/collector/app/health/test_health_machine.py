@@ -96,9 +96,7 @@ def test_a_source_that_says_nonsense_stops_no_other_and_is_told_once(
         for _ in range(3):
             told = machine.fields()
             cards = machine.cards()
-    assert told["memory_available_bytes"] is None
-    assert told["processor_temperature_degc"] is None
-    assert "throttled" not in told
+    assert not told.keys() & {"memory_available_bytes", "processor_temperature_degc", "throttled"}
     assert told["undervoltage"] is False  # the kernel's own sensor tells it
     assert told["uptime_s"] == 86521.33
     assert told["disk_free_bytes"] is not None
