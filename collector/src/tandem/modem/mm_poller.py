@@ -28,7 +28,7 @@ from tandem.modem.mm_modem import (
     decode,
 )
 from tandem.modem.poll import NO_ANSWER, Poll
-from tandem.modem.poller import DEADLINE_SHARE, Asked, Poller, PollThread
+from tandem.modem.poller import DEADLINE_SHARE, ModemAnswer, Poller, PollThread
 from tandem.modem.reset import CFUN, CannotStepError, StepFailedError
 from tandem.modem.sim import Card
 
@@ -360,7 +360,7 @@ class ManagedPoller(PollThread):
     def _close(self) -> None:
         self._modem.close()
 
-    def _ask(self) -> Asked:
+    def _ask(self) -> ModemAnswer:
         try:
             answer = self._modem.poll(time.monotonic() + self._period_s * DEADLINE_SHARE)
         except (NoAnswer, PortLost):
@@ -373,7 +373,7 @@ class ManagedPoller(PollThread):
         reading = self._in_range(decode(answer.properties))
         if self._connection is not None:
             self._tend(self._connection, answer)
-        return Asked(ended_ns, reading, None, (answer.path, answer.changes, reading))
+        return ModemAnswer(ended_ns, reading, None, (answer.path, answer.changes, reading))
 
     def _who(self) -> tuple[str | None, str | None]:
         return DRIVER, self._modem.identity.model or None
