@@ -13,7 +13,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from tandem.mptcp_abi.controllers import COUPLED, LOADED, read_note
+from tandem.mptcp_abi import COUPLED, LOADED, read_note
 
 OBJECT = Path("/usr/lib/tandem/coupled.bpf.o")
 """Where the role installs the object; ``TANDEM_CONGESTION`` in the environment names another."""

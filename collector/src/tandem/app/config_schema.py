@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from tandem.app.clock.reading import SOURCES
+from tandem.app.clock.clock import SOURCES
 from tandem.indicator.lamp import CLASS, NAMES, Leds
 from tandem.mptcp.steering import POLICIES, Policy
 from tandem.schema.line_protocol import tag_fault

@@ -24,9 +24,8 @@ from tandem.experiment.parameters import CommonParameters, ProbePath, SocketOpti
 from tandem.experiment.results import carried
 from tandem.experiment.transfer import Transfer, Upload, seconds
 from tandem.mptcp import kernels, sockets
-from tandem.mptcp.series import PathName, Series, shares
-from tandem.mptcp.statistics import Reader, StatisticsError, SubflowSample
-from tandem.mptcp_abi.controllers import described
+from tandem.mptcp.statistics import PathName, Reader, Series, StatisticsError, SubflowSample, shares
+from tandem.mptcp_abi import described
 from tandem.schema.manifest import Failure
 from tandem.stream import TlsStream
 from tandem.stream.tls import strict

@@ -1,8 +1,7 @@
 """Records, manifests and traces to the gateway, over whichever path works. See docs/reference/probe-api.md."""
 
 from tandem.export.exporter import Exporter, PendingManifests
-from tandem.export.gateway import GatewayAddress, SetupError
-from tandem.export.paths import AnyPath
+from tandem.export.gateway import AnyPath, GatewayAddress, SetupError
 from tandem.export.trace_queue import Kept, TraceQueue
 from tandem.export.traces import LEAST_LEFT_BYTES, Permit, TraceUploader
 

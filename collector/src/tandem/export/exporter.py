@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tandem.export.gateway import CLOCK_WAIT_S, UNKNOWN_WAIT_S, Answer, Ask, GatewayAddress, Later, not_now
-from tandem.export.paths import AnyPath
+from tandem.export.gateway import CLOCK_WAIT_S, UNKNOWN_WAIT_S, Answer, AnyPath, Ask, GatewayAddress, Later, not_now
 from tandem.export.times import Comparison, NotYet, Stamp, Times
 from tandem.schema.line_protocol import encode
 from tandem.schema.record import RecordError

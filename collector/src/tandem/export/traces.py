@@ -11,8 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from tandem.export.gateway import UNKNOWN_WAIT_S, Answer, Interrupted, Later, Outgoing, not_now
-from tandem.export.paths import AnyPath
+from tandem.export.gateway import UNKNOWN_WAIT_S, Answer, AnyPath, Interrupted, Later, Outgoing, not_now
 from tandem.export.streams import DamagedError, Streams, UnreadableError
 from tandem.export.trace_queue import FOLDER, TraceQueue, Wanted
 from tandem.schema.trace import Encoding, Offer, Receipt, TraceError, read_receipt

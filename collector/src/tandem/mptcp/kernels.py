@@ -20,8 +20,7 @@ from typing import Any, Protocol
 
 from tandem import mptcp_abi as abi
 from tandem.mptcp.path_manager import PathManager, UpstreamKernel
-from tandem.mptcp_abi import v094
-from tandem.mptcp_abi.controllers import COUPLED
+from tandem.mptcp_abi import COUPLED, v094
 
 _CONTROLLERS = Path("proc/sys/net/ipv4/tcp_available_congestion_control")
 _RELEASE = Path("proc/sys/kernel/osrelease")

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from tandem.schema.record import Record
-from tandem.spool.blob import BLOB_RECORDS, KEPT_LONGEST, Item, beginning, pack
 from tandem.spool.database import (
+    BLOB_RECORDS,
     ERRORS,
+    KEPT_LONGEST,
     NAME,
     SUFFIXES,
     UNFINISHED,
@@ -26,13 +27,16 @@ from tandem.spool.database import (
     DamagedError,
     Database,
     Identity,
+    Item,
     Row,
     SpoolError,
+    beginning,
     disk_refused,
     is_damaged,
     is_full,
     last_counts,
     make,
+    pack,
 )
 from tandem.spool.durable import LastSequenceMarker, sync_folder
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tandem import mptcp_abi as abi
 from tandem.mptcp_abi import IPPROTO_MPTCP, v094
-from tandem.mptcp_abi.controllers import COUPLED, described
+from tandem.mptcp_abi import COUPLED, described
 from tandem.mptcp_abi.v094 import InfoReader, is_multipath
 from tandem.stream import Stream
 

@@ -19,8 +19,7 @@ from support.https_gateway import Gateway, Reply
 from tandem.export import Exporter, GatewayAddress, PendingManifests, SetupError
 from tandem.export import gateway as link
 from tandem.export.exporter import timed
-from tandem.export.gateway import Link
-from tandem.export.paths import LONGEST_S, PathChoice
+from tandem.export.gateway import LONGEST_S, Link, PathChoice
 from tandem.export.times import DOUBT_S, Comparison, NotYet, Stamp
 from tandem.schema import line_protocol
 from tandem.schema.record import Record
@@ -217,7 +216,7 @@ def test_stop_does_not_wait_for_a_gateway_that_is_silent(
     tmp_path: Path, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not even in the handshake of TLS."""
-    monkeypatch.setattr("tandem.export.paths.Link", partial(Link, connect_s=600.0, answer_s=600.0))
+    monkeypatch.setattr("tandem.export.gateway.Link", partial(Link, connect_s=600.0, answer_s=600.0))
     with socket.create_server(("127.0.0.1", 0)) as silent:
         gateway.url = f"https://127.0.0.1:{silent.getsockname()[1]}"
         setup = Setup(gateway, tmp_path)

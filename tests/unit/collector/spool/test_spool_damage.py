@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from tandem.schema.record import Record
 from tandem.spool import Spool, SpoolFullError
-from tandem.spool.blob import BlobError, Item, pack, unpack
-from tandem.spool.database import NAME, PAGE_BYTES, UNFINISHED
+from tandem.spool.database import NAME, PAGE_BYTES, UNFINISHED, BlobError, Item, pack, unpack
 
 
 def radio(n: int) -> Record:

@@ -10,11 +10,11 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tandem.app.clock.clock import Clock
-from tandem.app.clock.reading import (
+from tandem.app.clock.clock import (
     FAST_SLEW,
     PLAUSIBLE_UTC_NS,
     WORST_ERROR_NS,
+    Clock,
     Reading,
     system_offset_ns,
     system_reading,

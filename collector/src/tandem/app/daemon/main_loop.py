@@ -33,7 +33,7 @@ from tandem.modem.poll import Poll
 from tandem.mptcp.paths import PathEvent
 from tandem.schema.record import Record, RecordError, Value
 from tandem.spool import Spool, SpoolFullError
-from tandem.spool.blob import KEPT_LONGEST
+from tandem.spool.database import KEPT_LONGEST
 
 log = logging.getLogger(__name__)
 

@@ -25,7 +25,7 @@ from tandem.experiment.parameters import (
 )
 from tandem.experiment.results import BYTES_BY_PATH, FIGURES, SENDER, bytes_by_path, environment
 from tandem.mptcp import sockets
-from tandem.mptcp.series import SubflowTotal, shares
+from tandem.mptcp.statistics import SubflowTotal, shares
 from tandem.mptcp.subflow_scheduler import SubflowOrders
 from tandem.schema.manifest import Failure
 
