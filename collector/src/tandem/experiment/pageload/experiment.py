@@ -14,8 +14,9 @@ from tandem.experiment.base import STOPPED, MissingRequirementError, Outcome, Ou
 from tandem.experiment.control import Control, ControlError, Session, mapping, objects, whoami, whole
 from tandem.experiment.pageload import loads
 from tandem.experiment.pageload.carrier import Carried, Carrier, Relay, now_s
-from tandem.experiment.pageload.loads import GraphLoad, Load, PageError, StoredPage
-from tandem.experiment.pageload.loads import read as read_page
+from tandem.experiment.pageload.loads import GraphLoad, Load
+from tandem.experiment.pageload.page import PageError, StoredPage
+from tandem.experiment.pageload.page import read as read_page
 from tandem.experiment.parameters import (
     ConnectionParameters,
     Parameter,

@@ -7,7 +7,7 @@ import threading
 from tandem.experiment.control import Session
 from tandem.experiment.pageload.experiment import EXPERIMENT
 from tandem.experiment.pageload.experiment import read as read_request
-from tandem.experiment.pageload.loads import read as read_page
+from tandem.experiment.pageload.page import read as read_page
 from tandem.experiment.parameters import check
 
 SWITCHED = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: tandem-page\r\n\r\n"

@@ -12,7 +12,8 @@ from page_server import SESSION, SWITCHED, PageServer, page, request
 
 from tandem.devtools import Event
 from tandem.experiment.pageload.carrier import Carrier, Relay, SocksError, asking, connected, greeted
-from tandem.experiment.pageload.loads import IN_ALL, PER_ORIGIN, Counts, GraphLoad, PageError, read
+from tandem.experiment.pageload.loads import IN_ALL, PER_ORIGIN, Counts, GraphLoad
+from tandem.experiment.pageload.page import PageError, read
 from tandem.experiment.parameters import ParameterError
 from tandem.experiment.results import carried
 
