@@ -242,7 +242,7 @@ class MainLoop(RunObserver):
                 log.exception("%s failed; trying again", action.__qualname__)
 
     def refresh(self) -> None:
-        """Bring the status's counts up to date."""
+        """Bring the status's counts up to date: copies, so that whoever asks for it never waits for a disk under the spool's lock."""
         counts = self._spool.counts()
         state = self._exporter.state
         self._model.spool = {
