@@ -13,8 +13,7 @@ from typing import Any
 
 import mobility_variants as variants
 
-from tandem.mobility.detectors import Detectors
-from tandem.mobility.fused import FusedDetector
+from tandem.mobility.detectors import Detectors, FusedDetector
 from tandem.mobility.gnettrack import Second, read
 from tandem.mobility.radio_events import MobilityDetector
 from tandem.mobility.score import Scores, period_s, rounds, scored, states

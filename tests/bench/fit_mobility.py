@@ -26,8 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tandem.mobility
-from tandem.mobility.detectors import Detectors
-from tandem.mobility.fused import ModemEvidence
+from tandem.mobility.detectors import Detectors, ModemEvidence
 from tandem.mobility.gnettrack import Second, read
 from tandem.mobility.score import Scores, moving_by_fixes, period_s, rounds, scored, scores, states
 from tandem.mobility.settings import FusedSettings, Settings
