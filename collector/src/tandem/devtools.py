@@ -39,9 +39,9 @@ def members(word: str) -> list[int]:
     return found
 
 
-def end_family(leader: int, word: str, patience_s: float = 5.0) -> bool:
-    """Kill the group of ``leader`` and all with ``word``, reap them; whether all have ended within ``patience_s``."""
-    until_s = time.monotonic() + patience_s
+def end_family(leader: int, word: str) -> bool:
+    """Kill the group of ``leader`` and all with ``word``, reap them; whether all have ended within five seconds."""
+    until_s = time.monotonic() + 5.0
     others: set[int] = set()
     while True:
         alive = members(word)

@@ -347,7 +347,7 @@ def _may_set_groups() -> bool:
     return True
 
 
-def stop_all(captures: Sequence[Capture], flush_s: float = FLUSH_S) -> list[CaptureResult]:
+def stop_all(captures: Sequence[Capture]) -> list[CaptureResult]:
     """End several captures, waiting for the kernel's blocks only once; results in their order."""
-    end = time.monotonic() + flush_s
+    end = time.monotonic() + FLUSH_S
     return [capture.stop(max(0.0, end - time.monotonic())) for capture in captures]

@@ -212,13 +212,17 @@ class Bound(http.client.HTTPSConnection):
         raise error
 
 
+_SILENT_S = 15.0
+"""So long a connection may take nothing, or leave the whole body without an answer."""
+
+
 class Outgoing:
     """A body sent piece by piece: slowly if it has to be, and ended early when the answer comes before its end. ``stopped`` is asked
     five times a second and says whether to break off: then the connection is reset, so that nothing of what the kernel still holds
-    goes out. ``silent_s``: how long a connection may take nothing, or leave the whole body without an answer."""
+    goes out."""
 
-    def __init__(self, content: bytes, stopped: Callable[[], bool], silent_s: float = 15.0) -> None:
-        self._content, self._stopped, self._silent_s = content, stopped, silent_s
+    def __init__(self, content: bytes, stopped: Callable[[], bool]) -> None:
+        self._content, self._stopped = content, stopped
         self._looked_s = time.monotonic()
 
     def send(self, connection: Bound, method: str, url: str, headers: dict[str, str]) -> bool:
@@ -260,12 +264,12 @@ class Outgoing:
             if readable:
                 return False
             self._look()
-            if time.monotonic() - since_s > self._silent_s:
+            if time.monotonic() - since_s > _SILENT_S:
                 raise TimeoutError("the connection takes nothing")
         return True
 
     def _await(self, sock: socket.socket) -> None:
-        until_s = time.monotonic() + self._silent_s
+        until_s = time.monotonic() + _SILENT_S
         while not select.select([sock], [], [], _LOOK_S)[0]:
             self._look()
             if time.monotonic() > until_s:

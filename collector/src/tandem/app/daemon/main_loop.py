@@ -47,8 +47,8 @@ class SpoolBuffer:
     """The spool's one writer: gathers records in memory for at most a second, and longer only while the disk takes nothing. Used by one
     thread. ``dropped``: records given up since the start because memory was full too."""
 
-    def __init__(self, spool: Spool, limit: int = MEMORY_RECORDS) -> None:
-        self._spool, self._limit = spool, limit
+    def __init__(self, spool: Spool) -> None:
+        self._spool = spool
         self._waiting: list[Record] = []
         self._given_up = 0
         self._full = False
@@ -67,7 +67,7 @@ class SpoolBuffer:
     def add(self, records: Sequence[Record]) -> None:
         """Take records; they are durable after the next ``commit``."""
         self._waiting.extend(records)
-        excess = len(self._waiting) - self._limit
+        excess = len(self._waiting) - MEMORY_RECORDS
         if excess > 0:
             # Oldest first, what everything else is read by last; as the spool does.
             series = [n for n, record in enumerate(self._waiting) if record.measurement not in KEPT_LONGEST][:excess]
