@@ -210,11 +210,6 @@ def scheduler_of(begun: Begun, entries: list[Entry]) -> Scheduler:
 
 def describe(begun: Begun, scheduler: Scheduler, now: Moment) -> dict[str, Any]:
     """How far a campaign is, as plain values."""
-    forecast = {}
-    for role, one in scheduler.forecast(now).items():
-        reset = None if one.reset is None else one.reset.isoformat()
-        day_bytes = begun.campaign.budget.day_bytes
-        forecast[role] = {**asdict(one), "reset": reset, "exceeds": one.exceeds, "day_budget_bytes": day_bytes}
     return {
         "name": begun.campaign.name,
         "push": None if begun.origin is None else begun.origin.push,
@@ -227,7 +222,7 @@ def describe(begun: Begun, scheduler: Scheduler, now: Moment) -> dict[str, Any]:
         "steps": {step: {"made": made, "of": of} for step, (made, of) in scheduler.made().items()},
         "runs": dict(scheduler.counts),
         "substitutes": begun.substitutes,
-        "budget": forecast,
+        "budget": scheduler.forecast(now),
     }
 
 

@@ -151,26 +151,6 @@ def day_of(utc_s: float) -> date:
     return datetime.fromtimestamp(utc_s, UTC).date()
 
 
-@dataclass(frozen=True, slots=True)
-class Forecast:
-    """One path's plan. ``at_reset_bytes``: what will have been spent when the plan begins anew (``accounts.forecast``); None before UTC
-    is known."""
-
-    used_bytes: int
-    used_today_bytes: int
-    budget_bytes: int | None
-    left_bytes: int | None
-    reset: date | None
-    at_reset_bytes: int | None
-
-    @property
-    def exceeds(self) -> bool:
-        """Whether the budget will not last."""
-        return None not in (self.at_reset_bytes, self.budget_bytes) and (self.at_reset_bytes or 0) > (
-            self.budget_bytes or 0
-        )
-
-
 class Spending:
     """Adds up. ``None`` as a day: not known. ``local``: the zone of the days of runs."""
 
@@ -212,17 +192,26 @@ class Spending:
                 return f"{role}: the plan has {left} bytes left, the run takes {count}", self._to_reset(today, utc_s)
         return None
 
-    def forecast(self, role: str, utc_s: float | None) -> Forecast:
-        """Of a role's plan, now."""
+    def forecast(self, role: str, utc_s: float | None) -> dict[str, Any]:
+        """A role's plan now, as the status has it. ``at_reset_bytes``: what will have been spent when the plan begins anew
+        (``accounts.forecast``); None before UTC is known. ``exceeds``: the budget will not last."""
         today = self._today(utc_s)
         used, limit = self._since_reset(today, role), self._budget.of_role(role)
-        left = None if limit is None else max(0, limit - used)
         reset = at_reset = None
         if utc_s is not None:
             days = {str(day): spent.get(role, 0) for day, spent in self._bytes.items()}
             expected = accounts.forecast(PlanConfig(limit or 0, self._budget.reset_day, 1.0), days, utc_s)
-            reset, at_reset = expected.reset, expected.expected_bytes
-        return Forecast(used, self._spent_on(today, role), limit, left, reset, at_reset)
+            reset, at_reset = expected.reset.isoformat(), expected.expected_bytes
+        return {
+            "used_bytes": used,
+            "used_today_bytes": self._spent_on(today, role),
+            "budget_bytes": limit,
+            "left_bytes": None if limit is None else max(0, limit - used),
+            "reset": reset,
+            "at_reset_bytes": at_reset,
+            "exceeds": at_reset is not None and limit is not None and at_reset > limit,
+            "day_budget_bytes": self._budget.day_bytes,
+        }
 
     def _today(self, utc_s: float | None) -> date | None:
         """Without UTC: the last day of which anything is known, so that a budget is never spent twice."""
@@ -556,6 +545,6 @@ class Scheduler:
         """By step: runs that need no further attempt, and all."""
         return {name: (len(self._settled[name]), len(self._sequences[name])) for name in self._lives}
 
-    def forecast(self, now: Moment) -> dict[str, Forecast]:
+    def forecast(self, now: Moment) -> dict[str, dict[str, Any]]:
         """By role."""
         return {role: self._spending.forecast(role, now.utc_s) for role in self._campaign.roles}

@@ -330,10 +330,6 @@ class Ledger:
         days = self.days.get(path, {})
         return sum(sum(days.get(name, (0, 0))) for name in {day, UNDATED})
 
-    def spent_since(self, path: str, day: str) -> int:
-        """Bytes from that day on, both ways: of a plan that was reset on it."""
-        return sum(sum(row) for name, row in self.days.get(path, {}).items() if name >= day or name == UNDATED)
-
 
 def _not_less(now: Counter, before: Counter) -> bool:
     return now.received >= before.received and now.sent >= before.sent
@@ -363,11 +359,6 @@ class Account:
         with self._lock:
             return self._ledger.spent(path, day)
 
-    def spent_since(self, path: str, day: str) -> int:
-        """Bytes from a day on, both ways."""
-        with self._lock:
-            return self._ledger.spent_since(path, day)
-
     def days(self, path: str) -> dict[str, int]:
         """By day (UTC; ``UNDATED`` while the clock is not set) the bytes of a path, both ways: what ``forecast`` takes."""
         with self._lock:
@@ -390,9 +381,8 @@ class Account:
         if left is None:
             return None
         if path.plan is not None and utc_ns is not None:
-            since = reset_before(datetime.fromtimestamp(utc_ns / 1e9, UTC).date(), path.plan.reset_day)
-            left = min(left, path.plan.bytes - self.spent_since(path.name, since.isoformat()))
-        return max(0, left)
+            left = min(left, forecast(path.plan, self.days(path.name), utc_ns / 1e9).left_bytes)
+        return left
 
     def update(self) -> dict[str, tuple[int, int]]:
         """Count what the interfaces carried since the last time; received and sent bytes by path since the first time."""
