@@ -217,10 +217,6 @@ class TooLittleError(Later):
         super().__init__("what uploads may cost the SIM today is less than the next part takes", _LOOK_AGAIN_S)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Brings captures and other files of runs to the server, when it may (docs/reference/probe-api.md, "Traces").
-
-
 log = logging.getLogger(__name__)
 
 _FAULTS, _FAULTY_WAIT_S = 5, 600.0

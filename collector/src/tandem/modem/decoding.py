@@ -94,11 +94,6 @@ def dialogues(question: str, further: Iterable[str], raw: bytes) -> list[Respons
     return [*found, Response(question, used, Final("ok", "ok"))] if used else found
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# A raw answer of any modem → a reading, without a modem: which family's answer it is, what it tells, or why it tells
-# nothing. Pure.
-
-
 MAX_BYTES = 1024 * 1024
 ALWAYS = (
     "rsrp_dbm", "rsrq_db", "sinr_db", "rssi_dbm", "earfcn", "pci", "tac", "plmn", "eci", "enb_id", "sector_id", "rat", "state",

@@ -173,14 +173,6 @@ class _Incoming(io.RawIOBase):
                 continue
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Ask a stick that has no AT port, only a web server of its own: the same shape as the AT channel. A command is ``GET
-# /path?query`` or ``POST /path body``; the response's lines are the body's lines. Sessions are kept as the sticks
-# want them: Huawei's HiLink refuses with 125002 or 125003 whoever has not taken a cookie and a token from
-# ``/api/webserver/SesTokInfo``; ZTE's goform answers 200 with empty fields unless a Referer names the stick itself.
-# Each stick is asked over its own interface: identical ones have the same address.
-
-
 OK = Final("ok", "ok")
 MAX_REDIRECTS = 3
 _SESSION_WANTED = ("125001", "125002", "125003")

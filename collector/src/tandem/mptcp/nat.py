@@ -221,26 +221,6 @@ class Lease:
         return Given(answer.address, answer.prefix, answer.router)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# A modem whose address another path has already: behind a NAT in a network namespace of its own, joined by a veth
-# pair.
-#
-# this namespace │ tandem-INODE-I tnatI 198.18.71.(4I+1)/30 ── veth ─────┼── tnatIn (4I+2) ── forwarding, masquerade
-# ── eth2 192.168.8.100/24 ── 192.168.8.1
-#
-# The probe, and the Multipath TCP sockets in its one namespace, see tnatI only: an address of its own and a next hop.
-# 198.18.0.0/15 is kept for measuring benches (RFC 2544), so that no operator's network collides with it in turn.
-#
-# The namespace has a name, in /run/netns as ``ip netns`` makes it. So it outlives a collector that was killed, and
-# with it the interface's addresses and routes, which an interface loses when it leaves a namespace: the next start
-# finds it by its name and puts everything back. (A namespace without a name would end with the collector, and the
-# kernel would give the interface back bare, to the machine's first namespace.) INODE is the namespace that the
-# collector itself is in: two collectors on one machine do not meet.
-#
-# Needs CAP_SYS_ADMIN beside CAP_NET_ADMIN, and the program nft. The interface's DHCP client loses it by this;
-# ``Leases`` take over.
-
-
 log = logging.getLogger(__name__)
 
 FOLDER = Path("/run/netns")

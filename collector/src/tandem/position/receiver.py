@@ -267,10 +267,6 @@ def _speed_record(fix: Fix) -> Record:
     return Record.make("position", {}, fields, fix.monotonic_ns)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# A receiver at a serial port, or in a modem: how it is started, its NMEA lines, and a thread that reads them.
-
-
 LONGEST_LINE = 32_768
 """Bytes. gpsd's own limit for a response is 10,240 (gpsd 3.22 and 3.25, GPS_JSON_RESPONSE_MAX)."""
 

@@ -78,14 +78,6 @@ def _item(boot: str, seq: object, measurement: object, tags: object, fields: obj
     return Item(seq, boot, Record(measurement, tags, fields, mono))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# The spool's one SQLite file, ``queue.sqlite``: blobs of records by number, which spool it is, and what became of
-# every number.
-#
-# WAL with ``synchronous=FULL``: a commit is on disk when it returns. Which spool it is and the counts are one row
-# with a checksum, written in the same transaction as the blobs that they count.
-
-
 NAME = "queue.sqlite"
 SUFFIXES = ("", "-wal", "-shm")
 UNFINISHED = ".new"

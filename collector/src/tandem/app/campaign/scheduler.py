@@ -127,16 +127,6 @@ class Done:
 
 Decision = Start | Wait | Done
 
-
-# ---------------------------------------------------------------------------------------------------------------------
-# What a campaign measures next, or why it waits. Pure: whoever drives it says what time it is and what happened.
-#
-# Rules. One run at a time. After a run ``quiet_s`` without another. Of the steps that may begin, the highest priority
-# first, then the order of the file. A run that failed on the network was made: failure is a result. A run that was
-# cut off (power) is made again, at most ``MOST_ATTEMPTS`` times in all, or counts, as the campaign says. After three
-# failures in a row there is a pause that grows.
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # What may still be spent: bytes of each path in a day and from one reset of its plan to the next, runs in a day. Days of bytes
 # are UTC, as those of the SIMs' accounts; days of runs are the campaign's local ones. What was spent at a time unknown (the

@@ -191,11 +191,6 @@ def _text(value: object) -> str:
     return value
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# What time a record gets: UTC from CLOCK_MONOTONIC by boot, what is known of its error, and how a step of the clock
-# is followed.
-
-
 WIDEST_NS = 3_600_000_000_000
 """One hour either way: a boot that can be placed no better is not placed; its records go into quarantine with what is known."""
 

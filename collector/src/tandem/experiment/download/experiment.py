@@ -86,11 +86,6 @@ class SenderSide:
         return sum(known) if known and len(known) == len(counts) else None
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# A download by Multipath TCP or TCP as an experiment: whoami, session, connection, transfer with samples, result. Its
-# connection is a measured one that may have a number of subflows, ordered one by one.
-
-
 SUBFLOWS = (1, 2, 4)
 """The primary path alone; two paths; two paths to two addresses of the server each."""
 HELD_S = 5.0

@@ -202,10 +202,6 @@ def _absolute(values: dict[int, float], comparison: Comparison, sign: int) -> di
     return distribution([v - sign * comparison.ahead_ns / 1e6 for v in values.values()])
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# The latency run as an experiment: for each path, idle and beside a download, in random order, a stream of probes.
-
-
 @dataclass(frozen=True, slots=True)
 class Request(CommonParameters):
     """A latency run, checked."""

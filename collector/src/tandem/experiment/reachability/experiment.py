@@ -160,11 +160,6 @@ def _comparison(one: str, other: str, first: dict[str, float], second: dict[str,
     }
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# The survey as an experiment: batch by batch, resolve over each path, ping over each path, write down; tables at the
-# end.
-
-
 @dataclass(frozen=True, slots=True)
 class Request(CommonParameters):
     """A survey, checked. ``resolvers``: as given, by path."""

@@ -258,12 +258,6 @@ class _Tcp:
             return None
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# The traceroute as an experiment: all paths at once, by each protocol; then what they have in common, by router and
-# by autonomous system. Systems are those of the user's table of ``prefix,number`` lines: nothing is looked up
-# outside.
-
-
 _SPLIT = re.compile(r"[,\s|]+")
 _MOST = 4_294_967_295
 

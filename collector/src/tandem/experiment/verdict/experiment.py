@@ -228,11 +228,6 @@ def download(
     return payload
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# The verdict as an experiment: each path as the primary one, then each as one that joins a connection over a native
-# path.
-
-
 @dataclass(frozen=True, slots=True)
 class Request(CommonParameters):
     """A verdict on each of ``paths``, checked."""
