@@ -136,24 +136,20 @@ def _answer(connection: Stream, request: bytes, timeout_s: float) -> tuple[bytes
 
 @dataclass(slots=True)
 class Watched:
-    """What was seen of the subflow from ``addresses``, a path's, while a connection lived."""
+    """The subflow from ``addresses``, a path's, while a connection lives. ``found``: what was seen of it."""
 
     addresses: list[str]
-    seen: bool = False
-    repeated: bool = False
-    established: bool = False
-    alive: bool = False
-    bytes_received: int = 0
+    found: Join
 
     def look(self, subflows: tuple[SubflowSample, ...]) -> None:
         """Take one sample's subflows in."""
-        own = [s for s in subflows if s.local is not None and s.local.host in self.addresses]
-        self.alive = any(s.alive for s in own)
+        own, found = [s for s in subflows if s.local is not None and s.local.host in self.addresses], self.found
+        found.alive = any(s.alive for s in own)
         for s in own:
-            self.seen = True
-            self.repeated = self.repeated or (s.tcp.state == abi.SYN_SENT and s.tcp.retransmits > 0)
-            self.established = self.established or s.established
-            self.bytes_received = max(self.bytes_received, s.tcp.bytes_received or 0)
+            found.seen = True
+            found.repeated = found.repeated or (s.tcp.state == abi.SYN_SENT and s.tcp.retransmits > 0)
+            found.established = found.established or s.established
+            found.bytes_received = max(found.bytes_received, s.tcp.bytes_received or 0)
 
 
 @dataclass(slots=True)
@@ -195,7 +191,7 @@ def download(
         ends_s = time.monotonic() + wait_s
         while time.monotonic() < ends_s and not over():
             look()
-            if watched.established or (payload.last is not None and payload.last.fallback):
+            if watched.found.established or (payload.last is not None and payload.last.fallback):
                 break
             time.sleep(_LOOK_S)
         connection.sendall(rest)
@@ -376,26 +372,25 @@ class _Look:
         return {**dict(zip(names, least, strict=True)), "something_between": proxy}, proxy
 
     def _with_payload(self, path: ProbePath, session: Session, seen: Primary) -> Primary:
-        own = Watched(sockets.interface_addresses(path.interface))
+        own = Watched(sockets.interface_addresses(path.interface), Join(over=None))
         payload = self._download(path, session, own, wait_s=0)
         # A subflow with a wrong end leaves the connection, or falls back when it is the only one.
         whole = payload.error is None and payload.last is not None
         fell = payload.last is not None and payload.last.fallback
         data = False if fell else True if whole else None
-        return replace(seen, data=data, alive=own.alive or payload.received >= self._r.bytes, error=payload.error)
+        return replace(seen, data=data, alive=own.found.alive or payload.received >= self._r.bytes, error=payload.error)
 
     def _join(self, control: Control, path: ProbePath, over: ProbePath | None) -> dict[str, Any]:
         before = kernels.here().counters()
         seen = Join(over=None if over is None else over.name)
         if over is not None:
-            own = Watched(sockets.interface_addresses(path.interface))
+            own = Watched(sockets.interface_addresses(path.interface), seen)
             try:
                 with control.session(self._stop, "mptcp", bytes=self._r.bytes, seconds=None) as session:
-                    error = self._download(over, session, own, self._r.join_wait_s).error
+                    seen.error = self._download(over, session, own, self._r.join_wait_s).error
             except LookError as failed:
-                error = str(failed)
-            kept = {key: getattr(own, key) for key in ("seen", "repeated", "established", "alive", "bytes_received")}
-            seen = replace(seen, **kept, error=error, counters=risen(before))
+                seen.error = str(failed)
+            seen.counters = risen(before)
         return {**asdict(judge_join(seen)), "seen": asdict(seen)}
 
     def _download(self, path: ProbePath, session: Session, watched: Watched, wait_s: float) -> Payload:
