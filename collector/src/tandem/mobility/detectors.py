@@ -6,7 +6,6 @@ import math
 from collections import deque
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from tandem.mobility.levels import Spreads, cell_of, family, level_of
 from tandem.mobility.radio_events import (
@@ -248,18 +247,6 @@ class FusedDetector:
 # All detectors behind one door.
 
 
-class MovementLike(Protocol):
-    """What judges movement: the published rule or the fused detector."""
-
-    @property
-    def mobile(self) -> bool: ...
-    @property
-    def mobile_since_ns(self) -> int | None: ...
-
-    def feed(self, record: Record) -> list[Record]: ...
-    def tick(self, monotonic_ns: int) -> list[Record]: ...
-
-
 class Detectors:
     """Feed every radio and registration record of every path, each path's in the order in which they were made, and position
     records; others are ignored.
@@ -270,7 +257,7 @@ class Detectors:
     """
 
     def __init__(self, settings: Settings, fused: FusedSettings | None = None) -> None:
-        self._movement: MovementLike
+        self._movement: FusedDetector | MobilityDetector
         if settings.detector == "fused":
             self._movement = FusedDetector(fused or FusedSettings(period_s=settings.period_s))
         else:
