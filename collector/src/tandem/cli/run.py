@@ -7,7 +7,7 @@ import logging
 import os
 from typing import TYPE_CHECKING
 
-from tandem.cli.command import Actions, command, ends_on_signals, log_to_stderr, say
+from tandem.cli.command import Actions, command, configuration, ends_on_signals, log_to_stderr, say
 
 if TYPE_CHECKING:
     from tandem.app.config import Config
@@ -27,9 +27,8 @@ def main(args: argparse.Namespace) -> None:
     """Polls the modems once a second, notices movement, measures, keeps it all in a durable spool and sends it to the server. Prints
     'ready' when polling has begun. Ctrl-C or SIGTERM ends it: a run in progress is kept, what is left is sent. Exit status: 0, or 2
     when the configuration is wrong, 3 when this machine misses a requirement."""
-    from tandem.app.config import load
 
-    config = load(args.config)
+    config = configuration(args)
     if args.check:
         print("\n".join(_check(config)))
     else:
