@@ -86,9 +86,9 @@ def label(name: Name) -> str:
     return name[0] if name[1] is None else f"{name[0]}:{name[1]}"
 
 
-def passes(name: str, finding: str) -> Line:
+def passes(name: str, finding: str, path: str | None = None) -> Line:
     """All is well."""
-    return Line(name, None, "pass", said(finding))
+    return Line(name, path, "pass", said(finding))
 
 
 def fails(name: str, finding: str, hint: str, path: str | None = None, causes: Sequence[Sequence[Name]] = ()) -> Line:
@@ -96,9 +96,9 @@ def fails(name: str, finding: str, hint: str, path: str | None = None, causes: S
     return Line(name, path, "fail", said(finding), said(hint), tuple(tuple(group) for group in causes))
 
 
-def skipped(name: str, why: str) -> Line:
+def skipped(name: str, why: str, path: str | None = None) -> Line:
     """There is nothing to look at."""
-    return Line(name, None, "skipped", said(why))
+    return Line(name, path, "skipped", said(why))
 
 
 def settled(lines: Sequence[Line], accepted: Collection[str] = ()) -> list[Line]:

@@ -347,10 +347,10 @@ SOONEST_S = 180.0
 
 
 class Showing:
-    """``draw`` puts a page on the panel, OSError or TimeoutError when that fails; then it is tried again after ``SOONEST_S``."""
+    """``draw`` puts a page on the panel, OSError or TimeoutError when that fails; then it is tried again after ``soonest_s``."""
 
-    def __init__(self, draw: Callable[[Page], None]) -> None:
-        self._draw = draw
+    def __init__(self, draw: Callable[[Page], None], soonest_s: float = SOONEST_S) -> None:
+        self._draw, self._soonest_s = draw, soonest_s
         self._wanted: Page | None = None
         self._shown: Page | None = None
         self._changed = threading.Event()
@@ -387,7 +387,7 @@ class Showing:
             if self._ending.is_set() or self._wanted == self._shown:
                 continue
             done = self._show()
-            self._ending.wait(SOONEST_S)
+            self._ending.wait(self._soonest_s)
             if not done:
                 self._changed.set()
         self._show()
