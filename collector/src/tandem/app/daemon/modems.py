@@ -270,6 +270,7 @@ class Recovery:
         self._actions, self._operators, self._put = dict(actions), operators, put
         self._state_machine = RecoveryStateMachine(actions, settings, kinds)
         self._unwell: set[str] = set(actions)  # until a first good poll
+        self._back: set[str] = set()
         self._lock = threading.Lock()
         self._step: threading.Thread | None = None
 
@@ -279,8 +280,7 @@ class Recovery:
             self._step.join(timeout)
 
     def polled(self, poll: Poll) -> None:
-        actions = self._actions.get(poll.path)
-        if actions is None:
+        if poll.path not in self._actions:
             return
         sick = sickness(poll)
         with self._lock:
@@ -289,11 +289,13 @@ class Recovery:
             self._unwell.add(poll.path)
         elif poll.path in self._unwell:
             self._unwell.discard(poll.path)
-            actions.seen()
+            self._back.add(poll.path)
         self._report(events)
 
     def tick(self) -> None:
-        """Once a second: begin a step when one is due."""
+        """Once a second: note where modems are that answer again, and begin a step when one is due."""
+        while self._back:
+            self._actions[self._back.pop()].seen()
         if self._step is not None and self._step.is_alive():
             return
         with self._lock:
