@@ -253,11 +253,7 @@ class Keeping:
     """Deletes what the server has, in a thread of its own: a large file may take an SD card a while. ``free``: bytes free on the disk."""
 
     def __init__(
-        self,
-        rules: TracesConfig,
-        queue: TraceQueue,
-        captures: Captures | None,
-        free: Callable[[], int] | None = None,
+        self, rules: TracesConfig, queue: TraceQueue, captures: Captures | None, free: Callable[[], int] | None = None
     ) -> None:
         self._rules, self._queue, self._captures = rules, queue, captures
         self._free = free or (lambda: shutil.disk_usage(queue.folder).free)

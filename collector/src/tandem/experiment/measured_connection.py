@@ -245,11 +245,7 @@ class MeasuredConnection:
         try:
             with stop.interruptible():
                 self.connected = connect(
-                    self._common,
-                    self.kind,
-                    self.path,
-                    self.terms.connect_timeout_s,
-                    self.socket_options(),
+                    self._common, self.kind, self.path, self.terms.connect_timeout_s, self.socket_options()
                 )
             connection = self.connected.socket
             self.own_control = sockets.congestion_control(connection)

@@ -110,10 +110,7 @@ class Upstream(Kernel):
     )  # fmt: skip
     scheduler_sysctl = "net.mptcp.scheduler"
     brings: Mapping[str, str] = MappingProxyType(
-        dict.fromkeys(
-            COUPLED,
-            "tandem-server congestion load; on a probe the role congestion, congestion_on_probe",
-        )
+        dict.fromkeys(COUPLED, "tandem-server congestion load; on a probe the role congestion, congestion_on_probe")
     )
 
     def __init__(self, root: Path = Path("/")) -> None:

@@ -115,11 +115,7 @@ class Gpsd:
         argv = command(self._gpsd, self._port, device[0])
         # What it says may quote what it reads, which holds positions: it goes nowhere. A session of its own: Ctrl-C is ours.
         self._process = subprocess.Popen(
-            argv,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
+            argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
         )
         self._device, self._started_s = device, time.monotonic()
 

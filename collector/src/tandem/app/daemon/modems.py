@@ -141,10 +141,7 @@ def _card(path: str, poller: ModemPoller, found: Callable[[str, Card | None, str
 
 
 def modem_poller(
-    path: PathConfig,
-    period_s: float,
-    put: Callable[[Polled], None],
-    interface_of: Callable[[PathConfig], str | None],
+    path: PathConfig, period_s: float, put: Callable[[Polled], None], interface_of: Callable[[PathConfig], str | None]
 ) -> ModemPoller:
     """Of the path's modem. ``interface_of``: the interface by which a stick's web server is reached now. MissingRequirementError when it
     cannot be polled as configured."""

@@ -35,7 +35,7 @@ class NetworkPaths:
             [
                 kernel_paths.Path(p.name, p.interface or partial(find, p.usb or ""), p.gateway, p.address)
                 for p in config.paths
-            ],
+            ]
         )
         self._watch: Watch | None = None
         self._backup = Backup(self._paths.manager)

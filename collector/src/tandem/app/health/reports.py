@@ -410,14 +410,7 @@ _SHOWN = (
 class Reports:
     """Used by the collector's thread; ``status`` by any."""
 
-    def __init__(
-        self,
-        config: Config,
-        clock: Clock,
-        account: Account,
-        roots: Roots,
-        now_ns: int,
-    ) -> None:
+    def __init__(self, config: Config, clock: Clock, account: Account, roots: Roots, now_ns: int) -> None:
         self._config, self._clock, self._account = config, clock, account
         self._operators = config.operators
         self._machine = MachineState(roots, config.folder, count_boot(config.folder, clock.boot))
@@ -483,11 +476,7 @@ class Reports:
         return Record.make("health", {}, {**process, **own, **shown}, now_ns)
 
     def _usages(
-        self,
-        usage: Mapping[str, tuple[int, int]],
-        control: Mapping[str, int],
-        uploads: Mapping[str, int],
-        now_ns: int,
+        self, usage: Mapping[str, tuple[int, int]], control: Mapping[str, int], uploads: Mapping[str, int], now_ns: int
     ) -> list[Record]:
         records = []
         for path, (received, sent) in usage.items():

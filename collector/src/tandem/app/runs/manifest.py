@@ -159,11 +159,7 @@ def begun_record(plan: Plan, run: PlannedRun, monotonic_ns: int) -> Record:
 
 
 def run_record(
-    plan: Plan,
-    run: PlannedRun,
-    result: Mapping[str, Any] | None,
-    failure: Mapping[str, Any] | None,
-    monotonic_ns: int,
+    plan: Plan, run: PlannedRun, result: Mapping[str, Any] | None, failure: Mapping[str, Any] | None, monotonic_ns: int
 ) -> Record:
     """The record of a run that ended; RecordError when its figures break the schema."""
     figures = {} if result is None else result

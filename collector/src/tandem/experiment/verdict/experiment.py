@@ -12,15 +12,7 @@ from typing import Any
 
 from tandem import mptcp_abi as abi
 from tandem.experiment import http_head
-from tandem.experiment.base import (
-    Outcome,
-    Output,
-    Span,
-    Stop,
-    StoppedError,
-    phase,
-    record,
-)
+from tandem.experiment.base import Outcome, Output, Span, Stop, StoppedError, phase, record
 from tandem.experiment.control import Control, Session, attempt, describe, whole
 from tandem.experiment.measured_connection import connect
 from tandem.experiment.parameters import CommonParameters, Parameter, ProbePath, parameter, parameters_of, read_request

@@ -14,16 +14,7 @@ from xml.parsers import expat
 
 from tandem.at.dialogue import Response
 from tandem.modem.base import Driver, Identity, Reading, device
-from tandem.modem.scales import (
-    cell_identity,
-    code,
-    decimal,
-    either_base,
-    hexadecimal,
-    labelled,
-    whole,
-    with_secondary,
-)
+from tandem.modem.scales import cell_identity, code, decimal, either_base, hexadecimal, labelled, whole, with_secondary
 
 MAX_CHARACTERS = 65536
 MAX_ELEMENTS = 512

@@ -29,8 +29,5 @@ DRIVER = Driver(
     poll=("AT+CSQ;+CEREG?;+COPS?", "AT+CESQ;+ZCAINFO?;+ZPAS?;+ZCELLINFO?"),
     decode=decode,
     knows=("mikrotik", "r11e"),
-    devices=(
-        device("2cd2:0004", "R11e-LTE6"),
-        device("2cd2:0001", "R11e-LTE"),
-    ),
+    devices=(device("2cd2:0004", "R11e-LTE6"), device("2cd2:0001", "R11e-LTE")),
 )
