@@ -450,7 +450,7 @@ class EPaperConfig:
 
 @dataclass(frozen=True, slots=True)
 class ClockConfig:
-    """Who is asked for the time: ``clock.reading.SOURCES``."""
+    """Who is asked for the time: ``clock.clock.SOURCES``."""
 
     source: str = _one_of("auto, chrony, kernel, gpsd or system", "auto", SOURCES)
 

@@ -104,7 +104,7 @@ def distance_m(a: tuple[float, float], b: tuple[float, float]) -> float:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# How well a detector tells movement, second by second, against what a log knows of it (``truth``). Pure.
+# How well a detector tells movement, second by second, against what a log knows of it. Pure.
 #
 # A second is judged by the state after all its polls and nothing later; a second of which nobody knows is not
 # counted. For starts and stops, a stop of less than ``SHORT_STOP_S`` is part of the ride, and a gap of more than

@@ -256,7 +256,7 @@ RECEIVER_FRESH_NS = 5_000_000_000
 
 
 class ClockWatch:
-    """``source``: one of ``reading.SOURCES``. All but ``heard`` by one thread."""
+    """``source``: one of ``clock.SOURCES``. All but ``heard`` by one thread."""
 
     def __init__(
         self,
