@@ -12,7 +12,7 @@ class Notify:
 
     def __init__(self, address: str | None, watchdog_s: float | None = None) -> None:
         self._address, self._every_s = address, None if watchdog_s is None else watchdog_s / 3
-        self._told_s = 0.0
+        self._alive_s = 0.0
 
     @classmethod
     def of_environment(cls) -> Notify:
@@ -39,8 +39,8 @@ class Notify:
     def alive(self) -> None:
         """For the watchdog; may be called as often as one likes."""
         now_s = time.monotonic()
-        if self._every_s is not None and now_s - self._told_s >= self._every_s:
-            self._told_s = now_s
+        if self._every_s is not None and now_s - self._alive_s >= self._every_s:
+            self._alive_s = now_s
             self._tell("WATCHDOG=1")
 
     def _tell(self, state: str) -> None:

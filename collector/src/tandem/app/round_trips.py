@@ -65,7 +65,7 @@ class _Question:
 
 
 class Questions:
-    """One path's. ``sequence`` rises from call to call of ``sent`` and ``not_asked``."""
+    """One path's. ``sequence`` rises from call to call of ``sent`` and ``not_sent``."""
 
     def __init__(self) -> None:
         self._open: dict[int, _Question] = {}
@@ -82,7 +82,7 @@ class Questions:
         self._standing = None
         return Outcome(instant_ns, sequence, "down", beside_run)
 
-    def not_asked(self, sequence: int, instant_ns: int, why: str, *, beside_run: bool) -> Outcome | None:
+    def not_sent(self, sequence: int, instant_ns: int, why: str, *, beside_run: bool) -> Outcome | None:
         """None was sent, and that says nothing of the path. None: that was told less than a minute ago."""
         if self._standing is not None and self._standing[0] == why and instant_ns - self._standing[1] < AGAIN_NS:
             return None
@@ -188,7 +188,7 @@ class Serving:
         """The one before, whose answers may still be under way."""
         self._forgotten_ns: int | None = None
         self._found: dict[str, tuple[tuple[str, str | None], tuple[str, int]]] = {}
-        self._last_asked_ns = self._last_heard_ns = 0
+        self._last_sent_ns = self._last_heard_ns = 0
         self._needed_since_ns: int | None = None
         self._not_before_ns = 0
         self._worker: threading.Thread | None = None
@@ -199,7 +199,7 @@ class Serving:
         served = self.served
         if served is None or now_ns - served.opened_ns > _LIFE_NS:
             return None
-        return served if now_ns - max(self._last_asked_ns, served.opened_ns) <= served.idle_ns else None
+        return served if now_ns - max(self._last_sent_ns, served.opened_ns) <= served.idle_ns else None
 
     def server(self, path: str) -> tuple[str, int] | None:
         """Where the reflector is reached over ``path``; None while that is not known."""
@@ -207,7 +207,7 @@ class Serving:
         return None if found is None or served is None else (found[1][0], served.reflector.port)
 
     def sent(self, now_ns: int) -> None:
-        self._last_asked_ns = now_ns
+        self._last_sent_ns = now_ns
 
     def heard(self, now_ns: int) -> None:
         self._last_heard_ns = now_ns
@@ -398,7 +398,7 @@ class RoundTrips(RunObserver):
         self._period_ns = round(config.round_trip.period_s * 1e9)
         self._lines = [_Line(path, number) for number, path in enumerate(config.paths)]
         budget = 2 * len(self._lines) * reflector.SHORTEST * int(3600 / config.round_trip.period_s + 1)
-        self._serving = Serving(self._asked_with, budget)
+        self._serving = Serving(self._common_parameters, budget)
         self._plan: Plan | None = None
         self._closed: list[tuple[_Line, Outcome]] = []
         self._ended = threading.Event()
@@ -491,11 +491,11 @@ class RoundTrips(RunObserver):
             why = "paused" if quiet else "budget" if name in spent else None
             server = self._serving.server(name)
             if why is not None:
-                outcome = line.questions.not_asked(sequence, instant_ns, why, beside_run=beside)
+                outcome = line.questions.not_sent(sequence, instant_ns, why, beside_run=beside)
             elif name not in leaving:
                 outcome = line.questions.down(sequence, instant_ns, beside_run=beside)
             elif served is None or server is None:
-                outcome = line.questions.not_asked(sequence, instant_ns, "unserved", beside_run=beside)
+                outcome = line.questions.not_sent(sequence, instant_ns, "unserved", beside_run=beside)
             else:
                 outcome = self._ask(line, sequence, instant_ns, served, Way(*leaving[name], server), beside)
             self._tell(line, outcome)
@@ -549,7 +549,7 @@ class RoundTrips(RunObserver):
             self._emit([_record(line.path, outcome) for line, outcome in self._closed])
             self._closed = []
 
-    def _asked_with(self, leaving: Leaving) -> CommonParameters:
+    def _common_parameters(self, leaving: Leaving) -> CommonParameters:
         paths = [
             {"name": name, "operator": self._config.operators[name], "interface": interface, "address": address}
             for name, (interface, address) in leaving.items()

@@ -47,11 +47,11 @@ def _show(args: argparse.Namespace) -> None:
     """Plays a state on the LED of the configuration, or on the usual one where that has no [status_led], and leaves it steady
     (not-running). A collector that runs goes on playing its own: stop it first. Exit status: 0, 2 when the configuration is wrong, 3
     when the LED cannot be written."""
-    from tandem.indicator.lamp import Lamp, Leds, Player, lacking
+    from tandem.indicator.lamp import Lamp, Leds, Player, missing_leds
 
     config = configuration(args)
     leds = Leds() if config.status_led is None else config.status_led.leds
-    if missing := lacking(leds):
+    if missing := missing_leds(leds):
         raise CommandError("; ".join(missing), ExitCode.ENVIRONMENT)
     lamp = Lamp(leds)
     player = Player(lamp, lambda: BY_NAME[args.state])

@@ -100,7 +100,7 @@ def _round_trips(config: Config) -> str:
 
 def _check(config: Config) -> list[str]:
     from tandem.export import GatewayAddress
-    from tandem.indicator.lamp import lacking
+    from tandem.indicator.lamp import missing_leds
     from tandem.mptcp import kernels
 
     GatewayAddress.of(config.server.gateway, config.server.ca_file, config.server.token_file)
@@ -123,7 +123,7 @@ def _check(config: Config) -> list[str]:
     lines.append(limits if captures.enabled else "no captures")
     if config.status_led is not None:
         lines.append(f"status LED: {', '.join(config.status_led.leds.names)}")
-        lines += [f"  {line}" for line in lacking(config.status_led.leds)]
+        lines += [f"  {line}" for line in missing_leds(config.status_led.leds)]
     if (paper := config.e_paper) is not None:
         lines.append(f"e-paper: {paper.spi}, lines of {paper.gpio}; call {paper.call or 'nobody'}")
         missing = [device for device in (paper.spi, paper.gpio) if not os.access(device, os.R_OK | os.W_OK)]

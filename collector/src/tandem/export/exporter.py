@@ -327,7 +327,7 @@ class Exporter:
         self._wake = threading.Event()
         self._deadline_s: float | None = None
         self._trouble: str | None = None
-        self._told_s = 0.0
+        self._logged_s = 0.0
         self._emptied = False
         self._thread = threading.Thread(target=self._run, name="exporter", daemon=True)
 
@@ -396,9 +396,9 @@ class Exporter:
 
     def _tell(self, trouble: str) -> None:
         now = time.monotonic()
-        if self._trouble is None or now - self._told_s > _TELL_AGAIN_S:
+        if self._trouble is None or now - self._logged_s > _TELL_AGAIN_S:
             log.warning("records wait: %s", trouble)
-            self._told_s = now
+            self._logged_s = now
         self._trouble = trouble
 
     def _clear(self) -> None:

@@ -248,7 +248,7 @@ class TraceUploader:
         self._faults = 0
         self._faulty: tuple[str, int] | None = None
         self._offered: set[tuple[str, str]] = set()
-        self._told: set[tuple[str, str]] = set()
+        self._reported: set[tuple[str, str]] = set()
         self.on_received: Callable[[], None] = lambda: None
         """Called after each receipt that is on disk, and at the start."""
         self.trouble: str | None = None
@@ -365,8 +365,8 @@ class TraceUploader:
             self._queue.put_aside(wanted, "missing" if error.gone else "refused", str(error))
 
     def _tell_once(self, kind: str, wanted: Wanted, what: str) -> None:
-        if (kind, wanted.name) not in self._told:
-            self._told.add((kind, wanted.name))
+        if (kind, wanted.name) not in self._reported:
+            self._reported.add((kind, wanted.name))
             log.warning("%s: %s", wanted.name, what)
             self._tell(kind, f"{wanted.name}: {what}", None)
 

@@ -54,7 +54,7 @@ class Leds:
         return by_name
 
 
-def lacking(leds: Leds) -> list[str]:
+def missing_leds(leds: Leds) -> list[str]:
     """What keeps the lamp from being lit, one line each with a hint."""
     lines = []
     for name in leds.names:

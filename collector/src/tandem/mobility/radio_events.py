@@ -167,8 +167,8 @@ class _Cell:
     monotonic_ns: int
     polls_without: int = 0
     left_eci: int | None = None
-    """The cell before this one, where the modem told the change unasked, at ``told_ns``."""
-    told_ns: int = 0
+    """The cell before this one, where the modem told the change unasked, at ``changed_ns``."""
+    changed_ns: int = 0
 
 
 class HandoverDetector:
@@ -207,16 +207,16 @@ class HandoverDetector:
         self._last[path] = now
         if before is None or before.eci == eci:
             if before is not None and self._settling(before, now.monotonic_ns):
-                now.left_eci, now.told_ns = before.left_eci, before.told_ns
+                now.left_eci, now.changed_ns = before.left_eci, before.changed_ns
             return []
         if now.monotonic_ns - before.monotonic_ns > self._memory_ns:
             return []
         if not polled:
-            now.left_eci, now.told_ns = before.eci, now.monotonic_ns
+            now.left_eci, now.changed_ns = before.eci, now.monotonic_ns
         return [self._event(path, record.tags.get("operator"), before, now)]
 
     def _settling(self, cell: _Cell, monotonic_ns: int) -> bool:
-        return cell.left_eci is not None and monotonic_ns - cell.told_ns <= self._settle_ns
+        return cell.left_eci is not None and monotonic_ns - cell.changed_ns <= self._settle_ns
 
     @staticmethod
     def _event(path: str, operator: str | None, before: _Cell, now: _Cell) -> Record:
@@ -292,7 +292,7 @@ class ServiceDetector:
         if record.monotonic_ns < path.last_ns + polled:
             return []  # a poll that began before the report that came during it; several reports may come by one read
         path.last_ns = record.monotonic_ns
-        return self._polled(name, path, record) if polled else self._told(name, path, record)
+        return self._polled(name, path, record) if polled else self._registered(name, path, record)
 
     def tick(self, monotonic_ns: int) -> list[Record]:
         """Time has come to ``monotonic_ns``: reports that nothing spoke against are believed."""
@@ -317,7 +317,7 @@ class ServiceDetector:
             return self._served(name, path, record)
         return []
 
-    def _told(self, name: str, path: _Path, record: Record) -> list[Record]:
+    def _registered(self, name: str, path: _Path, record: Record) -> list[Record]:
         domain = record.tags.get("domain")
         if record.fields.get("registered") is True:
             events = []

@@ -13,8 +13,8 @@ QUANTITIES = ("rsrp_dbm", "rssi_dbm")
 
 
 DETECTORS = ("published", "fused")
-"""Who judges movement: ``movement`` or ``fused``, which has settings of its own."""
 """Who judges movement; ``fused`` has settings of its own."""
+
 
 @dataclass(frozen=True)
 class Settings:

@@ -149,7 +149,9 @@ def decode(command: str, raw: bytes, driver: str | None = None, model: str = "")
     best, reading = families[0], _read(families[0], responses, identity)
     if reading.empty or not (_standard(question, further) or _knows(best, identity)):
         others = [(one, _read(one, responses, identity)) for one in families[1:]]
-        best, reading = max([(best, reading), *others], key=lambda found: _told(found[1]))  # the first of the best
+        best, reading = max(
+            [(best, reading), *others], key=lambda found: _quantities(found[1])
+        )  # the first of the best
     if reading.empty and not all_unknown(responses):
         raise UndecodableError(_why(question, responses))
     return Decoded(best.name, reading)
@@ -254,7 +256,7 @@ def _read(driver: Driver, responses: Sequence[Response], identity: Identity) -> 
     return in_range(driver.decode(responses, identity))[0]
 
 
-def _told(reading: Reading) -> int:
+def _quantities(reading: Reading) -> int:
     return sum(value is not None for value in reading.as_fields().values()) + (reading.state != "unknown")
 
 

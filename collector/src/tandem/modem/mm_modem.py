@@ -328,11 +328,11 @@ class ManagedModem:
         self._heed()
         path = self.path or self._find(self.bus, until)
         names = (MODEM, MODEM_3GPP, SIGNAL, LOCATION) if self._measuring else (MODEM, MODEM_3GPP)
-        told_of = dict(zip(names, gather(self.bus, [get_all(path, name) for name in names], until), strict=True))
-        modem, location = told_of[MODEM], told_of.get(LOCATION, {})
+        answers = dict(zip(names, gather(self.bus, [get_all(path, name) for name in names], until), strict=True))
+        modem, location = answers[MODEM], answers.get(LOCATION, {})
         if isinstance(modem, Refused):
             raise modem
-        rest = (told_of.get(name, {}) for name in (MODEM_3GPP, SIGNAL))
+        rest = (answers.get(name, {}) for name in (MODEM_3GPP, SIGNAL))
         properties = ModemProperties(modem, *({} if isinstance(one, Refused) else one for one in rest))
         if modem.get("State", 0) >= ENABLED:
             if not self._measuring:

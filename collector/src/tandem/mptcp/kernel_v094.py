@@ -313,7 +313,7 @@ class Reader:
 
     def __init__(self, connection: socket.socket, root: Path = Path("/")) -> None:
         self._socket, self._root = connection, root
-        self._asked = isinstance(connection, v094.MultipathSocket)
+        self._multipath = isinstance(connection, v094.MultipathSocket)
         self._info, self._plain = v094.InfoReader(connection, ROOM), abi.Memory(abi.TCP_INFO_BYTES)
         self._numbers = abi.Numbers()
         self._token: int | None = None
@@ -325,7 +325,7 @@ class Reader:
         except OSError as error:
             if error.errno != errno.EINVAL:
                 raise StatisticsError(error.errno, error.strerror) from error
-            return plain(self._socket, self._plain, now_ns, fallback=self._asked)
+            return plain(self._socket, self._plain, now_ns, fallback=self._multipath)
         rows = tuple(SubflowSample(self._numbers.of(s.local, s.remote), *s) for s in info.subflows)
         return ConnectionSample(now_ns, False, self._whole(info), rows, len(rows))
 

@@ -181,7 +181,7 @@ class Lease:
         self._address = address
         self._offer: Answer | None = None
         self._transaction = number()
-        self._asked = 0
+        self._tries = 0
         self.due_s = now_s
         """When ``question`` is to be sent next; CLOCK_MONOTONIC seconds."""
 
@@ -190,16 +190,16 @@ class Lease:
         self._begin(now_s)
 
     def _begin(self, due_s: float) -> None:
-        self._transaction, self._asked, self._offer, self.due_s = self._number(), 0, None, due_s
+        self._transaction, self._tries, self._offer, self.due_s = self._number(), 0, None, due_s
 
     def question(self, now_s: float) -> bytes:
         """What to send now; sets when to ask again."""
-        self.due_s = now_s + PAUSES_S[min(self._asked, len(PAUSES_S) - 1)]
-        self._asked += 1
+        self.due_s = now_s + PAUSES_S[min(self._tries, len(PAUSES_S) - 1)]
+        self._tries += 1
         if self._offer is not None:
             offer, self._offer = self._offer, None  # one question for it; without an answer from the beginning
             return request(self._transaction, self._hardware, offer.address, offer.server)
-        if self._address is not None and self._asked <= KEEPING:
+        if self._address is not None and self._tries <= KEEPING:
             return request(self._transaction, self._hardware, self._address, None)
         return discover(self._transaction, self._hardware)
 

@@ -187,8 +187,8 @@ class Observer:
         self._found_ns: int | None = None
         self._heard_ns: int | None = None
         self._last: Fix | None = None
-        self._told: bool | None = None
-        self._told_ns: int | None = None
+        self._reported: bool | None = None
+        self._reported_ns: int | None = None
 
     def heard(self, report: Report, now_ns: int) -> list[Record]:
         """One report, arrived at ``now_ns``."""
@@ -234,10 +234,10 @@ class Observer:
     def _event(self, now_ns: int) -> list[Record]:
         """An event when the outcome changed; none in a home zone, where it would tell when somebody went indoors."""
         found = self._has_fix(now_ns)
-        if self._privacy.hiding or found == self._told or (not found and self._told is None):
+        if self._privacy.hiding or found == self._reported or (not found and self._reported is None):
             return []
-        took_ms = None if self._told_ns is None else (now_ns - self._told_ns) / 1e6
-        self._told, self._told_ns = found, now_ns
+        took_ms = None if self._reported_ns is None else (now_ns - self._reported_ns) / 1e6
+        self._reported, self._reported_ns = found, now_ns
         detail = self._detail(found, now_ns)
         kind = "position_fix" if found else "position_lost"
         return [Record.make("event", {"kind": kind}, {"took_ms": took_ms, "detail": detail}, now_ns)]

@@ -88,11 +88,11 @@ def test_questions_that_the_server_had_nobody_for_are_not_lost():
 
 def test_a_pause_is_told_when_it_begins_once_a_minute_and_when_its_reason_changes():
     questions = Questions()
-    told = [questions.not_asked(n, n * S, "paused", beside_run=True) for n in range(1, 131)]
+    told = [questions.not_sent(n, n * S, "paused", beside_run=True) for n in range(1, 131)]
     assert [t.sequence for t in told if t is not None] == [1, 1 + AGAIN_NS // S, 1 + 2 * AGAIN_NS // S]
-    assert questions.not_asked(131, 131 * S, "budget", beside_run=False).outcome == "budget"
+    assert questions.not_sent(131, 131 * S, "budget", beside_run=False).outcome == "budget"
     asked(questions, 132)
-    assert questions.not_asked(133, 133 * S, "budget", beside_run=False) is not None
+    assert questions.not_sent(133, 133 * S, "budget", beside_run=False) is not None
 
 
 def test_a_path_that_is_down_is_told_at_every_instant():

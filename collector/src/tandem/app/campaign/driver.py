@@ -130,9 +130,9 @@ class Campaigns:
         self._next: Current | None = None
         """A person's campaign that waits for the last run of a pushed one."""
         self._last: dict[str, Any] | None = None
-        self.on_end: Ended = lambda _origin, _state, _told: None
+        self.on_end: Ended = lambda _origin, _state, _status: None
         """Called from any thread that ends one."""
-        self.on_change: Callable[[dict[str, Any]], None] = lambda _told: None
+        self.on_change: Callable[[dict[str, Any]], None] = lambda _status: None
         """Called with ``status`` by any thread that changes it: begun, gone on with, a run begun or ended, the end. Must not block."""
 
     # --- told by people --------------------------------------------------------------------------------------------------

@@ -248,7 +248,7 @@ class RunGroup:
             record = run_record(plan, run, None, failure, running.ended_ns)
         usage = Usage(paths=self._used(running), shared_by_pair=shared)
         running.lines.emit([record, *usage_records(run, usage, context.config.operators, running.ended_ns)])
-        captures_told = {
+        captures_report = {
             "shared_by_pair": shared,
             "problems": {} if captures is None else captures.problems,
             "ends": plan.request.capture,
@@ -256,7 +256,7 @@ class RunGroup:
         conditions = None if self._conditions is None else self._conditions.state()
         files = [c.run_file(context.config.folder) for c in captured]
         parameters = self._parameters(run)
-        context.save(manifest(context, plan, running, ending, parameters, captures_told, files, usage, conditions))
+        context.save(manifest(context, plan, running, ending, parameters, captures_report, files, usage, conditions))
         self._results.append(result_row(plan, run, ending.result, ending.failure))
         for observer in context.observers:
             observer.run_ended(plan, run, ending, unreported)

@@ -189,7 +189,7 @@ def decode(responses: Sequence[Response], identity: Identity) -> Reading:
     return fill(_xmm(lines) if reading.rat is None else reading, lines)
 
 
-def _asked(identity: Identity) -> Commands:
+def _poll_commands(identity: Identity) -> Commands:
     """L8xx have Intel's commands, the others +GTCCINFO. One that has not told its name is asked as an L8xx, the most common one."""
     if identity.says("FM350", "FM150", "FM160", "FM190", "FM101"):
         return ("AT+GTCCINFO?", "AT+CSQ;+CESQ", "AT+CEREG?;+COPS?")
@@ -200,7 +200,7 @@ def _asked(identity: Identity) -> Commands:
 # unsure.
 DRIVER = Driver(
     "fibocom",
-    poll=_asked,
+    poll=_poll_commands,
     decode=decode,
     knows=("fibocom",),
     reads=("AT+RSRP?", "AT+RSRQ?"),

@@ -186,7 +186,7 @@ def _set_up(identity: Identity) -> Commands:
     return STANDARD_SETUP if _carets(identity) else ("AT#MONI=0", *STANDARD_SETUP)
 
 
-def _asked(identity: Identity) -> Commands:
+def _poll_commands(identity: Identity) -> Commands:
     """The maker's own, either of which may be refused, then what the standard tells beside it."""
     if _carets(identity):
         return ("AT^CA_INFO?;^RFSTS?", "AT+CEREG?;+COPS?")
@@ -199,7 +199,7 @@ def _asked(identity: Identity) -> Commands:
 DRIVER = Driver(
     "telit",
     setup=_set_up,
-    poll=_asked,
+    poll=_poll_commands,
     decode=decode,
     knows=_known,
     reads=("AT#SERVINFO",),
