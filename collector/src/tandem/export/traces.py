@@ -291,11 +291,13 @@ class TraceUploader:
 
     def _next(self) -> Wanted | None:
         """What is to go, if it may now; else it is looked again in a while."""
-        wanted, permit = self._queue.next(), self._policy.permit()
-        if wanted is None or not permit.paths:
-            self._due_s = time.monotonic() + min(_LONGEST_WAIT_S if wanted is None else permit.again_s, _LONGEST_WAIT_S)
-            return None
-        return wanted
+        wanted = self._queue.next()
+        permit = None if wanted is None else self._policy.permit()
+        if permit is not None and permit.paths:
+            return wanted
+        again_s = _LONGEST_WAIT_S if permit is None else min(permit.again_s, _LONGEST_WAIT_S)
+        self._due_s = time.monotonic() + again_s
+        return None
 
     # --- the thread ------------------------------------------------------------------------------------------------------
 

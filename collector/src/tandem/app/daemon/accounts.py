@@ -98,13 +98,19 @@ class PlanForecast:
         return self.basis_days >= SURE_DAYS
 
 
+def used_since(days: Mapping[str, int], since: date) -> int:
+    """Bytes of that day and later ones, and of what has no day: names of no day sort behind all days."""
+    first = since.isoformat()
+    return sum(count for name, count in days.items() if name >= first)
+
+
 def forecast(plan: PlanConfig, days: Mapping[str, int], utc_s: float) -> PlanForecast:
     """The plan at ``utc_s``. ``days``: bytes both ways by day (UTC, ``2026-11-21``), as ``Account.days`` gives them; an entry that is no
     day (bytes seen before the clock was set) counts as today."""
     today = datetime.fromtimestamp(utc_s, UTC).date()
     by_day = _by_day(days, today)
     since, reset = reset_before(today, plan.reset_day), reset_after(today, plan.reset_day)
-    used = sum(count for day, count in by_day.items() if since <= day)
+    used = used_since(days, since)
     first = min(by_day, default=today)
     rate, basis = _rate(by_day, first, today)
     left_s = midnight_s(reset) - utc_s
@@ -381,7 +387,8 @@ class Account:
         if left is None:
             return None
         if path.plan is not None and utc_ns is not None:
-            left = min(left, forecast(path.plan, self.days(path.name), utc_ns / 1e9).left_bytes)
+            since = reset_before(datetime.fromtimestamp(utc_ns / 1e9, UTC).date(), path.plan.reset_day)
+            left = min(left, max(0, path.plan.bytes - used_since(self.days(path.name), since)))
         return left
 
     def update(self) -> dict[str, tuple[int, int]]:
