@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import queue
 import sys
 import time
@@ -20,6 +19,7 @@ from tandem.modem.poller import Poller
 from tandem.modem.recorder import Turn, record_at, record_web
 from tandem.modem.session import Access, access
 from tandem.schema.record import Record
+from tandem.spool.durable import write_durably
 
 _SHOWN = (
     ("rsrp_dbm", "RSRP", "dBm"), ("rsrq_db", "RSRQ", "dB"), ("sinr_db", "SINR", "dB"), ("rssi_dbm", "RSSI", "dBm"),
@@ -134,12 +134,7 @@ def record(port: str | None, usb: str | None, out: Path | None, interface: str |
     if out is None:
         print(text, end="")
         return 0
-    spare = out.with_name(f"{out.name}.tmp")
-    with spare.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    spare.replace(out)
+    write_durably(out, text.encode())
     print(
         f"{out}: {len(made['further'])} commands, driver {made['driver']}; look it through before you give it away",
         file=sys.stderr,

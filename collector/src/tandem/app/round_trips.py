@@ -30,6 +30,8 @@ from tandem.schema.metrics import ROUND_TRIP_MEASURED
 from tandem.schema.record import Record
 from tandem.stream.arrival import arrival_ns, stamp
 
+log = logging.getLogger(__name__)
+
 LATE_NS = 2_000_000_000
 """An answer that takes longer is late."""
 
@@ -140,15 +142,7 @@ class Questions:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# The thread that asks over all paths at every instant, hears the answers and makes the records; and who answers: a
-# session at the endpoint, opened anew in time, and the server's address as each path finds it.
-
-
-log = logging.getLogger(__name__)
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Who answers. What asks the network does so in a thread of its own that lives as long as that takes: questions go out at
+# Who answers: a session at the endpoint, opened anew in time, and the server's address as each path finds it. What asks the network does so in a thread of its own that lives as long as that takes: questions go out at
 # their instants meanwhile.
 
 
