@@ -142,8 +142,9 @@ class Questions:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Who answers: a session at the endpoint, opened anew in time, and the server's address as each path finds it. What asks the network does so in a thread of its own that lives as long as that takes: questions go out at
-# their instants meanwhile.
+# Who answers: a session at the endpoint, opened anew in time, and the server's address as each path finds it. What asks
+# the network does so in a thread of its own that lives as long as that takes: questions go out at their instants
+# meanwhile.
 
 
 SILENT_NS = 3_000_000_000
