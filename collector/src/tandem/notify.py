@@ -16,7 +16,7 @@ class Notify:
 
     @classmethod
     def of_environment(cls) -> Notify:
-        """What systemd told, taken out of the environment so that no child tells it too."""
+        """What systemd reported, taken out of the environment so that no child tells it too."""
         address = os.environ.pop("NOTIFY_SOCKET", None)
         microseconds, process = os.environ.pop("WATCHDOG_USEC", ""), os.environ.pop("WATCHDOG_PID", "")
         mine = process in ("", str(os.getpid()))

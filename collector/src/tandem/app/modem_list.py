@@ -81,7 +81,7 @@ def radio(reading: Reading) -> dict[str, Any]:
 
 
 def radio_line(reading: Reading) -> str | None:
-    """The same for people; None when it told nothing."""
+    """The same for people; None when it reported nothing."""
     if reading.empty:
         return None
     level = next(

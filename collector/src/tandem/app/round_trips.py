@@ -85,7 +85,7 @@ class Questions:
         return Outcome(instant_ns, sequence, "down", beside_run)
 
     def not_sent(self, sequence: int, instant_ns: int, why: str, *, beside_run: bool) -> Outcome | None:
-        """None was sent, and that says nothing of the path. None: that was told less than a minute ago."""
+        """None was sent, and that says nothing of the path. None: that was reported less than a minute ago."""
         if self._standing is not None and self._standing[0] == why and instant_ns - self._standing[1] < AGAIN_NS:
             return None
         self._standing = why, instant_ns

@@ -98,7 +98,7 @@ StampOf = Callable[[str, int], Stamp]
 """From boot and CLOCK_MONOTONIC ns to a time: ``times.Times.stamp``."""
 
 TELL_ERROR_MS = 100.0
-"""A time that may be further off than this is told with its error in the record itself; the others' is in the ``clock`` records."""
+"""A time that may be further off than this is reported with its error in the record itself; the others' is in the ``clock`` records."""
 
 
 @dataclass(frozen=True, slots=True)

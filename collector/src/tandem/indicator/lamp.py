@@ -69,7 +69,7 @@ def missing_leds(leds: Leds) -> list[str]:
 
 
 class Lamp:
-    """Never raises: what could not be written is counted, and told once until it works again. Used by one thread."""
+    """Never raises: what could not be written is counted, and reported once until it works again. Used by one thread."""
 
     def __init__(self, leds: Leds) -> None:
         self._leds = {name: (leds.folder / name, channels) for name, channels in leds.names.items()}

@@ -36,7 +36,7 @@ class ModemEvidence:
         self.quantities: list[float] | None = None
 
     def knows(self, monotonic_ns: int) -> bool:
-        """Whether this poll or a later one was told."""
+        """Whether this poll or a later one was reported."""
         return monotonic_ns <= self._last_ns
 
     def feed(self, record: Record) -> None:
@@ -105,7 +105,7 @@ class FusedDetector:
 
     Moving from ``start_s`` in it until it is empty. Between records the rates are constant, so the instants at which it is
     full enough or empty are computed, not awaited: ticks change no event. Where no modem tells anything it drains slowly. A record
-    that is older than what was told is taken from now on. Feed position records too, where there are any.
+    that is older than what was reported is taken from now on. Feed position records too, where there are any.
     """
 
     def __init__(self, settings: FusedSettings) -> None:
@@ -251,7 +251,7 @@ class Detectors:
     """Feed every radio and registration record of every path, each path's in the order in which they were made, and position
     records; others are ignored.
 
-    ``settings.detector`` says which one judges movement: only its events are told. A good speed (``FusedSettings``: fix, age, error)
+    ``settings.detector`` says which one judges movement: only its events are reported. A good speed (``FusedSettings``: fix, age, error)
     decides in the fused detector alone, and in both the speed class, which a stop has and, on the move, each handover and drop.
     Not safe for several threads at once: the app feeds it from one.
     """

@@ -33,7 +33,7 @@ class _Value:
 class Changes:
     """Remembers the last level of each path.
 
-    No change is told when the polls are further apart than ``successive_ns``, when the radio technology changed in between
+    No change is reported when the polls are further apart than ``successive_ns``, when the radio technology changed in between
     (its levels measure something else; LTE with and without a 5G carrier is one), or for a stale poll, which says nothing about
     now. A poll without the quantity is passed over.
     """
@@ -55,7 +55,7 @@ class Changes:
         before = self._last.get(path)
         now = _Value(record.monotonic_ns, float(level), (quantity, family(record.tags.get("rat"))))
         if before is not None and now.monotonic_ns <= before.monotonic_ns:
-            return None  # told twice, or out of order within one modem: not a later poll
+            return None  # reported twice, or out of order within one modem: not a later poll
         self._last[path] = now
         if before is None or before.of != now.of or now.monotonic_ns - before.monotonic_ns > self._successive_ns:
             return None
@@ -93,8 +93,8 @@ class MobilityDetector:
     """``mobility_start`` at the first change of ``threshold_db`` or more up or down, ``mobility_stop`` ``stop_after_s`` after
     the last one.
 
-    The stop carries exactly that instant, and is told one period later at the earliest, so that a change that the other
-    modem saw before it and told after it still counts. Starts and stops alternate. Fed by records and, where none may come,
+    The stop carries exactly that instant, and is reported one period later at the earliest, so that a change that the other
+    modem saw before it and reported after it still counts. Starts and stops alternate. Fed by records and, where none may come,
     by ``tick``. The stop belongs to the probe and has no path.
     """
 
@@ -167,7 +167,7 @@ class _Cell:
     monotonic_ns: int
     polls_without: int = 0
     left_eci: int | None = None
-    """The cell before this one, where the modem told the change unasked, at ``changed_ns``."""
+    """The cell before this one, where the modem reported the change unasked, at ``changed_ns``."""
     changed_ns: int = 0
 
 
@@ -176,8 +176,8 @@ class HandoverDetector:
 
     ``handover_kind``: ``enb`` when the eNodeB (ECI >> 8) or the network changed, ``sector`` when another cell of the same
     eNodeB serves. A changed PLMN or radio technology, and polls without a cell in between, are noted in ``detail``. A cell that the
-    modem told unasked (a ``registration`` record) counts at that time, and the polls that show it too tell nothing more; several
-    handovers between two polls are one only where they were not told. Some modems answer polls with the cell that they have just
+    modem reported unasked (a ``registration`` record) counts at that time, and the polls that show it too tell nothing more; several
+    handovers between two polls are one only where they were not reported. Some modems answer polls with the cell that they have just
     left: that is no way back while ``successive_ns`` since the report have not passed. After ``cell_memory_s`` without a cell the
     next one is a beginning, no handover.
     """
@@ -256,7 +256,7 @@ _DOMAIN = {"GSM": ("cs", "ps"), "WCDMA": ("cs", "ps"), "LTE": ("eps",), "NR-SA":
 
 @dataclass(slots=True)
 class _Path:
-    """``served`` None: not known yet. ``lost_ns``: of a loss that was told. ``pending_ns``: when a loss was reported that nothing has
+    """``served`` None: not known yet. ``lost_ns``: of a loss that was reported. ``pending_ns``: when a loss was reported that nothing has
     confirmed, in ``pending_domain``."""
 
     operator: str | None = None
@@ -311,7 +311,7 @@ class ServiceDetector:
                 return [self._lost(name, path, record.monotonic_ns, str(state))]
             path.served = False
             return []
-        # A state that is not told is service when a cell is named.
+        # A state that is not reported is service when a cell is named.
         if state in ("connected", "idle") or (state == "unknown" and ("eci" in fields or "ci" in fields)):
             path.pending_ns = None
             return self._served(name, path, record)

@@ -253,7 +253,7 @@ class Round:
 def rounds(logs: Sequence[Sequence[Second]], *, receiver: bool = False) -> list[Round]:
     """Logs as modems that were switched on together, by seconds from the start.
 
-    Where two logs differ on whether it is moving no one truth holds for both. ``receiver``: fixes of the first log are told, each
+    Where two logs differ on whether it is moving no one truth holds for both. ``receiver``: fixes of the first log are reported, each
     once, in the second in which it came; then ``by_fixes`` is by places alone.
     """
     by_second: dict[int, list[tuple[str, Second, bool | None, bool | None]]] = {}

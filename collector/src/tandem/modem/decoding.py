@@ -99,7 +99,7 @@ ALWAYS = (
     "rsrp_dbm", "rsrq_db", "sinr_db", "rssi_dbm", "earfcn", "pci", "tac", "plmn", "eci", "enb_id", "sector_id", "rat", "state",
     "driver",
 )  # fmt: skip
-"""Keys of ``Decoded.as_json`` that are always there, None when absent; others only when they are told."""
+"""Keys of ``Decoded.as_json`` that are always there, None when absent; others only when they are reported."""
 
 
 NOBODY = Identity()

@@ -63,7 +63,7 @@ class ConnectionSettings:
 
 @dataclass(frozen=True)
 class Address:
-    """What the network gave one bearer: ``family`` 4 or 6; ``method`` ppp, static or dhcp. None is "not told"."""
+    """What the network gave one bearer: ``family`` 4 or 6; ``method`` ppp, static or dhcp. None is "not reported"."""
 
     family: int
     method: str | None
@@ -114,7 +114,7 @@ class Connection:
         self._again_s = FIRST_AGAIN_S
 
     def tend(self, path: str, properties: ModemProperties) -> None:
-        """Look at what the poll told and do what is next, without waiting for it."""
+        """Look at what the poll reported and do what is next, without waiting for it."""
         state = properties.modem.get("State")
         if state != CONNECTED:
             self.given = None
@@ -127,7 +127,7 @@ class Connection:
             self._bear(path, state, properties)
 
     def lost(self) -> None:
-        """The modem is away, and with it whatever was under way and was told."""
+        """The modem is away, and with it whatever was under way and was reported."""
         self.state = self.given = self._reported = None
 
     # --- the PIN -------------------------------------------------------------------------------------------------------
@@ -298,7 +298,7 @@ PREFIX = f"{DRIVER}:"
 
 class ManagedPoller(PollThread):
     """A ``PollThread`` for the modem that ModemManager knows by ``device``. ``connection``: keep it connected, if given;
-    ``on_state(state, detail)`` is told, from this thread, when the connection's state changes (see ``Connection``), and ``on_given``
+    ``on_state(state, detail)`` is called, from this thread, when the connection's state changes (see ``Connection``), and ``on_given``
     at every poll that was answered what the network gave, None while not connected. ``measuring``: whether levels and cell are wanted.
 
     ``open_bus`` gets a descriptor that ends its waits when readable; None: the system bus.

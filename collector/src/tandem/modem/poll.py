@@ -1,4 +1,4 @@
-"""One poll of one modem and the record that it becomes; a registration told unasked; an answer that only repeats itself."""
+"""One poll of one modem and the record that it becomes; a registration reported unasked; an answer that only repeats itself."""
 
 from __future__ import annotations
 

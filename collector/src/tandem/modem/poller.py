@@ -110,7 +110,7 @@ DEADLINE_SHARE = 0.8
 
 
 class ModemAnswer(NamedTuple):
-    """What a modem told at a poll. ``failure``: why it told nothing of the radio; ``answer``: equal when it only repeats itself."""
+    """What a modem reported at a poll. ``failure``: why it reported nothing of the radio; ``answer``: equal when it only repeats itself."""
 
     ended_monotonic_ns: int
     reading: Reading | None

@@ -117,7 +117,7 @@ class RecoveryStateMachine:
     def due(
         self, now_s: float, may_interrupt: Callable[[], bool] = lambda: True
     ) -> tuple[Due | None, list[RecoveryEvent]]:
-        """What is to be done now, if anything, and what is to be told. After a Due nothing is due until ``did``. ``may_interrupt`` is
+        """What is to be done now, if anything, and what is to be reported. After a Due nothing is due until ``did``. ``may_interrupt`` is
         asked before a step of ``INTERRUPTING``, which waits while it says no."""
         events: list[RecoveryEvent] = []
         if not self._settings.enabled:

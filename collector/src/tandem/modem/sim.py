@@ -138,7 +138,7 @@ _PROVIDER = "AT+CRSM=176,28486,0,0,17"
 @dataclass(frozen=True, slots=True)
 class HomeNetwork:
     """``plmn``: MCC and MNC of the SIM, five or six digits; ``name``: the service provider's as the SIM has it, else the operator's that
-    the modem is registered with, where that is at home. None: not told."""
+    the modem is registered with, where that is at home. None: not reported."""
 
     plmn: str | None = None
     name: str | None = None

@@ -48,14 +48,14 @@ def of_lte(rat: str | None) -> bool:
 
 
 def technology(act: str) -> str | None:
-    """The technology of an <AcT>; None when it is not told."""
+    """The technology of an <AcT>; None when it is not reported."""
     found = whole(act)
     return None if found is None else ACCESS_TECHNOLOGIES.get(found)
 
 
 @dataclass(frozen=True)
 class Registration:
-    """One answer. ``state`` is None when the modem is registered: RRC is not told here. Ids under the names of ``rat``."""
+    """One answer. ``state`` is None when the modem is registered: RRC is not reported here. Ids under the names of ``rat``."""
 
     known: bool = False
     registered: bool = False
@@ -179,7 +179,7 @@ def levels(lines: Sequence[str]) -> dict[str, Reading]:
 
 
 def _hint(readings: Mapping[str, Reading]) -> str | None:
-    """The youngest of the technologies whose levels are told; LTE beside NR is the anchor of a NSA cell."""
+    """The youngest of the technologies whose levels are reported; LTE beside NR is the anchor of a NSA cell."""
     lte = (readings["LTE"].rsrp_dbm, readings["LTE"].rsrq_db) != (None, None)
     if readings["NR-SA"].rsrp_dbm is not None:
         return "NR-NSA" if lte else "NR-SA"
@@ -199,8 +199,8 @@ def operator(lines: Sequence[str]) -> tuple[str | None, str | None]:
 def standard(lines: Sequence[str], rat: str | None = None) -> Reading:
     """What a modem tells by the standard's commands alone: any of +CSQ, +CESQ, +CREG, +CGREG, +CEREG, +C5GREG, +COPS.
 
-    ``rat``: the technology when the modem told it by a command of its own. Else it is the one of the registration, then
-    +COPS's, then the one whose levels +CESQ knows. Neither LTE's SINR nor PCI, EARFCN, band and RRC state are told.
+    ``rat``: the technology when the modem reported it by a command of its own. Else it is the one of the registration, then
+    +COPS's, then the one whose levels +CESQ knows. Neither LTE's SINR nor PCI, EARFCN, band and RRC state are reported.
     """
     readings = levels(lines)
     hint = _hint(readings)
@@ -251,7 +251,7 @@ def own(reading: Reading) -> Reading:
 
 def fill(reading: Reading, lines: Sequence[str]) -> Reading:
     """The reading with what it lacks taken from the standard's answers among the lines, for a family whose own command gives
-    no technology, cell, network or level. What the family told stays, where it is of its technology (``own``); only an LTE cell
+    no technology, cell, network or level. What the family reported stays, where it is of its technology (``own``); only an LTE cell
     may turn out to be an NSA anchor.
     """
     found = standard(lines, reading.rat)

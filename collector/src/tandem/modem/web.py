@@ -337,7 +337,7 @@ _MENDED_BY_RESTART = (*SESSION_FAULTS, "busy", "system_error")
 
 
 def page_fault(driver: Driver | None, response: Response) -> str | None:
-    """The fault of one page, by the family's name for it, else as the transport told it (``http_404``); None when it answered."""
+    """The fault of one page, by the family's name for it, else as the transport reported it (``http_404``); None when it answered."""
     named = driver.fault(response) if driver is not None and driver.fault is not None else None
     return named or (None if response.final.ok else response.final.code)
 
@@ -350,7 +350,7 @@ def session_ended(driver: Driver | None, answers: Sequence[Response]) -> bool:
 
 
 def poll_failure(driver: Driver | None, answers: Sequence[Response], reading: Reading | None) -> str | None:
-    """Why a poll told nothing of the radio: the first page's fault, or of an AT port the first error when all were errors.
+    """Why a poll reported nothing of the radio: the first page's fault, or of an AT port the first error when all were errors.
 
     A page that one model does not have fails no poll while the others tell.
     """

@@ -226,7 +226,7 @@ log = logging.getLogger(__name__)
 FOLDER = Path("/run/netns")
 _NETWORK = "198.18.71"
 _CARRIER_S = 1.5
-"""An interface that changed its namespace is down for a moment; that is not told as an outage of its own."""
+"""An interface that changed its namespace is down for a moment; that is not reported as an outage of its own."""
 _RULES = """
 table ip tandem {
     chain before {

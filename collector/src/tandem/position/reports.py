@@ -16,7 +16,7 @@ WATCH = b'?WATCH={"enable":true,"json":true};\n'
 
 @dataclass(frozen=True, slots=True)
 class Tpv:
-    """Time, position, velocity. ``mode``: 0 not told, 1 no fix, 2 two-dimensional, 3 three-dimensional; below 2 there is no
+    """Time, position, velocity. ``mode``: 0 not reported, 1 no fix, 2 two-dimensional, 3 three-dimensional; below 2 there is no
     position. Quantities as in ``schema.metrics.POSITION``; ``error_m``: gpsd's ``eph``, else from ``epx`` and ``epy``."""
 
     mode: int
@@ -42,7 +42,7 @@ class Sky:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """Who answers. ``protocol``: its major number, None when not told."""
+    """Who answers. ``protocol``: its major number, None when not reported."""
 
     release: str
     protocol: int | None
@@ -231,7 +231,7 @@ class Fixes:
         self._sky: dict[str, tuple[int, float | int]] = {}
 
     def sky(self, sky: Sky, now_ns: int) -> None:
-        """Satellites, as far as told."""
+        """Satellites, as far as reported."""
         if self._device is not None and sky.device != self._device:
             return
         for name in ("hdop", "satellites_used", "satellites_seen"):

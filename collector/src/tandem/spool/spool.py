@@ -46,7 +46,7 @@ DAMAGED_BYTES = 64 << 20
 PASSED_OVER = 10_000
 """So many numbers stay unused where the log lost its end in another boot: the note of the last one may be a minute old."""
 NOTICE_EVERY_S = 60.0
-"""What repeats is told as a sum once in so long: each notice becomes a record itself."""
+"""What repeats is reported as a sum once in so long: each notice becomes a record itself."""
 
 Range = tuple[int, int | None]
 """First and last number; None: no end."""
@@ -344,7 +344,7 @@ class Spool:
     # --- for people ---------------------------------------------------------------------------------------------------
 
     def _sum(self, kind: str, count: int, what: str) -> None:
-        """Something that may happen every second: told once a minute, with how many there were and the first ``what``."""
+        """Something that may happen every second: reported once a minute, with how many there were and the first ``what``."""
         if count:
             before, first = self._sums.get(kind, (0, what))
             self._sums[kind] = before + count, first

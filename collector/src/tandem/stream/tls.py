@@ -82,7 +82,7 @@ class Over:
 # ---------------------------------------------------------------------------------------------------------------------
 # TLS 1.3 over a measured connection, at both ends: what is encrypted stays apart from what the kernel has taken.
 # ``ssl.SSLSocket`` hides both its records and what it still holds, so neither payload acknowledged nor the end of a
-# transfer could be told from the kernel's counters. Here the library works on memory alone (``ssl.MemoryBIO``), and
+# transfer could be known from the kernel's counters. Here the library works on memory alone (``ssl.MemoryBIO``), and
 # this class does the socket's calls: they keep the socket's own blocking, time-outs and options, and every record's
 # place in the stream is known.
 

@@ -132,7 +132,7 @@ class ProbeQueue:
 
 
 def read(folder: Path) -> list[Queued]:
-    """What lies on the disk. What cannot be read is told and left: the server has it still."""
+    """What lies on the disk. What cannot be read is reported and left: the server has it still."""
     file = folder / FILE
     try:
         content = json.loads(file.read_bytes())

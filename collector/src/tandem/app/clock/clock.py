@@ -342,7 +342,7 @@ def _epoch(from_ns: int, said: Reading) -> Epoch:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# This boot's clock and those of earlier boots: what time a record gets, and whether it can be told yet. For any
+# This boot's clock and those of earlier boots: what time a record gets, and whether it is known yet. For any
 # thread.
 
 
@@ -525,7 +525,7 @@ class Clock:
             ranges: list[tuple[int, int | None]] = []
             for n, boot in enumerate(self._boots):
                 if boot.first_seq is None or self.synchronised or boot.used:
-                    continue  # in a later boot that has a time, all can be told or never will be
+                    continue  # in a later boot that has a time, all can be known or never will be
                 after = [b.first_seq for b in self._boots[n + 1 :] if b.first_seq is not None]
                 ranges.append((boot.first_seq, after[0] - 1 if after else None))
             return ranges

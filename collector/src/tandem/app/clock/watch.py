@@ -135,7 +135,7 @@ def kernel_reading(kernel: KernelClock, monotonic_ns: int, system_offset_ns: int
 
 
 SERIAL_ERROR_NS = 1_000_000_000
-"""A sentence is told 10 to 700 ms after the instant that it names, and that wanders by 100 to 300 ms (gpsd's manual, of TOFF)."""
+"""A sentence comes 10 to 700 ms after the instant that it names, and that wanders by 100 to 300 ms (gpsd's manual, of TOFF)."""
 
 PULSE_ERROR_NS = 10_000_000
 """A pulse is told to microseconds where its line is an interrupt; one by USB arrives up to some milliseconds late."""

@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 # three, two weeks or one, whole weeks so that working days and weekends weigh as they do, and of all days while there is not
 # a week. A day without an entry counts with 0 bytes (the probe was off, and will be again), from the first day that the
 # account knows. Nothing is ever extrapolated from a part of a day: today counts as it is, as one more day when that raises the
-# mean. So the forecast follows a heavy day as far as one day in many should count; of fewer than ``SURE_DAYS`` it is told with
+# mean. So the forecast follows a heavy day as far as one day in many should count; of fewer than ``SURE_DAYS`` it is reported with
 # ``sure`` False.
 
 
@@ -162,7 +162,7 @@ def _used_up(left: int, rate: float, utc_s: float, left_s: float) -> float | Non
 # What each SIM carried in this period of its plan: records, the status, the warning.
 
 UNTOLD = PlanConfig(bytes=10**15, reset_day=1, warn_share=1.0)
-"""Of a SIM whose plan nobody told: it is counted from the first of the month, and never used up."""
+"""Of a SIM whose plan is not configured: it is counted from the first of the month, and never used up."""
 
 OVER_BELOW = 0.95
 """The warning ends when the forecast is below this share of what it began at: a forecast moves a little every minute."""

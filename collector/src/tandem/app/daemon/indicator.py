@@ -51,7 +51,7 @@ class Summary:
 
 
 class IndicatorControl:
-    """``beat`` comes from the collector's own thread; what it has not told for too long is shown as frozen. Without ``[status_led]``
+    """``beat`` comes from the collector's own thread; when it stays away, that is shown as frozen. Without ``[status_led]``
     nothing is lit, and the status tells the state all the same."""
 
     def __init__(

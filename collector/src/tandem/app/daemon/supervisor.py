@@ -244,7 +244,7 @@ class Supervisor:
         if self._server is not None:
             self._server.stop()
         sent = self.exporter.stop(self.config.drain_s)
-        with contextlib.suppress(SpoolFullError):  # told already; what was acknowledged is sent once more
+        with contextlib.suppress(SpoolFullError):  # reported already; what was acknowledged is sent once more
             self._spool.flush()
         self._write_account()
         return sent

@@ -297,7 +297,7 @@ def _kind(name: str, bus: str | None) -> str:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# The supply and the slowed processor of a Raspberry Pi: which source this machine has, and what it told so far.
+# The supply and the slowed processor of a Raspberry Pi: which source this machine has, and what it reported so far.
 
 
 _SYSFS = "devices/platform/soc*/*:firmware/get_throttled"
@@ -326,7 +326,7 @@ class Supply:
 
     def fields(self, bits: Throttled | None) -> dict[str, bool | None]:
         """Fields of a ``health`` record; none where there is neither firmware nor alarm. ``bits``: of ``bits()``, None also when it
-        failed: the alarm is told all the same."""
+        failed: the alarm is reported all the same."""
         self.look()
         if bits is None and self._alarm is None:
             return {}
@@ -542,7 +542,7 @@ class MachineState:
         return self._software or {}
 
     def _try(self, what: str, ask: Callable[[], _T]) -> _T | None:
-        """None when it cannot be asked or says what cannot be: told in the log when that begins."""
+        """None when it cannot be asked or says what cannot be: logged when that begins."""
         try:
             answer = ask()
         except (OSError, ValueError) as error:

@@ -157,7 +157,7 @@ class ModemStates:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# When something wrong begins and when it is over, with tolerance: one look does not end it, nor, where told, begin
+# When something wrong begins and when it is over, with tolerance: one look does not end it, nor, where set, begin
 # it. Pure.
 
 
@@ -193,7 +193,7 @@ class Alarm:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# What is wrong with the machine, as alarms over what its sources told; events when they begin and end. Pure.
+# What is wrong with the machine, as alarms over what its sources reported; events when they begin and end. Pure.
 
 
 LOW_BYTES, LOW_SHARE = SCALES["health.disk_free_bytes"].fair, 1 - SHARES["disk_used"].fair
@@ -398,7 +398,7 @@ _EACH_ROUND = (
     *("processor_temperature_degc", "memory_available_bytes", "disk_free_bytes"),
     *("undervoltage", "undervoltage_seen", "throttled"),
 )
-"""Of the machine every ten seconds; the rest of it changes slowly and is told each minute: 0.8 MB a day less over the SIM."""
+"""Of the machine every ten seconds; the rest of it changes slowly and is reported each minute: 0.8 MB a day less over the SIM."""
 
 _SHOWN = (
     *("disk_free_bytes", "disk_used_bytes", "memory_available_bytes", "load_1min", "uptime_s", "boot_count"),

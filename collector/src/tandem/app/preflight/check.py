@@ -345,7 +345,7 @@ _SILENT_S = 20.0
 """A collector that measures tells of it twice a second."""
 _AGAIN_S = 1.0
 _OWN_END_S = 20.0
-"""A run of ours that is told as done may still be closing its session over a path that brings nothing."""
+"""A run of ours that is reported as done may still be closing its session over a path that brings nothing."""
 
 
 class HeldError(Exception):

@@ -353,7 +353,7 @@ def _version(facts: Facts) -> Found:
 
 
 def _granted(facts: Facts) -> Found | None:
-    """What the endpoint grants; nothing is told where it could not be asked."""
+    """What the endpoint grants; nothing is reported where it could not be asked."""
     server = facts.server
     if server.budget is not None:
         hint = "raise the probe's share in the server's configuration ([probes.NAME], [limits]), or wait for tomorrow (UTC)"
@@ -525,7 +525,7 @@ def _spool(facts: Facts) -> Found:
 
 
 def _uploads(facts: Facts) -> Found:
-    """Never fails: where they stay is the owner's choice, which is told."""
+    """Never fails: where they stay is the owner's choice, which is reported."""
     waiting = (facts.status.get("traces") or {}).get("waiting_bytes") or 0
     go, words = intended(facts.config.traces, facts.config.paths)
     return (_good if go else _skip)(f"{waiting / 1e6:.0f} MB wait; {words}")

@@ -273,7 +273,7 @@ class RunGroup:
         return used
 
     def _add_losses(self, run: PlannedRun, ending: Ending) -> None:
-        """Into the result: which subflows the connection lost, as the kernel told the paths' watch."""
+        """Into the result: which subflows the connection lost, as the paths' watch saw."""
         token = token_of(ending.said.get("connection"))
         if ending.result is None or run.kind != "mptcp" or token is None:
             return

@@ -194,7 +194,7 @@ def result_row(
 
 
 def number(value: object, kind: type[int] | type[float]) -> Any:  # noqa: ANN401 int or float as requested, or None
-    """What another process told, as a number; None when it is none."""
+    """What another process reported, as a number; None when it is none."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return kind(value)

@@ -130,7 +130,7 @@ class Picture:
 
 
 def shown(state: LedState) -> LedState:
-    """A measurement is not told on paper: each change makes it flash for seconds, and all is well either way."""
+    """A measurement is not reported on paper: each change makes it flash for seconds, and all is well either way."""
     return WELL if state is MEASURING else state
 
 
@@ -364,7 +364,7 @@ class Showing:
         self._thread.start()
 
     def tell(self, page: Page) -> None:
-        """This is to be shown. From any thread, at no cost when it is what was told before."""
+        """This is to be shown. From any thread, at no cost when it is what was reported before."""
         if page != self._wanted:
             self._wanted = page
             self._changed.set()

@@ -75,7 +75,7 @@ def _eemltesvc(row: Sequence[str]) -> Reading:
 
 
 def _poll_commands(identity: Identity) -> Commands:
-    """By chipset; one that has not told its name is asked as an Air7xx. +EEMLTESVC comes unasked after +EEMGINFO: it is only read."""
+    """By chipset; one that has not reported its name is asked as an Air7xx. +EEMLTESVC comes unasked after +EEMGINFO: it is only read."""
     nordic, sequans = identity.says(*_NORDIC), identity.says(*_SEQUANS)
     own = "AT%XMONITOR" if nordic else "AT+SQNMONI=9" if sequans else "AT+CCED=0,1"
     return (own, "AT+CSQ;+CESQ", "AT+CEREG?;+COPS?")

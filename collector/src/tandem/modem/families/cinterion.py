@@ -39,7 +39,7 @@ def decode(responses: Sequence[Response], identity: Identity) -> Reading:
 
 
 def _poll_commands(identity: Identity) -> Commands:
-    """MV31 has ^DEBUG?; one that has not told its name is asked ^SMONI."""
+    """MV31 has ^DEBUG?; one that has not reported its name is asked ^SMONI."""
     return ("AT^DEBUG?" if identity.says("MV31", "MV32") else "AT^SMONI", "AT+CSQ;+CEREG?;+COPS?")
 
 

@@ -82,7 +82,7 @@ _REFUSED = "stick_error_"
 
 
 def fault(response: Response) -> str | None:
-    """Why the stick told nothing: ``token_missing`` (125002: asked without a session), ``login_needed`` and others by name,
+    """Why the stick reported nothing: ``token_missing`` (125002: asked without a session), ``login_needed`` and others by name,
     ``error <code>`` for a code without one; None when it answered."""
     if response.final.code.startswith(_REFUSED):
         number = response.final.code.removeprefix(_REFUSED)

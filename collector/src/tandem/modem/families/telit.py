@@ -154,7 +154,7 @@ _UARFCNS = (
 def _servinfo_rat(row: Sequence[str], rssi: float | None, level: float | None) -> str | None:
     """By the columns behind <sd>, then by what stands where. A row of nine is LTE's or 3G's: LTE has a cell of seven digits, a
     channel that is none of 3G's, or a level as far below RSSI as one of a resource element is; None where it may be either, or
-    where nothing is told."""
+    where nothing is reported."""
     if area_code(hexadecimal(at(row, 5))) is None and rssi is None:
         return None
     channel = whole(at(row, 0)) or 0
