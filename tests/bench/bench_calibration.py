@@ -2,7 +2,7 @@
 
     python tests/bench/bench_calibration.py --logs DIR [--seeds N] [--plot FILE.png] [--json] [--try radio.street_db=2 ...]
 
-Quantities, of seconds that move and of seconds that stand, by what the logs' fixes say (``tandem.mobility.truth``) and by the bench's
+Quantities, of seconds that move and of seconds that stand, by what the logs' fixes say (``tandem.mobility.score``) and by the bench's
 own truth: the step of RSRP over 1 s (a poll a second, no handover left out), the time between changes of the serving cell, falls of
 more than 6 dB between polls an hour, the autocorrelation of the level, and the capacity offered (recorded: goodput of logs that
 download) given RSRP. Distances are Kolmogorov and Smirnov's. Days of logs are halved in turn: the first day is fitted to, the second
@@ -25,7 +25,7 @@ import numpy as np
 
 from tandem.mobility.gnettrack import Second, read
 from tandem.mobility.levels import family
-from tandem.mobility.truth import moving_by_fixes
+from tandem.mobility.score import moving_by_fixes
 from tandem_bench.scenario import load, play
 from tandem_bench.scenario.model import Scenario
 from tandem_bench.truth import states

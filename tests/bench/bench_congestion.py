@@ -32,7 +32,7 @@ from support.emulated_links import RadioPair, no_link, radio_pair
 from support.loaded_controllers import OBJECT, held
 from support.two_paths import SERVER, await_true, why_not
 from tandem.mptcp.statistics import Reader
-from tandem.mptcp_abi.controllers import COUPLED
+from tandem.mptcp_abi import COUPLED
 from tandem_server import congestion
 
 ARMS = ("reno", *COUPLED)

@@ -25,7 +25,7 @@ from support.emulated_links import RadioPair, offered_pair
 from support.experiment_process import parameters, run
 from support.recorded_delivery import hidden, link, recorded, traces
 from support.standalone_endpoint import SOURCES
-from tandem.devtools.browser import find
+from tandem.devtools import find
 
 CLASSES = (("downloads up to 150 kB, s", 0, 150_000), ("larger downloads, s", 150_000, 10**9))
 CONTENT = (

@@ -22,7 +22,7 @@ from a_second import PER_SECOND, Timed, a_second  # noqa: E402 after the path
 
 from support.serve_on_loopback import Server, await_ready, end, lay_out, start  # noqa: E402 after the path
 from tandem.export import Exporter, GatewayAddress, PendingManifests  # noqa: E402 after the path
-from tandem.export.records import body, encode_items  # noqa: E402 after the path
+from tandem.export.exporter import body, encode_items  # noqa: E402 after the path
 from tandem.spool import Spool  # noqa: E402 after the path
 
 BOOT = "b1c0ffee-0000-4000-8000-000000000001"
@@ -78,7 +78,7 @@ class Bench:
         if counts.sent != counts.made:
             raise SystemExit(f"not everything was taken: {counts}")
         spool.close()
-        return counts.made / elapsed, sender.control_bytes()["a"] / counts.made
+        return counts.made / elapsed, sender.payload_bytes()["a"] / counts.made
 
     def straight(self):
         """Records a second of the same kind written straight, and those of the stages alone."""

@@ -29,7 +29,7 @@ from a_second import a_second
 
 from support.round_trip_paths import AskedPaths, asked_paths
 from support.two_paths import lab, why_not
-from tandem.export.records import Line, body
+from tandem.export.exporter import Line, body
 from tandem.modem.poll import Poll
 from tandem.modem.poller import Poller
 from tandem.schema.line_protocol import encode

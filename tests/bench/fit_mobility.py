@@ -26,13 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tandem.mobility
-from tandem.mobility.detectors import Detectors
-from tandem.mobility.evidence import ModemEvidence
-from tandem.mobility.fused_settings import FusedSettings
+from tandem.mobility.detectors import Detectors, ModemEvidence
 from tandem.mobility.gnettrack import Second, read
-from tandem.mobility.replay import Scores, period_s, rounds, scored, scores, states
-from tandem.mobility.settings import Settings
-from tandem.mobility.truth import moving_by_fixes
+from tandem.mobility.score import Scores, moving_by_fixes, period_s, rounds, scored, scores, states
+from tandem.mobility.settings import FusedSettings, Settings
 
 Array = NDArray[np.float64]
 GRID: dict[str, tuple[float, ...]] = {

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from support.trace_gateway import TraceGateway
+from tandem.export.exporter import Line, send
 from tandem.export.gateway import Answer
-from tandem.export.records import Line, send
 from tandem_server.cli.configuration import load
 from tandem_server.cli.log import FewOfAKind, LineFormatter, line_handler
 from tandem_server.cli.main import main

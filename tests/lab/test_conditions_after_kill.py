@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from support.two_paths import Lab, await_true, lab, lab_with
-from tandem.shaping import kernel
-from tandem.shaping.kernel import Shape
+from tandem import shaping as kernel
+from tandem.shaping import Shape
 
 pytestmark = lab_with()
 REPOSITORY = Path(__file__).resolve().parents[2]

@@ -21,7 +21,7 @@ from support.experiment_process import Run, parameters
 from support.loaded_controllers import OBJECT, command, held
 from support.standalone_endpoint import MEASUREMENT_PORT
 from support.two_paths import REPOSITORY, await_true, lab_with
-from tandem.mptcp_abi.controllers import COUPLED, LOADED
+from tandem.mptcp_abi import COUPLED, LOADED
 from tandem_server import congestion
 
 pytestmark = lab_with(lack=no_link() or congestion.refusal(OBJECT))

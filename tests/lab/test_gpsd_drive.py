@@ -14,9 +14,7 @@ from support import nmea
 from support.nmea import NmeaPort
 from tandem.app.clock import Clock
 from tandem.app.clock.watch import ClockWatch
-from tandem.position.gpsd import Gpsd, GpsdMissingError, program
-from tandem.position.observer import Observer, State
-from tandem.position.receiver import Receiver
+from tandem.position.receiver import Gpsd, GpsdMissingError, Observer, Receiver, State, program
 from tandem.position.zones import Point, Privacy, Zones, distance_m
 from tandem.schema.record import Record
 from tandem_server.derived.coverage import nearest

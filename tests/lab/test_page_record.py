@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from support.standalone_endpoint import SOURCES
-from tandem.devtools.browser import find
+from tandem.devtools import find
 from tandem_server.content.page import PageStore, verify
 
 pytestmark = [

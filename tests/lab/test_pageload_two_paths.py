@@ -13,7 +13,7 @@ import pytest
 from support.experiment_process import Run, parameters, run
 from support.standalone_endpoint import SOURCES, lone_endpoint
 from support.two_paths import SERVER, await_true, lab, lab_with, up
-from tandem.devtools.browser import find
+from tandem.devtools import find
 
 BROWSER = find()
 pytestmark = lab_with()

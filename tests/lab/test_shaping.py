@@ -12,8 +12,8 @@ from collections.abc import Iterator
 import pytest
 
 from support.two_paths import Lab, lab, lab_with
-from tandem.shaping import kernel
-from tandem.shaping.kernel import Shape, Shaping, ShapingError
+from tandem import shaping as kernel
+from tandem.shaping import Shape, Shaping, ShapingError
 
 pytestmark = lab_with()
 INTERFACES: dict[str, str | None] = {"a": "tmp5-a", "b": "tmp5-b"}

@@ -4,7 +4,7 @@ import json
 import time
 from typing import Any
 
-from tandem.devtools.browser import Browser
+from tandem.devtools import Browser
 
 LONG_S = 240
 FLAGS = ["--window-size=1280,1000", "--allow-file-access-from-files"]

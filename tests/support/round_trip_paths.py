@@ -13,7 +13,7 @@ from typing import Any
 from support.real_endpoint import RealEndpoint
 from support.two_paths import PATHS, SERVER, Lab, up
 from tandem.app.config import Config, parse
-from tandem.app.round_trip.round_trips import RoundTrips
+from tandem.app.round_trips import RoundTrips
 from tandem.mptcp.paths import Paths
 from tandem.schema.record import Record
 

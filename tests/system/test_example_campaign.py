@@ -17,7 +17,7 @@ import pytest
 
 from support.rehearsals import processes_naming
 from support.report_in_browser import ASKED, FLAGS, Shown
-from tandem.devtools.browser import Browser, find
+from tandem.devtools import Browser, find
 from tandem_bench.run.example import BUSY, SETTINGS
 from tandem_bench.run.programs import Owner
 from tandem_bench.run.rig import WIFI

@@ -13,7 +13,7 @@ from a_second import PER_SECOND, Timed, a_second
 from support.faulty_proxy import FAULTS, FaultyProxy
 from support.rehearsals import wait_until
 from support.serve_on_loopback import Server, await_ready, end, lay_out, start
-from tandem.export import Exporter, GatewayAddress, PendingManifests, exporter, gateway, paths, records
+from tandem.export import Exporter, GatewayAddress, PendingManifests, exporter, gateway
 from tandem.spool import Spool
 from tandem_server.store import StoreStartError
 
@@ -50,14 +50,13 @@ def stored(server):
 
 
 def test_a_day_without_the_server_arrives_once_and_freshest_first(server, tmp_path, monkeypatch, capsys):
-    for module in (exporter, records):
-        monkeypatch.setattr(module, "LINES", LINES)
+    monkeypatch.setattr(exporter, "LINES", LINES)
     for module, name in (
         (gateway, "BUSY_WAIT_S"),
         (gateway, "UNKNOWN_WAIT_S"),
-        (records, "UNKNOWN_WAIT_S"),
-        (paths, "FIRST_S"),
-        (paths, "LONGEST_S"),
+        (exporter, "UNKNOWN_WAIT_S"),
+        (gateway, "FIRST_S"),
+        (gateway, "LONGEST_S"),
     ):
         monkeypatch.setattr(module, name, getattr(module, name) / SCALE)
     times = Timed(time.time_ns() - (STEPS + 400) * SCALE * 10**9, SCALE)  # room for what is recorded afterwards

@@ -31,7 +31,7 @@ ROW = {
 BOOTED = "2021-03-04T05:06:07"
 YEAR_MS = 365 * 86_400_000
 UNSTATED_MS = 100.0
-"""A record that states no error is within this (tandem.export.records.TELL_ERROR_MS)."""
+"""A record that states no error is within this (tandem.export.exporter.TELL_ERROR_MS)."""
 MARKERS_MS = 50.0
 """What the fastest marker may have taken through the emulated network, and the emulated quartz have drifted."""
 

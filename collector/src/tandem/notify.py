@@ -12,11 +12,11 @@ class Notify:
 
     def __init__(self, address: str | None, watchdog_s: float | None = None) -> None:
         self._address, self._every_s = address, None if watchdog_s is None else watchdog_s / 3
-        self._told_s = 0.0
+        self._alive_s = 0.0
 
     @classmethod
     def of_environment(cls) -> Notify:
-        """What systemd told, taken out of the environment so that no child tells it too."""
+        """What systemd reported, taken out of the environment so that no child tells it too."""
         address = os.environ.pop("NOTIFY_SOCKET", None)
         microseconds, process = os.environ.pop("WATCHDOG_USEC", ""), os.environ.pop("WATCHDOG_PID", "")
         mine = process in ("", str(os.getpid()))
@@ -39,17 +39,17 @@ class Notify:
     def alive(self) -> None:
         """For the watchdog; may be called as often as one likes."""
         now_s = time.monotonic()
-        if self._every_s is not None and now_s - self._told_s >= self._every_s:
-            self._told_s = now_s
+        if self._every_s is not None and now_s - self._alive_s >= self._every_s:
+            self._alive_s = now_s
             self._tell("WATCHDOG=1")
 
     def _tell(self, state: str) -> None:
         if self._address is None:
             return
         address = "\0" + self._address[1:] if self._address.startswith("@") else self._address
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told:
-            told.setblocking(False)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+            systemd.setblocking(False)
             try:
-                told.sendto(state.encode(), address)
+                systemd.sendto(state.encode(), address)
             except OSError:
                 return  # systemd has its own time limits for who stays silent

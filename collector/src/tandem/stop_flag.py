@@ -25,7 +25,6 @@ class StopFlag:
         os.close(self._bell)
 
     def is_set(self) -> bool:
-        """Whether it was set."""
         return self._set
 
     def set(self) -> None:

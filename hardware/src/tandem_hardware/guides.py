@@ -16,7 +16,7 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from tandem.devtools import browser
+from tandem import devtools
 from tandem.schema.status_led import STATES
 from tandem_hardware.pages import bars, with_blocks
 from tandem_hardware.sources import FIELD, HARDWARE, LackError, SourceError
@@ -111,7 +111,7 @@ def sheets(made: bytes) -> list[tuple[float, float]]:
 
 def pdf(text: str) -> bytes:
     """HTML that needs nothing beside itself, on paper. LackError: no Chromium here, or it did not print."""
-    program = browser.find()
+    program = devtools.find()
     if program is None:
         raise LackError(
             "no Chromium here; hint: install chromium-headless-shell, set TANDEM_CHROMIUM, or --format html"

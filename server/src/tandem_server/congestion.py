@@ -13,7 +13,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from tandem.mptcp_abi.controllers import COUPLED, LOADED, read_note
+from tandem.mptcp_abi import COUPLED, LOADED, read_note
 from tandem_server.durable import write_whole
 
 OBJECT = Path("/usr/lib/tandem/coupled.bpf.o")

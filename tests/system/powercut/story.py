@@ -19,7 +19,7 @@ from tandem.capture.capture import Budget, CaptureFile
 from tandem.export import PendingManifests
 from tandem.schema.record import Record
 from tandem.spool import Spool
-from tandem.spool.blob import KEPT_LONGEST
+from tandem.spool.database import KEPT_LONGEST
 from tandem.spool.durable import write_durably
 
 BOOT = "b1c0ffee-0000-4000-8000-000000000001"

@@ -37,7 +37,7 @@ from targets.vm_target import REPOSITORY
 
 from support import stock_images
 from support.moto_aws import OWNER, caller_page, client
-from tandem.devtools.browser import find
+from tandem.devtools import find
 
 KIT = "kit-01"
 CARD_BYTES = 16 << 30

@@ -25,10 +25,10 @@ QEMU = [word for _ in range(3) for word in ("-device", "sdhci-pci")]
 PLAY = """
 import sys
 from pathlib import Path
-from tandem.indicator.lamp import Lamp, Leds, lacking
+from tandem.indicator.lamp import Lamp, Leds, missing_leds
 leds = Leds(Path(sys.argv[1]))
 lamp = Lamp(leds)
-print(lacking(leds))
+print(missing_leds(leds))
 for colour in sys.argv[2:]:
     lamp.show(colour)
     print(sorted(n.split(":")[1] for n in leds.names if (leds.folder / n / "brightness").read_text().strip() != "0"))

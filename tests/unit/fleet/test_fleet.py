@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tandem.devtools.browser import find
+from tandem.devtools import find
 from tandem_fleet import access, new
 from tandem_fleet.cli import main
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tandem import devtools
 from tandem.app.config_schema import TABLES
-from tandem.devtools import browser
 from tandem.schema.metrics import COMMON_FIELDS, COMMON_TAGS, MEASUREMENTS
 from tandem.schema.status_led import STATES
 from tandem_bench.cli.main import parser as bench_parser
@@ -160,7 +160,7 @@ def test_the_units_file_starts_what_there_is() -> None:
 A4 = pytest.approx((210, 297), abs=0.5)
 LONG = "Dr. Wilhelmina Featherstonehaugh-Example, Department of Communication Networks, 0049 30 1234567 890, Monday to Friday from 9 to 17"
 WITH_BROWSER = pytest.mark.skipif(
-    browser.find() is None,
+    devtools.find() is None,
     reason="no Chromium: package chromium-headless-shell or chromium, or TANDEM_CHROMIUM (Ubuntu has it as a snap only)",
 )
 

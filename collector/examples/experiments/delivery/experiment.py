@@ -81,7 +81,7 @@ class Fetched:
 
 
 class Delivery:
-    """See ``tandem.experiment.base.Experiment``."""
+    """As ``tandem.experiment.base.Experiment`` has it."""
 
     name = "delivery"
     version = 1
@@ -109,7 +109,7 @@ class Delivery:
     )  # fmt: skip
 
     def run(self, parameters: dict[str, Any], output: Output, stop: Stop) -> Outcome:
-        """See ``tandem.experiment.base.Experiment``."""
+        """Measure."""
         common = read_common(parameters, parameters["path"])
         if len(common.paths) != 2:
             raise ParameterError(f"parameter 'paths': {len(common.paths)} paths; one is hardly used and one loaded")

@@ -16,7 +16,7 @@ from tandem.schema.manifest import Failure
 
 
 class Handshake:
-    """See ``tandem.experiment.base.Experiment``."""
+    """As ``tandem.experiment.base.Experiment`` has it."""
 
     name = "handshake"
     version = 1
@@ -36,20 +36,20 @@ class Handshake:
     )
 
     def run(self, parameters: dict[str, Any], output: Output, stop: Stop) -> Outcome:
-        """See ``tandem.experiment.base.Experiment``."""
-        asked = read_common(parameters)
+        """Measure."""
+        common = read_common(parameters)
         chance = random.Random(parameters["seed"])
-        times: dict[str, list[float | None]] = {path.name: [] for path in asked.paths}
+        times: dict[str, list[float | None]] = {path.name: [] for path in common.paths}
         order: list[str] = []
         last = "no connection was made"
         failure: Failure | None = None
         try:
             for number in range(parameters["times"]):
                 phase(output, "round", number + 1, parameters["times"])
-                for path in chance.sample(asked.paths, len(asked.paths)):
+                for path in chance.sample(common.paths, len(common.paths)):
                     order.append(path.name)
                     with stop.interruptible():
-                        taken, reason = _connect(asked, path, parameters["timeout_s"])
+                        taken, reason = _connect(common, path, parameters["timeout_s"])
                     times[path.name].append(taken)
                     last = reason or last
                     if stop.wait(parameters["pause_s"]):
@@ -69,9 +69,9 @@ class Handshake:
         return Outcome(result, failure, {"kernel": os.uname().release, "ended_monotonic_ns": time.monotonic_ns()})
 
 
-def _connect(asked: CommonParameters, path: ProbePath, timeout_s: float) -> tuple[float | None, str | None]:
+def _connect(common: CommonParameters, path: ProbePath, timeout_s: float) -> tuple[float | None, str | None]:
     """Milliseconds, or why not."""
-    server = asked.measurement
+    server = common.measurement
     try:
         address = sockets.resolve(server.host, server.port, path.interface)
         made = sockets.connect("tcp", address, path.source, timeout_s)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pkgutil
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -37,7 +36,7 @@ from tandem.app.config_schema import (
     key_of,
     keys_of,
 )
-from tandem.schema.toml_file import Place, line_of, no_toml, places
+from tandem.schema.toml_file import Place, TomlReader
 
 
 class ConfigError(ValueError):
@@ -93,11 +92,7 @@ def load(file: Path) -> Config:
 
 def parse(text: str, file: Path) -> Config:
     """Check ``text`` as the content of ``file``, whose folder relative names start from."""
-    try:
-        content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(no_toml(file, text, error, "correct that line")) from error
-    return _Reader(file, content, places(text)).config()
+    return _Reader(text, file).config()
 
 
 def drivers() -> list[str]:
@@ -105,31 +100,29 @@ def drivers() -> list[str]:
     return sorted(m.name for m in pkgutil.iter_modules([str(Path(__file__).parents[1] / "modem" / "families")]))
 
 
-class _Reader:
-    def __init__(self, file: Path, content: dict[str, Any], found: dict[Place, int]) -> None:
-        self._file, self._content, self._places = file, content, found
-        self._here = file.resolve().parent
+class _Reader(TomlReader):
+    error = ConfigError
+
+    def __init__(self, text: str, file: Path) -> None:
+        super().__init__(text, file, "correct that line")
+        self._config_file, self._here = file, file.resolve().parent
         self._folder = self._here
 
-    def _fail(self, place: Place, what: str, hint: str) -> ConfigError:
-        number = line_of(self._places, place)
-        return ConfigError(f"{self._file}:{number if number is not None else 1}: {what}; hint: {hint}")
+    def named(self, where: str, name: str) -> str:
+        return f"{where.strip('[]')}.{name}"
 
     def config(self) -> Config:
-        """The whole."""
         known = (*(t for t in SECTIONS if "." not in t), "sysctl")
-        for name in self._content:
+        for name in self.content:
             if name not in known:
-                raise self._fail((name,), f"unknown table or key {name!r}", f"known are {', '.join(known)}")
+                raise self.fail((name,), f"unknown table or key {name!r}", f"known are {', '.join(known)}")
         for name in REQUIRED_TABLES:
-            if name not in self._content:
+            if name not in self.content:
                 header = "[[path]]" if name == "path" else f"[{name}]"
-                raise ConfigError(
-                    f"{self._file}:1: there is no {header}; hint: add it (docs/reference/configuration.md shows one)"
-                )
+                raise self.fail((), f"there is no {header}", "add it (docs/reference/configuration.md shows one)")
         probe = self._table("probe")
         self._folder = probe["folder"]
-        paths = self._paths(self._content["path"])
+        paths = self._paths(self.content["path"])
         runs = self._runs(self._table("runs"), [p.name for p in paths])
         position = self._position([p.name for p in paths if p.modem is not None])
         alone = {
@@ -137,7 +130,7 @@ class _Reader:
             for name in ("server", "mobility", "capture", "recovery", "campaigns", "traces", "round_trip")
         }
         return Config(
-            file=self._file,
+            file=self._config_file,
             probe=probe["name"],
             folder=self._folder,
             paths=tuple(replace(p, gnss=position is not None and position.modem == p.name) for p in paths),
@@ -156,27 +149,17 @@ class _Reader:
         )
 
     def _table(self, name: str) -> dict[str, Any]:
-        return self._checked(name, self._content.get(name, {}), (name,))
+        return self._checked(name, self.content.get(name, {}), (name,))
 
     def _checked(self, table: str, content: object, place: Place, within: Sequence[str] = ()) -> dict[str, Any]:
         """The values of a table by key, with defaults. ``within``: tables inside of it, which are left out."""
-        if not isinstance(content, dict):
-            own = f"[{table}]" if len(place) > 1 else f"[{table}] on a line of its own"
-            raise self._fail(place, f"{str(place[-1])!r} is no table", f"begin it with {own}")
-        where = ".".join(str(p) for p in place if isinstance(p, str))
+        where = f"[{'.'.join(str(p) for p in place if isinstance(p, str))}]"
         known = keys_of(SECTIONS[table])
-        given = {name: value for name, value in content.items() if name not in within}
-        for name, value in given.items():
-            if name not in known:
-                raise self._fail((*place, name), f"unknown key {name!r} in [{where}]", f"known are {', '.join(known)}")
-            key = key_of(known[name])
-            if (wrong := key.wrong(value)) is not None:
-                raise self._fail((*place, name), f"{where}.{name}: {wrong}", key.hint)
+        given = {name: value for name, value in self.table(content, place).items() if name not in within}
+        self.only(given, known, place, where)
+        self.checked([key_of(one) for one in known.values()], given, place, where)
         values: dict[str, Any] = {}
         for name, one in known.items():
-            key = key_of(one)
-            if key.required and name not in given:
-                raise self._fail(place, f"[{where}] has no {name!r}", f"add it: {key.hint}")
             taken: Any = one.metadata.get("take", lambda text: text)(given[name]) if name in given else one.default
             # Relative names start from the file's folder.
             is_file = str(one.type).startswith("Path") and taken is not None
@@ -186,9 +169,9 @@ class _Reader:
     def _tables(self, listed: object, place: Place, most: int, what: str, header: str) -> list[dict[str, Any]]:
         """A list of at most so many tables, not checked."""
         if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
-            raise self._fail(place, f"{str(place[-1])!r} is no list of tables", f"begin each {header}")
+            raise self.fail(place, f"{str(place[-1])!r} is no list of tables", f"begin each {header}")
         if len(listed) > most:
-            raise self._fail((*place, most), f"{len(listed)} {what}", f"at most {most}")
+            raise self.fail((*place, most), f"{len(listed)} {what}", f"at most {most}")
         return listed
 
     # --- paths ---------------------------------------------------------------------------------------------------------
@@ -206,14 +189,11 @@ class _Reader:
 
     def _path(self, content: dict[str, Any], place: Place) -> PathConfig:
         values = self._checked("path", content, place, ("modem", "plan"))
-        for name in ("modem", "plan"):
-            if name in content and not isinstance(content[name], dict):
-                raise self._fail((*place, name), f"{name!r} is no table", f"begin it with [path.{name}]")
         modem = self._modem(content["modem"], (*place, "modem"), values) if "modem" in content else None
         if (values["interface"] is None) == (values["usb"] is None):
             what = "has neither 'interface' nor 'usb'" if values["usb"] is None else "has both 'interface' and 'usb'"
             hint = "give one: the interface's name, or the USB place of its modem"
-            raise self._fail((*place, *(() if values["usb"] is None else ("usb",))), f"[path] {what}", hint)
+            raise self.fail((*place, *(() if values["usb"] is None else ("usb",))), f"[path] {what}", hint)
         plan = None
         if "plan" in content:
             plan = PlanConfig(**self._checked("path.plan", content["plan"], (*place, "plan")))
@@ -223,13 +203,13 @@ class _Reader:
         for what in ("name", "interface", "usb"):
             mine = getattr(path, what)
             if mine is not None and getattr(other, what) == mine:
-                raise self._fail((*place, what), f"{what} {mine!r} is another path's already", "give each path its own")
+                raise self.fail((*place, what), f"{what} {mine!r} is another path's already", "give each path its own")
         for what in ("port", "usb"):
             mine = getattr(path.modem, what, None)
             # Sticks of one kind have the same web address; their interfaces tell them apart.
             if mine is not None and mine == getattr(other.modem, what, None) and "://" not in mine:
                 within = (*place, "modem", what)
-                raise self._fail(within, f"{what} {mine!r} is another path's already", "give each its own")
+                raise self.fail(within, f"{what} {mine!r} is another path's already", "give each its own")
 
     def _modem(self, content: dict[str, Any], place: Place, path: dict[str, Any]) -> ModemConfig:
         """The modem of a path, whose checked values are ``path``: a modem's place tells where its network function is, and the other
@@ -242,15 +222,15 @@ class _Reader:
         modem = ModemConfig(**values, sim_secret=self._folder / SIM_SECRET)
         if (modem.port is None) == (modem.usb is None):
             what = "[path.modem] has neither 'port' nor 'usb'" if modem.port is None else "both 'port' and 'usb'"
-            raise self._fail(place, what, 'name one: port = "/dev/ttyUSB2", or usb = "1-1.2"')
+            raise self.fail(place, what, 'name one: port = "/dev/ttyUSB2", or usb = "1-1.2"')
         connection = content.get("connection")
         wrong = _misfit(modem.port or "", modem.driver, connection is not None)
         if wrong is not None:
-            raise self._fail((*place, wrong[0]), wrong[1], wrong[2])
+            raise self.fail((*place, wrong[0]), wrong[1], wrong[2])
         families = ("auto", *drivers())
         if modem.driver not in families:
             what = f"path.modem.driver: there is no driver {modem.driver!r}"
-            raise self._fail((*place, "driver"), what, f"known are {', '.join(families)}")
+            raise self.fail((*place, "driver"), what, f"known are {', '.join(families)}")
         if connection is None:
             return modem
         values = self._checked("path.modem.connection", connection, (*place, "connection"))
@@ -260,11 +240,11 @@ class _Reader:
 
     def _runs(self, values: dict[str, Any], names: list[str]) -> RunsConfig:
         if values["seconds"] is not None and values["bytes"] is not None:
-            raise self._fail(("runs", "bytes"), "runs.seconds and runs.bytes are both given", "keep one of them")
+            raise self.fail(("runs", "bytes"), "runs.seconds and runs.bytes are both given", "keep one of them")
         if values["seconds"] is None and values["bytes"] is None:
             values["seconds"] = DEFAULT_SECONDS
         if values["primary"] != "random" and values["primary"] not in names:
-            raise self._fail(
+            raise self.fail(
                 ("runs", "primary"),
                 f"runs.primary: {values['primary']!r} is no path",
                 f"random, or one of {', '.join(names)}",
@@ -274,7 +254,7 @@ class _Reader:
     def _position(self, modems: Sequence[str]) -> PositionConfig | None:
         """None when the mode is off. ``modems``: names of paths with a modem."""
         place: Place = ("position",)
-        content = self._content.get("position", {})
+        content = self.content.get("position", {})
         values = self._checked("position", content, place, ("home_zone",))
         zones = self._tables(
             content.get("home_zone", []),
@@ -290,13 +270,13 @@ class _Reader:
         source = values["source"]
         for name in ("device", "modem"):
             if source == name and values[name] is None:
-                raise self._fail((*place, "source"), f"[position] has no {name!r}", f"add it: source is {source!r}")
+                raise self.fail((*place, "source"), f"[position] has no {name!r}", f"add it: source is {source!r}")
             if source != name and values[name] is not None:
                 what = f"position.{name} is given, but source is {source!r}"
-                raise self._fail((*place, name), what, f'source = "{name}"')
+                raise self.fail((*place, name), what, f'source = "{name}"')
         if values["modem"] is not None and values["modem"] not in modems:
             what = f"position.modem: {values['modem']!r} is no path with a modem"
-            raise self._fail((*place, "modem"), what, f"known: {', '.join(modems) or 'none has one'}")
+            raise self.fail((*place, "modem"), what, f"known: {', '.join(modems) or 'none has one'}")
         return None if values["mode"] == "off" else PositionConfig(**values, zones=tuple(checked))
 
     def _status_led(self, led: StatusLedConfig) -> StatusLedConfig | None:
@@ -304,7 +284,7 @@ class _Reader:
         if led.only is not None and led.given:
             first = next(iter(led.given))
             what = f"status_led.{first} and status_led.only are both given"
-            raise self._fail(("status_led", first), what, "keep one of them")
+            raise self.fail(("status_led", first), what, "keep one of them")
         return led if led.enabled else None
 
     def _e_paper(self, paper: EPaperConfig) -> EPaperConfig | None:
@@ -316,20 +296,18 @@ class _Reader:
             if other != name:
                 given = other if line == getattr(EPaperConfig(), name) else name
                 what = f"e_paper.{other} and {name} are both GPIO {line}"
-                raise self._fail(("e_paper", given), what, "one GPIO each")
+                raise self.fail(("e_paper", given), what, "one GPIO each")
         return paper if paper.enabled else None
 
     def _sysctl(self) -> dict[str, str | int]:
-        content = self._content.get("sysctl", {})
-        if not isinstance(content, dict):
-            raise self._fail(("sysctl",), "'sysctl' is no table", "begin it with [sysctl] on a line of its own")
+        content = self.table(self.content.get("sysctl", {}), ("sysctl",))
         for name, value in content.items():
             if not SYSCTL_NAME.match(name):
                 what = f'sysctl: {name!r} is no name of net.* (a name with dots needs quotes: "net.ipv4.tcp_rmem" = …)'
-                raise self._fail(("sysctl", name), what, "only network settings are taken")
+                raise self.fail(("sysctl", name), what, "only network settings are taken")
             if isinstance(value, bool) or not isinstance(value, str | int):
                 what = f"sysctl.{name}: {value!r} is neither text nor a whole number"
-                raise self._fail(("sysctl", name), what, "write it as in sysctl")
+                raise self.fail(("sysctl", name), what, "write it as in sysctl")
         return dict(content)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from tandem.app.clock.reading import SOURCES
+from tandem.app.clock.clock import SOURCES
 from tandem.indicator.lamp import CLASS, NAMES, Leds
 from tandem.mptcp.steering import POLICIES, Policy
 from tandem.schema.line_protocol import tag_fault
@@ -128,7 +128,7 @@ def _call(value: str) -> str | None:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Keys as fields. Without a default a key is required. See ``toml_file.Key``, and: ``written``: a default as the file has
+# Keys as fields of a ``toml_file.Key``. Without a default a key is required. ``written``: a default as the file has
 # it, where the value is another; ``take``: the value of a text of the file.
 
 
@@ -257,8 +257,8 @@ def day_share(plan_bytes: int) -> int:
 class PathConfig:
     """A path; either ``interface`` or ``usb``, the place of its modem, is set; ``modem`` None for Wi-Fi and Ethernet; ``gateway`` None
     on point-to-point interfaces, or to take the interface's own; ``gnss``: its modem's GNSS is the position's source;
-    ``plan``: of its SIM, None when nobody told it; ``metered``: whether its bytes cost, None: where there is a modem or a plan;
-    ``day_bytes``: what its SIM may carry a day, None when nobody told it."""
+    ``plan``: of its SIM, None when it is not configured; ``metered``: whether its bytes cost, None: where there is a modem or a plan;
+    ``day_bytes``: what its SIM may carry a day, None when it is not configured."""
 
     name: str = _text(_NAMED, check=_name)
     operator: str | None = _text("the network's name, for people, at most 64 characters", None, _operator)
@@ -289,7 +289,7 @@ class PathConfig:
 
     @property
     def day_limit_bytes(self) -> int | None:
-        """What it may carry a day (UTC), both ways; what nobody told is a day's part of the plan, or of one of 10 GB. None: no limit."""
+        """What it may carry a day (UTC), both ways; where it is not set, a day's part of the plan, or of one of 10 GB. None: no limit."""
         if self.day_bytes is not None or not self.is_metered:
             return self.day_bytes
         return day_share(UNTOLD_PLAN_BYTES if self.plan is None else self.plan.bytes)
@@ -450,7 +450,7 @@ class EPaperConfig:
 
 @dataclass(frozen=True, slots=True)
 class ClockConfig:
-    """Who is asked for the time: ``clock.reading.SOURCES``."""
+    """Who is asked for the time: ``clock.clock.SOURCES``."""
 
     source: str = _one_of("auto, chrony, kernel, gpsd or system", "auto", SOURCES)
 

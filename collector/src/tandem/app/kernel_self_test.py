@@ -198,11 +198,13 @@ class SelfTest:
 
     def _hidden(self) -> tuple[bool, str]:
         hidden = not self._client.inside((File("/") / v094.ENABLED).exists)
-        told = _awaited(lambda: self._client.inside(in_force)) or {}  # fullmesh knows an address half a second later
+        settings = (
+            _awaited(lambda: self._client.inside(in_force)) or {}
+        )  # fullmesh knows an address half a second later
         return hidden and {
             "scheduler",
             "path_manager",
-        } <= told.keys(), f"{'hidden' if hidden else 'shown'}; {told or 'nothing told'}"
+        } <= settings.keys(), f"{'hidden' if hidden else 'shown'}; {settings or 'nothing told'}"
 
     def _plain(self) -> tuple[bool, str]:
         with self._connected("tcp") as pair:
@@ -238,10 +240,10 @@ class SelfTest:
             pair.send(PAYLOAD_BYTES)
             whole, parts = _received(pair.reader.read())
             carried = sum(parts) - sum(parts_began)
-            told = f"{'the whole not told' if whole is None or began is None else whole - began}, subflows {' + '.join(map(str, parts))}"
+            detail = f"{'the whole not told' if whole is None or began is None else whole - began}, subflows {' + '.join(map(str, parts))}"
             # Linux 6.1 tells of the subflows alone; v0.94's count of the whole is taken for nothing.
             right = self._old or whole is None or began is None or whole - began == PAYLOAD_BYTES
-            return right and carried >= PAYLOAD_BYTES, told
+            return right and carried >= PAYLOAD_BYTES, detail
 
     def _token(self) -> tuple[bool, str]:
         with self._connected("mptcp") as pair:
@@ -258,8 +260,8 @@ class SelfTest:
 
     def _options(self) -> tuple[bool, str]:
         with self._joined() as pair:
-            told = self._kernel.settings(pair.client)
-            return told["path_manager"] == "fullmesh" and bool(told["scheduler"]), str(told)
+            settings = self._kernel.settings(pair.client)
+            return settings["path_manager"] == "fullmesh" and bool(settings["scheduler"]), str(settings)
 
     def _counters(self) -> tuple[bool, str]:
         before = self._client.inside(self._kernel.counters)
@@ -272,8 +274,8 @@ class SelfTest:
     def _on_every(self, name: str) -> tuple[bool, str]:
         with self._joined(controller=name) as pair:
             port = pair.server.getsockname()[1]
-            told = ip("netns", "exec", self._server.name, "ss", "-tinH", "state", "established", f"sport = :{port}")
-            found = re.findall(r"^\s+.*?\b(cubic|reno|bbr|lia|olia|balia|wvegas)\b", told, re.MULTILINE)
+            shown = ip("netns", "exec", self._server.name, "ss", "-tinH", "state", "established", f"sport = :{port}")
+            found = re.findall(r"^\s+.*?\b(cubic|reno|bbr|lia|olia|balia|wvegas)\b", shown, re.MULTILINE)
             return len(found) >= 2 and set(found) == {name}, ", ".join(found) or "ss lists none"
 
     def _renew(self) -> tuple[bool, str]:

@@ -81,7 +81,7 @@ def radio(reading: Reading) -> dict[str, Any]:
 
 
 def radio_line(reading: Reading) -> str | None:
-    """The same for people; None when it told nothing."""
+    """The same for people; None when it reported nothing."""
     if reading.empty:
         return None
     level = next(
@@ -130,8 +130,8 @@ class Listed:
     @property
     def present(self) -> bool:
         """Whether it is there, as far as was looked."""
-        asked = self.found is not None or self.answer is not None
-        return asked or self.state == "not asked" or self.state.startswith("in use")
+        was_asked = self.found is not None or self.answer is not None
+        return was_asked or self.state == "not asked" or self.state.startswith("in use")
 
     def as_json(self) -> dict[str, Any]:
         """One flat object; of one on the bus with the ports in a list. ``owner`` of a port: the collector, ModemManager, or null."""

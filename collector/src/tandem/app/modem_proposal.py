@@ -137,15 +137,15 @@ class Proposal:
         """To be pasted into an inventory. Secrets are named there, not written."""
         lines = ["tandem_paths:" if self.paths else "tandem_paths: []"]
         for path in self.paths:
-            told = {
+            connection = {
                 key: f"{{{{ secret_{key}_{path['name']} }}}}" if key in _SECRETS else value
                 for key, value in path.items()
             }
             if any(problem.kind == "pin" and problem.path == path["name"] for problem in self.problems):
-                told["pin"] = f"{{{{ secret_pin_{path['name']} }}}}"
+                connection["pin"] = f"{{{{ secret_pin_{path['name']} }}}}"
             lines.append(
                 "  - {"
-                + ", ".join(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in told.items())
+                + ", ".join(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in connection.items())
                 + "}"
             )
             if "password" in path:

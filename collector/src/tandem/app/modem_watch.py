@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import queue
 import sys
 import time
@@ -20,6 +19,7 @@ from tandem.modem.poller import Poller
 from tandem.modem.recorder import Turn, record_at, record_web
 from tandem.modem.session import Access, access
 from tandem.schema.record import Record
+from tandem.spool.durable import write_durably
 
 _SHOWN = (
     ("rsrp_dbm", "RSRP", "dBm"), ("rsrq_db", "RSRQ", "dB"), ("sinr_db", "SINR", "dB"), ("rssi_dbm", "RSSI", "dBm"),
@@ -44,12 +44,12 @@ def watch(modems: Sequence[Watched], period_s: float, count: int | None) -> Iter
     for ever. UnknownDriver at once."""
     made: queue.SimpleQueue[Poll | Record] = queue.SimpleQueue()
 
-    def told(modem: Watched, line: Unsolicited) -> None:
+    def on_line(modem: Watched, line: Unsolicited) -> None:
         record = registration_record(modem.name, modem.operator, line)
         if record is not None:
             made.put(record)
 
-    pollers = [Poller(m.name, m.operator, m.access, m.driver, period_s, made.put, partial(told, m)) for m in modems]
+    pollers = [Poller(m.name, m.operator, m.access, m.driver, period_s, made.put, partial(on_line, m)) for m in modems]
     left: dict[str, int | None] = {m.name: count for m in modems}
     try:
         for poller in pollers:
@@ -68,17 +68,17 @@ def watch(modems: Sequence[Watched], period_s: float, count: int | None) -> Iter
             poller.stop()
 
 
-def as_json(told: Poll | Record) -> str:
+def as_json(thing: Poll | Record) -> str:
     """One object on one line: the record's tags and fields; ``measurement`` is radio or registration."""
-    record = told.record() if isinstance(told, Poll) else told
+    record = thing.record() if isinstance(thing, Poll) else thing
     found: dict[str, Any] = {
         "measurement": record.measurement,
         "monotonic_ns": record.monotonic_ns,
         **record.tags,
         **record.fields,
     }
-    if isinstance(told, Poll):
-        found["model"] = told.model
+    if isinstance(thing, Poll):
+        found["model"] = thing.model
     return json.dumps({name: value for name, value in found.items() if value is not None})
 
 
@@ -92,9 +92,9 @@ def _registration(record: Record) -> str:
     return "  ".join(part for part in parts if part)
 
 
-def as_text(told: Poll | Record) -> str:
+def as_text(thing: Poll | Record) -> str:
     """One line for people."""
-    return _registration(told) if isinstance(told, Record) else _poll(told)
+    return _registration(thing) if isinstance(thing, Record) else _poll(thing)
 
 
 def _poll(poll: Poll) -> str:
@@ -134,12 +134,7 @@ def record(port: str | None, usb: str | None, out: Path | None, interface: str |
     if out is None:
         print(text, end="")
         return 0
-    spare = out.with_name(f"{out.name}.tmp")
-    with spare.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    spare.replace(out)
+    write_durably(out, text.encode())
     print(
         f"{out}: {len(made['further'])} commands, driver {made['driver']}; look it through before you give it away",
         file=sys.stderr,

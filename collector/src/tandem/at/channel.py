@@ -94,15 +94,15 @@ class Channel:
         that what the modem still owes is over; that time counts towards its deadline.
         """
         until = time.monotonic() + deadline_s
-        asked = Command(command) if isinstance(command, str) else command
+        requested = Command(command) if isinstance(command, str) else command
         self._read_waiting()
         try:
             self._settle(until)
         except NoAnswer:
-            raise NoAnswer(f"{asked.text}: not sent, the modem is silent since an earlier command") from None
-        dialogue = Dialogue(asked, self._owed, self._unasked)
+            raise NoAnswer(f"{requested.text}: not sent, the modem is silent since an earlier command") from None
+        dialogue = Dialogue(requested, self._owed, self._unasked)
         try:
-            self._write(asked.text.encode("ascii", "replace") + b"\r", until)
+            self._write(requested.text.encode("ascii", "replace") + b"\r", until)
             while True:
                 waiting = self._lines(until)
                 for i, line in enumerate(waiting):
@@ -113,9 +113,9 @@ class Channel:
                             self._idle_line(after)
                         return response
         except NoAnswer:
-            self._owed = tuple(dict.fromkeys((*self._owed, *asked.prefixes)))
+            self._owed = tuple(dict.fromkeys((*self._owed, *requested.prefixes)))
             self._settled = False
-            raise NoAnswer(f"{asked.text}: no final result within {deadline_s:.1f} s") from None
+            raise NoAnswer(f"{requested.text}: no final result within {deadline_s:.1f} s") from None
 
     def listen(self, until: float) -> None:
         """Take what arrives unasked until ``time.monotonic()`` reaches ``until`` or ``wake_fd`` becomes readable."""

@@ -200,7 +200,7 @@ class Capture:
         self._file: CaptureFile | None = None
         self._threads: list[threading.Thread] = []
         self._stopping = threading.Event()
-        self._told = threading.Condition()
+        self._heard = threading.Condition()
         self._messages: list[str] = []
         self._words_ended = False
 
@@ -233,8 +233,8 @@ class Capture:
         ]
         for thread in self._threads:
             thread.start()
-        with self._told:
-            self._told.wait_for(lambda: self._words_ended or self._listening(), timeout_s)
+        with self._heard:
+            self._heard.wait_for(lambda: self._words_ended or self._listening(), timeout_s)
             listening = self._listening()
         if not listening:
             self._end(0.0)
@@ -257,12 +257,12 @@ class Capture:
             reason = "tcpdump ended: " + (
                 self._messages[-1] if self._messages else f"status {self._process.returncode}"
             )
-        told = {key: int(count) for count, key in _COUNTS.findall("\n".join(self._messages))}
-        dropped = told.get("dropped by kernel")
+        counts = {key: int(count) for count, key in _COUNTS.findall("\n".join(self._messages))}
+        dropped = counts.get("dropped by kernel")
         missed = None
-        if dropped is not None and "captured" in told and "received by filter" in told:
+        if dropped is not None and "captured" in counts and "received by filter" in counts:
             # the kernel's "received" includes what it dropped
-            missed = max(0, told["received by filter"] - dropped - told["captured"])
+            missed = max(0, counts["received by filter"] - dropped - counts["captured"])
         return CaptureResult(
             file=self._path,
             bytes=self._file.bytes,
@@ -299,12 +299,12 @@ class Capture:
         """tcpdump's messages, as they come."""
         with words:
             for line in words:
-                with self._told:
+                with self._heard:
                     self._messages.append(line.decode("ascii", "replace").strip().removeprefix("tcpdump: "))
-                    self._told.notify_all()
-        with self._told:
+                    self._heard.notify_all()
+        with self._heard:
             self._words_ended = True
-            self._told.notify_all()
+            self._heard.notify_all()
 
     def _copy(self, stream: IO[bytes], file: CaptureFile) -> None:
         """From the pipe to disk until tcpdump closes it; after a cut tcpdump is ended and what it still says is dropped."""
@@ -347,7 +347,7 @@ def _may_set_groups() -> bool:
     return True
 
 
-def stop_all(captures: Sequence[Capture], flush_s: float = FLUSH_S) -> list[CaptureResult]:
+def stop_all(captures: Sequence[Capture]) -> list[CaptureResult]:
     """End several captures, waiting for the kernel's blocks only once; results in their order."""
-    end = time.monotonic() + flush_s
+    end = time.monotonic() + FLUSH_S
     return [capture.stop(max(0.0, end - time.monotonic())) for capture in captures]

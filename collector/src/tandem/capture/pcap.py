@@ -131,7 +131,7 @@ class Salvaged:
 
 
 def salvage_all(folder: Path) -> list[Salvaged]:
-    """What captures left in ``folder``, nobody of which may be writing. One that cannot be read or cut stays, and is told in the log."""
+    """What captures left in ``folder``, nobody of which may be writing. One that cannot be read or cut stays, and is logged."""
     found: list[Salvaged] = []
     for left in sorted(folder.glob(f"*{SUFFIX}")) if folder.is_dir() else []:
         try:

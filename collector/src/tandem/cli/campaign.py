@@ -17,6 +17,7 @@ from tandem.cli.command import (
     answer_of,
     columns,
     command,
+    configuration,
     ends_on_signals,
     group,
     log_to_stderr,
@@ -37,7 +38,6 @@ _LOOK_S = 1.0
 
 
 def add(commands: Actions[argparse.ArgumentParser]) -> None:
-    """Register the subcommand."""
     actions = group(commands, "campaign", "campaigns that run themselves", "Campaigns that run themselves.")
     command(actions, "list", _list, "the papers' campaigns", json=True)
     show = command(actions, "show", _show, "print a campaign's file")
@@ -157,9 +157,8 @@ def _run(args: argparse.Namespace) -> int:
     """Hands the campaign to the running collector, which goes on with it after every restart; without one, runs it here until it is
     done or waits for a hand. With --label: one run of each step that begins by hand. Exit status: 0 accepted or done, 1 a run failed on
     the network (that is recorded), 2 wrong usage or file, 3 this machine misses a requirement."""
-    from tandem.app.config import load
 
-    config = load(args.config)
+    config = configuration(args)
     request = _request(args, config)
     answer = _ask(config, request)
     if answer is None:
@@ -263,11 +262,10 @@ def _status(args: argparse.Namespace) -> int:
     from tandem.app.campaign import progress
     from tandem.app.campaign.progress import stored
     from tandem.app.campaign.queue import read
-    from tandem.app.campaign.state import Moment
+    from tandem.app.campaign.scheduler import Moment
     from tandem.app.campaign.wiring import folder
-    from tandem.app.config import load
 
-    config = load(args.config)
+    config = configuration(args)
     answer = None if args.campaign else _ask(config, {"op": "campaign", "action": "status"})
     state = None if answer is None else answer.get("campaign")
     name = args.campaign or progress.active(folder(config)) or progress.latest(folder(config))
@@ -282,9 +280,8 @@ def _status(args: argparse.Namespace) -> int:
 def _stop(args: argparse.Namespace) -> None:
     from tandem.app.campaign import progress
     from tandem.app.campaign.wiring import folder
-    from tandem.app.config import load
 
-    config = load(args.config)
+    config = configuration(args)
     answer = _ask(config, {"op": "campaign", "action": "stop"})
     name = progress.active(folder(config)) if answer is None else answer.get("stopped")
     if answer is None and name is not None:
@@ -297,10 +294,9 @@ def _idle(args: argparse.Namespace) -> int:
     """For what is not urgent, as upgrades of the system: is a run under way, or the quiet before one? Exit status: 0 nothing is
     measured now, or no collector runs; 1 held: wait; 2 the configuration is wrong.
     docs/contributing/collector.md shows it in a systemd unit."""
-    from tandem.app.config import load
 
     until = time.monotonic() + args.wait
-    config = load(args.config)
+    config = configuration(args)
     while True:
         answer = _ask(config, {"op": "campaign", "action": "idle"})
         held = None if answer is None else answer.get("held")

@@ -121,6 +121,13 @@ def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[st
     return [line.rstrip() for line in captured.get().splitlines()]
 
 
+def configuration(args: argparse.Namespace) -> Config:
+    """What ``--config`` names. ConfigError."""
+    from tandem.app.config import load
+
+    return load(args.config)
+
+
 def optional_config(file: Path | None) -> Config | None:
     """The configuration ``file``, or this machine's where none is named; None where it has none. ConfigError."""
     from tandem.app.config import load

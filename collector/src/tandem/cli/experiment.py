@@ -17,6 +17,7 @@ from tandem.cli.command import (
     ExitCode,
     columns,
     command,
+    configuration,
     ends_on_signals,
     group,
     log_to_stderr,
@@ -39,7 +40,6 @@ _OWN_OF_DOWNLOAD = ("subflows",)
 
 
 def add(commands: Actions[argparse.ArgumentParser]) -> None:
-    """Register the subcommand."""
     actions = group(commands, "experiment", "measure now", "Measure now, or say what can be measured.")
     listing = command(actions, "list", _list, "the experiments there are", json=True)
     describe = command(actions, "describe", _describe, "what an experiment takes, does and reports", json=True)
@@ -141,12 +141,11 @@ def _run(args: argparse.Namespace) -> int:
     pair, that is MPTCP over all paths and TCP on each, in random order; any other experiment is one run over all paths. Ctrl-C ends it,
     and what was measured is kept. Exit status: 0 measured, 1 the network failed (that is recorded), 2 wrong usage, 3 this machine
     misses a requirement."""
-    from tandem.app.config import load
     from tandem.app.daemon.status_socket import NAME, NoCollectorError, ask
     from tandem.app.runs.registry import Registry
     from tandem.app.runs.request import parse_request
 
-    config = load(args.config)
+    config = configuration(args)
     registry = Registry(config.experiments)
     # A plain download is as ever: its declaration is not needed.
     own = args.name != "download" or args.set or args.parameters or args.subflows
@@ -172,10 +171,9 @@ def _run(args: argparse.Namespace) -> int:
 def _stop(args: argparse.Namespace) -> int:
     """Ends what the running collector measures just now, whoever began it; what was measured until then is kept, as a run with the
     failure 'stopped'. Exit status: 0 ended, 1 nothing was being measured or no collector runs."""
-    from tandem.app.config import load
     from tandem.app.daemon.status_socket import NAME, NoCollectorError, ask
 
-    config = load(args.config)
+    config = configuration(args)
     ended: list[dict[str, Any]] = []
 
     def report(done: dict[str, Any]) -> int:

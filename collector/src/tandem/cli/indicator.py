@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 import time
 
-from tandem.cli.command import Actions, CommandError, ExitCode, command, group, number, output
+from tandem.cli.command import Actions, CommandError, ExitCode, command, configuration, group, number, output
 from tandem.schema.status_led import BY_NAME, STATES, LedState
 
 
 def add(commands: Actions[argparse.ArgumentParser]) -> None:
-    """Register the subcommand."""
     description = "The status LED of a kit: its states, and one of them played by hand."
     actions = group(commands, "indicator", "what the status LED says, and a try of it", description)
     command(actions, "list", _list, "the states, the gravest first", json=True)
@@ -48,12 +47,11 @@ def _show(args: argparse.Namespace) -> None:
     """Plays a state on the LED of the configuration, or on the usual one where that has no [status_led], and leaves it steady
     (not-running). A collector that runs goes on playing its own: stop it first. Exit status: 0, 2 when the configuration is wrong, 3
     when the LED cannot be written."""
-    from tandem.app.config import load
-    from tandem.indicator.lamp import Lamp, Leds, Player, lacking
+    from tandem.indicator.lamp import Lamp, Leds, Player, missing_leds
 
-    config = load(args.config)
+    config = configuration(args)
     leds = Leds() if config.status_led is None else config.status_led.leds
-    if missing := lacking(leds):
+    if missing := missing_leds(leds):
         raise CommandError("; ".join(missing), ExitCode.ENVIRONMENT)
     lamp = Lamp(leds)
     player = Player(lamp, lambda: BY_NAME[args.state])

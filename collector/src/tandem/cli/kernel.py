@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 
 def add(commands: Actions[argparse.ArgumentParser]) -> None:
-    """Register the subcommand."""
     parser = command(commands, "kernel", _kernel, "which Multipath TCP this kernel has, and a test of it", json=True)
     parser.add_argument(
         "--self-test",

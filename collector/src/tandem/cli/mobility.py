@@ -10,7 +10,7 @@ from tandem.cli.command import HERE, Actions, CommandError, columns, command, gr
 
 if TYPE_CHECKING:
     from tandem.mobility.gnettrack import Second
-    from tandem.mobility.replay import Scores
+    from tandem.mobility.score import Scores
 
 HOLD_S = 120.0
 SUFFIXES = (".csv", ".tsv", ".txt")
@@ -18,7 +18,6 @@ LEVELS = {"rsrp_dbm", "rscp_dbm", "rssi_dbm"}
 
 
 def add(commands: Actions[argparse.ArgumentParser]) -> None:
-    """Register the subcommand."""
     actions = group(
         commands, "mobility", "how well movement is recognised by radio", "The detectors of movement, off line."
     )
@@ -50,7 +49,7 @@ def _score(args: argparse.Namespace) -> None:
     (seconds), still_judged_moving, moving_judged_still (shares); null where nothing of the kind was there to be judged.
     by_speed_column: the same by the speed column as it stands, also where it repeats an old fix. With --receiver where_told: the same
     of the seconds in which a fix decides."""
-    from tandem.mobility.replay import Scores, scored
+    from tandem.mobility.score import Scores, scored
 
     names = ["published", "fused"] if args.detector == "both" else [args.detector]
     totals = {name: Scores() for name in names}

@@ -16,6 +16,7 @@ from tandem.cli.command import (
     CommandError,
     ExitCode,
     command,
+    configuration,
     group,
     number,
     optional_config,
@@ -30,7 +31,6 @@ _INTERFACE = "that leads to a web server, with --port http://ADDRESS"
 
 
 def add(commands: Actions[argparse.ArgumentParser]) -> None:
-    """Register the subcommand."""
     actions = group(
         commands,
         "modem",
@@ -169,13 +169,12 @@ def _watch(args: argparse.Namespace) -> None:
 
 
 def _watched(args: argparse.Namespace) -> list[Watched]:
-    from tandem.app.config import load
     from tandem.app.modem_watch import Watched
     from tandem.modem.session import access
 
     if args.port is not None or args.usb is not None:
         return [Watched(args.usb or args.port, None, access(args.port, args.usb, args.interface), args.driver)]
-    paths = [(path, path.modem) for path in load(args.config).paths]
+    paths = [(path, path.modem) for path in configuration(args).paths]
     found = [
         Watched(path.name, path.operator, access(modem.port, modem.usb, path.interface), modem.driver)
         for path, modem in paths

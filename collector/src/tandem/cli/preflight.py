@@ -14,6 +14,7 @@ from tandem.cli.command import (
     CommandError,
     ExitCode,
     command,
+    configuration,
     log_to_stderr,
     number,
     output,
@@ -29,7 +30,6 @@ uploads, player, server, metrics, token, budget, version, tunnel; what each mean
 
 
 def add(commands: Actions[argparse.ArgumentParser]) -> None:
-    """Register the subcommand."""
     result = "the result as one JSON object"
     parser = command(commands, "preflight", main, "the check before a kit is handed out", config=True, json=result)
     parser.epilog = _LINES
@@ -45,7 +45,6 @@ def main(args: argparse.Namespace) -> int:
     """Looks at everything that a kit needs in the field, and measures a little over each path (below 1 MB of each SIM). Asks the
     running collector; where none runs, it is one itself for the time, as root. Exit status: 0 ready, 1 a line fails, 2 wrong usage or
     configuration, 3 this machine misses a requirement or the collector may not be queried."""
-    from tandem.app.config import load
     from tandem.app.preflight.check import CheckOptions, check
     from tandem.spool.durable import write_durably
 
@@ -54,7 +53,7 @@ def main(args: argparse.Namespace) -> int:
             print(what, file=sys.stderr, flush=True)
 
     log_to_stderr()
-    config = load(args.config)
+    config = configuration(args)
     _known(args.accept, [path.name for path in config.paths])
     try:
         report = check(config, CheckOptions(args.wait, args.accept, progress))

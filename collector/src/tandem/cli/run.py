@@ -7,7 +7,7 @@ import logging
 import os
 from typing import TYPE_CHECKING
 
-from tandem.cli.command import Actions, command, ends_on_signals, log_to_stderr, say
+from tandem.cli.command import Actions, command, configuration, ends_on_signals, log_to_stderr, say
 
 if TYPE_CHECKING:
     from tandem.app.config import Config
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 
 def add(commands: Actions[argparse.ArgumentParser]) -> None:
-    """Register the subcommand."""
     parser = command(commands, "run", main, "the collector: poll the modems, measure, send", config=True)
     check = "check the configuration, print what would be done, and end"
     parser.add_argument("--check", action="store_true", help=check)
@@ -28,9 +27,8 @@ def main(args: argparse.Namespace) -> None:
     """Polls the modems once a second, notices movement, measures, keeps it all in a durable spool and sends it to the server. Prints
     'ready' when polling has begun. Ctrl-C or SIGTERM ends it: a run in progress is kept, what is left is sent. Exit status: 0, or 2
     when the configuration is wrong, 3 when this machine misses a requirement."""
-    from tandem.app.config import load
 
-    config = load(args.config)
+    config = configuration(args)
     if args.check:
         print("\n".join(_check(config)))
     else:
@@ -102,7 +100,7 @@ def _round_trips(config: Config) -> str:
 
 def _check(config: Config) -> list[str]:
     from tandem.export import GatewayAddress
-    from tandem.indicator.lamp import lacking
+    from tandem.indicator.lamp import missing_leds
     from tandem.mptcp import kernels
 
     GatewayAddress.of(config.server.gateway, config.server.ca_file, config.server.token_file)
@@ -125,7 +123,7 @@ def _check(config: Config) -> list[str]:
     lines.append(limits if captures.enabled else "no captures")
     if config.status_led is not None:
         lines.append(f"status LED: {', '.join(config.status_led.leds.names)}")
-        lines += [f"  {line}" for line in lacking(config.status_led.leds)]
+        lines += [f"  {line}" for line in missing_leds(config.status_led.leds)]
     if (paper := config.e_paper) is not None:
         lines.append(f"e-paper: {paper.spi}, lines of {paper.gpio}; call {paper.call or 'nobody'}")
         missing = [device for device in (paper.spi, paper.gpio) if not os.access(device, os.R_OK | os.W_OK)]

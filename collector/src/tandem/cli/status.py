@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tandem.cli.command import CONFIG, HERE, Actions, ExitCode, answer_of, command, output, say
+from tandem.cli.command import CONFIG, HERE, Actions, ExitCode, answer_of, command, configuration, output, say
 
 
 def add(commands: Actions[argparse.ArgumentParser]) -> None:
-    """Register the subcommands."""
     parser = command(
         commands,
         "status",
@@ -41,11 +40,10 @@ def add_where(parser: argparse.ArgumentParser) -> None:
 
 def socket_of(args: argparse.Namespace) -> Path:
     """The status socket; ConfigError when the configuration is bad."""
-    from tandem.app.config import load
     from tandem.app.daemon.status_socket import NAME
 
     given: Path | None = args.socket
-    return given if given is not None else load(args.config).folder / NAME
+    return given if given is not None else configuration(args).folder / NAME
 
 
 def _status(args: argparse.Namespace) -> None:

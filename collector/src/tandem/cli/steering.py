@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tandem.cli.command import Actions, CommandError, columns, command, group, output
+from tandem.cli.command import Actions, CommandError, columns, command, configuration, group, output
 from tandem.mptcp.steering import POLICIES
 
 UNKNOWN = (
@@ -18,7 +18,6 @@ UNKNOWN = (
 
 
 def add(commands: Actions[argparse.ArgumentParser]) -> None:
-    """Register the subcommand."""
     actions = group(commands, "steering", "paths made backup by their radio: what policies would do, what was learned")
     decisions = "one JSON object, with each run's decisions"
     simulated = command(actions, "simulate", _simulate, "play recorded runs to the policies", json=decisions)
@@ -98,11 +97,10 @@ def _lines(found: dict[str, Any]) -> list[str]:
 def _history(args: argparse.Namespace) -> None:
     """By class of event (kind, drop in steps of 3 dB, speed class): what is expected, and from how many events. Exit status: 0, or 2
     where the file cannot be read."""
-    from tandem.app.config import load
     from tandem.app.runs.steering import FILE, load_history
     from tandem.mptcp.recovery import HistoryError
 
-    file = args.file if args.file is not None else load(args.config).folder / FILE
+    file = args.file if args.file is not None else configuration(args).folder / FILE
     try:
         classes = load_history(file).rows()
     except (OSError, HistoryError) as error:

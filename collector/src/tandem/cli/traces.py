@@ -20,7 +20,6 @@ from tandem.cli.status import add_where, socket_of
 
 
 def add(commands: Actions[argparse.ArgumentParser]) -> None:
-    """Register the subcommand."""
     actions = group(
         commands,
         "traces",

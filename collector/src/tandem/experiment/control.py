@@ -91,7 +91,6 @@ class _Connection(http.client.HTTPConnection):
                 socket.socket.shutdown(going, socket.SHUT_RDWR)
 
     def connect(self) -> None:
-        """Called by http.client."""
         address = sockets.resolve(self.host, self.port, self._path.interface)
         plain = sockets.connect("tcp", address, self._path.source, self.timeout_s).socket
         plain.settimeout(self.timeout_s)
@@ -301,14 +300,14 @@ def describe(error: Exception) -> str:
     return " ".join(str(getattr(error, "strerror", None) or error or type(error).__name__).split()).lower()
 
 
-def whoami(common: CommonParameters, paths: Sequence[ProbePath], timeout_s: float = WHOAMI_S) -> dict[str, str]:
+def whoami(common: CommonParameters, paths: Sequence[ProbePath]) -> dict[str, str]:
     """The address under which the endpoint sees each path, over TCP and all at once; silent paths are left out."""
     found: dict[str, str] = {}
     origin = common.measurement
 
     def ask(path: ProbePath) -> None:
         try:
-            connection = _Connection(origin, path, timeout_s, _tls(common, origin))
+            connection = _Connection(origin, path, WHOAMI_S, _tls(common, origin))
             status, answer = _exchange(connection, "GET", "/v1/whoami", {}, None)
         except (OSError, http.client.HTTPException):
             return  # a path that is down has no public address; the run goes on and shows it
@@ -319,7 +318,7 @@ def whoami(common: CommonParameters, paths: Sequence[ProbePath], timeout_s: floa
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout_s + 1)
+        thread.join(WHOAMI_S + 1)
     return dict(found)
 
 

@@ -24,9 +24,8 @@ from tandem.experiment.parameters import CommonParameters, ProbePath, SocketOpti
 from tandem.experiment.results import carried
 from tandem.experiment.transfer import Transfer, Upload, seconds
 from tandem.mptcp import kernels, sockets
-from tandem.mptcp.series import PathName, Series, shares
-from tandem.mptcp.statistics import Reader, StatisticsError, SubflowSample
-from tandem.mptcp_abi.controllers import described
+from tandem.mptcp.statistics import PathName, Reader, Series, StatisticsError, SubflowSample, shares
+from tandem.mptcp_abi import described
 from tandem.schema.manifest import Failure
 from tandem.stream import TlsStream
 from tandem.stream.tls import strict
@@ -128,7 +127,6 @@ class Sampler:
         self.late_ms_max = 0.0
 
     def start(self) -> None:
-        """Begin with a sample at once."""
         if self._period_s is not None:
             self._thread.start()
 
@@ -247,11 +245,7 @@ class MeasuredConnection:
         try:
             with stop.interruptible():
                 self.connected = connect(
-                    self._common,
-                    self.kind,
-                    self.path,
-                    self.terms.connect_timeout_s,
-                    self.socket_options(),
+                    self._common, self.kind, self.path, self.terms.connect_timeout_s, self.socket_options()
                 )
             connection = self.connected.socket
             self.own_control = sockets.congestion_control(connection)

@@ -13,8 +13,8 @@ from typing import Any
 
 from tandem.experiment.parameters import CommonParameters, Parameter, ProbePath, is_of
 from tandem.mptcp import kernels, sockets, sysctls
-from tandem.mptcp.series import SubflowTotal
-from tandem.mptcp_abi.controllers import described
+from tandem.mptcp.statistics import SubflowTotal
+from tandem.mptcp_abi import described
 
 BYTES_BY_PATH = Parameter(
     "bytes_by_path", "object", "by path: received and sent, as far as the kernel says; null: unknown", "B"

@@ -1,19 +1,21 @@
-"""One HTTPS connection to the gateway over one path, kept open between requests, its bytes counted as the kernel tells them."""
+"""The gateway: one HTTPS connection over one path, kept open between requests, its bytes counted by the kernel; and any path that works."""
 
 from __future__ import annotations
 
 import contextlib
 import http.client
 import json
+import random
 import select
 import socket
 import ssl
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -41,7 +43,7 @@ CLOCK_WAIT_S = 5.0
 
 
 class SetupError(ValueError):
-    """The gateway cannot be asked as configured (URL, CA file, token); one line with the mend."""
+    """The gateway cannot be asked as configured (URL, CA file, token); one line with a hint."""
 
 
 class LinkError(Exception):
@@ -61,7 +63,7 @@ class Interrupted(Exception):  # noqa: N818  no error: somebody said so
 
 
 class CertificateTimeError(Exception):
-    """The server's certificate does not hold at the time that the system's clock shows: no path helps. One line with the mend."""
+    """The server's certificate does not hold at the time that the system's clock shows: no path helps. One line with a hint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +79,9 @@ class Answer:
     @property
     def error(self) -> str:
         """The server's reason, for people."""
-        told = self.content.get("error") if isinstance(self.content, dict) else None
+        error = self.content.get("error") if isinstance(self.content, dict) else None
         # Bounded and on one line: what a broken server says must not fill a log.
-        return f"HTTP {self.status}" + (f": {' '.join(told[:1000].split())[:300]}" if isinstance(told, str) else "")
+        return f"HTTP {self.status}" + (f": {' '.join(error[:1000].split())[:300]}" if isinstance(error, str) else "")
 
 
 def not_now(answer: Answer) -> Later:
@@ -114,12 +116,12 @@ def counts_of(connection: socket.socket) -> TcpCounts:
     return read_counts(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO_BYTES))
 
 
-def read_counts(told: bytes) -> TcpCounts:
+def read_counts(info: bytes) -> TcpCounts:
     """From the bytes of ``tcp_info``; struct.error when there are too few. Kernels before 4.19 do not tell what was sent: then what was
     acknowledged stands for it."""
-    acked, received = struct.unpack_from("=QQ", told, _BYTES_ACKED_AT)
-    segments = sum(struct.unpack_from("=II", told, _SEGMENTS_AT))
-    sent = struct.unpack_from("=Q", told, _BYTES_SENT_AT)[0] if len(told) >= _BYTES_SENT_AT + 8 else acked
+    acked, received = struct.unpack_from("=QQ", info, _BYTES_ACKED_AT)
+    segments = sum(struct.unpack_from("=II", info, _SEGMENTS_AT))
+    sent = struct.unpack_from("=Q", info, _BYTES_SENT_AT)[0] if len(info) >= _BYTES_SENT_AT + 8 else acked
     return TcpCounts(acked + received, sent + received + segments * _HEADERS_BYTES, sent)
 
 
@@ -186,7 +188,6 @@ class Bound(http.client.HTTPSConnection):
         self.answered = False
 
     def connect(self) -> None:
-        """Called by http.client."""
         error: OSError = OSError(f"{self.host} has no address")
         for address in names.addresses(self.host, self._interface):
             plain = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
@@ -211,13 +212,17 @@ class Bound(http.client.HTTPSConnection):
         raise error
 
 
+_SILENT_S = 15.0
+"""So long a connection may take nothing, or leave the whole body without an answer."""
+
+
 class Outgoing:
     """A body sent piece by piece: slowly if it has to be, and ended early when the answer comes before its end. ``stopped`` is asked
     five times a second and says whether to break off: then the connection is reset, so that nothing of what the kernel still holds
-    goes out. ``silent_s``: how long a connection may take nothing, or leave the whole body without an answer."""
+    goes out."""
 
-    def __init__(self, content: bytes, stopped: Callable[[], bool], silent_s: float = 15.0) -> None:
-        self._content, self._stopped, self._silent_s = content, stopped, silent_s
+    def __init__(self, content: bytes, stopped: Callable[[], bool]) -> None:
+        self._content, self._stopped = content, stopped
         self._looked_s = time.monotonic()
 
     def send(self, connection: Bound, method: str, url: str, headers: dict[str, str]) -> bool:
@@ -259,12 +264,12 @@ class Outgoing:
             if readable:
                 return False
             self._look()
-            if time.monotonic() - since_s > self._silent_s:
+            if time.monotonic() - since_s > _SILENT_S:
                 raise TimeoutError("the connection takes nothing")
         return True
 
     def _await(self, sock: socket.socket) -> None:
-        until_s = time.monotonic() + self._silent_s
+        until_s = time.monotonic() + _SILENT_S
         while not select.select([sock], [], [], _LOOK_S)[0]:
             self._look()
             if time.monotonic() > until_s:
@@ -285,10 +290,7 @@ def _reset_when_closed(sock: socket.socket) -> None:
 
 class Link:
     """The gateway over one path. ``interface`` says where it leaves now, None: as the routes have it; ``tune`` is given each socket before
-    it connects. Not for several threads at once.
-
-    ``control_bytes``: bytes of TCP payload in both directions that this link moved, TLS included.
-    """
+    it connects. Not for several threads at once."""
 
     def __init__(
         self,
@@ -307,11 +309,6 @@ class Link:
         self._left_by: str | None = None
         self._counted = self._closed = TcpCounts()
         self._aborted = False
-
-    @property
-    def control_bytes(self) -> int:
-        """As of the last request."""
-        return self.moved.payload_bytes
 
     @property
     def moved(self) -> TcpCounts:
@@ -368,11 +365,14 @@ class Link:
         if response.will_close or not whole or len(raw) > _ANSWER_BYTES:
             self.close()
         try:
-            told = json.loads(raw)
+            decoded = json.loads(raw)
         except (ValueError, RecursionError):
-            told = None
+            decoded = None
         return Answer(
-            response.status, told, _seconds(response.getheader("Retry-After")), http_date_s(response.getheader("Date"))
+            response.status,
+            decoded,
+            _seconds(response.getheader("Retry-After")),
+            http_date_s(response.getheader("Date")),
         )
 
     def count(self) -> None:
@@ -408,8 +408,8 @@ def _seconds(text: str | None) -> float | None:
 def http_date_s(text: str | None) -> float | None:
     """``Date`` (RFC 9110, 5.6.7) in seconds since 1970 UTC; None when there is none that can be read."""
     try:
-        told = parsedate_to_datetime(text or "")
-        return told.timestamp() if told.tzinfo is not None else None
+        date = parsedate_to_datetime(text or "")
+        return date.timestamp() if date.tzinfo is not None else None
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
 
@@ -446,3 +446,134 @@ def paced(rate_bit_per_s: int | None) -> Callable[[socket.socket], None]:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, unsent)
 
     return tune
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The gateway over whichever path works, or over those that the caller allows: the one that last worked first, the
+# others wait for their turn after a failure.
+
+
+FIRST_S, LONGEST_S = 1.0, 60.0
+
+
+@dataclass(slots=True)
+class _State:
+    failures: int = 0
+    not_before_s: float = 0.0
+
+
+class PathChoice:
+    """``names`` in the order of preference at the start. Times are seconds of any steady clock."""
+
+    def __init__(self, names: Sequence[str], chance: random.Random) -> None:
+        self._chance = chance
+        self._states = {name: _State() for name in names}
+        self._preferred = names[0]
+
+    def next(self, now_s: float, among: Collection[str] | None = None) -> str | None:
+        """The path to try now, None while all of them are held back; of ``among`` only, if given."""
+        order = sorted(self._states, key=lambda name: (name != self._preferred, self._states[name].failures))
+        allowed = self._states if among is None else among
+        return next((n for n in order if n in allowed and self._states[n].not_before_s <= now_s), None)
+
+    def wait_s(self, now_s: float, among: Collection[str] | None = None) -> float:
+        """How long until ``next`` has one."""
+        allowed = self._states if among is None else among
+        return max(0.0, min((s.not_before_s for n, s in self._states.items() if n in allowed), default=now_s) - now_s)
+
+    def worked(self, name: str) -> None:
+        """The path brought an answer."""
+        self._states[name] = _State()
+        self._preferred = name
+
+    def failed(self, name: str, now_s: float) -> None:
+        """The path brought none: it waits, twice as long each time, with jitter so that probes do not march in step."""
+        state = self._states[name]
+        state.failures += 1
+        wait = min(LONGEST_S, FIRST_S * 2 ** min(state.failures - 1, 10))
+        state.not_before_s = now_s + wait * self._chance.uniform(0.5, 1.0)
+
+
+class AnyPath:
+    """One for each thread that asks. ``interfaces``: interface by path, in the order of preference (None: as the routes have it), asked
+    anew for each connection; ``rate_bit_per_s``: at most, on each path, None: no limit; ``ended``: whether ``ask`` is to try no more."""
+
+    def __init__(
+        self,
+        address: GatewayAddress,
+        interfaces: Mapping[str, str | None],
+        chance: random.Random | None = None,
+        rate_bit_per_s: int | None = None,
+        ended: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._ended = ended
+        tune = paced(rate_bit_per_s)
+        self._links = {path: Link(path, partial(interfaces.get, path), address, tune=tune) for path in interfaces}
+        self._choice = PathChoice(list(interfaces), chance or random.Random())
+        self._reasons: dict[str, str] = {}
+        self.answered: str | None = None
+        """The path over which the last answer came."""
+
+    def ask(self, method: str, url: str, content: bytes, headers: dict[str, str]) -> Answer:
+        """Over the path that last worked, then over the others; Later when none brings an answer, or when ``ended`` says so."""
+        while True:
+            path = self.choose(self._links)
+            if self._ended():
+                raise Later("stopped", 0.0)
+            try:
+                return self._ask(path, method, url, content, headers)
+            except LinkError:
+                continue
+
+    def choose(self, allowed: Collection[str]) -> str:
+        """The path to take now; Later while all that are allowed are held back after a failure."""
+        now_s = time.monotonic()
+        path = self._choice.next(now_s, allowed)
+        if path is None:
+            reasons = [f"{name}: {why}" for name, why in self._reasons.items() if name in allowed]
+            raise Later("; ".join(reasons) or "no path works", self._choice.wait_s(now_s, allowed))
+        return path
+
+    def ask_over(self, path: str, method: str, url: str, content: bytes | Outgoing, headers: dict[str, str]) -> Answer:
+        """Over this path; Later (0 s) when no answer comes, after which the path is held back for a while."""
+        try:
+            return self._ask(path, method, url, content, headers)
+        except LinkError as error:
+            raise Later(f"{path}: {error}", 0.0) from error
+
+    def _ask(self, path: str, method: str, url: str, content: bytes | Outgoing, headers: dict[str, str]) -> Answer:
+        try:
+            answer = self._links[path].ask(method, url, content, headers)
+        except CertificateTimeError as error:
+            raise Later(str(error), CLOCK_WAIT_S) from error  # the path is as good as before
+        except LinkError as error:
+            self._reasons[path] = str(error)
+            self._choice.failed(path, time.monotonic())
+            raise
+        self._reasons.pop(path, None)
+        self._choice.worked(path)
+        self.answered = path
+        return answer
+
+    def count(self, path: str) -> TcpCounts:
+        """What went over that path since the start, up to now. By the thread that asks."""
+        self._links[path].count()
+        return self._links[path].moved
+
+    def moved(self) -> dict[str, TcpCounts]:
+        """By path, as of the last request. From any thread."""
+        return {path: link.moved for path, link in self._links.items()}
+
+    def payload_bytes(self) -> dict[str, int]:
+        """TCP payload by path since the start, both ways, TLS included."""
+        return {path: link.moved.payload_bytes for path, link in self._links.items()}
+
+    def abort(self) -> None:
+        """End a request that waits in another thread, and every later one."""
+        for link in self._links.values():
+            link.abort()
+
+    def close(self) -> None:
+        """Close the connections; the next request opens one again."""
+        for link in self._links.values():
+            link.close()

@@ -71,15 +71,15 @@ class Comparison:
         return self._at_s is not None and self._key == key and now_s - self._at_s < FRESH_S
 
     def saw(
-        self, date_utc_s: float | None, asked_utc_ns: int | None, answered_utc_ns: int | None, now_s: float, key: object
+        self, date_utc_s: float | None, sent_utc_ns: int | None, answered_utc_ns: int | None, now_s: float, key: object
     ) -> None:
         """An answer came: its ``Date`` (None: it has none, and says nothing), and our clock when it was asked for and when it was there."""
-        if asked_utc_ns is None or answered_utc_ns is None:
+        if sent_utc_ns is None or answered_utc_ns is None:
             return
         self._at_s, self._key, self.doubt = now_s, key, None
         if date_utc_s is None:
             return
-        behind_s = asked_utc_ns / 1e9 - ROUNDING_S - date_utc_s
+        behind_s = sent_utc_ns / 1e9 - ROUNDING_S - date_utc_s
         ahead_s = date_utc_s - answered_utc_ns / 1e9
         if max(behind_s, ahead_s) > DOUBT_S:
             self.doubt = (

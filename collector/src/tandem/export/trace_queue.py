@@ -218,8 +218,8 @@ class TraceQueue:
     def next(self) -> Wanted | None:
         """What is to go up next; None when nothing waits."""
         with self._lock:
-            asked = next((self._waiting[name] for name in self._first if name in self._waiting), None)
-            return asked or min(self._waiting.values(), key=lambda one: one.turn, default=None)
+            first = next((self._waiting[name] for name in self._first if name in self._waiting), None)
+            return first or min(self._waiting.values(), key=lambda one: one.turn, default=None)
 
     def waiting(self) -> set[str]:
         """Names of all that are to go up."""
@@ -308,14 +308,14 @@ class TraceQueue:
             receipt = self.receipts.of(name)
             if receipt is not None:
                 here = {"kept": name in kept, "received_utc_ns": receipt.received_utc_ns}
-                told = {"name": name, "run": receipt.run, "bytes": receipt.bytes, "sha256": receipt.sha256}
-                rows.append({**told, "state": "received", "reason": None, **here})
+                row = {"name": name, "run": receipt.run, "bytes": receipt.bytes, "sha256": receipt.sha256}
+                rows.append({**row, "state": "received", "reason": None, **here})
         return rows
 
 
 def _row(one: Wanted, state: State, reason: str | None) -> dict[str, Any]:
-    told = {"name": one.name, "run": one.run, "bytes": one.bytes, "sha256": one.sha256}
-    return {**told, "state": state, "reason": reason, "kept": True, "received_utc_ns": None}
+    row = {"name": one.name, "run": one.run, "bytes": one.bytes, "sha256": one.sha256}
+    return {**row, "state": state, "reason": reason, "kept": True, "received_utc_ns": None}
 
 
 def _size(file: Path) -> int | None:

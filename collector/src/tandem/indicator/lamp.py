@@ -54,8 +54,8 @@ class Leds:
         return by_name
 
 
-def lacking(leds: Leds) -> list[str]:
-    """What keeps the lamp from being lit, one line each with the mend."""
+def missing_leds(leds: Leds) -> list[str]:
+    """What keeps the lamp from being lit, one line each with a hint."""
     lines = []
     for name in leds.names:
         brightness = leds.folder / name / "brightness"
@@ -69,7 +69,7 @@ def lacking(leds: Leds) -> list[str]:
 
 
 class Lamp:
-    """Never raises: what could not be written is counted, and told once until it works again. Used by one thread."""
+    """Never raises: what could not be written is counted, and reported once until it works again. Used by one thread."""
 
     def __init__(self, leds: Leds) -> None:
         self._leds = {name: (leds.folder / name, channels) for name, channels in leds.names.items()}
@@ -115,10 +115,10 @@ class Lamp:
 
 def _full(folder: Path) -> bytes:
     try:
-        told = (folder / "max_brightness").read_bytes().strip()
+        brightest = (folder / "max_brightness").read_bytes().strip()
     except FileNotFoundError:
         return b"1"
-    return told if told.isdigit() and int(told) > 0 else b"1"
+    return brightest if brightest.isdigit() and int(brightest) > 0 else b"1"
 
 
 def _write(file: Path, value: bytes) -> None:
@@ -235,7 +235,6 @@ class Player:
         self.state = choose()
 
     def start(self) -> None:
-        """Begin."""
         self._thread.start()
 
     def wake(self) -> None:

@@ -1,6 +1,6 @@
 """Reads logs of the Android drive-test app G-NetTrack Pro: comma- or tab-separated, a row a second or so. Pure.
 
-Bytes from outside: whatever they hold, the outcome is seconds or a ``LogError`` with line and mend.
+Bytes from outside: whatever they hold, the outcome is seconds or a ``LogError`` with line and hint.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ _MOST_SPEED_KM_H = 1200.0
 
 
 class LogError(ValueError):
-    """A log that cannot be read; the message names its line (from 1), what is wrong, and the mend."""
+    """A log that cannot be read; the message names its line (from 1), what is wrong, and the hint."""
 
-    def __init__(self, line: int, wrong: str, mend: str) -> None:
-        super().__init__(f"line {line}: {wrong}; hint: {mend}")
+    def __init__(self, line: int, wrong: str, hint: str) -> None:
+        super().__init__(f"line {line}: {wrong}; hint: {hint}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +107,8 @@ def read(raw: bytes) -> list[Second]:
         if len(row) != len(header):
             if line >= len(lines) and not whole:
                 break
-            mend = "the log was damaged; leave this row out"
-            raise LogError(line, f"{len(row)} columns where the first line has {len(header)}", mend)
+            hint = "the log was damaged; leave this row out"
+            raise LogError(line, f"{len(row)} columns where the first line has {len(header)}", hint)
         second = _second(line, {name: row[i].strip() for name, i in columns.items()})
         found[second.at_s] = second
     if not found:
@@ -149,8 +149,8 @@ def _columns(header: list[str]) -> dict[str, int]:
         if places:
             columns[name] = places[0]
         elif name in REQUIRED:
-            mend = "give a log of G-NetTrack Pro with its first line"
-            raise LogError(1, f"no column {' or '.join(spellings)}", mend)
+            hint = "give a log of G-NetTrack Pro with its first line"
+            raise LogError(1, f"no column {' or '.join(spellings)}", hint)
     unit = _UNIT.search(header[columns["speed"]].strip())
     if unit is not None and unit.group(1).strip().lower() not in ("", "km/h", "kmh", "kph"):
         raise LogError(1, f"Speed is in {unit.group(1)[:40]!r}", "give it in km/h")

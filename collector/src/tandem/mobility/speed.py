@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tandem.mobility.fused_settings import FusedSettings
+from tandem.mobility.settings import FusedSettings
 from tandem.schema.record import Record
 
 KM_H = 3.6
@@ -113,7 +113,6 @@ class SpeedClassifier:
         self._begin_ns: int | None = None
 
     def begin(self, monotonic_ns: int) -> None:
-        """A movement began."""
         self._begin_ns = monotonic_ns
         self._speed.begin()
 

@@ -59,7 +59,7 @@ class Reading:
     @property
     def enb_id(self) -> int | None:
         """ECI without its last eight bits: the eNodeB (3GPP TS 36.300 clause 8.2). None on NR-SA: a gNB's id has 22 to 32 of
-        the NCI's 36 bits (TS 38.413 clause 9.3.1.6), and which is not told."""
+        the NCI's 36 bits (TS 38.413 clause 9.3.1.6), and which is not reported."""
         return None if self.eci is None or self.rat == "NR-SA" else self.eci >> 8
 
     @property
@@ -69,7 +69,7 @@ class Reading:
 
     @property
     def empty(self) -> bool:
-        """True when the modem told nothing at all."""
+        """True when the modem reported nothing at all."""
         return self == Reading()
 
     def as_fields(self) -> dict[str, Value | None]:
@@ -172,7 +172,7 @@ class Driver:
     what cannot be read is None. ``knows``: words of manufacturer or model by which the family is known, or a test of its own.
     ``but_not``: words by which it is not. ``reads``: questions that are not asked at a poll, as they tell nothing more, whose
     answers are read all the same: in what people send, and unasked. ``transport``: ``at``: commands over a serial port; ``http``:
-    requests to the stick's own web server, written ``GET /path``; then ``fault`` says why one page told nothing, by name
+    requests to the stick's own web server, written ``GET /path``; then ``fault`` says why one page reported nothing, by name
     (``login_needed``, ``busy`` …; None when it answered), and ``reboot_command`` is the ``POST /path body`` that makes it start anew.
     ``gnss``: what makes its GNSS speak NMEA on its NMEA port, sent once after ``setup`` to the one modem that is the position's source; a
     modem may refuse any of it, one that is on already does. From manuals; none was sent to real hardware by us. ``devices``: on USB.

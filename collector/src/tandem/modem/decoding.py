@@ -44,10 +44,10 @@ def plain(raw: bytes) -> bytes:
     return raw
 
 
-def pages(asked: str, raw: bytes) -> list[Response]:
+def pages(question: str, raw: bytes) -> list[Response]:
     """The bodies in ``raw``: one, or several XML documents one behind the other; HTTP heads before them are passed over."""
     bodies = map(_headless, _DOCUMENT.split(raw.decode("utf-8", "replace")))
-    return [web_response(asked, Answer(200, {}, body)) for body in bodies if body.strip()]
+    return [web_response(question, Answer(200, {}, body)) for body in bodies if body.strip()]
 
 
 def _headless(part: str) -> str:
@@ -68,15 +68,15 @@ def found_questions(raw: bytes, known: Iterable[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def dialogues(asked: str, further: Iterable[str], raw: bytes) -> list[Response]:
+def dialogues(question: str, further: Iterable[str], raw: bytes) -> list[Response]:
     """The answers in ``raw``, of which there may be several, the last without its final result. ``further``: prefixes of other
     commands whose answers are there, too.
 
     A registration that came unasked stands for the answer of its name where it tells a cell and there is no answer, and where
     there is nothing else at all.
     """
-    prefixes = Command(asked).prefixes
-    command = Command(";".join([asked, *(f"{name}?" for name in further if name not in prefixes)]))
+    prefixes = Command(question).prefixes
+    command = Command(";".join([question, *(f"{name}?" for name in further if name not in prefixes)]))
     unasked: list[str] = []
     found: list[Response] = []
     dialogue = Dialogue(command, on_unsolicited=unasked.append)
@@ -91,12 +91,7 @@ def dialogues(asked: str, further: Iterable[str], raw: bytes) -> list[Response]:
     answered = {prefix(line) for response in found for line in response.lines}
     mine = [line for line in unasked if prefix(line) in (*prefixes, *NAMES)]
     used = tuple(line for line in mine if prefix(line) not in answered and (not answered or len(values(line)) >= 3))
-    return [*found, Response(asked, used, Final("ok", "ok"))] if used else found
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# A raw answer of any modem → a reading, without a modem: which family's answer it is, what it tells, or why it tells
-# nothing. Pure.
+    return [*found, Response(question, used, Final("ok", "ok"))] if used else found
 
 
 MAX_BYTES = 1024 * 1024
@@ -104,7 +99,7 @@ ALWAYS = (
     "rsrp_dbm", "rsrq_db", "sinr_db", "rssi_dbm", "earfcn", "pci", "tac", "plmn", "eci", "enb_id", "sector_id", "rat", "state",
     "driver",
 )  # fmt: skip
-"""Keys of ``Decoded.as_json`` that are always there, None when absent; others only when they are told."""
+"""Keys of ``Decoded.as_json`` that are always there, None when absent; others only when they are reported."""
 
 
 NOBODY = Identity()
@@ -136,25 +131,29 @@ def decode(command: str, raw: bytes, driver: str | None = None, model: str = "")
     whose questions these and the other answers' are, see ``candidates``. UndecodableError says why nothing can be read. The
     registry's UnknownDriver is the caller's to check.
     """
-    asked = normalised(command)
+    question = normalised(command)
     if len(raw) > MAX_BYTES:
         raise UndecodableError(f"the answer is longer than {MAX_BYTES} bytes")
     text = plain(raw)
     if not text.strip():
         raise UndecodableError("the answer is empty")
-    web = asked.startswith("GET ")
+    web = question.startswith("GET ")
     identity = Identity(model=model)
     further = () if web else found_questions(text, _all_prefixes())
-    families = [drivers()[driver]] if driver is not None else candidates(asked, identity, further)
+    families = [drivers()[driver]] if driver is not None else candidates(question, identity, further)
     if not families:
-        raise UndecodableError(f"no known family asks {shown(asked)}; name one with --driver ({', '.join(drivers())})")
-    responses = pages(asked, text) if web else dialogues(asked, further, text)
+        raise UndecodableError(
+            f"no known family asks {shown(question)}; name one with --driver ({', '.join(drivers())})"
+        )
+    responses = pages(question, text) if web else dialogues(question, further, text)
     best, reading = families[0], _read(families[0], responses, identity)
-    if reading.empty or not (_standard(asked, further) or _knows(best, identity)):
+    if reading.empty or not (_standard(question, further) or _knows(best, identity)):
         others = [(one, _read(one, responses, identity)) for one in families[1:]]
-        best, reading = max([(best, reading), *others], key=lambda found: _told(found[1]))  # the first of the best
+        best, reading = max(
+            [(best, reading), *others], key=lambda found: _quantities(found[1])
+        )  # the first of the best
     if reading.empty and not all_unknown(responses):
-        raise UndecodableError(_why(asked, responses))
+        raise UndecodableError(_why(question, responses))
     return Decoded(best.name, reading)
 
 
@@ -169,17 +168,17 @@ def normalised(command: str) -> str:
     return text if text[:2].upper() == "AT" else f"AT{text}"
 
 
-def candidates(asked: str, identity: Identity = NOBODY, further: Iterable[str] = ()) -> list[Driver]:
+def candidates(question: str, identity: Identity = NOBODY, further: Iterable[str] = ()) -> list[Driver]:
     """The families that ask this at a poll or read it, whatever their model: those that know the most of the line's commands and of
     the ``further`` prefixes, makers' own before the standard's. First those that know the model, then the standard's family, then
     those that ask just this line, then the one of which more devices are known."""
     devices = Counter(device.family for device in known_devices())
 
     def order(one: Driver) -> tuple[bool, bool, bool, int, str]:
-        exact = asked in _questions(one.name)
+        exact = question in _questions(one.name)
         return (not _knows(one, identity), one.name != FALLBACK, not exact, -devices[one.name], one.name)
 
-    return sorted(_askers(asked, further), key=order)
+    return sorted(_askers(question, further), key=order)
 
 
 def _knows(driver: Driver, identity: Identity) -> bool:
@@ -187,11 +186,11 @@ def _knows(driver: Driver, identity: Identity) -> bool:
     return bool(identity.model) and driver.name != FALLBACK and driver.matches(identity)
 
 
-def _askers(asked: str, further: Iterable[str]) -> list[Driver]:
-    if asked.startswith("GET "):
-        path = _path(asked)
+def _askers(question: str, further: Iterable[str]) -> list[Driver]:
+    if question.startswith("GET "):
+        path = _path(question)
         return [d for d in drivers().values() if d.transport == "http" and path in map(_path, _questions(d.name))]
-    wanted = {*Command(asked).prefixes, *further}
+    wanted = {*Command(question).prefixes, *further}
     own = {
         name for name in wanted - _prefixes(FALLBACK) if name in _all_prefixes()
     }  # the standard's are read by every family
@@ -220,8 +219,8 @@ _UNKNOWN = re.compile(
 """A lone 0 is ``+COPS: 0``: no network chosen; a 0 or 1 in front is a setting (``+XCESQ``)."""
 
 
-def _standard(asked: str, further: Iterable[str]) -> bool:
-    return {*Command(asked).prefixes, *further} <= _prefixes(FALLBACK)
+def _standard(question: str, further: Iterable[str]) -> bool:
+    return {*Command(question).prefixes, *further} <= _prefixes(FALLBACK)
 
 
 @cache
@@ -230,8 +229,8 @@ def _questions(family: str) -> frozenset[str]:
     driver = drivers()[family]
     models = {model for device in known_devices() if device.family == family for model in device.models}
     identities = [Identity(), *(Identity(model=model) for model in sorted(models))]
-    asked = {command for identity in identities for command in driver.poll_commands(identity)}
-    return frozenset(asked | set(driver.reads))
+    questions = {command for identity in identities for command in driver.poll_commands(identity)}
+    return frozenset(questions | set(driver.reads))
 
 
 @cache
@@ -249,32 +248,32 @@ def shown(text: str) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def _path(asked: str) -> str:
-    return asked.removeprefix("GET ").partition("?")[0]
+def _path(question: str) -> str:
+    return question.removeprefix("GET ").partition("?")[0]
 
 
 def _read(driver: Driver, responses: Sequence[Response], identity: Identity) -> Reading:
     return in_range(driver.decode(responses, identity))[0]
 
 
-def _told(reading: Reading) -> int:
+def _quantities(reading: Reading) -> int:
     return sum(value is not None for value in reading.as_fields().values()) + (reading.state != "unknown")
 
 
-def _why(asked: str, responses: Sequence[Response]) -> str:
+def _why(question: str, responses: Sequence[Response]) -> str:
     failed = next((r.final.code for r in responses if not r.final.ok), None)
     if failed is not None:
-        return f"{shown(asked)}: the modem answered {explained(failed)}"
+        return f"{shown(question)}: the modem answered {explained(failed)}"
     lines = [line for response in responses for line in response.lines]
-    if not lines and asked.startswith("GET "):
-        return f"{shown(asked)}: the body has nothing in it"
+    if not lines and question.startswith("GET "):
+        return f"{shown(question)}: the body has nothing in it"
     if not lines:
-        names = ", ".join(Command(asked).prefixes) or "the command"
-        return f"{shown(asked)}: no line of the answer belongs to {names}"
+        names = ", ".join(Command(question).prefixes) or "the command"
+        return f"{shown(question)}: no line of the answer belongs to {names}"
     if any(prefix(line) == "+COPS" and values(line)[1:2] in (("0",), ("1",)) for line in lines):
-        return f"{shown(asked)}: the network is told by its name only; AT+COPS=3,2 makes the modem tell MCC and MNC"
+        return f"{shown(question)}: the network is told by its name only; AT+COPS=3,2 makes the modem tell MCC and MNC"
     if all("neighbour" in line.lower() for line in lines):
-        return f"{shown(asked)}: the answer tells of neighbour cells only, not of the serving cell"
-    return f"{shown(asked)}: nothing can be read in {lines[0][:80]!r}" + (
+        return f"{shown(question)}: the answer tells of neighbour cells only, not of the serving cell"
+    return f"{shown(question)}: nothing can be read in {lines[0][:80]!r}" + (
         "" if len(lines) == 1 else f" and {len(lines) - 1} more"
     )

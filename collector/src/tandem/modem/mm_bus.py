@@ -161,7 +161,6 @@ class Bus:
         return taken
 
     def close(self) -> None:
-        """Hang up."""
         self._connection.close()
 
     def _take(self) -> bool:

@@ -62,7 +62,7 @@ LAC_CI = 1
 
 
 @dataclass(frozen=True)
-class Told:
+class ModemProperties:
     """One poll's answers. ``location``: by source; ``cells``: empty where GetCellInfo does not exist."""
 
     modem: Properties = field(default_factory=dict)
@@ -72,18 +72,18 @@ class Told:
     cells: Sequence[Properties] = ()
 
 
-def decode(told: Told) -> Reading:
+def decode(properties: ModemProperties) -> Reading:
     """The reading. ModemManager's "connected" is a bearer's state and not RRC's: a registered modem's state is ``unknown``.
 
     Levels are the modem's own numbers as ModemManager gives them, up to a second (its refresh) older than the poll.
     """
-    rat = technology(_whole(told.modem, "AccessTechnologies") or 0)
-    cell = _serving(told.cells, rat)
-    where = place(told.location.get(LAC_CI))
-    network = _plmn(told.registration.get("OperatorCode")) or where.plmn
+    rat = technology(_whole(properties.modem, "AccessTechnologies") or 0)
+    cell = _serving(properties.cells, rat)
+    where = place(properties.location.get(LAC_CI))
+    network = _plmn(properties.registration.get("OperatorCode")) or where.plmn
     old = rat in ("GSM", "WCDMA")
     return Reading(
-        state=_state(told),
+        state=_state(properties),
         rat=rat,
         plmn=network,
         tac=None if old else first(cell.get("tac"), where.tac),
@@ -92,7 +92,7 @@ def decode(told: Told) -> Reading:
         ci=first(cell.get("ci"), where.ci) if old else None,
         pci=cell.get("pci"),
         earfcn=cell.get("earfcn"),
-        **_levels(told.signal, rat, cell),
+        **_levels(properties.signal, rat, cell),
     )
 
 
@@ -133,8 +133,8 @@ def _cell(number: int | None) -> int | None:
     return None if number in (None, 0, 0xFFFFFFF, 0xFFFFFFFF) or number >= 2**36 - 1 else number
 
 
-def _state(told: Told) -> str:
-    state, registered = _whole(told.modem, "State"), _whole(told.registration, "RegistrationState")
+def _state(properties: ModemProperties) -> str:
+    state, registered = _whole(properties.modem, "State"), _whole(properties.registration, "RegistrationState")
     if state in (FAILED, LOCKED):
         return "no_service"  # no usable SIM: as a modem on an AT port says with +CEREG
     if state == SEARCHING and registered not in _HOME:
@@ -239,7 +239,7 @@ class Answer:
     """What one poll got. ``changes``: how often the levels were refreshed with something new since the modem was found."""
 
     path: str
-    told: Told
+    properties: ModemProperties
     changes: int
 
 
@@ -299,7 +299,6 @@ class ManagedModem:
             raise NoAnswer(str(error)) from error
 
     def close(self) -> None:
-        """Hang up."""
         if self.bus is not None:
             self.bus.close()
             self.bus = None
@@ -329,19 +328,23 @@ class ManagedModem:
         self._heed()
         path = self.path or self._find(self.bus, until)
         names = (MODEM, MODEM_3GPP, SIGNAL, LOCATION) if self._measuring else (MODEM, MODEM_3GPP)
-        told_of = dict(zip(names, gather(self.bus, [get_all(path, name) for name in names], until), strict=True))
-        modem, location = told_of[MODEM], told_of.get(LOCATION, {})
+        answers = dict(zip(names, gather(self.bus, [get_all(path, name) for name in names], until), strict=True))
+        modem, location = answers[MODEM], answers.get(LOCATION, {})
         if isinstance(modem, Refused):
             raise modem
-        rest = (told_of.get(name, {}) for name in (MODEM_3GPP, SIGNAL))
-        told = Told(modem, *({} if isinstance(one, Refused) else one for one in rest))
+        rest = (answers.get(name, {}) for name in (MODEM_3GPP, SIGNAL))
+        properties = ModemProperties(modem, *({} if isinstance(one, Refused) else one for one in rest))
         if modem.get("State", 0) >= ENABLED:
             if not self._measuring:
-                return Answer(path, told, self._changes)
+                return Answer(path, properties, self._changes)
             where = {} if isinstance(location, Refused) else location
-            self._measure(path, told, where)
-            told = Told(
-                told.modem, told.registration, told.signal, self._location(path, where, until), self._cell_info(path)
+            self._measure(path, properties, where)
+            properties = ModemProperties(
+                properties.modem,
+                properties.registration,
+                properties.signal,
+                self._location(path, where, until),
+                self._cell_info(path),
             )
             self._prove(path)
         elif modem.get("State") == DISABLED:
@@ -349,7 +352,7 @@ class ManagedModem:
         self._heed()
         if self._dead is not None:
             raise NoAnswer(self._dead)
-        return Answer(path, told, self._changes)
+        return Answer(path, properties, self._changes)
 
     def _find(self, bus: Bus, until: float) -> str:
         found = ask(bus, Call(ROOT, OBJECTS, "GetManagedObjects"), until)
@@ -379,10 +382,10 @@ class ManagedModem:
                 self._changed_s = self._clock()
                 self._dead = None
 
-    def _measure(self, path: str, told: Told, location: dict[str, Any]) -> None:
+    def _measure(self, path: str, properties: ModemProperties, location: dict[str, Any]) -> None:
         """Have levels refreshed and the cell told; asked for again whenever it is not so: after a restart, a replug, or somebody
         else's change. What others enabled of the location stays."""
-        if told.signal and told.signal.get("Rate") != RATE_S:
+        if properties.signal and properties.signal.get("Rate") != RATE_S:
             self._once_in_a_while("Signal", Call(path, SIGNAL, "Setup", "u", (RATE_S,)))
         sources = location.get("Enabled", 0)
         if location and not sources & LAC_CI:
@@ -435,8 +438,8 @@ class ManagedModem:
             if answer.never:
                 self._refused(what, answer)
             elif what not in self._not_before:
-                mend = "; hint: install the polkit rule" if answer.denied else ""
-                log.warning("%s: ModemManager refuses %s: %s%s", self._device, what, answer, mend)
+                hint = "; hint: install the polkit rule" if answer.denied else ""
+                log.warning("%s: ModemManager refuses %s: %s%s", self._device, what, answer, hint)
             self._not_before[what] = self._clock() + AGAIN_S
         if what not in self._never and self._clock() >= self._not_before.get(what, 0.0):
             self.begin(what, call)
@@ -506,11 +509,11 @@ def sims_of(bus: Bus, until: float) -> dict[str, ManagedSim]:
     for interfaces in ask(bus, Call(ROOT, OBJECTS, "GetManagedObjects"), until).values():
         modem, network = interfaces.get(MODEM, {}), interfaces.get(MODEM_3GPP, {})
         sim = str(modem.get("Sim") or "/")
-        told = gather(bus, [get_all(sim, SIM)], until)[0] if sim != "/" else {}
-        told = {} if isinstance(told, Refused) else told
-        plmn = str(told.get("OperatorIdentifier") or "") or None
+        sim_properties = gather(bus, [get_all(sim, SIM)], until)[0] if sim != "/" else {}
+        sim_properties = {} if isinstance(sim_properties, Refused) else sim_properties
+        plmn = str(sim_properties.get("OperatorIdentifier") or "") or None
         at_home = plmn is not None and network.get("OperatorCode") == plmn
-        name = told.get("OperatorName") or (network.get("OperatorName") if at_home else None)
+        name = sim_properties.get("OperatorName") or (network.get("OperatorName") if at_home else None)
         state = card_managed(modem).state
         if state != READY and modem.get("UnlockRequired") == _SIM_PIN:
             state = WANTS_PIN

@@ -23,12 +23,12 @@ from tandem.modem.mm_modem import (
     REGISTERED,
     Answer,
     ManagedModem,
-    Told,
+    ModemProperties,
     card_managed,
     decode,
 )
 from tandem.modem.poll import NO_ANSWER, Poll
-from tandem.modem.poller import DEADLINE_SHARE, Asked, Poller, PollThread
+from tandem.modem.poller import DEADLINE_SHARE, ModemAnswer, Poller, PollThread
 from tandem.modem.reset import CFUN, CannotStepError, StepFailedError
 from tandem.modem.sim import Card
 
@@ -63,7 +63,7 @@ class ConnectionSettings:
 
 @dataclass(frozen=True)
 class Address:
-    """What the network gave one bearer: ``family`` 4 or 6; ``method`` ppp, static or dhcp. None is "not told"."""
+    """What the network gave one bearer: ``family`` 4 or 6; ``method`` ppp, static or dhcp. None is "not reported"."""
 
     family: int
     method: str | None
@@ -83,12 +83,12 @@ class BearerGiven:
 
     def line(self) -> str:
         """For people."""
-        told = [
+        words = [
             f"{a.address}/{a.prefix}" if a.address else f"IPv{a.family} by {a.method}"
             for a in self.addresses
             if a.method is not None
         ]
-        return f"{self.interface or 'no interface'}: {', '.join(told) or 'no address'}"
+        return f"{self.interface or 'no interface'}: {', '.join(words) or 'no address'}"
 
 
 class Connection:
@@ -109,33 +109,33 @@ class Connection:
         self._settings, self._modem, self._tell, self._clock = settings, modem, tell, clock
         self.state: str | None = None
         self.given: BearerGiven | None = None
-        self._told: tuple[str, str] | None = None
+        self._reported: tuple[str, str] | None = None
         self._not_before = 0.0
         self._again_s = FIRST_AGAIN_S
 
-    def tend(self, path: str, told: Told) -> None:
-        """Look at what the poll told and do what is next, without waiting for it."""
-        state = told.modem.get("State")
+    def tend(self, path: str, properties: ModemProperties) -> None:
+        """Look at what the poll reported and do what is next, without waiting for it."""
+        state = properties.modem.get("State")
         if state != CONNECTED:
             self.given = None
         if state == FAILED:
-            self._is("sim_unusable", FAILED_REASONS.get(told.modem.get("StateFailedReason", 0), "unknown"))
+            self._is("sim_unusable", FAILED_REASONS.get(properties.modem.get("StateFailedReason", 0), "unknown"))
         elif state == LOCKED:
-            self._unlock(told)
+            self._unlock(properties)
         elif isinstance(state, int) and state > DISABLED:
             self._unlocked()
-            self._bear(path, state, told)
+            self._bear(path, state, properties)
 
     def lost(self) -> None:
-        """The modem is away, and with it whatever was under way and was told."""
-        self.state = self.given = self._told = None
+        """The modem is away, and with it whatever was under way and was reported."""
+        self.state = self.given = self._reported = None
 
     # --- the PIN -------------------------------------------------------------------------------------------------------
 
-    def _unlock(self, told: Told) -> None:
+    def _unlock(self, properties: ModemProperties) -> None:
         """One try with one PIN, ever: three wrong ones lock the card. What was tried is remembered on disk before it is sent, by
         the PIN file's identity, so that a restart (also one in the middle) does not try the same again."""
-        if told.modem.get("UnlockRequired") != _SIM_PIN:
+        if properties.modem.get("UnlockRequired") != _SIM_PIN:
             self._is("puk_needed", "the SIM asks for another code than its PIN; hint: unlock it in a phone")
             return
         file, answer = self._settings.pin_file, self._modem.outcome("SendPin")
@@ -152,7 +152,7 @@ class Connection:
                 self._is("pin_refused", f"{answer.text}; hint: write the right PIN into {file}")
             if self._clock() < self._not_before or (self.state in ("pin_sent", "pin_refused") and marker.exists()):
                 return
-            left = told.modem.get("UnlockRetries", {}).get(_SIM_PIN)
+            left = properties.modem.get("UnlockRetries", {}).get(_SIM_PIN)
             if isinstance(left, int) and left <= 1:
                 self._is("pin_refused", "the card has one try left, which is for people; hint: unlock it in a phone")
             elif marker.exists():
@@ -160,10 +160,10 @@ class Connection:
                     "pin_refused",
                     f"this PIN was tried before and did not open it; hint: write the right one into {file}",
                 )
-            elif told.modem.get("Sim", "/") != "/":
+            elif properties.modem.get("Sim", "/") != "/":
                 marker.parent.mkdir(parents=True, exist_ok=True)
                 marker.touch()
-                self._modem.begin("SendPin", Call(told.modem["Sim"], SIM, "SendPin", "s", (pin,)))
+                self._modem.begin("SendPin", Call(properties.modem["Sim"], SIM, "SendPin", "s", (pin,)))
                 self._is("pin_sent", "the PIN was sent, once")
         except ValueError as error:
             self._is("pin_unusable", str(error))
@@ -180,30 +180,30 @@ class Connection:
 
     def _pin(self, file: Path) -> tuple[str, Path]:
         """The PIN, and the file whose being there means that it was tried."""
-        told = file.stat()
+        stat = file.stat()
         try:
             pin = file.read_text(encoding="ascii").strip()
         except UnicodeDecodeError:
             pin = ""
         if not (pin.isdigit() and 4 <= len(pin) <= 8):
             raise ValueError(f"{file}: a PIN has 4 to 8 digits")
-        identity = f"{file.resolve()} {told.st_mtime_ns} {told.st_ino}"
+        identity = f"{file.resolve()} {stat.st_mtime_ns} {stat.st_ino}"
         return pin, self._settings.tried / f"pin-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
 
     # --- the bearer ----------------------------------------------------------------------------------------------------
 
-    def _bear(self, path: str, state: int, told: Told) -> None:
-        registered = told.registration.get("RegistrationState")
+    def _bear(self, path: str, state: int, properties: ModemProperties) -> None:
+        registered = properties.registration.get("RegistrationState")
         if registered == 3:
             self._is("registration_denied", "the network does not take this SIM")
         elif not self._settings.roaming and registered in _ROAMING:
-            network = told.registration.get("OperatorCode") or "an unknown network"
+            network = properties.registration.get("OperatorCode") or "an unknown network"
             self._is("roaming_refused", f"registered with {network}, which is not this SIM's own")
             self._modem.outcome("Disconnect")  # of the poll before
             if state == CONNECTED:
                 self._modem.begin("Disconnect", Call(path, SIMPLE, "Disconnect", "o", ("/",)))
         elif state == CONNECTED:
-            self._connected(told)
+            self._connected(properties)
         elif state == REGISTERED or self._modem.pending("Connect"):
             self._connect(path)
         elif state < REGISTERED:
@@ -242,7 +242,7 @@ class Connection:
                 raise ValueError(f"{settings.password_file}: {why}") from error
         return found
 
-    def _connected(self, told: Told) -> None:
+    def _connected(self, properties: ModemProperties) -> None:
         """Read the bearer back at every poll: an operator may change the address under a bearer that stays."""
         self._modem.outcome("Connect")
         self._again_s, self._not_before = FIRST_AGAIN_S, 0.0
@@ -250,15 +250,15 @@ class Connection:
         if isinstance(answer, Mapping):
             self.given = given(answer)
             self._is("connected", self.given.line())
-        bearers = told.modem.get("Bearers", [])
+        bearers = properties.modem.get("Bearers", [])
         if bearers:
             self._modem.begin("Bearer", get_all(str(bearers[-1]), BEARER))
 
     def _is(self, state: str, detail: str) -> None:
         """The state, told when it or its detail is another one."""
         self.state = state
-        if self._told != (state, detail):
-            self._told = state, detail
+        if self._reported != (state, detail):
+            self._reported = state, detail
             log.info("connection: %s: %s", state, detail)
             self._tell(state, detail)
 
@@ -298,7 +298,7 @@ PREFIX = f"{DRIVER}:"
 
 class ManagedPoller(PollThread):
     """A ``PollThread`` for the modem that ModemManager knows by ``device``. ``connection``: keep it connected, if given;
-    ``on_state(state, detail)`` is told, from this thread, when the connection's state changes (see ``Connection``), and ``on_given``
+    ``on_state(state, detail)`` is called, from this thread, when the connection's state changes (see ``Connection``), and ``on_given``
     at every poll that was answered what the network gave, None while not connected. ``measuring``: whether levels and cell are wanted.
 
     ``open_bus`` gets a descriptor that ends its waits when readable; None: the system bus.
@@ -319,19 +319,19 @@ class ManagedPoller(PollThread):
     ) -> None:
         super().__init__(path, operator, period_s, on_poll)
         opener = open_bus or system_bus
-        self._modem = ManagedModem(device, lambda: opener(self._errands.wake_fd), measuring=measuring)
+        self._modem = ManagedModem(device, lambda: opener(self._executor.wake_fd), measuring=measuring)
         self._connection = None if connection is None else Connection(connection, self._modem, on_state)
         self._on_given = on_given
-        self._told: Told | None = None
+        self._reported: ModemProperties | None = None
 
     def reset(self, step: str, timeout: float) -> str:
         """``cfun`` switches the modem off and on by ModemManager; ``at`` is not ours to do here."""
-        return self._errands.ask(lambda: self._reset(step, time.monotonic() + timeout), timeout)
+        return self._executor.ask(lambda: self._reset(step, time.monotonic() + timeout), timeout)
 
     def card(self, timeout: float) -> Card | None:  # noqa: ARG002 the last poll has it already
-        if self._told is None:
+        if self._reported is None:
             raise NoAnswer("ModemManager has not told of the modem")
-        return card_managed(self._told.modem)
+        return card_managed(self._reported.modem)
 
     @property
     def given(self) -> BearerGiven | None:
@@ -360,27 +360,27 @@ class ManagedPoller(PollThread):
     def _close(self) -> None:
         self._modem.close()
 
-    def _ask(self) -> Asked:
+    def _ask(self) -> ModemAnswer:
         try:
             answer = self._modem.poll(time.monotonic() + self._period_s * DEADLINE_SHARE)
         except (NoAnswer, PortLost):
-            self._told = None
-            self._staleness.forget()
+            self._reported = None
+            self._stuck.forget()
             if self._connection is not None:
                 self._connection.lost()
             raise
-        ended_ns, self._told = time.monotonic_ns(), answer.told
-        reading = self._in_range(decode(answer.told))
+        ended_ns, self._reported = time.monotonic_ns(), answer.properties
+        reading = self._in_range(decode(answer.properties))
         if self._connection is not None:
             self._tend(self._connection, answer)
-        return Asked(ended_ns, reading, None, (answer.path, answer.changes, reading))
+        return ModemAnswer(ended_ns, reading, None, (answer.path, answer.changes, reading))
 
     def _who(self) -> tuple[str | None, str | None]:
         return DRIVER, self._modem.identity.model or None
 
     def _tend(self, connection: Connection, answer: Answer) -> None:
         try:
-            connection.tend(answer.path, answer.told)
+            connection.tend(answer.path, answer.properties)
             self._on_given(connection.given)
         except BusLost as error:
             self._log_once(NO_ANSWER, error)
@@ -404,7 +404,6 @@ class ConnectedPoller:
         self._poller, self._keeper = poller, keeper
 
     def start(self) -> None:
-        """Begin both. Returns at once."""
         self._poller.start()
         self._keeper.start()
 
@@ -416,9 +415,9 @@ class ConnectedPoller:
             self._keeper.stop(timeout)
 
     def reset(self, step: str, timeout: float) -> str:
-        """See ``PollThread``: by the collector's own port."""
+        """As a ``PollThread``, by the collector's own port."""
         return self._poller.reset(step, timeout)
 
     def card(self, timeout: float) -> Card | None:
-        """See ``PollThread``: by the collector's own port."""
+        """As a ``PollThread``, by the collector's own port."""
         return self._poller.card(timeout)

@@ -1,4 +1,4 @@
-"""One poll of one modem and the record that it becomes; a registration told unasked; an answer that only repeats itself."""
+"""One poll of one modem and the record that it becomes; a registration reported unasked; an answer that only repeats itself."""
 
 from __future__ import annotations
 
@@ -75,10 +75,10 @@ class Poll:
 
 def in_range(reading: Reading) -> tuple[Reading, tuple[str, ...]]:
     """The reading without the quantities that the schema does not allow, and their names."""
-    told = {name: value for name, value in reading.as_fields().items() if value is not None}
-    if not told or _allowed(told):
+    given = {name: value for name, value in reading.as_fields().items() if value is not None}
+    if not given or _allowed(given):
         return reading, ()
-    wrong = {name for name, value in told.items() if not _allowed({name: value})}
+    wrong = {name for name, value in given.items() if not _allowed({name: value})}
     known = wrong - {"enb_id", "sector_id"}
     if len(known) < len(wrong):
         known.add("eci")
@@ -106,13 +106,13 @@ WANTED = ("AT+CEREG=2", "AT+C5GREG=2")
 does not know the second refuses it, which is no fault. +CREG is left as the family has it: on LTE it says the same once more."""
 
 
-def registration_record(path: str, operator: str | None, told: Unsolicited) -> Record | None:
+def registration_record(path: str, operator: str | None, line: Unsolicited) -> Record | None:
     """The ``registration`` record of one unsolicited line, at the time when it was read; None when the line is another one, cannot be
     read, or names what no network has."""
-    name = prefix(told.line)
+    name = prefix(line.line)
     if name not in DOMAINS:
         return None
-    found = registration([told.line], name)
+    found = registration([line.line], name)
     if not found.known:
         return None
     fields: dict[str, Value | None] = {
@@ -125,7 +125,7 @@ def registration_record(path: str, operator: str | None, told: Unsolicited) -> R
     }
     tags = {"path": path, "operator": operator, "rat": found.rat, "domain": DOMAINS[name]}
     try:
-        return Record.make("registration", tags, fields, told.monotonic_ns)
+        return Record.make("registration", tags, fields, line.monotonic_ns)
     except RecordError:
         return None  # an area or a cell beyond what 3GPP allows: a garbled line
 
@@ -142,7 +142,7 @@ _UNSERVED = ("searching", "limited", "no_service")
 _FINE = ("rsrp_dbm", "rsrq_db", "sinr_db", "rscp_dbm", "ecno_db", "nr_rsrp_dbm", "nr_rsrq_db", "nr_sinr_db")
 
 
-class Staleness:
+class StuckReadingDetector:
     """Tells an answer stale when it repeats for longer than this modem ever did before it answered something new."""
 
     def __init__(self, floor_s: float = FLOOR_S) -> None:

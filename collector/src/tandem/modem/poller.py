@@ -18,7 +18,7 @@ from tandem.at.channel import Channel
 from tandem.at.dialogue import NoAnswer, PortLost, Unsolicited
 from tandem.modem.base import Reading
 from tandem.modem.families import check_transport
-from tandem.modem.poll import NO_ANSWER, PORT_LOST, Poll, Staleness, in_range
+from tandem.modem.poll import NO_ANSWER, PORT_LOST, Poll, StuckReadingDetector, in_range
 from tandem.modem.reset import reset
 from tandem.modem.session import Access, Session, WebServer, access
 from tandem.modem.sim import Card, SimWatch, card_at
@@ -50,7 +50,7 @@ class Schedule:
 T = TypeVar("T")
 
 
-class Errands:
+class ThreadExecutor:
     """``wake_fd`` ends the owner's waits: readable while an errand waits or ``wake`` was called; -1 once closed."""
 
     def __init__(self) -> None:
@@ -109,8 +109,8 @@ DEADLINE_SHARE = 0.8
 """A poll may take this share of the period: a modem that hangs must not push the next poll away."""
 
 
-class Asked(NamedTuple):
-    """What a modem told at a poll. ``failure``: why it told nothing of the radio; ``answer``: equal when it only repeats itself."""
+class ModemAnswer(NamedTuple):
+    """What a modem reported at a poll. ``failure``: why it reported nothing of the radio; ``answer``: equal when it only repeats itself."""
 
     ended_monotonic_ns: int
     reading: Reading | None
@@ -133,27 +133,26 @@ class PollThread(ABC):
         self._on_poll = on_poll
         self._failing: str | None = None
         self._stopping = False
-        self._errands = Errands()
-        self._staleness = Staleness()
+        self._executor = ThreadExecutor()
+        self._stuck = StuckReadingDetector()
         self._began_ns = 0
         self._thread = threading.Thread(target=self._run, name=f"poller-{path}", daemon=True)
 
     def start(self) -> None:
-        """Begin to poll. Returns at once."""
         self._thread.start()
 
     def stop(self, timeout: float = 5.0) -> None:
         """End the thread and let go of the modem; TimeoutError when it has not ended within ``timeout`` seconds. Twice is fine."""
-        if self._errands.wake_fd < 0:
+        if self._executor.wake_fd < 0:
             return
         self._stopping = True
-        self._errands.wake()
+        self._executor.wake()
         if self._thread.ident is not None:
             self._thread.join(timeout)
         if self._thread.is_alive():
             raise TimeoutError(f"the poller of {self.path} is still busy after {timeout} s")
         self._close()
-        self._errands.close()
+        self._executor.close()
 
     @abstractmethod
     def reset(self, step: str, timeout: float) -> str:
@@ -166,7 +165,7 @@ class PollThread(ABC):
         it is not done within ``timeout`` seconds."""
 
     @abstractmethod
-    def _ask(self) -> Asked:
+    def _ask(self) -> ModemAnswer:
         """Ask the modem now, from ``_began_ns`` on, within ``DEADLINE_SHARE`` of the period. NoAnswer, PortLost."""
 
     @abstractmethod
@@ -199,36 +198,36 @@ class PollThread(ABC):
         self._began_ns = time.monotonic_ns()
         stale = False
         try:
-            asked = self._ask()
+            answered = self._ask()
         except (NoAnswer, PortLost) as error:
             failure = NO_ANSWER if isinstance(error, NoAnswer) else PORT_LOST
             self._log_once(failure, error)
-            asked = Asked(time.monotonic_ns(), None, failure, None)
-        if asked.failure is None:
+            answered = ModemAnswer(time.monotonic_ns(), None, failure, None)
+        if answered.failure is None:
             self._failing = None
-            stale = self._staleness.feed(asked.answer, asked.reading, self._began_ns)
-        elif asked.failure not in (NO_ANSWER, PORT_LOST):
-            self._log_once(asked.failure, f"answers {asked.failure.replace('_', ' ')}")
-        reading = asked.reading if asked.failure is None else None
-        times = (due_ns, self._began_ns, asked.ended_monotonic_ns)
-        return Poll(self.path, self._operator, *self._who(), *times, reading, asked.failure, stale, skipped)
+            stale = self._stuck.feed(answered.answer, answered.reading, self._began_ns)
+        elif answered.failure not in (NO_ANSWER, PORT_LOST):
+            self._log_once(answered.failure, f"answers {answered.failure.replace('_', ' ')}")
+        reading = answered.reading if answered.failure is None else None
+        times = (due_ns, self._began_ns, answered.ended_monotonic_ns)
+        return Poll(self.path, self._operator, *self._who(), *times, reading, answered.failure, stale, skipped)
 
-    def _in_range(self, told: Reading) -> Reading:
+    def _in_range(self, given: Reading) -> Reading:
         """The reading without what the schema does not allow, which is counted."""
-        reading, wrong = in_range(told)
+        reading, wrong = in_range(given)
         self.dropped.update(wrong)
         return reading
 
     def _wait_until(self, due_ns: int) -> bool:
         """Wait for the due time, doing errands and listening; False when stopping."""
         while not self._stopping:
-            if self._errands.run():
+            if self._executor.run():
                 continue
             remaining_s = (due_ns - time.monotonic_ns()) / 1e9
             if remaining_s <= 0:
                 return True
             if not self._listen(time.monotonic() + remaining_s):
-                select.select([self._errands.wake_fd], [], [], remaining_s)
+                select.select([self._executor.wake_fd], [], [], remaining_s)
         return False
 
     def _log_once(self, failure: str, error: Exception | str) -> None:
@@ -266,13 +265,13 @@ class Poller(PollThread):
         super().__init__(path, operator, period_s, on_poll)
         self._sim = sim
         secret = sim.secret if sim else None
-        self._session = Session(reached, driver, self._errands.wake_fd, on_unsolicited, secret, gnss)
+        self._session = Session(reached, driver, self._executor.wake_fd, on_unsolicited, secret, gnss)
 
     def reset(self, step: str, timeout: float) -> str:
-        return self._errands.ask(lambda: reset(self._session, step), timeout)
+        return self._executor.ask(lambda: reset(self._session, step), timeout)
 
     def card(self, timeout: float) -> Card | None:
-        return self._errands.ask(self._card, timeout)
+        return self._executor.ask(self._card, timeout)
 
     def _card(self) -> Card | None:
         self._prepare()
@@ -313,15 +312,15 @@ class Poller(PollThread):
             self._sim.found(self._session.sim)
         return fresh
 
-    def _ask(self) -> Asked:
+    def _ask(self) -> ModemAnswer:
         if self._prepare():
             self._began_ns = time.monotonic_ns()
-            self._staleness.forget()
+            self._stuck.forget()
         answers = self._session.ask_all(self._period_s * DEADLINE_SHARE)
         ended_ns, driver = time.monotonic_ns(), self._session.driver
         reading = None if driver is None else self._in_range(driver.decode(answers, self._session.identity))
         failure = poll_failure(driver, answers, reading)
-        return Asked(ended_ns, reading, failure, tuple(answer.lines for answer in answers))
+        return ModemAnswer(ended_ns, reading, failure, tuple(answer.lines for answer in answers))
 
     def _who(self) -> tuple[str | None, str | None]:
         return self._session.driver.name if self._session.driver else None, self._session.identity.model or None

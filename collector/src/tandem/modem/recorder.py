@@ -79,8 +79,8 @@ def record_at(port: Port, on_turn: OnTurn = lambda _turn: None) -> dict[str, Any
         ask(command)
     identity, known = identify(answers), drivers()
     matching = [d for d in known.values() if d.name != FALLBACK and d.transport == "at" and d.matches(identity)]
-    asked = [(*d.setup_commands(identity), *d.poll_commands(identity)) for d in (*matching, known[FALLBACK])]
-    for command in (*HARMLESS, *(command for commands in asked for command in commands)):
+    wanted = [(*d.setup_commands(identity), *d.poll_commands(identity)) for d in (*matching, known[FALLBACK])]
+    for command in (*HARMLESS, *(command for commands in wanted for command in commands)):
         ask(command)
     driver = (*matching, known[FALLBACK])[0]
     plain = {turn.send: turn for turn in turns if turn.failure is None}
@@ -138,12 +138,12 @@ def record_web(url: str, interface: str | None = None, on_turn: OnTurn = lambda 
         on_turn(turns[-1])
         return turns[-1]
 
-    told: list[tuple[int, Driver, list[Turn]]] = []
+    scored: list[tuple[int, Driver, list[Turn]]] = []
     for driver in (d for d in drivers().values() if d.transport == "http"):
-        asked = [ask(command) for command in driver.poll_commands(Identity())]
-        fields = driver.decode(list(map(_answered, asked)), Identity()).as_fields()
-        told.append((sum(value is not None for value in fields.values()), driver, asked))
-    most, driver, poll = max(told, key=lambda one: one[0])
+        dialogue = [ask(command) for command in driver.poll_commands(Identity())]
+        fields = driver.decode(list(map(_answered, dialogue)), Identity()).as_fields()
+        scored.append((sum(value is not None for value in fields.values()), driver, dialogue))
+    most, driver, poll = max(scored, key=lambda one: one[0])
     # The state alone is always there: a family that tells no more has not answered.
     if most <= 1:
         failures = ", ".join(sorted({turn.failure for turn in turns if turn.failure})) or "nothing that is known"

@@ -1,6 +1,6 @@
 """When to do what to a modem that does not answer, or refuses to: the ladder, as a pure state machine over polls and time.
 
-Nothing is done here. ``Ladders`` is told of polls and of the time, says which step is due for which modem, and is told how it
+Nothing is done here. ``RecoveryStateMachine`` is told of polls and of the time, says which step is due for which modem, and is told how it
 went. One modem at a time: modems on one powered hub share its fate, and a probe should keep one network while it mends the other.
 """
 
@@ -44,14 +44,14 @@ class RecoverySettings:
 
 @dataclass(frozen=True)
 class Due:
-    """Do ``step`` to the modem of ``path`` now, then call ``Ladders.did``."""
+    """Do ``step`` to the modem of ``path`` now, then call ``RecoveryStateMachine.did``."""
 
     path: str
     step: str
 
 
 @dataclass(frozen=True)
-class Told:
+class RecoveryEvent:
     """An event for the records. ``took_ms``: of the step, or of the whole recovery."""
 
     kind: Kind
@@ -80,7 +80,7 @@ class _Modem:
     tried: list[str] = field(default_factory=list)
 
 
-class Ladders:
+class RecoveryStateMachine:
     """All modems of a probe. Times are seconds on one monotonic clock. ``kinds``: the steps of those that have other ones than
     ``STEPS``, in order."""
 
@@ -96,7 +96,7 @@ class Ladders:
         """The path whose modem is being recovered."""
         return next((p for p, m in self._modems.items() if m.phase in ("acting", "proving", "waiting")), None)
 
-    def polled(self, path: str, sick: Sickness | None, now_s: float, *, locked: bool = False) -> list[Told]:
+    def polled(self, path: str, sick: Sickness | None, now_s: float, *, locked: bool = False) -> list[RecoveryEvent]:
         """One poll: well (None) or sick, and whether the SIM asks for a PIN, which a modem is left alone with."""
         modem = self._modems[path]
         modem.locked = locked
@@ -114,12 +114,14 @@ class Ladders:
             modem.phase = "sick"
         return []
 
-    def due(self, now_s: float, may_interrupt: Callable[[], bool] = lambda: True) -> tuple[Due | None, list[Told]]:
-        """What is to be done now, if anything, and what is to be told. After a Due nothing is due until ``did``. ``may_interrupt`` is
+    def due(
+        self, now_s: float, may_interrupt: Callable[[], bool] = lambda: True
+    ) -> tuple[Due | None, list[RecoveryEvent]]:
+        """What is to be done now, if anything, and what is to be reported. After a Due nothing is due until ``did``. ``may_interrupt`` is
         asked before a step of ``INTERRUPTING``, which waits while it says no."""
-        told: list[Told] = []
+        events: list[RecoveryEvent] = []
         if not self._settings.enabled:
-            return None, told
+            return None, events
         for path, modem in self._modems.items():
             if modem.locked or modem.sick is None or modem.phase in ("well", "acting"):
                 continue
@@ -136,39 +138,41 @@ class Ladders:
                     continue
             step = self._next(modem)
             if step is None:
-                told.append(self._give_up(path, modem, now_s))
+                events.append(self._give_up(path, modem, now_s))
                 continue
             if modem.steps[step] in INTERRUPTING and not may_interrupt():
                 continue
             modem.phase, modem.step = "acting", step
-            return Due(path, modem.steps[step]), told
-        return None, told
+            return Due(path, modem.steps[step]), events
+        return None, events
 
     def did(
         self, due: Due, how: Literal["done", "failed", "skipped", "locked"], detail: str, took_s: float, now_s: float
-    ) -> list[Told]:
+    ) -> list[RecoveryEvent]:
         """How the step went: ``done`` and ``failed`` get their time to prove themselves (a command may work though its answer was
         lost), ``skipped`` is none and the next follows at once, ``locked`` ends the recovery."""
         modem = self._modems[due.path]
-        told = [
-            Told("recovery_step", due.path, due.step, took_s * 1000, detail if how == "done" else f"{how}: {detail}")
+        events = [
+            RecoveryEvent(
+                "recovery_step", due.path, due.step, took_s * 1000, detail if how == "done" else f"{how}: {detail}"
+            )
         ]
         if modem.phase != "acting":
-            return told  # it was well again before the step was over
+            return events  # it was well again before the step was over
         if how == "locked":
             modem.locked, modem.phase, modem.sick = True, "sick", None
-            return told
+            return events
         if how == "skipped":
             modem.phase, modem.waits_until_s = "waiting", now_s
-            return told
+            return events
         modem.tried.append(due.step)
         modem.phase = "proving"
         modem.waits_until_s = now_s + self._settings.prove_s[due.step]
-        return told
+        return events
 
     # --- inside --------------------------------------------------------------------------------------------------------
 
-    def _well(self, path: str, modem: _Modem, now_s: float) -> list[Told]:
+    def _well(self, path: str, modem: _Modem, now_s: float) -> list[RecoveryEvent]:
         was, modem.sick = modem.phase, None
         if was == "acting":
             return []  # the poll began before the step; the next one counts
@@ -177,9 +181,9 @@ class Ladders:
             return []
         took_ms = (now_s - modem.began_s) * 1000
         if was == "gave_up" or not modem.tried:
-            return [Told("recovered", path, None, took_ms, "by itself")]
+            return [RecoveryEvent("recovered", path, None, took_ms, "by itself")]
         modem.helped, modem.helped_s = modem.step, now_s
-        return [Told("recovered", path, modem.tried[-1], took_ms, f"after {', '.join(modem.tried)}")]
+        return [RecoveryEvent("recovered", path, modem.tried[-1], took_ms, f"after {', '.join(modem.tried)}")]
 
     def _ripe(self, modem: _Modem, now_s: float) -> bool:
         if modem.phase == "gave_up":
@@ -200,7 +204,7 @@ class Ladders:
             min(self._settings.first_back_off_s * 2 ** max(0, len(modem.tried) - 1), self._settings.longest_back_off_s)
         )
 
-    def _give_up(self, path: str, modem: _Modem, now_s: float) -> Told:
+    def _give_up(self, path: str, modem: _Modem, now_s: float) -> RecoveryEvent:
         modem.phase = "gave_up"
         modem.waits_until_s = now_s + self._settings.longest_back_off_s
         if modem.tried:
@@ -208,4 +212,4 @@ class Ladders:
         else:
             tried = "what helped did so for a while only" if modem.relapsed else "no step can be done here"
         detail = f"{modem.sick} for {now_s - modem.since_s:.0f} s; {tried}; tried again in {self._settings.longest_back_off_s:.0f} s"
-        return Told("recovery_gave_up", path, None, (now_s - modem.began_s) * 1000, detail)
+        return RecoveryEvent("recovery_gave_up", path, None, (now_s - modem.began_s) * 1000, detail)

@@ -126,14 +126,14 @@ def port_power(place: UsbPlace) -> str:
         raise CannotStepError("uhubctl is not installed")
     seen = _uhubctl([program, "-l", place.hub])
     if not switches_alone(seen.stdout, place.hub):
-        told = next(
+        said = next(
             (line.strip() for line in (seen.stdout + seen.stderr).splitlines() if line.strip()), "says nothing of it"
         )
-        raise CannotStepError(f"hub {place.hub} cannot switch one port's power: {told}")
+        raise CannotStepError(f"hub {place.hub} cannot switch one port's power: {said}")
     done = _uhubctl([program, "-a", "cycle", "-d", str(OFF_S), "-l", place.hub, "-p", place.port])
     if done.returncode != 0:
-        told = next((line.strip() for line in done.stderr.splitlines() if line.strip()), f"status {done.returncode}")
-        raise StepFailedError(f"uhubctl: {told}")
+        said = next((line.strip() for line in done.stderr.splitlines() if line.strip()), f"status {done.returncode}")
+        raise StepFailedError(f"uhubctl: {said}")
     return f"power of hub {place.hub} port {place.port} off and on"
 
 
@@ -223,9 +223,9 @@ def _dialogue(channel: Channel) -> str:
     channel.ask("AT", ANSWER_S)
     channel.ask("ATZ", ANSWER_S)
     pin = channel.ask("AT+CPIN?", ANSWER_S)  # 27.007 clause 8.3
-    asked = [line for line in pin.lines if prefix(line) == "+CPIN" and "READY" not in line.upper()]
-    if asked or pin.final.code in ("cme_error 11", "cme_error 12"):
-        raise SimLockedError(asked[0] if asked else pin.final.code)
+    wants_code = [line for line in pin.lines if prefix(line) == "+CPIN" and "READY" not in line.upper()]
+    if wants_code or pin.final.code in ("cme_error 11", "cme_error 12"):
+        raise SimLockedError(wants_code[0] if wants_code else pin.final.code)
     return "port opened anew, answers AT and ATZ"
 
 

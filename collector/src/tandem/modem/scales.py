@@ -163,12 +163,12 @@ def cell(rat: str | None, columns: str, row: Sequence[str], **more: Any) -> Read
     return named(rat, dict(zip(columns.split(), (*row, *[""] * len(columns)), strict=False)), **more)
 
 
-def labelled(rat: str | None, labels: str, told: Mapping[str, str], **more: Any) -> Reading:  # noqa: ANN401 - as above
+def labelled(rat: str | None, labels: str, answered: Mapping[str, str], **more: Any) -> Reading:  # noqa: ANN401 - as above
     """The reading of labelled texts: ``labels`` has words ``field=label``, or ``field=label|another`` where names differ."""
     texts = {}
     for word in labels.split():
         name, _, mine = word.partition("=")
-        texts[name] = next((told[label] for label in mine.split("|") if told.get(label)), "")
+        texts[name] = next((answered[label] for label in mine.split("|") if answered.get(label)), "")
     return named(rat, texts, **more)
 
 
@@ -228,8 +228,8 @@ _SECONDARY = ("rsrp_dbm", "rsrq_db", "sinr_db", "rsrp_code", "rsrq_code", "sinr_
 
 def with_secondary(anchor: Reading, nr: Reading) -> Reading:
     """The LTE anchor with the quantities of ``nr``, a standalone cell's, as its secondary cell's: NR-NSA."""
-    told: dict[str, Any] = {f"nr_{name}": getattr(nr, name) for name in _SECONDARY}
-    return replace(anchor, rat="NR-NSA", nr_arfcn=nr.earfcn, plmn=anchor.plmn or nr.plmn, **told)
+    secondary: dict[str, Any] = {f"nr_{name}": getattr(nr, name) for name in _SECONDARY}
+    return replace(anchor, rat="NR-NSA", nr_arfcn=nr.earfcn, plmn=anchor.plmn or nr.plmn, **secondary)
 
 
 _PARTNERS = {f"{nr}{name}_{unit}": f"{nr}{name}_code" for nr in ("", "nr_") for name, unit in (
@@ -238,11 +238,11 @@ _PARTNERS |= {coded: name for name, coded in _PARTNERS.items()}
 """A quantity and the code it came from: they are filled together or not at all."""
 
 
-def filled(reading: Reading, told: Reading) -> Reading:
-    """The reading with what it lacks of ``told``."""
+def filled(reading: Reading, further: Reading) -> Reading:
+    """The reading with what is missing of it from ``further``."""
     missing: dict[str, Any] = {
         name: value
-        for name, value in vars(told).items()
+        for name, value in vars(further).items()
         if value is not None and getattr(reading, name) is None and getattr(reading, _PARTNERS.get(name, name)) is None
     }
     return replace(reading, **missing) if missing else reading

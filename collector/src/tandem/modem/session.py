@@ -60,12 +60,10 @@ class DevicePort:
         self.name = path
 
     def look(self) -> str:
-        """Itself."""
         _there(self.name)
         return self.name
 
     def open(self, where: str, wake_fd: int | None) -> Channel:
-        """Open it for ourselves alone."""
         return Channel(open_port(where), wake_fd=wake_fd)
 
     def moved(self, channel: Conversation, where: str) -> bool:
@@ -169,10 +167,10 @@ def prepare(channel: Channel, driver_name: str, gnss: bool = False) -> tuple[Ide
     """
     channel.ask("ATE0", FIRST_DEADLINE_S)
     channel.ask("AT+CMEE=1", COMMAND_DEADLINE_S)
-    asked = [channel.ask(command, COMMAND_DEADLINE_S) for command in ("AT+CGMI", "AT+CGMM", "AT+CGMR")]
-    if not all(answer.final.ok and answer.lines for answer in asked[:2]):
-        asked.append(channel.ask("ATI", COMMAND_DEADLINE_S))
-    identity = identify(asked)
+    answers = [channel.ask(command, COMMAND_DEADLINE_S) for command in ("AT+CGMI", "AT+CGMM", "AT+CGMR")]
+    if not all(answer.final.ok and answer.lines for answer in answers[:2]):
+        answers.append(channel.ask("ATI", COMMAND_DEADLINE_S))
+    identity = identify(answers)
     driver = choose(driver_name, identity)
     if driver.transport != "at":  # the maker's name fits both, but what answers here is an AT port
         driver = drivers()[FALLBACK]
@@ -201,8 +199,8 @@ def prepare_web(channel: Conversation, driver_name: str) -> tuple[Identity, Driv
     refusing: Driver | None = None
     for driver in drivers().values():
         if driver.transport == "http":
-            asked = (*driver.setup_commands(identity), *driver.poll_commands(identity))
-            answers = [channel.ask(command, COMMAND_DEADLINE_S) for command in asked]
+            commands = (*driver.setup_commands(identity), *driver.poll_commands(identity))
+            answers = [channel.ask(command, COMMAND_DEADLINE_S) for command in commands]
             if not driver.decode(answers, identity).empty:
                 return identity, driver
             refusing = refusing or (driver if any(_its_own_fault(driver, answer) for answer in answers) else None)
@@ -365,7 +363,6 @@ class Session:
         self._ready = False
 
     def close(self) -> None:
-        """Close the port when it is open."""
         if self.channel is not None:
             self.channel.close()
             self.channel = None

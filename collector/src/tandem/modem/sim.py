@@ -44,14 +44,14 @@ class SimWatch:
     def __init__(self, wanted: str, secret: bytes, on_mismatch: Callable[[str], None]) -> None:
         self.secret, self.wanted = secret, wanted
         self._on_mismatch = on_mismatch
-        self._told: str | None = None
+        self._reported: str | None = None
 
     def found(self, sim: str | None) -> None:
         """What a set-up found: a hash, or None when the modem tells none, which is no proof of another SIM. Told once for each."""
         if sim is None or sim == self.wanted:
-            self._told = self._told if sim is None else None
-        elif sim != self._told:
-            self._told = sim
+            self._reported = self._reported if sim is None else None
+        elif sim != self._reported:
+            self._reported = sim
             self._on_mismatch(f"the SIM here is {sim}, the configuration names {self.wanted}")
 
 
@@ -138,7 +138,7 @@ _PROVIDER = "AT+CRSM=176,28486,0,0,17"
 @dataclass(frozen=True, slots=True)
 class HomeNetwork:
     """``plmn``: MCC and MNC of the SIM, five or six digits; ``name``: the service provider's as the SIM has it, else the operator's that
-    the modem is registered with, where that is at home. None: not told."""
+    the modem is registered with, where that is at home. None: not reported."""
 
     plmn: str | None = None
     name: str | None = None
@@ -190,9 +190,9 @@ def _imsi(response: Response) -> str | None:
 def _file(response: Response) -> bytes:
     """The content that ``+CRSM: 144,0,"HEX"`` tells (27.007 clause 8.18); empty when it tells none."""
     for line in response.lines if response.final.ok else ():
-        told = values(line) if prefix(line) else ()
-        if len(told) >= 3 and told[0] in ("144", "145") and re.fullmatch(r"(?:[0-9A-Fa-f]{2})+", told[2]):
-            return bytes.fromhex(told[2])
+        fields = values(line) if prefix(line) else ()
+        if len(fields) >= 3 and fields[0] in ("144", "145") and re.fullmatch(r"(?:[0-9A-Fa-f]{2})+", fields[2]):
+            return bytes.fromhex(fields[2])
     return b""
 
 
@@ -201,9 +201,9 @@ def _operator(channel: Channel, form: int) -> str | None:
     channel.ask(f"AT+COPS=3,{form}", _DEADLINE_S)
     answer = channel.ask("AT+COPS?", _DEADLINE_S)
     for line in answer.lines if answer.final.ok else ():
-        told = values(line) if prefix(line) else ()
-        if len(told) >= 3 and told[1] == str(form) and told[2].strip():
-            return told[2].strip()
+        fields = values(line) if prefix(line) else ()
+        if len(fields) >= 3 and fields[1] == str(form) and fields[2].strip():
+            return fields[2].strip()
     return None
 
 
@@ -239,5 +239,5 @@ def pin_state(answer: Response) -> str:
     """``+CPIN: READY`` (27.007 clause 8.3) and its like in words."""
     if not answer.final.ok:
         return explained(answer.final.code)
-    told = next((values(line)[0].upper() for line in answer.lines if values(line)), "")
-    return _WORDS.get(told, told.lower() or READY)
+    state = next((values(line)[0].upper() for line in answer.lines if values(line)), "")
+    return _WORDS.get(state, state.lower() or READY)

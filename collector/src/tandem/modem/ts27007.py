@@ -48,14 +48,14 @@ def of_lte(rat: str | None) -> bool:
 
 
 def technology(act: str) -> str | None:
-    """The technology of an <AcT>; None when it is not told."""
+    """The technology of an <AcT>; None when it is not reported."""
     found = whole(act)
     return None if found is None else ACCESS_TECHNOLOGIES.get(found)
 
 
 @dataclass(frozen=True)
 class Registration:
-    """One answer. ``state`` is None when the modem is registered: RRC is not told here. Ids under the names of ``rat``."""
+    """One answer. ``state`` is None when the modem is registered: RRC is not reported here. Ids under the names of ``rat``."""
 
     known: bool = False
     registered: bool = False
@@ -121,8 +121,8 @@ def _unasked(line: str, found: Sequence[str]) -> bool:
 def best(lines: Sequence[str], rat: str | None = None) -> Registration:
     """The registration that speaks of the serving cell: of technology ``rat`` when that is known; one that names a cell
     rather than one that does not; then the youngest."""
-    told = [one for one in (registration(lines, name) for name in NAMES) if one.registered]
-    same = [one for one in told if rat is None or one.rat == rat or (of_lte(rat) and of_lte(one.rat))]
+    registered = [one for one in (registration(lines, name) for name in NAMES) if one.registered]
+    same = [one for one in registered if rat is None or one.rat == rat or (of_lte(rat) and of_lte(one.rat))]
     same.sort(key=lambda one: (one.eci is None and one.ci is None, one.rat is None))
     return same[0] if same else Registration()
 
@@ -134,16 +134,16 @@ def unregistered_state(lines: Sequence[str], rat: str | None) -> str:
     """
     found: set[str | None] = set()
     for name in NAMES:
-        told = registration(lines, name)
-        if told.registered:
+        found_here = registration(lines, name)
+        if found_here.registered:
             return "unknown"
-        if told.known and (
+        if found_here.known and (
             rat is None
             or (name == "+C5GREG" and rat == "NR-SA")
             or (name == "+CEREG" and of_lte(rat))
             or (name in ("+CREG", "+CGREG") and rat in ("GSM", "WCDMA"))
         ):
-            found.add(told.state)
+            found.add(found_here.state)
     return next((state for state in _SEVERITY if state in found), "unknown")
 
 
@@ -178,13 +178,13 @@ def levels(lines: Sequence[str]) -> dict[str, Reading]:
     return {rat: cell(rat, named, row) for rat, named in columns.items()}
 
 
-def _hint(told: Mapping[str, Reading]) -> str | None:
-    """The youngest of the technologies whose levels are told; LTE beside NR is the anchor of a NSA cell."""
-    lte = (told["LTE"].rsrp_dbm, told["LTE"].rsrq_db) != (None, None)
-    if told["NR-SA"].rsrp_dbm is not None:
+def _hint(readings: Mapping[str, Reading]) -> str | None:
+    """The youngest of the technologies whose levels are reported; LTE beside NR is the anchor of a NSA cell."""
+    lte = (readings["LTE"].rsrp_dbm, readings["LTE"].rsrq_db) != (None, None)
+    if readings["NR-SA"].rsrp_dbm is not None:
         return "NR-NSA" if lte else "NR-SA"
-    wcdma = (told["WCDMA"].rscp_dbm, told["WCDMA"].ecno_db) != (None, None)
-    return "LTE" if lte else "WCDMA" if wcdma else "GSM" if told["GSM"].rssi_dbm is not None else None
+    wcdma = (readings["WCDMA"].rscp_dbm, readings["WCDMA"].ecno_db) != (None, None)
+    return "LTE" if lte else "WCDMA" if wcdma else "GSM" if readings["GSM"].rssi_dbm is not None else None
 
 
 def operator(lines: Sequence[str]) -> tuple[str | None, str | None]:
@@ -199,11 +199,11 @@ def operator(lines: Sequence[str]) -> tuple[str | None, str | None]:
 def standard(lines: Sequence[str], rat: str | None = None) -> Reading:
     """What a modem tells by the standard's commands alone: any of +CSQ, +CESQ, +CREG, +CGREG, +CEREG, +C5GREG, +COPS.
 
-    ``rat``: the technology when the modem told it by a command of its own. Else it is the one of the registration, then
-    +COPS's, then the one whose levels +CESQ knows. Neither LTE's SINR nor PCI, EARFCN, band and RRC state are told.
+    ``rat``: the technology when the modem reported it by a command of its own. Else it is the one of the registration, then
+    +COPS's, then the one whose levels +CESQ knows. Neither LTE's SINR nor PCI, EARFCN, band and RRC state are reported.
     """
-    told = levels(lines)
-    hint = _hint(told)
+    readings = levels(lines)
+    hint = _hint(readings)
     registered = best(lines, rat)
     network, network_rat = operator(lines)
     found = rat or registered.rat or network_rat or hint
@@ -211,9 +211,9 @@ def standard(lines: Sequence[str], rat: str | None = None) -> Reading:
     if found == "LTE" and ("NR-NSA" in (registered.rat, network_rat, hint) or hint == "NR-SA"):
         found = "NR-NSA"
     reading = _with_cell(Reading(rat=found, plmn=network, state=unregistered_state(lines, found)), registered)
-    level = told["LTE"] if of_lte(found) else told.get(found or "", Reading())
+    level = readings["LTE"] if of_lte(found) else readings.get(found or "", Reading())
     if found == "NR-NSA":
-        level = with_secondary(told["LTE"], told["NR-SA"])
+        level = with_secondary(readings["LTE"], readings["NR-SA"])
     return filled(filled(reading, rssi(last_values(lines, "+CSQ"))), level)
 
 
@@ -251,7 +251,7 @@ def own(reading: Reading) -> Reading:
 
 def fill(reading: Reading, lines: Sequence[str]) -> Reading:
     """The reading with what it lacks taken from the standard's answers among the lines, for a family whose own command gives
-    no technology, cell, network or level. What the family told stays, where it is of its technology (``own``); only an LTE cell
+    no technology, cell, network or level. What the family reported stays, where it is of its technology (``own``); only an LTE cell
     may turn out to be an NSA anchor.
     """
     found = standard(lines, reading.rat)

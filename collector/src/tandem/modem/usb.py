@@ -329,10 +329,10 @@ def _block(device: KnownDevice) -> str:
     ]
     ours = "at-second" if device.has_second_port else "at"
     for rule in device.interfaces:
-        told = {ours: "at", "nmea": "nmea"}.get(rule.role)
-        if told is not None:
+        link = {ours: "at", "nmea": "nmea"}.get(rule.role)
+        if link is not None:
             ignore = ', ENV{ID_MM_PORT_IGNORE}="1"' if rule.role == "at-second" else ""
-            lines.append(f'SUBSYSTEM=="tty", {ids}, {_rule_for(rule)}{ignore}, SYMLINK+="tandem/$id-{told}"')
+            lines.append(f'SUBSYSTEM=="tty", {ids}, {_rule_for(rule)}{ignore}, SYMLINK+="tandem/$id-{link}"')
     return "\n".join(lines) + "\n"
 
 

@@ -141,7 +141,6 @@ class _Wire:
         self._sock, self._until = sock, until
 
     def sendall(self, data: bytes) -> None:
-        """Send everything."""
         left = memoryview(data)
         while left:
             try:
@@ -174,14 +173,6 @@ class _Incoming(io.RawIOBase):
                 continue
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Ask a stick that has no AT port, only a web server of its own: the same shape as the AT channel. A command is ``GET
-# /path?query`` or ``POST /path body``; the response's lines are the body's lines. Sessions are kept as the sticks
-# want them: Huawei's HiLink refuses with 125002 or 125003 whoever has not taken a cookie and a token from
-# ``/api/webserver/SesTokInfo``; ZTE's goform answers 200 with empty fields unless a Referer names the stick itself.
-# Each stick is asked over its own interface: identical ones have the same address.
-
-
 OK = Final("ok", "ok")
 MAX_REDIRECTS = 3
 _SESSION_WANTED = ("125001", "125002", "125003")
@@ -192,15 +183,11 @@ _TOKEN_HEADER = "__RequestVerificationToken"  # noqa: S105 - the header's name
 _URL = re.compile(r"http://([0-9]{1,3}(?:\.[0-9]{1,3}){3})(?::([0-9]{1,5}))?/?\Z")
 
 
-class WebAddressError(ValueError):
-    """What is named as a stick's web server is none."""
-
-
 def web_address(url: str) -> tuple[str, int]:
-    """Address and port of ``http://192.168.8.1``; WebAddressError says what is wrong."""
+    """Address and port of ``http://192.168.8.1``; ValueError says what is wrong."""
     match = _URL.match(url)
     if match is None or max(map(int, match.group(1).split("."))) > 255 or not 0 < int(match.group(2) or 80) < 65536:
-        raise WebAddressError(f"{url!r} is not of the form http://192.168.8.1 or http://192.168.8.1:80")
+        raise ValueError(f"{url!r} is not of the form http://192.168.8.1 or http://192.168.8.1:80")
     return match.group(1), int(match.group(2) or 80)
 
 
@@ -350,7 +337,7 @@ _MENDED_BY_RESTART = (*SESSION_FAULTS, "busy", "system_error")
 
 
 def page_fault(driver: Driver | None, response: Response) -> str | None:
-    """The fault of one page, by the family's name for it, else as the transport told it (``http_404``); None when it answered."""
+    """The fault of one page, by the family's name for it, else as the transport reported it (``http_404``); None when it answered."""
     named = driver.fault(response) if driver is not None and driver.fault is not None else None
     return named or (None if response.final.ok else response.final.code)
 
@@ -363,7 +350,7 @@ def session_ended(driver: Driver | None, answers: Sequence[Response]) -> bool:
 
 
 def poll_failure(driver: Driver | None, answers: Sequence[Response], reading: Reading | None) -> str | None:
-    """Why a poll told nothing of the radio: the first page's fault, or of an AT port the first error when all were errors.
+    """Why a poll reported nothing of the radio: the first page's fault, or of an AT port the first error when all were errors.
 
     A page that one model does not have fails no poll while the others tell.
     """
@@ -376,11 +363,11 @@ def poll_failure(driver: Driver | None, answers: Sequence[Response], reading: Re
     return answers[0].final.code if answers else None
 
 
-def mended_by_restart(failure: str) -> bool:
+def helped_by_restart(failure: str) -> bool:
     """Whether to start the device anew may help against this failure of its polls."""
     return failure in _MENDED_BY_RESTART or failure.startswith("http_5")
 
 
 def _tells(reading: Reading) -> bool:
-    told = (reading.rsrp_dbm, reading.rssi_dbm, reading.rscp_dbm, reading.nr_rsrp_dbm, reading.eci, reading.ci)
-    return reading.state != "unknown" or any(value is not None for value in told)
+    levels = (reading.rsrp_dbm, reading.rssi_dbm, reading.rscp_dbm, reading.nr_rsrp_dbm, reading.eci, reading.ci)
+    return reading.state != "unknown" or any(value is not None for value in levels)

@@ -52,7 +52,6 @@ class Backup:
             self._release(number)  # only now: until it is done, a crash must undo it
 
     def close(self) -> None:
-        """Take back what is left."""
         for number in list(self._guards):
             self._release(number)
 

@@ -20,7 +20,7 @@ from typing import Any
 from tandem import mptcp_abi as abi
 from tandem.mptcp import netlink, sysctls
 from tandem.mptcp.iproute import IpError
-from tandem.mptcp.kernels import Kernel, available_controllers, binding_note, read_text, release
+from tandem.mptcp.kernels import Kernel, available_controllers, binding_note, release
 from tandem.mptcp.path_manager import Endpoint, Limits, PathManager
 from tandem.mptcp.statistics import ROOM, ConnectionSample, StatisticsError, SubflowSample, plain
 from tandem.mptcp_abi import AbiError, v094
@@ -155,17 +155,17 @@ class V094(Kernel):
         return self._sysctl(f"mptcp_{what}") or v094.in_force(self._root).get(what)
 
     def _sysctl(self, name: str) -> str | None:
-        return read_text(self._root / _FOLDER / name)
+        return sysctls.read_text(self._root / _FOLDER / name)
 
     def _module(self, name: str) -> bool:
         """Loaded, or built in (then it is shown only when it has parameters, but listed with the modules)."""
         if (self._root / "sys/module" / name).exists():
             return True
         builtin = self._root / "lib/modules" / release(self._root) / "modules.builtin"
-        return f"/{name}.ko" in (read_text(builtin) or "")
+        return f"/{name}.ko" in (sysctls.read_text(builtin) or "")
 
     def _parameter(self, module: str, name: str) -> str | None:
-        return read_text(self._root / "sys/module" / module / "parameters" / name)
+        return sysctls.read_text(self._root / "sys/module" / module / "parameters" / name)
 
 
 def _word(name: str) -> str:
@@ -313,7 +313,7 @@ class Reader:
 
     def __init__(self, connection: socket.socket, root: Path = Path("/")) -> None:
         self._socket, self._root = connection, root
-        self._asked = isinstance(connection, v094.MultipathSocket)
+        self._multipath = isinstance(connection, v094.MultipathSocket)
         self._info, self._plain = v094.InfoReader(connection, ROOM), abi.Memory(abi.TCP_INFO_BYTES)
         self._numbers = abi.Numbers()
         self._token: int | None = None
@@ -325,7 +325,7 @@ class Reader:
         except OSError as error:
             if error.errno != errno.EINVAL:
                 raise StatisticsError(error.errno, error.strerror) from error
-            return plain(self._socket, self._plain, now_ns, fallback=self._asked)
+            return plain(self._socket, self._plain, now_ns, fallback=self._multipath)
         rows = tuple(SubflowSample(self._numbers.of(s.local, s.remote), *s) for s in info.subflows)
         return ConnectionSample(now_ns, False, self._whole(info), rows, len(rows))
 

@@ -20,19 +20,11 @@ from typing import Any, Protocol
 
 from tandem import mptcp_abi as abi
 from tandem.mptcp.path_manager import PathManager, UpstreamKernel
-from tandem.mptcp_abi import v094
-from tandem.mptcp_abi.controllers import COUPLED
+from tandem.mptcp.sysctls import read_text
+from tandem.mptcp_abi import COUPLED, v094
 
 _CONTROLLERS = Path("proc/sys/net/ipv4/tcp_available_congestion_control")
 _RELEASE = Path("proc/sys/kernel/osrelease")
-
-
-def read_text(file: Path) -> str | None:
-    """Its content, white space as single blanks; None where there is none, or it is hidden."""
-    try:
-        return " ".join(file.read_text().split())
-    except OSError:
-        return None
 
 
 def available_controllers(root: Path) -> frozenset[str] | None:
@@ -118,10 +110,7 @@ class Upstream(Kernel):
     )  # fmt: skip
     scheduler_sysctl = "net.mptcp.scheduler"
     brings: Mapping[str, str] = MappingProxyType(
-        dict.fromkeys(
-            COUPLED,
-            "tandem-server congestion load; on a probe the role congestion, congestion_on_probe",
-        )
+        dict.fromkeys(COUPLED, "tandem-server congestion load; on a probe the role congestion, congestion_on_probe")
     )
 
     def __init__(self, root: Path = Path("/")) -> None:

@@ -129,7 +129,7 @@ class Names:
     def addresses(
         self, host: str, interface: str | None, family: int = socket.AF_UNSPEC, deadline_s: float = DEADLINE_S
     ) -> list[str]:
-        """Of ``host``, one or more, IPv4 before IPv6 unless the machine's resolver told them. OSError when nobody told any within the
+        """Of ``host``, one or more, IPv4 before IPv6 unless the resolver of the machine gave them. OSError when nobody gave any within the
         deadline, and nobody had before (the last good answer holds until there is another), and for an address of another family."""
         try:
             literal = str(ipaddress.ip_address(host))

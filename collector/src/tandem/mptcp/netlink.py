@@ -205,7 +205,6 @@ class Subscription:
         self.socket.setsockopt(_SOL_NETLINK, _ADD_MEMBERSHIP, group)
 
     def fileno(self) -> int:
-        """For a selector."""
         return self.socket.fileno()
 
     def read(self) -> tuple[list[bytes], bool]:
@@ -222,7 +221,6 @@ class Subscription:
                 missed = True
 
     def close(self) -> None:
-        """Receive no more."""
         self.socket.close()
 
 

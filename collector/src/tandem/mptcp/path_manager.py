@@ -271,7 +271,6 @@ class PmListener:
         """How often something was lost or could not be understood."""
 
     def fileno(self) -> int:
-        """For a selector."""
         return self._subscription.fileno()
 
     def read(self) -> list[PmEvent]:
@@ -287,7 +286,6 @@ class PmListener:
         return events
 
     def close(self) -> None:
-        """Hear no more."""
         self._subscription.close()
 
 
@@ -344,5 +342,4 @@ class PmCommands:
         command(self._socket, self._family, number, attribute(_TOKEN, struct.pack("=I", token)) + content)
 
     def close(self) -> None:
-        """Order no more."""
         self._socket.close()

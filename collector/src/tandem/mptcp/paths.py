@@ -70,12 +70,7 @@ class DefaultRoute:
 
 
 def judge(
-    path: Path,
-    name: str | None,
-    interface: Interface | None,
-    routes: Sequence[DefaultRoute],
-    *,
-    mptcp6: bool,
+    path: Path, name: str | None, interface: Interface | None, routes: Sequence[DefaultRoute], *, mptcp6: bool
 ) -> PathStatus:
     """The path's state but for collisions. ``name``: what ``path.find`` said; ``routes``: others' default routes of both families;
     ``mptcp6``: this kernel's Multipath TCP has IPv6."""

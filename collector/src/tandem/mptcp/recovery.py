@@ -122,7 +122,6 @@ class History:
         )
 
     def add(self, recoveries: Iterable[Recovery]) -> None:
-        """Learn."""
         for one in recoveries:
             sums = self._classes.setdefault(key_of(one.event), _Sums())
             if one.recovery_s is not None and one.kept is not None:

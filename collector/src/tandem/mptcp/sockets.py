@@ -72,7 +72,7 @@ class Connected:
 
 def resolve(host: str, port: int, interface: str | None = None) -> tuple[str, int]:
     """The first address of ``host``, IPv6 for an ``interface`` that has nothing else, else IPv4, as ``names.addresses`` finds it; OSError
-    when it has none, or none was told in time."""
+    when it has none, or none was reported in time."""
     family = socket.AF_INET6 if interface is not None and only6(interface) else socket.AF_INET
     return names.addresses(host, interface, family)[0], port
 

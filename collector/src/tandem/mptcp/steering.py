@@ -112,7 +112,6 @@ class Steering:
         return self._restore(now_ns, "recovered as predicted")
 
     def end(self, now_ns: int) -> list[Decision]:
-        """The run is over."""
         return self._restore(now_ns, "end of the run")
 
     def refused(self) -> None:
@@ -178,7 +177,6 @@ class Recording:
 
     @property
     def seconds(self) -> float:
-        """How long it is."""
         return max(map(len, self.received.values()), default=0) * self.step_s
 
 
@@ -205,7 +203,6 @@ class Simulated:
     paths: dict[str, PathEstimate] = field(default_factory=dict)
 
     def add(self, other: Simulated) -> None:
-        """Another run's."""
         self.seconds += other.seconds
         self.received_bytes += other.received_bytes
         self.decisions += other.decisions

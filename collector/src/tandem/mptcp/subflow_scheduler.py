@@ -80,7 +80,6 @@ class ConnectionScheduler:
         self._subflows[path, remote] = Subflow(path, remote, came_ns=now_ns, alive=True)
 
     def take(self, event: PmEvent, now_ns: int) -> None:
-        """An event of any connection."""
         if event.token != self._token:
             return
         match event.kind:
@@ -218,7 +217,6 @@ class SubflowOrders:
         self._held.close()
 
     def end(self) -> None:
-        """Order no more."""
         os.eventfd_write(self._done, 1)
         if self._thread is not None:
             self._thread.join()

@@ -41,10 +41,11 @@ def _file(name: str) -> Path:
 
 def read(names: Iterable[str]) -> dict[str, str | None]:
     """Values by name, white space as single blanks; None where the kernel has no such sysctl or hides it."""
-    return {name: _value(_file(name)) for name in names}
+    return {name: read_text(_file(name)) for name in names}
 
 
-def _value(file: Path) -> str | None:
+def read_text(file: Path) -> str | None:
+    """Its content, white space as single blanks; None where there is none, or it is hidden."""
     try:
         return " ".join(file.read_text().split())
     except OSError:
@@ -56,13 +57,13 @@ def apply(wanted: Mapping[str, str | int]) -> dict[str, Setting]:
     settings = {}
     for name, value in wanted.items():
         file = _file(name)
-        before = _value(file)
+        before = read_text(file)
         error = None
         try:
             file.write_text(f"{value}\n")
         except OSError as refused:
             error = refused.strerror or str(refused)
-        settings[name] = Setting(name, str(value), before, _value(file), error)
+        settings[name] = Setting(name, str(value), before, read_text(file), error)
     return settings
 
 

@@ -243,7 +243,6 @@ class Watch:
             self._paths.renew(path)
 
     def close(self) -> None:
-        """Receive no more."""
         self._orders.close()
         self._leases.close()
         for one in (self._routes, *self._inside.values(), *(() if self._events is None else (self._events,))):

@@ -16,7 +16,7 @@ WATCH = b'?WATCH={"enable":true,"json":true};\n'
 
 @dataclass(frozen=True, slots=True)
 class Tpv:
-    """Time, position, velocity. ``mode``: 0 not told, 1 no fix, 2 two-dimensional, 3 three-dimensional; below 2 there is no
+    """Time, position, velocity. ``mode``: 0 not reported, 1 no fix, 2 two-dimensional, 3 three-dimensional; below 2 there is no
     position. Quantities as in ``schema.metrics.POSITION``; ``error_m``: gpsd's ``eph``, else from ``epx`` and ``epy``."""
 
     mode: int
@@ -42,7 +42,7 @@ class Sky:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """Who answers. ``protocol``: its major number, None when not told."""
+    """Who answers. ``protocol``: its major number, None when not reported."""
 
     release: str
     protocol: int | None
@@ -81,25 +81,25 @@ _TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9})\d*
 def read(line: bytes) -> Report | None:
     """The report in one line; None for those that say nothing of interest (WATCH, GST and whatever comes later)."""
     try:
-        told = json.loads(line)
+        report = json.loads(line)
     except (ValueError, RecursionError):
         return Broken("no JSON")
-    if not isinstance(told, dict):
+    if not isinstance(report, dict):
         return Broken("no JSON object")
-    match told.get("class"):
+    match report.get("class"):
         case "TPV":
-            return _tpv(told)
+            return _tpv(report)
         case "SKY":
-            return _sky(told)
+            return _sky(report)
         case "VERSION":
-            major = told.get("proto_major")
-            return Version(_text(told.get("release")) or "", major if type(major) is int else None)
+            major = report.get("proto_major")
+            return Version(_text(report.get("release")) or "", major if type(major) is int else None)
         case "DEVICES" | "DEVICE":
-            listed = told.get("devices") if told["class"] == "DEVICES" else [told]
+            listed = report.get("devices") if report["class"] == "DEVICES" else [report]
             rows = [row for row in listed if isinstance(row, dict)] if isinstance(listed, list) else []
             return Devices(tuple(path for row in rows if (path := _text(row.get("path")))))
         case "PPS" | "TOFF":
-            return _pulse(told)
+            return _pulse(report)
         case "ERROR":
             return Broken("gpsd reports an error")
         case str():
@@ -107,20 +107,20 @@ def read(line: bytes) -> Report | None:
     return Broken("an object without class")
 
 
-def _tpv(told: dict[str, Any]) -> Tpv:
-    mode = told.get("mode")
+def _tpv(report: dict[str, Any]) -> Tpv:
+    mode = report.get("mode")
     if type(mode) is not int or not 0 <= mode <= 3:
         mode = 0
-    device, time_ns = _text(told.get("device")), _time_ns(told.get("time"))
-    latitude, longitude = _number(told.get("lat"), -90, 90), _number(told.get("lon"), -180, 180)
+    device, time_ns = _text(report.get("device")), _time_ns(report.get("time"))
+    latitude, longitude = _number(report.get("lat"), -90, 90), _number(report.get("lon"), -180, 180)
     if mode < 2 or latitude is None or longitude is None:
         # A mode that promises a position without one is no fix.
         return Tpv(min(mode, 1), device, time_ns)
     # altMSL since 3.20; alt before it, and still there, means the same.
-    altitude = _number(told.get("altMSL", told.get("alt")), -1000, 20000)
-    error = _number(told.get("eph"), 0, 100000)
+    altitude = _number(report.get("altMSL", report.get("alt")), -1000, 20000)
+    error = _number(report.get("eph"), 0, 100000)
     if error is None:
-        x, y = _number(told.get("epx"), 0, 100000), _number(told.get("epy"), 0, 100000)
+        x, y = _number(report.get("epx"), 0, 100000), _number(report.get("epy"), 0, 100000)
         error = None if x is None or y is None else min(100000.0, math.hypot(x, y))
     return Tpv(
         mode,
@@ -129,30 +129,32 @@ def _tpv(told: dict[str, Any]) -> Tpv:
         latitude,
         longitude,
         altitude if mode == 3 else None,
-        _number(told.get("speed"), 0, 500),
-        _number(told.get("track"), 0, 360),
+        _number(report.get("speed"), 0, 500),
+        _number(report.get("track"), 0, 360),
         error,
     )
 
 
-def _sky(told: dict[str, Any]) -> Sky:
-    seen, used = _count(told.get("nSat")), _count(told.get("uSat"))
-    satellites = told.get("satellites")
+def _sky(report: dict[str, Any]) -> Sky:
+    seen, used = _count(report.get("nSat")), _count(report.get("uSat"))
+    satellites = report.get("satellites")
     if isinstance(satellites, list):
         rows = [row for row in satellites if isinstance(row, dict)]
         seen = _count(len(rows))
         used = _count(sum(row.get("used") is True for row in rows))
-    return Sky(_text(told.get("device")), _number(told.get("hdop"), 0, 100), used, seen)
+    return Sky(_text(report.get("device")), _number(report.get("hdop"), 0, 100), used, seen)
 
 
-def _pulse(told: dict[str, Any]) -> Pulse | None:
+def _pulse(report: dict[str, Any]) -> Pulse | None:
     """None when a part of it is missing: gpsd tells pulses before it knows which second they are."""
-    parts = [told.get(name) for name in ("real_sec", "real_nsec", "clock_sec", "clock_nsec")]
+    parts = [report.get(name) for name in ("real_sec", "real_nsec", "clock_sec", "clock_nsec")]
     numbers = [part for part in parts if type(part) is int and 0 <= part < 2**40]
     if len(numbers) != len(parts) or numbers[1] >= 10**9 or numbers[3] >= 10**9:
         return None
     real_s, real_ns, clock_s, clock_ns = numbers
-    return Pulse(str(told["class"]), _text(told.get("device")), real_s * 10**9 + real_ns, clock_s * 10**9 + clock_ns)
+    return Pulse(
+        str(report["class"]), _text(report.get("device")), real_s * 10**9 + real_ns, clock_s * 10**9 + clock_ns
+    )
 
 
 def _number(value: object, least: float, most: float) -> float | None:
@@ -229,7 +231,7 @@ class Fixes:
         self._sky: dict[str, tuple[int, float | int]] = {}
 
     def sky(self, sky: Sky, now_ns: int) -> None:
-        """Satellites, as far as told."""
+        """Satellites, as far as reported."""
         if self._device is not None and sky.device != self._device:
             return
         for name in ("hdop", "satellites_used", "satellites_seen"):

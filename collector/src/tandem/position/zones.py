@@ -1,4 +1,4 @@
-"""Where a probe's position is not told: zones round homes, on a sphere, with a key of the probe's own."""
+"""Where a probe's position is not reported: zones round homes, on a sphere, with a key of the probe's own."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def nearest_m(a: Point, b: Point, centre: Point) -> float:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Home zones: whether what the receiver says now may be told at all. Pure but for the drawn margins. What leaves
+# Home zones: whether what the receiver says now may be reported at all. Pure but for the drawn margins. What leaves
 # nothing is not the configured circle but a hidden one: twice its radius, its middle moved by up to nine tenths of
 # the radius in a direction that only this probe's key knows. So whoever gathers the ends of many tracks finds the
 # hidden circle, and from it that the home is somewhere within a configured radius of its middle, which is what was
@@ -121,7 +121,7 @@ HYSTERESIS = 0.1
 """Leaving takes this part of the radius more than entering."""
 
 DWELL_S = (10.0, 40.0)
-"""And after leaving nothing is told for a drawn time within these."""
+"""And after leaving nothing is reported for a drawn time within these."""
 
 ASSUMED_ERROR_M = 50.0
 """Of a fix whose receiver does not tell its error."""
@@ -157,11 +157,11 @@ class _Hidden:
         self._dwell_ns = int(self._draw.uniform(*DWELL_S) * 1e9)
 
     def covers(self, point: Point) -> bool:
-        """Whether a point to be told lies in the circle."""
+        """Whether a point to be reported lies in the circle."""
         return distance_m(point, self._centre) <= self._edge_m
 
     def see(self, point: Point, error_m: float, monotonic_ns: int) -> None:
-        """A fix, whether it is told or not."""
+        """A fix, whether it is reported or not."""
         away_m = distance_m(point, self._centre) - error_m
         through = self._last is not None and nearest_m(self._last, point, self._centre) <= self._edge_m
         self._last = point
@@ -216,11 +216,11 @@ class Privacy:
 
     @property
     def hiding(self) -> bool:
-        """Whether nothing may be told now."""
+        """Whether nothing may be reported now."""
         return self._zones.inside
 
     def record(self, fix: Fix) -> Record | None:
-        """The position record of a fix, None when it may not be told. Call it with every fix, in order."""
+        """The position record of a fix, None when it may not be reported. Call it with every fix, in order."""
         tpv = fix.tpv
         fields: dict[str, Value | None] = {
             "fix": FIX_WORDS.get(tpv.mode, "none"),
@@ -232,10 +232,10 @@ class Privacy:
         if fix.found and tpv.latitude_deg is not None and tpv.longitude_deg is not None:
             point = Point(tpv.latitude_deg, tpv.longitude_deg)
             self._zones.see(point, tpv.error_m, fix.monotonic_ns)
-            told = point if self._mode == "full" else rounded(point, self._grid_deg)
-            if self._zones.cover(told):
+            shown = point if self._mode == "full" else rounded(point, self._grid_deg)
+            if self._zones.cover(shown):
                 return None
-            fields |= {"latitude_deg": told.latitude_deg, "longitude_deg": told.longitude_deg}
+            fields |= {"latitude_deg": shown.latitude_deg, "longitude_deg": shown.longitude_deg}
             if self._mode == "full":
                 fields |= {
                     "altitude_m": tpv.altitude_m,

@@ -233,10 +233,10 @@ def order(campaign: Campaign, step: Step) -> list[tuple[int, int]]:
     return runs
 
 
-def items(campaign: Campaign, step: Step, sequence: list[tuple[int, int]] | None = None) -> Iterator[Item]:
-    """Every run of the step; ``sequence``: as stored, else by the seed."""
+def items(campaign: Campaign, step: Step) -> Iterator[Item]:
+    """Every run of the step, in the order that the seed gives."""
     combinations = arms(campaign, step)
-    for number, (repetition, arm) in enumerate(order(campaign, step) if sequence is None else sequence):
+    for number, (repetition, arm) in enumerate(order(campaign, step)):
         yield item(campaign, step, combinations[arm], number, repetition, arm)
 
 

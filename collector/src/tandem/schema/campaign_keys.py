@@ -159,10 +159,7 @@ SYSCTLS = (
 ASSUME = SHAPE[:1]
 """How fast a path is thought to be, for the estimate."""
 
-CONTRADICTING = (
-    ("rate_bit_per_s", ("down_bit_per_s", "up_bit_per_s")),
-    ("rtt_ms", ("down_delay_ms", "up_delay_ms")),
-)
+CONTRADICTING = (("rate_bit_per_s", ("down_bit_per_s", "up_bit_per_s")), ("rtt_ms", ("down_delay_ms", "up_delay_ms")))
 
 FORM = (
     Key("repetitions", "whole", "1 to 1000000", minimum=1, maximum=1_000_000),

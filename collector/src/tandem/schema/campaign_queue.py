@@ -55,7 +55,6 @@ class Pushed:
         return (-self.priority, self.pushed_utc_ns, self.id)
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
         return {**asdict(self), "paths": dict(self.paths)}
 
 
@@ -69,7 +68,6 @@ class Report:
     runs: Mapping[str, int] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
         steps = {name: dict(counts) for name, counts in self.steps.items()}
         return {"state": self.state, "reason": self.reason, "steps": steps, "runs": dict(self.runs)}
 

@@ -7,7 +7,6 @@ import copy
 import difflib
 import math
 import re
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -45,7 +44,7 @@ from tandem.schema.campaign_keys import (
     TRIGGERS,
     minutes,
 )
-from tandem.schema.toml_file import Key, Place, line_of, no_toml, places
+from tandem.schema.toml_file import Key, Place, TomlReader
 
 LONGEST_TEXT = 1_000_000
 """Bytes of a campaign's file."""
@@ -93,16 +92,13 @@ def forms(text: str, file: str) -> dict[str, Campaign]:
     return {form: parse(text, file, form=form) for form in (PAPER, *names)}
 
 
-class _Reader:
+class _Reader(TomlReader):
     """A file's content, read part by part. ``moved``: where a place of the form was written."""
 
+    error = CampaignError
+
     def __init__(self, text: str, file: str) -> None:
-        self.file = file
-        try:
-            self.content: dict[str, Any] = tomllib.loads(text)
-        except (ValueError, RecursionError) as error:  # ValueError: no TOML, or a number of thousands of digits
-            raise CampaignError(no_toml(file, text, error, "write that line as TOML")) from error
-        self.lines = places(text)
+        super().__init__(text, file, "write that line as TOML")
         self.moved: dict[Place, Place] = {}
         self._check_sizes(self.content, ())
 
@@ -117,46 +113,27 @@ class _Reader:
         elif isinstance(value, int) and not -(2**63) <= value < 2**63:
             raise self.fail(place, "a whole number of more than 64 bits", "a smaller one")
 
-    def fail(self, place: Place, what: str, hint: str) -> CampaignError:
-        """The mistake at ``place``."""
-        return CampaignError(f"{self.file}:{self.line(place)}: {what}; hint: {hint}")
-
     def line(self, place: Place) -> int:
-        """Where it was written, 1 when that is not known."""
         rest: Place = ()
         origin = place
         while origin and origin not in self.moved:
             origin, rest = origin[:-1], (origin[-1], *rest)
         written = (*self.moved[origin], *rest) if origin else place
-        return line_of(self.lines, written) or 1
+        return super().line(written)
 
-    def table(self, value: object, place: Place) -> dict[str, Any]:
-        """``value`` as a table."""
-        if not isinstance(value, dict):
-            name = ".".join(str(p) for p in place)
-            raise self.fail(place, f"{name!r} is no table", f"begin it with [{name}] on a line of its own")
-        return value
-
-    def only(self, content: Mapping[str, Any], known: Iterable[str], place: Place, where: str) -> None:
-        """Refuse what is not ``known``."""
-        names = tuple(known)
-        for name in content:
-            if name not in names:
-                raise self.fail((*place, name), f"unknown key {name!r} in {where}", _hint_for_name(name, names))
-
-    def checked(self, keys: Sequence[Key], content: Mapping[str, Any], place: Place, where: str) -> dict[str, Any]:
-        """The values of ``keys`` with defaults; others in ``content`` are left alone."""
-        for key in keys:
-            if key.name in content:
-                value = content[key.name]
-                wrong = key.wrong(value)
-                if wrong is None and isinstance(value, float) and value in (float("inf"), float("-inf")):
-                    wrong = f"{value!r} is no finite number"
-                if wrong is not None:
-                    raise self.fail((*place, key.name), f"{where} {key.name}: {wrong}", key.hint)
-            elif key.required:
-                raise self.fail(place, f"{where} has no {key.name!r}", f"add it: {key.hint}")
-        return {key.name: content.get(key.name, key.default) for key in keys}
+    def hint_for_name(self, name: str, known: Sequence[str]) -> str:
+        """What an unknown key should be: another unit of a known one, a slip of the pen, or the list."""
+        stem = name
+        for end in (*_OTHER_UNITS, *_STEM_ENDS):
+            if stem.lower().endswith(end):
+                stem = stem[: -len(end)]
+                break
+        for other in known:
+            for end in _STEM_ENDS:
+                if other.endswith(end) and other[: -len(end)] == stem:
+                    return f"write {other}: the unit is in the name"
+        near = difflib.get_close_matches(name, known, 1)
+        return f"write {near[0]}" if near else super().hint_for_name(name, known)
 
     def section(
         self, value: object, place: Place, keys: Sequence[Key], where: str, beside: Iterable[str] = ()
@@ -519,18 +496,3 @@ def _json(value: object) -> bool:
     if isinstance(value, float):
         return math.isfinite(value)
     return isinstance(value, bool | int | str)
-
-
-def _hint_for_name(name: str, known: Sequence[str]) -> str:
-    """What an unknown key should be: another unit of a known one, a slip of the pen, or the list."""
-    stem = name
-    for end in (*_OTHER_UNITS, *_STEM_ENDS):
-        if stem.lower().endswith(end):
-            stem = stem[: -len(end)]
-            break
-    for other in known:
-        for end in _STEM_ENDS:
-            if other.endswith(end) and other[: -len(end)] == stem:
-                return f"write {other}: the unit is in the name"
-    near = difflib.get_close_matches(name, known, 1)
-    return f"write {near[0]}" if near else f"known are {', '.join(known)}"

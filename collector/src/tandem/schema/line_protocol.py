@@ -80,9 +80,13 @@ def _write(
     return line if utc_ns is None else f"{line} {utc_ns}"
 
 
-def encode(record: Record, common_tags: Mapping[str, str], seq: int, utc_ns: int) -> str:
-    """One line (no line break) for ``record`` with the common tags, its number and its time in ns since 1970 UTC."""
+def encode(
+    record: Record, common_tags: Mapping[str, str], seq: int, utc_ns: int, utc_error_ms: float | None = None
+) -> str:
+    """One line (no line break) for ``record`` with the common tags, its number, its time in ns since 1970 UTC and that time's error."""
     fields = {**record.fields, "seq": seq, "monotonic_ns": record.monotonic_ns}
+    if utc_error_ms is not None:
+        fields["utc_error_ms"] = round(utc_error_ms, 1)
     measurement = record.measurement
     return _write(SPECS[measurement], measurement, {**common_tags, **record.tags}, fields, utc_ns)
 

@@ -120,7 +120,7 @@ class Usage(TypedDict):
 
 class Conditions(TypedDict):
     """What was made for this run and undone after it. ``sysctl``: by name ``asked``, ``before``, ``now`` (when set) and ``at_end``;
-    ``shape``: by path ``interface``, ``asked`` (tandem.shaping.kernel) and ``held``, whether it lasted to the end."""
+    ``shape``: by path ``interface``, ``asked`` (tandem.shaping) and ``held``, whether it lasted to the end."""
 
     sysctl: dict[str, dict[str, Any]]
     shape: dict[str, dict[str, Any]]

@@ -30,11 +30,7 @@ class Record:
 
     @classmethod
     def make(
-        cls,
-        measurement: str,
-        tags: Mapping[str, str | None],
-        fields: Mapping[str, Value | None],
-        monotonic_ns: int,
+        cls, measurement: str, tags: Mapping[str, str | None], fields: Mapping[str, Value | None], monotonic_ns: int
     ) -> Record:
         """A checked record without its None entries; RecordError when a name, type or range is wrong."""
         kept_tags = {k: v for k, v in tags.items() if v is not None and v != ""}

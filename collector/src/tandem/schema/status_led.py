@@ -102,18 +102,10 @@ DATA_WAITING = LedState(
     "Leave it switched on where your own phone has good reception; call if it goes on for a day.",
 )
 STARTING = LedState(
-    "starting",
-    "blue",
-    ((800, 800),),
-    "The kit is starting.",
-    "Wait a minute or two and do not unplug it.",
+    "starting", "blue", ((800, 800),), "The kit is starting.", "Wait a minute or two and do not unplug it."
 )
 MEASURING = LedState(
-    "measuring",
-    "green",
-    ((80, 1120),),
-    "All is well, and a measurement is going on.",
-    "Nothing to do.",
+    "measuring", "green", ((80, 1120),), "All is well, and a measurement is going on.", "Nothing to do."
 )
 WELL = LedState(
     "well",

@@ -1,4 +1,4 @@
-"""TOML files that people write (configuration, campaigns): what a key may be, and the line where it stands. Pure.
+"""TOML files that people write (configuration, campaigns): what a key may be, the line where it stands, and their reader. Pure.
 
 Python's tomllib gives no lines. ``places`` is no second parser: it scans text that tomllib has accepted, and answers None rather than a
 wrong line.
@@ -6,8 +6,10 @@ wrong line.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -51,7 +53,7 @@ class Key:
             return f"{value} is {'not above' if self.above else 'below'} {low:g}"
         if self.maximum is not None and value > self.maximum:
             return f"{value} is above {self.maximum:g}"
-        return None
+        return None if isinstance(value, int) or math.isfinite(value) else f"{value!r} is no finite number"
 
     def _text_wrong(self, value: object) -> str | None:
         if not isinstance(value, str):
@@ -124,6 +126,62 @@ def line_of(found: dict[Place, int], place: Place) -> int | None:
             return found[place]
         place = place[:-1]
     return None
+
+
+class TomlReader:
+    """The content of a file, checked table by table. A fault is an ``error`` of one line: file, line, what is wrong, hint."""
+
+    error: type[ValueError] = ValueError
+
+    def __init__(self, text: str, file: object, hint: str) -> None:
+        """``hint``: of what is no TOML."""
+        self.file = file
+        try:
+            self.content: dict[str, Any] = tomllib.loads(text)
+        except (ValueError, RecursionError) as error:  # ValueError: no TOML, or a number of thousands of digits
+            raise self.error(no_toml(file, text, error, hint)) from error
+        self.lines = places(text)
+
+    def fail(self, place: Place, what: str, hint: str) -> ValueError:
+        """The mistake at ``place``."""
+        return self.error(f"{self.file}:{self.line(place)}: {what}; hint: {hint}")
+
+    def line(self, place: Place) -> int:
+        """Where it was written, 1 when that is not known."""
+        return line_of(self.lines, place) or 1
+
+    def table(self, value: object, place: Place) -> dict[str, Any]:
+        """``value`` as a table."""
+        if not isinstance(value, dict):
+            header = f"[{'.'.join(part for part in place if isinstance(part, str))}]"
+            alone = " on a line of its own" if len(place) == 1 else ""
+            raise self.fail(place, f"{str(place[-1])!r} is no table", f"begin it with {header}{alone}")
+        return value
+
+    def only(self, content: Mapping[str, Any], known: Iterable[str], place: Place, where: str) -> None:
+        """Refuse what is not ``known``."""
+        names = tuple(known)
+        for name in content:
+            if name not in names:
+                raise self.fail((*place, name), f"unknown key {name!r} in {where}", self.hint_for_name(name, names))
+
+    def hint_for_name(self, name: str, known: Sequence[str]) -> str:  # noqa: ARG002 for readers that know better
+        """What an unknown key should be."""
+        return f"known are {', '.join(known)}"
+
+    def named(self, where: str, name: str) -> str:
+        """How a message names a key."""
+        return f"{where} {name}"
+
+    def checked(self, keys: Sequence[Key], content: Mapping[str, Any], place: Place, where: str) -> dict[str, Any]:
+        """The values of ``keys`` with defaults; others in ``content`` are left alone."""
+        for key in keys:
+            if key.name in content:
+                if (wrong := key.wrong(content[key.name])) is not None:
+                    raise self.fail((*place, key.name), f"{self.named(where, key.name)}: {wrong}", key.hint)
+            elif key.required:
+                raise self.fail(place, f"{where} has no {key.name!r}", f"add it: {key.hint}")
+        return {key.name: content.get(key.name, key.default) for key in keys}
 
 
 def _parts(text: str) -> tuple[str, ...]:

@@ -1,7 +1,6 @@
 """The durable queue between measuring and sending: what was appended survives power cuts until the gateway has it."""
 
-from tandem.spool.blob import Item
-from tandem.spool.database import Counts, SpoolBusyError, SpoolError, SpoolFullError
+from tandem.spool.database import Counts, Item, SpoolError, SpoolFullError
 from tandem.spool.spool import Batch, Notice, Spool
 
-__all__ = ["Batch", "Counts", "Item", "Notice", "Spool", "SpoolBusyError", "SpoolError", "SpoolFullError"]
+__all__ = ["Batch", "Counts", "Item", "Notice", "Spool", "SpoolError", "SpoolFullError"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import os
 import sqlite3
 import threading
@@ -15,9 +16,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from tandem.schema.record import Record
-from tandem.spool.blob import BLOB_RECORDS, KEPT_LONGEST, Item, beginning, pack
 from tandem.spool.database import (
+    BLOB_RECORDS,
     ERRORS,
+    KEPT_LONGEST,
     NAME,
     SUFFIXES,
     UNFINISHED,
@@ -25,17 +27,18 @@ from tandem.spool.database import (
     DamagedError,
     Database,
     Identity,
+    Item,
     Row,
-    SpoolBusyError,
     SpoolError,
+    beginning,
     disk_refused,
     is_damaged,
     is_full,
     last_counts,
     make,
+    pack,
 )
-from tandem.spool.durable import LastSequenceMarker
-from tandem.spool.quarantine import Quarantine
+from tandem.spool.durable import LastSequenceMarker, sync_folder
 
 DEFAULT_LIMIT_BYTES = 1 << 29
 DAMAGED_BYTES = 64 << 20
@@ -43,7 +46,7 @@ DAMAGED_BYTES = 64 << 20
 PASSED_OVER = 10_000
 """So many numbers stay unused where the log lost its end in another boot: the note of the last one may be a minute old."""
 NOTICE_EVERY_S = 60.0
-"""What repeats is told as a sum once in so long: each notice becomes a record itself."""
+"""What repeats is reported as a sum once in so long: each notice becomes a record itself."""
 
 Range = tuple[int, int | None]
 """First and last number; None: no end."""
@@ -69,7 +72,7 @@ class Batch:
 
 
 class Spool:
-    """The spool in ``folder``, made where there is none. For any number of threads; one process at a time (SpoolBusyError).
+    """The spool in ``folder``, made where there is none. For any number of threads; one process at a time (SpoolError).
 
     ``boot``: the boot id of what is appended from now on. ``limit_bytes``: when more than this is pending, the oldest records
     are dropped and counted, those of ``KEPT_LONGEST`` last. ``notices`` tells what people should know of.
@@ -100,7 +103,7 @@ class Spool:
             fcntl.flock(self._lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             os.close(self._lock_fd)
-            raise SpoolBusyError(f"{folder}: another collector writes this spool; hint: stop it first") from error
+            raise SpoolError(f"{folder}: another collector writes this spool; hint: stop it first") from error
         self._marker = LastSequenceMarker(self._lock_fd, boot)
         try:
             self._open()
@@ -224,14 +227,14 @@ class Spool:
 
     # --- out --------------------------------------------------------------------------------------------------------
 
-    def take(self, limit: int, *, newest_only: bool = False, passing: Sequence[Range] = ()) -> Batch | None:
-        """About ``limit`` records at most (whole blobs, one at least), or None when nothing waits. ``passing``: the numbers of whole
+    def take(self, limit: int, *, newest_only: bool = False, held: Sequence[Range] = ()) -> Batch | None:
+        """About ``limit`` records at most (whole blobs, one at least), or None when nothing waits. ``held``: the numbers of whole
         boots that are passed over, in order.
 
         Half of it from the newest end, newest first, so that a person sees now; the rest from the oldest, so that no backlog
         starves (``newest_only``: nothing from the oldest). What is out is not given out again until it is released.
         """
-        ranges = _between(passing)
+        ranges = _between(held)
         ends = ((limit, True),) if newest_only else ((limit // 2, True), (limit, False))
         with self._lock:
             batch = self._do(lambda db: self._choose(db, ends, ranges))
@@ -341,7 +344,7 @@ class Spool:
     # --- for people ---------------------------------------------------------------------------------------------------
 
     def _sum(self, kind: str, count: int, what: str) -> None:
-        """Something that may happen every second: told once a minute, with how many there were and the first ``what``."""
+        """Something that may happen every second: reported once a minute, with how many there were and the first ``what``."""
         if count:
             before, first = self._sums.get(kind, (0, what))
             self._sums[kind] = before + count, first
@@ -368,14 +371,92 @@ class Spool:
                 os.close(self._lock_fd)
 
 
-def _between(passing: Iterable[Range]) -> list[Range]:
-    """The numbers from 0 on that are not in ``passing``, which is in order."""
+def _between(held: Iterable[Range]) -> list[Range]:
+    """The numbers from 0 on that are not in ``held``, which is in order."""
     left: list[Range] = []
     first = 0
-    for low, high in passing:
+    for low, high in held:
         if low > first:
             left.append((first, low - 1))
         if high is None:
             return left
         first = max(first, high + 1)
     return [*left, (first, None)]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What cannot be used is put aside for people, within bounds: rejected records as JSON lines with the reason, damaged
+# files.
+#
+# A record may stand in ``rejected.jsonl`` twice after a crash; its ``seq`` tells.
+
+
+REJECTED = "rejected.jsonl"
+REJECTED_BEFORE = "rejected.1.jsonl"
+REJECTED_BYTES = 4 << 20
+"""Over this ``rejected.jsonl`` becomes ``rejected.1.jsonl``, which replaces that of before: 10,000 to 20,000 records are kept."""
+
+
+class Quarantine:
+    """In ``folder``, made when something is put in. ``damaged_bytes``: of all damaged files together; the oldest go first."""
+
+    def __init__(self, folder: Path, damaged_bytes: int) -> None:
+        self.folder, self._damaged_bytes = folder, damaged_bytes
+
+    def reject(self, rejected: Iterable[tuple[Item, str]]) -> None:
+        """Append to ``rejected.jsonl``, durable on return. OSError when the disk takes nothing."""
+        text = "".join(_line(item, reason) for item, reason in rejected)
+        if not text:
+            return
+        self._make()
+        file = self.folder / REJECTED
+        if file.exists() and file.stat().st_size > REJECTED_BYTES:
+            file.replace(self.folder / REJECTED_BEFORE)
+            sync_folder(self.folder)
+        fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o640)
+        try:
+            size = os.fstat(fd).st_size
+            if size and os.pread(fd, 1, size - 1) != b"\n":
+                text = "\n" + text  # the last line was cut off by a power cut: this one must not grow out of it
+            rest = memoryview(text.encode())
+            while rest:
+                rest = rest[os.write(fd, rest) :]
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        if not size:
+            sync_folder(self.folder)
+
+    def put(self, files: Iterable[Path]) -> None:
+        """Move damaged files here, those that are there. OSError."""
+        self._make()
+        for source in files:
+            with contextlib.suppress(FileNotFoundError):
+                source.replace(self.folder / f"{source.name}.damaged-{time.time_ns()}")
+        sync_folder(self.folder)
+        sync_folder(self.folder.parent)
+        kept = sorted((p for p in self.folder.glob("*.damaged-*")), key=lambda p: int(p.name.rpartition("-")[2]))
+        size = sum(p.stat().st_size for p in kept)
+        while size > self._damaged_bytes:
+            oldest = kept.pop(0)
+            size -= oldest.stat().st_size
+            oldest.unlink()
+
+    def _make(self) -> None:
+        if not self.folder.is_dir():
+            self.folder.mkdir()
+            sync_folder(self.folder.parent)
+
+
+def _line(item: Item, reason: str) -> str:
+    row = {
+        "seq": item.seq,
+        "reason": reason,
+        "measurement": item.record.measurement,
+        "tags": dict(item.record.tags),
+        "fields": dict(item.record.fields),
+        "boot": item.boot,
+        "monotonic_ns": item.record.monotonic_ns,
+        "rejected_utc_ns": time.time_ns(),
+    }
+    return json.dumps(row) + "\n"

@@ -53,7 +53,6 @@ class Over:
         self._raw = raw
 
     def fileno(self) -> int:
-        """The socket's."""
         return self._raw.fileno()
 
     def getpeername(self) -> tuple[str, int]:
@@ -68,26 +67,22 @@ class Over:
     def getsockopt(self, level: int, option: int, size: int) -> bytes: ...
 
     def getsockopt(self, level: int, option: int, size: int = 0) -> bytes | int:
-        """The socket's."""
         return self._raw.getsockopt(level, option, size) if size else self._raw.getsockopt(level, option)
 
     def setsockopt(self, level: int, option: int, value: int | bytes) -> None:
-        """The socket's."""
         self._raw.setsockopt(level, option, value)
 
     def setblocking(self, blocking: bool) -> None:
-        """The socket's."""
         self._raw.setblocking(blocking)
 
     def settimeout(self, seconds: float | None) -> None:
-        """The socket's."""
         self._raw.settimeout(seconds)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # TLS 1.3 over a measured connection, at both ends: what is encrypted stays apart from what the kernel has taken.
 # ``ssl.SSLSocket`` hides both its records and what it still holds, so neither payload acknowledged nor the end of a
-# transfer could be told from the kernel's counters. Here the library works on memory alone (``ssl.MemoryBIO``), and
+# transfer could be known from the kernel's counters. Here the library works on memory alone (``ssl.MemoryBIO``), and
 # this class does the socket's calls: they keep the socket's own blocking, time-outs and options, and every record's
 # place in the stream is known.
 
@@ -181,7 +176,6 @@ class TlsStream(Over):
 
     @property
     def cipher(self) -> str | None:
-        """The cipher suite's name."""
         cipher = self._tls.cipher()
         return None if cipher is None else cipher[0]
 
@@ -206,11 +200,10 @@ class TlsStream(Over):
         return taken
 
     def send(self, data: bytes | memoryview) -> int:
-        """See ``sendmsg``."""
+        """As ``sendmsg``, of one piece."""
         return self.sendmsg([data])
 
     def sendall(self, data: bytes) -> None:
-        """All of ``data``, as the socket's ``sendall``."""
         self._encrypt(memoryview(data))
         self._raw.sendall(self._unsent)
         self._unsent = memoryview(b"")
@@ -291,7 +284,6 @@ class TlsStream(Over):
         return found
 
     def recv_into(self, buffer: bytearray | memoryview, nbytes: int = 0) -> int:
-        """As the socket's."""
         room = memoryview(buffer)[: nbytes or len(buffer)]
         if not self._kept:
             return self._receive(room, 0)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-from tandem.mptcp_abi.controllers import COUPLED
+from tandem.mptcp_abi import COUPLED
 from tandem.notify import Notify
 from tandem_server import congestion
 from tandem_server.cli.command import Actions, EnvironmentLacks, add_command

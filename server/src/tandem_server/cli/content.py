@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from tandem.devtools.browser import NoBrowserError, find
+from tandem.devtools import NoBrowserError, find
 from tandem.schema.manifest import PLAIN_NAME
 from tandem_server.cli.command import Actions, ConfigError, EnvironmentLacks, add_command
 from tandem_server.cli.configuration import load

@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
-from tandem.devtools.browser import Browser, DevTools, DevToolsError, Event, RefusedError
+from tandem.devtools import Browser, DevTools, DevToolsError, Event, RefusedError
 from tandem_server.content.page import LONGEST_BODY_BYTES, MOST_OBJECTS, Captured, usable
 
 LONGEST_BYTES = 512 << 20

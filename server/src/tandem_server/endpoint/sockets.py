@@ -16,8 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tandem import mptcp_abi as abi
-from tandem.mptcp_abi import IPPROTO_MPTCP, v094
-from tandem.mptcp_abi.controllers import COUPLED, described
+from tandem.mptcp_abi import COUPLED, IPPROTO_MPTCP, described, v094
 from tandem.mptcp_abi.v094 import InfoReader, is_multipath
 from tandem.stream import Stream
 

@@ -6,9 +6,8 @@ import json
 from pathlib import Path
 
 from tandem.app.clock import Clock, Reading
+from tandem.export.exporter import Batches, PendingManifests
 from tandem.export.gateway import Answer, Later
-from tandem.export.manifests import PendingManifests
-from tandem.export.records import Batches
 from tandem.schema.line_protocol import parse
 from tandem.schema.record import Record
 from tandem.spool import Spool

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.app.config_schema import PlanConfig
+from tandem.app.config_schema import PathConfig, PlanConfig
 from tandem.app.daemon import accounts
 from tandem.app.daemon.accounts import NAME, UNDATED, Account, Counter, Ledger, day_of, forecast, parse
 
@@ -42,18 +42,10 @@ def test_bytes_without_a_day_count_against_every_day_and_go_to_the_first() -> No
     ledger = Ledger()
     ledger.seen("a", counter(0), None)
     ledger.seen("a", counter(50), None)
-    assert ledger.spent("a", DAY) == ledger.spent_since("a", NEXT) == 50
+    assert ledger.spent("a", DAY) == ledger.spent("a", NEXT) == 50
     ledger.seen("a", counter(60), NEXT)
     assert UNDATED not in ledger.days["a"]
     assert (ledger.spent("a", DAY), ledger.spent("a", NEXT)) == (0, 60)
-
-
-def test_a_plan_counts_from_its_reset_on() -> None:
-    ledger = Ledger()
-    for n, day in enumerate(("2026-10-31", "2026-11-01", "2026-11-30")):
-        ledger.seen("a", counter(100 * n, n), day)
-    assert ledger.spent_since("a", "2026-11-01") == 202
-    assert ledger.spent_since("a", "2026-11-02") == 101
 
 
 @given(st.lists(st.tuples(st.integers(0, 10**12), st.integers(0, 10**12)), min_size=1, max_size=20))
@@ -110,6 +102,20 @@ def test_it_outlives_the_collector_and_counts_what_went_meanwhile(
     second.save()
     told = json.loads((tmp_path / NAME).read_text())
     assert told["paths"] == {"a": {DAY: {"received": 2640, "sent": 30}}}
+
+
+def test_what_a_sim_may_still_carry_today_is_the_less_of_its_day_and_its_plan(tmp_path: Path) -> None:
+    rows = {"2026-10-31": 5000, "2026-11-01": 200, DAY: 100}
+    days = {day: {"received": count, "sent": 0} for day, count in rows.items()}
+    (tmp_path / NAME).write_text(json.dumps({"format": accounts.FORMAT, "paths": {"a": days}, "counters": {}}))
+    account = Account(tmp_path, {"a": "lo"}, "boot", lambda: 1_795_219_200_000_000_000)
+
+    def left(day: int | None, plan: int) -> int | None:
+        return account.left_today(PathConfig("a", interface="lo", day_bytes=day, plan=PlanConfig(plan, 1, 1.0)))
+
+    assert left(1000, 5000) == 900
+    assert left(1000, 350) == 50, "the plan began anew on the first"
+    assert left(1000, 300) == left(60, 5000) == 0
 
 
 def test_a_broken_file_is_put_aside(tmp_path: Path) -> None:

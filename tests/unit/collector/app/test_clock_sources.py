@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from support.fake_chronyc import install, line
 from tandem.app.clock import Clock
-from tandem.app.clock import reading as boots
+from tandem.app.clock import clock as boots
 from tandem.app.clock import watch as sources
 from tandem.app.clock.watch import (
     PULSE_ERROR_NS,

@@ -8,7 +8,7 @@ import pytest
 from tandem.app.runs import conditions
 from tandem.app.runs.conditions import FILE, Conditions, ConditionsError, ConditionsMade, undo_earlier
 from tandem.mptcp import sysctls
-from tandem.shaping.kernel import Shape, ShapingError
+from tandem.shaping import Shape, ShapingError
 
 SACK = "net.ipv4.tcp_sack"
 RMEM = "net.ipv4.tcp_rmem"
@@ -22,7 +22,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "tcp_sack").write_text("1\n")
     (folder / "tcp_rmem").write_text("4096\t131072\t6291456\n")
     monkeypatch.setattr(sysctls, "ROOT", tmp_path / "sys")
-    monkeypatch.setattr(conditions.kernel, "clean", lambda: ["wwan0"])
+    monkeypatch.setattr(conditions.shaping, "clean", lambda: ["wwan0"])
     return folder
 
 
@@ -90,7 +90,7 @@ def test_shaping_that_cannot_be_puts_the_sysctls_back(
     def no(*_: object) -> None:
         raise fault
 
-    monkeypatch.setattr(conditions.kernel.Shaping, "apply", no)
+    monkeypatch.setattr(conditions.shaping.Shaping, "apply", no)
     with pytest.raises(type(told), match=str(told)) as refused:
         ConditionsMade(Conditions({SACK: 0}, {"a": Shape(up_bit_per_s=1e6)}), {"a": None}, tmp_path, "boot")
     assert getattr(refused.value, "retry", None) == getattr(told, "retry", None)

@@ -18,8 +18,7 @@ from tandem.app.daemon import hardware
 from tandem.app.daemon.hardware import Hardware
 from tandem.app.daemon.status_socket import ask
 from tandem.mobility.detectors import Detectors
-from tandem.mobility.fused_settings import FusedSettings
-from tandem.mobility.settings import Settings
+from tandem.mobility.settings import FusedSettings, Settings
 from tandem.position.receiver import Receiver
 from tandem.schema.line_protocol import parse as parse_line
 

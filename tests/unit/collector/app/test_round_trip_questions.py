@@ -2,7 +2,7 @@
 
 import pytest
 
-from tandem.app.round_trip.questions import AGAIN_NS, LATE_NS, LOST_NS, Questions
+from tandem.app.round_trips import AGAIN_NS, LATE_NS, LOST_NS, Questions
 
 S = 10**9
 MS = 10**6
@@ -11,7 +11,7 @@ MS = 10**6
 def asked(questions: Questions, *sequences: int) -> None:
     """Each at its whole second, 1 ms after it."""
     for n in sequences:
-        questions.asked(n, n * S, n * S + MS, beside_run=False)
+        questions.sent(n, n * S, n * S + MS, beside_run=False)
 
 
 def test_the_time_is_the_networks_own_without_the_servers():
@@ -88,11 +88,11 @@ def test_questions_that_the_server_had_nobody_for_are_not_lost():
 
 def test_a_pause_is_told_when_it_begins_once_a_minute_and_when_its_reason_changes():
     questions = Questions()
-    told = [questions.not_asked(n, n * S, "paused", beside_run=True) for n in range(1, 131)]
+    told = [questions.not_sent(n, n * S, "paused", beside_run=True) for n in range(1, 131)]
     assert [t.sequence for t in told if t is not None] == [1, 1 + AGAIN_NS // S, 1 + 2 * AGAIN_NS // S]
-    assert questions.not_asked(131, 131 * S, "budget", beside_run=False).outcome == "budget"
+    assert questions.not_sent(131, 131 * S, "budget", beside_run=False).outcome == "budget"
     asked(questions, 132)
-    assert questions.not_asked(133, 133 * S, "budget", beside_run=False) is not None
+    assert questions.not_sent(133, 133 * S, "budget", beside_run=False) is not None
 
 
 def test_a_path_that_is_down_is_told_at_every_instant():
@@ -102,6 +102,6 @@ def test_a_path_that_is_down_is_told_at_every_instant():
 
 def test_a_question_that_went_out_late_says_so():
     questions = Questions()
-    questions.asked(1, S, S + 250 * MS, beside_run=True)
+    questions.sent(1, S, S + 250 * MS, beside_run=True)
     told = questions.heard(1, S + 300 * MS, 0)
     assert (told.sent_after_ms, told.rtt_ms, told.beside_run) == (250.0, 50.0, True)

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from tandem.app.round_trip import round_trips as module
-from tandem.app.round_trip.round_trips import SILENT_NS, Serving
+from tandem.app import round_trips as module
+from tandem.app.round_trips import SILENT_NS, Serving
 from tandem.experiment.control import ControlError, Session
 
 LEAVING = {"a": ("lo", "127.0.0.1"), "b": ("wwan1", None)}
@@ -80,21 +80,21 @@ def test_a_session_is_opened_where_a_path_is_up_and_every_path_knows_the_server(
 
 def test_a_session_is_followed_within_its_hour_and_not_used_beyond_it(server, serving):
     now = opened(serving)
-    serving.asked(now + 2990 * S)
+    serving.sent(now + 2990 * S)
     look(serving, now + 2991 * S)
     assert len(server.opened) == 1
     before = serving.served
-    serving.asked(now + 3001 * S)
+    serving.sent(now + 3001 * S)
     look(serving, now + 3002 * S)
     assert (len(server.opened), serving.earlier) == (2, before)
     assert before.session.id in server.known  # what is under way is still answered
-    serving.asked(now + 3600 * S)
+    serving.sent(now + 3600 * S)
     assert serving.usable(serving.served.opened_ns + 3600 * S) is None
 
 
 def test_after_a_pause_in_which_the_server_may_have_forgotten_it_nothing_is_asked_in_it(server, serving):
     now = opened(serving)
-    serving.asked(now + 5 * S)
+    serving.sent(now + 5 * S)
     assert serving.usable(now + 65 * S) is serving.served
     assert serving.usable(now + 66 * S) is None
     look(serving, now + 66 * S)

@@ -12,9 +12,9 @@ import pytest
 from doubles import FakePaths
 from good_config import good
 
+from tandem.app import round_trips as module
 from tandem.app.config_schema import PathConfig
-from tandem.app.round_trip import round_trips as module
-from tandem.app.round_trip.round_trips import RoundTrips
+from tandem.app.round_trips import RoundTrips
 from tandem.app.runs.request import configured_request
 from tandem.experiment.control import Session
 from tandem.experiment.latency.reflector import Reflector
@@ -170,7 +170,7 @@ def test_a_second_answer_is_counted_not_recorded(rig):
 
 
 def test_what_one_path_loses_the_other_does_not(rig, monkeypatch):
-    monkeypatch.setattr("tandem.app.round_trip.questions.LOST_NS", 1)
+    monkeypatch.setattr("tandem.app.round_trips.LOST_NS", 1)
     rig.reflecting.drop.add(1)
     lost = rig.outcome("b", "lost")
     assert "rtt_ms" not in lost.fields

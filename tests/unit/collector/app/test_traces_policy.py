@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 from support.https_gateway import Gateway
 from tandem.app.config import Config, ConfigError, parse
 from tandem.app.config_schema import PlanConfig, TracesConfig
-from tandem.app.traces.policy import Spent, UploadPath, UploadState, begins_in, decide, intended, left_today
-from tandem.app.traces.policy import parse as parse_spent
-from tandem.app.traces.wiring import Keeping
+from tandem.app.traces import Keeping, Spent, UploadPath, UploadState, begins_in, decide, intended, left_today
+from tandem.app.traces import parse as parse_spent
 from tandem.cli.main import main
 from tandem.export import LEAST_LEFT_BYTES, TraceQueue
 from tandem.schema.trace import Receipt

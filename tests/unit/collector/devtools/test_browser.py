@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tandem.devtools import browser as family
-from tandem.devtools.browser import Browser, NoBrowserError, find
+from tandem import devtools as family
+from tandem.devtools import Browser, NoBrowserError, find
 
 SCRIPT = Path(__file__).with_name("scripted_browser.py")
 
@@ -84,7 +84,7 @@ def test_one_that_does_not_come_up_says_why(program, word, why, within_s):
 
 def test_the_profile_of_one_that_was_killed_is_removed_by_the_next_and_others_stay(program, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr("tandem.devtools.browser._YOUNG_S", -1.0)
+    monkeypatch.setattr("tandem.devtools._YOUNG_S", -1.0)
     (tmp_path / "tandem-browser-dead").mkdir()
     (tmp_path / "tandem-browser-dead/lock").touch()
     (tmp_path / "tandem-browser-other").mkdir()  # without a lock it is not ours

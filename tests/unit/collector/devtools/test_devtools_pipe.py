@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.devtools.browser import DevTools, DevToolsError, RefusedError, TooLateError
+from tandem.devtools import DevTools, DevToolsError, RefusedError, TooLateError
 
 
 class Peer:

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.experiment.control import MOST_FURTHER, further_addresses
-from tandem.experiment.download.sender_side import SenderSide
-from tandem.mptcp.series import PathName, SubflowTotal
+from tandem.experiment.download.experiment import SenderSide
+from tandem.mptcp.statistics import PathName, SubflowTotal
 
 FIRST, SECOND = "203.0.113.10", "203.0.113.11"
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.experiment.latency.probing import Heard, Stream, figures
+from tandem.experiment.latency.experiment import Heard, Stream, figures
 from tandem.experiment.latency.reflector import Answer, Clock, Comparison, compare, read_clock
 
 MS = 1_000_000

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from support.hostile_json import said
 from tandem.experiment.parameters import ParameterError
-from tandem.experiment.reachability.experiment import read_resolvers
+from tandem.experiment.reachability.experiment import read_resolvers, summary
 from tandem.experiment.reachability.files import (
     COLUMNS,
     JOURNAL,
@@ -18,7 +18,6 @@ from tandem.experiment.reachability.files import (
     read_names,
     write_table,
 )
-from tandem.experiment.reachability.tables import summary
 from tandem.mptcp.names import find, nmcli, resolv_conf, resolvectl
 
 

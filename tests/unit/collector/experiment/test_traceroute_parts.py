@@ -8,8 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.hostile_json import said
-from tandem.experiment.traceroute.experiment import TableError, compare, read_table
-from tandem.experiment.traceroute.tracing import IP_RECVERR, Hop, IcmpError, Reply, Trace, read_error
+from tandem.experiment.traceroute.experiment import (
+    IP_RECVERR,
+    Hop,
+    IcmpError,
+    Reply,
+    TableError,
+    Trace,
+    compare,
+    read_error,
+    read_table,
+)
 
 
 def test_the_longest_prefix_counts():

@@ -11,8 +11,8 @@ from tandem.export.gateway import Link
 @pytest.fixture
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """No answer is too late on a busy machine; and a path that failed is tried again at once: see test_export_https.py for its waits."""
-    monkeypatch.setattr("tandem.export.paths.FIRST_S", 0.02)
-    monkeypatch.setattr("tandem.export.paths.Link", partial(Link, connect_s=60.0, answer_s=60.0))
+    monkeypatch.setattr("tandem.export.gateway.FIRST_S", 0.02)
+    monkeypatch.setattr("tandem.export.gateway.Link", partial(Link, connect_s=60.0, answer_s=60.0))
 
 
 @pytest.fixture

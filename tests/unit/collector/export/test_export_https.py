@@ -18,9 +18,8 @@ from hypothesis import strategies as st
 from support.https_gateway import Gateway, Reply
 from tandem.export import Exporter, GatewayAddress, PendingManifests, SetupError
 from tandem.export import gateway as link
-from tandem.export.gateway import Link
-from tandem.export.manifests import timed
-from tandem.export.paths import LONGEST_S, PathChoice
+from tandem.export.exporter import timed
+from tandem.export.gateway import LONGEST_S, Link, PathChoice
 from tandem.export.times import DOUBT_S, Comparison, NotYet, Stamp
 from tandem.schema import line_protocol
 from tandem.schema.record import Record
@@ -117,7 +116,7 @@ def test_everything_arrives_once_over_one_connection(setup: Setup, gateway: Gate
 
 def test_control_bytes_are_what_tcp_moved(setup: Setup) -> None:
     setup.send([radio(n) for n in range(400)], 400)
-    moved = setup.exporter.control_bytes()["a"]
+    moved = setup.exporter.payload_bytes()["a"]
     assert 2000 < moved < 100_000  # handshake and a compressed batch
 
 
@@ -191,7 +190,7 @@ def test_while_the_gateway_refuses_everything_is_kept(
 def test_an_answer_that_does_not_settle_the_batch_settles_nothing(
     setup: Setup, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tandem.export.records.UNKNOWN_WAIT_S", 0.02)
+    monkeypatch.setattr("tandem.export.exporter.UNKNOWN_WAIT_S", 0.02)
     odd: list[object] = [
         {"accepted": 1, "rejected": []},
         {"accepted": 3, "rejected": [{"line": 3, "reason": "x"}]},
@@ -208,7 +207,7 @@ def test_a_path_that_is_out_is_left_for_the_other(gateway: Gateway, tmp_path: Pa
     setup = Setup(gateway, tmp_path, {"a": "no-such-if0", "b": "lo"})
     setup.send([radio(1)], 1)
     assert setup.exporter.state.path == "b"
-    moved = setup.exporter.control_bytes()
+    moved = setup.exporter.payload_bytes()
     assert moved["a"] == 0
     assert moved["b"] > 0
 
@@ -217,7 +216,7 @@ def test_stop_does_not_wait_for_a_gateway_that_is_silent(
     tmp_path: Path, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not even in the handshake of TLS."""
-    monkeypatch.setattr("tandem.export.paths.Link", partial(Link, connect_s=600.0, answer_s=600.0))
+    monkeypatch.setattr("tandem.export.gateway.Link", partial(Link, connect_s=600.0, answer_s=600.0))
     with socket.create_server(("127.0.0.1", 0)) as silent:
         gateway.url = f"https://127.0.0.1:{silent.getsockname()[1]}"
         setup = Setup(gateway, tmp_path)

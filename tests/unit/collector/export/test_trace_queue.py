@@ -12,7 +12,7 @@ from support.hostile_json import any_json
 from tandem.export import TraceQueue
 from tandem.export.gateway import Answer, Later, read_counts
 from tandem.export.trace_queue import wanted_of
-from tandem.export.trace_requests import Receiving, RefusedError, UnknownError, read_state
+from tandem.export.traces import Receiving, RefusedError, UnknownError, read_state
 from tandem.schema.trace import Chunk, Offer, Receipt, is_name
 
 

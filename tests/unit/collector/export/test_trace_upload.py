@@ -259,6 +259,18 @@ def test_a_receipt_for_something_else_is_none(probe: Probe, server: TraceServer)
     assert probe.queue.kept() == []
 
 
+def test_its_thread_ends_when_nothing_may_go_and_a_tick_begins_it_again(probe: Probe, server: TraceServer) -> None:
+    probe.policy.now = NO
+    probe.capture("a.pcap", noise(1000))
+    probe.uploader.start()
+    server.until(lambda: all(thread.name != "traces" for thread in threading.enumerate()))
+    probe.uploader.tick()
+    assert server.requests == []
+    probe.policy.now = GO
+    server.until(lambda: probe.uploader.tick() or bool(server.received))
+    probe.until("trace_received")
+
+
 def test_over_a_metered_path_no_more_than_it_may_cost(probe: Probe, server: TraceServer) -> None:
     probe.policy.left = 2_000_000
     probe.capture("a.pcap", noise(12 * CHUNK_BYTES))

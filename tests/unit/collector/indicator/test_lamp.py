@@ -24,7 +24,7 @@ from tandem.indicator.lamp import (
     at,
     choose,
     holding,
-    lacking,
+    missing_leds,
 )
 from tandem.schema.status_led import CALL, NOT_RUNNING, OFF, STATES, WELL, LedState
 
@@ -106,9 +106,9 @@ def test_a_brightest_that_makes_no_sense_is_one_and_a_kernel_may_be_without_trig
 
 
 def test_what_lacks_is_told_with_its_mend(leds: Path) -> None:
-    assert lacking(Leds(leds)) == []
+    assert missing_leds(Leds(leds)) == []
     shutil.rmtree(leds / "tandem:green:status")
-    (line,) = lacking(Leds(leds))
+    (line,) = missing_leds(Leds(leds))
     assert "tandem:green:status" in line
     assert "; hint: the overlay gpio-led" in line
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.mobility.fused import FusedDetector
-from tandem.mobility.fused_settings import FusedSettings
+from tandem.mobility.detectors import FusedDetector
+from tandem.mobility.settings import FusedSettings
 from tandem.schema.record import Record
 
 SECOND = 10**9

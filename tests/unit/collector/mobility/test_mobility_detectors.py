@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.mobility.detectors import Detectors
-from tandem.mobility.movement import MobilityDetector
+from tandem.mobility.radio_events import MobilityDetector
 from tandem.mobility.settings import Settings
 from tandem.schema.record import Record
 

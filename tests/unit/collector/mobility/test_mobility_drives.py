@@ -8,7 +8,7 @@ import pytest
 
 from tandem.mobility.detectors import Detectors
 from tandem.mobility.gnettrack import Second, read
-from tandem.mobility.replay import Scores, scored
+from tandem.mobility.score import Scores, scored
 from tandem.mobility.settings import Settings
 
 NAMED = os.environ.get("TANDEM_SHARED")

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from tandem.cli.main import main
 from tandem.mobility.gnettrack import Second
-from tandem.mobility.score import Judged, Score, score
-from tandem.mobility.truth import moving_by_fixes, moving_by_places, moving_by_speed
+from tandem.mobility.score import Judged, Score, moving_by_fixes, moving_by_places, moving_by_speed, score
 
 HERE = Path(__file__).parent / "scores"
 

@@ -11,8 +11,8 @@ from tandem.at.dialogue import Response
 from tandem.at.grammar import Final
 from tandem.modem.base import Identity, Reading
 from tandem.modem.families import choose
-from tandem.modem.poll import Staleness
-from tandem.modem.poller import Errands, Schedule
+from tandem.modem.poll import StuckReadingDetector
+from tandem.modem.poller import Schedule, ThreadExecutor
 from tandem.modem.scales import plmn
 from tandem.modem.session import identify
 
@@ -33,43 +33,43 @@ def test_due_times_stay_on_their_grid_and_never_lie_behind(delays: list[int]) ->
 
 
 def test_a_repeated_answer_is_stale_only_beyond_what_the_modem_did_before() -> None:
-    staleness, level = Staleness(floor_s=10), Reading(rsrp_dbm=-97.0)
-    assert [staleness.feed("x", level, t * SECOND) for t in (0, 5, 10, 11, 40)] == [False, False, False, True, True]
-    assert not staleness.feed("y", level, 41 * SECOND)
-    assert not staleness.feed("y", level, 81 * SECOND), "it repeated itself for 40 s before, and answered something new"
-    assert staleness.feed("y", level, 82 * SECOND)
-    staleness.forget()
-    assert not staleness.feed("y", level, 83 * SECOND)
+    detector, level = StuckReadingDetector(floor_s=10), Reading(rsrp_dbm=-97.0)
+    assert [detector.feed("x", level, t * SECOND) for t in (0, 5, 10, 11, 40)] == [False, False, False, True, True]
+    assert not detector.feed("y", level, 41 * SECOND)
+    assert not detector.feed("y", level, 81 * SECOND), "it repeated itself for 40 s before, and answered something new"
+    assert detector.feed("y", level, 82 * SECOND)
+    detector.forget()
+    assert not detector.feed("y", level, 83 * SECOND)
 
 
 @pytest.mark.parametrize("says_little", [None, Reading("searching", rsrp_dbm=-120.0), Reading(rssi_dbm=-71.0, eci=1)])
 def test_no_service_and_coarse_values_are_never_stale(says_little: Reading | None) -> None:
-    staleness = Staleness()
-    assert not any(staleness.feed("x", says_little, t * 60 * SECOND) for t in range(60))
+    detector = StuckReadingDetector()
+    assert not any(detector.feed("x", says_little, t * 60 * SECOND) for t in range(60))
 
 
 def test_a_wake_while_errands_are_closed_hits_no_descriptor_that_was_reused(monkeypatch: pytest.MonkeyPatch) -> None:
-    errands, reused = Errands(), []
+    executor, reused = ThreadExecutor(), []
     close = os.close
 
     def closed_and_reused(descriptor: int) -> None:
         close(descriptor)
         reused.append(os.eventfd(0, os.EFD_NONBLOCK))
         assert reused[0] == descriptor
-        waker = threading.Thread(target=errands.wake)
+        waker = threading.Thread(target=executor.wake)
         waker.start()
         wakers.append(waker)
         waker.join(0.2)  # it has written before the mend, and waits for the lock since
 
     wakers: list[threading.Thread] = []
     monkeypatch.setattr("tandem.modem.poller.os.close", closed_and_reused)
-    errands.close()
+    executor.close()
     monkeypatch.undo()
     wakers[0].join(60)
     with pytest.raises(BlockingIOError):
         os.eventfd_read(reused[0])
     os.close(reused[0])
-    errands.wake()
+    executor.wake()
 
 
 def test_identity_from_ati_where_the_others_are_refused_and_no_serial_number_in_it() -> None:

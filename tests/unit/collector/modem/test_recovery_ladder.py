@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.modem.recovery import FIRST_BACK_OFF_S, PROVE_S, RELAPSE_S, Ladders, RecoverySettings, Told
+from tandem.modem.recovery import (
+    FIRST_BACK_OFF_S,
+    PROVE_S,
+    RELAPSE_S,
+    RecoveryEvent,
+    RecoverySettings,
+    RecoveryStateMachine,
+)
 from tandem.modem.reset import STEPS
 
 AFTER_S = 60.0
@@ -24,33 +31,33 @@ class Field:
     sick: dict[str, Any] = field(default_factory=lambda: {"a": None, "b": None})
     locked: set[str] = field(default_factory=set)
     cured_by: dict[str, str] = field(default_factory=dict)
-    told: list[tuple[float, Told]] = field(default_factory=list)
+    told: list[tuple[float, RecoveryEvent]] = field(default_factory=list)
     done: list[tuple[float, str, str]] = field(default_factory=list)
     took_s: float = 2.0
     measuring: bool = False
 
     def __post_init__(self) -> None:
-        self.ladders = Ladders(self.sick, self.settings)
+        self.machine = RecoveryStateMachine(self.sick, self.settings)
 
     def turn(self) -> None:
         """One second: polls, then what is due."""
         self.now_s += 1
         for path, sick in self.sick.items():
-            self._note(self.ladders.polled(path, sick, self.now_s, locked=path in self.locked))
-        busy = self.ladders.busy
-        due, told = self.ladders.due(self.now_s, lambda: not self.measuring)
+            self._note(self.machine.polled(path, sick, self.now_s, locked=path in self.locked))
+        busy = self.machine.busy
+        due, told = self.machine.due(self.now_s, lambda: not self.measuring)
         self._note(told)
         gave_up = {one.path for one in told if one.kind == "recovery_gave_up"}
         assert due is None or busy in (None, due.path, *gave_up), "two recoveries at once"
         if due is not None:
-            assert self.ladders.busy == due.path
-            assert self.ladders.due(self.now_s) == (None, []), "nothing while a step is under way"
+            assert self.machine.busy == due.path
+            assert self.machine.due(self.now_s) == (None, []), "nothing while a step is under way"
             self.done.append((self.now_s, due.path, due.step))
             how: Any = self.how.get(due.step, "done")
             self.now_s += self.took_s if how != "skipped" else 0
             if how == "done" and self.cured_by.get(due.path) == due.step:
                 self.sick[due.path] = None
-            self._note(self.ladders.did(due, how, "so", self.took_s, self.now_s))
+            self._note(self.machine.did(due, how, "so", self.took_s, self.now_s))
 
     def run(self, seconds: float, **sick: str | None) -> None:
         """``sick``: what becomes of a path now."""
@@ -59,7 +66,7 @@ class Field:
         while self.now_s < until:
             self.turn()
 
-    def _note(self, told: list[Told]) -> None:
+    def _note(self, told: list[RecoveryEvent]) -> None:
         self.told.extend((self.now_s, one) for one in told)
 
     def kinds(self, path: str = "a") -> list[str]:
@@ -136,7 +143,7 @@ def test_a_sim_that_asks_for_its_pin_is_left_alone() -> None:
     field.how["at"] = "locked"
     field.run(AFTER_S + 10)
     assert field.steps() == ["at"], "the step itself found the PIN asked for"
-    assert field.ladders.busy is None
+    assert field.machine.busy is None
 
 
 def test_what_interrupts_waits_for_the_end_of_a_run_and_what_does_not_is_done() -> None:
@@ -212,5 +219,5 @@ def test_any_course_of_things_keeps_the_rules(
     for path in "ab":
         assert "recovery_gave_up" in field.kinds(path)
     field.run(3, a=None, b=None)
-    assert field.ladders.busy is None
+    assert field.machine.busy is None
     assert {field.kinds(path)[-1] for path in "ab"} == {"recovered"}

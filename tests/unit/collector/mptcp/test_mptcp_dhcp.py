@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.hostile_json import said
-from tandem.mptcp.dhcp import LONGEST_S, Answer, DhcpError, Given, Lease, discover, parse, request
+from tandem.mptcp.nat import LONGEST_S, Answer, DhcpError, Given, Lease, discover, parse, request
 
 MAC = bytes.fromhex("0c5b8f279a64")
 

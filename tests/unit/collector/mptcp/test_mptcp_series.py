@@ -3,8 +3,7 @@
 import pytest
 
 from tandem import mptcp_abi as abi
-from tandem.mptcp.series import PathName, Series, shares
-from tandem.mptcp.statistics import ConnectionSample, SubflowSample
+from tandem.mptcp.statistics import ConnectionSample, PathName, Series, SubflowSample, shares
 
 NAMES = {"10.0.0.1": PathName("a", "A"), "10.0.0.2": PathName("b", "B")}
 

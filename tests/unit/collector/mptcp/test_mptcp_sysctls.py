@@ -8,7 +8,7 @@ from support.hostile_json import said
 from tandem.mptcp import sysctls, watch
 from tandem.mptcp.paths import Path, Paths
 from tandem.mptcp.watch import NamespaceOrders
-from tandem.mptcp_abi.controllers import described
+from tandem.mptcp_abi import described
 
 
 @pytest.fixture(autouse=True)

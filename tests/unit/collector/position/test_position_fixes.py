@@ -6,7 +6,7 @@ from random import Random
 import pytest
 from tracks import tpv, utc_ns
 
-from tandem.position.observer import Observer
+from tandem.position.receiver import Observer
 from tandem.position.reports import Fix, Fixes, Sky, Tpv
 from tandem.position.zones import Privacy, Zones
 from tandem.schema.record import Record

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tracks import between, metres, tpv, utc_ns
 
-from tandem.position.observer import Observer
+from tandem.position.receiver import Observer
 from tandem.position.zones import DWELL_S, METRES_A_DEGREE, Mode, Point, Privacy, Zone, Zones, moved, own_key, rounded
 from tandem.schema.record import Record
 

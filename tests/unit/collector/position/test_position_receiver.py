@@ -15,10 +15,8 @@ from typing import Any
 import pytest
 from tracks import iso
 
-from tandem.position import gpsd, receiver
-from tandem.position.gpsd import Gpsd, GpsdMissingError
-from tandem.position.observer import Observer, State
-from tandem.position.receiver import Receiver, RunningGpsd
+from tandem.position import receiver
+from tandem.position.receiver import Gpsd, GpsdMissingError, Observer, Receiver, RunningGpsd, State
 from tandem.position.zones import Privacy, Zones
 from tandem.schema.record import Record
 
@@ -184,7 +182,7 @@ def started(log: Path) -> list[list[str]]:
 def test_our_own_gpsd_is_started_for_its_device_again_when_it_dies_and_ended(
     fake_gpsd: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gpsd, "FIRST_BACK_OFF_S", 0.0)
+    monkeypatch.setattr(receiver, "FIRST_BACK_OFF_S", 0.0)
     device = tmp_path / "ttyACM0"
     own = Gpsd(lambda: str(device))
     assert own.look() is None  # not plugged in

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.shaping.kernel import (
+from tandem.shaping import (
     Shape,
     ShapeError,
     apply_commands,

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from tandem.schema.record import Record
 from tandem.spool import Spool, SpoolFullError
-from tandem.spool.blob import BlobError, Item, pack, unpack
-from tandem.spool.database import NAME, PAGE_BYTES, UNFINISHED
+from tandem.spool.database import NAME, PAGE_BYTES, UNFINISHED, BlobError, Item, pack, unpack
 
 
 def radio(n: int) -> Record:
@@ -177,7 +176,7 @@ def test_records_that_nobody_can_find_any_more_are_counted(tmp_path: Path) -> No
 
 
 def test_the_quarantine_stays_within_its_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tandem.spool.quarantine.REJECTED_BYTES", 2000)
+    monkeypatch.setattr("tandem.spool.spool.REJECTED_BYTES", 2000)
     monkeypatch.setattr("tandem.spool.spool.DAMAGED_BYTES", 0)
     spool = Spool(tmp_path, "boot", limit_bytes=20_000)
     for n in range(40):
@@ -265,7 +264,7 @@ def test_a_full_disk_takes_nothing_and_loses_nothing(tmp_path: Path, monkeypatch
     spool.append([radio(2)])
     batch = spool.take(1)
     spool.reject(batch, batch.items[0].seq, "no")
-    monkeypatch.setattr("tandem.spool.quarantine.Quarantine.reject", refuse)
+    monkeypatch.setattr("tandem.spool.spool.Quarantine.reject", refuse)
     with pytest.raises(SpoolFullError):
         spool.acknowledge(batch)
     assert spool.counts().pending == 1  # a rejected record is not forgotten before it is in quarantine

@@ -9,7 +9,7 @@ import pytest
 
 from tandem.app.daemon.main_loop import spool_records
 from tandem.schema.record import Record
-from tandem.spool import Spool, SpoolBusyError
+from tandem.spool import Spool, SpoolError
 from tandem.spool.database import Database
 
 BOOT = "b1c0ffee-0000-4000-8000-000000000001"
@@ -188,7 +188,7 @@ def test_what_is_dropped_second_after_second_is_told_once_a_minute(
 
 def test_two_collectors_do_not_write_one_spool(tmp_path: Path) -> None:
     spool = Spool(tmp_path, BOOT)
-    with pytest.raises(SpoolBusyError, match="another collector"):
+    with pytest.raises(SpoolError, match="another collector"):
         Spool(tmp_path, BOOT)
     spool.close()
     Spool(tmp_path, BOOT).close()
@@ -263,12 +263,12 @@ def test_both_ends_pass_over_whole_boots(tmp_path: Path) -> None:
         spool.append(records(10))
     held = [(11, 20), (31, None)]
     spool.append(records(5))
-    batch = spool.take(100, passing=held)
+    batch = spool.take(100, held=held)
     assert sorted(item.seq for item in batch.items) == [*range(1, 11), *range(21, 31)]
-    assert spool.take(100, passing=held) is None
+    assert spool.take(100, held=held) is None
     spool.acknowledge(batch)
     rest = spool.take(100)
     assert sorted(item.seq for item in rest.items) == [*range(11, 21), *range(31, 36)]
     spool.release(rest)
-    assert spool.take(100, newest_only=True, passing=[(1, None)]) is None
+    assert spool.take(100, newest_only=True, held=[(1, None)]) is None
     spool.close()

@@ -13,7 +13,7 @@ from support.exported_kits import kit, write_export
 from support.report_in_browser import ASKED, FLAGS, Shown
 from support.synthetic_campaign import Synthetic
 from support.synthetic_folder import page_of
-from tandem.devtools.browser import Browser, find
+from tandem.devtools import Browser, find
 from tandem_server.analysis.evaluate import Evaluation
 from tandem_server.cli.main import main
 from tandem_server.report.figures.figure import every

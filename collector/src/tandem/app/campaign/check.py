@@ -24,7 +24,7 @@ from tandem.app.campaign.request import (
     settled,
     shaped,
 )
-from tandem.app.campaign.state import Moment
+from tandem.app.campaign.scheduler import Moment
 from tandem.app.config import Config
 from tandem.app.config_schema import TABLES
 from tandem.app.runs.conditions import Conditions
@@ -38,7 +38,7 @@ from tandem.schema.campaign import Campaign, CampaignError, Draw, Step, arms
 from tandem.schema.campaign_queue import Pushed
 from tandem.schema.campaign_reader import parse
 from tandem.schema.manifest import CAPTURE_ENDS
-from tandem.shaping.kernel import ShapeError, shape_of
+from tandem.shaping import ShapeError, shape_of
 
 OURS = tuple(p.name for p in COMMON if p.name != "control_timeout_s")
 """The collector's to give."""

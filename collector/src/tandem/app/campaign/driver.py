@@ -13,10 +13,20 @@ from pathlib import Path
 from typing import Any
 
 from tandem.app.campaign import progress
-from tandem.app.campaign.progress import Begun, Origin, Progress, describe, run_told, scheduler_of
+from tandem.app.campaign.progress import Begun, Origin, Progress, describe, run_description, scheduler_of
 from tandem.app.campaign.request import request_of, settings, used_instead
-from tandem.app.campaign.scheduler import BY_HAND, Scheduler
-from tandem.app.campaign.state import Done, Entry, Happening, Moment, Outcome, ProbeState, Start, Wait
+from tandem.app.campaign.scheduler import (
+    BY_HAND,
+    Done,
+    Entry,
+    Happening,
+    Moment,
+    Outcome,
+    ProbeState,
+    Scheduler,
+    Start,
+    Wait,
+)
 from tandem.app.config import Config
 from tandem.app.runs.executor import RunGroup, RunScheduler
 from tandem.app.runs.registry import Registry
@@ -120,9 +130,9 @@ class Campaigns:
         self._next: Current | None = None
         """A person's campaign that waits for the last run of a pushed one."""
         self._last: dict[str, Any] | None = None
-        self.on_end: Ended = lambda _origin, _state, _told: None
+        self.on_end: Ended = lambda _origin, _state, _status: None
         """Called from any thread that ends one."""
-        self.on_change: Callable[[dict[str, Any]], None] = lambda _told: None
+        self.on_change: Callable[[dict[str, Any]], None] = lambda _status: None
         """Called with ``status`` by any thread that changes it: begun, gone on with, a run begun or ended, the end. Must not block."""
 
     # --- told by people --------------------------------------------------------------------------------------------------
@@ -261,13 +271,13 @@ class Campaigns:
         step = next(s for s in begun.campaign.steps if s.name == start.item.step)
         instead = used_instead(start.item, begun.substitutes)
         label = start.label if start.label is not None else begun.label
-        told = run_told(begun, start, label, instead, current.scheduler.local, self._now().utc_s)
+        campaign_run = run_description(begun, start, label, instead, current.scheduler.local, self._now().utc_s)
         current.used_before = self._usage()
         failure = None
         try:
             sysctl = {**step.sysctl, **settings(begun.campaign, begun.substitutes)}
             request = request_of(step, start.item, begun.paths, begun.substitutes, sysctl)
-            current.running = self._runner.begin(step.experiment, request, told)
+            current.running = self._runner.begin(step.experiment, request, campaign_run)
             if current.running is None:
                 current.said = "something else is being measured"
                 return
@@ -297,19 +307,19 @@ class Campaigns:
         self._changed()
 
     def _end(self, current: Current, state: str) -> None:
-        told = self._last = {**describe(current.begun, current.scheduler, self._now()), "state": state}
+        status = self._last = {**describe(current.begun, current.scheduler, self._now()), "state": state}
         self._current, self._next = self._next, None
         current.progress.close()
         progress.set_active(self._folder, None if self._current is None else self._current.begun.key)
-        self.on_change(told)
+        self.on_change(status)
         if self._current is not None:
             self._changed()
-        self.on_end(current.begun.origin, state, told)
+        self.on_end(current.begun.origin, state, status)
 
     def _changed(self) -> None:
-        told = self.status()
-        if told is not None:
-            self.on_change(told)
+        status = self.status()
+        if status is not None:
+            self.on_change(status)
 
     # --- for people --------------------------------------------------------------------------------------------------------
 
@@ -359,9 +369,9 @@ class Campaigns:
             if current is None:
                 return self._last
             state = "running" if current.entry is not None else "waiting"
-            told = {**describe(current.begun, current.scheduler, self._now()), "state": state, "said": current.said}
+            status = {**describe(current.begun, current.scheduler, self._now()), "state": state, "said": current.said}
             if current.entry is not None:
-                told["run"] = {
+                status["run"] = {
                     k: v for k, v in asdict(current.entry).items() if k in ("step", "number", "arm", "attempt", "label")
                 }
-            return told
+            return status

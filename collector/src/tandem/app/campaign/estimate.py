@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tandem.app.campaign.state import Cost
+from tandem.app.campaign.scheduler import Cost
 from tandem.app.config_schema import LONGEST_MONTH, day_share
 from tandem.schema.campaign import Campaign, Draw, Item, Step, arms
 

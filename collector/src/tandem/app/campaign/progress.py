@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tandem.app.campaign.estimate import cost
-from tandem.app.campaign.scheduler import Scheduler
-from tandem.app.campaign.state import Entry, Moment, Start
+from tandem.app.campaign.scheduler import Entry, Moment, Scheduler, Start
 from tandem.app.daemon.accounts import midnight_s
 from tandem.schema import zones
 from tandem.schema.campaign import Campaign, CampaignError, order
@@ -135,9 +134,9 @@ class Progress:
             return []
         for number, line in enumerate(lines, 1):
             try:
-                told: dict[str, Any] = json.loads(line)
-                started, ended = Moment(**told.pop("started")), told.pop("ended")
-                entry = Entry(**told, started=started, ended=None if ended is None else Moment(**ended))
+                row: dict[str, Any] = json.loads(line)
+                started, ended = Moment(**row.pop("started")), row.pop("ended")
+                entry = Entry(**row, started=started, ended=None if ended is None else Moment(**ended))
             except (ValueError, KeyError, TypeError, AttributeError):
                 log.warning("%s:%d: a line torn by a power cut is passed over", self.folder / _RUNS, number)
                 continue
@@ -160,7 +159,6 @@ class Progress:
         os.fdatasync(self._file)
 
     def close(self) -> None:
-        """No more is written."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
@@ -212,11 +210,6 @@ def scheduler_of(begun: Begun, entries: list[Entry]) -> Scheduler:
 
 def describe(begun: Begun, scheduler: Scheduler, now: Moment) -> dict[str, Any]:
     """How far a campaign is, as plain values."""
-    forecast = {}
-    for role, one in scheduler.forecast(now).items():
-        reset = None if one.reset is None else one.reset.isoformat()
-        day_bytes = begun.campaign.budget.day_bytes
-        forecast[role] = {**asdict(one), "reset": reset, "exceeds": one.exceeds, "day_budget_bytes": day_bytes}
     return {
         "name": begun.campaign.name,
         "push": None if begun.origin is None else begun.origin.push,
@@ -229,11 +222,11 @@ def describe(begun: Begun, scheduler: Scheduler, now: Moment) -> dict[str, Any]:
         "steps": {step: {"made": made, "of": of} for step, (made, of) in scheduler.made().items()},
         "runs": dict(scheduler.counts),
         "substitutes": begun.substitutes,
-        "budget": forecast,
+        "budget": scheduler.forecast(now),
     }
 
 
-def run_told(
+def run_description(
     begun: Begun,
     start: Start,
     label: str | None,

@@ -45,7 +45,7 @@ _LONGEST_REASON = 1000
 
 @dataclass(slots=True)
 class Queued:
-    """One of them. ``has_file``: it came with its file; ``told``: the last report that the server has, None before any."""
+    """One of them. ``has_file``: it came with its file; ``reported``: the last report that the server has, None before any."""
 
     pushed: Pushed
     state: str
@@ -53,7 +53,7 @@ class Queued:
     reason: str | None = None
     steps: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     runs: Mapping[str, int] = field(default_factory=dict)
-    told: dict[str, Any] | None = None
+    reported: dict[str, Any] | None = None
 
     @property
     def settled(self) -> bool:
@@ -66,9 +66,9 @@ class Queued:
         return Report(self.state, self.reason, self.steps, self.runs)
 
     @property
-    def untold(self) -> bool:
+    def unreported(self) -> bool:
         """Whether the server does not know it yet."""
-        return self.told != self.report.to_dict()
+        return self.reported != self.report.to_dict()
 
     def now(self, state: str, reason: str | None = None) -> None:
         """From now on it is so."""
@@ -77,7 +77,7 @@ class Queued:
 
     def as_json(self) -> dict[str, Any]:
         """For the disk and for people."""
-        return {**self.pushed.to_dict(), **self.report.to_dict(), "has_file": self.has_file, "told": self.told}
+        return {**self.pushed.to_dict(), **self.report.to_dict(), "has_file": self.has_file, "told": self.reported}
 
 
 class ProbeQueue:
@@ -115,13 +115,12 @@ class ProbeQueue:
 
     def forget(self, listed: set[str]) -> None:
         """Those that are settled, told, and not ``listed`` by the server any more."""
-        for one in [o for o in self.known.values() if o.settled and not o.untold and o.pushed.id not in listed]:
+        for one in [o for o in self.known.values() if o.settled and not o.unreported and o.pushed.id not in listed]:
             del self.known[one.pushed.id]
             self._file(one.pushed.id).unlink(missing_ok=True)
         self.save()
 
     def save(self) -> None:
-        """Write what has changed."""
         content = json.dumps({"format": FORMAT, "campaigns": [one.as_json() for one in self.known.values()]}).encode()
         if content != self._saved and (self.known or self._saved is not None or (self._folder / FILE).exists()):
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -133,7 +132,7 @@ class ProbeQueue:
 
 
 def read(folder: Path) -> list[Queued]:
-    """What lies on the disk. What cannot be read is told and left: the server has it still."""
+    """What lies on the disk. What cannot be read is reported and left: the server has it still."""
     file = folder / FILE
     try:
         content = json.loads(file.read_bytes())
@@ -149,10 +148,10 @@ def read(folder: Path) -> list[Queued]:
 
 def _queued(row: Any) -> Queued:  # noqa: ANN401 any JSON value
     pushed, report = read_pushed(row), read_report(row)
-    told, has_file = row.get("told"), row.get("has_file")
-    if not isinstance(told, dict | None) or not isinstance(has_file, bool):
+    reported, has_file = row.get("told"), row.get("has_file")
+    if not isinstance(reported, dict | None) or not isinstance(has_file, bool):
         raise QueueError("'told' is no object, or 'has_file' neither true nor false")
-    return Queued(pushed, report.state, has_file, report.reason, report.steps, report.runs, told)
+    return Queued(pushed, report.state, has_file, report.reason, report.steps, report.runs, reported)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -210,13 +209,13 @@ class QueueWatch:
         """Ask the server now: a network is back. Also while it is being asked: that may have begun without the network."""
         self._soon = True
 
-    def told(self) -> dict[str, Any]:
+    def status(self) -> dict[str, Any]:
         """For people: ``campaigns`` in their turn, when the server answered last, and why it does not."""
         return {"campaigns": self._shown, "answered_utc_s": self._answered_utc_s, "trouble": self._trouble}
 
-    def _on_end(self, origin: Origin | None, state: str, told: dict[str, Any]) -> None:
+    def _on_end(self, origin: Origin | None, state: str, status: dict[str, Any]) -> None:
         if origin is not None:
-            self._ended.put((origin.push, state, told))
+            self._ended.put((origin.push, state, status))
         self._wake = True
 
     def _turn(self) -> None:
@@ -256,13 +255,13 @@ class QueueWatch:
     def _note_ended(self) -> None:
         while True:
             try:
-                push, state, told = self._ended.get_nowait()
+                push, state, status = self._ended.get_nowait()
             except queue.Empty:
                 break
             one = self._own.known.get(push)
             if one is None or one.settled:
                 continue
-            self._count(one, told)
+            self._count(one, status)
             if state == "paused":
                 one.now("taken", "paused: it goes on when those before it have ended")
             elif state == "stopped":
@@ -308,9 +307,9 @@ class QueueWatch:
             self._runs(other)
 
     def _runs(self, one: Queued) -> None:
-        told = self._campaigns.status()
-        if told is not None and told.get("push") == one.pushed.id:
-            self._count(one, told)
+        status = self._campaigns.status()
+        if status is not None and status.get("push") == one.pushed.id:
+            self._count(one, status)
         if one.state != "running":
             one.now("running")
             log.info("pushed campaign %s (%s) is under way", one.pushed.name, one.pushed.id)
@@ -324,8 +323,8 @@ class QueueWatch:
         self._due_s = 0.0
 
     @staticmethod
-    def _count(one: Queued, told: dict[str, Any]) -> None:
-        one.steps, one.runs = told["steps"], told["runs"]
+    def _count(one: Queued, status: dict[str, Any]) -> None:
+        one.steps, one.runs = status["steps"], status["runs"]
 
     # --- the server --------------------------------------------------------------------------------------------------------
 
@@ -365,7 +364,7 @@ class QueueWatch:
             self._own.save()
 
     def _report(self) -> None:
-        for one in [o for o in self._own.known.values() if o.untold]:
+        for one in [o for o in self._own.known.values() if o.unreported]:
             report, url = one.report.to_dict(), f"/v1/campaigns/{one.pushed.id}/state"
             answer = self._gateway.ask("PUT", url, json.dumps(report).encode(), {"Content-Type": "application/json"})
             refused = answer.status in (400, 404, 413)
@@ -374,7 +373,7 @@ class QueueWatch:
             withdraw = answer.content.get("withdraw") if isinstance(answer.content, dict) else None
             if not refused and not isinstance(withdraw, bool):
                 raise QueueError("an answer that does not settle a report")
-            one.told = report
+            one.reported = report
             self._own.save()
             if refused:
                 log.warning("the server takes no report of pushed campaign %s: %s", one.pushed.id, answer.error)

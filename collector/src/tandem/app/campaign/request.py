@@ -60,8 +60,12 @@ def scheduler_there(config: Config) -> str | None:
         log.warning("which scheduler the server has is not known: %s", error)
         return None
     control.close(session, 2.0)
-    told = session.answer.get("environment")
-    return None if not isinstance(told, Mapping) else _word(told.get("scheduler"), told.get("mptcp_protocol"))
+    environment = session.answer.get("environment")
+    return (
+        None
+        if not isinstance(environment, Mapping)
+        else _word(environment.get("scheduler"), environment.get("mptcp_protocol"))
+    )
 
 
 def _word(scheduler: object, protocol: object) -> str | None:
@@ -91,15 +95,15 @@ def controllers_there(config: Config, wanted: Iterable[str]) -> dict[str, bool |
 def _control(config: Config) -> Control | None:
     """A control channel to the configured server; None when none can be had, which is said."""
     paths = [{"name": p.name, "interface": p.interface} for p in config.paths if p.interface is not None]
-    asked = {"run": "campaign-check", "paths": paths, "server": config.server.parameter, "control_timeout_s": 8.0}
+    parameters = {"run": "campaign-check", "paths": paths, "server": config.server.parameter, "control_timeout_s": 8.0}
     try:
-        return Control(read_common(asked))
+        return Control(read_common(parameters))
     except (ParameterError, ControlError) as error:
         log.warning("what the server's kernel has is not known: %s", error)
         return None
 
 
-def asked_controllers(campaign: Campaign) -> tuple[set[str], set[str]]:
+def required_controllers(campaign: Campaign) -> tuple[set[str], set[str]]:
     """Controllers that runs name and the campaign requires: those that the probe needs, those that the server needs (who sends)."""
     here: set[str] = set()
     there: set[str] = set()
@@ -156,7 +160,7 @@ def settled(
             unmet.append(
                 f"scheduler {wanted} (the server's kernel, which sends, has {other}; choose it there by sysctl)"
             )
-    probe, server = asked_controllers(campaign)
+    probe, server = required_controllers(campaign)
     here = kernel.controllers()
     missing = [("the probe's", n) for n in sorted(probe) if here is not None and n not in here]
     missing += [("the server's", n) for n, has in (there(sorted(server)) if server else {}).items() if has is False]

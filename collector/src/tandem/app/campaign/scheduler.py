@@ -13,13 +13,119 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, tzinfo
+from typing import Any
 
-from tandem.app.campaign.state import Cost, Decision, Done, Entry, Happening, Moment, Outcome, ProbeState, Start, Wait
 from tandem.app.config_schema import PlanConfig
 from tandem.app.daemon import accounts
 from tandem.app.daemon.accounts import midnight_s, reset_after, reset_before
 from tandem.schema import zones
 from tandem.schema.campaign import Budget, Campaign, Conditions, Item, Step, Trigger, arms, item
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """An instant. ``monotonic_s`` of ``boot``; ``utc_s`` None before the clock was synchronised."""
+
+    boot: str
+    monotonic_s: float
+    utc_s: float | None = None
+
+    def since(self, earlier: Moment) -> float | None:
+        """Seconds from ``earlier``, never below 0; None when they cannot be compared (another boot, and no UTC)."""
+        if self.boot == earlier.boot:
+            return max(0.0, self.monotonic_s - earlier.monotonic_s)
+        if self.utc_s is None or earlier.utc_s is None:
+            return None
+        return max(0.0, self.utc_s - earlier.utc_s)
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeState:
+    """The probe now. ``speed_class``: still, low, high, None while it is not known; ``position``: latitude and longitude in degrees;
+    ``paths_up``: roles whose path can carry data; ``busy``: something else is being measured;
+    ``left_bytes``: by role what the SIM may still carry today, where its owner set a limit (``day_bytes``)."""
+
+    mobile: bool = False
+    speed_class: str | None = None
+    position: tuple[float, float] | None = None
+    paths_up: frozenset[str] = frozenset()
+    busy: bool = False
+    left_bytes: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """An event of the schema's kinds."""
+
+    kind: str
+    at: Moment
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a run is thought to take. ``bytes_by_role``: in both directions together."""
+
+    seconds: float
+    bytes_by_role: Mapping[str, int]
+
+
+@dataclass(slots=True)
+class Entry:
+    """A run of the campaign, as it is stored. ``ok`` None: it did not come to an end (power cut) or is under way; ``bytes_by_role``:
+    measured, the estimate where it was not."""
+
+    step: str
+    number: int
+    repetition: int
+    arm: int
+    attempt: int
+    started: Moment
+    bytes_by_role: dict[str, int]
+    label: str | None = None
+    ended: Moment | None = None
+    ok: bool | None = None
+    failure: str | None = None
+    runs: list[str] = field(default_factory=list)
+    substituted: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """By parameter or ``scheduler``: ``asked`` and ``used``, where this kernel had not what the campaign requires."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a run ended. ``bytes_by_role``: None where it was not measured."""
+
+    ok: bool
+    failure: str | None
+    runs: tuple[str, ...]
+    bytes_by_role: Mapping[str, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Begin this run now."""
+
+    item: Item
+    attempt: int
+    cost: Cost
+    label: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Nothing begins. ``reasons``: by step, or under "" for all of them; ``in_s``: when it is worth asking again, None: when something
+    happens; ``hold``: maintenance has to wait too."""
+
+    reasons: Mapping[str, str]
+    in_s: float | None
+    hold: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Every run of every step was made."""
+
+
+Decision = Start | Wait | Done
 
 # ---------------------------------------------------------------------------------------------------------------------
 # What may still be spent: bytes of each path in a day and from one reset of its plan to the next, runs in a day. Days of bytes
@@ -33,26 +139,6 @@ _DAY_S = 86400.0
 def day_of(utc_s: float) -> date:
     """The UTC day."""
     return datetime.fromtimestamp(utc_s, UTC).date()
-
-
-@dataclass(frozen=True, slots=True)
-class Forecast:
-    """One path's plan. ``at_reset_bytes``: what will have been spent when the plan begins anew (``accounts.forecast``); None before UTC
-    is known."""
-
-    used_bytes: int
-    used_today_bytes: int
-    budget_bytes: int | None
-    left_bytes: int | None
-    reset: date | None
-    at_reset_bytes: int | None
-
-    @property
-    def exceeds(self) -> bool:
-        """Whether the budget will not last."""
-        return None not in (self.at_reset_bytes, self.budget_bytes) and (self.at_reset_bytes or 0) > (
-            self.budget_bytes or 0
-        )
 
 
 class Spending:
@@ -96,17 +182,26 @@ class Spending:
                 return f"{role}: the plan has {left} bytes left, the run takes {count}", self._to_reset(today, utc_s)
         return None
 
-    def forecast(self, role: str, utc_s: float | None) -> Forecast:
-        """Of a role's plan, now."""
+    def forecast(self, role: str, utc_s: float | None) -> dict[str, Any]:
+        """A role's plan now, as the status has it. ``at_reset_bytes``: what will have been spent when the plan begins anew
+        (``accounts.forecast``); None before UTC is known. ``exceeds``: the budget will not last."""
         today = self._today(utc_s)
         used, limit = self._since_reset(today, role), self._budget.of_role(role)
-        left = None if limit is None else max(0, limit - used)
         reset = at_reset = None
         if utc_s is not None:
             days = {str(day): spent.get(role, 0) for day, spent in self._bytes.items()}
-            told = accounts.forecast(PlanConfig(limit or 0, self._budget.reset_day, 1.0), days, utc_s)
-            reset, at_reset = told.reset, told.expected_bytes
-        return Forecast(used, self._spent_on(today, role), limit, left, reset, at_reset)
+            expected = accounts.forecast(PlanConfig(limit or 0, self._budget.reset_day, 1.0), days, utc_s)
+            reset, at_reset = expected.reset.isoformat(), expected.expected_bytes
+        return {
+            "used_bytes": used,
+            "used_today_bytes": self._spent_on(today, role),
+            "budget_bytes": limit,
+            "left_bytes": None if limit is None else max(0, limit - used),
+            "reset": reset,
+            "at_reset_bytes": at_reset,
+            "exceeds": at_reset is not None and limit is not None and at_reset > limit,
+            "day_budget_bytes": self._budget.day_bytes,
+        }
 
     def _today(self, utc_s: float | None) -> date | None:
         """Without UTC: the last day of which anything is known, so that a budget is never spent twice."""
@@ -149,11 +244,11 @@ _EARTH_M = 6_371_000.0
 
 @dataclass(slots=True)
 class Life:
-    """What happened to one step so far. ``starts``: how many runs began; ``told``: labels by hand that wait."""
+    """What happened to one step so far. ``starts``: how many runs began; ``labels``: those by hand that wait."""
 
     starts: int = 0
     last_start: Moment | None = None
-    told: deque[str | None] = field(default_factory=deque)
+    labels: deque[str | None] = field(default_factory=deque)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +291,7 @@ def due(
         case "place":
             return _place(trigger, probe)
         case _:
-            return None if life.told else Not(BY_HAND)
+            return None if life.labels else Not(BY_HAND)
 
 
 def holds(conditions: Conditions, roles: tuple[str, ...], now: Moment, probe: ProbeState, local: tzinfo) -> Not | None:
@@ -309,7 +404,6 @@ class Scheduler:
     # --- what happens ----------------------------------------------------------------------------------------------------
 
     def note(self, happening: Happening) -> None:
-        """An event."""
         self._happened.append(happening)
 
     def tell(self, label: str | None, step: str | None = None) -> None:
@@ -324,10 +418,9 @@ class Scheduler:
             known = sorted({name for s in taking for name in s.trigger.labels})
             raise ValueError(f"label {label!r} is none of {', '.join(known)}")
         for taker in takers:
-            self._lives[taker.name].told.append(label)
+            self._lives[taker.name].labels.append(label)
 
     def started(self, start: Start, now: Moment) -> Entry:
-        """The run was begun."""
         chosen = start.item
         entry = Entry(
             chosen.step,
@@ -340,13 +433,12 @@ class Scheduler:
             start.label,
         )
         self._begin(entry)
-        told = self._lives[chosen.step].told
-        if told:
-            told.popleft()
+        labels = self._lives[chosen.step].labels
+        if labels:
+            labels.popleft()
         return entry
 
     def ended(self, entry: Entry, outcome: Outcome, now: Moment) -> None:
-        """The run of ``entry`` ended."""
         thought = dict(entry.bytes_by_role)
         entry.ended, entry.ok, entry.failure, entry.runs = now, outcome.ok, outcome.failure, list(outcome.runs)
         if outcome.bytes_by_role is not None:
@@ -415,7 +507,7 @@ class Scheduler:
         refused = self._spending.refuses(cost.bytes_by_role, now.utc_s, probe.left_bytes)
         if refused is not None:
             return Not(*refused)
-        label = life.told[0] if life.told else None
+        label = life.labels[0] if life.labels else None
         return Start(chosen, self._attempts[step.name, number] + 1, cost, label)
 
     def _open(self, step: Step) -> int | None:
@@ -443,6 +535,6 @@ class Scheduler:
         """By step: runs that need no further attempt, and all."""
         return {name: (len(self._settled[name]), len(self._sequences[name])) for name in self._lives}
 
-    def forecast(self, now: Moment) -> dict[str, Forecast]:
+    def forecast(self, now: Moment) -> dict[str, dict[str, Any]]:
         """By role."""
         return {role: self._spending.forecast(role, now.utc_s) for role in self._campaign.roles}

@@ -13,7 +13,7 @@ from tandem.app.campaign.driver import Campaigns, Runner
 from tandem.app.campaign.progress import Begun, campaign_records
 from tandem.app.campaign.queue import ProbeQueue, QueueWatch
 from tandem.app.campaign.request import bound
-from tandem.app.campaign.state import Moment, ProbeState
+from tandem.app.campaign.scheduler import Moment, ProbeState
 from tandem.app.clock import Clock
 from tandem.app.config import Config
 from tandem.app.runs.context import RunContext
@@ -94,7 +94,6 @@ class CampaignPart:
         return {path: received + sent for path, (received, sent) in self._account.update().items()}
 
     def start(self) -> None:
-        """Go on with what was under way."""
         self.campaigns.resume(pushed=self._queue is not None)
 
     def tick_queue(self) -> None:
@@ -103,39 +102,37 @@ class CampaignPart:
             self._queue.tick()
 
     def stop(self) -> None:
-        """Ask no more."""
         if self._queue is not None:
             self._queue.stop()
 
     def tick(self) -> None:
-        """Once a second, by the collector's thread."""
         self.campaigns.tick()
         due = self._reported_ns is None or time.monotonic_ns() - self._reported_ns >= _REPORT_NS
-        if due and self.campaigns.under_way and (told := self.campaigns.status()) is not None:
-            self._changed(told)
+        if due and self.campaigns.under_way and (status := self.campaigns.status()) is not None:
+            self._changed(status)
 
-    def _changed(self, told: Mapping[str, Any]) -> None:
+    def _changed(self, status: Mapping[str, Any]) -> None:
         """The campaign is as its status says now: records of it. From any thread."""
         self._reported_ns = time.monotonic_ns()
-        self._emit(campaign_records(told, self._operators, self.now().utc_s, self._reported_ns))
+        self._emit(campaign_records(status, self._operators, self.now().utc_s, self._reported_ns))
 
     def control_bytes(self) -> dict[str, int]:
         """Bytes by path that asking took since the start."""
-        return {} if self._gateway is None else self._gateway.control_bytes()
+        return {} if self._gateway is None else self._gateway.payload_bytes()
 
     def brief(self) -> dict[str, Any] | None:
         """How far the campaign under way is, for the status object; None without one."""
-        told = self.campaigns.status() if self.campaigns.under_way else None
-        if told is None:
+        status = self.campaigns.status() if self.campaigns.under_way else None
+        if status is None:
             return None
-        made, of = (sum(step[name] for step in told["steps"].values()) for name in ("made", "of"))
-        return {"name": told["name"], "state": told["state"], "said": told["said"], "made": made, "of": of}
+        made, of = (sum(step[name] for step in status["steps"].values()) for name in ("made", "of"))
+        return {"name": status["name"], "state": status["state"], "said": status["said"], "made": made, "of": of}
 
     def held(self) -> str | None:
         """Why what is not urgent has to wait, None when it may go on."""
         if self.campaigns.holds_maintenance:
-            told = self.campaigns.status() or {}
-            return f"campaign {told.get('name')}: {told.get('said') or 'a run is due'}"
+            status = self.campaigns.status() or {}
+            return f"campaign {status.get('name')}: {status.get('said') or 'a run is due'}"
         if self._scheduler.running and not self.campaigns.measuring:
             return "a run is under way"
         return None
@@ -149,7 +146,7 @@ class CampaignPart:
         if record.measurement == "event":
             kind = str(record.tags.get("kind"))
             self.campaigns.noted(kind)
-            if kind == "path_up" and self._queue is not None and self._queue.told()["trouble"] is not None:
+            if kind == "path_up" and self._queue is not None and self._queue.status()["trouble"] is not None:
                 self._queue.soon()
         elif record.measurement == "position":
             latitude, longitude = record.fields.get("latitude_deg"), record.fields.get("longitude_deg")
@@ -179,7 +176,7 @@ class CampaignPart:
         if action == "idle":
             return {"held": self.held()}
         if action == "status":
-            return {"campaign": self.campaigns.status(), "queue": None if self._queue is None else self._queue.told()}
+            return {"campaign": self.campaigns.status(), "queue": None if self._queue is None else self._queue.status()}
         raise CampaignError("action is none of begin, tell, stop, idle, status")
 
     def _begun(self, request: Mapping[str, Any]) -> Begun:

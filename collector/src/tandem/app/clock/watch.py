@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import re
 import subprocess
@@ -11,15 +10,16 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tandem.app.clock.clock import Clock
-from tandem.app.clock.reading import (
+from tandem.app.clock.clock import (
     FAST_SLEW,
     PLAUSIBLE_UTC_NS,
     WORST_ERROR_NS,
+    Clock,
     Reading,
     system_offset_ns,
     system_reading,
 )
+from tandem.kernel_clock import KernelClock, ask_kernel
 from tandem.position.reports import Pulse, Report, Tpv
 from tandem.schema.record import Record, Value
 
@@ -73,26 +73,30 @@ def parse_tracking(text: str) -> Tracking | None:
     return Tracking(reference, int(stratum), leap, correction, last_offset, skew, delay, dispersion)
 
 
-def vouches(told: Tracking) -> bool:
+def vouches(tracking: Tracking) -> bool:
     """Whether chronyd follows somebody else's time."""
-    return told.leap != UNSYNCHRONISED and told.stratum > 0 and told.reference not in ("00000000", LOCAL_REFERENCE)
+    return (
+        tracking.leap != UNSYNCHRONISED
+        and tracking.stratum > 0
+        and tracking.reference not in ("00000000", LOCAL_REFERENCE)
+    )
 
 
-def chrony_reading(told: Tracking, monotonic_ns: int, system_offset_ns: int) -> Reading | None:
+def chrony_reading(tracking: Tracking, monotonic_ns: int, system_offset_ns: int) -> Reading | None:
     """What it says of the time: the system's clock and what has still to be added to it. None when it does not vouch for it, or not
     within a second. The error holds while it slews, up to the next reading a second later."""
-    left_s = abs(told.correction_s)
-    error_s = told.root_distance_s + min(left_s, left_s / 8 + FAST_SLEW)
-    if not vouches(told) or told.root_distance_s < 0 or told.root_distance_s * 1e9 > WORST_ERROR_NS:
+    left_s = abs(tracking.correction_s)
+    error_s = tracking.root_distance_s + min(left_s, left_s / 8 + FAST_SLEW)
+    if not vouches(tracking) or tracking.root_distance_s < 0 or tracking.root_distance_s * 1e9 > WORST_ERROR_NS:
         return None
     details: dict[str, float | int | str] = {
-        "reference": told.reference,
-        "stratum": told.stratum,
-        "root_distance_ms": told.root_distance_s * 1e3,
-        "last_offset_ms": told.last_offset_s * 1e3,
-        "skew_ppm": told.skew_ppm,
+        "reference": tracking.reference,
+        "stratum": tracking.stratum,
+        "root_distance_ms": tracking.root_distance_s * 1e3,
+        "last_offset_ms": tracking.last_offset_s * 1e3,
+        "skew_ppm": tracking.skew_ppm,
     }
-    offset_ns = system_offset_ns + round(told.correction_s * 1e9)
+    offset_ns = system_offset_ns + round(tracking.correction_s * 1e9)
     return Reading("chrony", monotonic_ns, offset_ns, round(error_s * 1e9), left_s > SLEWING_S, details)
 
 
@@ -109,56 +113,21 @@ def ask_chrony(patience_s: float = 1.0) -> Tracking | None:
 # The kernel's word.
 
 
-STA_UNSYNC, STA_NANO = 0x0040, 0x2000
-_TIME_ERROR = 5
 FLOOR_NS = 50_000_000
 """systemd-timesyncd tells the kernel 0 for both errors at each answer; over a mobile network half a round trip is possible."""
 
 
-class _Timex(ctypes.Structure):
-    _fields_ = (
-        ("modes", ctypes.c_uint),
-        ("offset", ctypes.c_long),
-        ("freq", ctypes.c_long),
-        ("maxerror", ctypes.c_long),
-        ("esterror", ctypes.c_long),
-        ("status", ctypes.c_int),
-        ("rest", ctypes.c_byte * 512),  # more than the kernel writes
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class KernelClock:
-    """``left_ns``: what its loop has still to add; ``max_error_us`` grows by 500 µs a second from one answer of the time's to the next."""
-
-    synchronised: bool
-    left_ns: int
-    max_error_us: int
-    est_error_us: int
-
-
-def ask_kernel() -> KernelClock | None:
-    """What it says; None when this process may not ask (a strict seccomp filter)."""
-    state = _Timex()
-    status = ctypes.CDLL(None, use_errno=True).adjtimex(ctypes.byref(state))  # reads alone: modes is 0
-    if status < 0:
-        return None
-    left_ns = state.offset if state.status & STA_NANO else state.offset * 1000
-    synchronised = status != _TIME_ERROR and not state.status & STA_UNSYNC
-    return KernelClock(synchronised, left_ns, state.maxerror, state.esterror)
-
-
-def kernel_reading(told: KernelClock, monotonic_ns: int, system_offset_ns: int) -> Reading | None:
+def kernel_reading(kernel: KernelClock, monotonic_ns: int, system_offset_ns: int) -> Reading | None:
     """What it says of the time; None when nobody disciplines it, or not within a second. A clock set by hand is not synchronised: the
     kernel forgets it then."""
-    error_ns = max(FLOOR_NS, told.max_error_us * 1000, told.est_error_us * 1000)
-    if not told.synchronised or error_ns > WORST_ERROR_NS:
+    error_ns = max(FLOOR_NS, kernel.max_error_us * 1000, kernel.est_error_us * 1000)
+    if not kernel.synchronised or error_ns > WORST_ERROR_NS:
         return None
     details: dict[str, float | int | str] = {
-        "root_distance_ms": told.max_error_us / 1e3,
-        "last_offset_ms": told.left_ns / 1e6,
+        "root_distance_ms": kernel.max_error_us / 1e3,
+        "last_offset_ms": kernel.left_ns / 1e6,
     }
-    return Reading("kernel", monotonic_ns, system_offset_ns + told.left_ns, error_ns, False, details)
+    return Reading("kernel", monotonic_ns, system_offset_ns + kernel.left_ns, error_ns, False, details)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -166,7 +135,7 @@ def kernel_reading(told: KernelClock, monotonic_ns: int, system_offset_ns: int) 
 
 
 SERIAL_ERROR_NS = 1_000_000_000
-"""A sentence is told 10 to 700 ms after the instant that it names, and that wanders by 100 to 300 ms (gpsd's manual, of TOFF)."""
+"""A sentence comes 10 to 700 ms after the instant that it names, and that wanders by 100 to 300 ms (gpsd's manual, of TOFF)."""
 
 PULSE_ERROR_NS = 10_000_000
 """A pulse is told to microseconds where its line is an interrupt; one by USB arrives up to some milliseconds late."""
@@ -177,7 +146,7 @@ its last use, and until it has heard the almanac it may be off by the leap secon
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _Heard:
     monotonic_ns: int
     utc_ns: int
     offset_ns: int
@@ -188,14 +157,14 @@ class Satellites:
 
     def __init__(self) -> None:
         self._device: str | None = None
-        self._told: deque[_Told] = deque(maxlen=4 * REPORTS)
+        self._reported: deque[_Heard] = deque(maxlen=4 * REPORTS)
 
     def heard(self, report: Report, arrived_ns: int, system_offset_ns: int) -> Reading | None:
         """What the receiver says of the time now; None when this report does not tell, or it is not believed yet. ``arrived_ns``:
         CLOCK_MONOTONIC; ``system_offset_ns``: of the same instant."""
         if isinstance(report, Tpv):
             if report.mode < 2 or report.time_utc_ns is None:
-                self._told.clear()  # no fix: its time is its own quartz's
+                self._reported.clear()  # no fix: its time is its own quartz's
                 return None
             return self._serial(report.device, arrived_ns, report.time_utc_ns, report.time_utc_ns - arrived_ns)
         if isinstance(report, Pulse):
@@ -210,24 +179,24 @@ class Satellites:
     ) -> Reading | None:
         if device != self._device:
             self._device = device
-            self._told.clear()
-        if not fix and not self._told:
+            self._reported.clear()
+        if not fix and not self._reported:
             return None  # TOFF does not say whether there is a fix
-        last = self._told[-1] if self._told else None
+        last = self._reported[-1] if self._reported else None
         if last is not None and abs(offset_ns - last.offset_ns) > SERIAL_ERROR_NS:
-            self._told.clear()  # it, or the system's clock, jumped
+            self._reported.clear()  # it, or the system's clock, jumped
         if utc_ns < PLAUSIBLE_UTC_NS:
             return None
-        if last is None or utc_ns != last.utc_ns or not self._told:
-            self._told.append(_Told(arrived_ns, utc_ns, offset_ns))
+        if last is None or utc_ns != last.utc_ns or not self._reported:
+            self._reported.append(_Heard(arrived_ns, utc_ns, offset_ns))
         return self._believed(arrived_ns)
 
     def _believed(self, now_ns: int) -> Reading | None:
-        while self._told and now_ns - self._told[0].monotonic_ns > 4 * SPAN_NS:
-            self._told.popleft()
-        if len(self._told) < REPORTS or now_ns - self._told[0].monotonic_ns < SPAN_NS:
+        while self._reported and now_ns - self._reported[0].monotonic_ns > 4 * SPAN_NS:
+            self._reported.popleft()
+        if len(self._reported) < REPORTS or now_ns - self._reported[0].monotonic_ns < SPAN_NS:
             return None
-        offsets = [told.offset_ns for told in self._told]
+        offsets = [one.offset_ns for one in self._reported]
         if max(offsets) - min(offsets) > SERIAL_ERROR_NS:
             return None
         # Whatever delays a report makes its time look older: the least delayed is nearest the truth.
@@ -252,16 +221,16 @@ class ClockRecords:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._told_ns: int | None = None
-        self._told: tuple[object, ...] | None = None
+        self._reported_ns: int | None = None
+        self._reported: tuple[object, ...] | None = None
 
     def due(self, now_ns: int) -> list[Record]:
         """A record once a minute, and when somebody else vouches, or nobody any more."""
         state, said = self._clock.state(), self._clock.reading
         changed = tuple(state[name] for name in ("synchronised", "vouched", "source"))
-        if self._told_ns is not None and now_ns - self._told_ns < EVERY_NS and changed == self._told:
+        if self._reported_ns is not None and now_ns - self._reported_ns < EVERY_NS and changed == self._reported:
             return []
-        self._told_ns, self._told = now_ns, changed
+        self._reported_ns, self._reported = now_ns, changed
         fields: dict[str, Value | None] = {
             name: state[name]
             for name in ("synchronised", "vouched", "source", "offset_ns", "error_ms", "age_s", "system_error_ms")
@@ -287,7 +256,7 @@ RECEIVER_FRESH_NS = 5_000_000_000
 
 
 class ClockWatch:
-    """``source``: one of ``reading.SOURCES``. All but ``heard`` by one thread."""
+    """``source``: one of ``clock.SOURCES``. All but ``heard`` by one thread."""
 
     def __init__(
         self,
@@ -304,7 +273,7 @@ class ClockWatch:
         self._satellites = Satellites()
         self._receiver: Reading | None = None
         self._why: list[str] = []
-        self._told: str | None = ""
+        self._reported: str | None = ""
         self._refused = False
         self._due_s = 0.0
 
@@ -369,15 +338,15 @@ class ClockWatch:
         return None
 
     def _of_kernel(self, now_ns: int, offset_ns: int) -> Reading | None:
-        told = self._ask_kernel()
-        said = None if told is None else kernel_reading(told, now_ns, offset_ns)
+        kernel = self._ask_kernel()
+        said = None if kernel is None else kernel_reading(kernel, now_ns, offset_ns)
         if said is None:
             self._why.append("the kernel's clock is not disciplined (timedatectl)")
         return said
 
     def _tell(self, why: str | None) -> None:
         self._clock.trouble = None if why is None else f"the clock is not synchronised: {why}"
-        if why == self._told:
+        if why == self._reported:
             return
         if why is not None:
             log.warning("clock: not synchronised: %s", why)
@@ -385,7 +354,7 @@ class ClockWatch:
             log.warning("clock: trusted as it stands (source = system): nobody vouches for it")
         else:
             log.info("clock: synchronised")
-        self._told = why
+        self._reported = why
 
     def _save(self, *, now: bool = False) -> None:
         try:

@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 # three, two weeks or one, whole weeks so that working days and weekends weigh as they do, and of all days while there is not
 # a week. A day without an entry counts with 0 bytes (the probe was off, and will be again), from the first day that the
 # account knows. Nothing is ever extrapolated from a part of a day: today counts as it is, as one more day when that raises the
-# mean. So the forecast follows a heavy day as far as one day in many should count; of fewer than ``SURE_DAYS`` it is told with
+# mean. So the forecast follows a heavy day as far as one day in many should count; of fewer than ``SURE_DAYS`` it is reported with
 # ``sure`` False.
 
 
@@ -98,13 +98,19 @@ class PlanForecast:
         return self.basis_days >= SURE_DAYS
 
 
+def used_since(days: Mapping[str, int], since: date) -> int:
+    """Bytes of that day and later ones, and of what has no day: names of no day sort behind all days."""
+    first = since.isoformat()
+    return sum(count for name, count in days.items() if name >= first)
+
+
 def forecast(plan: PlanConfig, days: Mapping[str, int], utc_s: float) -> PlanForecast:
     """The plan at ``utc_s``. ``days``: bytes both ways by day (UTC, ``2026-11-21``), as ``Account.days`` gives them; an entry that is no
     day (bytes seen before the clock was set) counts as today."""
     today = datetime.fromtimestamp(utc_s, UTC).date()
     by_day = _by_day(days, today)
     since, reset = reset_before(today, plan.reset_day), reset_after(today, plan.reset_day)
-    used = sum(count for day, count in by_day.items() if since <= day)
+    used = used_since(days, since)
     first = min(by_day, default=today)
     rate, basis = _rate(by_day, first, today)
     left_s = midnight_s(reset) - utc_s
@@ -156,7 +162,7 @@ def _used_up(left: int, rate: float, utc_s: float, left_s: float) -> float | Non
 # What each SIM carried in this period of its plan: records, the status, the warning.
 
 UNTOLD = PlanConfig(bytes=10**15, reset_day=1, warn_share=1.0)
-"""Of a SIM whose plan nobody told: it is counted from the first of the month, and never used up."""
+"""Of a SIM whose plan is not configured: it is counted from the first of the month, and never used up."""
 
 OVER_BELOW = 0.95
 """The warning ends when the forecast is below this share of what it began at: a forecast moves a little every minute."""
@@ -167,7 +173,7 @@ class Sim:
     """One path's."""
 
     path: PathConfig
-    told: PlanForecast
+    forecast: PlanForecast
     today_bytes: int
     utc_s: float
 
@@ -180,7 +186,7 @@ class Sim:
         """Whether to warn: used already, or forecast from enough days; None between the thresholds, or when nothing is known."""
         if self.limit_bytes is None:
             return False
-        known = self.told.expected_bytes if self.told.sure else self.told.used_bytes
+        known = self.forecast.expected_bytes if self.forecast.sure else self.forecast.used_bytes
         if known > self.limit_bytes:
             return True
         return None if known >= self.limit_bytes * OVER_BELOW else False
@@ -188,33 +194,33 @@ class Sim:
     def record(self, now_ns: int) -> Record:
         """Its ``sim_usage``."""
         fields: dict[str, Value | None] = {
-            "used_bytes": self.told.used_bytes,
+            "used_bytes": self.forecast.used_bytes,
             "used_today_bytes": self.today_bytes,
-            "whole_period": self.told.counted_from is None,
-            "daily_bytes": float(self.told.rate_bytes),
-            "basis_days": self.told.basis_days,
-            "expected_bytes": self.told.expected_bytes,
-            "reset_in_s": max(0.0, midnight_s(self.told.reset) - self.utc_s),
+            "whole_period": self.forecast.counted_from is None,
+            "daily_bytes": float(self.forecast.rate_bytes),
+            "basis_days": self.forecast.basis_days,
+            "expected_bytes": self.forecast.expected_bytes,
+            "reset_in_s": max(0.0, midnight_s(self.forecast.reset) - self.utc_s),
         }
         fields["day_limit_bytes"] = self.path.day_limit_bytes
         if self.path.plan is not None:
-            fields["plan_bytes"], fields["left_bytes"] = self.path.plan.bytes, self.told.left_bytes
-            if self.told.used_up_utc_s is not None:
-                fields["used_up_in_s"] = self.told.used_up_utc_s - self.utc_s
+            fields["plan_bytes"], fields["left_bytes"] = self.path.plan.bytes, self.forecast.left_bytes
+            if self.forecast.used_up_utc_s is not None:
+                fields["used_up_in_s"] = self.forecast.used_up_utc_s - self.utc_s
         return Record.make("sim_usage", {"path": self.path.name, "operator": self.path.operator}, fields, now_ns)
 
     def status(self) -> dict[str, Any]:
         """For people and machines."""
-        up = self.told.used_up_utc_s if self.path.plan is not None else None
+        up = self.forecast.used_up_utc_s if self.path.plan is not None else None
         return {
-            "used_bytes": self.told.used_bytes,
-            "since": self.told.since.isoformat(),
-            "counted_from": None if self.told.counted_from is None else self.told.counted_from.isoformat(),
-            "reset": self.told.reset.isoformat(),
-            "expected_bytes": self.told.expected_bytes,
-            "sure": self.told.sure,
+            "used_bytes": self.forecast.used_bytes,
+            "since": self.forecast.since.isoformat(),
+            "counted_from": None if self.forecast.counted_from is None else self.forecast.counted_from.isoformat(),
+            "reset": self.forecast.reset.isoformat(),
+            "expected_bytes": self.forecast.expected_bytes,
+            "sure": self.forecast.sure,
             "plan_bytes": None if self.path.plan is None else self.path.plan.bytes,
-            "left_bytes": None if self.path.plan is None else self.told.left_bytes,
+            "left_bytes": None if self.path.plan is None else self.forecast.left_bytes,
             "used_up": None if up is None else datetime.fromtimestamp(up, UTC).date().isoformat(),
         }
 
@@ -222,14 +228,14 @@ class Sim:
         """What is wrong, in one line; "" without a plan."""
         if self.path.plan is None:
             return ""
-        of = f"{_gb(self.path.plan.bytes)} (new on {self.told.reset:%d %B})"
-        if self.told.left_bytes == 0:
-            return f"the SIM's plan is used up: {_gb(self.told.used_bytes)} of {of}"
-        if self.told.expected_bytes <= self.path.plan.bytes or not self.told.sure:
-            return f"the SIM's plan: {_gb(self.told.used_bytes)} used, {_gb(self.told.expected_bytes)} forecast of {of}"
-        used_up = self.told.used_up_utc_s
+        of = f"{_gb(self.path.plan.bytes)} (new on {self.forecast.reset:%d %B})"
+        if self.forecast.left_bytes == 0:
+            return f"the SIM's plan is used up: {_gb(self.forecast.used_bytes)} of {of}"
+        if self.forecast.expected_bytes <= self.path.plan.bytes or not self.forecast.sure:
+            return f"the SIM's plan: {_gb(self.forecast.used_bytes)} used, {_gb(self.forecast.expected_bytes)} forecast of {of}"
+        used_up = self.forecast.used_up_utc_s
         when = "" if used_up is None else f", used up on {datetime.fromtimestamp(used_up, UTC):%d %B}"
-        return f"the SIM's plan will not last: {_gb(self.told.expected_bytes)} forecast of {of}{when}"
+        return f"the SIM's plan will not last: {_gb(self.forecast.expected_bytes)} forecast of {of}{when}"
 
 
 def sims(paths: Sequence[PathConfig], account: Account, utc_ns: int | None) -> list[Sim]:
@@ -330,10 +336,6 @@ class Ledger:
         days = self.days.get(path, {})
         return sum(sum(days.get(name, (0, 0))) for name in {day, UNDATED})
 
-    def spent_since(self, path: str, day: str) -> int:
-        """Bytes from that day on, both ways: of a plan that was reset on it."""
-        return sum(sum(row) for name, row in self.days.get(path, {}).items() if name >= day or name == UNDATED)
-
 
 def _not_less(now: Counter, before: Counter) -> bool:
     return now.received >= before.received and now.sent >= before.sent
@@ -363,11 +365,6 @@ class Account:
         with self._lock:
             return self._ledger.spent(path, day)
 
-    def spent_since(self, path: str, day: str) -> int:
-        """Bytes from a day on, both ways."""
-        with self._lock:
-            return self._ledger.spent_since(path, day)
-
     def days(self, path: str) -> dict[str, int]:
         """By day (UTC; ``UNDATED`` while the clock is not set) the bytes of a path, both ways: what ``forecast`` takes."""
         with self._lock:
@@ -391,8 +388,8 @@ class Account:
             return None
         if path.plan is not None and utc_ns is not None:
             since = reset_before(datetime.fromtimestamp(utc_ns / 1e9, UTC).date(), path.plan.reset_day)
-            left = min(left, path.plan.bytes - self.spent_since(path.name, since.isoformat()))
-        return max(0, left)
+            left = min(left, max(0, path.plan.bytes - used_since(self.days(path.name), since)))
+        return left
 
     def update(self) -> dict[str, tuple[int, int]]:
         """Count what the interfaces carried since the last time; received and sent bytes by path since the first time."""

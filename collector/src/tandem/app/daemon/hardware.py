@@ -20,9 +20,7 @@ from tandem.mobility.detectors import Detectors
 from tandem.mobility.settings import Settings
 from tandem.modem.usb import beside, find
 from tandem.mptcp import kernels, sysctls
-from tandem.position.gpsd import Gpsd, GpsdMissingError
-from tandem.position.observer import Observer
-from tandem.position.receiver import Receiver, RunningGpsd, Source
+from tandem.position.receiver import Gpsd, GpsdMissingError, Observer, Receiver, RunningGpsd, Source
 from tandem.position.reports import Report
 from tandem.position.zones import Privacy, Zone, Zones, own_key
 from tandem.schema.record import Record
@@ -50,7 +48,6 @@ class Hardware:
         self._paths: NetworkPaths | None = None
 
     def paths(self, config: Config) -> NetworkPaths:
-        """Routes, rules and endpoints."""
         self._paths = NetworkPaths(config)
         return self._paths
 
@@ -64,7 +61,6 @@ class Hardware:
         return path.interface if reach is None else reach.interface
 
     def detectors(self, config: Config) -> Detectors:
-        """Events from radio records."""
         return Detectors(Settings(**dataclasses.asdict(config.mobility), period_s=config.period_s))
 
     def position(

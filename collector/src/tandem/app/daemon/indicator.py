@@ -51,7 +51,7 @@ class Summary:
 
 
 class IndicatorControl:
-    """``beat`` comes from the collector's own thread; what it has not told for too long is shown as frozen. Without ``[status_led]``
+    """``beat`` comes from the collector's own thread; when it stays away, that is shown as frozen. Without ``[status_led]``
     nothing is lit, and the status tells the state all the same."""
 
     def __init__(
@@ -71,7 +71,6 @@ class IndicatorControl:
         self._sent: tuple[int, int | None] = (0, None)
 
     def start(self) -> None:
-        """The collector starts."""
         if self._player is not None:
             self._player.start()
         if self._paper is not None:
@@ -84,16 +83,15 @@ class IndicatorControl:
         if self._situation.phase == "running" and now_ns - self._beat_ns < _SOON_S * 1e9:
             return
         before = self.state()
-        told = brief()
-        self._situation, self._beat_ns, self._utc_ns = self._summary.of(told, now_ns), now_ns, told["utc_ns"]
-        if told["sent"] > self._sent[0]:
-            self._sent = (told["sent"], self._utc_ns)
+        facts = brief()
+        self._situation, self._beat_ns, self._utc_ns = self._summary.of(facts, now_ns), now_ns, facts["utc_ns"]
+        if facts["sent"] > self._sent[0]:
+            self._sent = (facts["sent"], self._utc_ns)
         self._changed(before)
         if self._paper is not None:
             self._paper.tell(self._page())
 
     def stopping(self) -> None:
-        """The collector ends its work."""
         self._turn("stopping")
 
     def close(self) -> None:
@@ -125,10 +123,10 @@ class IndicatorControl:
         }
 
     def _now(self) -> Situation:
-        told = self._situation
-        if told.phase != "running":
-            return told
-        return replace(told, beat_age_s=(self._monotonic_ns() - self._beat_ns) / 1e9)
+        situation = self._situation
+        if situation.phase != "running":
+            return situation
+        return replace(situation, beat_age_s=(self._monotonic_ns() - self._beat_ns) / 1e9)
 
     def _page(self) -> paper.Page:
         """At the end it says that the kit is off: the panel keeps that without power."""

@@ -15,6 +15,7 @@ from tandem.app.clock import Clock
 from tandem.app.clock.watch import ClockRecords
 from tandem.app.config import Config
 from tandem.app.daemon.accounts import Account, PollAccount
+from tandem.app.daemon.modems import Recovery
 from tandem.app.daemon.status import StatusModel
 from tandem.app.health.machine import Roots
 from tandem.app.health.reports import Reports
@@ -25,14 +26,14 @@ from tandem.app.runs.manifest import server_captures
 from tandem.app.runs.process import Ending
 from tandem.app.runs.request import Plan, PlannedRun
 from tandem.app.runs.steering import SteeringPart
-from tandem.app.traces.wiring import TracesPart
+from tandem.app.traces import TracesPart
 from tandem.export import Exporter
 from tandem.mobility.detectors import Detectors
 from tandem.modem.poll import Poll
 from tandem.mptcp.paths import PathEvent
 from tandem.schema.record import Record, RecordError, Value
 from tandem.spool import Spool, SpoolFullError
-from tandem.spool.blob import KEPT_LONGEST
+from tandem.spool.database import KEPT_LONGEST
 
 log = logging.getLogger(__name__)
 
@@ -46,8 +47,8 @@ class SpoolBuffer:
     """The spool's one writer: gathers records in memory for at most a second, and longer only while the disk takes nothing. Used by one
     thread. ``dropped``: records given up since the start because memory was full too."""
 
-    def __init__(self, spool: Spool, limit: int = MEMORY_RECORDS) -> None:
-        self._spool, self._limit = spool, limit
+    def __init__(self, spool: Spool) -> None:
+        self._spool = spool
         self._waiting: list[Record] = []
         self._given_up = 0
         self._full = False
@@ -66,7 +67,7 @@ class SpoolBuffer:
     def add(self, records: Sequence[Record]) -> None:
         """Take records; they are durable after the next ``commit``."""
         self._waiting.extend(records)
-        excess = len(self._waiting) - self._limit
+        excess = len(self._waiting) - MEMORY_RECORDS
         if excess > 0:
             # Oldest first, what everything else is read by last; as the spool does.
             series = [n for n, record in enumerate(self._waiting) if record.measurement not in KEPT_LONGEST][:excess]
@@ -106,6 +107,7 @@ class MainLoop(RunObserver):
     """While one is under way, it alone says what is measured."""
     traces: TracesPart
     steering: SteeringPart
+    recovery: Recovery | None = None
 
     def __init__(
         self,
@@ -140,7 +142,6 @@ class MainLoop(RunObserver):
         self._queue.put(thing)
 
     def put_speed(self, record: Record) -> None:
-        """The speed of a fix."""
         self._queue.put(_Speed(record))
 
     def event(self, kind: str, detail: str | None = None, path: str | None = None, **fields: Value | None) -> None:
@@ -192,6 +193,8 @@ class MainLoop(RunObserver):
     def _polled(self, poll: Poll) -> None:
         late_ms = max(0, poll.began_monotonic_ns - poll.due_monotonic_ns) / 1e6
         self.reports.polled(poll)
+        if self.recovery is not None:
+            self.recovery.polled(poll)
         self.polls.add(poll.path, late_ms, failed=poll.failure is not None, skipped=poll.skipped)
         try:
             record = poll.record()
@@ -239,7 +242,7 @@ class MainLoop(RunObserver):
                 log.exception("%s failed; trying again", action.__qualname__)
 
     def refresh(self) -> None:
-        """Bring the status's counts up to date."""
+        """Bring the status's counts up to date: copies, so that whoever asks for it never waits for a disk under the spool's lock."""
         counts = self._spool.counts()
         state = self._exporter.state
         self._model.spool = {
@@ -280,7 +283,7 @@ class MainLoop(RunObserver):
     def control_bytes(self) -> dict[str, int]:
         """By path, what the exporter and the campaigns' queue moved since the start."""
         queue_bytes = self.campaigns.control_bytes()
-        return {path: count + queue_bytes.get(path, 0) for path, count in self._exporter.control_bytes().items()}
+        return {path: count + queue_bytes.get(path, 0) for path, count in self._exporter.payload_bytes().items()}
 
     def _spool_on_disk(self) -> tuple[int | None, float | None]:
         """Its bytes and the age of its oldest record; None while the disk cannot be read, which must not end the measuring."""

@@ -28,7 +28,7 @@ from tandem.modem.mm_poller import (
 )
 from tandem.modem.poll import NO_ANSWER, PORT_LOST, Poll, registration_record
 from tandem.modem.poller import Poller, PollThread
-from tandem.modem.recovery import INTERRUPTING, Due, Ladders, RecoverySettings, Sickness, Told
+from tandem.modem.recovery import INTERRUPTING, Due, RecoveryEvent, RecoverySettings, RecoveryStateMachine, Sickness
 from tandem.modem.reset import (
     AT,
     CFUN,
@@ -46,7 +46,7 @@ from tandem.modem.reset import (
 )
 from tandem.modem.session import access
 from tandem.modem.sim import Card, SecretError, SimWatch, secret_of
-from tandem.modem.web import mended_by_restart
+from tandem.modem.web import helped_by_restart
 from tandem.mptcp import iproute
 from tandem.mptcp.iproute import IpError
 from tandem.mptcp.paths import PathEvent
@@ -80,8 +80,8 @@ _STATIC = "static"
 
 
 class Polling:
-    """All modems' pollers, and the recovery of the modems that they lose. ``actions``: what can be done to each; ``put`` takes what comes
-    of pollers and of recovery, from any thread; ``measuring``: never interrupted by a step."""
+    """All modems' pollers, and the ``recovery`` of the modems that they lose (None: off). ``actions``: what can be done to each; ``put``
+    takes what comes of pollers and of recovery, from any thread; ``measuring``: never interrupted by a step."""
 
     def __init__(
         self,
@@ -91,12 +91,11 @@ class Polling:
         put: Callable[[Polled], None],
         measuring: RunScheduler,
     ) -> None:
-        self._put = put
         paths = [path for path in config.paths if path.modem is not None]
-        self._pollers = {path.name: poller(path, config.period_s, self._polled) for path in paths}
-        self._recovery: Recovery | None = None
+        self._pollers = {path.name: poller(path, config.period_s, put) for path in paths}
+        self.recovery: Recovery | None = None
         if config.recovery.enabled:
-            self._recovery = Recovery(
+            self.recovery = Recovery(
                 RecoverySettings(**dataclasses.asdict(config.recovery)),
                 {path.name: actions(path, self._pollers[path.name]) for path in paths},
                 config.operators,
@@ -110,19 +109,13 @@ class Polling:
             )
 
     def start(self) -> None:
-        """Begin to poll."""
         for poller in self._pollers.values():
             poller.start()
 
-    def tick(self) -> None:
-        """Once a second: look after the modems."""
-        if self._recovery is not None:
-            self._recovery.tick()
-
     def stop(self) -> None:
         """End. A poller that is still busy is left behind, with a line in the log."""
-        if self._recovery is not None:
-            self._recovery.stop()
+        if self.recovery is not None:
+            self.recovery.stop()
         for poller in self._pollers.values():
             try:
                 poller.stop(STOP_S)
@@ -134,11 +127,6 @@ class Polling:
         for path, poller in self._pollers.items():
             threading.Thread(target=_card, args=(path, poller, found), name=f"card-{path}", daemon=True).start()
         return list(self._pollers)
-
-    def _polled(self, polled: Polled) -> None:
-        self._put(polled)
-        if self._recovery is not None and not isinstance(polled, PathEvent | list):
-            self._recovery.polled(polled)
 
 
 def _card(path: str, poller: ModemPoller, found: Callable[[str, Card | None, str | None], None]) -> None:
@@ -153,10 +141,7 @@ def _card(path: str, poller: ModemPoller, found: Callable[[str, Card | None, str
 
 
 def modem_poller(
-    path: PathConfig,
-    period_s: float,
-    put: Callable[[Polled], None],
-    interface_of: Callable[[PathConfig], str | None],
+    path: PathConfig, period_s: float, put: Callable[[Polled], None], interface_of: Callable[[PathConfig], str | None]
 ) -> ModemPoller:
     """Of the path's modem. ``interface_of``: the interface by which a stick's web server is reached now. MissingRequirementError when it
     cannot be polled as configured."""
@@ -217,7 +202,6 @@ class OnceUntilChanged:
         self._said: str | None = None
 
     def polled(self, poll: Poll) -> None:
-        """Reported at each change."""
         if poll.failure == self._said:
             return
         self._said = poll.failure
@@ -266,7 +250,8 @@ class Recovery:
     """Has the steps of recovery done: polls in, steps done, events out. What is due when: ``tandem.modem.recovery``. A step, which may take
     a minute, has a thread of its own; there is one at a time.
 
-    ``actions``: what can be done to the modem of each path. ``put`` takes events, from any thread. ``kinds``: see ``Ladders``.
+    ``polled`` and ``tick`` by one thread. ``actions``: what can be done to the modem of each path. ``put`` takes events, from any thread.
+    ``kinds``: which steps there are for a path's modem, where not all.
     ``measuring``: never interrupted by a step; None: nobody measures."""
 
     def __init__(
@@ -280,9 +265,9 @@ class Recovery:
     ) -> None:
         self._measuring = measuring
         self._actions, self._operators, self._put = dict(actions), operators, put
-        self._ladders = Ladders(actions, settings, kinds)
+        self._state_machine = RecoveryStateMachine(actions, settings, kinds)
         self._unwell: set[str] = set(actions)  # until a first good poll
-        self._fresh: set[str] = set()
+        self._back: set[str] = set()
         self._lock = threading.Lock()
         self._step: threading.Thread | None = None
 
@@ -292,29 +277,26 @@ class Recovery:
             self._step.join(timeout)
 
     def polled(self, poll: Poll) -> None:
-        """One poll, from the poller's thread."""
         if poll.path not in self._actions:
             return
         sick = sickness(poll)
         with self._lock:
-            events = self._ladders.polled(poll.path, sick, time.monotonic(), locked=poll.failure in LOCKED)
-            if sick is not None:
-                self._unwell.add(poll.path)
-            elif poll.path in self._unwell:
-                self._unwell.discard(poll.path)
-                self._fresh.add(poll.path)
+            events = self._state_machine.polled(poll.path, sick, time.monotonic(), locked=poll.failure in LOCKED)
+        if sick is not None:
+            self._unwell.add(poll.path)
+        elif poll.path in self._unwell:
+            self._unwell.discard(poll.path)
+            self._back.add(poll.path)
         self._report(events)
 
     def tick(self) -> None:
-        """Once a second: begin a step when one is due."""
-        with self._lock:
-            fresh, self._fresh = self._fresh, set()
-        for path in fresh:
-            self._actions[path].seen()
+        """Once a second: note where modems are that answer again, and begin a step when one is due."""
+        while self._back:
+            self._actions[self._back.pop()].seen()
         if self._step is not None and self._step.is_alive():
             return
         with self._lock:
-            due, events = self._ladders.due(
+            due, events = self._state_machine.due(
                 time.monotonic(), (lambda: True) if self._measuring is None else self._measuring.hold
             )
         self._report(events)
@@ -342,10 +324,10 @@ class Recovery:
             how, detail = "failed", str(error) or "not done in time"
         now_s = time.monotonic()
         with self._lock:
-            events = self._ladders.did(due, how, detail, now_s - began_s, now_s)
+            events = self._state_machine.did(due, how, detail, now_s - began_s, now_s)
         self._report(events)
 
-    def _report(self, events: list[Told]) -> None:
+    def _report(self, events: list[RecoveryEvent]) -> None:
         now_ns = time.monotonic_ns()
         for one in events:
             log.warning("%s: %s %s: %s", one.path, one.kind.replace("_", " "), one.step or "", one.detail)
@@ -359,7 +341,7 @@ def sickness(poll: Poll) -> Sickness | None:
     that repeats itself."""
     if poll.failure in SILENT:
         return "silent"
-    if poll.failure is not None and mended_by_restart(poll.failure):
+    if poll.failure is not None and helped_by_restart(poll.failure):
         return "refusing"
     return None
 

@@ -35,7 +35,7 @@ class NetworkPaths:
             [
                 kernel_paths.Path(p.name, p.interface or partial(find, p.usb or ""), p.gateway, p.address)
                 for p in config.paths
-            ],
+            ]
         )
         self._watch: Watch | None = None
         self._backup = Backup(self._paths.manager)
@@ -124,7 +124,7 @@ def _refused_as_missing() -> Iterator[None]:
 
 
 class PathWatch:
-    """A thread, since ``ip`` may take its time: sleeps until the kernel reports a change (no polling, no program started), has it mended
+    """A thread, since ``ip`` may take its time: sleeps until the kernel reports a change (no polling, no program started), has it repaired
     and calls ``changed`` with each."""
 
     def __init__(self, paths: NetworkPaths, changed: Callable[[PathEvent], None]) -> None:
@@ -134,7 +134,6 @@ class PathWatch:
         self._thread = threading.Thread(target=self._run, name="paths", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
         self._thread.start()
 
     def stop(self) -> None:

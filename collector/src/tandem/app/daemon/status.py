@@ -15,14 +15,14 @@ from tandem.app.daemon.accounts import Account
 from tandem.app.daemon.modems import Polling
 from tandem.app.daemon.paths import NetworkPaths
 from tandem.app.health.reports import Reports, all_that_is_wrong
-from tandem.app.round_trip.round_trips import RoundTrips
+from tandem.app.round_trips import RoundTrips
 from tandem.app.runs.captures import Captured
 from tandem.app.runs.context import RunObserver
 from tandem.app.runs.executor import MobilityTrigger, RunScheduler
 from tandem.app.runs.manifest import number, result_row
 from tandem.app.runs.process import Ending
 from tandem.app.runs.request import Plan, PlannedRun
-from tandem.app.traces.wiring import TracesPart
+from tandem.app.traces import TracesPart
 from tandem.modem.sim import Card
 from tandem.schema.grades import meaning
 from tandem.schema.record import Record
@@ -86,7 +86,6 @@ class StatusModel(RunObserver):
         """Whether there is a fix, never where; None: position is off."""
 
     def polled(self, record: Record, driver: str | None, model: str | None) -> None:
-        """A radio record."""
         with self._lock:
             modem = self._modems.setdefault(record.tags["path"], _Modem(record.tags.get("operator")))
             modem.driver, modem.model = driver or modem.driver, model or modem.model
@@ -103,7 +102,6 @@ class StatusModel(RunObserver):
             modem.sim, modem.sim_ns = {"state": state, "named": named, "failure": failure}, time.monotonic_ns()
 
     def happened(self, event: Record) -> None:
-        """An event record."""
         shown = {
             "utc_ns": self.utc_ns(event.monotonic_ns),
             "kind": event.tags.get("kind"),
@@ -117,7 +115,6 @@ class StatusModel(RunObserver):
         self.changed()
 
     def position_is(self, state: dict[str, Any]) -> None:
-        """The receiver's state."""
         self.position = state
 
     def modems(self) -> dict[str, dict[str, Any]]:
@@ -128,13 +125,11 @@ class StatusModel(RunObserver):
     # --- runs ----------------------------------------------------------------------------------------------------------
 
     def group_started(self, plan: Plan) -> None:
-        """The plan is what is being measured."""
         with self._lock:
             self._plan, self._runs = plan, {}
         self.changed()
 
     def run_started(self, plan: Plan, run: PlannedRun) -> None:  # noqa: ARG002 the observer's signature
-        """One more run is shown."""
         with self._lock:
             self._runs[run.id] = _Run(run, time.monotonic_ns())
         self.changed()
@@ -166,14 +161,12 @@ class StatusModel(RunObserver):
                 }
 
     def run_phased(self, run: PlannedRun, phase: dict[str, Any]) -> None:
-        """Its phase is shown."""
         with self._lock:
             if run.id in self._runs:
                 self._runs[run.id].phase = {name: phase.get(name) for name in ("name", "number", "of")}
         self.changed()
 
     def run_ended(self, plan: Plan, run: PlannedRun, ending: Ending, captured: Sequence[Captured]) -> None:  # noqa: ARG002 as above
-        """It moves to those that are finished."""
         with self._lock:
             self._finished.append(result_row(plan, run, ending.result, ending.failure))
             if run.id in self._runs:
@@ -181,7 +174,6 @@ class StatusModel(RunObserver):
         self.changed()
 
     def group_ended(self, plan: Plan) -> None:  # noqa: ARG002 as above
-        """Nothing is being measured."""
         with self._lock:
             self._plan, self._runs = None, {}
         self.changed()
@@ -253,8 +245,8 @@ class StatusModel(RunObserver):
 
 
 class StatusService:
-    """What people request of a running collector through its status socket, and who of it answers. ``status``, ``brief`` and ``outcome`` do
-    not block; the others may, and may raise OSError (a disk that takes nothing): one at a time."""
+    """Who of a running collector answers what people request through its status socket. ``status``, ``brief`` and ``outcome`` do not
+    block; the others may, and may raise OSError (a disk that takes nothing): one at a time."""
 
     def __init__(
         self,
@@ -270,6 +262,8 @@ class StatusService:
         self._model, self._scheduler, self._trigger = model, scheduler, trigger
         self._campaigns, self._traces = campaigns, traces
         self._account, self._reports, self._paths = account, reports, paths
+        self.request, self.cancel, self.outcome = scheduler.request, scheduler.cancel, scheduler.outcome
+        self.campaign, self.traces = campaigns.requested, traces.requested
         self.polling: Polling | None = None
         self.round_trips: RoundTrips | None = None
         """None: off."""
@@ -305,29 +299,9 @@ class StatusService:
         }
         return {**status, "wrong": all_that_is_wrong(status)}
 
-    def request(self, experiment: str, parameters: dict[str, Any]) -> str:
-        """Begin to measure; the id of the group of runs. ValueError with the reason when it cannot."""
-        return self._scheduler.request(experiment, parameters).plan.pair
-
-    def cancel(self, pair: str | None) -> str:
-        """End the group of runs that is being measured (None: whichever); its id. ValueError when there is none."""
-        return self._scheduler.cancel(pair)
-
-    def campaign(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Do what ``request`` says of the campaign; ValueError with the reason when it cannot be."""
-        return self._campaigns.requested(request)
-
-    def traces(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Do what ``request`` says of traces; ValueError with the reason when it cannot be."""
-        return self._traces.requested(request)
-
     def sims(self) -> dict[str, Any]:
         """Have the modems' SIMs looked at; which paths were asked. What is found is in the status, as ``sim`` of the modem."""
         return {"asked": [] if self.polling is None else self.polling.cards(self._model.card)}
-
-    def outcome(self, pair: str) -> dict[str, Any] | None:
-        """``runs``, ``results`` and ``ok`` once the group of runs has ended."""
-        return self._scheduler.outcome(pair)
 
 
 def _modem(modem: _Modem, now: int) -> dict[str, Any]:

@@ -46,14 +46,13 @@ class StatusServer:
         self._lock = threading.Lock()
         self._clients: set[_Client] = set()
         self._stopping = False
-        self._told_s = 0.0
+        self._sent_s = 0.0
         self._soon = False
         self._thread = threading.Thread(target=self._run, name="status", daemon=True)
         self._one_at_a_time = threading.Lock()
         self._carried_out: deque[tuple[_Client, dict[str, Any]]] = deque()
 
     def start(self) -> None:
-        """Begin to serve."""
         self._thread.start()
 
     def wake(self) -> None:
@@ -88,8 +87,8 @@ class StatusServer:
                 action: Callable[[int], None] = key.data
                 action(mask)
             now = time.monotonic()
-            if self._clients and now - self._told_s >= (_SOONEST_S if self._soon else self._period_s()):
-                self._told_s, self._soon = now, False
+            if self._clients and now - self._sent_s >= (_SOONEST_S if self._soon else self._period_s()):
+                self._sent_s, self._soon = now, False
                 self._guarded(self._tell)
         self._guarded(self._tell)
         for client in list(self._clients):
@@ -143,7 +142,7 @@ class StatusServer:
     def _timeout_s(self) -> float | None:
         if not self._clients:
             return None
-        wanted = self._told_s + (_SOONEST_S if self._soon else self._period_s()) - time.monotonic()
+        wanted = self._sent_s + (_SOONEST_S if self._soon else self._period_s()) - time.monotonic()
         return max(0.0, wanted)
 
     def _woken(self, _mask: int) -> None:

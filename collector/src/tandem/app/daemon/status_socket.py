@@ -25,7 +25,6 @@ class NoCollectorError(ConnectionError):
 
 
 def encode(message: dict[str, Any]) -> bytes:
-    """A message as a line."""
     return json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
 
 

@@ -23,7 +23,7 @@ from tandem.app.daemon.status import StatusModel, StatusService
 from tandem.app.daemon.status_server import StatusServer
 from tandem.app.daemon.status_socket import NAME, close, listen
 from tandem.app.health.machine import cpu_seconds, peak_rss_bytes, versions
-from tandem.app.round_trip.round_trips import RoundTrips
+from tandem.app.round_trips import RoundTrips
 from tandem.app.runs.captures import FOLDER as CAPTURES
 from tandem.app.runs.captures import captures_on_disk, earlier_captures, salvaged_captures
 from tandem.app.runs.context import RunContext
@@ -31,7 +31,7 @@ from tandem.app.runs.executor import RunScheduler, groups_so_far
 from tandem.app.runs.manifest import Manifests, write_json
 from tandem.app.runs.registry import Registry
 from tandem.app.runs.steering import SteeringPart
-from tandem.app.traces.wiring import TracesPart
+from tandem.app.traces import TracesPart
 from tandem.export import Exporter, GatewayAddress, PendingManifests
 from tandem.position.receiver import Receiver
 from tandem.spool import Spool, SpoolError, SpoolFullError
@@ -167,13 +167,16 @@ class Supervisor:
                 self._beside.append(hardware.position(config, clock.utc_ns, *to))
             polling = Polling(config, hardware.poller, hardware.actions, main_loop.put, scheduler)
             self._polling = service.polling = polling
+            main_loop.recovery = polling.recovery
             for each in (*self._beside, polling):
                 each.start()
             self._undo.append(("campaign queue", campaigns.stop))
             campaigns.start()
             self._undo.append(("traces", traces.stop))
             traces.start()
-            main_loop.each_second += [polling.tick, campaigns.tick_queue, traces.tick]
+            main_loop.each_second += [campaigns.tick_queue, traces.tick]
+            if polling.recovery is not None:
+                main_loop.each_second.append(polling.recovery.tick)
 
     def _listen(self) -> socket.socket:
         file = self.config.folder / NAME
@@ -241,7 +244,7 @@ class Supervisor:
         if self._server is not None:
             self._server.stop()
         sent = self.exporter.stop(self.config.drain_s)
-        with contextlib.suppress(SpoolFullError):  # told already; what was acknowledged is sent once more
+        with contextlib.suppress(SpoolFullError):  # reported already; what was acknowledged is sent once more
             self._spool.flush()
         self._write_account()
         return sent

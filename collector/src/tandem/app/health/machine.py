@@ -106,8 +106,8 @@ def value_of(answer: bytes, tag: int, room: int) -> bytes:
     """The value in an answer; ValueError when it is none to such a message, or the firmware refused."""
     if len(answer) != 24 + room:
         raise ValueError(f"an answer of {len(answer)} bytes")
-    size, status, told, has, _ = struct.unpack_from("=5I", answer)
-    if (size, told, has) != (24 + room, tag, room) or status != _DONE:
+    size, status, number, has, _ = struct.unpack_from("=5I", answer)
+    if (size, number, has) != (24 + room, tag, room) or status != _DONE:
         raise ValueError(f"the firmware refuses tag {tag:#x}: status {status:#x}")
     return answer[20 : 20 + room]
 
@@ -204,13 +204,13 @@ class Room:
 
 def room_of(folder: Path) -> Room:
     """OSError when it cannot be asked."""
-    told = os.statvfs(folder)
-    fixed = told.f_files > 0
+    stat = os.statvfs(folder)
+    fixed = stat.f_files > 0
     return Room(
-        free_bytes=told.f_bavail * told.f_frsize,
-        used_bytes=(told.f_blocks - told.f_bfree) * told.f_frsize,
-        free_inodes=told.f_favail if fixed else None,
-        used_inodes=told.f_files - told.f_ffree if fixed else None,
+        free_bytes=stat.f_bavail * stat.f_frsize,
+        used_bytes=(stat.f_blocks - stat.f_bfree) * stat.f_frsize,
+        free_inodes=stat.f_favail if fixed else None,
+        used_inodes=stat.f_files - stat.f_ffree if fixed else None,
     )
 
 
@@ -287,17 +287,17 @@ def _number(file: Path, base: int) -> int | None:
     return int(text, base)
 
 
-def _kind(name: str, told: str | None) -> str:
+def _kind(name: str, bus: str | None) -> str:
     """Of a block device by its name; of an mmcblk by what the bus found (SD, or MMC for an eMMC)."""
     if _CARD.match(name):
-        return "emmc" if told == "MMC" else "sd"
+        return "emmc" if bus == "MMC" else "sd"
     if name.startswith("nvme"):
         return "nvme"
     return "disk" if name.startswith("sd") else "virtual"
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# The supply and the slowed processor of a Raspberry Pi: which source this machine has, and what it told so far.
+# The supply and the slowed processor of a Raspberry Pi: which source this machine has, and what it reported so far.
 
 
 _SYSFS = "devices/platform/soc*/*:firmware/get_throttled"
@@ -308,7 +308,7 @@ _GONE = (errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOTTY, errno.EINVAL, er
 
 
 class Supply:
-    """``look`` once a second, ``told`` once a round."""
+    """``look`` once a second, ``fields`` once a round."""
 
     def __init__(self, roots: Roots) -> None:
         self._roots = roots
@@ -324,9 +324,9 @@ class Supply:
         if self._alarm is not None and text_of(self._alarm) == "1":
             self._low = True
 
-    def told(self, bits: Throttled | None) -> dict[str, bool | None]:
+    def fields(self, bits: Throttled | None) -> dict[str, bool | None]:
         """Fields of a ``health`` record; none where there is neither firmware nor alarm. ``bits``: of ``bits()``, None also when it
-        failed: the alarm is told all the same."""
+        failed: the alarm is reported all the same."""
         self.look()
         if bits is None and self._alarm is None:
             return {}
@@ -423,8 +423,8 @@ class Temperatures:
 
     def all(self) -> dict[str, float]:
         """By sensor, those that tell one now."""
-        told = {name: self._read(file) for name, file in self._files.items()}
-        return {name: value for name, value in told.items() if value is not None}
+        readings = {name: self._read(file) for name, file in self._files.items()}
+        return {name: value for name, value in readings.items() if value is not None}
 
     @staticmethod
     def _read(file: Path) -> float | None:
@@ -488,41 +488,52 @@ class MachineState:
         self.room: Room | None = None
         """As of the last round; None when the disk could not be asked."""
         self.supply: Mapping[str, bool | None] = {}
+        self._sources: dict[str, Callable[[], Mapping[str, Value | None]]] = {
+            "disk": self._disk,
+            **{PROC[field][0]: partial(self._proc, field) for field in PROC},
+            "processor's temperature": lambda: {"processor_temperature_degc": self._temperatures.processor()},
+            "supply": self._supplied,
+        }
+        """What is asked in each round, by the name under which the log has its faults."""
 
     def look(self) -> None:
         """What is looked at once a second."""
         self._try("supply", self._supply.look)
 
     def fields(self) -> dict[str, Value | None]:
-        """Of a ``health`` record: the machine's."""
-        room = self.room = self._try("disk", lambda: room_of(self._folder))
-        bits = self._try("the firmware's get_throttled", self._supply.bits)
-        self.supply = self._try("supply", lambda: self._supply.told(bits)) or {}
-        disk: dict[str, Value | None] = {}
-        if room is not None:
-            disk = {
-                "disk_free_bytes": room.free_bytes,
-                "disk_used_bytes": room.used_bytes,
-                "disk_free_inodes": room.free_inodes,
-                "disk_used_inodes": room.used_inodes,
-            }
+        """Of a ``health`` record: the machine's, from every source that tells something now."""
+        found: dict[str, Value | None] = {"boot_count": self._boots}
+        for what, ask in self._sources.items():
+            found |= self._try(what, ask) or {}
+        return found
+
+    def _disk(self) -> dict[str, Value | None]:
+        self.room = None
+        room = self.room = room_of(self._folder)
         return {
-            **disk,
-            **{field: self._proc(field) for field in PROC},
-            "boot_count": self._boots,
-            "processor_temperature_degc": self._try("processor's temperature", self._temperatures.processor),
-            **self.supply,
+            "disk_free_bytes": room.free_bytes,
+            "disk_used_bytes": room.used_bytes,
+            "disk_free_inodes": room.free_inodes,
+            "disk_used_inodes": room.used_inodes,
         }
+
+    def _supplied(self) -> Mapping[str, bool | None]:
+        self.supply = {}
+        self.supply = self._supply.fields(self._try("the firmware's get_throttled", self._supply.bits))
+        return self.supply
+
+    def _proc(self, field: str) -> dict[str, Value | None]:
+        text = text_of(self._roots.proc / PROC[field][0])
+        return {} if text is None else {field: proc_value(field, text)}
 
     def temperatures(self) -> dict[str, float]:
         """By sensor, in °C."""
         return self._try("temperatures", self._temperatures.all) or {}
 
     def cards(self) -> dict[str, dict[str, int | str | None]]:
-        """By device, fields of ``card`` records."""
         found = self._try("block devices", lambda: devices(self._roots, self._folder)) or []
-        told = {block.name: self._try(block.name, partial(card_fields, block)) for block in found}
-        return {name: fields for name, fields in told.items() if fields is not None}
+        fields_of = {block.name: self._try(block.name, partial(card_fields, block)) for block in found}
+        return {name: fields for name, fields in fields_of.items() if fields is not None}
 
     def software(self) -> dict[str, str | None]:
         """Fields of a ``software`` record; asked once."""
@@ -530,22 +541,17 @@ class MachineState:
             self._software = self._try("software", lambda: software_fields(self._roots))
         return self._software or {}
 
-    def _proc(self, field: str) -> float | None:
-        name = PROC[field][0]
-        text = text_of(self._roots.proc / name)
-        return None if text is None else self._try(name, lambda: proc_value(field, text))
-
     def _try(self, what: str, ask: Callable[[], _T]) -> _T | None:
-        """None when it cannot be asked or says what cannot be: told in the log when that begins."""
+        """None when it cannot be asked or says what cannot be: logged when that begins."""
         try:
-            told = ask()
+            answer = ask()
         except (OSError, ValueError) as error:
             if what not in self._failing:
                 self._failing.add(what)
                 log.warning("health: %s cannot be told: %s", what, error)
             return None
         self._failing.discard(what)
-        return told
+        return answer
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -47,10 +47,10 @@ def count_boot(folder: Path, boot: str) -> int:
 
 def parse(text: str) -> tuple[int, str]:
     """The count and the boot that was counted last; ValueError when the text is not of this file."""
-    told = json.loads(text)
-    if not isinstance(told, dict) or told.get("format") != FORMAT:
+    content = json.loads(text)
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ValueError(f"no {FORMAT}")
-    count, boot = told.get("count"), told.get("boot")
+    count, boot = content.get("count"), content.get("boot")
     if type(count) is not int or count < 1 or not isinstance(boot, str):
         raise ValueError("not as it was written")
     return count, boot
@@ -102,7 +102,6 @@ class ModemStates:
         self._modems = {path: _Modem(now_ns, period_ns=now_ns) for path in paths}
 
     def polled(self, poll: Poll) -> None:
-        """One poll."""
         modem = self._modems.get(poll.path)
         if modem is None:
             return
@@ -151,7 +150,6 @@ class ModemStates:
         return made
 
     def to_dict(self, now_ns: int) -> dict[str, dict[str, Value | None]]:
-        """By path, for the status."""
         return {
             path: {**modem.row(now_ns), "state_since_s": round(max(0, now_ns - modem.since_ns) / 1e9, 1)}
             for path, modem in self._modems.items()
@@ -159,7 +157,7 @@ class ModemStates:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# When something wrong begins and when it is over, with tolerance: one look does not end it, nor, where told, begin
+# When something wrong begins and when it is over, with tolerance: one look does not end it, nor, where set, begin
 # it. Pure.
 
 
@@ -195,7 +193,7 @@ class Alarm:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# What is wrong with the machine, as alarms over what its sources told; events when they begin and end. Pure.
+# What is wrong with the machine, as alarms over what its sources reported; events when they begin and end. Pure.
 
 
 LOW_BYTES, LOW_SHARE = SCALES["health.disk_free_bytes"].fair, 1 - SHARES["disk_used"].fair
@@ -234,14 +232,14 @@ class Wrong:
         }
         self._events: list[Record] = []
 
-    def supply(self, told: Mapping[str, bool | None], now_ns: int) -> None:
+    def supply(self, bits: Mapping[str, bool | None], now_ns: int) -> None:
         """The bits of a ``health`` record; nothing where there are none."""
-        if told.get("undervoltage") is not None:
-            how: Look = "bad" if told["undervoltage"] else "good"
+        if bits.get("undervoltage") is not None:
+            how: Look = "bad" if bits["undervoltage"] else "good"
             text = "the supply's voltage is too low; hint: a stronger supply, a shorter cable, fewer loads on USB"
             self._look("undervoltage", None, how, now_ns, text)
-        if told.get("throttled") is not None:
-            found = [_PROCESSOR[name] for name in _SLOWED if told.get(name)]
+        if bits.get("throttled") is not None:
+            found = [_PROCESSOR[name] for name in _SLOWED if bits.get(name)]
             text = f"the processor is slowed down: {', '.join(found)}; hint: cool it, or see to the supply"
             self._look("throttled", None, "bad" if found else "good", now_ns, text)
 
@@ -258,11 +256,11 @@ class Wrong:
             plenty = room.free_bytes >= low * ENOUGH and share >= LOW_INODES_SHARE * ENOUGH
             self._look("disk_low", None, "good" if plenty else "between", now_ns)
 
-    def cards(self, told: Mapping[str, Mapping[str, int | str | None]], now_ns: int) -> None:
+    def cards(self, cards: Mapping[str, Mapping[str, int | str | None]], now_ns: int) -> None:
         """Fields of ``card`` records by device; only those that tell of wear count."""
         worn: list[str] = []
         telling = False
-        for device, fields in told.items():
+        for device, fields in cards.items():
             used, eol = life_used_percent(fields), fields.get("pre_eol_code")
             telling |= used is not None or isinstance(eol, int)
             if used is not None and used >= WORN_PERCENT:
@@ -273,9 +271,9 @@ class Wrong:
         if telling:
             self._look("card_worn", None, "bad" if worn else "good", now_ns, f"{', '.join(worn)}; hint: a new card")
 
-    def plans(self, told: Sequence[Sim], now_ns: int) -> None:
+    def plans(self, plans: Sequence[Sim], now_ns: int) -> None:
         """The SIMs' plans."""
-        for sim in told:
+        for sim in plans:
             over = sim.over()
             how: Look = "between" if over is None else "bad" if over else "good"
             self._look("plan_over", sim.path.name, how, now_ns, sim.text(), sim.path.operator)
@@ -359,10 +357,10 @@ def _modems(modems: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _paths(paths: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    for path, told in paths.items():
-        state = told.get("state")
+    for path, status in paths.items():
+        state = status.get("state")
         if state not in (None, "up"):
-            detail = f": {told['detail']}" if told.get("detail") else ""
+            detail = f": {status['detail']}" if status.get("detail") else ""
             yield f"path {path} is {str(state).replace('_', ' ')}{detail}"
 
 
@@ -400,7 +398,7 @@ _EACH_ROUND = (
     *("processor_temperature_degc", "memory_available_bytes", "disk_free_bytes"),
     *("undervoltage", "undervoltage_seen", "throttled"),
 )
-"""Of the machine every ten seconds; the rest of it changes slowly and is told each minute: 0.8 MB a day less over the SIM."""
+"""Of the machine every ten seconds; the rest of it changes slowly and is reported each minute: 0.8 MB a day less over the SIM."""
 
 _SHOWN = (
     *("disk_free_bytes", "disk_used_bytes", "memory_available_bytes", "load_1min", "uptime_s", "boot_count"),
@@ -412,14 +410,7 @@ _SHOWN = (
 class Reports:
     """Used by the collector's thread; ``status`` by any."""
 
-    def __init__(
-        self,
-        config: Config,
-        clock: Clock,
-        account: Account,
-        roots: Roots,
-        now_ns: int,
-    ) -> None:
+    def __init__(self, config: Config, clock: Clock, account: Account, roots: Roots, now_ns: int) -> None:
         self._config, self._clock, self._account = config, clock, account
         self._operators = config.operators
         self._machine = MachineState(roots, config.folder, count_boot(config.folder, clock.boot))
@@ -481,15 +472,11 @@ class Reports:
             self._wrong.disk(self._machine.room, now_ns)
         self._show({"health": {name: fields.get(name) for name in _SHOWN}})
         process = {"cpu_seconds": cpu_seconds(), "rss_bytes": rss_bytes()}
-        told = fields if whole else {name: fields.get(name) for name in _EACH_ROUND}
-        return Record.make("health", {}, {**process, **own, **told}, now_ns)
+        shown = fields if whole else {name: fields.get(name) for name in _EACH_ROUND}
+        return Record.make("health", {}, {**process, **own, **shown}, now_ns)
 
     def _usages(
-        self,
-        usage: Mapping[str, tuple[int, int]],
-        control: Mapping[str, int],
-        uploads: Mapping[str, int],
-        now_ns: int,
+        self, usage: Mapping[str, tuple[int, int]], control: Mapping[str, int], uploads: Mapping[str, int], now_ns: int
     ) -> list[Record]:
         records = []
         for path, (received, sent) in usage.items():
@@ -499,13 +486,13 @@ class Reports:
         return records
 
     def _minute(self, now_ns: int) -> list[Record]:
-        told: list[Sim] = sims(self._config.paths, self._account, self._clock.utc_ns(now_ns))
-        self._wrong.plans(told, now_ns)
-        self._show({"sims": {sim.path.name: sim.status() for sim in told}})
+        plans: list[Sim] = sims(self._config.paths, self._account, self._clock.utc_ns(now_ns))
+        self._wrong.plans(plans, now_ns)
+        self._show({"sims": {sim.path.name: sim.status() for sim in plans}})
         temperatures = self._machine.temperatures()
         return [
             *(self._modems.records(self._operators, now_ns) if self.polling else []),
-            *(sim.record(now_ns) for sim in told),
+            *(sim.record(now_ns) for sim in plans),
             *(
                 Record.make("temperature", {"sensor": sensor}, {"temperature_degc": value}, now_ns)
                 for sensor, value in temperatures.items()

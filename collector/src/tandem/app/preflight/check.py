@@ -170,8 +170,8 @@ def _settle(facts: Facts, options: CheckOptions, folder: Path) -> None:
 def _fresh(status: Status, since_s: float) -> Status:
     """Without what was found in SIMs before this check began."""
     modems = {
-        path: {**told, "sim": None} if ((told.get("sim") or {}).get("age_s") or 0) > since_s else told
-        for path, told in (status.get("modems") or {}).items()
+        path: {**modem, "sim": None} if ((modem.get("sim") or {}).get("age_s") or 0) > since_s else modem
+        for path, modem in (status.get("modems") or {}).items()
     }
     return {**status, "modems": modems}
 
@@ -180,9 +180,9 @@ def _interfaces(config: Config, status: Status) -> dict[str, str]:
     """Of the paths that are up; where no collector says which are, of those that are there."""
     found: dict[str, str] = {}
     for path in config.paths:
-        told = (status.get("paths") or {}).get(path.name)
-        interface = told.get("interface") if told else path.interface or network_interface(path.usb or "")
-        if interface and (told is None or told.get("state") == "up"):
+        path_status = (status.get("paths") or {}).get(path.name)
+        interface = path_status.get("interface") if path_status else path.interface or network_interface(path.usb or "")
+        if interface and (path_status is None or path_status.get("state") == "up"):
             found[path.name] = interface
     return found
 
@@ -253,10 +253,10 @@ def ask_server(config: Config, interfaces: Mapping[str, str]) -> Server:
         return Server(gateway=str(error).partition("; hint: ")[0])
     if not interfaces:
         return Server(gateway="no path is up", control="no path is up", token=wrong)
-    told = _of_gateway(address, interfaces)
+    server = _of_gateway(address, interfaces)
     if wrong is not None:
-        return replace(told, token=wrong)
-    return _of_endpoint(config, interfaces, told)
+        return replace(server, token=wrong)
+    return _of_endpoint(config, interfaces, server)
 
 
 def _address(config: Config) -> tuple[GatewayAddress, str | None]:
@@ -278,7 +278,7 @@ def _of_gateway(address: GatewayAddress, interfaces: Mapping[str, str]) -> Serve
     for path in interfaces:
         link = Link(path, partial(interfaces.get, path), address, _CONNECT_S, _SERVER_S)
         try:
-            return _told(link)
+            return _server_at(link)
         except CertificateTimeError as error:
             return Server(gateway=str(error).partition("; hint: ")[0], untimely=True)
         except LinkError as error:
@@ -288,7 +288,7 @@ def _of_gateway(address: GatewayAddress, interfaces: Mapping[str, str]) -> Serve
     return Server(gateway="; ".join(reasons))
 
 
-def _told(link: Link) -> Server:
+def _server_at(link: Link) -> Server:
     health = link.ask("GET", "/v1/health", b"", {})
     if health.status != 200:
         return Server(gateway=health.error)
@@ -313,25 +313,25 @@ def _text(value: object) -> str | None:
     return value[:100] if isinstance(value, str) else None
 
 
-def _of_endpoint(config: Config, interfaces: Mapping[str, str], told: Server) -> Server:
+def _of_endpoint(config: Config, interfaces: Mapping[str, str], server: Server) -> Server:
     """A session of one byte is opened and closed."""
     paths = [{"name": name, "interface": interface} for name, interface in interfaces.items()]
-    asked = {"run": CHECK_RUN, "paths": paths, "server": config.server.parameter, "control_timeout_s": _SERVER_S}
+    parameters = {"run": CHECK_RUN, "paths": paths, "server": config.server.parameter, "control_timeout_s": _SERVER_S}
     try:
-        control = Control(read_common(asked))
+        control = Control(read_common(parameters))
         session = control.open("any", {}, bytes=1, seconds=None)
         control.close(session, _CONNECT_S)
     except ParameterError as error:
-        return replace(told, control=str(error))
+        return replace(server, control=str(error))
     except ControlError as error:
         if error.status == 429:
-            return replace(told, budget=str(error).removeprefix("control channel: "))
+            return replace(server, budget=str(error).removeprefix("control channel: "))
         if error.status == 401:  # the gateway says so too: the token's line
-            return told
-        return replace(told, control=str(error).removeprefix("control channel: "))
+            return server
+        return replace(server, control=str(error).removeprefix("control channel: "))
     settings = session.answer.get("environment")
     return replace(
-        told, no_metrics_save=_text(settings.get("tcp_no_metrics_save")) if isinstance(settings, dict) else None
+        server, no_metrics_save=_text(settings.get("tcp_no_metrics_save")) if isinstance(settings, dict) else None
     )
 
 
@@ -345,7 +345,7 @@ _SILENT_S = 20.0
 """A collector that measures tells of it twice a second."""
 _AGAIN_S = 1.0
 _OWN_END_S = 20.0
-"""A run of ours that is told as done may still be closing its session over a path that brings nothing."""
+"""A run of ours that is reported as done may still be closing its session over a path that brings nothing."""
 
 
 class HeldError(Exception):

@@ -11,7 +11,7 @@ from tandem.app.config_schema import PathConfig
 from tandem.app.health.machine import Room
 from tandem.app.health.reports import LOW_INODES_SHARE, WORN_PERCENT, life_used_percent
 from tandem.app.preflight.lines import Line, Name, State, fails, passes, skipped
-from tandem.app.traces.policy import intended
+from tandem.app.traces import intended
 from tandem.modem.sim import READY, WANTS_PIN
 from tandem.schema.grades import SCALES, disk_tone, scale, tone_of
 
@@ -108,7 +108,6 @@ class Check:
 
 
 def lines(facts: Facts) -> list[Line]:
-    """All."""
     return [line for check in CHECKS for line in _lines(check, facts)]
 
 
@@ -124,8 +123,8 @@ def _lines(check: Check, facts: Facts) -> Iterator[Line]:
         if check.of == "path":
             yield from _line(check, path.name, check.judge(facts, path), facts)
         elif check.of == "modem" and path.modem is not None:
-            told = (facts.status.get("modems") or {}).get(path.name) or {}
-            yield from _line(check, path.name, check.judge(facts, path, told), facts)
+            reported = (facts.status.get("modems") or {}).get(path.name) or {}
+            yield from _line(check, path.name, check.judge(facts, path, reported), facts)
 
 
 def _line(check: Check, path: str | None, found: Found | None, facts: Facts) -> Iterator[Line]:
@@ -179,23 +178,27 @@ def _where(path: PathConfig) -> str:
     return "no modem" if modem is None else f"USB {modem.usb}" if modem.usb is not None else str(modem.port)
 
 
-def _modem(facts: Facts, path: PathConfig, told: Status) -> Found:
-    age_s, state = told.get("age_s"), told.get("state")
+def _modem(facts: Facts, path: PathConfig, reported: Status) -> Found:
+    age_s, state = reported.get("age_s"), reported.get("state")
     if age_s is None or state is None:
         hint = "tandem modem list: is it plugged in where the configuration says, and who has its port?"
         return _bad(f"it was never heard at {_where(path)}", hint)
-    if state in _GONE or told.get("failure") is not None or age_s > max(_SILENT_S, _PERIODS * facts.config.period_s):
+    if (
+        state in _GONE
+        or reported.get("failure") is not None
+        or age_s > max(_SILENT_S, _PERIODS * facts.config.period_s)
+    ):
         how = {"no_answer": "it does not answer", "port_lost": "it is not plugged in, or its port has gone"}.get(
-            state, "it refuses" if told.get("failure") else "its last answer is old"
+            state, "it refuses" if reported.get("failure") else "its last answer is old"
         )
         hint = "pull it out and put it in again; tandem modem list; another cable or port of the hub"
         return _bad(f"{how}, at {_where(path)}", hint)
-    model = told.get("model") or "a modem that does not say which"
-    return _good(f"{model} (driver {told.get('driver')}) at {_where(path)}")
+    model = reported.get("model") or "a modem that does not say which"
+    return _good(f"{model} (driver {reported.get('driver')}) at {_where(path)}")
 
 
-def _sim(facts: Facts, path: PathConfig, told: Status) -> Found:
-    look = told.get("sim")
+def _sim(facts: Facts, path: PathConfig, reported: Status) -> Found:
+    look = reported.get("sim")
     if look is None:
         return _bad("the SIM was not looked at", "see the modem's line; or restart a collector older than this")
     if look.get("failure") is not None:
@@ -218,26 +221,26 @@ def _sim(facts: Facts, path: PathConfig, told: Status) -> Found:
     return _good("ready" + (", the one that is named" if named else "; no SIM is named for the slot"))
 
 
-def _is_served(told: Status) -> bool:
+def _is_served(reported: Status) -> bool:
     """Some modems do not tell the state of RRC: a cell or a radio technology says that they are served."""
-    return told.get("state") in _SERVED or (told.get("state") == "unknown" and told.get("rat") is not None)
+    return reported.get("state") in _SERVED or (reported.get("state") == "unknown" and reported.get("rat") is not None)
 
 
-def _registered(_facts: Facts, path: PathConfig, told: Status) -> Found:
-    if _is_served(told):
-        return _good(f"{told.get('rat') or 'technology not told'}, {path.operator or 'no operator named'}")
+def _registered(_facts: Facts, path: PathConfig, reported: Status) -> Found:
+    if _is_served(reported):
+        return _good(f"{reported.get('rat') or 'technology not told'}, {path.operator or 'no operator named'}")
     words = {
         "searching": "it searches for a network",
         "limited": "the network refuses it: emergency calls only",
         "no_service": "it has no service",
     }
     hint = "antenna and place; is the SIM active, and of this operator? then APN and roaming in [path.modem.connection]"
-    return _bad(words.get(str(told.get("state")), "it does not say that it is registered"), hint)
+    return _bad(words.get(str(reported.get("state")), "it does not say that it is registered"), hint)
 
 
-def _levels(_facts: Facts, _path: PathConfig, told: Status) -> Found:
-    heard = {key: told[key] for key in _NAMES if isinstance(told.get(key), int | float)}
-    if not heard and _is_served(told):
+def _levels(_facts: Facts, _path: PathConfig, reported: Status) -> Found:
+    heard = {key: reported[key] for key in _NAMES if isinstance(reported.get(key), int | float)}
+    if not heard and _is_served(reported):
         return _skip("this modem tells no levels")
     if not heard:
         return _bad("no levels are told", "see the modem's other lines")
@@ -256,8 +259,8 @@ def _levels(_facts: Facts, _path: PathConfig, told: Status) -> Found:
 
 
 def _path(facts: Facts, path: PathConfig) -> Found:
-    told = (facts.status.get("paths") or {}).get(path.name) or {}
-    state, interface = told.get("state"), told.get("interface")
+    reported = (facts.status.get("paths") or {}).get(path.name) or {}
+    state, interface = reported.get("state"), reported.get("interface")
     where = interface or path.interface or f"USB {path.usb}"
     if state == "up":
         return _good(f"{where} is up")
@@ -293,18 +296,18 @@ def _data(facts: Facts, path: PathConfig) -> Found:
         hint = f"{_access_point(path)}; the SIM's plan at the operator; tandem experiment run traceroute"
         return _bad(f"a download failed: {row.get('failure')}", hint)
     rate = row.get("goodput_bit_per_s")
-    told = "" if not isinstance(rate, int | float) else f", {rate / 1e6:.1f} Mbit/s"
-    return _good(f"{(row.get('bytes') or 0) / 1000:.0f} kB came{told}")
+    reported = "" if not isinstance(rate, int | float) else f", {rate / 1e6:.1f} Mbit/s"
+    return _good(f"{(row.get('bytes') or 0) / 1000:.0f} kB came{reported}")
 
 
 def _mptcp(facts: Facts, path: PathConfig) -> Found:
     """What becomes of Multipath TCP on the path."""
     measured = facts.measured
-    told = measured.verdicts.get(path.name)
-    if told is None:
+    reported = measured.verdicts.get(path.name)
+    if reported is None:
         why = measured.verdict_failure or measured.held or "the path carries no data"
         return _bad(f"no verdict: {why}", "tandem experiment run verdict says more")
-    primary, join = (told.get(role) or {} for role in ("primary", "join"))
+    primary, join = (reported.get(role) or {} for role in ("primary", "join"))
     verdicts = f"{primary.get('verdict')} as the first path, {join.get('verdict')} as one that joins"
     # Where no other path is native there is nothing to join: that is the other path's line.
     if primary.get("verdict") == "native" and join.get("verdict") in ("native", "untested"):
@@ -350,25 +353,31 @@ def _version(facts: Facts) -> Found:
 
 
 def _granted(facts: Facts) -> Found | None:
-    """What the endpoint grants; nothing is told where it could not be asked."""
+    """What the endpoint grants; nothing is reported where it could not be asked."""
     server = facts.server
     if server.budget is not None:
         hint = "raise the probe's share in the server's configuration ([probes.NAME], [limits]), or wait for tomorrow (UTC)"
         return _bad(f"the server grants no session: {server.budget}", hint)
-    asked = server.control is None and server.token == "good"  # noqa: S105  a state, no secret
-    return _good("the server grants sessions") if asked else None
+    was_asked = server.control is None and server.token == "good"  # noqa: S105  a state, no secret
+    return _good("the server grants sessions") if was_asked else None
 
 
 def _metrics(facts: Facts) -> Found:
     """Whether a connection begins without what an earlier one to the same address left (ssthresh above all), at both ends."""
     own, server = facts.no_metrics_save, facts.server
-    kept = [end for end, told in (("this kernel", own), ("the server's kernel", server.no_metrics_save)) if told == "0"]
+    kept = [
+        end
+        for end, reported in (("this kernel", own), ("the server's kernel", server.no_metrics_save))
+        if reported == "0"
+    ]
     if kept:
         what = f"{' and '.join(kept)}: transfers inherit what earlier ones left (net.ipv4.tcp_no_metrics_save is 0)"
         return _bad(what, "the playbook's role mptcp, there; or sysctl -w net.ipv4.tcp_no_metrics_save=1")
-    untold = [end for end, told in (("here", own), ("at the server", server.no_metrics_save)) if told is None]
-    if untold:
-        return _skip(f"whether transfers inherit from earlier ones is not told {' and '.join(untold)}")
+    unreported = [
+        end for end, reported in (("here", own), ("at the server", server.no_metrics_save)) if reported is None
+    ]
+    if unreported:
+        return _skip(f"whether transfers inherit from earlier ones is not told {' and '.join(unreported)}")
     return _good("no transfer inherits from earlier ones, at both ends")
 
 
@@ -376,7 +385,7 @@ def _plan(facts: Facts, path: PathConfig) -> Found | None:
     limit, sim = path.day_limit_bytes, facts.sims.get(path.name)
     if limit is None:
         return None
-    day = f"at most {limit / 1e6:.0f} MB a day{'' if path.day_bytes is not None else ' (day_bytes is not told)'}"
+    day = f"at most {limit / 1e6:.0f} MB a day{'' if path.day_bytes is not None else ' (day_bytes is not reported)'}"
     if limit == 0:
         day = "day_bytes is 0: only the radio is measured"
     if path.plan is None:
@@ -429,14 +438,14 @@ def _player(facts: Facts) -> Found:
 
 
 def _clock(facts: Facts) -> Found:
-    told, off_s = facts.status.get("clock") or {}, facts.server.clock_off_s
+    reported, off_s = facts.status.get("clock") or {}, facts.server.clock_off_s
     if off_s is not None and abs(off_s) > _CLOCK_OFF_S:
         hint = "chronyc makestep; chronyc sources; a time server must be reachable outside of the tunnel"
         return _bad(f"it is {off_s:+.0f} s off the server's", hint)
-    if not told.get("vouched"):
-        why = str(told.get("trouble") or "nobody vouches for the time").partition("; hint: ")[0]
+    if not reported.get("vouched"):
+        why = str(reported.get("trouble") or "nobody vouches for the time").partition("; hint: ")[0]
         return _bad(why, "chronyc tracking; chronyc sources: is a time server reached?", "paths")
-    source, error = told.get("source"), told.get("error_ms")
+    source, error = reported.get("source"), reported.get("error_ms")
     if source == "system":
         return _good('trusted as it stands: [clock] source = "system"')
     return _good(f"{source} vouches for it" + ("" if error is None else f", within {error:g} ms"))
@@ -445,9 +454,9 @@ def _clock(facts: Facts) -> Found:
 def _gps(facts: Facts) -> Found:
     if facts.config.position is None:
         return _skip("position is off in the configuration")
-    told = facts.status.get("position") or {}
-    if told.get("state") in ("fix", "private"):
-        used = told.get("satellites_used")
+    reported = facts.status.get("position") or {}
+    if reported.get("state") in ("fix", "private"):
+        used = reported.get("satellites_used")
         return _good("position is known" + ("" if used is None else f", {used} satellites"))
     words = {
         "no_gpsd": (
@@ -460,7 +469,7 @@ def _gps(facts: Facts) -> Found:
             "its antenna under open sky for some minutes; indoors: --accept gps",
         ),
     }
-    return _bad(*words.get(str(told.get("state")), ("nothing is told of position", "tandem status")))
+    return _bad(*words.get(str(reported.get("state")), ("nothing is told of position", "tandem status")))
 
 
 def _power(facts: Facts) -> Found:
@@ -488,8 +497,8 @@ def _disk(facts: Facts) -> Found:
     if disk_tone(room.free_bytes, room.used_bytes) == "poor" or scarce:
         hint = "make room (tandem traces list shows what waits), or lower [capture] and [spool] budgets"
         return _bad(words + (f", {room.free_inodes} inodes" if scarce else ""), hint)
-    for device, told in (facts.status.get("cards") or {}).items():
-        used = life_used_percent(told)
+    for device, reported in (facts.status.get("cards") or {}).items():
+        used = life_used_percent(reported)
         if used is not None and used >= WORN_PERCENT:
             hint = "a new card: flash it, and decommission this one"
             return _bad(f"{device} has used up {used} % of its life", hint)
@@ -516,7 +525,7 @@ def _spool(facts: Facts) -> Found:
 
 
 def _uploads(facts: Facts) -> Found:
-    """Never fails: where they stay is the owner's choice, which is told."""
+    """Never fails: where they stay is the owner's choice, which is reported."""
     waiting = (facts.status.get("traces") or {}).get("waiting_bytes") or 0
     go, words = intended(facts.config.traces, facts.config.paths)
     return (_good if go else _skip)(f"{waiting / 1e6:.0f} MB wait; {words}")

@@ -72,7 +72,6 @@ class RunCaptures:
         return path, capture
 
     def stop(self) -> list[Captured]:
-        """End all of them."""
         running, self._running = self._running, []
         if not running:
             return []

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tandem import shaping
 from tandem.app.config_schema import SYSCTL_NAME
 from tandem.mptcp import sysctls
 from tandem.schema.manifest import Conditions as ConditionsState
-from tandem.shaping import kernel
-from tandem.shaping.kernel import Shape, ShapeError, shape_of
+from tandem.shaping import Shape, ShapeError, shape_of
 from tandem.spool.durable import write_durably
 
 log = logging.getLogger(__name__)
@@ -68,7 +68,7 @@ def missing_requirement(wanted: Conditions) -> str | None:
         return f"sysctl {absent[0]}: this kernel has none, or hides it"
     # One trial finds what all need: the shape that needs most.
     shapes = sorted(wanted.shape.values(), key=lambda s: (s.needs_netem, s.down.shaped))
-    return kernel.missing(shapes[-1]) if shapes else None
+    return shaping.missing(shapes[-1]) if shapes else None
 
 
 class ConditionsMade:
@@ -77,7 +77,7 @@ class ConditionsMade:
     def __init__(self, wanted: Conditions, interfaces: Mapping[str, str | None], spool: Path, boot: str) -> None:
         """Make them; ConditionsError with nothing left behind."""
         self._wanted, self._file = wanted, spool / FILE
-        self._shaping = kernel.Shaping()
+        self._shaping = shaping.Shaping()
         self._settings: dict[str, sysctls.Setting] = {}
         try:
             if wanted.sysctl:
@@ -94,7 +94,7 @@ class ConditionsMade:
                         )
             if wanted.shape:
                 self._shaping.apply(wanted.shape, interfaces)
-        except (ConditionsError, kernel.ShapingError, OSError) as error:
+        except (ConditionsError, shaping.ShapingError, OSError) as error:
             self.undo()
             raise ConditionsError(str(error), retry=getattr(error, "retry", False)) from error
         except BaseException:
@@ -125,8 +125,8 @@ def undo_earlier(spool: Path, boot: str) -> list[str]:
     line each."""
     done: list[str] = []
     try:
-        done += [f"{name}: shaping taken down" for name in kernel.clean()]
-    except kernel.ShapingError as error:
+        done += [f"{name}: shaping taken down" for name in shaping.clean()]
+    except shaping.ShapingError as error:
         log.warning("whether an earlier life left shaping is not known: %s", error)
     file = spool / FILE
     try:

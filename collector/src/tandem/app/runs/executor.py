@@ -66,7 +66,6 @@ class RunGroup:
         self._thread = threading.Thread(target=self._carry_out, name=plan.pair, daemon=True)
 
     def start(self) -> None:
-        """Begin."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -79,7 +78,6 @@ class RunGroup:
         return self._thread.is_alive()
 
     def join(self, timeout_s: float) -> None:
-        """Wait for the end."""
         self._thread.join(timeout_s)
 
     def _carry_out(self) -> None:
@@ -250,7 +248,7 @@ class RunGroup:
             record = run_record(plan, run, None, failure, running.ended_ns)
         usage = Usage(paths=self._used(running), shared_by_pair=shared)
         running.lines.emit([record, *usage_records(run, usage, context.config.operators, running.ended_ns)])
-        captures_told = {
+        captures_report = {
             "shared_by_pair": shared,
             "problems": {} if captures is None else captures.problems,
             "ends": plan.request.capture,
@@ -258,7 +256,7 @@ class RunGroup:
         conditions = None if self._conditions is None else self._conditions.state()
         files = [c.run_file(context.config.folder) for c in captured]
         parameters = self._parameters(run)
-        context.save(manifest(context, plan, running, ending, parameters, captures_told, files, usage, conditions))
+        context.save(manifest(context, plan, running, ending, parameters, captures_report, files, usage, conditions))
         self._results.append(result_row(plan, run, ending.result, ending.failure))
         for observer in context.observers:
             observer.run_ended(plan, run, ending, unreported)
@@ -275,7 +273,7 @@ class RunGroup:
         return used
 
     def _add_losses(self, run: PlannedRun, ending: Ending) -> None:
-        """Into the result: which subflows the connection lost, as the kernel told the paths' watch."""
+        """Into the result: which subflows the connection lost, as the paths' watch saw."""
         token = token_of(ending.said.get("connection"))
         if ending.result is None or run.kind != "mptcp" or token is None:
             return
@@ -323,8 +321,8 @@ class RunScheduler:
             group.start()
             return group
 
-    def request(self, experiment: str, parameters: dict[str, Any]) -> RunGroup:
-        """As requested through the status socket; ValueError with the reason when it cannot be."""
+    def request(self, experiment: str, parameters: dict[str, Any]) -> str:
+        """Begin a group as requested through the status socket; its id. ValueError with the reason when it cannot be."""
         context = self._context
         request = parse_request(context.config, context.registry, experiment, parameters, "request")
         missing = context.missing_requirement(request.conditions)
@@ -334,7 +332,7 @@ class RunScheduler:
         if group is None:
             doing = "a modem is being recovered" if self._held else "another pair is running"
             raise ValueError(f"{doing}; try again when it has ended")
-        return group
+        return group.plan.pair
 
     def cancel(self, pair: str | None = None) -> str:
         """End the group that runs, and keep what it measured; its id. None: whichever runs. ValueError when it does not run."""
@@ -367,7 +365,6 @@ class RunScheduler:
 
     @property
     def running(self) -> bool:
-        """Whether a group is running."""
         current = self._current
         return current is not None and current.running
 
@@ -379,7 +376,6 @@ class RunScheduler:
                 self._current.stop()
 
     def join(self, timeout_s: float) -> None:
-        """Wait until the group that runs has ended."""
         current = self._current
         if current is not None:
             current.join(timeout_s)
@@ -438,7 +434,6 @@ class MobilityTrigger(RunObserver):
         return None
 
     def group_started(self, plan: Plan) -> None:
-        """A group begins."""
         self._before = self._carried(plan)
 
     def group_ended(self, plan: Plan) -> None:

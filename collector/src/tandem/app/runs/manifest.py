@@ -159,11 +159,7 @@ def begun_record(plan: Plan, run: PlannedRun, monotonic_ns: int) -> Record:
 
 
 def run_record(
-    plan: Plan,
-    run: PlannedRun,
-    result: Mapping[str, Any] | None,
-    failure: Mapping[str, Any] | None,
-    monotonic_ns: int,
+    plan: Plan, run: PlannedRun, result: Mapping[str, Any] | None, failure: Mapping[str, Any] | None, monotonic_ns: int
 ) -> Record:
     """The record of a run that ended; RecordError when its figures break the schema."""
     figures = {} if result is None else result
@@ -198,7 +194,7 @@ def result_row(
 
 
 def number(value: object, kind: type[int] | type[float]) -> Any:  # noqa: ANN401 int or float as requested, or None
-    """What another process told, as a number; None when it is none."""
+    """What another process reported, as a number; None when it is none."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return kind(value)
@@ -245,7 +241,6 @@ class RunLines:
         self.version: dict[str, Any] = {}
 
     def __call__(self, said: dict[str, Any]) -> None:
-        """One line."""
         kind = said.get("type")
         if kind == "started":
             self.version.update({k: said[k] for k in ("experiment", "version", "units") if k in said})

@@ -140,7 +140,7 @@ class Registry:
 
 
 def _stamp(folder: Path | None) -> _Stamp | None:
-    """What changes with a person's own experiment, None while it cannot be told; of the package's nothing does while this program runs."""
+    """What changes with a person's own experiment, None while it is not known; of the package's nothing does while this program runs."""
     try:
         files = [] if folder is None else sorted(folder.rglob("*.py"))
         return tuple((str(file), (found := file.stat()).st_mtime_ns, found.st_size) for file in files)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, cast
 
@@ -294,12 +294,12 @@ class Plan:
     runs: tuple[PlannedRun, ...]
 
 
-def plan(config: Config, request: RunRequest, number: int, make_id: Callable[[str], str] = new_id) -> Plan:
+def plan(config: Config, request: RunRequest, number: int) -> Plan:
     """The plan of the group numbered ``number`` (from 0) in this campaign: a TCP run on each of its paths and one MPTCP run over all of
     them, in random order; the seed is the configuration's and the number's, so that it can be replayed."""
     seed = config.runs.seed * 1_000_003 + number if request.seed is None else request.seed
     if request.kind == "any":
-        return Plan(make_id("pair"), request, seed, (PlannedRun(make_id("run"), "any", request.paths),))
+        return Plan(new_id("pair"), request, seed, (PlannedRun(new_id("run"), "any", request.paths),))
     chance = random.Random(seed)
     names = request.paths
     primary = chance.choice(names) if request.primary == "random" else request.primary
@@ -308,11 +308,11 @@ def plan(config: Config, request: RunRequest, number: int, make_id: Callable[[st
     through = (primary, *(n for n in names if n != primary))
     if request.pairing == "single" and request.kind is not None:
         paths: tuple[str, ...] = through if request.kind == "mptcp" else (request.path or primary,)
-        return Plan(make_id("pair"), request, seed, (PlannedRun(make_id("run"), request.kind, paths),))
-    runs = [PlannedRun(make_id("run"), "mptcp", through), *(PlannedRun(make_id("run"), "tcp", (n,)) for n in names)]
+        return Plan(new_id("pair"), request, seed, (PlannedRun(new_id("run"), request.kind, paths),))
+    runs = [PlannedRun(new_id("run"), "mptcp", through), *(PlannedRun(new_id("run"), "tcp", (n,)) for n in names)]
     if request.pairing == "sequential":
         chance.shuffle(runs)
-    return Plan(make_id("pair"), request, seed, tuple(runs))
+    return Plan(new_id("pair"), request, seed, tuple(runs))
 
 
 def parameters_of(

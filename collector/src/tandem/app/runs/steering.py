@@ -46,7 +46,6 @@ class SteeringPart:
         self._learns = False
 
     def noted(self, record: Record) -> None:
-        """An event's record."""
         current = self._current
         if current is not None:
             current.noted(record)
@@ -122,7 +121,6 @@ class SteeredRun:
         self._thread = threading.Thread(target=self._run, name="steering", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -131,11 +129,9 @@ class SteeredRun:
         self._thread.join()
 
     def noted(self, record: Record) -> None:
-        """An event's record."""
         self._queue.put(record)
 
     def sampled(self, sample: Mapping[str, Any]) -> None:
-        """A line of type ``sample``."""
         at_ns, connection, subflows = (sample.get(k) for k in ("monotonic_ns", "connection", "subflows"))
         if type(at_ns) is not int or not 0 <= at_ns < 2**63 or not isinstance(subflows, list):
             return
@@ -261,7 +257,6 @@ class SteeredRun:
             self._decide(Decision(at_ns, path, "confirmed" if arrived else "unconfirmed", what))
 
     def as_json(self) -> dict[str, Any]:
-        """What happened, for the manifest."""
         step_s, received, rtt_ms = STEP_S, self.received, self.rtt_ms
         while max(map(len, received.values()), default=0) > MOST_BINS:
             step_s *= 2

@@ -329,7 +329,6 @@ def _shares(run: dict[str, Any]) -> str:
 
 
 def event_line(event: dict[str, Any]) -> str:
-    """One event."""
     where = f"{event['path']}/{event['operator']} " if event.get("path") else ""
     words = event_meaning(event.get("kind"), event.get("state")).words
     return f"{clock(event.get('utc_ns'))} event   {where}{words} {event_detail(event)}".rstrip()
@@ -345,7 +344,6 @@ def _round_trips(status: dict[str, Any]) -> str:
 
 
 def finished_line(run: dict[str, Any]) -> str:
-    """One finished run."""
     figures = (
         f"{rate(run.get('goodput_bit_per_s'))}, {size(run.get('bytes'))} in {number(run.get('duration_s'), 1, ' s')}"
     )

@@ -139,7 +139,6 @@ class Bandwidth:
     )
 
     def run(self, parameters: dict[str, Any], output: Output, stop: Stop) -> Outcome:
-        """Measure the rounds."""
         seconds, sample_hz = parameters["seconds"], parameters["sample_hz"]
         request = read_rounds(
             parameters, together=True, step_s=seconds + _ENDING_S, sample_hz=sample_hz, seconds=seconds

@@ -145,7 +145,6 @@ class ThroughputRule(Rule):
         return Choice(self._sustained, "throughput")
 
     def loaded(self, loaded: Loaded) -> None:
-        """A segment has come: it counts in the estimate."""
         if self._own:
             self._throughput.add(loaded.size_bytes, loaded.end_s - loaded.request_s)
 
@@ -216,7 +215,6 @@ class InsufficientBuffer:
         return affordable(self._bitrates, INSUFFICIENT_SAFETY * rate * context.buffer_s / context.segment_s)
 
     def loaded(self) -> None:
-        """A segment has come."""
         self._ignored = max(0, self._ignored - 1)
 
 
@@ -336,7 +334,6 @@ class DynamicRule(Rule):
         return chosen if capped == chosen.index else Choice(capped, "insufficient-buffer")
 
     def loaded(self, loaded: Loaded) -> None:
-        """A segment has come."""
         self._shared.add(loaded.size_bytes, loaded.end_s - loaded.request_s)
         self._cap.loaded()
         self._bola.loaded(loaded)

@@ -24,8 +24,7 @@ from tandem.experiment.measured_connection import PathNames, Sampler, both_famil
 from tandem.experiment.parameters import ConnectionParameters, parameter
 from tandem.experiment.results import environment
 from tandem.mptcp import sockets
-from tandem.mptcp.series import Series
-from tandem.mptcp.statistics import Reader, StatisticsError
+from tandem.mptcp.statistics import Reader, Series, StatisticsError
 from tandem.stream import Stream, wake
 
 LONGEST_BODY = 1 << 30
@@ -47,7 +46,6 @@ class FetchError(Exception):
 
 
 def past_deadline(received: int = 0) -> FetchError:
-    """The run's time is over."""
     return FetchError("deadline passed", again=False, received=received, retry=True)
 
 

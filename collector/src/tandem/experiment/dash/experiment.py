@@ -186,7 +186,6 @@ class Dash:
     phases: tuple[tuple[str, str], ...] = (("play", "one play of the presentation, over one arm (kind and path)"),)
 
     def run(self, parameters: dict[str, Any], output: Output, stop: Stop) -> Outcome:
-        """Play it over one kept connection."""
         request = read(parameters)
         requested = request.player
         if requested == "auto":
@@ -226,8 +225,8 @@ class Dash:
         rule = f"vlc-{request.vlc_logic}" if request.player == "vlc" else request.abr
         fields = play_fields(measured, player.play, whole=failure is None, content=f"{request.content}/{request.mpd}")
         record(output, "dash", fields, kind=request.kind, path=request.primary.name, rule=rule)
-        surroundings = {**link.environment, **request.options.to_dict(), "sample_hz": request.sample_hz}
-        return Outcome(measured, failure, surroundings, further)
+        settings = {**link.environment, **request.options.to_dict(), "sample_hz": request.sample_hz}
+        return Outcome(measured, failure, settings, further)
 
 
 def _played(player: Player | VlcPlayer, link: Link, output: Output) -> Failure | None:

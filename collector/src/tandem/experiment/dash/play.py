@@ -110,7 +110,6 @@ class Playback:
         self.now_s = max(self.now_s, now_s)
 
     def add(self, now_s: float, duration_s: float) -> None:
-        """A segment of ``duration_s`` has come."""
         with self._turning:
             self._advance(now_s)
             self.level_s += duration_s

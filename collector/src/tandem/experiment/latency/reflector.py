@@ -4,15 +4,13 @@ checked and read, and whether its clock can be compared with ours. Pure, but for
 
 from __future__ import annotations
 
-import ctypes
 import hmac
 import struct
 import time
 from dataclasses import dataclass
 
 from tandem.experiment.control import ControlError, Session, mapping, real, whole
-
-_TIME_ERROR = 5
+from tandem.kernel_clock import ask_kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,25 +35,13 @@ class Comparison:
 APART = Comparison(False, None, None)
 
 
-class _Timex(ctypes.Structure):
-    _fields_ = (
-        ("modes", ctypes.c_uint),
-        ("offset", ctypes.c_long),
-        ("freq", ctypes.c_long),
-        ("maxerror", ctypes.c_long),
-        ("rest", ctypes.c_byte * 512),  # more than the kernel writes
-    )
-
-
 def our_clock() -> Clock:
     """This machine's."""
     offset_ns = time.time_ns() - time.monotonic_ns()
-    state = _Timex()
-    status = ctypes.CDLL(None, use_errno=True).adjtimex(ctypes.byref(state))  # reads alone: modes is 0
-    if status < 0:
+    kernel = ask_kernel()
+    if kernel is None:
         return Clock(offset_ns, None, None)
-    synchronised = status != _TIME_ERROR
-    return Clock(offset_ns, synchronised, state.maxerror / 1000 if synchronised else None)
+    return Clock(offset_ns, kernel.synchronised, kernel.max_error_us / 1000 if kernel.synchronised else None)
 
 
 def read_clock(answer: object) -> Clock | None:

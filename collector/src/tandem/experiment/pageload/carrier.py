@@ -23,8 +23,7 @@ from tandem.experiment.pageload.page import Origin
 from tandem.experiment.parameters import ConnectionParameters
 from tandem.experiment.results import environment
 from tandem.mptcp import sockets
-from tandem.mptcp.series import Series, SubflowTotal
-from tandem.mptcp.statistics import Reader, StatisticsError
+from tandem.mptcp.statistics import Reader, Series, StatisticsError, SubflowTotal
 
 
 @dataclass(slots=True)
@@ -165,7 +164,6 @@ class Relay:
         self._thread.start()
 
     def close(self) -> None:
-        """End everything; nothing more is received."""
         with self._lock:
             self._closing = True
             ends = tuple(self._open)

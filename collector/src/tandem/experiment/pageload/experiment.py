@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tandem.devtools.browser import Browser, DevToolsError, NoBrowserError, find
+from tandem.devtools import Browser, DevToolsError, NoBrowserError, find
 from tandem.experiment import base
 from tandem.experiment.base import STOPPED, MissingRequirementError, Outcome, Output, Stop, StoppedError, phase
 from tandem.experiment.control import Control, ControlError, Session, mapping, objects, whoami, whole
@@ -218,7 +218,6 @@ class PageLoad:
     phases: tuple[tuple[str, str], ...] = (("load", "one load of one page, by a browser or of its object graph"),)
 
     def run(self, parameters: dict[str, Any], output: Output, stop: Stop) -> Outcome:
-        """Load the pages."""
         request = read(parameters)
         program = find() if request.browser != "none" else None
         if program is None and request.browser in ("chromium", "both"):

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tandem.devtools.browser import Browser, DevTools, DevToolsError, Event, RefusedError, TooLateError
+from tandem.devtools import Browser, DevTools, DevToolsError, Event, RefusedError, TooLateError
 from tandem.experiment import http_head
 from tandem.experiment.control import describe, mapping, real
 from tandem.experiment.pageload.carrier import SocksError, asking, connected, now_s

@@ -166,7 +166,6 @@ class Journal:
         os.fsync(self._stream.fileno())
 
     def close(self) -> None:
-        """No more rows."""
         self._stream.close()
 
 

@@ -49,7 +49,7 @@ class Primary:
     counters: dict[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Join:
     """A subflow that should have joined over the path a connection that began on ``over``. ``seen``: the kernel began it;
     ``repeated``: its SYN was sent again; ``established``; ``bytes_received`` over it; ``alive`` at the end."""

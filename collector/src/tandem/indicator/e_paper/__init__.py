@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
-from typing import Protocol
 
 from tandem.schema.status_led import MEASURING, WELL, LedState
 
@@ -131,7 +130,7 @@ class Picture:
 
 
 def shown(state: LedState) -> LedState:
-    """A measurement is not told on paper: each change makes it flash for seconds, and all is well either way."""
+    """A measurement is not reported on paper: each change makes it flash for seconds, and all is well either way."""
     return WELL if state is MEASURING else state
 
 
@@ -217,12 +216,11 @@ class Lines:
         return bool(VALUES.unpack(values)[0] >> place & 1)
 
     def close(self) -> None:
-        """Give them back."""
         os.close(self._fd)
 
 
 class KernelBus:
-    """See ``panel.Bus``. A context; OSError when a device or line cannot be had."""
+    """SPI and three lines of the panel. A context; OSError when a device or line cannot be had, or fails."""
 
     def __init__(self, spi: str, gpio: str, data_command: int, reset: int, busy: int) -> None:
         self._opened: list[int] = []
@@ -248,7 +246,7 @@ class KernelBus:
         self.close()
 
     def command(self, code: int, data: bytes = b"") -> None:
-        """See ``panel.Bus``."""
+        """A command byte with the data/command line low, its data with the line high."""
         self._out.set(0, high=False)
         self._write(bytes((code,)))
         if data:
@@ -256,15 +254,13 @@ class KernelBus:
             self._write(data)
 
     def reset(self, *, low: bool) -> None:
-        """See ``panel.Bus``."""
+        """The reset line."""
         self._out.set(1, high=not low)
 
     def busy(self) -> bool:
-        """See ``panel.Bus``."""
         return self._in.get(0)
 
     def close(self) -> None:
-        """Give everything back."""
         while self._lines:
             self._lines.pop().close()
         while self._opened:
@@ -296,22 +292,6 @@ X_RANGE, Y_RANGE, X_AT, Y_AT = 0x44, 0x45, 0x4E, 0x4F
 WRITE, UPDATE_2, ACTIVATE, DEEP_SLEEP = 0x24, 0x22, 0x20, 0x10
 
 
-class Bus(Protocol):
-    """SPI and three lines. OSError when it fails."""
-
-    def command(self, code: int, data: bytes = b"") -> None:
-        """A command byte with the data/command line low, its data with the line high."""
-        ...
-
-    def reset(self, *, low: bool) -> None:
-        """The reset line."""
-        ...
-
-    def busy(self) -> bool:
-        """The controller's busy line."""
-        ...
-
-
 def frame(picture: Picture) -> bytes:
     """The controller's memory: gate by gate, eight sources a byte, the first in the highest bit, 1 for white. Pure."""
     made = bytearray(b"\xff" * (_ROW_BYTES * COLUMNS))
@@ -323,7 +303,7 @@ def frame(picture: Picture) -> bytes:
     return bytes(made)
 
 
-def show(bus: Bus, picture: Picture, busy_s: float = BUSY_S) -> None:
+def show(bus: KernelBus, picture: Picture, busy_s: float = BUSY_S) -> None:
     """Wake the controller, give it the picture, refresh, and let it sleep. OSError or TimeoutError when that fails."""
     for low, seconds in ((False, 0.01), (True, 0.005), (False, 0.01)):
         bus.reset(low=low)
@@ -348,7 +328,7 @@ def show(bus: Bus, picture: Picture, busy_s: float = BUSY_S) -> None:
     bus.command(DEEP_SLEEP, b"\x01")
 
 
-def _wait(bus: Bus, seconds: float) -> None:
+def _wait(bus: KernelBus, seconds: float) -> None:
     until_s = time.monotonic() + seconds
     while bus.busy():
         if time.monotonic() >= until_s:
@@ -381,11 +361,10 @@ class Showing:
         """The last failure, until a page was shown again."""
 
     def start(self) -> None:
-        """Begin."""
         self._thread.start()
 
     def tell(self, page: Page) -> None:
-        """This is to be shown. From any thread, at no cost when it is what was told before."""
+        """This is to be shown. From any thread, at no cost when it is what was reported before."""
         if page != self._wanted:
             self._wanted = page
             self._changed.set()

@@ -74,8 +74,8 @@ def _eemltesvc(row: Sequence[str]) -> Reading:
     return found if network is not None and found.eci is not None else Reading()
 
 
-def _asked(identity: Identity) -> Commands:
-    """By chipset; one that has not told its name is asked as an Air7xx. +EEMLTESVC comes unasked after +EEMGINFO: it is only read."""
+def _poll_commands(identity: Identity) -> Commands:
+    """By chipset; one that has not reported its name is asked as an Air7xx. +EEMLTESVC comes unasked after +EEMGINFO: it is only read."""
     nordic, sequans = identity.says(*_NORDIC), identity.says(*_SEQUANS)
     own = "AT%XMONITOR" if nordic else "AT+SQNMONI=9" if sequans else "AT+CCED=0,1"
     return (own, "AT+CSQ;+CESQ", "AT+CEREG?;+COPS?")
@@ -84,7 +84,7 @@ def _asked(identity: Identity) -> Commands:
 _NORDIC, _SEQUANS = ("nordic semiconductor", "nrf91"), ("sequans",)
 DRIVER = Driver(
     "chipset",
-    poll=_asked,
+    poll=_poll_commands,
     decode=decode,
     knows=(*_NORDIC, *_SEQUANS, "openluat", "airm2m"),
     reads=("AT%XMONITOR", "AT+SQNMONI=9", "AT+EEMGINFO?;+EEMLTESVC?"),

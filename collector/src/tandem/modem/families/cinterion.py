@@ -38,8 +38,8 @@ def decode(responses: Sequence[Response], identity: Identity) -> Reading:
     return fill(smoni(row) if row else debug(lines), lines)
 
 
-def _asked(identity: Identity) -> Commands:
-    """MV31 has ^DEBUG?; one that has not told its name is asked ^SMONI."""
+def _poll_commands(identity: Identity) -> Commands:
+    """MV31 has ^DEBUG?; one that has not reported its name is asked ^SMONI."""
     return ("AT^DEBUG?" if identity.says("MV31", "MV32") else "AT^SMONI", "AT+CSQ;+CEREG?;+COPS?")
 
 
@@ -47,7 +47,7 @@ def _asked(identity: Identity) -> Commands:
 # GNSS: Cinterion PLS8/PHS8 AT command set: ^SGPSC; not kept over a restart.
 DRIVER = Driver(
     "cinterion",
-    poll=_asked,
+    poll=_poll_commands,
     decode=decode,
     knows=("cinterion", "gemalto", "thales"),
     gnss=('AT^SGPSC="NMEA/Output","on"', 'AT^SGPSC="Engine","1"'),

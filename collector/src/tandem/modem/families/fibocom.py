@@ -136,7 +136,7 @@ def _xmm(lines: Sequence[str]) -> Reading:
 def _levels(reading: Reading, row: Row) -> Reading:
     """``+XCESQ: <n>,<rxlev>,<ber>,<rscp>,<ec/n0>,<rsrq>,<rsrp>,<rssnr>``; L860 prints four more, for NR, which it has not.
 
-    255 (99 for 2G) is not known. Where +XMCI told no level; the technology is the one whose levels are known.
+    255 (99 for 2G) is not known. Where +XMCI reported no level; the technology is the one whose levels are known.
     """
     lte = cell("LTE", "- - - - - rsrq_db:code rsrp_dbm:code", row, **_halves(at(row, 7)))
     wcdma = cell("WCDMA", "- - - rscp_dbm:code ecno_db:code", row)
@@ -189,8 +189,8 @@ def decode(responses: Sequence[Response], identity: Identity) -> Reading:
     return fill(_xmm(lines) if reading.rat is None else reading, lines)
 
 
-def _asked(identity: Identity) -> Commands:
-    """L8xx have Intel's commands, the others +GTCCINFO. One that has not told its name is asked as an L8xx, the most common one."""
+def _poll_commands(identity: Identity) -> Commands:
+    """L8xx have Intel's commands, the others +GTCCINFO. One that has not reported its name is asked as an L8xx, the most common one."""
     if identity.says("FM350", "FM150", "FM160", "FM190", "FM101"):
         return ("AT+GTCCINFO?", "AT+CSQ;+CESQ", "AT+CEREG?;+COPS?")
     return ("AT+XMCI=1", "AT+XCESQ?", "AT+CSQ;+CEREG?;+COPS?", "AT+XLEC?")
@@ -200,7 +200,7 @@ def _asked(identity: Identity) -> Commands:
 # unsure.
 DRIVER = Driver(
     "fibocom",
-    poll=_asked,
+    poll=_poll_commands,
     decode=decode,
     knows=("fibocom",),
     reads=("AT+RSRP?", "AT+RSRQ?"),

@@ -14,16 +14,7 @@ from xml.parsers import expat
 
 from tandem.at.dialogue import Response
 from tandem.modem.base import Driver, Identity, Reading, device
-from tandem.modem.scales import (
-    cell_identity,
-    code,
-    decimal,
-    either_base,
-    hexadecimal,
-    labelled,
-    whole,
-    with_secondary,
-)
+from tandem.modem.scales import cell_identity, code, decimal, either_base, hexadecimal, labelled, whole, with_secondary
 
 MAX_CHARACTERS = 65536
 MAX_ELEMENTS = 512
@@ -91,7 +82,7 @@ _REFUSED = "stick_error_"
 
 
 def fault(response: Response) -> str | None:
-    """Why the stick told nothing: ``token_missing`` (125002: asked without a session), ``login_needed`` and others by name,
+    """Why the stick reported nothing: ``token_missing`` (125002: asked without a session), ``login_needed`` and others by name,
     ``error <code>`` for a code without one; None when it answered."""
     if response.final.code.startswith(_REFUSED):
         number = response.final.code.removeprefix(_REFUSED)

@@ -15,7 +15,7 @@ from tandem.modem.ts27007 import all_lines, fill, last_values
 
 
 def decode(responses: Sequence[Response], identity: Identity) -> Reading:
-    """Levels as codes from +CESQ, the cell from +CEREG and ZTE's commands. SINR and RRC state are not told."""
+    """Levels as codes from +CESQ, the cell from +CEREG and ZTE's commands. SINR and RRC state are not reported."""
     lines = all_lines(responses)
     state, technology = service(last_values(lines, "+ZPAS"))
     reading = fill(replace(Reading(), rat=technology, state=state or "unknown"), lines)
@@ -29,8 +29,5 @@ DRIVER = Driver(
     poll=("AT+CSQ;+CEREG?;+COPS?", "AT+CESQ;+ZCAINFO?;+ZPAS?;+ZCELLINFO?"),
     decode=decode,
     knows=("mikrotik", "r11e"),
-    devices=(
-        device("2cd2:0004", "R11e-LTE6"),
-        device("2cd2:0001", "R11e-LTE"),
-    ),
+    devices=(device("2cd2:0004", "R11e-LTE6"), device("2cd2:0001", "R11e-LTE")),
 )

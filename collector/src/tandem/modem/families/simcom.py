@@ -73,7 +73,7 @@ def _scaled(text: str, step: float) -> str:
 def decode(responses: Sequence[Response], identity: Identity) -> Reading:
     """The last serving cell: around a change of technology some firmware prints the old row and the new one.
 
-    Whether RRC is connected is not told: a registered modem's state is ``unknown``.
+    Whether RRC is connected is not reported: a registered modem's state is ``unknown``.
     """
     lines = all_lines(responses)
     rows = rows_of(lines, "+CPSI")

@@ -154,7 +154,7 @@ _UARFCNS = (
 def _servinfo_rat(row: Sequence[str], rssi: float | None, level: float | None) -> str | None:
     """By the columns behind <sd>, then by what stands where. A row of nine is LTE's or 3G's: LTE has a cell of seven digits, a
     channel that is none of 3G's, or a level as far below RSSI as one of a resource element is; None where it may be either, or
-    where nothing is told."""
+    where nothing is reported."""
     if area_code(hexadecimal(at(row, 5))) is None and rssi is None:
         return None
     channel = whole(at(row, 0)) or 0
@@ -186,7 +186,7 @@ def _set_up(identity: Identity) -> Commands:
     return STANDARD_SETUP if _carets(identity) else ("AT#MONI=0", *STANDARD_SETUP)
 
 
-def _asked(identity: Identity) -> Commands:
+def _poll_commands(identity: Identity) -> Commands:
     """The maker's own, either of which may be refused, then what the standard tells beside it."""
     if _carets(identity):
         return ("AT^CA_INFO?;^RFSTS?", "AT+CEREG?;+COPS?")
@@ -199,7 +199,7 @@ def _asked(identity: Identity) -> Commands:
 DRIVER = Driver(
     "telit",
     setup=_set_up,
-    poll=_asked,
+    poll=_poll_commands,
     decode=decode,
     knows=_known,
     reads=("AT#SERVINFO",),

@@ -23,7 +23,7 @@ _STATES = {"1": "no_service", "2": "searching", "3": "no_service"}
 
 
 def decode(responses: Sequence[Response], identity: Identity) -> Reading:
-    """The serving cell. Whether RRC is connected is told in numbers of unsure meaning: a registered modem's state is
+    """The serving cell. Whether RRC is connected is reported in numbers of unsure meaning: a registered modem's state is
     ``unknown``."""
     lines = all_lines(responses)
     reading = _cell(*_rows(lines))

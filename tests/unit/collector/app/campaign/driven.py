@@ -6,7 +6,7 @@ from road import step
 
 from tandem.app.campaign.driver import Campaigns
 from tandem.app.campaign.progress import Begun
-from tandem.app.campaign.state import Moment, Outcome, ProbeState
+from tandem.app.campaign.scheduler import Moment, Outcome, ProbeState
 from tandem.schema.campaign_reader import parse
 
 

@@ -1,7 +1,6 @@
 """A campaign played on a made-up road: time passes, things happen, runs take as long as they take."""
 
-from tandem.app.campaign.scheduler import Scheduler
-from tandem.app.campaign.state import Cost, Happening, Moment, Outcome, ProbeState, Start
+from tandem.app.campaign.scheduler import Cost, Happening, Moment, Outcome, ProbeState, Scheduler, Start
 from tandem.schema.campaign import order
 from tandem.schema.campaign_reader import parse
 

@@ -15,7 +15,7 @@ from tandem.app.campaign.check import admitted, fitted
 from tandem.app.campaign.estimate import estimate, plan_fit
 from tandem.app.campaign.progress import Origin
 from tandem.app.campaign.request import bound, request_of, settings, settled, shaped, used_instead
-from tandem.app.campaign.state import Moment
+from tandem.app.campaign.scheduler import Moment
 from tandem.app.config import parse
 from tandem.app.config import parse as parse_config
 from tandem.app.runs.registry import Registry

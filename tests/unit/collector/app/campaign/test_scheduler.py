@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from road import Road, campaign, step
 
-from tandem.app.campaign.scheduler import MOST_ATTEMPTS, Spending
-from tandem.app.campaign.state import Done, ProbeState, Start, Wait
+from tandem.app.campaign.scheduler import MOST_ATTEMPTS, Done, ProbeState, Spending, Start, Wait
 from tandem.app.daemon.accounts import reset_after, reset_before
 from tandem.schema.campaign import Budget
 from tandem.schema.zones import zone
@@ -180,7 +179,7 @@ def test_a_days_runs_and_bytes_as_they_were_measured():
     road = Road(campaign(step(repetitions=9), "[budget]\npath_bytes = 5000"), measured=2000)
     assert "a: the plan has 1000 bytes left" not in reasons(road.seconds(30)[-1])
     assert len(road.log) == 3  # 2000 + 2000, and 1000 are thought to fit
-    assert road.scheduler.forecast(road.now())["a"].used_bytes == 6000
+    assert road.scheduler.forecast(road.now())["a"]["used_bytes"] == 6000
 
 
 @given(st.integers(1, 31), st.integers(500, 20_000), st.integers(0, 3000), st.integers(1, 1500), st.integers(0, 9))
@@ -196,8 +195,8 @@ def test_no_plan_is_overdrawn_by_what_runs_are_thought_to_take(reset_day, limit,
         if chance.random() < 0.02:
             road.restart()
         plan = road.scheduler.forecast(road.now())["a"]
-        assert plan.used_bytes <= limit
-        assert plan.used_today_bytes <= day_limit + 1000
+        assert plan["used_bytes"] <= limit
+        assert plan["used_today_bytes"] <= day_limit + 1000
     assert (len(road.log) > 0) == (size <= min(limit, day_limit + 1000))
 
 
@@ -281,11 +280,11 @@ def test_the_forecast_goes_by_the_days_before_and_a_days_runs_are_of_the_local_d
     spending.add({"a": 1000}, utc_s(2026, 6, 1, 12))
     spending.add({"a": 3500}, utc_s(2026, 6, 10, 12))
     plan = spending.forecast("a", utc_s(2026, 6, 11, 12))
-    assert (plan.used_bytes, plan.left_bytes, plan.reset) == (4500, 5500, date(2026, 7, 1))
-    assert plan.at_reset_bytes == pytest.approx(4500 + 500 * 19.5)  # of the last whole week: 500 a day
-    assert plan.exceeds
+    assert (plan["used_bytes"], plan["left_bytes"], plan["reset"]) == (4500, 5500, "2026-07-01")
+    assert plan["at_reset_bytes"] == pytest.approx(4500 + 500 * 19.5)  # of the last whole week: 500 a day
+    assert plan["exceeds"]
     later = spending.forecast("a", utc_s(2026, 7, 1))
-    assert (later.used_bytes, later.left_bytes) == (0, 10_000)
+    assert (later["used_bytes"], later["left_bytes"]) == (0, 10_000)
     spending = Spending(Budget(day_bytes=800, day_runs=1), ("a",), zone("America/Los_Angeles"))
     spending.add({"a": 700}, utc_s(2026, 6, 1, 6))  # 23:00 of 31 May there
     refused = spending.refuses({"a": 50}, utc_s(2026, 6, 1, 6, 30))
@@ -301,7 +300,7 @@ def test_what_was_spent_at_an_unknown_time_counts_as_now_and_without_a_clock_not
     assert spending.refuses({"a": 200}, utc_s(2026, 6, 1)) is None
     held = spending.refuses({"a": 200}, utc_s(2026, 6, 1), {"a": 199})
     assert held == ("a: its SIM's day_bytes have 199 left, the run takes 200", 86400.0)
-    assert spending.forecast("a", None).at_reset_bytes is None
+    assert spending.forecast("a", None)["at_reset_bytes"] is None
     spending = Spending(Budget(day_bytes=800), ("a",))
     spending.add({"a": 700}, utc_s(2026, 6, 1, 12))
     assert spending.refuses({"a": 200}, None)[1] is None

@@ -247,7 +247,7 @@ def test_the_record_of_a_sim_keeps_the_schema_with_and_without_a_plan() -> None:
     assert told.fields["plan_bytes"] == 10 * 10**9
     assert told.fields["whole_period"] is True
     assert 4 * 86400 < float(told.fields["used_up_in_s"]) < 6 * 86400
-    bare = Sim(PathConfig("b", None, "w", None, None, None, MODEM), sim({}).told, 0, NOON)
+    bare = Sim(PathConfig("b", None, "w", None, None, None, MODEM), sim({}).forecast, 0, NOON)
     assert "plan_bytes" not in bare.record(S).fields
     assert bare.over() is False
     assert bare.status()["plan_bytes"] is None

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from page_server import SESSION, SWITCHED, PageServer, page, request
 
-from tandem.devtools.browser import Event
+from tandem.devtools import Event
 from tandem.experiment.pageload.carrier import Carrier, Relay, SocksError, asking, connected, greeted
 from tandem.experiment.pageload.loads import IN_ALL, PER_ORIGIN, Counts, GraphLoad
 from tandem.experiment.pageload.page import PageError, read

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tandem.modem.base import RATS, Reading
 from tandem.modem.mm_bus import plain
-from tandem.modem.mm_modem import Place, Told, decode, place, technology
+from tandem.modem.mm_modem import ModemProperties, Place, decode, place, technology
 from tandem.modem.poll import Poll, in_range
 from tandem.schema.metrics import RADIO_STATES
 
@@ -17,8 +17,8 @@ UNKNOWN = -sys.float_info.max
 HOME = {"RegistrationState": 1, "OperatorCode": "24405"}
 
 
-def told(bits: int, signal: dict[str, Any], location: str = "244,05,0,1902E01,1A2B", **more: Any) -> Told:
-    return Told({"State": 8, "AccessTechnologies": bits}, HOME, signal, {1: location}, **more)
+def told(bits: int, signal: dict[str, Any], location: str = "244,05,0,1902E01,1A2B", **more: Any) -> ModemProperties:
+    return ModemProperties({"State": 8, "AccessTechnologies": bits}, HOME, signal, {1: location}, **more)
 
 
 def some(reading: Reading) -> dict[str, Any]:
@@ -65,7 +65,7 @@ CELL = {"tac": 0x1A2B, "eci": 0x1902E01}
     ],
     ids=["lte", "unknown", "nsa", "sa", "umts", "gsm", "cat-m", "cell-info"],
 )  # fmt: skip
-def test_what_each_technology_gives(given_: Told, expected: dict[str, Any]) -> None:
+def test_what_each_technology_gives(given_: ModemProperties, expected: dict[str, Any]) -> None:
     reading = decode(given_)
     assert some(reading) == expected
     assert reading.plmn == "24405"
@@ -81,7 +81,7 @@ def test_what_each_technology_gives(given_: Told, expected: dict[str, Any]) -> N
 )  # fmt: skip
 def test_states_are_those_of_the_at_back_end(state: int, registration: int | None, expected: str) -> None:
     registered = {} if registration is None else {"RegistrationState": registration}
-    assert decode(Told({"State": state}, registered)).state == expected
+    assert decode(ModemProperties({"State": state}, registered)).state == expected
 
 
 def test_a_place_without_an_area_has_none() -> None:
@@ -116,7 +116,7 @@ def test_anything_is_a_reading_within_the_schema(
 ) -> None:
     modem = {"AccessTechnologies": bits, "State": state}
     reading = decode(
-        Told(modem, {"RegistrationState": registered, "OperatorCode": registered}, signal, {1: where}, cells)
+        ModemProperties(modem, {"RegistrationState": registered, "OperatorCode": registered}, signal, {1: where}, cells)
     )
     assert reading.rat in (None, *RATS)
     record = Poll("a", None, "modemmanager", None, 0, 0, 1, in_range(reading)[0], None).record()

@@ -95,12 +95,12 @@ def test_a_renewed_certificate_is_taken_over_and_no_probe_is_dropped(alone):
     before, ca = serial(alone), (alone.folder / "tls/ca.pem").read_bytes()
     with link(alone) as kept:
         assert asked(kept) == 200
-        moved = kept.control_bytes
+        moved = kept.moved.payload_bytes
         assert command("tls", "--renew", "--folder", alone.folder / "tls") == (0, "", "")
         hang_up(alone)
         await_other(alone, before)
         assert asked(kept) == 200
-        assert kept.control_bytes - moved < 1500, "the kept connection went on, without another handshake"
+        assert kept.moved.payload_bytes - moved < 1500, "the kept connection went on, without another handshake"
     assert (alone.folder / "tls/ca.pem").read_bytes() == ca
     with link(alone) as new:
         assert asked(new) == 200

@@ -39,9 +39,9 @@ def members(word: str) -> list[int]:
     return found
 
 
-def end_family(leader: int, word: str, patience_s: float = 5.0) -> bool:
-    """Kill the group of ``leader`` and all with ``word``, reap them; whether all have ended within ``patience_s``."""
-    until_s = time.monotonic() + patience_s
+def end_family(leader: int, word: str) -> bool:
+    """Kill the group of ``leader`` and all with ``word``, reap them; whether all have ended within five seconds."""
+    until_s = time.monotonic() + 5.0
     others: set[int] = set()
     while True:
         alive = members(word)
@@ -146,11 +146,11 @@ class DevTools:
         """Wait for the answer of command ``number``."""
         while number not in self._answers:
             self._receive(until_s, f"answer {number}")
-        told = self._answers.pop(number)
-        if "error" in told:
-            detail = told["error"].get("message") if isinstance(told["error"], dict) else told["error"]
+        answer = self._answers.pop(number)
+        if "error" in answer:
+            detail = answer["error"].get("message") if isinstance(answer["error"], dict) else answer["error"]
             raise RefusedError(f"DevTools: {str(detail)[:200]}")
-        result = told.get("result", {})
+        result = answer.get("result", {})
         if not isinstance(result, dict):
             raise DevToolsError("DevTools: an answer whose result is no object")
         return result
@@ -194,16 +194,16 @@ class DevTools:
 
     def _take(self, message: bytes) -> None:
         try:
-            told = json.loads(message)
+            received = json.loads(message)
         except (ValueError, RecursionError) as error:
             raise DevToolsError(f"DevTools: no JSON: {message[:60]!r}") from error
-        if not isinstance(told, dict):
+        if not isinstance(received, dict):
             raise DevToolsError(f"DevTools: no message: {message[:60]!r}")
-        number, method, params = told.get("id"), told.get("method"), told.get("params", {})
+        number, method, params = received.get("id"), received.get("method"), received.get("params", {})
         if isinstance(number, int):
-            self._answers[number] = told
+            self._answers[number] = received
         elif isinstance(method, str) and isinstance(params, dict):
-            session = told.get("sessionId", "")
+            session = received.get("sessionId", "")
             self._events.append(Event(method, params, session if isinstance(session, str) else ""))
         else:
             raise DevToolsError(f"DevTools: no message: {message[:60]!r}")
@@ -263,15 +263,15 @@ _YOUNG_S = 10.0
 
 
 class NoBrowserError(RuntimeError):
-    """There is no Chromium here, or it cannot be started; one line with the mend."""
+    """There is no Chromium here, or it cannot be started; one line with a hint."""
 
 
 def find() -> str | None:
     """The program: ``TANDEM_CHROMIUM``, else the first of ``PROGRAMS`` in PATH; None when there is none. Ubuntu's is a snap, whose
     confinement keeps it from our pipes and folders: passed over."""
-    told = os.environ.get("TANDEM_CHROMIUM")
-    if told:
-        return shutil.which(told)
+    chromium = os.environ.get("TANDEM_CHROMIUM")
+    if chromium:
+        return shutil.which(chromium)
     return next((found for name in PROGRAMS if (found := shutil.which(name)) and not _is_snap(Path(found))), None)
 
 

@@ -1,6 +1,4 @@
-"""The thread that asks over all paths at every instant, hears the answers and makes the records; and who answers: a session at the
-endpoint, opened anew in time, and the server's address as each path finds it.
-"""
+"""Round trips over every path, once a second: what became of the questions, the session that answers them, the thread that asks."""
 
 from __future__ import annotations
 
@@ -11,6 +9,7 @@ import select
 import socket
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +18,6 @@ from tandem.app.config import Config
 from tandem.app.config_schema import PathConfig
 from tandem.app.daemon.accounts import Account
 from tandem.app.daemon.paths import NetworkPaths
-from tandem.app.round_trip.questions import Outcome, Questions
 from tandem.app.runs.context import RunObserver
 from tandem.app.runs.request import Plan
 from tandem.experiment.control import Control, ControlError, Session, describe
@@ -34,10 +32,119 @@ from tandem.stream.arrival import arrival_ns, stamp
 
 log = logging.getLogger(__name__)
 
+LATE_NS = 2_000_000_000
+"""An answer that takes longer is late."""
+
+LOST_NS = 10_000_000_000
+"""A question without an answer for so long is lost, whatever comes afterwards."""
+
+AGAIN_NS = 60_000_000_000
+"""While a path is not measured, one record in so long says why."""
+
+_FINE_NS = 100_000_000
+_REMEMBERED = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one question, as a ``round_trip`` record has it; ``instant_ns``: the record's time. Absent is None."""
+
+    instant_ns: int
+    sequence: int
+    outcome: str
+    beside_run: bool
+    rtt_ms: float | None = None
+    sent_after_ms: float | None = None
+    duplicates: int | None = None
+    too_late: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    instant_ns: int
+    sent_ns: int
+    beside_run: bool
+
+
+class Questions:
+    """One path's. ``sequence`` rises from call to call of ``sent`` and ``not_sent``."""
+
+    def __init__(self) -> None:
+        self._open: dict[int, _Question] = {}
+        self._closed: OrderedDict[int, str] = OrderedDict()
+        self._duplicates = self._too_late = 0
+        self._standing: tuple[str, int] | None = None
+
+    def sent(self, sequence: int, instant_ns: int, sent_ns: int, *, beside_run: bool) -> None:
+        self._open[sequence] = _Question(instant_ns, sent_ns, beside_run)
+        self._standing = None
+
+    def down(self, sequence: int, instant_ns: int, *, beside_run: bool) -> Outcome:
+        """None could be sent: the path was not up."""
+        self._standing = None
+        return Outcome(instant_ns, sequence, "down", beside_run)
+
+    def not_sent(self, sequence: int, instant_ns: int, why: str, *, beside_run: bool) -> Outcome | None:
+        """None was sent, and that says nothing of the path. None: that was reported less than a minute ago."""
+        if self._standing is not None and self._standing[0] == why and instant_ns - self._standing[1] < AGAIN_NS:
+            return None
+        self._standing = why, instant_ns
+        return Outcome(instant_ns, sequence, why, beside_run)
+
+    def heard(self, sequence: int, arrived_ns: int, server_ns: int) -> Outcome | None:
+        """An answer came; ``server_ns``: how long the server had it. None where its question is decided, or was never asked."""
+        question = self._open.get(sequence)
+        if question is None:
+            became = self._closed.get(sequence)
+            self._duplicates += became in ("answered", "late")
+            self._too_late += became == "lost"
+            return None
+        took_ns = arrived_ns - question.sent_ns
+        if took_ns > LOST_NS:
+            self._too_late += 1
+            return self._close(sequence, "lost")
+        rtt_ms = round(max(0, took_ns - max(0, server_ns)) / 1e6, 3)
+        return self._close(sequence, "late" if took_ns > LATE_NS else "answered", rtt_ms)
+
+    def overdue(self, now_ns: int) -> list[Outcome]:
+        """Those that are lost by now."""
+        lost = [sequence for sequence, question in self._open.items() if now_ns - question.sent_ns > LOST_NS]
+        return [self._close(sequence, "lost") for sequence in lost]
+
+    def unserved(self, before_ns: int) -> list[Outcome]:
+        """The server had nobody for those that went out before and are not decided: they tell nothing of the path."""
+        nobodys = [sequence for sequence, question in self._open.items() if question.sent_ns < before_ns]
+        return [self._close(sequence, "unserved") for sequence in nobodys]
+
+    @property
+    def oldest_ns(self) -> int | None:
+        """When the oldest question that waits for an answer went out; None when none does."""
+        return min((question.sent_ns for question in self._open.values()), default=None)
+
+    def _close(self, sequence: int, outcome: str, rtt_ms: float | None = None) -> Outcome:
+        question = self._open.pop(sequence)
+        self._closed[sequence] = outcome
+        if len(self._closed) > _REMEMBERED:
+            self._closed.popitem(last=False)
+        after_ns = question.sent_ns - question.instant_ns
+        decided = Outcome(
+            question.instant_ns,
+            sequence,
+            outcome,
+            question.beside_run,
+            rtt_ms,
+            round(after_ns / 1e6, 3) if after_ns > _FINE_NS else None,
+            self._duplicates or None,
+            self._too_late or None,
+        )
+        self._duplicates = self._too_late = 0
+        return decided
+
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Who answers. What asks the network does so in a thread of its own that lives as long as that takes: questions go out at
-# their instants meanwhile.
+# Who answers: a session at the endpoint, opened anew in time, and the server's address as each path finds it. What asks
+# the network does so in a thread of its own that lives as long as that takes: questions go out at their instants
+# meanwhile.
 
 
 SILENT_NS = 3_000_000_000
@@ -66,17 +173,17 @@ class Served:
 
 
 class Serving:
-    """``asked`` makes what a session is asked with, of the paths as they are now: ParameterError where it cannot; ``budget_bytes``: of one
-    session. All but ``_renew`` by one thread."""
+    """``parameters_of`` makes what a session is opened with, of the paths as they are now: ParameterError where it cannot;
+    ``budget_bytes``: of one session. All but ``_renew`` by one thread."""
 
-    def __init__(self, asked: Callable[[Leaving], CommonParameters], budget_bytes: int) -> None:
-        self._make, self._budget_bytes = asked, budget_bytes
+    def __init__(self, parameters_of: Callable[[Leaving], CommonParameters], budget_bytes: int) -> None:
+        self._make, self._budget_bytes = parameters_of, budget_bytes
         self.served: Served | None = None
         self.earlier: Served | None = None
         """The one before, whose answers may still be under way."""
         self._forgotten_ns: int | None = None
         self._found: dict[str, tuple[tuple[str, str | None], tuple[str, int]]] = {}
-        self._last_asked_ns = self._last_heard_ns = 0
+        self._last_sent_ns = self._last_heard_ns = 0
         self._needed_since_ns: int | None = None
         self._not_before_ns = 0
         self._worker: threading.Thread | None = None
@@ -87,19 +194,17 @@ class Serving:
         served = self.served
         if served is None or now_ns - served.opened_ns > _LIFE_NS:
             return None
-        return served if now_ns - max(self._last_asked_ns, served.opened_ns) <= served.idle_ns else None
+        return served if now_ns - max(self._last_sent_ns, served.opened_ns) <= served.idle_ns else None
 
     def server(self, path: str) -> tuple[str, int] | None:
         """Where the reflector is reached over ``path``; None while that is not known."""
         found, served = self._found.get(path), self.served
         return None if found is None or served is None else (found[1][0], served.reflector.port)
 
-    def asked(self, now_ns: int) -> None:
-        """A question went out."""
-        self._last_asked_ns = now_ns
+    def sent(self, now_ns: int) -> None:
+        self._last_sent_ns = now_ns
 
     def heard(self, now_ns: int) -> None:
-        """An answer came."""
         self._last_heard_ns = now_ns
 
     def forgotten_ns(self) -> int | None:
@@ -130,24 +235,27 @@ class Serving:
         self._worker.start()
 
     def _renew(self, leaving: Leaving, open_anew: bool, silent: bool) -> None:
-        pause_ns, told = 0, ""
+        pause_ns, trouble = 0, ""
         try:
-            asked = self._make(leaving)
+            parameters = self._make(leaving)
             if open_anew:
-                pause_ns = self._open(Control(asked), silent)
+                pause_ns = self._open(Control(parameters), silent)
             for path, way in leaving.items():
                 try:
-                    self._found[path] = way, sockets.resolve(asked.measurement.host, asked.measurement.port, way[0])
+                    self._found[path] = (
+                        way,
+                        sockets.resolve(parameters.measurement.host, parameters.measurement.port, way[0]),
+                    )
                 except OSError as error:  # of this path alone
-                    pause_ns, told = _PAUSE_NS, f"{path}: {describe(error)}"
+                    pause_ns, trouble = _PAUSE_NS, f"{path}: {describe(error)}"
         except (ControlError, ParameterError) as error:
             again = isinstance(error, ControlError) and bool(error.failure["retry"])
-            told = str(error.failure["reason"]) if isinstance(error, ControlError) else str(error)
+            trouble = str(error.failure["reason"]) if isinstance(error, ControlError) else str(error)
             needed_ns = time.monotonic_ns() - (self._needed_since_ns or time.monotonic_ns())
             pause_ns = _PAUSE_NS if again and needed_ns < _SOON_NS else _LONG_PAUSE_NS
-        if told and told != self._trouble:
-            log.warning("round trips: %s", told)
-        self._trouble = told
+        if trouble and trouble != self._trouble:
+            log.warning("round trips: %s", trouble)
+        self._trouble = trouble
         self._not_before_ns = time.monotonic_ns() + pause_ns
 
     def _open(self, control: Control, silent: bool) -> int:
@@ -156,8 +264,12 @@ class Serving:
         heard meanwhile."""
         since_ns = self._last_heard_ns
         session = control.open("any", {}, budget_bytes=self._budget_bytes)
-        told = session.answer.get("expires_s")
-        idle_s = told if isinstance(told, int | float) and not isinstance(told, bool) and told > 0 else _IDLE_S
+        expires_s = session.answer.get("expires_s")
+        idle_s = (
+            expires_s
+            if isinstance(expires_s, int | float) and not isinstance(expires_s, bool) and expires_s > 0
+            else _IDLE_S
+        )
         made = Served(session, reflector_of(session), time.monotonic_ns(), int(idle_s * 1e9 / 2))
         self.earlier, self.served = self.served, made
         if not silent or self.earlier is None or self._last_heard_ns != since_ns:
@@ -281,7 +393,7 @@ class RoundTrips(RunObserver):
         self._period_ns = round(config.round_trip.period_s * 1e9)
         self._lines = [_Line(path, number) for number, path in enumerate(config.paths)]
         budget = 2 * len(self._lines) * reflector.SHORTEST * int(3600 / config.round_trip.period_s + 1)
-        self._serving = Serving(self._asked_with, budget)
+        self._serving = Serving(self._common_parameters, budget)
         self._plan: Plan | None = None
         self._closed: list[tuple[_Line, Outcome]] = []
         self._ended = threading.Event()
@@ -291,7 +403,6 @@ class RoundTrips(RunObserver):
     # --- from any thread ---------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin."""
         self._thread.start()
 
     def stop(self, timeout: float = 5.0) -> None:
@@ -308,7 +419,6 @@ class RoundTrips(RunObserver):
         self._plan = plan
 
     def group_ended(self, plan: Plan) -> None:  # noqa: ARG002 the observer's signature
-        """It ended."""
         self._plan = None
 
     def status(self) -> dict[str, Any]:
@@ -362,8 +472,8 @@ class RoundTrips(RunObserver):
             self._unserved(line, time.monotonic_ns())
 
     def _unserved(self, line: _Line, before_ns: int) -> None:
-        for told in line.questions.unserved(before_ns):
-            self._tell(line, told)
+        for outcome in line.questions.unserved(before_ns):
+            self._tell(line, outcome)
 
     def _instant(self, sequence: int) -> None:
         """Ask over all paths, as nearly at once as one thread can; then what may take its time."""
@@ -376,14 +486,14 @@ class RoundTrips(RunObserver):
             why = "paused" if quiet else "budget" if name in spent else None
             server = self._serving.server(name)
             if why is not None:
-                told = line.questions.not_asked(sequence, instant_ns, why, beside_run=beside)
+                outcome = line.questions.not_sent(sequence, instant_ns, why, beside_run=beside)
             elif name not in leaving:
-                told = line.questions.down(sequence, instant_ns, beside_run=beside)
+                outcome = line.questions.down(sequence, instant_ns, beside_run=beside)
             elif served is None or server is None:
-                told = line.questions.not_asked(sequence, instant_ns, "unserved", beside_run=beside)
+                outcome = line.questions.not_sent(sequence, instant_ns, "unserved", beside_run=beside)
             else:
-                told = self._ask(line, sequence, instant_ns, served, Way(*leaving[name], server), beside)
-            self._tell(line, told)
+                outcome = self._ask(line, sequence, instant_ns, served, Way(*leaving[name], server), beside)
+            self._tell(line, outcome)
         now_ns, forgotten_ns = time.monotonic_ns(), self._serving.forgotten_ns()
         for line in self._lines:
             if forgotten_ns is not None:
@@ -406,8 +516,8 @@ class RoundTrips(RunObserver):
         if not line.asking.send(raw, way):
             return line.questions.down(sequence, instant_ns, beside_run=beside)
         self._refused(line)  # of those before
-        line.questions.asked(number, instant_ns, sent_ns, beside_run=beside)
-        self._serving.asked(sent_ns)
+        line.questions.sent(number, instant_ns, sent_ns, beside_run=beside)
+        self._serving.sent(sent_ns)
         return None
 
     def _leaving(self) -> dict[str, tuple[str, str | None]]:
@@ -434,7 +544,7 @@ class RoundTrips(RunObserver):
             self._emit([_record(line.path, outcome) for line, outcome in self._closed])
             self._closed = []
 
-    def _asked_with(self, leaving: Leaving) -> CommonParameters:
+    def _common_parameters(self, leaving: Leaving) -> CommonParameters:
         paths = [
             {"name": name, "operator": self._config.operators[name], "interface": interface, "address": address}
             for name, (interface, address) in leaving.items()
