@@ -130,12 +130,11 @@ def test_a_session_that_lapses_ends_its_capture(channel):
     assert session.captured["packets"] == 0
 
 
-def test_where_none_are_allowed_it_is_said(channel):
+def test_where_none_are_allowed_and_a_tcpdump_that_may_not_capture_are_refusals_and_leave_no_session(
+    channel, tmp_path, monkeypatch
+):
     status, told = channel(budget_bytes=0)("POST", "/v1/sessions", {**ASK, "capture": True})
     assert (status, "allows no captures ([capture] allowed" in told["error"]) == (400, True)
-
-
-def test_a_tcpdump_that_may_not_capture_is_a_refusal_and_leaves_no_session(channel, tmp_path, monkeypatch):
     pretend(tmp_path, monkeypatch, "echo 'tcpdump: any: You don'\"'\"'t have permission' >&2; exit 1")
     ask = channel()
     status, told = ask("POST", "/v1/sessions", {**ASK, "capture": True})
@@ -198,22 +197,20 @@ def test_what_is_kept_counts_until_its_probe_is_erased(tmp_path, monkeypatch, re
         captures.begin("p", "r", "t", 8480)
 
 
-def test_what_the_disk_keeps_free_is_no_room_for_captures(tmp_path, registry, monkeypatch):
-    pretend(tmp_path, monkeypatch, "exit 1")
-    captures = Captures(tmp_path / "captures", 10**9, Kept(registry, tmp_path / "traces", 10**18))
-    with pytest.raises(CaptureRefused, match=r"cannot capture: No space left on device: \d+ bytes are free"):
-        captures.begin("p", "r", "s", 8480)
-
-
-def test_without_tcpdump_and_over_the_budget_it_is_refused(tmp_path, monkeypatch, registry):
+def test_without_tcpdump_over_the_budget_and_below_what_the_disk_keeps_free_it_is_refused(
+    tmp_path, monkeypatch, registry
+):
     (tmp_path / "captures/p/r").mkdir(parents=True)
-    (tmp_path / "captures/p/r/old.pcap").write_bytes(b"x" * 1000)
-    (tmp_path / "captures/p/r/left.raw").write_bytes(b"x" * 1000)
+    for name in ("old.pcap", "left.raw"):
+        (tmp_path / "captures/p/r" / name).write_bytes(b"x" * 1000)
     captures = Captures(tmp_path / "captures", 1010, Kept(registry, tmp_path / "traces"))
     assert not (tmp_path / "captures/p/r/left.raw").exists()
     pretend(tmp_path, monkeypatch, "exit 1")
     with pytest.raises(CaptureRefused, match="fill their 1010 bytes"):
         captures.begin("p", "r", "s", 8480)
+    fuller = Captures(tmp_path / "captures", 10**9, Kept(registry, tmp_path / "traces", 10**18))
+    with pytest.raises(CaptureRefused, match=r"cannot capture: No space left on device: \d+ bytes are free"):
+        fuller.begin("p", "r", "s", 8480)
     monkeypatch.setenv("PATH", "/nonexistent")
     with pytest.raises(CaptureRefused, match="no tcpdump"):
         captures.begin("p", "r", "s", 8480)

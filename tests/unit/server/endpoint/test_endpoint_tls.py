@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.stream.tls import HANDSHAKE_LIMIT_BYTES, OVERHEAD_BYTES, RECORD_BYTES, Marks
-from tandem_server.content.library import Library
 from tandem_server.endpoint.http1 import LEAST_HELLO_BYTES
 
 
@@ -69,23 +68,6 @@ def test_an_upload_whose_tls_breaks_off_is_not_complete(endpoint, damage):
             raw.shutdown(socket.SHUT_WR)
         heard(raw)
     assert here.ended(session)["end"] == "client gone"
-
-
-def test_content_is_served_over_a_connection_that_is_kept(endpoint, tmp_path):
-    (tmp_path / "film").mkdir()
-    (tmp_path / "film" / "a.m4s").write_bytes(b"abc" * 100_000)
-    here = endpoint()
-    here.measurement._content = Library(tmp_path)
-    session = here.session("tcp", tls=True)
-    with here.secure("tcp") as client:
-        for _ in range(2):
-            client.sendall(request("/v1/content/film/a.m4s", session.id))
-            answer = b""
-            while len(answer.partition(b"\r\n\r\n")[2]) < 300_000:
-                answer += client.recv(65536)
-            assert answer.endswith(b"abc" * 100_000)
-    told = here.ended(session)
-    assert (told["requests"], told["bytes_sent"], told["bytes_acked"]) == (2, 600_000, 600_000)
 
 
 def test_whoami_and_a_session_of_the_other_port(endpoint):
