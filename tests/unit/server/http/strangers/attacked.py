@@ -102,9 +102,7 @@ class Attacked(Server):
                     if broken > 3:
                         failed.append(repr(error))
                     continue
-                if (
-                    status == 503 and broken < 3
-                ):  # the database of a loaded machine, not the attack: that is 429 or nothing
+                if status == 503 and broken < 3:  # a loaded machine's database, not the attack: that is 429 or nothing
                     broken += 1
                     continue
                 broken = 0
@@ -128,10 +126,8 @@ class Attacked(Server):
 
     def stored(self, boot):
         with self.store() as store:
-            answer = store.query(
-                'SELECT count("seq") FROM "health" WHERE "boot" = $boot GROUP BY "probe"', {"boot": boot}
-            )
-        return {series.tags["probe"]: series.rows[0][1] for series in answer}
+            by_probe = 'SELECT count("seq") FROM "health" WHERE "boot" = $boot GROUP BY "probe"'
+            return {series.tags["probe"]: series.rows[0][1] for series in store.query(by_probe, {"boot": boot})}
 
     def peaks(self):
         """Most memory that gateway and endpoint ever had, in bytes."""
