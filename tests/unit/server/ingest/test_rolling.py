@@ -10,7 +10,7 @@ from rolled_up import expected, found
 
 from tandem.schema.line_protocol import Point
 from tandem.schema.metrics import RADIO_STATES
-from tandem_server.ingest.rolling import CONSUMER, HOUR_S, SETTLED_AFTER_S, Rollups, Span, late_hours
+from tandem_server.ingest.rolling import CONSUMER, HOUR_S, SETTLED_AFTER_S, Rollups, late_hours
 from tandem_server.registry import Registry
 from tandem_server.schema.measurements import PROBE_STATES, encode_point
 from tandem_server.store import Influx, QueryError
@@ -177,24 +177,6 @@ def test_any_order_and_lateness_of_arrival_leaves_no_trace(database, made, taken
 
 def radio(at_s, value, probe="p1", boot="b1"):
     return f"radio,boot={boot},path=a,probe={probe} rsrp_dbm={value},seq=1i {int(at_s * 10**9)}"
-
-
-def test_many_probes_late_hour_is_made_by_one_statement_and_a_probes_day_in_one_piece(database, tmp_path, monkeypatch):
-    store = database()
-    with Registry(tmp_path / "registry.sqlite") as registry:
-        rollups = Rollups(registry, store, Kept(), ("radio",))
-        made = []
-        monkeypatch.setattr(rollups, "make", lambda span, _now: made.append(span))
-        registry.late.note({(f"p{n}", "radio", BASE_S) for n in range(9)}, 1)
-        registry.late.note({("p1", "radio", BASE_S + HOUR_S * n) for n in range(30, 60)}, 1)
-        assert list(rollups.late(BASE_S, 0.0)) == []
-        assert sum(rollups.late(BASE_S, 31.0)) == 39
-        assert made == [
-            Span("radio", BASE_S, BASE_S + HOUR_S),
-            Span("radio", BASE_S + HOUR_S * 36, BASE_S + HOUR_S * 60, "p1"),
-            Span("radio", BASE_S + HOUR_S * 30, BASE_S + HOUR_S * 36, "p1"),
-        ]
-        assert registry.late.pending(CONSUMER) == []
 
 
 def test_what_a_database_held_before_is_rolled_up_from_its_beginning(database, tmp_path):
