@@ -23,24 +23,16 @@ from tandem_server.analysis.scores import (
 from tandem_server.analysis.truth import Level, TrueDrop, TrueHandover, read
 
 
-@pytest.mark.parametrize(
-    ("drops", "events", "seen"),
-    [
-        pytest.param(
-            [(10.0, -7.0), (30.0, -9.0)], [(8.5, "A"), (31.5, "A")], (2, 0, 0), id="on either side of the moment"
-        ),
-        pytest.param([(10.0, -7.0)], [(12.5, "A")], (0, 1, 1), id="further away it misses it and is false"),
-        pytest.param([(10.0, -14.0)], [(9.6, "A"), (10.6, "A")], (1, 0, 0), id="two of one long fall are not false"),
-        pytest.param([(10.0, -7.0)], [(10.0, "B")], (0, 1, 1), id="operators are told apart"),
-    ],
-)
-def test_events_find_drops(drops, events, seen):
-    found = score_drops([TrueDrop(t, "A", db) for t, db in drops], [FoundEvent(*event) for event in events])
-    assert (len(found.found), len(found.missed), len(found.false_events)) == seen
-    assert found.true == len(drops)
-
-
-def test_edges_of_sizes():
+def test_events_find_drops_which_have_sizes():
+    for drops, events, seen in (
+        ([(10.0, -7.0), (30.0, -9.0)], [(8.5, "A"), (31.5, "A")], (2, 0, 0)),  # on either side of the moment
+        ([(10.0, -7.0)], [(12.5, "A")], (0, 1, 1)),  # further away it misses it and is false
+        ([(10.0, -14.0)], [(9.6, "A"), (10.6, "A")], (1, 0, 0)),  # two of one long fall are not false
+        ([(10.0, -7.0)], [(10.0, "B")], (0, 1, 1)),  # operators are told apart
+    ):
+        found = score_drops([TrueDrop(t, "A", db) for t, db in drops], [FoundEvent(*event) for event in events])
+        assert (len(found.found), len(found.missed), len(found.false_events)) == seen, (drops, events)
+        assert found.true == len(drops)
     edges = {-5.9: [], -6.0: ["6-8"], -7.99: ["6-8"], -8.0: ["8-12"], -11.9: ["8-12"], -12.0: ["12+"], -60.0: ["12+"]}
     assert {change: [name for name, n in by_size([change]).items() if n] for change in edges} == edges
 
@@ -93,44 +85,42 @@ STAYS, LATE = every_second({0: 1}), polls((3.0, 1), (4.0, 1), (7.5, 2), (8.5, 2)
 ONE = true((4.2, 1, 2))
 
 
-@pytest.mark.parametrize(
-    ("handovers", "cells", "events", "seen"),
-    [
-        pytest.param(ONE, every_second({0: 1, 5: 2}), [5.0], (1, 1, 0, 0), id="recorded within two seconds"),
-        pytest.param(ONE, every_second({0: 1, 7: 2}), [7.0], (1, 0, 1, 0), id="recorded later: its event is false"),
-        pytest.param(ONE, LATE, [7.5], (1, 1, 0, 0), id="what was not polled cannot be seen sooner"),
-        pytest.param(ONE, LATE, [8.5], (1, 1, 1, 0), id="an event a poll later tells of nothing"),
-        pytest.param(
-            ONE, STAYS | {"B": every_second({0: 1, 5: 2})["A"]}, [], (1, 0, 0, 0), id="another operator's poll"
-        ),
-        pytest.param(
-            true((4.2, 1, 2), (4.6, 2, 3)),
-            every_second({0: 1, 5: 3}),
-            [5.0],
-            (1, 1, 0, 0),
-            id="several are one to the last cell",
-        ),
-        pytest.param(true((4.2, 1, 2), (4.6, 2, 1)), STAYS, [], (0, 0, 0, 1), id="there and back is hidden"),
-        pytest.param([], every_second({0: 1, 5: 2}), [5.0], (0, 0, 1, 0), id="an event without a handover"),
-        pytest.param(ONE, {}, [], (1, 0, 0, 0), id="an operator that was never polled"),
-        # The modem says a new cell unasked; the collector ends before it polls again.
-        pytest.param(true((9.4, 1, 2)), STAYS, [9.6], (0, 0, 0, 0), id="an event after the last poll and the handover"),
-        pytest.param(
-            true((9.4, 1, 2)), STAYS, [9.2], (0, 0, 1, 0), id="an event after the last poll, before the handover"
-        ),
-        pytest.param(true((50.0, 1, 2)), STAYS, [], (0, 0, 0, 0), id="after the last poll it is nobody's to find"),
-    ],
-)
-def test_what_is_detected_missed_false_and_hidden(handovers, cells, events, seen):
+AT_5, AT_7 = every_second({0: 1, 5: 2}), every_second({0: 1, 7: 2})
+LAST = true((9.4, 1, 2))
+CASES = {
+    "recorded within two seconds": (ONE, AT_5, [5.0], (1, 1, 0, 0)),
+    "recorded later: its event is false": (ONE, AT_7, [7.0], (1, 0, 1, 0)),
+    "what was not polled cannot be seen sooner": (ONE, LATE, [7.5], (1, 1, 0, 0)),
+    "an event a poll later tells of nothing": (ONE, LATE, [8.5], (1, 1, 1, 0)),
+    "another operator's poll": (ONE, STAYS | {"B": AT_5["A"]}, [], (1, 0, 0, 0)),
+    "several are one to the last cell": (
+        true((4.2, 1, 2), (4.6, 2, 3)),
+        every_second({0: 1, 5: 3}),
+        [5.0],
+        (1, 1, 0, 0),
+    ),
+    "there and back is hidden": (true((4.2, 1, 2), (4.6, 2, 1)), STAYS, [], (0, 0, 0, 1)),
+    "an event without a handover": ([], AT_5, [5.0], (0, 0, 1, 0)),
+    "an operator that was never polled": (ONE, {}, [], (1, 0, 0, 0)),
+    # The modem says a new cell unasked; the collector ends before it polls again.
+    "an event after the last poll and the handover": (LAST, STAYS, [9.6], (0, 0, 0, 0)),
+    "an event after the last poll, before the handover": (LAST, STAYS, [9.2], (0, 0, 1, 0)),
+    "after the last poll it is nobody's to find": (true((50.0, 1, 2)), STAYS, [], (0, 0, 0, 0)),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_is_detected_missed_false_and_hidden(case):
+    handovers, cells, events, seen = CASES[case]
     found = score_handovers(handovers, cells, [FoundEvent(t, "A") for t in events])
     assert (found.true, found.detected, found.false, found.hidden) == seen
     assert len(found.missed) == found.true - found.detected
 
 
 def test_the_delay_is_that_of_the_poll_and_a_handover_while_the_collector_was_off_is_left_out():
-    assert score_handovers(ONE, every_second({0: 1, 5: 2}), []).delay_s == [5.0 - 4.2]
+    assert score_handovers(ONE, AT_5, []).delay_s == [5.0 - 4.2]
     assert score_handovers(ONE, LATE, []).delay_s == [7.5 - 4.2]
-    assert score_handovers(ONE, every_second({0: 1, 7: 2}), []).missed[0].to_eci == 2
+    assert score_handovers(ONE, AT_7, []).missed[0].to_eci == 2
     cells = {"A": [(float(t), 1 if t < 12 else 2) for t in (*range(10), *range(20, 30))]}
     off = true((12.0, 1, 2))
     assert (score_handovers(off, cells, []).true, score_handovers(off, cells, [], starts=[19.5]).true) == (1, 0)
@@ -253,27 +243,11 @@ def test_a_strange_or_broken_line_is_counted_and_a_cut_last_one_told_apart():
 JSON = st.sampled_from(
     [None, True, False, 0, -1, 7, 10**400, 1.5, -1e308, float("nan"), float("inf"), "", "A", [], [1], {}, {"a": 1}]
 )
-KEYS = [
-    "t_s",
-    "type",
-    "operator",
-    "moving",
-    "down_bit_per_s",
-    "rtt_ms",
-    "outage",
-    "from_eci",
-    "to_eci",
-    "change_db",
-    "until_s",
-]
-KINDS = st.sampled_from(
-    ["phase", "mobility", "radio", "link", "handover", "signal_drop", "outage", "fault", "link_log"]
-)
+KEYS = "t_s type operator moving down_bit_per_s rtt_ms outage from_eci to_eci change_db until_s monotonic_ns utc_ns delay_ms"
+KINDS = "phase mobility radio link handover signal_drop outage fault link_log"
 
 
-@given(
-    st.lists(st.dictionaries(st.sampled_from([*KEYS, "monotonic_ns", "utc_ns", "delay_ms"]), JSON), max_size=5), KINDS
-)
+@given(st.lists(st.dictionaries(st.sampled_from(KEYS.split()), JSON), max_size=5), st.sampled_from(KINDS.split()))
 def test_any_values_under_the_known_keys_are_survived(entries, kind):
     read([json.dumps({**entry, "type": kind}).encode() for entry in entries])
     read([json.dumps({"t_s": 1.0, "operator": "A", **entry, "type": kind}).encode() for entry in entries])

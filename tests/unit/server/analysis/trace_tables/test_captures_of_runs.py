@@ -25,15 +25,9 @@ CLOCK = Clock(EPOCH - 10 * 10**9)
 def plain_manifest(name: str = "run-1", **more) -> dict:
     of_opener = f"{token(capture_scenes.CLIENT_KEY, 1):08x}"
     return {
-        "id": name,
-        "kind": "mptcp",
-        "pair": None,
-        "started_utc_ns": EPOCH,
-        "ended_utc_ns": EPOCH + 10**9,
-        "environment": {"further": {"connection": of_opener}},
-        "result": {"fallback": False},
-        **more,
-    }
+        "id": name, "kind": "mptcp", "pair": None, "started_utc_ns": EPOCH, "ended_utc_ns": EPOCH + 10**9,
+        "environment": {"further": {"connection": of_opener}}, "result": {"fallback": False}, **more,
+    }  # fmt: skip
 
 
 @pytest.fixture
@@ -117,45 +111,30 @@ def test_a_path_that_could_be_two_is_refused(folder):
 
 def test_one_path_or_what_has_no_token_or_fell_back_has_no_queue(folder):
     assert queues(folder, listed()[:1], plain_manifest()) == ([], [])
-    for m in (
-        plain_manifest(environment={}),
-        plain_manifest(result={"fallback": True}),
-        plain_manifest(kind="tcp"),
-        plain_manifest("run-2"),
-    ):
-        assert queues(folder, listed(), m) == ([], []), m
+    for more in ({"environment": {}}, {"result": {"fallback": True}}, {"kind": "tcp"}, {"name": "run-2"}):
+        assert queues(folder, listed(), plain_manifest(**more)) == ([], []), more
 
 
-def test_what_cannot_be_told_is_named(folder):
-    told = plain_manifest(environment={"further": {"connection": "0badcafe"}})
-    assert queues(folder, listed(), told) == (
-        [],
-        ["run-1: no data-level queue: 0 connections in its captures have its token"],
-    )
+def test_what_cannot_be_told_is_named(folder, monkeypatch):
+    def why(captures, **more):
+        made, (line,) = queues(folder, captures, plain_manifest(**more))
+        assert made == []
+        return line.removeprefix("run-1: no data-level queue: ")
+
+    of_another = {"environment": {"further": {"connection": "0badcafe"}}}
+    assert why(listed(), **of_another) == "0 connections in its captures have its token"
     with_c = [*listed(), Capture("captures/run-1-c.pcap", 0, None, "run-1", "c", False)]
-    assert queues(folder, with_c, plain_manifest()) == (
-        [],
-        ["run-1: no data-level queue: not all of its captures were analysed with bins of one width"],
-    )
+    assert why(with_c) == "not all of its captures were analysed with bins of one width"
+    whole, small = tandem_trace_core.analyse_together, {"together_bytes": 400}
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            tandem_trace_core, "analyse_together", lambda paths, bin_ns: whole(paths, bin_ns=bin_ns, limits=small)
+        )
+        assert why(listed()) == "its captures are too much for one reading (together_bytes)"
     changed = folder / "probe/captures/run-1-b.pcap"
-    why = f"run-1: no data-level queue: {changed} is gone or was changed since it was analysed"
-    changed.write_bytes(folders.plain())
-    assert queues(folder, listed(), plain_manifest()) == ([], [why])
-    changed.unlink()
-    assert queues(folder, listed(), plain_manifest()) == ([], [why])
-
-
-def test_what_is_too_much_for_one_reading_is_named(folder, monkeypatch):
-    whole = tandem_trace_core.analyse_together
-    small = {"together_bytes": 400}
-    monkeypatch.setattr(
-        "tandem_server.tandem_trace_core.analyse_together",
-        lambda paths, bin_ns: whole(paths, bin_ns=bin_ns, limits=small),
-    )
-    assert queues(folder, listed(), plain_manifest()) == (
-        [],
-        ["run-1: no data-level queue: its captures are too much for one reading (together_bytes)"],
-    )
+    for spoil in (lambda: changed.write_bytes(folders.plain()), changed.unlink):
+        spoil()
+        assert why(listed()) == f"{changed} is gone or was changed since it was analysed"
 
 
 def test_a_folder_says_which_captures_are_shared_with_and_without_the_collectors_account(tmp_path):

@@ -55,9 +55,8 @@ def test_what_is_no_capture_is_told(content, tmp_path):
     made = analyse(content)
     assert "not_a_capture" in made["file"]["problems"]
     assert made["connections"] == made["bins"] == []
-    path = tmp_path / "file"
-    path.write_bytes(content)
-    assert core.analyse(path)["file"]["problems"] == made["file"]["problems"]
+    (tmp_path / "file").write_bytes(content)
+    assert core.analyse(tmp_path / "file")["file"]["problems"] == made["file"]["problems"]
 
 
 def test_a_file_cut_inside_a_record_and_garbage_in_the_midst():
@@ -114,26 +113,14 @@ def test_cut_options_are_told_and_the_rest_counts():
     assert [row["payload_bytes"] for row in made["packets"]] == [100]
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        b"\x1e\x00",
-        b"\x1e\x01",
-        b"\x1e\x02",
-        b"\x1e\x03\x20",
-        b"\x1e\x05\x10\x00\x00",
-        b"\x1e\xff\x20",
-        multipath(0, 9),
-        multipath(15, 15),
-    ],
-)
-def test_options_with_lengths_that_cannot_be(options):
-    wire = Wire()
-    c = wire.end("10.0.0.1", 1, "10.0.0.2", 2)
-    c(0, C0, 0, SYN, options=mss(1400) + options)
-    c(1, C0 + 1, 5, ACK, 100, unknown_option() + options)
-    made = analyse(pcap(wire.packets))
-    assert [row["payload_bytes"] for row in made["packets"]] == [0, 100]
+def test_options_with_lengths_that_cannot_be():
+    lengths = (b"\x1e\x00", b"\x1e\x01", b"\x1e\x02", b"\x1e\x03\x20", b"\x1e\x05\x10\x00\x00", b"\x1e\xff\x20")
+    for options in (*lengths, multipath(0, 9), multipath(15, 15)):
+        wire = Wire()
+        c = wire.end("10.0.0.1", 1, "10.0.0.2", 2)
+        c(0, C0, 0, SYN, options=mss(1400) + options)
+        c(1, C0 + 1, 5, ACK, 100, unknown_option() + options)
+        assert [row["payload_bytes"] for row in analyse(pcap(wire.packets))["packets"]] == [0, 100], options
 
 
 def downloads_twice() -> list[Packet]:
@@ -293,13 +280,8 @@ def seeds() -> list[bytes]:
     _, s2 = scene.join(MS)
     for number in range(4):
         scene.data((s1, s2)[number % 2], number * MS, number // 2 * 500, number * 500, 500)
-    return [
-        pcap(PACKETS),
-        pcapng(PACKETS),
-        pcap(scene.wire.packets, order=">"),
-        pcapng(scene.wire.packets),
-        gzip.compress(pcap(PACKETS)),
-    ]
+    packets = scene.wire.packets
+    return [pcap(PACKETS), pcapng(PACKETS), pcap(packets, order=">"), pcapng(packets), gzip.compress(pcap(PACKETS))]
 
 
 SEEDS = seeds()
