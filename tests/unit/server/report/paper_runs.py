@@ -49,11 +49,8 @@ def downloaded(
          "bytes_retrans": int(size * share * loss.get(p, 0.0) * r.uniform(0.5, 1.5))}
         for n, (p, share) in enumerate(shares.items())
     ]  # fmt: skip
-    sender = {
-        "connections": [
-            {"subflows": [{"path": p, "rtt_ms_min": value * 0.6, "rtt_ms_median": value} for p, value in rtt.items()]}
-        ]
-    }
+    told = [{"path": p, "rtt_ms_min": value * 0.6, "rtt_ms_median": value} for p, value in rtt.items()]
+    sender = {"connections": [{"subflows": told}]}
     return {"bytes": size, "duration_s": took_s, "goodput_bit_per_s": size * 8 / took_s, "connect_ms": rtt[next(iter(shares))],
             "first_byte_ms": 60.0, "fallback": False, "subflows": flows, "sender": sender}  # fmt: skip
 

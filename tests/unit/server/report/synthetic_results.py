@@ -79,16 +79,8 @@ def _reachability(_: int) -> dict[str, Any]:
          "name_rtt_ms": spread(40.0 if p == "W" else 70.0)}
         for p in "WL" for r in "WL"
     ]  # fmt: skip
-    overlap = [
-        {
-            "paths": ["W", "L"],
-            "addresses_either": 200,
-            "addresses_both": 120,
-            "share": 0.6,
-            "names_both": 98,
-            "names_same_share": 0.4,
-        }
-    ]
+    overlap = [{"paths": ["W", "L"], "addresses_either": 200, "addresses_both": 120, "share": 0.6, "names_both": 98,
+                "names_same_share": 0.4}]  # fmt: skip
     compared = [{"ways": ["W/W", "W/L"], "names": 95, "second_slower_share": 0.7, "difference_ms": spread(5.0)}]
     return run_of("survey", {"ways": ways, "overlap": overlap, "comparison": compared})
 
@@ -144,14 +136,8 @@ def manifests(runs: int, names: Sequence[str] = tuple(MAKERS)) -> list[dict[str,
         number = next(numbers[name])
         one = MAKERS[name](number)
         failed = number % 7 == 6
-        at = {
-            "name": f"all-{name}",
-            "form": "short",
-            "step": one["step"],
-            "number": number,
-            "repetition": number,
-            "arm": one["arm"],
-        }
+        at = {"name": f"all-{name}", "form": "short", "step": one["step"], "arm": one["arm"]}
+        at |= {"number": number, "repetition": number}
         instead = {"scheduler": {"asked": "minsrtt", "used": "stock"}}
         more: dict[str, Any] = {
             "pair": one.get("pair", f"pair-x{n}"), "pairing": "single", "kind": one.get("kind", "any"), "trigger": "campaign",

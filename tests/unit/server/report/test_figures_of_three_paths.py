@@ -42,10 +42,8 @@ def drawn(name: str, m: Material) -> dict[str, list[dict]]:
 
 
 def test_two_and_three_paths_have_panels_of_their_own(both):
-    found = {
-        panel: [(r["x"], r["y"]) for r in told if r["mark"] == "curve"]
-        for panel, told in drawn("cordero-5", both).items()
-    }
+    panels = drawn("cordero-5", both).items()
+    found = {panel: [(r["x"], r["y"]) for r in told if r["mark"] == "curve"] for panel, told in panels}
     assert found == {"two paths": [(2, 2 / 5)], "three paths": [(2, 8 / 10)]}
     for name in ("cordero-tdi", "cordero-7", "cordero-8", "cordero-9a", "cordero-10"):
         panels = drawn(name, both)
