@@ -39,12 +39,9 @@ def test_from_the_card_to_the_token(gateway, tmp_path):
     assert [mode(folder / name) for name in ("token", "wireguard.key", "enrolled.json")] == [0o600, 0o600, 0o644]
     told = json.loads((folder / "enrolled.json").read_text())
     assert told["wireguard"] == {
-        "address": f"{made['address']}/16",
-        "server_public_key": HUB_KEY,
-        "endpoint": "192.0.2.1:51820",
-        "allowed_ips": ["10.87.0.0/16"],
-        "keepalive_s": 25,
-    }
+        "address": f"{made['address']}/16", "server_public_key": HUB_KEY, "endpoint": "192.0.2.1:51820",
+        "allowed_ips": ["10.87.0.0/16"], "keepalive_s": 25,
+    }  # fmt: skip
     secrets = (made["code"], token, (folder / "wireguard.key").read_text().strip())
     assert not [secret for secret in secrets if secret in (folder / "enrolled.json").read_text()]
     there = gateway.enrolled("probe-1")
@@ -271,17 +268,16 @@ def test_what_runs_is_started_anew_with_what_was_enrolled(gateway, tmp_path, ask
     assert asked_of_systemd() == both
 
 
-def test_without_systemd_nobody_is_asked(gateway, tmp_path, asked_of_systemd):
+def test_without_systemd_nobody_is_asked_and_what_it_refuses_is_told_and_the_probe_enrolled(
+    gateway, tmp_path, asked_of_systemd
+):
     (tmp_path / "run/systemd/system").rmdir()
     gateway.write_enrol(tmp_path, "kit-chroot", gateway.invite("kit-chroot")["code"])
     assert run_script(tmp_path).returncode == 0
     assert asked_of_systemd() == []
-
-
-@pytest.mark.usefixtures("asked_of_systemd")
-def test_what_systemd_refuses_is_told_and_the_probe_is_enrolled(gateway, tmp_path):
+    (tmp_path / "run/systemd/system").mkdir()
     (tmp_path / "bin/systemctl").write_text("#!/bin/sh\necho 'Access denied' >&2\nexit 4\n")
-    gateway.write_enrol(tmp_path, "kit-denied", gateway.invite("kit-denied")["code"])
+    gateway.write_enrol(tmp_path, "kit-chroot", gateway.invite("kit-chroot")["code"])
     done = run_script(tmp_path)
     assert done.returncode == 0
     assert done.stderr.count("Access denied; hint: see there, or start the probe anew") == 2
@@ -324,28 +320,21 @@ def test_any_file_is_an_enrolment_or_one_line(text):
     assert 0 < read.port < 65536
 
 
-@pytest.mark.parametrize(
-    ("gateway", "place"),
-    [
-        ("https://server.example.org:8443", ("server.example.org", 8443)),
-        ("https://192.0.2.1/", ("192.0.2.1", 443)),
-        ("https://[2001:db8::1]:8443", ("2001:db8::1", 8443)),
-        ("https://user@server.example.org", None),
-        ("https://server.example.org/v1", None),
-        ("https://server.example.org:0", None),
-        ("https://a b", None),
-        ("https://a\n", None),
-        ("", None),
-    ],
-)
-def test_a_gateway_is_a_host_and_a_port(gateway, place):
-    text = json.dumps({"probe": "probe-1", "code": CODE, "gateway": gateway})
-    if place is None:
+def test_a_gateway_is_a_host_and_a_port():
+    def read(gateway):
+        return MODULE.read_enrol(json.dumps({"probe": "probe-1", "code": CODE, "gateway": gateway}), Path("f"))
+
+    for gateway, place in (
+        ("server.example.org:8443", ("server.example.org", 8443)),
+        ("192.0.2.1/", ("192.0.2.1", 443)),
+        ("[2001:db8::1]:8443", ("2001:db8::1", 8443)),
+    ):
+        made = read(f"https://{gateway}")
+        assert (made.host, made.port, made.ca_file) == (*place, None)
+    places = ("user@server.example.org", "server.example.org/v1", "server.example.org:0", "a b", "a\n")
+    for none in (*(f"https://{place}" for place in places), ""):
         with pytest.raises(MODULE.StopError, match="gateway is not https"):
-            MODULE.read_enrol(text, Path("f"))
-    else:
-        read = MODULE.read_enrol(text, Path("f"))
-        assert (read.host, read.port, read.ca_file) == (*place, None)
+            read(none)
 
 
 @given(
