@@ -6,14 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem_server.ledger.numbers import (
-    BootCount,
-    Found,
-    account_of,
-    account_unreported,
-    how_many,
-    spools_of,
-)
+from tandem_server.ledger.numbers import BootCount, Found, account_of, account_unreported, how_many, spools_of
 from tandem_server.ledger.report import SpoolReport, report_of
 from tandem_server.registry import CountedNumbers
 
@@ -77,21 +70,11 @@ def test_what_waits_lacks_only_when_it_waits_too_long():
 
 def test_boots_belong_to_the_spool_that_told_of_them_or_where_their_numbers_fit():
     reports = {"b1": report("b1", "old", 500), "b3": report("b3", "old", 900), "c1": report("c1", "new", 60)}
-    boots = {
-        "b1": BootCount(500, 1, 500),
-        "b2": BootCount(
-            200, 501, 700
-        ),  # told nothing: between b1 and b3 of the old card, and above all of the new one's
-        "b3": BootCount(200, 701, 900),
-        "c1": BootCount(60, 1, 60),
-        "x": BootCount(40, 20, 60),
-    }
-    of = spools_of(boots, reports)
-    assert {spool: sorted(names) for spool, names in of.items()} == {
-        "old": ["b1", "b3"],
-        "new": ["c1"],
-        None: ["b2", "x"],
-    }
+    # b2 told nothing: between b1 and b3 of the old card, and above all of the new one's.
+    told = {"b1": (500, 1, 500), "b2": (200, 501, 700), "b3": (200, 701, 900), "c1": (60, 1, 60), "x": (40, 20, 60)}
+    boots = {name: BootCount(*counts) for name, counts in told.items()}
+    of = {spool: sorted(names) for spool, names in spools_of(boots, reports).items()}
+    assert of == {"old": ["b1", "b3"], "new": ["c1"], None: ["b2", "x"]}
     del reports["c1"], boots["c1"]
     assert {s: sorted(n) for s, n in spools_of(boots, reports).items()} == {"old": ["b1", "b2", "b3"], None: ["x"]}
     assert spools_of(boots, {}) == {None: ["b1", "b2", "b3", "x"]}
@@ -100,10 +83,6 @@ def test_boots_belong_to_the_spool_that_told_of_them_or_where_their_numbers_fit(
 
 
 def test_a_report_of_another_version_is_none():
-    for more in (
-        {},
-        {"spool": 3},
-        {"spool": "a", "first": 1},
-        {"spool": "a", "first": "1", "made": 1, "sent": 1, "rejected": 0},
-    ):
+    texts = {"spool": "a", "first": "1", "made": 1, "sent": 1, "rejected": 0}
+    for more in ({}, {"spool": 3}, {"spool": "a", "first": 1}, texts):
         assert report_of("p", "b", 1, more) is None, more

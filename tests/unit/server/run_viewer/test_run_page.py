@@ -150,10 +150,12 @@ WILD = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=20), inner, max_size=4),
     max_leaves=12,
 )  # fmt: skip
-NAMED = ["name", "version", "units", "paths", "subflows", "segments", "bytes", "share", "step", "at_utc_ns", "goodput_bit_per_s"]  # fmt: skip
+NAMED = ["name", "version", "units", "paths", "subflows", "segments", "bytes", "share", "step", "at_utc_ns",
+         "goodput_bit_per_s"]  # fmt: skip
 OBJECT = st.dictionaries(st.sampled_from(NAMED) | st.text(max_size=12), WILD, max_size=6)
 FILES = st.lists(st.fixed_dictionaries({"name": WILD, "bytes": WILD, "sha256": WILD}) | WILD, max_size=3)
-NAMES = ["download", "bandwidth", "delay", "dash", "pageload", "reachability", "latency", "traceroute", "verdict", "<i>own</i>"]  # fmt: skip
+NAMES = ["download", "bandwidth", "delay", "dash", "pageload", "reachability", "latency", "traceroute", "verdict",
+         "<i>own</i>"]  # fmt: skip
 OBJECTS = ("experiment", "parameters", "environment", "modems", "clock", "result", "campaign", "usage", "conditions")
 ALLOWED = {
     "html", "head", "meta", "title", "style", "body", "header", "p", "h1", "h2", "h3", "h4", "span", "code", "div", "b", "ul", "li",
