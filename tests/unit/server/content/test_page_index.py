@@ -66,13 +66,9 @@ def test_a_made_page_is_read_back_as_it_was_written_and_the_same_seed_is_the_sam
 
 def test_what_browsers_decoded_is_stored_with_gzip_and_what_is_of_the_connection_is_left_out(tmp_path):
     headers = (
-        ("content-encoding", "br"),
-        ("Connection", "close"),
-        ("alt-svc", "h3"),
-        ("X", "1"),
-        ("bad name", "x"),
+        ("content-encoding", "br"), ("Connection", "close"), ("alt-svc", "h3"), ("X", "1"), ("bad name", "x"),
         ("Y", "a\nb"),
-    )
+    )  # fmt: skip
     page = write(tmp_path, [Captured("GET", "http://a.test/", 200, headers, b"a" * 5000, wire_bytes=99)], {}, {})
     (one,) = page.objects
     assert one.headers == (("X", "1"), ("Content-Encoding", "gzip"))

@@ -179,10 +179,7 @@ def test_a_new_card_begins_at_1_again_and_both_add_up(registry, store):
     new.send(store)
     found = ledger(registry, store)
     told = {a.spool: (a.made, a.arrived, a.waiting, a.unexplained, a.missing, a.current) for a in found.accounts}
-    assert told == {
-        "aaaaaaaaaaaa": (36, 36, 0, 0, (), False),
-        "bbbbbbbbbbbb": (21, 17, 0, 4, ((14, 17),), True),
-    }
+    assert told == {"aaaaaaaaaaaa": (36, 36, 0, 0, (), False), "bbbbbbbbbbbb": (21, 17, 0, 4, ((14, 17),), True)}
     again = {a.spool: a.arrived for a in ledger(registry, store).accounts}
     assert again == {"aaaaaaaaaaaa": 36, "bbbbbbbbbbbb": 17}
 

@@ -15,26 +15,8 @@ from tandem_server.analysis.truth import TrueShape, Truth
 from tandem_server.report.figures.figure import every, make
 
 ODD = (
-    None,
-    "x",
-    "",
-    -1,
-    0,
-    -3.5,
-    1e300,
-    10**30,
-    True,
-    [],
-    {},
-    [1],
-    {"a": 1},
-    float("nan"),
-    1e-12,
-    "a",
-    "mptcp",
-    5,
-    1e9,
-)
+    None, "x", "", -1, 0, -3.5, 1e300, 10**30, True, [], {}, [1], {"a": 1}, float("nan"), 1e-12, "a", "mptcp", 5, 1e9,
+)  # fmt: skip
 
 
 def spoil(draw: random.Random, value: Any) -> None:

@@ -122,10 +122,7 @@ def test_killed_between_parts_it_goes_on(tmp_path):
     run(folder, "--out", tmp_path / "whole", "--batch", 1)
     assert tree(out) == tree(tmp_path / "whole")
     again = run(*words, "--json")
-    assert (again.stdout, again.stderr) == (
-        "[]\n",
-        f"tandem-server analyse: 8 of 8 captures are in {out} already\n",
-    )
+    assert (again.stdout, again.stderr) == ("[]\n", f"tandem-server analyse: 8 of 8 captures are in {out} already\n")
 
 
 def test_what_a_kill_left_half_written_is_removed(tmp_path):

@@ -226,15 +226,9 @@ def test_limits_are_kept_and_named():
         for gap in range(1, 6):
             c(number * S + gap, C0 + gap * 10, 0, ACK, 3, b"\x01\x01\x08\x0a" + struct.pack(">II", gap, 0))
     limits = {
-        "flows": 7,
-        "intervals": 2,
-        "segments": 3,
-        "timestamps": 2,
-        "bins": 5,
-        "events": 4,
-        "problems": 3,
+        "flows": 7, "intervals": 2, "segments": 3, "timestamps": 2, "bins": 5, "events": 4, "problems": 3,
         "packets": 6,
-    }
+    }  # fmt: skip
     made = analyse(pcap(wire.packets), limits=limits)
     assert set(made["file"]["bounded"]) == set(limits)
     assert (len(made["subflows"]), len(made["events"]), len(made["problems"]), len(made["packets"])) == (7, 4, 3, 6)

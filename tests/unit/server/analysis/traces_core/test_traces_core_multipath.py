@@ -283,12 +283,8 @@ def late_mapping(version, lost):
 def test_a_mapping_that_comes_late_counts_as_at_the_other_end(version):
     sent, came = (late_mapping(version, lost) for lost in (False, True))
     same = {
-        "goodput_bytes": 3000,
-        "reinjected_bytes": 2000,
-        "unmapped_bytes": 0,
-        "unseen_bytes": 0,
-        "acked_bytes": 3000,
-    }
+        "goodput_bytes": 3000, "reinjected_bytes": 2000, "unmapped_bytes": 0, "unseen_bytes": 0, "acked_bytes": 3000,
+    }  # fmt: skip
     for made in (sent, came):
         total = one(made, "totals", subflow=None, direction="to_opener")
         assert {name: total[name] for name in same} == same
