@@ -118,18 +118,6 @@ def test_what_does_not_fit_the_budget_is_cut_and_told(channel):
     assert sum(f.stat().st_size for f in ask.folder.rglob("*.pcap")) <= 1500
 
 
-@real
-def test_a_session_that_lapses_ends_its_capture(channel):
-    ask = channel()
-    _, mine = ask("POST", "/v1/sessions", {**ASK, "capture": True})
-    session = ask.endpoint.sessions.get(mine["session"])
-    process = session.capture._process
-    session.deadline_s = 0.0
-    ask.endpoint.sessions.sweep()
-    assert process.returncode is not None
-    assert session.captured["packets"] == 0
-
-
 def test_where_none_are_allowed_and_a_tcpdump_that_may_not_capture_are_refusals_and_leave_no_session(
     channel, tmp_path, monkeypatch
 ):
@@ -143,19 +131,26 @@ def test_where_none_are_allowed_and_a_tcpdump_that_may_not_capture_are_refusals_
 
 
 @real
-def test_what_the_registry_does_not_take_is_told_and_takes_no_room(channel, monkeypatch):
+def test_what_the_registry_does_not_take_is_told_and_takes_no_room_and_a_session_that_lapses_ends_its_capture(
+    channel, monkeypatch
+):
     ask = channel()
     _, mine = ask("POST", "/v1/sessions", {**ASK, "capture": True})
 
     def full(_row):
         raise sqlite3.OperationalError("database or disk is full")
 
-    monkeypatch.setattr(ask.endpoint.registry.traces, "add", full)
-    told = ask("DELETE", f"/v1/sessions/{mine['session']}")[1]["capture"]
+    with monkeypatch.context() as patched:
+        patched.setattr(ask.endpoint.registry.traces, "add", full)
+        told = ask("DELETE", f"/v1/sessions/{mine['session']}")[1]["capture"]
     assert (told["name"], told["error"]) == (None, "database or disk is full")
     assert not [path for path in ask.folder.rglob("*") if path.is_file()]
-    monkeypatch.undo()
     assert ask.endpoint.registry.traces.server_bytes() == 0
+    _, mine = ask("POST", "/v1/sessions", {**ASK, "capture": True})
+    session = ask.endpoint.sessions.get(mine["session"])
+    process, session.deadline_s = session.capture._process, 0.0
+    ask.endpoint.sessions.sweep()
+    assert (process.returncode is not None, session.captured["packets"]) == (True, 0)
 
 
 def test_a_tcpdump_that_died_is_told_and_what_it_wrote_is_kept(tmp_path, monkeypatch, registry):

@@ -22,7 +22,7 @@ from tandem_server.endpoint.sockets import (
 )
 
 
-def test_where_the_kernel_has_no_ipv6_it_listens_for_ipv4(monkeypatch, caplog) -> None:
+def test_where_the_kernel_has_no_ipv6_it_listens_for_ipv4_and_no_multipath_is_said_as_such(monkeypatch, caplog) -> None:
     whole = socket.socket
 
     def without6(family: int, *more: int) -> socket.socket:
@@ -37,8 +37,6 @@ def test_where_the_kernel_has_no_ipv6_it_listens_for_ipv4(monkeypatch, caplog) -
     with pytest.raises(module.ListenError, match="Protocol not supported"):
         listen("::1", 0, multipath=False)
 
-
-def test_no_multipath_at_all_is_said_as_such(monkeypatch) -> None:
     def refused(*_: int) -> socket.socket:
         raise OSError(errno.EPROTONOSUPPORT, "Protocol not supported")
 

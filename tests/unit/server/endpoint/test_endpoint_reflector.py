@@ -45,8 +45,9 @@ def test_never_more_bytes_out_than_in(shared):
 
 
 @given(st.binary(max_size=200))
-def test_nothing_answers_to_nonsense(shared, raw):
+def test_nothing_answers_to_nonsense_nor_takes_it_for_an_answer(shared, raw):
     assert shared.reflector.answer(raw, 1) is None
+    assert reflector.read_answer(b"k" * 32, bytes(16), raw) is None
 
 
 @given(st.integers(0, 99), st.integers(1, 255))
@@ -76,8 +77,3 @@ def test_a_session_is_kept_from_lapsing_its_streams_counted_apart_and_its_end_an
         assert counted(1) is not None
         opened.sessions.end(opened.session.id, "probe-1")
         assert counted(1) is None
-
-
-@given(st.binary(max_size=150))
-def test_the_probe_takes_no_nonsense_for_an_answer(raw):
-    assert reflector.read_answer(b"k" * 32, bytes(16), raw) is None

@@ -16,13 +16,10 @@ TOKENS = [
 PIECES = st.lists(st.sampled_from(TOKENS), max_size=15).map(b"".join)
 
 
-def test_a_request_is_read():
+def test_a_request_is_read_and_only_a_post_has_a_body():
     request = read_head(GOOD)
     assert (request.method, request.path, request.query) == ("GET", "/v1/download", {"bytes": "5"})
     assert request.headers == {"host": "x", "x-tandem-session": "abc"}
-
-
-def test_only_a_post_has_a_body():
     post = GOOD.replace(b"GET", b"POST").replace(b"Host: x", b"Host: x\r\nContent-Length: 5")
     assert (read_head(post).body_bytes, read_head(GOOD).body_bytes) == (5, None)
     assert read_head(post).line == "POST /v1/download?bytes=5"

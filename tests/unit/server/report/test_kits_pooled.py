@@ -19,7 +19,6 @@ from support.synthetic_campaign import Synthetic
 from support.synthetic_folder import write
 from tandem_server.analysis import estimates
 from tandem_server.analysis import pool as pools
-from tandem_server.analysis.estimates import cdf
 from tandem_server.analysis.evaluate import evaluate
 from tandem_server.analysis.events import NetworkEvent
 from tandem_server.analysis.material import Material, Span, pooled
@@ -88,21 +87,6 @@ def test_medians_are_those_of_all_kits_runs(pool):
         expected = estimates.median(values)
         (found,) = [row for row in drawn("mohan-5a", pool.material) if row["series"] == series and row["x"] == 1]
         assert (found["y"], found["low"], found["high"], found["n"]) == tuple(expected)
-
-
-def test_a_distribution_has_the_points_of_all_kits_samples(pool):
-    values = [
-        float(v)
-        for own in pool.material.kits
-        for d in own.downloads
-        if d.kind == "mptcp" and d.of.mobility == "static"
-        for series in own.at_best(d.of.run)
-        if len(known := series.rtt_ms[np.isfinite(series.rtt_ms)])
-        for v in known - known.min()
-    ]
-    found = [r for r in drawn("mohan-5c", pool.material) if (r["panel"], r["series"]) == ("MPTCP", "static")]
-    assert [(row["x"], row["y"]) for row in found] == cdf(values)
-    assert {row["n"] for row in found} == {len(values)}
 
 
 def test_events_are_counted_in_windows_of_their_own_kit(pool):

@@ -36,20 +36,17 @@ def test_starts_the_folders_own_database_and_writes_both_files(folder, capsys):
     assert figures == from_memory, "the database says the same as the list in memory"
 
 
-def test_asks_the_database_that_answers(folder, influx_binary, capsys):
-    with PrivateInflux(influx_binary, folder / "server" / "influxdb", 0) as private:
-        there = {**campaign(MADE), "store": {"url": private.url, "database": "tandem"}}
+def test_asks_the_database_that_answers_and_starts_no_second_one_on_files_in_use(folder, influx_binary, capsys):
+    def at(url):
+        there = {**campaign(MADE), "store": {"url": url, "database": "tandem"}}
         (folder / "campaign.json").write_text(json.dumps(there))
-        assert main(["report", str(folder), "--json"]) == 0
-        assert json.loads(capsys.readouterr().out)["records"]["lost"] == 0
+        return main(["report", str(folder), "--json"]), capsys.readouterr()
 
-
-def test_does_not_start_a_second_database_on_files_in_use(folder, influx_binary, capsys):
     with PrivateInflux(influx_binary, folder / "server" / "influxdb", 0) as private:
-        there = {**campaign(MADE), "store": {"url": "http://127.0.0.1:9", "database": "tandem"}}
-        (folder / "campaign.json").write_text(json.dumps(there))
-        assert main(["report", str(folder)]) == 1
-        assert f"held by process {private.pid}" in capsys.readouterr().err
+        status, told = at(private.url)
+        assert (status, json.loads(told.out)["records"]["lost"]) == (0, 0)
+        status, told = at("http://127.0.0.1:9")
+        assert (status, f"held by process {private.pid}" in told.err) == (1, True)
 
 
 def test_missing_records_end_in_1_and_are_counted(influx_binary, tmp_path, capsys):

@@ -19,7 +19,6 @@ pq = pytest.importorskip("pyarrow.parquet", reason="no pyarrow; pip install -r r
 
 from tandem_server.analysis.traces import manifest  # noqa: E402
 from tandem_server.analysis.traces.processes import analysed  # noqa: E402
-from tandem_server.cli.background import Beside  # noqa: E402
 from tandem_server.cli.main import main  # noqa: E402
 from tandem_server.derived import run_seconds  # noqa: E402
 from tandem_server.derived.run_traces import RunTraces  # noqa: E402
@@ -185,20 +184,6 @@ def test_an_erased_probe_leaves_no_tables(server):
     assert not (server.folder / "traces/probe-1").exists()
 
 
-def test_the_process_beside_the_gateway_does_it_and_the_list_says_so(server, private_influx, capsys):
-    server.come(halves()[0], "one-a.pcap", None)
-    server.come(NO_CAPTURE, "two-a.pcap", None)
-    config = server.folder / "server.toml"
-    config.write_text(store_of(private_influx) + "[traces]\nreserve_bytes = 0\n")
-    with Beside("tables", config, after_s=0.01):
-        while ("waiting", None) in server.states().values():  # pytest's own timeout ends a wait for nothing
-            time.sleep(0.05)
-    assert len(server.rows("subflows")) == 1
-    assert main(["traces", "list", "--config", str(config)]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split("  ")[-1] for line in lines] == ["analysed", "failed: not a capture"]
-
-
 def test_by_hand_in_several_processes(server, private_influx, capsys):
     server.come(halves()[0], f"{RUN}-a.pcap")  # its manifest has not come
     server.come(PLAIN, "one-a.pcap", None)
@@ -216,6 +201,9 @@ def test_by_hand_in_several_processes(server, private_influx, capsys):
         "failed": [{"probe": "probe-2", "name": "captures/two-a.pcap", "why": "not a capture"}],
     }
     assert told(status=0).out == "0 captures analysed, 0 failed, 1 wait for others of their runs\n"
+    assert main(["traces", "list", "--config", str(config)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert sorted(line.split("  ")[-1] for line in lines) == ["analysed", "failed: not a capture", "waiting"]
     assert told("--all", "--probe", "probe-1", status=0).out.startswith("1 captures analysed, 0 failed, 0 wait")
     config.write_text(f"{store_of(private_influx)}[traces]\nreserve_bytes = {1 << 50}\n")
     assert "hint: make room" in told("--all", status=3).err
