@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.hostile_json import places
 from tandem_server.content.page import in_order, write
 from tandem_server.content.page_recording import HarError, read_har
 
@@ -93,17 +94,7 @@ JUNK = (
 )  # fmt: skip
 
 
-def places(value, path=()):
-    yield path
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from places(inner, (*path, key))
-    elif isinstance(value, list):
-        for number, inner in enumerate(value):
-            yield from places(inner, (*path, number))
-
-
-PLACES = [path for path in places(whole()) if path]
+PLACES = list(places(whole()))
 
 
 @given(st.integers(min_value=0, max_value=2**32), st.integers(min_value=1, max_value=4))

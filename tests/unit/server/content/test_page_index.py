@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_page_har import whole
 
+from support.hostile_json import any_json
 from tandem_server.cli.main import main
 from tandem_server.content import page_recording as recording
 from tandem_server.content import page_synthetic as synthetic
@@ -29,11 +30,7 @@ from tandem_server.content.page import (
     write,
 )
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
-    max_leaves=20,
-)
+JSON = any_json(20)
 OBJECT = {
     "method": "GET", "url": "http://a.test/", "status": 200, "headers": [["Content-Type", "text/html"]], "body": "0" * 64, "bytes": 3,
     "wire_bytes": None, "by": None, "after_load": False,

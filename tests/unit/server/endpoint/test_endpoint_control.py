@@ -9,6 +9,7 @@ from endpoint_on_loopback import Endpoint, full_disk
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.hostile_json import any_json
 from tandem_server.endpoint.control import RESULT_BYTES, InvalidRequest, Results, control_app, read_session_request
 from tandem_server.endpoint.sessions import Limits
 from tandem_server.endpoint.sockets import Options, OptionsError, negotiate
@@ -176,17 +177,10 @@ def test_what_is_no_request_for_a_session_is_refused(channel):
     assert [channel("POST", "/v1/sessions", body)[0] for body in (b"{", b"[]", b" " * 20_000)] == [400, 400, 413]
 
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=8,
-)
-
-
 @given(
     st.one_of(
         st.binary(max_size=50),
-        st.dictionaries(st.sampled_from([*ASK, "paths", "options", "budget_bytes"]), JSON).map(
+        st.dictionaries(st.sampled_from([*ASK, "paths", "options", "budget_bytes"]), any_json(8)).map(
             lambda d: json.dumps({**ASK, **d}).encode()
         ),
     )

@@ -6,8 +6,7 @@ import socket
 import ssl
 import time
 
-from test_ingest_body import MANIFEST
-
+from support.probe_runs import MANIFEST
 from support.serve_on_loopback import command, wait_for
 from tandem_server import __version__
 from tandem_server.schema.measurements import SERVER_MEASUREMENTS

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pictures
 import pytest
-from hostile_json import places
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from paper_campaign import figures
 
+from support.hostile_json import places
 from support.synthetic_campaign import PROBE, Synthetic
 from support.synthetic_folder import campaign, collector, page_of, write
 from tandem_server.analysis.evaluate import evaluate

@@ -7,12 +7,12 @@ import json
 from pathlib import Path
 
 import pytest
-from hostile_json import places
 from hypothesis import given
 from hypothesis import strategies as st
 from synthetic_results import PROBE, manifests, write
-from test_report_page import Page
 
+from support.hostile_json import places
+from support.html_page import Page
 from support.synthetic_folder import page_of
 from tandem_server.analysis.evaluate import evaluate
 from tandem_server.analysis.folder import load

@@ -4,18 +4,13 @@ import html
 import json
 import re
 import string
-import sys
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from page_runs import CAPTURE, RUN, Arrived, manifest
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "report"))
-
-from test_report_page import Page
-
+from support.html_page import Page
 from tandem_server.analysis.one_run import account_of, file_of
 from tandem_server.http.ranges import Part, part_of
 from tandem_server.registry.database import Registry

@@ -5,21 +5,16 @@ import gzip
 import json
 import select
 import ssl
-import sys
 import time
 import warnings
 import zlib
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 from attacked import FAILURES, PATIENCE_S, PER_ADDRESS, STRANGERS, heard, line, statuses
 
+from support.probe_runs import MANIFEST
 from support.serve_on_loopback import command
-
-sys.path.append(str(Path(__file__).resolve().parents[2] / "ingest"))
-
-from test_ingest_body import MANIFEST
 
 BOTH = pytest.mark.parametrize("which", ["gateway", "endpoint"])
 pytestmark = pytest.mark.usefixtures("meanwhile")

@@ -20,6 +20,7 @@ from enrolling import HUB_KEY, SCRIPT, run_script, script_module, started
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.hostile_json import any_json
 from support.serve_on_loopback import command
 
 
@@ -287,11 +288,7 @@ def test_without_systemd_nobody_is_asked_and_what_it_refuses_is_told_and_the_pro
 MODULE = script_module()
 CODE, TOKEN = "invite_" + "A" * 43, "tandem_" + "A" * 43  # no secret: the shape alone
 
-values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
-    max_leaves=6,
-)
+values = any_json(6)
 
 
 def objects(**usual):
