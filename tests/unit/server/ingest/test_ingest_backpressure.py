@@ -10,13 +10,6 @@ from fake_database import FakeDatabase
 from tandem_server.cli.configuration import load
 from tandem_server.cli.stores import upload_service
 from tandem_server.ingest.gateway import Gateway, GatewayLimits
-from tandem_server.registry import Registry
-
-
-@pytest.fixture
-def registry(tmp_path):
-    with Registry(tmp_path / "registry.sqlite") as registry:
-        yield registry
 
 
 @pytest.fixture

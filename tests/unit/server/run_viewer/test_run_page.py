@@ -21,20 +21,15 @@ from tandem_server.store import QueryError, StoreDown
 
 @pytest.fixture
 def reader(private_influx):
-    """Of an empty database: other tests of this process have the same one."""
-    with private_influx.client() as client:
-        for name in [row[0] for series in client.query("SHOW MEASUREMENTS") for row in series.rows]:
-            client.query(f'DROP SERIES FROM "{name}"')
     with private_influx.client("reader") as client:
         yield client
 
 
 @pytest.fixture
-def arrived(private_influx, reader, tmp_path):  # noqa: ARG001  reader: its database is empty then
-    with private_influx.client() as writer:
-        made = Arrived(tmp_path, writer)
-        yield made
-        made.registry.close()
+def arrived(store, tmp_path):
+    made = Arrived(tmp_path, store)
+    yield made
+    made.registry.close()
 
 
 @pytest.fixture
