@@ -16,7 +16,6 @@ from tandem_server.ingest import meter as metering
 from tandem_server.ingest.meter import GatewaySeries, Meter, quantile
 from tandem_server.ingest.periodic import own_line
 from tandem_server.ingest.rolling import RollingSeries
-from tandem_server.registry import Registry
 from tandem_server.store import Influx, StoreDown
 from tandem_server.store.preparing import Kept
 
@@ -114,29 +113,22 @@ def test_a_minute_that_the_database_did_not_take_comes_later(monkeypatch):
     assert len(store.lines) - before == 2  # the newest
 
 
-def test_a_fault_that_nobody_thought_of_ends_one_round_and_not_the_series(tmp_path, monkeypatch):
+def test_a_fault_that_nobody_thought_of_ends_one_round_and_not_the_series(registry, monkeypatch):
+    """As in test_expected_series.py, of the two that have a round of their own."""
     monkeypatch.setattr(derived, "PERIOD_S", 0.01)
+    with Influx("http://127.0.0.1:1", "t", "u", "p") as store:
+        rolling, others = RollingSeries(registry, store, Kept(), settle_s=0.03), derived.DerivedSeries(registry, store)
+        for series, name in ((rolling, "_round"), (others, "turn")):
+            again, faults = threading.Event(), [KeyError("nobody thought of it")]
 
-    def faulty(again):
-        rounds = iter([KeyError("nobody thought of it")])
+            def turn(*_, again=again, faults=faults, **__):
+                if faults:
+                    raise faults.pop()
+                again.set()
 
-        def turn(*_, **__):
-            for fault in rounds:
-                raise fault
-            again.set()
-
-        return turn
-
-    with Registry(tmp_path / "registry.sqlite") as registry, Influx("http://127.0.0.1:1", "t", "u", "p") as store:
-        for series, turn in (
-            (RollingSeries(registry, store, Kept(), settle_s=0.03), "_round"),
-            (derived.DerivedSeries(registry, store), "turn"),
-            (GatewaySeries(FakeDatabase(), Meter(), 1, period_s=1), "write"),
-        ):
-            again = threading.Event()
-            monkeypatch.setattr(series, turn, faulty(again))
+            monkeypatch.setattr(series, name, turn)
             with series:
-                assert again.wait(60), turn
+                assert again.wait(60), name
 
 
 def test_hours_that_get_their_points_late_are_told():

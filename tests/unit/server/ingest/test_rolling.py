@@ -22,38 +22,23 @@ SPAN_S = 2 * HOUR_S
 MEASUREMENTS = ("radio", "usage", "probe_state", "run")
 
 tenths = st.integers(-1400, -600).map(lambda v: v / 10)
+seq = {"seq": st.integers(1, 99)}
+polled = {"rsrp_dbm": tenths, "sinr_db": st.sampled_from([0.0, 3.5, -2.0]), "state": st.sampled_from(RADIO_STATES)}
+polled |= {"stale": st.booleans(), "eci": st.integers(0, 5), "poll_duration_ms": st.integers(0, 4000).map(float)}
+ran = {"bytes": st.integers(0, 10**9), "ok": st.booleans(), "goodput_bit_per_s": st.integers(0, 10**8).map(float)}
 FIELDS = {
-    "radio": st.fixed_dictionaries(
-        {"seq": st.integers(1, 99)},
-        optional={
-            "rsrp_dbm": tenths,
-            "sinr_db": st.sampled_from([0.0, 3.5, -2.0]),
-            "state": st.sampled_from(RADIO_STATES),
-            "stale": st.booleans(),
-            "eci": st.integers(0, 5),
-            "poll_duration_ms": st.integers(0, 4000).map(float),
-        },
-    ),
-    "usage": st.fixed_dictionaries({"seq": st.integers(1, 99), "received_bytes": st.integers(0, 2**40)}),
+    "radio": st.fixed_dictionaries(seq, optional=polled),
+    "usage": st.fixed_dictionaries({**seq, "received_bytes": st.integers(0, 2**40)}),
     "probe_state": st.integers(0, len(PROBE_STATES) - 1).map(lambda n: {"state": PROBE_STATES[n], "state_code": n}),
-    "run": st.fixed_dictionaries(
-        {"seq": st.integers(1, 99)},
-        optional={
-            "bytes": st.integers(0, 10**9),
-            "ok": st.booleans(),
-            "goodput_bit_per_s": st.integers(0, 10**8).map(float),
-        },
-    ),
+    "run": st.fixed_dictionaries(seq, optional=ran),
 }
+of_modem = {"path": st.sampled_from("ab"), "boot": st.sampled_from(["b1", "b2"])}
+of_run = {"run": st.sampled_from(["r1", "r2", "r3"]), "boot": st.just("b1")}
 TAGS = {
-    "radio": st.fixed_dictionaries(
-        {"path": st.sampled_from("ab"), "boot": st.sampled_from(["b1", "b2"])}, optional={"rat": st.just("lte")}
-    ),
-    "usage": st.fixed_dictionaries({"path": st.sampled_from("ab"), "boot": st.sampled_from(["b1", "b2"])}),
+    "radio": st.fixed_dictionaries(of_modem, optional={"rat": st.just("lte")}),
+    "usage": st.fixed_dictionaries(of_modem),
     "probe_state": st.just({}),
-    "run": st.fixed_dictionaries(
-        {"run": st.sampled_from(["r1", "r2", "r3"]), "boot": st.just("b1")}, optional={"campaign": st.just("c")}
-    ),
+    "run": st.fixed_dictionaries(of_run, optional={"campaign": st.just("c")}),
 }
 
 
@@ -76,13 +61,11 @@ def arrivals(draw):
     return out
 
 
-steps = st.lists(
-    st.tuples(
-        st.sampled_from([10, 60, 61, 300, 1800, 5000]), st.sampled_from(["works", "works", "away", "begins anew"])
-    ),
-    min_size=1,
-    max_size=12,
+lasts, works = (
+    st.sampled_from([10, 60, 61, 300, 1800, 5000]),
+    st.sampled_from(["works", "works", "away", "begins anew"]),
 )
+steps = st.lists(st.tuples(lasts, works), min_size=1, max_size=12)
 
 
 class Server:
@@ -175,45 +158,33 @@ def test_any_order_and_lateness_of_arrival_leaves_no_trace(database, made, taken
         compare(store, [line for _, line in made])
 
 
-def radio(at_s, value, probe="p1", boot="b1"):
-    return f"radio,boot={boot},path=a,probe={probe} rsrp_dbm={value},seq=1i {int(at_s * 10**9)}"
+def radio(at_s, value):
+    return f"radio,boot=b1,path=a,probe=p1 rsrp_dbm={value},seq=1i {int(at_s * 10**9)}"
 
 
-def test_what_a_database_held_before_is_rolled_up_from_its_beginning(database, tmp_path):
-    store = database()
-    later_s = BASE_S + 100 * 86_400
-    lines = [radio(BASE_S + 10, -80), radio(later_s, -90)]
+def test_what_a_database_held_before_is_rolled_up_from_its_beginning_and_anew_by_another_table(
+    database, registry, monkeypatch
+):
+    store, now_s = database(), BASE_S + 100 * 86_400 + 3 * HOUR_S
+    lines = [radio(BASE_S + 10, -80), radio(BASE_S + 100 * 86_400, -90)]
     store.write(lines)
-    with Registry(tmp_path / "registry.sqlite") as registry:
-        rollups = Rollups(registry, store, Kept(), MEASUREMENTS)
-        spans = list(rollups.settle(later_s + 3 * HOUR_S))
-        assert len(spans) < 400  # an empty day is one piece
-        compare(store, lines)
-        assert list(rollups.settle(later_s + 3 * HOUR_S)) == []
+    rollups = Rollups(registry, store, Kept(), MEASUREMENTS)
+    assert len(list(rollups.settle(now_s))) < 400  # an empty day is one piece
+    compare(store, lines)
+    assert list(rollups.settle(now_s)) == []
+    monkeypatch.setattr("tandem_server.ingest.rolling.made_by", lambda _: "another")
+    assert list(rollups.settle(now_s))
 
 
-def test_another_table_makes_them_anew(database, tmp_path, monkeypatch):
-    store = database()
-    store.write([radio(BASE_S + 10, -80)])
-    with Registry(tmp_path / "registry.sqlite") as registry:
-        rollups = Rollups(registry, store, Kept(), ("radio",))
-        assert list(rollups.settle(BASE_S + 2 * HOUR_S))
-        assert not list(rollups.settle(BASE_S + 2 * HOUR_S))
-        monkeypatch.setattr("tandem_server.ingest.rolling.made_by", lambda _: "another")
-        assert list(rollups.settle(BASE_S + 2 * HOUR_S))
-
-
-def test_without_policies_it_says_so_and_keeps_the_notes(private_influx, tmp_path):
-    with private_influx.client("admin") as admin:
+def test_without_policies_it_says_so_and_keeps_the_notes(private_influx, registry):
+    password = account_password(private_influx.folder, "admin")
+    with private_influx.client("admin") as admin, Influx(private_influx.url, "bare", "admin", password) as bare:
         admin.query('CREATE DATABASE "bare"')
         try:
-            with Influx(private_influx.url, "bare", "admin", account_password(private_influx.folder, "admin")) as bare:
-                bare.write([radio(BASE_S + 10, -80)])
-                with Registry(tmp_path / "registry.sqlite") as registry:
-                    registry.late.note({("p1", "radio", BASE_S)}, 1)
-                    rollups = Rollups(registry, bare, Kept(), ("radio",), settle_s=0)
-                    with pytest.raises(QueryError, match="retention policy"):
-                        list(rollups.late(BASE_S + HOUR_S, 0.0))
-                    assert registry.late.waiting(CONSUMER)[0] == 1
+            bare.write([radio(BASE_S + 10, -80)])
+            registry.late.note({("p1", "radio", BASE_S)}, 1)
+            with pytest.raises(QueryError, match="retention policy"):
+                list(Rollups(registry, bare, Kept(), ("radio",), settle_s=0).late(BASE_S + HOUR_S, 0.0))
+            assert registry.late.waiting(CONSUMER)[0] == 1
         finally:
             admin.query('DROP DATABASE "bare"')
