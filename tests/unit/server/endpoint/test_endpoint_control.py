@@ -131,10 +131,13 @@ def test_a_result_or_a_session_that_cannot_be_written_is_a_later(channel, regist
     assert (status, "cannot keep results now" in told["error"]) == (503, True)
 
 
-def test_without_a_good_token_nothing_opens(channel):
+def test_nothing_opens_without_a_good_token_or_for_what_is_no_request_for_a_session(channel):
     for login in (None, "", "Bearer", "Bearer x", "Basic abc", "Bearer tandem_" + "A" * 43):
         assert channel("POST", "/v1/sessions", ASK, login)[0] == 401
         assert channel("DELETE", "/v1/sessions/" + "0" * 32, None, login)[0] == 401
+    answers = [channel("POST", "/v1/sessions", {**ASK, **change}) for change in NO_ASKS]
+    assert [c for c, (status, told) in zip(NO_ASKS, answers, strict=True) if status != 400 or not told["error"]] == []
+    assert [channel("POST", "/v1/sessions", body)[0] for body in (b"{", b"[]", b" " * 20_000)] == [400, 400, 413]
 
 
 def test_a_budget_may_be_asked_for_by_itself_and_more_than_a_probes_share_is_refused_with_the_reason(channel):
@@ -169,12 +172,6 @@ NO_ASKS = [{name: value} for name, values in NO_VALUES.items() for value in valu
 NO_ASKS += [
     {"bytes": None, **more} for more in ({"seconds": -1}, {"seconds": "5"}, {"budget_bytes": 0}, {"budget_bytes": "5"})
 ]
-
-
-def test_what_is_no_request_for_a_session_is_refused(channel):
-    answers = [channel("POST", "/v1/sessions", {**ASK, **change}) for change in NO_ASKS]
-    assert [c for c, (status, told) in zip(NO_ASKS, answers, strict=True) if status != 400 or not told["error"]] == []
-    assert [channel("POST", "/v1/sessions", body)[0] for body in (b"{", b"[]", b" " * 20_000)] == [400, 400, 413]
 
 
 @given(

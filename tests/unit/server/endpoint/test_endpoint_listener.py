@@ -70,15 +70,12 @@ def asked(monkeypatch):
     return made
 
 
-def test_the_listener_is_a_tcp_socket_that_asks_for_multipath(asked):
+def test_the_listener_is_a_tcp_socket_that_asks_for_multipath_and_a_kernel_where_it_is_off_serves_tcp(asked):
     with listen("127.0.0.1", 0) as listener:
         assert asked.multipath == [1]
         assert listener.getsockopt(socket.SOL_SOCKET, socket.SO_PROTOCOL) == socket.IPPROTO_TCP
     listen("127.0.0.1", 0, multipath=False).close()
     assert asked.multipath == [1, 0], "with mptcp_enabled=1 every socket is one of Multipath TCP"
-
-
-def test_a_kernel_where_it_is_off_is_refused_with_the_mend_and_serves_tcp(asked):
     asked.refuse = errno.EPERM
     with pytest.raises(NoMultipathError, match=r"net\.mptcp\.mptcp_enabled=1 on the v0\.94 kernel"):
         listen("127.0.0.1", 0)

@@ -39,9 +39,11 @@ def shared(tmp_path_factory):
         yield made
 
 
-def test_never_more_bytes_out_than_in(shared):
+def test_never_more_bytes_out_than_in_and_an_answer_is_no_question(shared):
     for size in (reflector.SHORTEST, 100, reflector.LONGEST):
         assert len(shared.reflector.answer(shared.question(size=size), 1)) == size
+    assert shared.reflector.answer(shared.reflector.answer(shared.question(), 1), 1) is None
+    assert shared.reflector.answer(shared.question(key=bytes(32)), 1) is None
 
 
 @given(st.binary(max_size=200))
@@ -55,12 +57,6 @@ def test_no_bit_may_be_changed(shared, at, change):
     raw = bytearray(shared.question())
     raw[at] ^= change
     assert shared.reflector.answer(bytes(raw), 1) is None
-
-
-def test_an_answer_is_no_question_and_another_sessions_key_of_no_use(shared):
-    """Two reflectors cannot be set upon each other."""
-    assert shared.reflector.answer(shared.reflector.answer(shared.question(), 1), 1) is None
-    assert shared.reflector.answer(shared.question(key=bytes(32)), 1) is None
 
 
 def test_a_session_is_kept_from_lapsing_its_streams_counted_apart_and_its_end_and_budget_hold(tmp_path):

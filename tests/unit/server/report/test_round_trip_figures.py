@@ -149,7 +149,7 @@ def test_intervals_tell_paths_that_fail_together_from_those_that_do_not(shared):
     assert (told.phi.low > 0) is shared
 
 
-def test_the_table_has_each_path_and_the_best_at_the_same_instants():
+def test_the_table_has_each_path_and_the_best_at_the_same_instants_and_a_curve_ends_at_its_loss():
     told = rows(quantiles(trips(a=[30.0] * 99 + [NONE], b=[50.0] * 98 + [NONE, NONE, 70.0])))
     columns = ("path", "n", "p50_ms", "lost", "p99_ms", "p99.9_ms")
     assert [tuple(row[column] for column in columns) for row in told] == [
@@ -157,9 +157,6 @@ def test_the_table_has_each_path_and_the_best_at_the_same_instants():
         ("Borealis", 100, 50.0, 0.02, None, None),
         ("best of two", 100, 30.0, 0.01, 30.0, None),
     ]
-
-
-def test_the_figure_says_how_many_and_a_curve_ends_at_its_loss():
     told = rows(tail(trips(a=[30.0, 40.0, NONE, 60.0], b=[50.0, NONE, NONE, 70.0])))
     assert {row["series"]: row["n"] for row in told} == dict.fromkeys(("Arctel", "Borealis", "best of two"), 4)
     assert {row["series"]: row["y"] for row in told} == pytest.approx(

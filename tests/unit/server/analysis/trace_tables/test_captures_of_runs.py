@@ -101,18 +101,15 @@ def test_captures_that_were_read_as_one_tell_the_same_and_count_once(folder, run
     assert len(queues(folder, captures, told)[0]) == 1
 
 
-def test_a_path_that_could_be_two_is_refused(folder):
+def test_one_path_no_token_or_a_fallback_have_no_queue_and_a_path_that_could_be_two_is_refused(folder):
+    assert queues(folder, listed()[:1], plain_manifest()) == ([], [])
+    for more in ({"environment": {}}, {"result": {"fallback": True}}, {"kind": "tcp"}, {"name": "run-2"}):
+        assert queues(folder, listed(), plain_manifest(**more)) == ([], []), more
     odd = folder / "probe" / "x + "
     odd.mkdir()
     shutil.copy(folder / "probe/captures/run-1-a.pcap", odd / "a.pcap")
     err = run(odd / "a.pcap", "--out", folder / "traces", status=1).stderr
     assert "stands between captures that are read as one" in err
-
-
-def test_one_path_or_what_has_no_token_or_fell_back_has_no_queue(folder):
-    assert queues(folder, listed()[:1], plain_manifest()) == ([], [])
-    for more in ({"environment": {}}, {"result": {"fallback": True}}, {"kind": "tcp"}, {"name": "run-2"}):
-        assert queues(folder, listed(), plain_manifest(**more)) == ([], []), more
 
 
 def test_what_cannot_be_told_is_named(folder, monkeypatch):

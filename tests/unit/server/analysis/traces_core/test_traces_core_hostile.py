@@ -201,20 +201,18 @@ def sums(packets, damaged, begun=False):
     return analyse(pcap([packet.put(36, 1, 2) if n in damaged else packet for n, packet in enumerate(made)]))
 
 
-def test_a_packet_with_a_wrong_checksum_is_left_out():
+def test_a_packet_with_a_wrong_checksum_is_left_out_and_those_of_a_capture_that_are_never_right_count():
     expected = analyse(pcap(PACKETS[:5] + PACKETS[6:]))
     made = sums(PACKETS, {5})
     assert problems(made) == [(6, "bad_checksum")]
     assert without_numbers(made) == without_numbers(expected)
-
-
-def test_checksums_that_are_never_right_are_told_and_the_packets_count():
-    """Addresses that were made anonymous; and a sender whose network card fills them in behind the capture, which is no fault."""
     expected = without_numbers(analyse(pcap(PACKETS)))
-    made = sums(PACKETS, range(len(PACKETS)))
+    made = sums(PACKETS, range(len(PACKETS)))  # addresses that were made anonymous
     assert made["file"]["problems"] == {"bad_checksum": len(PACKETS)}
     assert without_numbers(made)["totals"] == expected["totals"]
-    made = sums(PACKETS, set(), begun=True)
+    made = sums(
+        PACKETS, set(), begun=True
+    )  # the sender's network card fills them in behind the capture, which is no fault
     assert (made["file"]["problems"], without_numbers(made)) == ({}, expected)
 
 
