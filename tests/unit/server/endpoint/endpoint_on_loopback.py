@@ -183,11 +183,18 @@ def read_kept(file, method="GET"):
     return status, headers, b"" if method == "HEAD" else file.read(int(headers.get("content-length", 0)))
 
 
+def heard(client):
+    """What still comes until the end of the connection, a reset included."""
+    told = bytearray()
+    with contextlib.suppress(ConnectionResetError):
+        while more := client.recv(1 << 20):
+            told += more
+    return bytes(told)
+
+
 def read_answer(client):
-    received = bytearray()
-    while more := client.recv(1 << 20):
-        received += more
-    head, _, body = bytes(received).partition(b"\r\n\r\n")
+    received = b"".join(iter(lambda: client.recv(1 << 20), b""))
+    head, _, body = received.partition(b"\r\n\r\n")
     first, *lines = head.decode().split("\r\n")
     headers = dict(line.lower().split(": ", 1) for line in lines)
     status = int(first.split()[1])

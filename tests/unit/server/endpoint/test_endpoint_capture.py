@@ -15,8 +15,9 @@ import pytest
 from endpoint_on_loopback import wait_until
 from hypothesis import given
 from hypothesis import strategies as st
-from test_endpoint_control import ASK, call
+from test_endpoint_control import ASK
 
+from support.asgi_request import asked, bearer
 from tandem_server.endpoint import capture as capture_module
 from tandem_server.endpoint.capture import (
     HEADER_BYTES,
@@ -49,7 +50,8 @@ def channel(endpoint, registry, tmp_path):
         app = control_app(registry, here.sessions, here.port, results, captures)
 
         def request(method, path, body=None):
-            return asyncio.run(call(app, method, path, json.dumps(body).encode(), f"Bearer {token}"))
+            status, _, told = asyncio.run(asked(app, method, path, [json.dumps(body).encode()], [bearer(token)]))
+            return status, told
 
         request.endpoint, request.folder = here, tmp_path / "traces"
         return request

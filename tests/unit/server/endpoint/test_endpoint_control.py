@@ -9,6 +9,7 @@ from endpoint_on_loopback import Endpoint, full_disk
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.asgi_request import asked
 from support.hostile_json import any_json
 from tandem_server.endpoint.control import RESULT_BYTES, InvalidRequest, Results, control_app, read_session_request
 from tandem_server.endpoint.sessions import Limits
@@ -28,30 +29,13 @@ def channel(registry):
 
     def request(method, path, body=None, login=f"Bearer {token}"):
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-        return asyncio.run(call(app, method, path, raw, login))
+        headers = [(b"authorization", login.encode())] if login else []
+        status, _, told = asyncio.run(asked(app, method, path, [raw], headers))
+        return status, told
 
     request.endpoint = here
     yield request
     here.stop()
-
-
-async def call(app, method, path, body, login):
-    """One request straight to the ASGI application: status and decoded JSON."""
-    sent = []
-    scope = {
-        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "path": path,
-        "raw_path": path.encode(), "query_string": b"", "root_path": "", "scheme": "https",
-        "headers": [(b"authorization", login.encode())] if login else [],
-    }  # fmt: skip
-
-    async def receive():
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    async def send(message):
-        sent.append(message)
-
-    await app(scope, receive, send)
-    return sent[0]["status"], json.loads(b"".join(m.get("body", b"") for m in sent[1:]))
 
 
 def test_a_session_is_opened_used_and_ended(channel):

@@ -7,21 +7,12 @@ import struct
 import time
 
 import pytest
-from endpoint_on_loopback import contexts, head, read_answer, request, wait_until
+from endpoint_on_loopback import contexts, head, heard, read_answer, request, wait_until
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.stream.tls import HANDSHAKE_LIMIT_BYTES, OVERHEAD_BYTES, RECORD_BYTES, Marks
 from tandem_server.endpoint.http1 import LEAST_HELLO_BYTES
-
-
-def heard(client):
-    """What still comes until the end of the connection, a reset included."""
-    told = bytearray()
-    with contextlib.suppress(ConnectionResetError):
-        while more := client.recv(1 << 20):
-            told += more
-    return bytes(told)
 
 
 def test_a_download_for_a_time_ends_with_the_end_of_tls(endpoint):
