@@ -78,6 +78,11 @@ class Probe:
         assert store.write(self.lines) == []
         self.lines.clear()
 
+    def tell_all(self, store: Influx, **how: Any) -> None:
+        """It tells of its spool, and sends all that it has."""
+        self.tell(**how)
+        self.send(store)
+
 
 def file_of(name: str, content: bytes) -> dict[str, Any]:
     return {"name": name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest(), "packets": None}

@@ -30,8 +30,7 @@ def test_a_run_that_has_begun_is_what_it_is_at(registry, store, probe):
     probe.record("campaign", {"campaign": "other"}, {"state": "waiting"})
     assert now_at(registry, store, probe) == AtWork("run-1", "download", "chen")
     probe.polls(1)
-    probe.tell()
-    probe.send(store)
+    probe.tell_all(store)
     ExpectedSeries(registry, store, Tolerances()).once(time.time_ns())
     (series,) = store.query('SELECT last("run"), "experiment", "campaign", "state" FROM "probe_state" GROUP BY "probe"')
     assert series.rows[0][1:4] == ["run-1", "download", "chen"]

@@ -29,8 +29,7 @@ def test_a_query_by_probe_finds_the_silent_one(registry, store):
     series = ExpectedSeries(registry, store, Tolerances())
     probe = Probe(now_ns=now - 10 * S)
     probe.polls(1)
-    probe.tell(waiting=1)
-    probe.send(store)
+    probe.tell_all(store, waiting=1)
     for minute in range(3):
         at = now - (2 - minute) * 60 * S
         assert series.once(at)
@@ -118,8 +117,7 @@ def test_a_manifest_that_comes_late_makes_no_run_of_now(registry, store):
     registry.runs.put("run-2", "probe-2", fresh.run("run-2"))
     fresh.polls(1)
     for probe in (late, fresh):
-        probe.tell()
-        probe.send(store)
+        probe.tell_all(store)
     found = {one.probe.name: one.state.state for one in probes_now(registry, RecordCounts(store), Tolerances(), now)}
     assert (found["probe-1"], found["probe-2"]) == ("idle", "measuring")
 
@@ -130,8 +128,7 @@ def test_an_age_that_no_record_can_have_costs_nobody_the_series(registry, store)
     registry.seen.note({"probe-1": now - S})
     probe = Probe(now_ns=now - 20 * S)
     probe.polls(1)
-    probe.tell(waiting=1, oldest_s=1e15)
-    probe.send(store)
+    probe.tell_all(store, waiting=1, oldest_s=1e15)
     assert ExpectedSeries(registry, store, Tolerances()).once(now)
     assert registry.seen.states()["probe-1"].state == "not_uploading"
     found = store.query('SELECT last("seen") FROM "expected" GROUP BY "probe"')

@@ -10,7 +10,7 @@ from pathlib import Path
 import folders
 import killing
 import pytest
-from test_traces_analysed import ENVIRONMENT, PLAIN, RUN, halves, server  # noqa: F401  (a fixture)
+from test_traces_analysed import ENVIRONMENT, PLAIN, RUN, A, B, server  # noqa: F401  (a fixture)
 
 pytest.importorskip("pyarrow", reason="no pyarrow; pip install -r requirements/dev.txt")
 
@@ -21,10 +21,7 @@ from tandem_server.cli.main import main
 @pytest.mark.parametrize("when", ["pass_written", "pass_whole"])
 def test_what_a_killed_pass_was_at_is_analysed_once(server, private_influx, tmp_path, capsys, when):  # noqa: F811
     """``pass_written``: its tables are there without a manifest, so they are made anew; ``pass_whole``: they count, and are not."""
-    a, b = halves()
-    server.promise(RUN, {f"{RUN}-a.pcap": a, f"{RUN}-b.pcap": b}, environment=ENVIRONMENT)
-    server.come(a, f"{RUN}-a.pcap")
-    server.come(b, f"{RUN}-b.pcap")
+    server.halves(A, B, environment=ENVIRONMENT)
     server.come(PLAIN, "one-a.pcap", None)
     config = tmp_path / "server.toml"
     stores = f'[store]\nfolder = "{private_influx.folder}"\nport = {private_influx.port}\n[registry]\nfile = "registry.sqlite"\n'

@@ -8,7 +8,7 @@ from dataclasses import replace
 import folders
 import numpy as np
 import pytest
-from test_traces_analysed import ENVIRONMENT, NO_CAPTURE, RUN, halves, server  # noqa: F401  (a fixture)
+from test_traces_analysed import ENVIRONMENT, HALVES, NO_CAPTURE, RUN, A, B, server  # noqa: F401  (a fixture)
 
 from support.captures import EPOCH
 from tandem_server.analysis.captures import of_campaign, read
@@ -55,10 +55,7 @@ def figures(folder):
 
 
 def test_tables_alone_draw_what_the_captures_draw(server, exported, tmp_path):  # noqa: F811
-    a, b = halves()
-    server.promise(RUN, {f"{RUN}-a.pcap": a, f"{RUN}-b.pcap": b}, environment=ENVIRONMENT, **TIMES)
-    server.come(a, f"{RUN}-a.pcap")
-    server.come(b, f"{RUN}-b.pcap")
+    server.halves(A, B, environment=ENVIRONMENT, **TIMES)
     status, told, err = exported(tmp_path / "early", "--tables")
     assert (status, told["written"]["tables"]) == (1, 0)
     assert "probe-1: of 2 captures 2 were not analysed yet" in err
@@ -81,16 +78,14 @@ def test_tables_alone_draw_what_the_captures_draw(server, exported, tmp_path):  
 
 
 def test_what_came_late_takes_the_place_of_what_was_there(server, exported, tmp_path):  # noqa: F811
-    a, b = halves()
-    server.promise(RUN, {f"{RUN}-a.pcap": a, f"{RUN}-b.pcap": b}, environment=ENVIRONMENT, **TIMES)
+    server.halves(A, environment=ENVIRONMENT, **TIMES)
     server.promise(OTHER, {f"{OTHER}-a.pcap": NO_CAPTURE}, **{**TIMES, "campaign": {"name": "c"}})
     server.come(NO_CAPTURE, f"{OTHER}-a.pcap", OTHER)
-    server.come(a, f"{RUN}-a.pcap")
     assert server.tabling().turn(time.time_ns() + WAIT_NS).analysed == 1
     out = tmp_path / "out"
     assert exported(out, "--tables")[1]["written"]["tables"] == 1
     (out / "traces/bins/half.tmp").write_bytes(b"half")  # as an export that was killed leaves it
-    server.come(b, f"{RUN}-b.pcap")
+    server.come(HALVES[B], B)
     assert server.tabling().turn(time.time_ns()).analysed == 2
     assert exported(out, "--tables")[1]["written"]["tables"] == 1
     assert [row["file"].count(" + ") for row in folders.tables(out / "traces", "files")] == [1]

@@ -10,7 +10,7 @@ import dask_here
 import folders
 import pytest
 from test_analyse_dask import until_workers
-from test_traces_analysed import NO_CAPTURE, PLAIN, RUN, Server, halves, store_of
+from test_traces_analysed import NO_CAPTURE, PLAIN, RUN, A, B, Server, store_of
 
 from support.s3_bucket import _keys, moto, s3  # noqa: F401  (fixtures)
 
@@ -28,10 +28,7 @@ def filled(tmp_path, moto, s3, private_influx):  # noqa: F811  (the fixtures)
     assert s3.head_bucket(Bucket="traces-here")
     store = TraceBucket("traces-here", "kit", url, "eu-north-1")
     server = Server(tmp_path, store=store)
-    a, b = halves()
-    server.promise(RUN, {f"{RUN}-a.pcap": a, f"{RUN}-b.pcap": b})
-    server.come(a, f"{RUN}-a.pcap")
-    server.come(b, f"{RUN}-b.pcap")
+    server.halves(A, B)
     server.come(PLAIN, "one-a.pcap", None)
     server.come(NO_CAPTURE, "two-a.pcap", None)
     (tmp_path / "server.toml").write_text(

@@ -38,9 +38,10 @@ def store_of(database):
     return f'[store]\nfolder = "{database.folder}"\nport = {database.port}\n'
 
 
-def halves():
-    """A connection of two subflows as a machine captures it: each interface has its own."""
-    return tuple(pcap(packets) for packets in capture_scenes.by_path(capture_scenes.two_subflows().wire.packets))
+BY_PATH = capture_scenes.by_path(capture_scenes.two_subflows().wire.packets)
+HALVES = {f"{RUN}-{path}.pcap": pcap(packets) for path, packets in zip("ab", BY_PATH, strict=True)}
+"""A connection of two subflows as a machine captures it: each interface has its own."""
+A, B = HALVES
 
 
 class Server(Place):
@@ -70,6 +71,12 @@ class Server(Place):
             run, probe, {"id": run, "probe": probe, "kind": "mptcp", "files": told, "result": {}, **more}
         )
 
+    def halves(self, *come, **more):
+        """The run of both is promised; of those named the captures are here."""
+        self.promise(RUN, HALVES, **more)
+        for name in come:
+            self.come(HALVES[name], name)
+
     def rows(self, table, probe="probe-1"):
         folder = self.folder / "traces" / probe / ".tables"
         return [row for part in sorted((folder / table).glob("*.parquet")) for row in pq.read_table(part).to_pylist()]
@@ -86,12 +93,10 @@ def server(tmp_path):
 
 
 def test_a_runs_captures_are_read_together_once_all_of_them_are_here(server):
-    a, b = halves()
-    server.promise(RUN, {f"{RUN}-a.pcap": a, f"{RUN}-b.pcap": b})
-    server.come(a, f"{RUN}-a.pcap")
+    server.halves(A)
     now = time.time_ns()
     assert server.tabling().turn(now).waiting == 1
-    server.come(b, f"{RUN}-b.pcap")
+    server.come(HALVES[B], B)
     assert server.tabling().turn(now).analysed == 2
     (file,) = {row["file"] for row in server.rows("connections")}
     assert [part.rsplit("/", 1)[1] for part in file.split(" + ")] == [f"{RUN}-a.pcap.gz", f"{RUN}-b.pcap.gz"]
@@ -102,23 +107,19 @@ def test_a_runs_captures_are_read_together_once_all_of_them_are_here(server):
 
 
 def test_what_does_not_come_is_waited_for_a_day_and_joins_when_it_comes_after_all(server):
-    a, b = halves()
-    server.promise(RUN, {f"{RUN}-a.pcap": a, f"{RUN}-b.pcap": b})
-    server.come(a, f"{RUN}-a.pcap")
+    server.halves(A)
     assert server.tabling().turn(time.time_ns() + WAIT_NS).analysed == 1
-    server.come(b, f"{RUN}-b.pcap")
+    server.come(HALVES[B], B)
     assert server.tabling().turn(time.time_ns()).analysed == 2
     assert len(server.rows("files")) == 1  # the capture that was analysed alone has no second part
 
 
 def test_the_servers_own_capture_is_analysed_at_once_and_by_itself(server, capsys):
-    a, b = halves()
-    server.promise(RUN, {f"{RUN}-a.pcap": a, f"{RUN}-b.pcap": b})
-    server.come(a, f"{RUN}-a.pcap")
+    server.halves(A)
     name = server.captures(PLAIN, "s1")
     done = server.tabling().turn(time.time_ns())
     assert (done.analysed, done.waiting, server.states()[name]) == (1, 1, ("analysed", None))
-    server.come(b, f"{RUN}-b.pcap")
+    server.come(HALVES[B], B)
     assert server.tabling().turn(time.time_ns()).analysed == 2
     assert sorted(row["file"].count(" + ") for row in server.rows("files")) == [0, 1]
     (server.folder / "server.toml").write_text("")
@@ -129,10 +130,9 @@ def test_the_servers_own_capture_is_analysed_at_once_and_by_itself(server, capsy
 
 
 def test_a_broken_capture_costs_itself_only_and_is_tried_again_only_when_told(server):
-    a = halves()[0]
-    server.promise(RUN, {f"{RUN}-a.pcap": a, f"{RUN}-b.pcap": NO_CAPTURE})
-    server.come(a, f"{RUN}-a.pcap")
-    server.come(NO_CAPTURE, f"{RUN}-b.pcap")
+    server.promise(RUN, {A: HALVES[A], B: NO_CAPTURE})
+    server.come(HALVES[A], A)
+    server.come(NO_CAPTURE, B)
     server.come(PLAIN, "left-a.pcap", None, "probe-2")
     done = server.tabling().turn(time.time_ns())
     assert (done.analysed, done.failed) == (2, [("probe-1", f"captures/{RUN}-b.pcap", "not a capture")])
@@ -146,7 +146,7 @@ def test_a_broken_capture_costs_itself_only_and_is_tried_again_only_when_told(se
 
 
 def test_a_pass_that_is_killed_in_its_midst_is_gone_on_with(server):
-    server.come(halves()[0], "one-a.pcap", None)
+    server.come(HALVES[A], "one-a.pcap", None)
     server.come(PLAIN, "two-a.pcap", None)
 
     def killed(batches, task):
@@ -165,14 +165,14 @@ def test_a_pass_that_is_killed_in_its_midst_is_gone_on_with(server):
 
 
 def test_a_full_disk_leaves_all_as_it_was(server):
-    server.come(halves()[0], "one-a.pcap", None)
+    server.come(HALVES[A], "one-a.pcap", None)
     with pytest.raises(OSError, match="No space left"):
         server.tabling(reserve_bytes=1 << 60).turn(time.time_ns())
     assert server.states() == {"captures/one-a.pcap": ("waiting", None)}
 
 
 def test_an_erased_probe_leaves_no_tables(server):
-    server.come(halves()[0], "one-a.pcap", None)
+    server.come(HALVES[A], "one-a.pcap", None)
 
     def erased(batches, task):
         yield task(batches[0])
@@ -185,7 +185,7 @@ def test_an_erased_probe_leaves_no_tables(server):
 
 
 def test_by_hand_in_several_processes(server, private_influx, capsys):
-    server.come(halves()[0], f"{RUN}-a.pcap")  # its manifest has not come
+    server.come(HALVES[A], A)  # its manifest has not come
     server.come(PLAIN, "one-a.pcap", None)
     server.come(NO_CAPTURE, "two-a.pcap", None, "probe-2")
     config = server.folder / "server.toml"
@@ -216,12 +216,8 @@ ENVIRONMENT = {
 
 
 def test_boards_get_a_point_for_each_subflow_and_the_connection_once(server, private_influx):
-    a, b = halves()
     parameters = {"paths": [{"name": "a", "operator": "op-a"}, {"name": "b"}]}
-    manifest = {"environment": ENVIRONMENT, "parameters": parameters}
-    server.promise(RUN, {f"{RUN}-a.pcap": a, f"{RUN}-b.pcap": b}, **manifest)
-    server.come(a, f"{RUN}-a.pcap")
-    server.come(b, f"{RUN}-b.pcap")
+    server.halves(A, B, environment=ENVIRONMENT, parameters=parameters)
     # Of the server's own boards show nothing: they would show it twice.
     server.captures(pcap(capture_scenes.two_subflows().wire.packets), "s1")
     with private_influx.client() as store:
