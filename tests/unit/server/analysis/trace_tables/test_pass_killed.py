@@ -10,22 +10,18 @@ from pathlib import Path
 import folders
 import killing
 import pytest
-from test_traces_analysed import ENVIRONMENT, PLAIN, RUN, A, B, server  # noqa: F401  (a fixture)
-
-pytest.importorskip("pyarrow", reason="no pyarrow; pip install -r requirements/dev.txt")
+from trace_server import ENVIRONMENT, PLAIN, RUN, A, B
 
 from tandem_server.cli.background import Beside
 from tandem_server.cli.main import main
 
 
 @pytest.mark.parametrize("when", ["pass_written", "pass_whole"])
-def test_what_a_killed_pass_was_at_is_analysed_once(server, private_influx, tmp_path, capsys, when):  # noqa: F811
+def test_what_a_killed_pass_was_at_is_analysed_once(server, private_influx, tmp_path, capsys, when):
     """``pass_written``: its tables are there without a manifest, so they are made anew; ``pass_whole``: they count, and are not."""
     server.halves(A, B, environment=ENVIRONMENT)
     server.come(PLAIN, "one-a.pcap", None)
-    config = tmp_path / "server.toml"
-    stores = f'[store]\nfolder = "{private_influx.folder}"\nport = {private_influx.port}\n[registry]\nfile = "registry.sqlite"\n'
-    config.write_text(f'{stores}[traces]\nfolder = "traces"\nreserve_bytes = 0\n')
+    config = server.config(private_influx)
     kills = tmp_path / "kills"
     kills.mkdir()
     (kills / when).write_text(f"{RUN}-b.pcap.gz")  # the last name of those that are read together

@@ -10,12 +10,9 @@ import dask_here
 import folders
 import pytest
 from test_analyse_dask import until_workers
-from test_traces_analysed import NO_CAPTURE, PLAIN, RUN, A, B, Server, store_of
+from trace_server import NO_CAPTURE, PLAIN, RUN, A, B, Server
 
 from support.s3_bucket import _keys, moto, s3  # noqa: F401  (fixtures)
-
-pytest.importorskip("pyarrow", reason="no pyarrow; pip install -r requirements/dev.txt")
-
 from tandem_server.cli.background import Beside
 from tandem_server.cli.main import main
 from tandem_server.uploads.s3 import TraceBucket
@@ -31,10 +28,8 @@ def filled(tmp_path, moto, s3, private_influx):  # noqa: F811  (the fixtures)
     server.halves(A, B)
     server.come(PLAIN, "one-a.pcap", None)
     server.come(NO_CAPTURE, "two-a.pcap", None)
-    (tmp_path / "server.toml").write_text(
-        store_of(private_influx)
-        + f'[traces]\nreserve_bytes = 0\n[traces.s3]\nbucket = "traces-here"\nprefix = "kit"\nendpoint_url = "{url}"\n'
-    )
+    of_s3 = f'[traces.s3]\nbucket = "traces-here"\nprefix = "kit"\nendpoint_url = "{url}"\n'
+    server.config(private_influx, more=of_s3)
     yield server
     server.registry.close()
 

@@ -1,95 +1,20 @@
 """Captures that came become tables, each once: through the real registry, desk and folder, by the real passes."""
 
-import hashlib
 import itertools
 import json
 import time
 
 import numpy as np
 import pytest
+from trace_server import ENVIRONMENT, HALVES, NO_CAPTURE, PLAIN, RUN, A, B
 
-from support import (
-    capture_scenes,
-    native,  # noqa: F401  (skips where the native pass is not built)
-)
-from support.captures import ACK, CLIENT, CLIENT2, EPOCH, MS, S, dss, pcap, token
-from support.upload_service_here import Place, offered
-
-pq = pytest.importorskip("pyarrow.parquet", reason="no pyarrow; pip install -r requirements/dev.txt")
-
-from tandem_server.analysis.traces import manifest  # noqa: E402
-from tandem_server.analysis.traces.processes import analysed  # noqa: E402
-from tandem_server.cli.main import main  # noqa: E402
-from tandem_server.derived import run_seconds  # noqa: E402
-from tandem_server.derived.run_traces import RunTraces  # noqa: E402
-from tandem_server.derived.tables import Tabling  # noqa: E402
-from tandem_server.derived.units import WAIT_NS  # noqa: E402
-from tandem_server.endpoint.capture import Kept  # noqa: E402
-
-RUN = "run-0123456789ab"
-NO_CAPTURE = b"no capture at all" * 9
-
-
-PLAIN = pcap(capture_scenes.plain_download().packets)
-
-
-def store_of(database):
-    """``[store]`` of a server.toml."""
-    return f'[store]\nfolder = "{database.folder}"\nport = {database.port}\n'
-
-
-BY_PATH = capture_scenes.by_path(capture_scenes.two_subflows().wire.packets)
-HALVES = {f"{RUN}-{path}.pcap": pcap(packets) for path, packets in zip("ab", BY_PATH, strict=True)}
-"""A connection of two subflows as a machine captures it: each interface has its own."""
-A, B = HALVES
-
-
-class Server(Place):
-    """What came, and what analyses it: in this process unless said otherwise."""
-
-    def tabling(self, pool=None, reserve_bytes=0, tell=None):
-        here = pool or (lambda batches, task: analysed(batches, task, 1, apart=False, say=print))
-        return Tabling(self.registry, self.folder / "traces", lambda _: self.store, here, reserve_bytes, tell)
-
-    def come(self, content, name, run=RUN, probe="probe-1"):
-        self.received(probe, *offered(content, f"captures/{name}", run=run))
-
-    def captures(self, content, session, run=RUN, probe="probe-1"):
-        """As its endpoint does at a session's end."""
-        kept = Kept(self.registry, self.folder / "traces")
-        kept.draft(session).write_bytes(content)
-        digest = hashlib.sha256(content).hexdigest()
-        return kept.keep(kept.draft(session), probe, run, session, len(content), digest)
-
-    def promise(self, run, files, probe="probe-1", **more):
-        """The run's manifest: files by name and content."""
-        told = [
-            {"name": f"captures/{name}", "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-            for name, content in files.items()
-        ]
-        self.registry.runs.put(
-            run, probe, {"id": run, "probe": probe, "kind": "mptcp", "files": told, "result": {}, **more}
-        )
-
-    def halves(self, *come, **more):
-        """The run of both is promised; of those named the captures are here."""
-        self.promise(RUN, HALVES, **more)
-        for name in come:
-            self.come(HALVES[name], name)
-
-    def rows(self, table, probe="probe-1"):
-        folder = self.folder / "traces" / probe / ".tables"
-        return [row for part in sorted((folder / table).glob("*.parquet")) for row in pq.read_table(part).to_pylist()]
-
-    def states(self):
-        return {name: (one.state, one.why) for (_, name), one in self.registry.trace_tables.of().items()}
-
-
-@pytest.fixture
-def server(tmp_path):
-    made = Server(tmp_path)
-    yield made
-    made.registry.close()
+from support import capture_scenes
+from support.captures import ACK, EPOCH, MS, S, dss, pcap
+from tandem_server.analysis.traces import manifest
+from tandem_server.cli.main import main
+from tandem_server.derived import run_seconds
+from tandem_server.derived.run_traces import RunTraces
+from tandem_server.derived.units import WAIT_NS
 
 
 def test_a_runs_captures_are_read_together_once_all_of_them_are_here(server):
@@ -188,8 +113,7 @@ def test_by_hand_in_several_processes(server, private_influx, capsys):
     server.come(HALVES[A], A)  # its manifest has not come
     server.come(PLAIN, "one-a.pcap", None)
     server.come(NO_CAPTURE, "two-a.pcap", None, "probe-2")
-    config = server.folder / "server.toml"
-    config.write_text(store_of(private_influx) + "[traces]\nreserve_bytes = 0\n")
+    config = server.config(private_influx)
 
     def told(*words, status):
         assert main(["traces", "analyse", "--config", str(config), *words]) == status
@@ -205,14 +129,8 @@ def test_by_hand_in_several_processes(server, private_influx, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert sorted(line.split("  ")[-1] for line in lines) == ["analysed", "failed: not a capture", "waiting"]
     assert told("--all", "--probe", "probe-1", status=0).out.startswith("1 captures analysed, 0 failed, 0 wait")
-    config.write_text(f"{store_of(private_influx)}[traces]\nreserve_bytes = {1 << 50}\n")
+    server.config(private_influx, 1 << 50)
     assert "hint: make room" in told("--all", status=3).err
-
-
-ENVIRONMENT = {
-    "further": {"connection": f"{token(capture_scenes.CLIENT_KEY, 1):08x}"},
-    "path_addresses": {"a": CLIENT, "b": CLIENT2},
-}
 
 
 def test_boards_get_a_point_for_each_subflow_and_the_connection_once(server, private_influx):
