@@ -53,7 +53,6 @@ def of_columns(*columns):
 
 
 def only_of(data, there):
-    """Those rows of bins."""
     return Binned(WIDTH_NS, 0, data.table.filter(pa.array(there)))
 
 

@@ -41,7 +41,6 @@ def polls_in(store):
 
 
 def until(condition):
-    """What ``condition`` gives once it is true; pytest's own timeout ends a wait for nothing."""
     while not (found := condition()):
         time.sleep(0.05)
     return found

@@ -47,7 +47,6 @@ def everything(store):
 
 
 def polls_in(made):
-    """By derived measurement, how many polls it counts."""
     return {m: sum(f.get("polls", 0) for (n, *_), f in made.items() if n == m) for m in COUNTING}
 
 

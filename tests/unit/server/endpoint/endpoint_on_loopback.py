@@ -39,7 +39,6 @@ def wait_until(condition, what=""):
 
 
 def request(target, session=""):
-    """What a client sends to begin a download."""
     return head("GET", target, session)
 
 
@@ -89,8 +88,6 @@ def contexts():
 
 
 class Shelf:
-    """Stands in for the database: keeps the lines."""
-
     def __init__(self):
         self.lines = []
 
@@ -138,7 +135,6 @@ class Endpoint:
         return client
 
     def get(self, target, session="", kind="mptcp"):
-        """Status, headers, body of one request."""
         return self.exchange(request(target, session), kind)
 
     def exchange(self, sent, kind="mptcp"):
@@ -163,7 +159,6 @@ class Endpoint:
         return summary
 
     def points(self):
-        """What was recorded so far; the recorder is closed."""
         self.recorder.close()
         return [parse(line) for line in self.shelf.lines]
 

@@ -214,7 +214,6 @@ def test_without_tcpdump_over_the_budget_and_below_what_the_disk_keeps_free_it_i
 
 
 def pretend(folder, monkeypatch, script):
-    """A tcpdump that does as the script says."""
     (folder / "bin").mkdir()
     (folder / "bin/tcpdump").write_text(f"#!/bin/sh\n{script}\n")
     (folder / "bin/tcpdump").chmod(0o755)

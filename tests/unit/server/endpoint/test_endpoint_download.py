@@ -151,8 +151,6 @@ def point(number, **fields):
 
 
 class Flaky:
-    """Down until told otherwise."""
-
     def __init__(self):
         self.up, self.lines, self.tried = threading.Event(), [], threading.Event()
 

@@ -33,8 +33,6 @@ class TakesAll(http.server.BaseHTTPRequestHandler):
 
 
 class Pooled(Endpoint):
-    """The endpoint of the other tests, with two processes behind its listener."""
-
     def __init__(self, registry, folder):
         limits = Limits(sessions_per_probe=100)
         super().__init__(registry, limits)
@@ -53,7 +51,6 @@ class Pooled(Endpoint):
         self.acceptor = Acceptor(listener, self.pool.serve, self.limiter)
 
     def idle(self):
-        """Two processes, and no connection at either."""
         return [member.connections for member in self.pool._members.values()] == [0, 0]
 
     def stop(self):

@@ -91,7 +91,6 @@ def test_http_without_tls_is_told_so_in_the_clear_and_tls_at_the_plain_port_at_o
 
 
 def hello(**changes):
-    """A ClientHello of the library's."""
     context = ssl.create_default_context(cadata=ssl.DER_cert_to_PEM_cert(contexts()[1].get_ca_certs(True)[0]))
     for name, value in changes.items():
         setattr(context, name, value)

@@ -9,7 +9,6 @@ from endpoint_on_loopback import head, read_answer, wait_until
 
 
 def upload(here, session, query, body, length=None, kind="mptcp", half_close=True):
-    """One upload: status and JSON answer."""
     lines = [] if length is None else [f"Content-Length: {length}"]
     with here.connect(kind) as client:
         client.sendall(head("POST", f"/v1/upload?{query}", session, *lines) + body)
@@ -26,7 +25,6 @@ def send_for_ever(client):
 
 
 def is_cut(client):
-    """Whether the endpoint resets the connection."""
     try:
         while client.recv(65536):
             pass

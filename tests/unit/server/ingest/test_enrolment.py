@@ -39,7 +39,6 @@ def hub(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def host_key(tmp_path_factory):
-    """A line as OpenSSH writes it."""
     file = tmp_path_factory.mktemp("ssh") / "key"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "root@probe", "-f", file], check=True)
     return file.with_name("key.pub").read_text().strip()

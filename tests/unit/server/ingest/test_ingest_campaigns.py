@@ -39,7 +39,6 @@ def own(tmp_path):
 
 @pytest.fixture
 def kit(server):
-    """The server without what an earlier test queued."""
     campaign(server, "withdraw", "own")
     return server
 

@@ -239,7 +239,6 @@ def test_the_table_is_at_most_100_columns_and_tells_all(registry, store):
 
 
 def of_the_server(session, content=None, why=None, run="run-1"):
-    """An entry of a manifest's server_captures."""
     name = f"captures/server/{run}-{session}.pcap"
     told = {"bytes": None, "sha256": None, "packets": None} if content is None else file_of(name, content)
     more = {"packets_dropped": 0, "truncated": False, "why": why}
@@ -293,7 +292,6 @@ def whole(registry, store):
 
 
 def by_hand(registry):
-    """The sums, added up anew."""
     with contextlib.closing(sqlite3.connect(registry.file)) as connection:
         return connection.execute(
             "SELECT probe, campaign, state, count(*), sum(failed), sum(records_promised), sum(records_arrived),"

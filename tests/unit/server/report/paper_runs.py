@@ -29,7 +29,6 @@ def manifest(
     shape: dict[str, Run] | None = None,
     **campaign: Any,
 ) -> Run:
-    """One run's, of the experiment ``name``."""
     number = next(_NUMBER)
     told = {"name": "", "form": "paper", "step": "", "number": number, "repetition": 0, "arm": 0, "attempt": 1, "label": None,
             "roles": {}, "substituted": {}, **campaign}  # fmt: skip
@@ -42,7 +41,6 @@ def manifest(
 def downloaded(
     r: random.Random, size: int, took_s: float, shares: dict[str, float], rtt: dict[str, float], loss: dict[str, float]
 ) -> Run:
-    """A download's result with its sender's side."""
     flows = [
         {"subflow": str(n + 1), "path": p, "operator": p.upper(), "bytes": int(size * share), "share": share, "rtt_ms_median": rtt[p],
          "join_delay_ms": 40.0 * n, "rtt_source": "sender", "handshake_rtt_ms": rtt[p] * 0.7,
@@ -221,7 +219,6 @@ def chen_hotspot(r: random.Random) -> Iterator[Run]:
 
 
 def every(seed: int = 1) -> list[Run]:
-    """Of all four papers."""
     r = random.Random(seed)
     return [
         *cordero_bandwidth(r), *cordero_delay(r), *mohan_plays(r), *mohan_controllers(r), *mohan_labelled(r),

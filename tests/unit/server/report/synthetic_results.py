@@ -12,12 +12,10 @@ QUANTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99)
 
 
 def spread(middle: float) -> dict[str, Any]:
-    """A distribution as experiments tell it."""
     return {"n": 100, "mean": middle, **{f"p{q}": middle * (0.5 + q / 100) for q in QUANTILES}}
 
 
 def run_of(step: str, result: dict[str, Any], arm: int = 0, **more: Any) -> dict[str, Any]:
-    """What one experiment's run says of itself."""
     return {"step": step, "arm": arm, "parameters": {}, "result": result, **more}
 
 

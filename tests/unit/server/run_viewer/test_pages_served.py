@@ -20,7 +20,6 @@ class Served:
         self.folder, self.port = folder, port
 
     def ask(self, method, path, **headers):
-        """Status, headers and body."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         with contextlib.closing(connection):
             connection.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})

@@ -156,8 +156,6 @@ def test_one_probe_is_erased_and_the_other_stays(store):
 
 
 class Database:
-    """Takes every line but those with ``seq=13i``."""
-
     def __init__(self):
         self.lines = []
 

@@ -41,14 +41,12 @@ def place(bounded):
 
 
 def begun(place, content=CONTENT, name="captures/run-1-a.pcap", encoding="identity"):
-    """An offer that the desk has taken, and its stream."""
     offer, stream = offered(content, name, encoding)
     place.desk.offer("probe-1", offer)
     return offer, stream
 
 
 def append(place, offer, piece, offset=None):
-    """One request; where the stream ends then."""
     at = place.desk.state("probe-1", offer.sha256).offset if offset is None else offset
     with contextlib.closing(place.desk.begin("probe-1", offer.sha256, at)) as writer:
         writer.append(piece)

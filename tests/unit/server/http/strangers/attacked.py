@@ -76,13 +76,11 @@ class Attacked(Server):
             raise
 
     def asked(self, method, path, body):
-        """Status and text of one request with the good token."""
         head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer {self.token}\r\n"
         told = self.says(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
         return statuses(told)[0], told.decode("latin-1")
 
     def says(self, text, which="gateway", source="127.0.0.1"):
-        """All that comes back for these bytes until the server closes."""
         with self.tls(which, source) as connection:
             connection.sendall(text if isinstance(text, bytes) else text.encode("latin-1"))
             return heard(connection)
@@ -141,7 +139,6 @@ class Attacked(Server):
         return found
 
     def no_secrets_in(self, text):
-        """No token, no password of the database."""
         secrets = [
             self.token,
             *((self.folder / "influxdb" / f"{u}.password").read_text().strip() for u in ("admin", "tandem")),

@@ -254,7 +254,6 @@ def test_each_ends_by_itself(attacked):
 
 
 def alive(connections):
-    """Those that the server has not ended."""
     watch = select.poll()
     for one in connections:
         watch.register(one, select.POLLIN | select.POLLRDHUP)

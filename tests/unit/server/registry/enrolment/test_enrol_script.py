@@ -139,8 +139,6 @@ def test_what_is_not_there_is_one_line(gateway, tmp_path):
 
 
 class Answers(http.server.BaseHTTPRequestHandler):
-    """Whatever the test wants, behind a certificate of the test's own authority."""
-
     answer = (200, {}, b"")
     asked = 0
 
@@ -230,7 +228,6 @@ def test_a_clock_in_the_past_is_said_and_waited_for(gateway, stranger, tmp_path)
 
 
 def certify_from_tomorrow(folder):
-    """A certificate by the same authority that begins tomorrow."""
     key = serialization.load_pem_private_key((folder / "ca.key").read_bytes(), None)
     ca = x509.load_pem_x509_certificate((folder / "ca.pem").read_bytes())
     before = x509.load_pem_x509_certificate((folder / "server.pem").read_bytes())
