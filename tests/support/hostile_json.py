@@ -1,6 +1,7 @@
 """What comes from outside, whatever it is, and what is said to it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -11,6 +12,14 @@ def any_json(leaves: int = 12) -> st.SearchStrategy:
         lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
         max_leaves=leaves,
     )
+
+
+def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every place in a tree of JSON: the keys that lead to it."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, below in inner:
+        yield (*at, key)
+        yield from places(below, (*at, key))
 
 
 def said(error: type[Exception], call: Callable[..., object], *args: object) -> str:

@@ -15,6 +15,14 @@ from tandem_server.registry import Registry
 from tandem_server.store import Influx
 
 S = 10**9
+MANIFEST = {
+    "format": "tandem-run/1", "id": "run-1", "pair": "pair-1", "pairing": "sequential", "kind": "mptcp", "paths": ["a", "b"],
+    "probe": "probe-1", "boot": "b", "trigger": "told", "experiment": {"name": "download", "version": 1}, "parameters": {}, "seed": 1,
+    "started_utc_ns": 1, "ended_utc_ns": 2, "started_monotonic_ns": 1, "ended_monotonic_ns": 2, "environment": {}, "modems": {},
+    "clock": {}, "records": {"subflow": 10}, "result": {"bytes": 5, "duration_s": 1.0, "goodput_bit_per_s": 40.0}, "failure": None,
+    "files": [],
+}  # fmt: skip
+"""Of a run, as a gateway takes it."""
 
 
 @dataclass
@@ -68,6 +76,11 @@ class Probe:
     def send(self, store: Influx) -> None:
         assert store.write(self.lines) == []
         self.lines.clear()
+
+    def tell_all(self, store: Influx, **how: Any) -> None:
+        """It tells of its spool, and sends all that it has."""
+        self.tell(**how)
+        self.send(store)
 
 
 def file_of(name: str, content: bytes) -> dict[str, Any]:

@@ -73,18 +73,12 @@ def test_what_a_result_does_not_tell_is_absent():
 
 def test_rounds_with_the_ratio_that_the_paths_were_shaped_to():
     of = setting(shape={"a": {"up_bit_per_s": 4e6}, "b": {"up_bit_per_s": 1e6}})
-    transfers = [
-        {"name": "tcp a", "connect_ms": 22.0},
-        {"name": "tcp b", "connect_ms": 60.0},
-        {"name": "mptcp b", "connect_ms": 61.0},
-    ]
+    transfers = [{"name": name, "connect_ms": ms} for name, ms in (("tcp a", 22.0), ("tcp b", 60.0), ("mptcp b", 61.0))]
     rows = [{"bytes": 5000, "transfers": transfers, "benefits": [{"primary": "b", "delay_s": 0.1, "benefit": -0.5}]}]
     (one,) = measured.delay_rounds(of, facts(result={"mode": "oneway", "rounds": rows}))
     assert (one.ratio, one.connect_ms, one.fastest_connect_ms, one.benefit, one.bytes) == (4.0, 61.0, 22.0, -0.5, 5000)
-    rows = [
-        {"bandwidth_ratio": 3.9, "tdi": 0.9, "c_i_bit_per_s": {"a": 4e6, "b": None}, "benefits": [{"primary": "a"}]}
-    ]
-    (one,) = measured.bandwidth_rounds(of, facts(result={"rounds": rows}))
+    row = {"bandwidth_ratio": 3.9, "tdi": 0.9, "c_i_bit_per_s": {"a": 4e6, "b": None}, "benefits": [{"primary": "a"}]}
+    (one,) = measured.bandwidth_rounds(of, facts(result={"rounds": [row]}))
     assert (one.ratio, one.shaped, one.tdi, one.alone_bit_per_s, one.benefit) == (3.9, 4.0, 0.9, {"a": 4e6}, None)
 
 
@@ -150,12 +144,8 @@ def test_seconds_are_means_and_those_in_which_one_subflow_is_silent_count_with_i
 
 
 def test_subflows_of_one_operator_add_up_and_the_least_rtt_counts():
-    found = [
-        series("A", [0.0], [4.0], [50.0]),
-        series("A", [0.5], [6.0], [40.0]),
-        series("B", [0.2], [1.0], [90.0]),
-        series(None, [0], [1], [1]),
-    ]
+    rows = (("A", 0.0, 4.0, 50.0), ("A", 0.5, 6.0, 40.0), ("B", 0.2, 1.0, 90.0), (None, 0, 1, 1))
+    found = [series(operator, [t], [goodput], [rtt]) for operator, t, goodput, rtt in rows]
     assert of_operators(found, "goodput_bit_per_s") == {"A": {0: 10.0}, "B": {0: 1.0}}
     assert of_operators(found, "rtt_ms") == {"A": {0: 40.0}, "B": {0: 90.0}}
     assert differences(of_operators(found, "rtt_ms")) == [50.0]
@@ -177,10 +167,7 @@ def test_sums_are_taken_at_each_time_and_hold_over_gaps():
 def test_utilisation_is_over_the_best_seconds():
     found = {"A": {0: 8.0, 1: 0.0, 2: 5.0}, "B": {0: 2.0, 1: 5.0}}
     # Sums 10, 5, 5; their 95 % quantile is 9.5.
-    assert utilisation(found, "A", "B") == [
-        pytest.approx((8 / 9.5, 2 / 9.5)),
-        pytest.approx((0, 5 / 9.5)),
-        pytest.approx((5 / 9.5, 0)),
-    ]
+    by_hand = ((8 / 9.5, 2 / 9.5), (0, 5 / 9.5), (5 / 9.5, 0))
+    assert utilisation(found, "A", "B") == [pytest.approx(shares) for shares in by_hand]
     assert utilisation({}, "A", "B") == []
     assert utilisation({"A": {0: 0.0}}, "A", "B") == []

@@ -47,19 +47,12 @@ def binned(*series, seconds=60.0):
     return of_columns(flow, place, goodput.astype(float), ms, ms + 1)
 
 
-def of_columns(flow, place, goodput_bytes, rtt_mean_ms, rtt_max_ms):
-    columns = {
-        "flow": flow,
-        "place": place,
-        "goodput_bytes": goodput_bytes,
-        "rtt_mean_ms": rtt_mean_ms,
-        "rtt_max_ms": rtt_max_ms,
-    }
-    return Binned(WIDTH_NS, 0, pa.table(columns))
+def of_columns(*columns):
+    names = ("flow", "place", "goodput_bytes", "rtt_mean_ms", "rtt_max_ms")
+    return Binned(WIDTH_NS, 0, pa.table(dict(zip(names, columns, strict=True))))
 
 
 def only_of(data, there):
-    """Those rows of bins."""
     return Binned(WIDTH_NS, 0, data.table.filter(pa.array(there)))
 
 
@@ -86,13 +79,8 @@ def test_every_measure_of_one_drop():
     row = only(made)
     # The first bin back has its middle at 24.05; it belongs to what was seen until then.
     assert row["t_r_s"] == pytest.approx(4.05)
-    assert (row["why"], row["kind"], row["size_db"], row["path"], row["other_path"]) == (
-        "",
-        "signal_drop",
-        9.0,
-        "a",
-        "b",
-    )
+    told = (row["why"], row["kind"], row["size_db"], row["path"], row["other_path"])
+    assert told == ("", "signal_drop", 9.0, "a", "b")
     assert (row["rtt_before_ms"], row["rtt_peak_ms"], row["rtt_peak_normalised"]) == (50.0, 201.0, 201 / 40)
     assert (row["before_s"], row["during_s"]) == (5.0, pytest.approx(4.0))  # the 41st middle is at 24.05: not before it
     assert (row["goodput_before_bit_per_s"], row["goodput_during_bit_per_s"]) == (160_000, pytest.approx(40_000))
@@ -106,19 +94,17 @@ def test_every_measure_of_one_drop():
     assert made.account == {"events": 1, "left_out": 0, "joined": 1, "without_connection": 0, "rows": 1}
 
 
-@pytest.mark.parametrize(("second", "left_out"), [(22.999, 2), (23.0, 0)])
-def test_events_nearer_than_the_gap_are_left_out_and_counted(second, left_out):
-    data = binned((always(1000), always(50.0)))
-    made = joined(radio((20.0, "a", -6.0), (second, "a", None)), flows(("a", 0)), data, RULE)
-    assert (made.account["left_out"], len(made)) == (left_out, 2 - left_out)
-
-
-@pytest.mark.parametrize(("other", "both"), [(20.0, True), (21.0, True), (21.001, False)])
-def test_both_modems_at_one_second_are_marked_and_kept(other, both):
+def test_events_nearer_than_the_gap_are_left_out_and_both_modems_at_one_second_are_marked_and_kept():
     data = binned((always(1000), always(50.0)), (always(1000), always(50.0)))
-    made = joined(radio((20.0, "a", -6.0), (other, "b", None)), flows(("a", 0), ("b", 0)), data, RULE)
-    assert [(row["path"], row["both_modems"]) for row in records(made)] == [("a", both), ("b", both)]
-    assert [row["other_event_s"] for row in records(made)] == [pytest.approx(other - 20)] * 2
+    for second, left_out in ((22.999, 2), (23.0, 0)):
+        made = joined(
+            radio((20.0, "a", -6.0), (second, "a", None)), flows(("a", 0)), only_of(data, data.flow == 0), RULE
+        )
+        assert (made.account["left_out"], len(made)) == (left_out, 2 - left_out)
+    for other, both in ((20.0, True), (21.0, True), (21.001, False)):
+        made = joined(radio((20.0, "a", -6.0), (other, "b", None)), flows(("a", 0), ("b", 0)), data, RULE)
+        told = [(row["path"], row["both_modems"], row["other_event_s"]) for row in records(made)]
+        assert told == [(path, both, pytest.approx(other - 20)) for path in "ab"]
 
 
 @pytest.mark.parametrize(("event", "during"), [(20.0, 40.0), (21.0, 39.0)])
@@ -152,9 +138,8 @@ def test_what_does_not_come_back_says_why(seconds, events, why, during):
 
 def test_only_connections_with_data_are_joined_and_bins_without_packets_are_nothing_carried():
     data = binned((lambda t: 1000 if 10 <= t < 20 else 0, always(50.0)))
-    made = joined(
-        radio((9.9, "a", -6.0), (13.0, "a", -6.0), (20.0, "a", -6.0), (15.0, "c", -6.0)), flows(("a", 0)), data, RULE
-    )
+    events = radio((9.9, "a", -6.0), (13.0, "a", -6.0), (20.0, "a", -6.0), (15.0, "c", -6.0))
+    made = joined(events, flows(("a", 0)), data, RULE)
     assert [row["t_s"] for row in records(made)] == [13.0]
     assert (made.account["joined"], made.account["without_connection"]) == (1, 3)
     full = binned((always(1000), always(50.0)))
@@ -197,15 +182,11 @@ ADDRESSES = {"a": "10.0.0.1", "b": "10.0.1.1"}
 class Seen(list):
     """Connections of captures, one subflow each."""
 
-    def add(
-        self, file, carried, *, tokens=(None, None), multipath=False, address="10.0.0.1", port=8480, opener_port=40_000
-    ):
-        name = f"/x/{file}"
+    def add(self, file, carried, *, tokens=(None, None), address="10.0.0.1", port=8480, opener_port=40_000):
+        name, server, multipath = f"/x/{file}", ("192.0.2.9", port), tokens != (None, None)
         number = sum(one.file == name for one in self)
         subflow = {"subflow": number, "opener_address": address, "rtt_method": {1: "timestamp"}}
-        self.append(
-            Connection(name, number, multipath, opener_port, ("192.0.2.9", port), tokens, (100, carried), [subflow])
-        )
+        self.append(Connection(name, number, multipath, opener_port, server, tokens, (100, carried), [subflow]))
 
     def made(self, manifests, *captures):
         listed = [Capture(f"captures/{file}", 0, None, run, path, False) for file, run, path in captures]
@@ -232,13 +213,12 @@ def rows(found):
 
 def test_a_multipath_run_is_known_by_its_token_on_one_path_and_by_the_other_ends_on_the_other():
     t = Seen()
-    t.add("run-1-a.pcap", 5000, tokens=(0xAB, 0xCD), multipath=True)
-    t.add("run-1-a.pcap", 90_000, tokens=(0x11, 0x22), multipath=True)
-    t.add("run-1-b.pcap", 8000, tokens=(None, 0x22), multipath=True)
-    t.add("run-1-b.pcap", 7000, tokens=(None, 0xCD), multipath=True)
-    found = t.made(
-        [manifest("run-1", "mptcp", named="ab")], ("run-1-a.pcap", "run-1", "a"), ("run-1-b.pcap", "run-1", "b")
-    )
+    t.add("run-1-a.pcap", 5000, tokens=(0xAB, 0xCD))
+    t.add("run-1-a.pcap", 90_000, tokens=(0x11, 0x22))
+    t.add("run-1-b.pcap", 8000, tokens=(None, 0x22))
+    t.add("run-1-b.pcap", 7000, tokens=(None, 0xCD))
+    captures = [(f"run-1-{path}.pcap", "run-1", path) for path in "ab"]
+    found = t.made([manifest("run-1", "mptcp", named="ab")], *captures)
     assert rows(found) == [("run-1", "run-1-a.pcap", 0, 0), ("run-1", "run-1-b.pcap", 1, 0)]
     assert (found.matches[0].way, found.matches[0].carried) == (1, [200, 12_000])
     assert (found.path_of, found.whys) == ({"/x/run-1-a.pcap": "a", "/x/run-1-b.pcap": "b"}, {})
@@ -246,18 +226,17 @@ def test_a_multipath_run_is_known_by_its_token_on_one_path_and_by_the_other_ends
 
 
 def test_without_its_token_or_with_two_that_have_it_it_is_not_guessed():
-    t = Seen()
-    t.add("run-1-a.pcap", 5000, tokens=(0xAB, 0xCD), multipath=True)
+    t, capture = Seen(), ("run-1-a.pcap", "run-1", "a")
+    t.add("run-1-a.pcap", 5000, tokens=(0xAB, 0xCD))
     for named, why in (
         (None, "holds no token"),
         ("zz", "holds no token"),
         ("ac", "0 connections in the captures have"),
     ):
-        found = t.made([manifest("run-1", "mptcp", named=named)], ("run-1-a.pcap", "run-1", "a"))
-        assert (rows(found), found.account["runs_without_connection"]) == ([], 1)
-        assert why in found.whys["run-1"]
-    t.add("run-1-a.pcap", 5000, tokens=(0xAB, 0xCE), multipath=True)
-    found = t.made([manifest("run-1", "mptcp", named="ab")], ("run-1-a.pcap", "run-1", "a"))
+        found = t.made([manifest("run-1", "mptcp", named=named)], capture)
+        assert (rows(found), found.account["runs_without_connection"], why in found.whys["run-1"]) == ([], 1, True)
+    t.add("run-1-a.pcap", 5000, tokens=(0xAB, 0xCE))
+    found = t.made([manifest("run-1", "mptcp", named="ab")], capture)
     assert found.whys == {"run-1": "2 connections in the captures have its token"}
 
 
@@ -265,7 +244,7 @@ def test_a_tcp_run_is_the_only_one_that_carried_as_much():
     t = Seen()
     t.add("pair-1-a.pcap", 999)
     t.add("pair-1-a.pcap", 1000)
-    t.add("pair-1-a.pcap", 5000, tokens=(0xAB, 0xCD), multipath=True)
+    t.add("pair-1-a.pcap", 5000, tokens=(0xAB, 0xCD))
     runs = [manifest("run-1", files=["pair-1-a.pcap"]), manifest("run-2", "mptcp", files=["pair-1-a.pcap"], named="ab")]
     found = t.made(runs, ("pair-1-a.pcap", None, "a"))
     assert [(run, number) for run, _, number, _ in rows(found)] == [("run-1", 1), ("run-2", 2)]

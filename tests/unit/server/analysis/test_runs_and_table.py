@@ -124,11 +124,15 @@ def joined(manifests: list[dict], recorded: Recorded | None = None, true: Truth 
     return join(manifests, recorded or Recorded(), true, CLOCK, OPERATORS, lambda *_: "still")
 
 
-def test_capacity_is_the_mean_over_the_run_and_its_paths_and_in_the_field_not_known():
+def test_capacity_is_the_mean_over_the_run_and_its_paths_in_the_field_not_known_and_shared_at_the_same_time():
     run = joined([manifest("m", "mptcp", ["a", "b"], 17e6)], true=truth())[0]
     assert run.capacity_bit_per_s == pytest.approx(15e6 + 4e6)
     assert run.ratio == pytest.approx(17 / 19)
     assert joined([manifest("m", "mptcp", ["a", "b"], 17e6)])[0].capacity_bit_per_s is None
+    made = [manifest("m", "mptcp", ["a", "b"], 9e6, "simultaneous"), manifest("x", "tcp", ["a"], 7e6, "simultaneous")]
+    runs = joined(made, true=truth())
+    assert [r.ratio for r in runs] == [None, None]
+    assert runs[0].pair_ratio == pytest.approx(16 / 19)
 
 
 def test_sum_of_singles_is_that_of_the_pair_and_only_for_mptcp_and_with_a_failed_one_not_known():
@@ -137,13 +141,6 @@ def test_sum_of_singles_is_that_of_the_pair_and_only_for_mptcp_and_with_a_failed
     assert [r.sum_of_singles_bit_per_s for r in runs] == [17e6, None, None, None]
     runs = joined([*made, manifest("y", "tcp", ["b"], None)])
     assert (runs[0].sum_of_singles_bit_per_s, runs[2].failure) == (None, "reset")
-
-
-def test_runs_at_the_same_time_share_the_capacity():
-    made = [manifest("m", "mptcp", ["a", "b"], 9e6, "simultaneous"), manifest("x", "tcp", ["a"], 7e6, "simultaneous")]
-    runs = joined(made, true=truth())
-    assert [r.ratio for r in runs] == [None, None]
-    assert runs[0].pair_ratio == pytest.approx(16 / 19)
 
 
 def series(run: str, path: str | None, values: list[float]) -> SubflowSeries:

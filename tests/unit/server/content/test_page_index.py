@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_page_har import whole
 
+from support.hostile_json import any_json
 from tandem_server.cli.main import main
 from tandem_server.content import page_recording as recording
 from tandem_server.content import page_synthetic as synthetic
@@ -29,36 +30,19 @@ from tandem_server.content.page import (
     write,
 )
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
-    max_leaves=20,
-)
+JSON = any_json(20)
 OBJECT = {
-    "method": "GET",
-    "url": "http://a.test/",
-    "status": 200,
-    "headers": [["Content-Type", "text/html"]],
-    "body": "0" * 64,
-    "bytes": 3,
-    "wire_bytes": None,
-    "by": None,
-    "after_load": False,
-}
+    "method": "GET", "url": "http://a.test/", "status": 200, "headers": [["Content-Type", "text/html"]], "body": "0" * 64, "bytes": 3,
+    "wire_bytes": None, "by": None, "after_load": False,
+}  # fmt: skip
 
 
 def index(**changed):
-    return {
-        "format": "tandem-page/1",
-        "url": "http://a.test/",
-        "made": {},
-        "times_ms": {},
-        "objects": [OBJECT],
-        **changed,
-    }
+    own = {"format": "tandem-page/1", "url": "http://a.test/", "made": {}, "times_ms": {}, "objects": [OBJECT]}
+    return own | changed
 
 
-def test_a_made_page_is_read_back_as_it_was_written(tmp_path):
+def test_a_made_page_is_read_back_as_it_was_written_and_the_same_seed_is_the_same_page(tmp_path):
     objects = synthetic.make(3, 30, 200_000, 4, "https")
     page = write(tmp_path, objects, {"by": "build", "seed": 3}, {"load": 12.5})
     assert parse((tmp_path / INDEX).read_bytes()) == page
@@ -70,9 +54,6 @@ def test_a_made_page_is_read_back_as_it_was_written(tmp_path):
     told = public(page)
     assert len(told["objects"]) == 30
     assert "headers" not in json.dumps(told)
-
-
-def test_the_same_seed_is_the_same_page(tmp_path):
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         write(tmp_path / name, synthetic.make(7, 12, 50_000, 2, "http"), {}, {})
@@ -82,13 +63,9 @@ def test_the_same_seed_is_the_same_page(tmp_path):
 
 def test_what_browsers_decoded_is_stored_with_gzip_and_what_is_of_the_connection_is_left_out(tmp_path):
     headers = (
-        ("content-encoding", "br"),
-        ("Connection", "close"),
-        ("alt-svc", "h3"),
-        ("X", "1"),
-        ("bad name", "x"),
+        ("content-encoding", "br"), ("Connection", "close"), ("alt-svc", "h3"), ("X", "1"), ("bad name", "x"),
         ("Y", "a\nb"),
-    )
+    )  # fmt: skip
     page = write(tmp_path, [Captured("GET", "http://a.test/", 200, headers, b"a" * 5000, wire_bytes=99)], {}, {})
     (one,) = page.objects
     assert one.headers == (("X", "1"), ("Content-Encoding", "gzip"))
@@ -131,8 +108,6 @@ def test_no_link_is_followed(tmp_path):
         ({"format": "tandem-page/2"}, "format"),
         ({"objects": []}, "0 objects"),
         ({"objects": [{**OBJECT, "by": 0}]}, "by"),
-        ({"objects": [{**OBJECT, "by": True}]}, "by"),
-        ({"objects": [{**OBJECT, "status": 99}]}, "status"),
         ({"objects": [{**OBJECT, "status": 200.0}]}, "status"),
         ({"objects": [{**OBJECT, "body": "../../../etc/passwd"}]}, "sha256"),
         ({"objects": [{**OBJECT, "body": None}]}, "no body"),
@@ -152,12 +127,6 @@ def test_what_is_no_index_is_one_error(changed, why):
         parse(json.dumps(index(**changed)))
 
 
-@given(JSON)
-def test_any_json_is_an_error_and_no_traceback(value):
-    with pytest.raises(PageError):
-        parse(json.dumps(value))
-
-
 @given(st.sampled_from(sorted(OBJECT)), JSON)
 def test_any_value_of_any_key_is_taken_or_refused(key, value):
     try:
@@ -167,10 +136,11 @@ def test_any_value_of_any_key_is_taken_or_refused(key, value):
     assert parse(json.dumps(index(objects=[{**OBJECT, key: value}]))) == page
 
 
-@given(st.binary(max_size=200))
-def test_any_bytes_are_an_error(raw):
-    with pytest.raises(PageError):
-        parse(raw)
+@given(st.binary(max_size=200), JSON)
+def test_any_bytes_and_any_json_are_an_error(raw, value):
+    for content in (raw, json.dumps(value).encode()):
+        with pytest.raises(PageError):
+            parse(content)
 
 
 @given(st.text(max_size=60))
@@ -252,7 +222,7 @@ def said(capsys, *args):
     return status, out, err
 
 
-def test_built_pages_are_listed(config, capsys):
+def test_built_pages_are_listed_and_a_damaged_one_as_such(config, capsys):
     assert said(capsys, "build", "--config", config, "--objects", 5, "--bytes", 20000)[0] == 0
     assert said(capsys, "build", "--config", config, "--name", "plain", "--scheme", "http", "--objects", 1)[0] == 0
     status, out, _ = said(capsys, "list", "--config", config, "--json")
@@ -264,10 +234,6 @@ def test_built_pages_are_listed(config, capsys):
     ]
     status, out, _ = said(capsys, "list", "--config", config)
     assert out.splitlines()[1].startswith("synthetic-page: https://www.page-1.test/: 5 objects of ")
-
-
-def test_a_damaged_page_is_listed_as_such(config, capsys):
-    said(capsys, "build", "--config", config, "--objects", 2)
     for body in (config.parent / "content/synthetic-page/bodies").iterdir():
         body.write_bytes(b"")
     status, out, _ = said(capsys, "list", "--config", config)
@@ -304,9 +270,7 @@ def test_what_is_wrong_is_one_line(config, capsys, monkeypatch, args, why):
     Path("names").write_text("1,example.org\n2,exa mple\n")
     Path("content/film").mkdir(parents=True)  # a DASH presentation is not overwritten
     status, _, err = said(capsys, *args, "--config", config)
-    assert status == 2
-    assert why in err
-    assert len(err.splitlines()) == 1
+    assert (status, why in err, len(err.splitlines())) == (2, True, 1), err
 
 
 def test_without_a_browser_recording_says_what_to_install(config, capsys, monkeypatch):

@@ -16,8 +16,6 @@ START = 1_700_000_000 // 86_400 * 86_400 * S
 
 @dataclass
 class Riding:
-    """``lines``: what it sent."""
-
     name: str = "probe-1"
     boot: str = "b1"
     lines: list[str] = field(default_factory=list)

@@ -150,13 +150,8 @@ def test_events_tell_the_second_and_health_the_class():
 
 
 def test_a_class_told_much_later_or_after_a_short_movement_is_not_that_of_the_beginning():
-    told = [
-        Telling(10 * S_NS, True, None, begins=True),
-        Telling(30 * S_NS, False, None, ends=True),
-        Telling(40 * S_NS, True, None, begins=True),
-        health(60, True, "low"),
-    ]
-    states = States(told)
+    begins = [Telling(t * S_NS, True, None, begins=True) for t in (10, 40)]
+    states = States([*begins, Telling(30 * S_NS, False, None, ends=True), health(60, True, "low")])
     assert [states.at(t * S_NS) for t in (15, 35, 45)] == ["moving", "still", "low"]
     told = [health(t, True, "low" if t > CLASS_WITHIN_S else None) for t in range(0, 200, 10)]
     states = States(told)
@@ -189,14 +184,10 @@ def cell(area):
 
 
 def test_places_have_the_worlds_geohash_and_what_is_known_less_well_a_larger_area():
-    rows = [(57.64911, 10.40744, "u4pruydqqvj"), (42.605, -5.603, "ezs42"), (-25.382708, -49.265506, "6gkzwgjzn820")]
-    assert [
-        (latitude, longitude, area)
-        for latitude, longitude, area in rows
-        if geohash(latitude, longitude, len(area)) != area
-    ] == []
-    rows = [(0, 6), (5, 6), (610, 6), (612, 5), (1112, 5), (4800, 5), (5000, 4), (19_500, 4), (55_600, 3), (10**7, 1)]
-    assert [(error_m, letters) for error_m, letters in rows if letters_for(error_m) != letters] == []
+    places = {(57.64911, 10.40744): "u4pruydqqvj", (42.605, -5.603): "ezs42", (-25.382708, -49.265506): "6gkzwgjzn820"}
+    assert {place: geohash(*place, len(area)) for place, area in places.items()} == places
+    letters = {0: 6, 5: 6, 610: 6, 612: 5, 1112: 5, 4800: 5, 5000: 4, 19_500: 4, 55_600: 3, 10**7: 1}
+    assert {error_m: letters_for(error_m) for error_m in letters} == letters
 
 
 @given(st.floats(-90, 90), st.floats(-180, 180), st.integers(1, 12))
@@ -283,17 +274,7 @@ def test_what_shares_its_paths_has_no_benefit_and_a_run_that_the_network_failed_
 
 
 def test_what_is_no_whole_pair_has_no_point_and_the_sum_of_the_paths_stands_for_all_at_once():
-    rows = [
-        RUNS[1:],
-        RUNS[:1],
-        RUNS[:2],
-        [*RUNS, run("r4", "mptcp", "b", 1e6)],
-        [run("r1", "mptcp", "a", None), *RUNS[1:]],
-    ]
-    assert [runs for runs in rows if pair_point(runs, OPERATORS, {}) is not None] == []
-    rows = [([10e6, 5e6], 12.5e6, 0.5), ([10e6, 5e6], 4e6, -0.6), ([8e6], 8e6, None), ([0.0, 0.0], 0.0, None)]
-    assert [
-        (separate, x, raw)
-        for separate, x, raw in rows
-        if benefit(separate, x) != (None if raw is None else pytest.approx(raw))
-    ] == []
+    two, none = [*RUNS, run("r4", "mptcp", "b", 1e6)], [run("r1", "mptcp", "a", None), *RUNS[1:]]
+    assert [pair_point(runs, OPERATORS, {}) for runs in (RUNS[1:], RUNS[:1], RUNS[:2], two, none)] == [None] * 5
+    assert [benefit([10e6, 5e6], x) for x in (12.5e6, 4e6)] == [pytest.approx(0.5), pytest.approx(-0.6)]
+    assert benefit([8e6], 8e6) is benefit([0.0, 0.0], 0.0) is None

@@ -32,12 +32,9 @@ def seconds_of(log):
             midnight = datetime(at.year, at.month, at.day, tzinfo=UTC)
             if "-" in (row["RSRP"], row["RAWCELLID"]):
                 continue
-            found[int((at - midnight).total_seconds())] = {
-                "rsrp": float(row["RSRP"]),
-                "eci": int(row["RAWCELLID"]),
-                "latitude": float(row["Latitude"]),
-                "longitude": float(row["Longitude"]),
-            }
+            place = {"latitude": float(row["Latitude"]), "longitude": float(row["Longitude"])}
+            told = {"rsrp": float(row["RSRP"]), "eci": int(row["RAWCELLID"]), **place}
+            found[int((at - midnight).total_seconds())] = told
     return [{"t": t, **found[t]} for t in sorted(found)]
 
 

@@ -2,13 +2,6 @@ import pytest
 from endpoint_on_loopback import Endpoint
 
 from tandem_server.endpoint.sessions import Limits
-from tandem_server.registry import Registry
-
-
-@pytest.fixture
-def registry(tmp_path):
-    with Registry(tmp_path / "registry.sqlite") as opened:
-        yield opened
 
 
 @pytest.fixture

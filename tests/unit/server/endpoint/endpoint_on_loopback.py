@@ -39,7 +39,6 @@ def wait_until(condition, what=""):
 
 
 def request(target, session=""):
-    """What a client sends to begin a download."""
     return head("GET", target, session)
 
 
@@ -89,8 +88,6 @@ def contexts():
 
 
 class Shelf:
-    """Stands in for the database: keeps the lines."""
-
     def __init__(self):
         self.lines = []
 
@@ -138,7 +135,6 @@ class Endpoint:
         return client
 
     def get(self, target, session="", kind="mptcp"):
-        """Status, headers, body of one request."""
         return self.exchange(request(target, session), kind)
 
     def exchange(self, sent, kind="mptcp"):
@@ -163,7 +159,6 @@ class Endpoint:
         return summary
 
     def points(self):
-        """What was recorded so far; the recorder is closed."""
         self.recorder.close()
         return [parse(line) for line in self.shelf.lines]
 
@@ -183,11 +178,18 @@ def read_kept(file, method="GET"):
     return status, headers, b"" if method == "HEAD" else file.read(int(headers.get("content-length", 0)))
 
 
+def heard(client):
+    """What still comes until the end of the connection, a reset included."""
+    told = bytearray()
+    with contextlib.suppress(ConnectionResetError):
+        while more := client.recv(1 << 20):
+            told += more
+    return bytes(told)
+
+
 def read_answer(client):
-    received = bytearray()
-    while more := client.recv(1 << 20):
-        received += more
-    head, _, body = bytes(received).partition(b"\r\n\r\n")
+    received = b"".join(iter(lambda: client.recv(1 << 20), b""))
+    head, _, body = received.partition(b"\r\n\r\n")
     first, *lines = head.decode().split("\r\n")
     headers = dict(line.lower().split(": ", 1) for line in lines)
     status = int(first.split()[1])

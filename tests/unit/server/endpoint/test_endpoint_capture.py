@@ -15,8 +15,9 @@ import pytest
 from endpoint_on_loopback import wait_until
 from hypothesis import given
 from hypothesis import strategies as st
-from test_endpoint_control import ASK, call
+from test_endpoint_control import ASK
 
+from support.asgi_request import asked, bearer
 from tandem_server.endpoint import capture as capture_module
 from tandem_server.endpoint.capture import (
     HEADER_BYTES,
@@ -49,7 +50,8 @@ def channel(endpoint, registry, tmp_path):
         app = control_app(registry, here.sessions, here.port, results, captures)
 
         def request(method, path, body=None):
-            return asyncio.run(call(app, method, path, json.dumps(body).encode(), f"Bearer {token}"))
+            status, _, told = asyncio.run(asked(app, method, path, [json.dumps(body).encode()], [bearer(token)]))
+            return status, told
 
         request.endpoint, request.folder = here, tmp_path / "traces"
         return request
@@ -118,24 +120,11 @@ def test_what_does_not_fit_the_budget_is_cut_and_told(channel):
     assert sum(f.stat().st_size for f in ask.folder.rglob("*.pcap")) <= 1500
 
 
-@real
-def test_a_session_that_lapses_ends_its_capture(channel):
-    ask = channel()
-    _, mine = ask("POST", "/v1/sessions", {**ASK, "capture": True})
-    session = ask.endpoint.sessions.get(mine["session"])
-    process = session.capture._process
-    session.deadline_s = 0.0
-    ask.endpoint.sessions.sweep()
-    assert process.returncode is not None
-    assert session.captured["packets"] == 0
-
-
-def test_where_none_are_allowed_it_is_said(channel):
+def test_where_none_are_allowed_and_a_tcpdump_that_may_not_capture_are_refusals_and_leave_no_session(
+    channel, tmp_path, monkeypatch
+):
     status, told = channel(budget_bytes=0)("POST", "/v1/sessions", {**ASK, "capture": True})
     assert (status, "allows no captures ([capture] allowed" in told["error"]) == (400, True)
-
-
-def test_a_tcpdump_that_may_not_capture_is_a_refusal_and_leaves_no_session(channel, tmp_path, monkeypatch):
     pretend(tmp_path, monkeypatch, "echo 'tcpdump: any: You don'\"'\"'t have permission' >&2; exit 1")
     ask = channel()
     status, told = ask("POST", "/v1/sessions", {**ASK, "capture": True})
@@ -144,19 +133,26 @@ def test_a_tcpdump_that_may_not_capture_is_a_refusal_and_leaves_no_session(chann
 
 
 @real
-def test_what_the_registry_does_not_take_is_told_and_takes_no_room(channel, monkeypatch):
+def test_what_the_registry_does_not_take_is_told_and_takes_no_room_and_a_session_that_lapses_ends_its_capture(
+    channel, monkeypatch
+):
     ask = channel()
     _, mine = ask("POST", "/v1/sessions", {**ASK, "capture": True})
 
     def full(_row):
         raise sqlite3.OperationalError("database or disk is full")
 
-    monkeypatch.setattr(ask.endpoint.registry.traces, "add", full)
-    told = ask("DELETE", f"/v1/sessions/{mine['session']}")[1]["capture"]
+    with monkeypatch.context() as patched:
+        patched.setattr(ask.endpoint.registry.traces, "add", full)
+        told = ask("DELETE", f"/v1/sessions/{mine['session']}")[1]["capture"]
     assert (told["name"], told["error"]) == (None, "database or disk is full")
     assert not [path for path in ask.folder.rglob("*") if path.is_file()]
-    monkeypatch.undo()
     assert ask.endpoint.registry.traces.server_bytes() == 0
+    _, mine = ask("POST", "/v1/sessions", {**ASK, "capture": True})
+    session = ask.endpoint.sessions.get(mine["session"])
+    process, session.deadline_s = session.capture._process, 0.0
+    ask.endpoint.sessions.sweep()
+    assert (process.returncode is not None, session.captured["packets"]) == (True, 0)
 
 
 def test_a_tcpdump_that_died_is_told_and_what_it_wrote_is_kept(tmp_path, monkeypatch, registry):
@@ -198,29 +194,26 @@ def test_what_is_kept_counts_until_its_probe_is_erased(tmp_path, monkeypatch, re
         captures.begin("p", "r", "t", 8480)
 
 
-def test_what_the_disk_keeps_free_is_no_room_for_captures(tmp_path, registry, monkeypatch):
-    pretend(tmp_path, monkeypatch, "exit 1")
-    captures = Captures(tmp_path / "captures", 10**9, Kept(registry, tmp_path / "traces", 10**18))
-    with pytest.raises(CaptureRefused, match=r"cannot capture: No space left on device: \d+ bytes are free"):
-        captures.begin("p", "r", "s", 8480)
-
-
-def test_without_tcpdump_and_over_the_budget_it_is_refused(tmp_path, monkeypatch, registry):
+def test_without_tcpdump_over_the_budget_and_below_what_the_disk_keeps_free_it_is_refused(
+    tmp_path, monkeypatch, registry
+):
     (tmp_path / "captures/p/r").mkdir(parents=True)
-    (tmp_path / "captures/p/r/old.pcap").write_bytes(b"x" * 1000)
-    (tmp_path / "captures/p/r/left.raw").write_bytes(b"x" * 1000)
+    for name in ("old.pcap", "left.raw"):
+        (tmp_path / "captures/p/r" / name).write_bytes(b"x" * 1000)
     captures = Captures(tmp_path / "captures", 1010, Kept(registry, tmp_path / "traces"))
     assert not (tmp_path / "captures/p/r/left.raw").exists()
     pretend(tmp_path, monkeypatch, "exit 1")
     with pytest.raises(CaptureRefused, match="fill their 1010 bytes"):
         captures.begin("p", "r", "s", 8480)
+    fuller = Captures(tmp_path / "captures", 10**9, Kept(registry, tmp_path / "traces", 10**18))
+    with pytest.raises(CaptureRefused, match=r"cannot capture: No space left on device: \d+ bytes are free"):
+        fuller.begin("p", "r", "s", 8480)
     monkeypatch.setenv("PATH", "/nonexistent")
     with pytest.raises(CaptureRefused, match="no tcpdump"):
         captures.begin("p", "r", "s", 8480)
 
 
 def pretend(folder, monkeypatch, script):
-    """A tcpdump that does as the script says."""
     (folder / "bin").mkdir()
     (folder / "bin/tcpdump").write_text(f"#!/bin/sh\n{script}\n")
     (folder / "bin/tcpdump").chmod(0o755)

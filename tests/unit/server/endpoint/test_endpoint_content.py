@@ -23,8 +23,6 @@ def endpoint(registry, tmp_path):
 
 
 class Client:
-    """One connection."""
-
     def __init__(self, endpoint, session, kind="tcp"):
         self.socket, self.session = endpoint.connect(kind), session
         self.file = self.socket.makefile("rb")
@@ -34,7 +32,6 @@ class Client:
         return read_kept(self.file)
 
     def ended(self):
-        """The server has closed."""
         return self.file.read() == b""
 
     def close(self):

@@ -9,6 +9,8 @@ from endpoint_on_loopback import Endpoint, full_disk
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.asgi_request import asked
+from support.hostile_json import any_json
 from tandem_server.endpoint.control import RESULT_BYTES, InvalidRequest, Results, control_app, read_session_request
 from tandem_server.endpoint.sessions import Limits
 from tandem_server.endpoint.sockets import Options, OptionsError, negotiate
@@ -27,30 +29,13 @@ def channel(registry):
 
     def request(method, path, body=None, login=f"Bearer {token}"):
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-        return asyncio.run(call(app, method, path, raw, login))
+        headers = [(b"authorization", login.encode())] if login else []
+        status, _, told = asyncio.run(asked(app, method, path, [raw], headers))
+        return status, told
 
     request.endpoint = here
     yield request
     here.stop()
-
-
-async def call(app, method, path, body, login):
-    """One request straight to the ASGI application: status and decoded JSON."""
-    sent = []
-    scope = {
-        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "path": path,
-        "raw_path": path.encode(), "query_string": b"", "root_path": "", "scheme": "https",
-        "headers": [(b"authorization", login.encode())] if login else [],
-    }  # fmt: skip
-
-    async def receive():
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    async def send(message):
-        sent.append(message)
-
-    await app(scope, receive, send)
-    return sent[0]["status"], json.loads(b"".join(m.get("body", b"") for m in sent[1:]))
 
 
 def test_a_session_is_opened_used_and_ended(channel):
@@ -58,7 +43,8 @@ def test_a_session_is_opened_used_and_ended(channel):
     status, opened = channel("POST", "/v1/sessions", {**ASK, "paths": paths})
     assert status == 201
     assert (opened["budget_bytes"], opened["measurement_port"], opened["expires_s"]) == (1000, 8480, 120)
-    assert opened["environment"]["congestion_control"]
+    assert opened["environment"]["congestion_control"] == opened["options"]["congestion_control"] != ""
+    assert opened["options"]["nodelay"] is False
     assert opened["further_addresses"] == ["203.0.113.11", "2001:db8::11"]
     assert opened["environment"]["tcp_wmem"].count(" ") == 2
     channel.endpoint.get("/v1/download?bytes=1000", opened["session"])
@@ -67,12 +53,6 @@ def test_a_session_is_opened_used_and_ended(channel):
     (flow,) = told["connections"][0]["subflows"]
     assert flow["path"] == "a"
     assert channel("DELETE", f"/v1/sessions/{opened['session']}")[0] == 404
-
-
-def test_a_budget_may_be_asked_for_by_itself(channel):
-    ask = {**ASK, "kind": "any", "bytes": None, "budget_bytes": 4000}
-    assert channel("POST", "/v1/sessions", ask)[1]["budget_bytes"] == 4000
-    assert channel("POST", "/v1/sessions", {**ask, "budget_bytes": 5001})[0] == 429
 
 
 def test_options_are_negotiated_told_and_held(channel):
@@ -89,21 +69,17 @@ def test_options_are_negotiated_told_and_held(channel):
     assert {key: connection[key] for key in told} == told
 
 
-def test_a_controller_that_the_kernel_lacks_is_refused_with_those_it_has(channel):
+def test_a_controller_that_the_kernel_lacks_is_refused_with_those_it_has_and_a_coupled_one_with_the_command(
+    channel, tmp_path
+):
     status, told = channel("POST", "/v1/sessions", {**ASK, "options": {"congestion_control": "absent"}})
-    assert status == 400
-    assert "'absent': the server's kernel has " in told["error"]
-    assert "reno" in told["error"]
-    assert "hint" not in told["error"]
-
-
-def test_a_coupled_controller_that_is_not_loaded_is_refused_with_the_command(tmp_path):
-    available = tmp_path / "available"
-    available.write_text("reno cubic\n")
+    assert (status, "'absent': the server's kernel has " in told["error"]) == (400, True)
+    assert ("reno" in told["error"], "hint" in told["error"]) == (True, False)
+    (tmp_path / "available").write_text("reno cubic\n")
     with pytest.raises(
         OptionsError, match=r"'olia': .*reno, cubic; hint: on the server, tandem-server congestion load"
     ):
-        negotiate(Options("olia"), available)
+        negotiate(Options("olia"), tmp_path / "available")
 
 
 def test_a_result_is_kept_beside_its_session(channel, registry):
@@ -129,22 +105,31 @@ def test_what_is_no_result_too_large_or_anothers_is_refused(channel, registry):
     assert channel("PUT", place, {}, f"Bearer {registry.probes.add('probe-9')}")[0] == 404
 
 
-def test_a_result_that_cannot_be_written_is_a_later(channel, registry):
+def test_a_result_or_a_session_that_cannot_be_written_is_a_later(channel, registry):
+    with full_disk(registry):
+        status, told = channel("POST", "/v1/sessions", ASK)
+    assert (status, "disk is full" in told["error"]) == (503, True)
     (registry.file.parent / "results").write_text("in the way")
     opened = channel("POST", "/v1/sessions", ASK)[1]["session"]
     status, told = channel("PUT", f"/v1/sessions/{opened}/result", {})
     assert (status, "cannot keep results now" in told["error"]) == (503, True)
 
 
-def test_without_a_good_token_nothing_opens(channel):
+def test_nothing_opens_without_a_good_token_or_for_what_is_no_request_for_a_session(channel):
     for login in (None, "", "Bearer", "Bearer x", "Basic abc", "Bearer tandem_" + "A" * 43):
         assert channel("POST", "/v1/sessions", ASK, login)[0] == 401
         assert channel("DELETE", "/v1/sessions/" + "0" * 32, None, login)[0] == 401
+    answers = [channel("POST", "/v1/sessions", {**ASK, **change}) for change in NO_ASKS]
+    assert [c for c, (status, told) in zip(NO_ASKS, answers, strict=True) if status != 400 or not told["error"]] == []
+    assert [channel("POST", "/v1/sessions", body)[0] for body in (b"{", b"[]", b" " * 20_000)] == [400, 400, 413]
 
 
-def test_more_than_a_probes_share_is_refused_with_the_reason(channel):
+def test_a_budget_may_be_asked_for_by_itself_and_more_than_a_probes_share_is_refused_with_the_reason(channel):
+    ask = {**ASK, "kind": "any", "bytes": None, "budget_bytes": 4000}
+    assert channel("POST", "/v1/sessions", {**ask, "budget_bytes": 5001})[0] == 429
     assert channel("POST", "/v1/sessions", {**ASK, "bytes": 5001})[0] == 429
-    assert [channel("POST", "/v1/sessions", ASK)[0] for _ in range(3)] == [201, 201, 429]
+    assert channel("POST", "/v1/sessions", ask)[1]["budget_bytes"] == 4000
+    assert [channel("POST", "/v1/sessions", ASK)[0] for _ in range(2)] == [201, 429]
     assert "2 open sessions" in channel("POST", "/v1/sessions", ASK)[1]["error"]
 
 
@@ -173,27 +158,10 @@ NO_ASKS += [
 ]
 
 
-def test_what_is_no_request_for_a_session_is_refused(channel):
-    answers = [channel("POST", "/v1/sessions", {**ASK, **change}) for change in NO_ASKS]
-    assert [
-        change for change, (status, told) in zip(NO_ASKS, answers, strict=True) if status != 400 or not told["error"]
-    ] == []
-    assert channel("POST", "/v1/sessions", b"{")[0] == 400
-    assert channel("POST", "/v1/sessions", b"[]")[0] == 400
-    assert channel("POST", "/v1/sessions", b" " * 20_000)[0] == 413
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=8,
-)
-
-
 @given(
     st.one_of(
         st.binary(max_size=50),
-        st.dictionaries(st.sampled_from([*ASK, "paths", "options", "budget_bytes"]), JSON).map(
+        st.dictionaries(st.sampled_from([*ASK, "paths", "options", "budget_bytes"]), any_json(8)).map(
             lambda d: json.dumps({**ASK, **d}).encode()
         ),
     )
@@ -204,16 +172,3 @@ def test_any_body_is_a_request_or_refused(body):
         assert ask.kind in ("mptcp", "tcp", "any")
         assert ask.payload_bytes is None or ask.payload_bytes > 0
         assert ask.seconds is None or ask.seconds > 0
-
-
-def test_a_registry_on_a_full_disk_is_a_later_not_an_accident(channel, registry):
-    with full_disk(registry):
-        status, told = channel("POST", "/v1/sessions", ASK)
-    assert status == 503
-    assert "disk is full" in told["error"]
-
-
-def test_without_options_the_systems_own_are_told(channel):
-    opened = channel("POST", "/v1/sessions", ASK)[1]
-    assert opened["options"]["congestion_control"] == opened["environment"]["congestion_control"]
-    assert opened["options"]["nodelay"] is False

@@ -5,7 +5,7 @@ import select
 import socket
 
 import pytest
-from endpoint_on_loopback import head, read_answer, request, wait_until
+from endpoint_on_loopback import head, heard, read_answer, request, wait_until
 
 RESET = b"\1\0\0\0\0\0\0\0"
 
@@ -95,21 +95,13 @@ HANDSHAKE_SEGMENTS = 3
 """SYN, ACK and FIN: what a client sends besides its request, at least; the endpoint answers as many."""
 
 
-def received(client):
-    total = 0
-    with contextlib.suppress(ConnectionResetError):
-        while more := client.recv(65536):
-            total += len(more)
-    return total
-
-
 def test_an_answer_without_a_session_is_small(endpoint):
     here = endpoint(head_s=2.0)
     for asked in WITHOUT_SESSION:
         with here.connect("tcp") as client:
             client.sendall(asked)
             client.shutdown(socket.SHUT_WR)
-            told = received(client)
+            told = len(heard(client))
         assert told <= 400, asked
         # All the bytes of both directions with their headers: an attacker who could spoof a handshake would still gain less than this.
         segments_bytes = (HANDSHAKE_SEGMENTS + 1) * SEGMENT_BYTES

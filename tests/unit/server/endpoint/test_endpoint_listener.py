@@ -22,7 +22,7 @@ from tandem_server.endpoint.sockets import (
 )
 
 
-def test_where_the_kernel_has_no_ipv6_it_listens_for_ipv4(monkeypatch, caplog) -> None:
+def test_where_the_kernel_has_no_ipv6_it_listens_for_ipv4_and_no_multipath_is_said_as_such(monkeypatch, caplog) -> None:
     whole = socket.socket
 
     def without6(family: int, *more: int) -> socket.socket:
@@ -37,8 +37,6 @@ def test_where_the_kernel_has_no_ipv6_it_listens_for_ipv4(monkeypatch, caplog) -
     with pytest.raises(module.ListenError, match="Protocol not supported"):
         listen("::1", 0, multipath=False)
 
-
-def test_no_multipath_at_all_is_said_as_such(monkeypatch) -> None:
     def refused(*_: int) -> socket.socket:
         raise OSError(errno.EPROTONOSUPPORT, "Protocol not supported")
 
@@ -72,15 +70,12 @@ def asked(monkeypatch):
     return made
 
 
-def test_the_listener_is_a_tcp_socket_that_asks_for_multipath(asked):
+def test_the_listener_is_a_tcp_socket_that_asks_for_multipath_and_a_kernel_where_it_is_off_serves_tcp(asked):
     with listen("127.0.0.1", 0) as listener:
         assert asked.multipath == [1]
         assert listener.getsockopt(socket.SOL_SOCKET, socket.SO_PROTOCOL) == socket.IPPROTO_TCP
     listen("127.0.0.1", 0, multipath=False).close()
     assert asked.multipath == [1, 0], "with mptcp_enabled=1 every socket is one of Multipath TCP"
-
-
-def test_a_kernel_where_it_is_off_is_refused_with_the_mend_and_serves_tcp(asked):
     asked.refuse = errno.EPERM
     with pytest.raises(NoMultipathError, match=r"net\.mptcp\.mptcp_enabled=1 on the v0\.94 kernel"):
         listen("127.0.0.1", 0)

@@ -1,7 +1,6 @@
 """Stored pages over the measurement listener: what is replayed, what is refused, what is counted."""
 
 import re
-import socket
 import ssl
 
 import pytest
@@ -202,19 +201,3 @@ def test_any_bytes_are_a_request_an_end_or_the_connections_end(raw, sizes):
     except Ended:
         return
     assert asked is None or re.match(r"[A-Z]+\Z", asked.method)
-
-
-def test_a_browser_that_takes_nothing_more_is_given_up(registry, tmp_path):
-    (tmp_path / "big").mkdir()
-    write(tmp_path / "big", [Captured("GET", "http://a.test/", 200, (), bytes(30_000_000))], {}, {})
-    endpoint = Endpoint(registry, Limits(stall_s=0.3), pages=PageStore(tmp_path))
-    try:
-        session = endpoint.session(kind="tcp")
-        with endpoint.connect("tcp") as client:
-            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            client.sendall(head("GET", "/v1/page/big", session.id, "Upgrade: tandem-page"))
-            assert client.recv(9) == b"HTTP/1.1 "
-            client.sendall(b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n")
-            assert endpoint.ended(session)["end"] == "stalled"
-    finally:
-        endpoint.stop()

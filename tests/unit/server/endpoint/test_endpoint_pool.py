@@ -33,8 +33,6 @@ class TakesAll(http.server.BaseHTTPRequestHandler):
 
 
 class Pooled(Endpoint):
-    """The endpoint of the other tests, with two processes behind its listener."""
-
     def __init__(self, registry, folder):
         limits = Limits(sessions_per_probe=100)
         super().__init__(registry, limits)
@@ -53,7 +51,6 @@ class Pooled(Endpoint):
         self.acceptor = Acceptor(listener, self.pool.serve, self.limiter)
 
     def idle(self):
-        """Two processes, and no connection at either."""
         return [member.connections for member in self.pool._members.values()] == [0, 0]
 
     def stop(self):
@@ -111,7 +108,11 @@ def test_the_budget_is_one_for_all_processes(here):
     assert {c["end"] for c in session.summaries} == {"budget"}
 
 
-def test_ending_a_session_cuts_what_another_process_serves(here):
+def test_ending_a_session_cuts_what_another_process_serves_and_refusals_come_through(here):
+    session = here.session(payload_bytes=1000)
+    assert here.get("/v1/download?bytes=1000", "0" * 32)[0] == 403
+    assert here.get("/v1/download?bytes=1001", session.id)[0] == 429
+    assert (session.live, session.used_bytes) == (0, 0)
     session = here.session()
     with here.downloading(session):
         here.sessions.end(session.id, "probe-1", wait_s=0.1)
@@ -177,10 +178,3 @@ def test_a_process_that_does_not_start_is_told():
         Pool([sys.executable, "-c", "pass"], 1, None)
     with pytest.raises(PoolError, match="No such file"):
         Pool(["/nonexistent"], 1, None)
-
-
-def test_refusals_come_through(here):
-    session = here.session(payload_bytes=1000)
-    assert here.get("/v1/download?bytes=1000", "0" * 32)[0] == 403
-    assert here.get("/v1/download?bytes=1001", session.id)[0] == 429
-    assert (session.live, session.used_bytes) == (0, 0)

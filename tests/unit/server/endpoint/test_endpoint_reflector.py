@@ -39,14 +39,17 @@ def shared(tmp_path_factory):
         yield made
 
 
-def test_never_more_bytes_out_than_in(shared):
+def test_never_more_bytes_out_than_in_and_an_answer_is_no_question(shared):
     for size in (reflector.SHORTEST, 100, reflector.LONGEST):
         assert len(shared.reflector.answer(shared.question(size=size), 1)) == size
+    assert shared.reflector.answer(shared.reflector.answer(shared.question(), 1), 1) is None
+    assert shared.reflector.answer(shared.question(key=bytes(32)), 1) is None
 
 
 @given(st.binary(max_size=200))
-def test_nothing_answers_to_nonsense(shared, raw):
+def test_nothing_answers_to_nonsense_nor_takes_it_for_an_answer(shared, raw):
     assert shared.reflector.answer(raw, 1) is None
+    assert reflector.read_answer(b"k" * 32, bytes(16), raw) is None
 
 
 @given(st.integers(0, 99), st.integers(1, 255))
@@ -54,12 +57,6 @@ def test_no_bit_may_be_changed(shared, at, change):
     raw = bytearray(shared.question())
     raw[at] ^= change
     assert shared.reflector.answer(bytes(raw), 1) is None
-
-
-def test_an_answer_is_no_question_and_another_sessions_key_of_no_use(shared):
-    """Two reflectors cannot be set upon each other."""
-    assert shared.reflector.answer(shared.reflector.answer(shared.question(), 1), 1) is None
-    assert shared.reflector.answer(shared.question(key=bytes(32)), 1) is None
 
 
 def test_a_session_is_kept_from_lapsing_its_streams_counted_apart_and_its_end_and_budget_hold(tmp_path):
@@ -76,8 +73,3 @@ def test_a_session_is_kept_from_lapsing_its_streams_counted_apart_and_its_end_an
         assert counted(1) is not None
         opened.sessions.end(opened.session.id, "probe-1")
         assert counted(1) is None
-
-
-@given(st.binary(max_size=150))
-def test_the_probe_takes_no_nonsense_for_an_answer(raw):
-    assert reflector.read_answer(b"k" * 32, bytes(16), raw) is None

@@ -270,9 +270,7 @@ ADDRESS = st.sampled_from(["1.1.1.1", "2.2.2.2", "3.3.3.3", None])
 
 
 @given(
-    st.dictionaries(st.sampled_from("abc"), ADDRESS),
-    st.sampled_from([None, "a", "b"]),
-    st.lists(ADDRESS, max_size=5),
+    st.dictionaries(st.sampled_from("abc"), ADDRESS), st.sampled_from([None, "a", "b"]), st.lists(ADDRESS, max_size=5)
 )
 def test_an_address_that_is_one_paths_never_gets_another_name(addresses, primary, remotes):
     owners = [[n for n, a in addresses.items() if a == r] if r else [] for r in remotes]

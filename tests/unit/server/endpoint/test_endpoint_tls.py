@@ -7,22 +7,12 @@ import struct
 import time
 
 import pytest
-from endpoint_on_loopback import contexts, head, read_answer, request, wait_until
+from endpoint_on_loopback import contexts, head, heard, read_answer, request, wait_until
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.stream.tls import HANDSHAKE_LIMIT_BYTES, OVERHEAD_BYTES, RECORD_BYTES, Marks
-from tandem_server.content.library import Library
 from tandem_server.endpoint.http1 import LEAST_HELLO_BYTES
-
-
-def heard(client):
-    """What still comes until the end of the connection, a reset included."""
-    told = bytearray()
-    with contextlib.suppress(ConnectionResetError):
-        while more := client.recv(1 << 20):
-            told += more
-    return bytes(told)
 
 
 def test_a_download_for_a_time_ends_with_the_end_of_tls(endpoint):
@@ -71,23 +61,6 @@ def test_an_upload_whose_tls_breaks_off_is_not_complete(endpoint, damage):
     assert here.ended(session)["end"] == "client gone"
 
 
-def test_content_is_served_over_a_connection_that_is_kept(endpoint, tmp_path):
-    (tmp_path / "film").mkdir()
-    (tmp_path / "film" / "a.m4s").write_bytes(b"abc" * 100_000)
-    here = endpoint()
-    here.measurement._content = Library(tmp_path)
-    session = here.session("tcp", tls=True)
-    with here.secure("tcp") as client:
-        for _ in range(2):
-            client.sendall(request("/v1/content/film/a.m4s", session.id))
-            answer = b""
-            while len(answer.partition(b"\r\n\r\n")[2]) < 300_000:
-                answer += client.recv(65536)
-            assert answer.endswith(b"abc" * 100_000)
-    told = here.ended(session)
-    assert (told["requests"], told["bytes_sent"], told["bytes_acked"]) == (2, 600_000, 600_000)
-
-
 def test_whoami_and_a_session_of_the_other_port(endpoint):
     here = endpoint()
     secure, plain = here.session("any", tls=True), here.session("any")
@@ -118,7 +91,6 @@ def test_http_without_tls_is_told_so_in_the_clear_and_tls_at_the_plain_port_at_o
 
 
 def hello(**changes):
-    """A ClientHello of the library's."""
     context = ssl.create_default_context(cadata=ssl.DER_cert_to_PEM_cert(contexts()[1].get_ca_certs(True)[0]))
     for name, value in changes.items():
         setattr(context, name, value)

@@ -44,7 +44,6 @@ def _fields(rollup, records):
 
 
 def found(store, measurement, step):
-    """The same, as the database has it."""
     out = {}
     for series in store.query(f'SELECT * FROM "{step}"."{measurement}" GROUP BY *'):  # noqa: S608  of the schema
         tags = tuple((tag, series.tags.get(tag, "")) for tag in sorted(ROLLUPS[measurement].tags))

@@ -39,7 +39,6 @@ def hub(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def host_key(tmp_path_factory):
-    """A line as OpenSSH writes it."""
     file = tmp_path_factory.mktemp("ssh") / "key"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "root@probe", "-f", file], check=True)
     return file.with_name("key.pub").read_text().strip()
@@ -101,18 +100,9 @@ def test_all_refusals_of_a_code_are_one_answer(hub, host_key):
     code, _ = invite(hub, "probe-8")
     good = {"probe": "probe-8", "code": code, "wireguard_public_key": key(), "ssh_host_keys": [host_key]}
     assert enrol(hub, good)[0] == 200
-    answers = [
-        enrol(hub, good | change)[::2]
-        for change in (
-            {"code": "invite_" + "A" * 43},
-            {"code": ""},
-            {"code": "\ud800"},
-            {"probe": "probe-1"},
-            {"probe": "nobody"},
-            {"wireguard_public_key": key()},
-        )
-    ]
-    assert answers == [(401, {"error": "no good code"})] * 6
+    wrong = [{"code": code} for code in ("invite_" + "A" * 43, "", "\ud800")]
+    wrong += [{"probe": "probe-1"}, {"probe": "nobody"}, {"wireguard_public_key": key()}]
+    assert [enrol(hub, good | change)[::2] for change in wrong] == [(401, {"error": "no good code"})] * 6
     log = (hub.folder / "serve.log").read_text()
     assert "the code of probe-8 came again with another key" in log
     assert hub.gateway("POST", "/v1/records", "")[0] == 200  # probe-1 is as it was
@@ -121,15 +111,12 @@ def test_all_refusals_of_a_code_are_one_answer(hub, host_key):
 def test_a_hub_without_its_key_uses_no_code_up(hub, host_key):
     code, _ = invite(hub, "probe-9", "--hours", "0.5")
     asked = {"probe": "probe-9", "code": code, "wireguard_public_key": key(), "ssh_host_keys": [host_key]}
-    for text in ("", "no key\n", None):
-        file = hub.folder / "hub.pub"
-        if text is None:
-            file.unlink()
-        else:
-            file.write_text(text)
+    file = hub.folder / "hub.pub"
+    for spoil in (lambda: file.write_text(""), lambda: file.write_text("no key\n"), file.unlink):
+        spoil()
         status, headers, _ = enrol(hub, asked | {"wireguard_public_key": key()})
         assert (status, headers["retry-after"]) == (503, "30")
-    (hub.folder / "hub.pub").write_text(HUB_KEY)
+    file.write_text(HUB_KEY)
     assert enrol(hub, asked)[0] == 200
 
 
@@ -179,18 +166,11 @@ def test_what_is_no_enrolment_is_refused(hub):
     assert hub.https(hub.gateway_port, "POST", "/v1/enrol", b" " * 40_000, token="")[0] == 413
 
 
-json_values = any_json()
+json_values, keys = any_json(), st.binary(min_size=32, max_size=32).map(lambda raw: base64.b64encode(raw).decode())
+host_keys = st.lists(st.just(f"ssh-ed25519 {base64.b64encode(b'...kind').decode()}") | json_values, max_size=9)
+texts = dict.fromkeys(("probe", "code"), st.text() | json_values)
 named = st.fixed_dictionaries(
-    {},
-    optional={
-        "probe": st.text() | json_values,
-        "code": st.text() | json_values,
-        "wireguard_public_key": st.binary(min_size=32, max_size=32).map(lambda raw: base64.b64encode(raw).decode())
-        | st.text(),
-        "ssh_host_keys": st.lists(
-            st.just(f"ssh-ed25519 {base64.b64encode(b'...kind').decode()}") | json_values, max_size=9
-        ),
-    },
+    {}, optional={**texts, "wireguard_public_key": keys | st.text(), "ssh_host_keys": host_keys}
 )
 
 

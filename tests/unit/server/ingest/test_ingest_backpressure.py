@@ -1,22 +1,15 @@
 """While the database is slow the gateway holds a bounded number of bytes: what is more is told to come later, and loses nothing by it."""
 
 import asyncio
-import json
 import time
 
 import pytest
 from fake_database import FakeDatabase
 
+from support.asgi_request import asked, bearer
 from tandem_server.cli.configuration import load
 from tandem_server.cli.stores import upload_service
 from tandem_server.ingest.gateway import Gateway, GatewayLimits
-from tandem_server.registry import Registry
-
-
-@pytest.fixture
-def registry(tmp_path):
-    with Registry(tmp_path / "registry.sqlite") as registry:
-        yield registry
 
 
 @pytest.fixture
@@ -30,28 +23,8 @@ def lines(boot, count):
     return [f"health,boot={boot},probe=probe-1 monotonic_ns=1i,seq={i + 1}i {now + i}" for i in range(count)]
 
 
-async def post(app, token, chunks, headers=()):
-    """Status, headers and JSON of one request to the application itself; ``chunks`` may be awaited."""
-    scope = {
-        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "POST", "scheme": "https", "path": "/v1/records",
-        "raw_path": b"/v1/records", "query_string": b"", "root_path": "", "server": ("x", 1), "client": ("x", 1),
-        "headers": [(b"authorization", f"Bearer {token}".encode()), *headers],
-    }  # fmt: skip
-    sent, left = [], list(chunks)
-
-    async def receive():
-        body = left.pop(0) if left else b""
-        return {
-            "type": "http.request",
-            "body": await body if asyncio.iscoroutine(body) else body,
-            "more_body": bool(left),
-        }
-
-    async def send(message):
-        sent.append(message)
-
-    await app(scope, receive, send)
-    return sent[0]["status"], dict(sent[0]["headers"]), json.loads(sent[1]["body"])
+def post(app, token, chunks, headers=()):
+    return asked(app, "POST", "/v1/records", chunks, [bearer(token), *headers])
 
 
 def test_bytes_in_flight_are_bounded_and_nothing_told_200_is_missing(registry, traces):
@@ -64,15 +37,15 @@ def test_bytes_in_flight_are_bounded_and_nothing_told_200_is_missing(registry, t
 
     async def run():
         nonlocal most
-        asked = [asyncio.ensure_future(post(app, token, ["\n".join(batch).encode()])) for batch in batches]
-        while not any(one.done() for one in asked):
+        senders = [asyncio.ensure_future(post(app, token, ["\n".join(batch).encode()])) for batch in batches]
+        while not any(one.done() for one in senders):
             await asyncio.sleep(0)
         for _ in range(50):
             await asyncio.sleep(0)
             most = max(most, gateway._bytes.held)
-        early = [one.result() for one in asked if one.done()]
+        early = [one.result() for one in senders if one.done()]
         database.let.set()
-        return early, await asyncio.gather(*asked)
+        return early, await asyncio.gather(*senders)
 
     early, answers = asyncio.run(run())
     assert 0 < most <= 100_000

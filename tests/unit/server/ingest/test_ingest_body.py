@@ -9,36 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.hostile_json import any_json
+from support.probe_runs import MANIFEST
 from tandem_server.http.body import Unreadable, decode
 from tandem_server.ingest.documents import InvalidManifest, read_manifest
 
 LIMIT = 100_000
-
-MANIFEST = {
-    "format": "tandem-run/1",
-    "id": "run-1",
-    "pair": "pair-1",
-    "pairing": "sequential",
-    "kind": "mptcp",
-    "paths": ["a", "b"],
-    "probe": "probe-1",
-    "boot": "b",
-    "trigger": "told",
-    "experiment": {"name": "download", "version": 1},
-    "parameters": {},
-    "seed": 1,
-    "started_utc_ns": 1,
-    "ended_utc_ns": 2,
-    "started_monotonic_ns": 1,
-    "ended_monotonic_ns": 2,
-    "environment": {},
-    "modems": {},
-    "clock": {},
-    "records": {"subflow": 10},
-    "result": {"bytes": 5, "duration_s": 1.0, "goodput_bit_per_s": 40.0},
-    "failure": None,
-    "files": [],
-}
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=1000), st.integers(0, 9))

@@ -39,7 +39,6 @@ def own(tmp_path):
 
 @pytest.fixture
 def kit(server):
-    """The server without what an earlier test queued."""
     campaign(server, "withdraw", "own")
     return server
 
@@ -102,11 +101,8 @@ def test_withdrawn_before_and_after_the_probe_has_it(kit, own):
     assert "own, to be withdrawn" in out
     (left,) = read_queue(kit.gateway("GET", "/v1/campaigns")[2])
     assert (left.id, left.withdraw) == (other, True)
-    assert kit.gateway("PUT", f"/v1/campaigns/{one}/state", '{"state": "taken"}')[2] == {
-        "ok": True,
-        "state": "withdrawn",
-        "withdraw": True,
-    }
+    answer = kit.gateway("PUT", f"/v1/campaigns/{one}/state", '{"state": "taken"}')[2]
+    assert answer == {"ok": True, "state": "withdrawn", "withdraw": True}
     kit.gateway("PUT", f"/v1/campaigns/{other}/state", '{"state": "withdrawn"}')
     assert campaign(kit, "list")[1] == ""
     assert "is settled already" in campaign(kit, "withdraw", other)[2]
@@ -131,33 +127,18 @@ def test_no_id_opens_anything(server, text):
 
 
 MISTAKES = [
-    (("own.toml", "--probes", "nobody"), "--probes nobody: there is no such probe; hint: tandem-server probe list"),
-    (
-        ("own.toml", "--probes", "all", "--path", "lte=x"),
-        "own.toml:4: 'lte' is no role of the campaign; hint: one of wifi",
-    ),
-    (("own.toml", "--probes", "all", "--path", "wifi"), "--path wifi: no ROLE=NAME; hint"),
-    (("own.toml", "--probes", "all", "--path", "wifi=x", "--path", "cellular=x"), "is named twice"),
-    (
-        ("own.toml", "--probes", "all", "--label", "flying"),
-        "own.toml:8: no step takes the label 'flying'; hint: one of still",
-    ),
-    (("own.toml", "--probes", "all", "--priority", "101"), "--priority 101; hint: 0 to 100"),
-    (
-        ("own.toml", "--probes", "all", "--timezone", "Tokio"),
-        "timezone 'Tokio': no such zone; hint: write Asia/Tokyo",
-    ),
-    (("zone.toml", "--probes", "all"), "zone.toml:3: timezone 'UTZ': no such zone; hint"),
-    (("broken.toml", "--probes", "all"), "broken.toml:7: unknown key 'experimant' in [[step]]; hint"),
-    (
-        ("own.toml", "--probes", "all", "--form", "pilat"),
-        "own.toml:1: there is no form 'pilat'; hint: one of paper\n",
-    ),
-    (("none.toml", "--probes", "all"), "none.toml: No such file or directory; hint"),
-    (
-        ("unheard-of", "--probes", "all"),
-        "unheard-of: there is no campaign of that name; hint: a file's path, or one of adarsh",
-    ),
+    ("own.toml --path lte=x", "own.toml:4: 'lte' is no role of the campaign; hint: one of wifi"),
+    ("own.toml --path wifi", "--path wifi: no ROLE=NAME; hint"),
+    ("own.toml --path wifi=x --path cellular=x", "is named twice"),
+    ("own.toml --label flying", "own.toml:8: no step takes the label 'flying'; hint: one of still"),
+    ("own.toml --priority 101", "--priority 101; hint: 0 to 100"),
+    ("own.toml --timezone Tokio", "timezone 'Tokio': no such zone; hint: write Asia/Tokyo"),
+    ("zone.toml", "zone.toml:3: timezone 'UTZ': no such zone; hint"),
+    ("broken.toml", "broken.toml:7: unknown key 'experimant' in [[step]]; hint"),
+    ("own.toml --form pilat", "own.toml:1: there is no form 'pilat'; hint: one of paper\n"),
+    ("none.toml", "none.toml: No such file or directory; hint"),
+    ("unheard-of", "unheard-of: there is no campaign of that name; hint: a file's path, or one of adarsh"),
+    ("own.toml --probes nobody", "--probes nobody: there is no such probe; hint: tandem-server probe list"),
 ]
 
 
@@ -165,7 +146,8 @@ def test_a_mistake_is_one_line_with_its_hint(kit, own, monkeypatch):
     (own.parent / "broken.toml").write_text(OWN.replace("experiment =", "experimant ="))
     (own.parent / "zone.toml").write_text(OWN.replace("title =", 'timezone = "UTZ"\ntitle ='))
     monkeypatch.chdir(own.parent)
-    for args, reason in MISTAKES:
+    for line, reason in MISTAKES:
+        args = line.split() if "--probes" in line else [*line.split(), "--probes", "all"]
         status, out, err = campaign(kit, "push", *args)
         assert (status, out, err.count("\n"), reason in err) == (2, "", 1, True), (args, err)
 
@@ -189,10 +171,8 @@ def test_push_says_where_progress_is_seen_and_status_how_far_it_is(kit):
     queued, progress, board = out.splitlines()
     assert queued.endswith("queued    mohan-dual-lte (pilot form)")
     assert progress == "progress: tandem-server campaign status mohan-dual-lte"
-    board_uid = campaign_board().uid
-    assert (
-        board == f"board: {campaign_board().title}, /d/{board_uid}?var-campaign=mohan-dual-lte of this server's Grafana"
-    )
+    place = f"{campaign_board().title}, /d/{campaign_board().uid}"
+    assert board == f"board: {place}?var-campaign=mohan-dual-lte of this server's Grafana"
     (one,) = read_queue(kit.gateway("GET", "/v1/campaigns")[2])
     told = {"wild": {"made": 30, "of": 120}, "ways": {"made": 2, "of": 13}}
     body = json.dumps({"state": "running", "steps": told, "runs": {"ok": 30, "failed": 2}})
@@ -204,8 +184,7 @@ def test_push_says_where_progress_is_seen_and_status_how_far_it_is(kit):
 
 
 def test_no_probe_is_enrolled(kit, own, tmp_path):
-    config = (kit.folder / "server.toml").read_text()
-    (tmp_path / "server.toml").write_text(config)
+    (tmp_path / "server.toml").write_text((kit.folder / "server.toml").read_text())
     status, out, err = command("campaign", "push", own, "--probes", "all", "--config", tmp_path / "server.toml")
     assert (status, out) == (2, "")
     assert err == "tandem-server: --probes all: no probe is enrolled; hint: tandem-server probe add NAME\n"

@@ -6,8 +6,7 @@ import socket
 import ssl
 import time
 
-from test_ingest_body import MANIFEST
-
+from support.probe_runs import MANIFEST
 from support.serve_on_loopback import command, wait_for
 from tandem_server import __version__
 from tandem_server.schema.measurements import SERVER_MEASUREMENTS
@@ -39,10 +38,13 @@ def test_accepted_lines_are_in_the_database_under_the_tokens_probe(server):
 
 
 def test_bodies_that_cannot_be_read_and_records_of_the_server_alone_are_refused(server):
-    assert server.gateway("POST", "/v1/records", b"not gzip", {"Content-Encoding": "gzip"})[0] == 400
-    assert server.gateway("POST", "/v1/records", b"\xff\xfe")[0] == 400
-    assert server.gateway("POST", "/v1/records", line(1), {"Content-Encoding": "br"})[0] == 400
-    assert server.gateway("POST", "/v1/records", "\n".join(["x"] * 10_001))[0] == 413
+    for body, encoding, status in (
+        (b"not gzip", "gzip", 400),
+        (b"\xff\xfe", "identity", 400),
+        (line(1), "br", 400),
+        ("x\n" * 10_001, "identity", 413),
+    ):
+        assert server.gateway("POST", "/v1/records", body, {"Content-Encoding": encoding})[0] == status, encoding
     assert server.gateway("POST", "/v1/records", "")[2] == {"accepted": 0, "rejected": []}
     now = time.time_ns()
     lines = [f"{name},boot=b seen=1i,seq=1i,monotonic_ns=1i {now}" for name in SERVER_MEASUREMENTS]
@@ -65,15 +67,12 @@ def test_a_run_goes_into_the_ledger_and_the_ledger_tells_what_is_missing(server)
     assert row["records"] == {"subflow": {"promised": 2, "arrived": 0}}
     assert [(lack["what"], lack["name"], lack["count"]) for lack in row["missing"]] == [("records", "subflow", 2)]
     now = time.time_ns()
-    lines = [
-        f"subflow,boot=b,run=run-l,end=probe,subflow=1 rtt_ms=5,seq={i}i,monotonic_ns=1i {now + i}" for i in (1, 2)
-    ]
+    of_run = "subflow,boot=b,run=run-l,end=probe,subflow=1"
+    lines = [f"{of_run} rtt_ms=5,seq={i}i,monotonic_ns=1i {now + i}" for i in (1, 2)]
     assert server.gateway("POST", "/v1/records", "\n".join(lines))[2]["accepted"] == 2
     status, listed, _ = command("ledger", "--config", config)
-    assert (status, [line.split()[1:5] for line in listed.splitlines() if "run-l" in line]) == (
-        0,
-        [["run-l", "probe-1", "mptcp", "complete"]],
-    )
+    told = [line.split()[1:5] for line in listed.splitlines() if "run-l" in line]
+    assert (status, told) == (0, [["run-l", "probe-1", "mptcp", "complete"]])
 
 
 def test_health_needs_no_token_and_a_probe_is_told_whose_its_token_is_and_which_collector_is_expected(server):

@@ -68,15 +68,10 @@ def test_the_window_moves_with_retention_and_a_request_has_at_most_so_many_lines
         validate_batch("\n".join([GOOD] * (LINES_LIMIT + 1)), "probe-1", WINDOW)
 
 
-PIECES = st.lists(
-    st.sampled_from(
-        [*'abz09-+.ei,= \\"\n\r', GOOD, "radio,path=a ", "rsrp_dbm=", str(NOW), "probe=x", "\u2028", "\x85"]
-    ),
-    max_size=25,
-).map("".join)
+PIECES = [*'abz09-+.ei,= \\"\n\r', GOOD, "radio,path=a ", "rsrp_dbm=", str(NOW), "probe=x", "\u2028", "\x85"]
 
 
-@given(st.one_of(PIECES, st.text()))
+@given(st.lists(st.sampled_from(PIECES), max_size=25).map("".join) | st.text())
 def test_every_line_of_any_body_is_stored_rejected_or_empty(body):
     sifted = validate_batch(body, "probe-1", WINDOW)
     numbers = sifted.origins + [number for number, _ in sifted.rejected]
@@ -139,34 +134,24 @@ def spoilt(draw):
 
 def same(line):
     """Judged with all heads known, as it is judged without any."""
-    heads = FastPathCache()
+    heads, own = FastPathCache(), f"{line.partition(' ')[0]} seq=1i,monotonic_ns=1i {NOW}"
     validate_batch(line, "probe-1", WINDOW, heads)
     for other in MEASUREMENTS:  # heads of lines that were good, whatever becomes of this one
-        validate_batch(
-            f"{line.partition(' ')[0]} seq=1i,monotonic_ns=1i {NOW}\n{other},boot=b0 seq=1i,monotonic_ns=1i {NOW}",
-            "probe-1",
-            WINDOW,
-            heads,
-        )
+        validate_batch(f"{own}\n{other},boot=b0 seq=1i,monotonic_ns=1i {NOW}", "probe-1", WINDOW, heads)
     short, long = validate_batch(line, "probe-1", WINDOW, heads), validate_batch(line, "probe-1", WINDOW)
-    assert short.origins == long.origins
-    assert short.rejected == long.rejected
-    assert len(short.lines) == len(long.lines)
+    assert (short.origins, short.rejected) == (long.origins, long.rejected)
     for one, other in zip(short.lines, long.lines, strict=True):
         read, expected = parse(one), parse(other)
-        assert one.partition(" ")[0] == other.partition(" ")[0]
-        assert read == expected
-        assert {name: type(value) for name, value in read.fields.items()} == {
-            n: type(v) for n, v in expected.fields.items()
-        }
+        assert (one.partition(" ")[0], read) == (other.partition(" ")[0], expected)
         for name, value in read.fields.items():
+            assert type(value) is type(expected.fields[name])
             assert not isinstance(value, float) or math.copysign(1, value) == math.copysign(1, expected.fields[name])
-    return short
 
 
-@given(exported())
-def test_what_an_exporter_writes_is_judged_alike(line):
+@given(exported(), st.lists(st.sampled_from(ODD), max_size=12).map("".join))
+def test_what_an_exporter_writes_and_any_fields_after_a_known_head_are_judged_alike(line, rest):
     same(line)
+    same(f"radio,boot=b0,path=a {rest}")
 
 
 @given(spoilt())
@@ -184,22 +169,13 @@ def test_what_is_spoilt_is_judged_alike(line):
     same(line)
 
 
-@given(st.lists(st.sampled_from(ODD), max_size=12).map("".join))
-def test_any_fields_after_a_known_head_are_judged_alike(rest):
-    same(f"radio,boot=b0,path=a {rest}")
-
-
 def test_an_exporters_lines_do_take_the_short_way():
     """Otherwise the tests above would show nothing: most of a real batch must."""
     chance, heads, lines = random.Random(3), FastPathCache(), []
     for i in range(200):
-        fields = {
-            "rsrp_dbm": -chance.randint(80, 110),
-            "pci": chance.randint(0, 503),
-            "stale": False,
-            "state": "connected",
-        }
-        record = Record.make("radio", {"path": "a"}, {**fields, "poll_late_ms": chance.uniform(0, 5)}, i)
+        fields = {"rsrp_dbm": -chance.randint(80, 110), "pci": chance.randint(0, 503), "stale": False}
+        fields |= {"state": "connected", "poll_late_ms": chance.uniform(0, 5)}
+        record = Record.make("radio", {"path": "a"}, fields, i)
         lines.append(encode(record, {"probe": "probe-1", "boot": "b0"}, i + 1, NOW + i))
     assert validate_batch("\n".join(lines), "probe-1", WINDOW, heads).lines == lines
     mine = heads.of("probe-1")
@@ -209,11 +185,9 @@ def test_an_exporters_lines_do_take_the_short_way():
 
 def test_another_probes_head_is_not_mine():
     heads, line = FastPathCache(), f"health,boot=b0,probe=probe-1 monotonic_ns=1i,seq=1i {NOW}"
-    validate_batch(line, "probe-1", WINDOW, heads)
-    (mine,) = validate_batch(line, "probe-2", WINDOW, heads).lines
-    assert parse(mine).tags["probe"] == "probe-2"
-    (again,) = validate_batch(line, "probe-2", WINDOW, heads).lines
-    assert parse(again).tags["probe"] == "probe-2"
+    for probe in ("probe-1", "probe-2", "probe-2"):
+        (stored,) = validate_batch(line, probe, WINDOW, heads).lines
+        assert parse(stored).tags["probe"] == probe
 
 
 @pytest.mark.parametrize("probes", [1, 50])

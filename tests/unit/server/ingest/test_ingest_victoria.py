@@ -45,20 +45,17 @@ def test_records_arrive_in_it(tmp_path):
         database.kill()
 
 
+URL = 'url = "http://127.0.0.1:1"\n'
 HALF_TOLD = [
-    ('[mirror]\nurl = "http://127.0.0.1:1"', "needs texts"),
+    (f"[mirror]\n{URL}", "needs texts"),
     ('[mirror]\ntexts = "labels"', "needs url"),
-    ('[mirror]\nurl = "http://127.0.0.1:1"\ntexts = "kept"', "one of labels, dropped"),
-    ('[mirror]\nurl = "http://127.0.0.1:1"\ntexts = "labels"\nuser = "u"', "belong together"),
+    (f'[mirror]\n{URL}texts = "kept"', "one of labels, dropped"),
+    (f'[mirror]\n{URL}texts = "labels"\nuser = "u"', "belong together"),
     ('[mirror]\nurl = "127.0.0.1:1"\ntexts = "labels"', "hint: http://HOST:PORT"),
-    ('[store]\nkind = "influxdb2"\nurl = "http://127.0.0.1:1"', "one of private, running"),
-    ('[store]\nkind = "victoriametrics"\nurl = "http://127.0.0.1:1"', "one of private, running"),
-    ('[store]\nkind = "running"\nurl = "http://127.0.0.1:1"\nuser = "u"', "needs password_file"),
-    (
-        '[store]\nkind = "running"\nurl = "http://127.0.0.1:1"\nuser = "u"\npassword_file = "p"\norg = "lab"',
-        "unknown key 'org'",
-    ),
-    ('[store]\nurl = "http://127.0.0.1:1"', 'url is not for kind "private"'),
+    (f'[store]\nkind = "influxdb2"\n{URL}', "one of private, running"),
+    (f'[store]\nkind = "running"\n{URL}user = "u"', "needs password_file"),
+    (f'[store]\nkind = "running"\n{URL}user = "u"\npassword_file = "p"\norg = "lab"', "unknown key 'org'"),
+    (f"[store]\n{URL}", 'url is not for kind "private"'),
 ]
 
 

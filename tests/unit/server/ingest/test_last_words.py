@@ -63,6 +63,9 @@ def event(kind: str, ago_s: float, state: str | None = None) -> dict[str, Any]:
     return {"at_utc_ns": 1000 * NS - int(ago_s * NS), "kind": kind, "path": None, "state": state, "detail": None}
 
 
+NO_CELL = {"a": {"state": "searching"}}
+
+
 def test_reasons() -> None:
     cases: list[tuple[dict[str, Any], str]] = [
         ({}, "nothing foretold it"),
@@ -72,14 +75,8 @@ def test_reasons() -> None:
         ({"events": [event("undervoltage", 20, "ends"), event("undervoltage", 60, "begins")]}, "nothing foretold it"),
         ({"health": {"disk_free_bytes": 10_000_000}}, "disk was nearly full"),
         ({"health": {"processor_temperature_degc": 84.0}}, "hot: 84"),
-        (
-            {"radio": {"a": {"state": "searching"}, "b": {"state": "connected", "rsrp_dbm": -119.0}}},
-            "no network served",
-        ),
-        (
-            {"radio": {"a": {"state": "searching"}, "b": {"state": "connected", "rsrp_dbm": -80.0}}},
-            "nothing foretold it",
-        ),
+        ({"radio": {**NO_CELL, "b": {"state": "connected", "rsrp_dbm": -119.0}}}, "no network served"),
+        ({"radio": {**NO_CELL, "b": {"state": "connected", "rsrp_dbm": -80.0}}}, "nothing foretold it"),
         ({"sims": {"a": {"left_bytes": 0}}}, "plan of path a is used up"),
         ({"modems": {"b": {"state": "recovering"}}}, "modem of path b was lost"),
     ]

@@ -63,18 +63,8 @@ def test_recompute_makes_a_span_again_and_tells_how_far_it_is(server):
         line = radio(old_ns + 7, 1).replace("boot=b", "boot=b,probe=probe-1")
         assert store.write([line]) == []  # past the gateway: nothing is noted
         begin = time.strftime("%Y-%m-%dT%H:%M", time.gmtime(old_ns // 10**9))
-        options = (
-            "--from",
-            begin,
-            "--measurement",
-            "radio",
-            "--probe",
-            "probe-1",
-            "--json",
-            "--config",
-            config(server),
-        )
-        status, out, _ = command("series", "recompute", *options)
+        options = ("--from", begin, "--measurement", "radio", "--probe", "probe-1", "--json")
+        status, out, _ = command("series", "recompute", *options, "--config", config(server))
         told = [json.loads(one) for one in out.splitlines()]
         assert (status, told[-1]["done"]) == (0, True)
         assert [one["pieces_done"] for one in told[:-1]] == list(range(1, told[-1]["pieces"] + 1))
@@ -82,11 +72,12 @@ def test_recompute_makes_a_span_again_and_tells_how_far_it_is(server):
         assert (old_ns, tuple(sorted(tags.items()))) in found(store, "radio", "hour")
 
 
-def test_status_for_people(server):
+def test_status_for_people_and_notes_that_never_stand_are_refused(server, tmp_path):
     status, out, _ = command("series", "status", "--config", config(server))
-    assert status == 0
-    assert "policy    minute: for ever" in out
-    assert "LACKS" not in out
+    assert (status, "policy    minute: for ever" in out, "LACKS" in out) == (0, True, False)
+    (tmp_path / "server.toml").write_text("[series]\nsettle_s = 0\n")
+    status, _, err = command("series", "status", "--config", tmp_path / "server.toml")
+    assert (status, "[series] settle_s is 0; hint: 1 to 3600 seconds" in err) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -133,15 +124,3 @@ def test_preparing_an_influxdb_of_ones_own(private_influx, tmp_path):
                     "--reader-password-file", private_influx.folder / "reader.password", "--config", toml)  # fmt: skip
             admin.query('DROP DATABASE "own"')
             admin.query('GRANT READ ON "tandem" TO reader')
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("[series]\nsettle_s = 0", "[series] settle_s is 0; hint: 1 to 3600 seconds"),
-    ],
-)
-def test_stores_without_roll_ups_and_notes_that_never_stand_are_refused(tmp_path, text, words):
-    (tmp_path / "server.toml").write_text(f"{text}\n")
-    status, _, err = command("series", "status", "--config", tmp_path / "server.toml")
-    assert (status, words in err) == (2, True)

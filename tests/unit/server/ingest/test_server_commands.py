@@ -35,12 +35,10 @@ BAD_FILES = [
     ("[listen]\nport = 1", 2, "unknown key 'port' in [listen]; hint: one of host, gateway_port"),
     ("\n[lisen]\n", 2, "unknown section 'lisen'"),
     ("[listen]\nhost = 7", 2, "hint: write a text"),
-    ("[listen]\n\ngateway_port = true", 3, "hint: write a whole number"),
     ("[listen]\ngateway_port = 99999", 2, "hint: a port from 1 to 65535"),
     ("[listen]\ngateway_port = 5\ncontrol_port = 5", 1, "are the same"),
     ("[listen]\nprocesses = -1", 2, "hint: 1 to 256, or 0 for one a core"),
     ("[listen]\nfurther_addresses = 'x'", 2, 'hint: write texts in brackets, as in ["203.0.113.11"]'),
-    ("[listen]\nfurther_addresses = [3]", 2, "hint: write texts in brackets"),
     ("[listen]\nfurther_addresses = ['server-2']", 2, "'server-2' is no address; hint: at most 4 addresses"),
     ("[listen]\nfurther_addresses = ['127.0.0.2']", 2, "127.0.0.2 is reached by no probe"),
     ("[listen]\n\nfurther_addresses = ['203.0.113.1', '203.0.113.1']", 3, "each once"),
@@ -49,10 +47,8 @@ BAD_FILES = [
     ("[store]\nkind='running'\nurl='localhost'\nuser='u'\npassword_file='p'", 3, "hint: http://HOST:PORT"),
     ("[store]\ndatabase = 'a b'", 2, "hint: letters"),
     ("[store]\nport = 8087\nbackup_port = 8087", 3, "[store] port and backup_port are the same"),
-    ("[store]\nbackup_port = 0", 2, "hint: a port from 1 to 65535"),
     ("[store]\nkind='running'\nurl='http://h:1'\nuser='u'\npassword_file='p'\nbackup_port=8088", 6, "not for kind"),
     ("[store]\nretention_days = 1", 2, "hint: 7 or more"),
-    ("[limits]\nsession_bytes = 0", 2, "hint: a number above 0"),
     ("[limits]\nstall_s = nan", 2, "hint: a number above 0"),
     ("probes = 3", 1, "hint: write [probes.NAME]"),
     ("[probes.X_Y]\nbytes_per_day = 3", 1, "is no probe's name"),
@@ -64,11 +60,9 @@ BAD_FILES = [
     ("[wireguard]\nnetwork = '10.87.0.0/16'", 2, "network without endpoint; hint: add endpoint"),
     ("[wireguard]\nnetwork = '10.87.0.1/16'", 2, "has host bits set; hint: as 10.87.0.0/16"),
     ("[wireguard]\nnetwork = '10.87.0.0/28'\nendpoint = 'a:1'", 2, "has 16 addresses"),
-    ("[wireguard]\nnetwork = 'fd00::/64'\nendpoint = 'https://a'", 3, "hint: HOST:PORT"),
     ("[wireguard]\nnetwork = 'fd00::/64'\nendpoint = '[::1]:65536'", 3, "hint: HOST:PORT"),
     ("[series]\nevery_s = 1", 2, "hint: 2 to 600 seconds"),
     ("[capture]\nallowed = 1", 2, "hint: write true or false"),
-    ("[capture]\nbudget_bytes = 0", 2, "hint: a number above 0"),
     ("limits = 3", 1, "hint: write [limits]"),
     ("[listen\n", 1, "no TOML"),
     ("[listen]\nhost = 'a", 2, "no TOML"),
@@ -109,12 +103,6 @@ def laid(tmp_path_factory):
     return folder, lay_out(folder)
 
 
-def test_sigterm_while_starting_is_a_clean_end(laid):
-    process = start(laid[0])
-    await_ready(process, "database")
-    assert end(process) == 0
-
-
 def test_when_one_part_dies_all_end_and_it_is_named(laid):
     folder, _ = laid
     process = start(folder)
@@ -130,7 +118,10 @@ def test_when_one_part_dies_all_end_and_it_is_named(laid):
         assert not Path(f"/proc/{pid}").exists()
 
 
-def test_ctrl_c_ends_all_with_130(laid):
+def test_sigterm_while_starting_is_a_clean_end_and_ctrl_c_ends_all_with_130(laid):
+    process = start(laid[0])
+    await_ready(process, "database")
+    assert end(process) == 0
     process = start(laid[0])
     await_ready(process, "gateway")
     process.send_signal(signal.SIGINT)
@@ -174,8 +165,7 @@ def test_probes_are_managed_by_command(tmp_path):
     assert command("probe", "rotate", "probe-1", *config)[1] not in ("", first)
     assert command("probe", "revoke", "probe-1", *config)[0] == 0
     assert command("probe", "revoke", "probe-2", *config)[0] == 2
-    _, listed, _ = command("probe", "list", *config)
-    assert "probe-1" in listed
+    assert "probe-1" in (listed := command("probe", "list", *config)[1])
     assert "revoked" in listed
     status, _, told = command("probe", "add", "probe-3", *config, "--token-file", tmp_path / "no/such/token")
     assert (status, told.count("\n")) == (3, 1)

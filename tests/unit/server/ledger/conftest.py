@@ -2,23 +2,11 @@ import time
 
 import pytest
 
-from tandem_server.registry import Registry
-
 
 @pytest.fixture
-def store(private_influx):
-    """Empty: other tests of this process have the same database."""
-    with private_influx.client() as client:
-        for name in [row[0] for series in client.query("SHOW MEASUREMENTS") for row in series.rows]:
-            client.query(f'DROP SERIES FROM "{name}"')
-        yield client
-
-
-@pytest.fixture
-def registry(tmp_path):
+def registry(registry):
     """Of two probes that were seen just now."""
-    with Registry(tmp_path / "registry.sqlite") as opened:
-        for name in ("probe-1", "probe-2"):
-            opened.probes.add(name)
-            opened.seen.note({name: time.time_ns()})
-        yield opened
+    for name in ("probe-1", "probe-2"):
+        registry.probes.add(name)
+        registry.seen.note({name: time.time_ns()})
+    return registry

@@ -30,21 +30,17 @@ def test_a_run_that_has_begun_is_what_it_is_at(registry, store, probe):
     probe.record("campaign", {"campaign": "other"}, {"state": "waiting"})
     assert now_at(registry, store, probe) == AtWork("run-1", "download", "chen")
     probe.polls(1)
-    probe.tell()
-    probe.send(store)
+    probe.tell_all(store)
     ExpectedSeries(registry, store, Tolerances()).once(time.time_ns())
     (series,) = store.query('SELECT last("run"), "experiment", "campaign", "state" FROM "probe_state" GROUP BY "probe"')
     assert series.rows[0][1:4] == ["run-1", "download", "chen"]
 
 
-def test_of_two_runs_the_one_begun_last(registry, store, probe):
+def test_its_record_ends_it_and_of_two_runs_it_is_at_the_one_begun_last(registry, store, probe):
     probe.record("run", RUN, {"ok": True})
     probe.record("run_begun", {**RUN, "run": "run-2"}, {"of": 2})
     assert now_at(registry, store, probe) == AtWork("run-2", "download", None)
-
-
-def test_its_record_ends_it(registry, store, probe):
-    probe.record("run", RUN, {"ok": False, "failure": "no network"})
+    probe.record("run", {**RUN, "run": "run-2"}, {"ok": False, "failure": "no network"})
     probe.record("campaign", {"campaign": "chen"}, {"state": "waiting"})
     assert now_at(registry, store, probe) == AtWork(campaign="chen")
     probe.record("campaign", {"campaign": "chen"}, {"state": "done"})

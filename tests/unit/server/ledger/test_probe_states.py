@@ -30,6 +30,7 @@ WELL = Observed(
     last_radio_utc_ns=ago(2),
     report=report(5),
 )
+PLANNED = replace(WELL, planned_utc_ns=ago(9e5))
 CASES: list[tuple[str, Observed, State, float]] = [
     ("parked", WELL, "idle", 9e5),
     ("parked after a run", replace(WELL, last_run_utc_ns=ago(5000)), "idle", 5000),
@@ -42,13 +43,8 @@ CASES: list[tuple[str, Observed, State, float]] = [
     ("just registered, no poll yet", replace(WELL, last_radio_utc_ns=None, first_seen_utc_ns=ago(20)), "idle", 20),
     ("a campaign and no run", replace(WELL, planned_utc_ns=ago(260_000)), "online_not_measuring", 260_000),
     ("a campaign over the weekend", replace(WELL, planned_utc_ns=ago(200_000)), "idle", 9e5),
-    (
-        "a campaign whose runs ended",
-        replace(WELL, planned_utc_ns=ago(9e5), last_run_utc_ns=ago(270_000)),
-        "online_not_measuring",
-        270_000,
-    ),
-    ("a campaign at its run", replace(WELL, planned_utc_ns=ago(9e5), run_open_utc_ns=ago(9)), "measuring", 9),
+    ("a campaign whose runs ended", replace(PLANNED, last_run_utc_ns=ago(270_000)), "online_not_measuring", 270_000),
+    ("a campaign at its run", replace(PLANNED, run_open_utc_ns=ago(9)), "measuring", 9),
     ("a backlog", replace(WELL, report=report(5, 900, 700)), "not_uploading", 705),
     ("a backlog that drains", replace(WELL, report=report(5, 900, 700), waiting_before=2000), "idle", 9e5),
     ("a backlog that grows", replace(WELL, report=report(5, 900, 700), waiting_before=800), "not_uploading", 705),

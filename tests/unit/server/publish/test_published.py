@@ -64,6 +64,10 @@ def manifests(out):
     return [json.loads(path.read_text()) for path in sorted(out.glob("probe/*/runs/*.json"))]
 
 
+def at_home(run):
+    return run["started_utc_ns"] <= AT_HOME[1] and run["ended_utc_ns"] >= AT_HOME[0]
+
+
 def test_a_package_is_whole_and_reads_as_the_campaign_does(tmp_path, capsys):
     folder, out = export(tmp_path / "campaign"), tmp_path / "out"
     (folder / "probe" / KIT / "token").write_text("secret")
@@ -87,9 +91,8 @@ def test_a_package_is_whole_and_reads_as_the_campaign_does(tmp_path, capsys):
             assert file["packets"] == 1
     found, own = load(out), load(folder)
     assert len(found.radio) == len(own.radio)
-    assert (
-        found.tables["download"]["goodput_bit_per_s"].tolist() == own.tables["download"]["goodput_bit_per_s"].tolist()
-    )
+    goodputs = [one.tables["download"]["goodput_bit_per_s"].tolist() for one in (found, own)]
+    assert goodputs[0] == goodputs[1]
     assert main(["report", str(out)]) in (0, 1)
 
 
@@ -120,14 +123,8 @@ def test_nothing_of_a_home_is_left_and_the_rest_is(tmp_path, capsys):
     assert 0 < len(left) < len(rows(folder, "position"))
     assert all(float(distance_m(row["latitude_deg"], row["longitude_deg"], *HOME)) > RADIUS_M for row in left)
     kept = {one["id"] for one in manifests(out)}
-    overlapping = {
-        one["id"]
-        for one in manifests(folder)
-        if one["started_utc_ns"] <= AT_HOME[1] and one["ended_utc_ns"] >= AT_HOME[0]
-    }
-    assert overlapping
-    assert kept
-    assert not kept & overlapping
+    overlapping = {one["id"] for one in manifests(folder) if at_home(one)}
+    assert (bool(overlapping), bool(kept), kept & overlapping) == (True, True, set())
     assert told["left_out"] == len(manifests(folder)) - len(kept)
     assert told["hours_cut"] * 3600 >= 40
     assert not [name for name in files(out) if any(run in name for run in overlapping)]
@@ -136,10 +133,8 @@ def test_nothing_of_a_home_is_left_and_the_rest_is(tmp_path, capsys):
         assert {row["from_eci"], row["to_eci"]} <= cells | {None}
     for path in files(out).values():
         assert str(HOME[0]).encode() not in path.read_bytes()
-    assert json.loads((out / "campaign.json").read_text())["published"] == {
-        "places": "cut",
-        "runs_left_out": told["left_out"],
-    }
+    published = json.loads((out / "campaign.json").read_text())["published"]
+    assert published == {"places": "cut", "runs_left_out": told["left_out"]}
     load(out)
 
 
@@ -220,88 +215,52 @@ def test_identities_stop_it_with_file_line_and_column(tmp_path, capsys, change, 
     assert any(one.endswith(place.rpartition(": ")[2]) for one in json.loads(capsys.readouterr().out)["identities"])
 
 
-def test_identities_in_records_too(tmp_path, capsys):
+def test_identities_in_records_and_what_the_rewriting_would_miss_stop_it_too(tmp_path, capsys, monkeypatch):
     folder = export(tmp_path / "campaign")
-    own = folder / "probe" / KIT
+    with monkeypatch.context() as patched:
+        patched.setattr(package.Rewriter, "address", lambda _self, address: address)
+        assert publish(folder, tmp_path / "out", "--no-home") == 1
+    err = capsys.readouterr().err
+    assert "packet 1: public address" in err or ".json:" in err
+    assert not list(tmp_path.glob("out*"))
     events = rows(folder, "event")
-    write_records(own, "event", [*events, {**events[0], "detail": "sim 490154203237518"}])
+    write_records(folder / "probe" / KIT, "event", [*events, {**events[0], "detail": "sim 490154203237518"}])
     assert publish(folder, tmp_path / "out", "--no-home") == 1
     assert f"{KIT}/records/event/" in (err := capsys.readouterr().err)
     assert f"row {len(events) + 1}, detail: IMEI" in err
 
 
-def test_what_the_rewriting_would_miss_the_last_check_finds(tmp_path, capsys, monkeypatch):
-    folder = export(tmp_path / "campaign")
-    monkeypatch.setattr(package.Rewriter, "address", lambda _self, address: address)
-    assert publish(folder, tmp_path / "out", "--no-home") == 1
-    err = capsys.readouterr().err
-    assert "packet 1: public address" in err or ".json:" in err
-    assert not list(tmp_path.glob("out*"))
-
-
-@pytest.mark.parametrize(
-    ("more", "licence", "words"),
-    [
-        (("--no-home",), None, "hint: --licence"),
-        (("--no-home",), "mine", "not among the licences known here; hint: one of"),
-        ((), "CC0-1.0", "of homes nothing is said; hint: --home"),
-        (("--no-home", "--home", ARGUMENT), "CC0-1.0", "homes are named and not named; hint:"),
-        (("--no-home", "--creator", "Doe <doe>"), "CC0-1.0", "no name with an ORCID; hint:"),
-        (("--home", "here"), "CC0-1.0", "--home: no LAT,LON,RADIUS_M; hint:"),
-    ],
-)
-def test_what_is_asked_wrongly_is_one_line_and_2(tmp_path, capsys, more, licence, words):
-    folder = export(tmp_path / "campaign")
-    assert publish(folder, tmp_path / "out", *more, licence=licence) == 2
-    err = capsys.readouterr().err
-    assert words in err
-    assert err.count("\n") == 1
-    assert not list(tmp_path.glob("out*"))
-
-
-def test_a_folder_that_cannot_be_published_is_one_line_and_2(tmp_path, capsys):
+def test_what_is_asked_wrongly_and_a_folder_that_cannot_be_published_are_one_line_and_2(tmp_path, capsys):
     folder, empty = export(tmp_path / "campaign", positions=False), tmp_path / "empty"
-    empty.mkdir()
-    (tmp_path / "there").mkdir()
-    campaign = folder / "campaign.json"
-    whole = campaign.read_text()
-    bad = tmp_path / "zones.toml"
-    bad.write_text("[[position.home_zone]]\nlatitude_deg = 1\n")
-    for place, out, more, words in (
-        (empty, "out", ("--no-home",), "no campaign.json in it; hint:"),
-        (folder, "there", ("--no-home",), "is there already; hint:"),
-        (folder, "out", ("--home", ARGUMENT), "no position was recorded"),
-        (folder, "out", ("--homes", str(bad)), "a home_zone has no longitude_deg; hint:"),
-    ):
-        assert publish(place, tmp_path / out, *more) == 2
-        assert not list(tmp_path.glob("*.part"))
+    for one in (empty, tmp_path / "there"):
+        one.mkdir()
+
+    def refused(words, *more, licence="CC0-1.0", place=folder, out="out"):
+        assert publish(place, tmp_path / out, *more, licence=licence) == 2
         err = capsys.readouterr().err
-        assert words in err
-        assert err.count("\n") == 1
-    run = next((folder / "probe").glob("*/runs/*.json"))
-    told = run.read_text()
+        assert (words in err, err.count("\n")) == (True, 1), err
+        assert not list(tmp_path.glob("out*")) + list(tmp_path.glob("*.part"))
+
+    refused("hint: --licence", "--no-home", licence=None)
+    refused("not among the licences known here; hint: one of", "--no-home", licence="mine")
+    refused("of homes nothing is said; hint: --home")
+    refused("homes are named and not named; hint:", "--no-home", "--home", ARGUMENT)
+    refused("no name with an ORCID; hint:", "--no-home", "--creator", "Doe <doe>")
+    refused("--home: no LAT,LON,RADIUS_M; hint:", "--home", "here")
+    refused("no campaign.json in it; hint:", "--no-home", place=empty)
+    refused("is there already; hint:", "--no-home", out="there")
+    refused("no position was recorded", "--home", ARGUMENT)
+    (tmp_path / "zones.toml").write_text("[[position.home_zone]]\nlatitude_deg = 1\n")
+    refused("a home_zone has no longitude_deg; hint:", "--homes", str(tmp_path / "zones.toml"))
+    run, campaign = next((folder / "probe").glob("*/runs/*.json")), folder / "campaign.json"
+    told, whole = run.read_text(), campaign.read_text()
     run.write_text(told.replace("tandem-run/1", "tandem-run/9"))
-    assert publish(folder, tmp_path / "out", "--no-home") == 2
-    err = capsys.readouterr().err
-    assert "format 'tandem-run/9': where it may name somebody is known of 'tandem-run/1' only; hint:" in err
-    assert err.count("\n") == 1
-    assert not (tmp_path / "out").exists()
+    refused("format 'tandem-run/9': where it may name somebody is known of 'tandem-run/1' only; hint:", "--no-home")
     run.write_text(told)
     campaign.write_text(whole.replace("campaign/1", "campaign/9"))
-    assert publish(folder, tmp_path / "out", "--no-home") == 2
-    assert "format 'tandem-campaign/9'; hint:" in capsys.readouterr().err
+    refused("format 'tandem-campaign/9'; hint:", "--no-home")
     campaign.write_text(whole[:60])
-    assert publish(folder, tmp_path / "out", "--no-home") == 2
-    assert "campaign.json is cut or no JSON" in capsys.readouterr().err
-
-
-def test_a_damaged_record_file_is_one_line_and_3(tmp_path, capsys):
-    folder = export(tmp_path / "campaign")
-    next((folder / "probe" / KIT / "records" / "radio").iterdir()).write_bytes(b"PAR1")
-    assert publish(folder, tmp_path / "out", "--no-home") == 3
-    assert "cannot be read:" in (err := capsys.readouterr().err)
-    assert "hint:" in err
-    assert not (tmp_path / "out").exists()
+    refused("campaign.json is cut or no JSON", "--no-home")
 
 
 KILLED = """
@@ -339,15 +298,7 @@ def test_killed_it_leaves_no_package_and_goes_on(tmp_path):
     assert all(path.read_bytes() == (out / name).read_bytes() for name, path in files(tmp_path / "at-once").items())
 
 
-def test_a_draft_of_something_else_is_made_anew(tmp_path):
-    folder, draft = export(tmp_path / "campaign"), tmp_path / "out.part"
-    (draft / "probe").mkdir(parents=True)
-    (draft / "probe" / "stray.json").write_text("{}")
-    assert publish(folder, tmp_path / "out", "--no-home") == 0
-    assert not list((tmp_path / "out").rglob("stray.json"))
-
-
-def test_a_full_disk_is_one_line_and_3(tmp_path, capsys, monkeypatch):
+def test_a_full_disk_and_a_damaged_record_file_are_one_line_and_3(tmp_path, capsys, monkeypatch):
     folder = export(tmp_path / "campaign")
     write = package.captures.rewrite
 
@@ -356,11 +307,15 @@ def test_a_full_disk_is_one_line_and_3(tmp_path, capsys, monkeypatch):
         with Path("/dev/full").open("wb", buffering=0) as file:
             file.write(b"x")
 
-    monkeypatch.setattr(package.captures, "rewrite", full)
-    assert publish(folder, tmp_path / "out", "--no-home") == 3
-    err = capsys.readouterr().err
-    assert "No space left on device" in err
-    assert not (tmp_path / "out").exists()
+    with monkeypatch.context() as patched:
+        patched.setattr(package.captures, "rewrite", full)
+        assert publish(folder, tmp_path / "out", "--no-home") == 3
+    assert "No space left on device" in capsys.readouterr().err
+    next((folder / "probe" / KIT / "records" / "radio").iterdir()).write_bytes(b"PAR1")
+    assert publish(folder, tmp_path / "other", "--no-home") == 3
+    assert "cannot be read:" in (err := capsys.readouterr().err)
+    assert "hint:" in err
+    assert not [place for place in ("out", "other") if (tmp_path / place).exists()]
 
 
 def test_a_folder_of_the_bench_goes_with_the_records_of_its_database(influx_binary, tmp_path, capsys):
@@ -387,11 +342,8 @@ def test_long_results_go_with_their_run_line_by_line(tmp_path):
     name = f"results/{path.stem}-rows.jsonl"
     (own / "results").mkdir()
     (own / name).write_text(f'0\nnull\n["{HERS}"]\n')
-    path.write_text(
-        json.dumps(
-            {**json.loads(path.read_text()), "files": [{"name": name, "bytes": 1, "sha256": "", "packets": None}]}
-        )
-    )
+    files_of = [{"name": name, "bytes": 1, "sha256": "", "packets": None}]
+    path.write_text(json.dumps({**json.loads(path.read_text()), "files": files_of}))
     assert publish(folder, out, "--no-home") == 0
     zero, none, (address,) = map(json.loads, (out / "probe/probe-1" / name).read_text().splitlines())
     assert (zero, none) == (0, None)
@@ -406,27 +358,24 @@ def test_captures_of_the_server_go_with_their_run(tmp_path):
     name = "captures/server/run-1-s.pcap"
     (own / name).parent.mkdir()
     (own / name).write_bytes(pcap([tcp4(HERS, "8.8.8.8", b"secret")]))
-    at_home = []
     for path in (own / "runs").iterdir():
         told = json.loads(path.read_text())
-        if told["started_utc_ns"] <= AT_HOME[1] and told["ended_utc_ns"] >= AT_HOME[0]:
-            at_home.append(path)
         told["server_captures"] = [{"name": name, "bytes": 1, "packets": 9}, {"name": None, "why": "no room"}]
         path.write_text(json.dumps(told))
+    assert any(map(at_home, manifests(folder)))
     assert publish(folder, out, "--no-home") == 0
     content = (out / "probe/probe-1" / name).read_bytes()
     assert b"secret" not in content
-    for one in manifests(out):
-        assert one["server_captures"] == [
-            {"name": name, "bytes": len(content), "packets": 1, "sha256": sha256(content).hexdigest()}
-        ]
-    assert at_home
+    kept = {"name": name, "bytes": len(content), "packets": 1, "sha256": sha256(content).hexdigest()}
+    assert all(one["server_captures"] == [kept] for one in manifests(out))
     assert publish(folder, tmp_path / "cut", "--home", ARGUMENT) == 0
     assert not (tmp_path / "cut" / "probe/probe-1" / name).exists()
 
 
-def test_without_captures_no_run_promises_one(tmp_path):
+def test_without_captures_no_run_promises_one_and_a_draft_of_something_else_is_made_anew(tmp_path):
     folder, out = export(tmp_path / "campaign"), tmp_path / "out"
+    (tmp_path / "out.part/probe").mkdir(parents=True)
+    (tmp_path / "out.part/probe/stray.json").write_text("{}")
     assert publish(folder, out, "--no-home", "--without-captures") == 0
-    assert not list(out.rglob("*.pcap"))
+    assert not [*out.rglob("*.pcap"), *out.rglob("stray.json")]
     assert all(one["files"] == [] for one in manifests(out))

@@ -43,11 +43,8 @@ def test_sessions_are_accounted_per_probe_and_end_once(registry):
 
 def test_a_manifest_that_is_no_json_hides_no_other(registry):
     """As an older gateway kept it, and SQLite does not read it."""
-    for run, manifest in (
-        ("run-1", {"kind": "tcp", "level": float("inf")}),
-        ("run-2", {"kind": "mptcp", "level": 5.0}),
-    ):
-        registry.runs.put(run, "probe-1", manifest)
+    for run, kind, level in (("run-1", "tcp", float("inf")), ("run-2", "mptcp", 5.0)):
+        registry.runs.put(run, "probe-1", {"kind": kind, "level": level})
         registry.counted.keep_runs([(run, {"run": 1}, {}, 4)])
     assert {(one.id, one.kind) for one in registry.counted.complete_runs()} == {("run-1", ""), ("run-2", "mptcp")}
 
@@ -90,11 +87,7 @@ def test_what_is_noted_again_while_it_is_made_stays(registry):
     registry.late.note({("p1", "radio", HOUR)}, 2)
     registry.late.done("rollups", under_way)
     assert keys(registry.late.pending("rollups")) == [("p1", "radio", HOUR)]
-
-
-def test_one_taken_off_and_noted_anew_is_another(registry):
-    registry.late.note({("p1", "radio", HOUR)}, 1)
-    old = registry.late.pending("rollups")
+    old = registry.late.pending("rollups")  # one taken off and noted anew is another
     registry.late.done("rollups", old)
     registry.late.note({("p1", "radio", HOUR)}, 1)
     registry.late.done("rollups", old)  # by one that lost its lease and did not know
@@ -155,11 +148,8 @@ def test_a_registry_of_before_has_every_run_to_be_looked_at(tmp_path):
         due = registry.ledger_runs.due(1, 10)
         assert {row.run for row in due} == {"run-1", "run-2", "run-lone"}
         assert registry.traces.sums() == {"probe-1": (1, 7, 5)}
-        done = [
-            JudgedRun("probe-1", row.run, row.touched, "c", "complete", False, 4, 4, 1, 1, False, False, 9, 0, None)
-            for row in due
-        ]
-        registry.ledger_runs.keep(done)
+        judged = ("c", "complete", False, 4, 4, 1, 1, False, False, 9, 0, None)
+        registry.ledger_runs.keep([JudgedRun("probe-1", row.run, row.touched, *judged) for row in due])
         (one,) = registry.ledger_runs.sums()
         assert (one.campaign, one.state, one.runs) == ("c", "complete", 3)
         assert (one.records_arrived, one.files_received) == (12, 3)
@@ -174,27 +164,23 @@ def test_several_processes_open_an_old_one_at_once(tmp_path):
         assert sum(one.runs for one in registry.ledger_runs.sums()) == 3
 
 
-def test_what_happened_while_a_run_was_judged_is_not_lost(tmp_path):
-    with Registry(tmp_path / "r.sqlite") as registry:
-        registry.probes.add("probe-1")
-        registry.runs.put("run-1", "probe-1", {"kind": "mptcp"})
-        (row,) = registry.ledger_runs.due(1, 10)
-        registry.runs.put("run-1", "probe-1", {"kind": "tcp"})  # another promise, meanwhile
-        judged = JudgedRun("probe-1", "run-1", row.touched, "", "complete", False, 1, 1, 0, 0, False, False, 9, 0, None)
-        registry.ledger_runs.keep([judged])
-        assert [one.state for one in registry.ledger_runs.sums()] == ["uncounted"]
-        (again,) = registry.ledger_runs.due(1, 10)
-        assert again.touched > row.touched
+def test_what_happened_while_a_run_was_judged_is_not_lost(registry):
+    registry.runs.put("run-1", "probe-1", {"kind": "mptcp"})
+    (row,) = registry.ledger_runs.due(1, 10)
+    registry.runs.put("run-1", "probe-1", {"kind": "tcp"})  # another promise, meanwhile
+    judged = JudgedRun("probe-1", "run-1", row.touched, "", "complete", False, 1, 1, 0, 0, False, False, 9, 0, None)
+    registry.ledger_runs.keep([judged])
+    assert [one.state for one in registry.ledger_runs.sums()] == ["uncounted"]
+    (again,) = registry.ledger_runs.due(1, 10)
+    assert again.touched > row.touched
 
 
-def test_sessions_of_the_hand_out_check_and_of_round_trips_are_no_runs(tmp_path):
-    with Registry(tmp_path / "r.sqlite") as registry:
-        registry.probes.add("probe-1")
-        for run in ("preflight", "round-trips", "run-1"):
-            registry.sessions.open("probe-1", run, "any", 1, 60)
-        assert [one.run for one in registry.sessions.lone()] == ["run-1"]
-        assert [one.run for one in registry.ledger_runs.due(1, 10)] == ["run-1"]
-        assert [one.run for one in registry.sessions.all()] == ["preflight", "round-trips", "run-1"]
+def test_sessions_of_the_hand_out_check_and_of_round_trips_are_no_runs(registry):
+    for run in ("preflight", "round-trips", "run-1"):
+        registry.sessions.open("probe-1", run, "any", 1, 60)
+    assert [one.run for one in registry.sessions.lone()] == ["run-1"]
+    assert [one.run for one in registry.ledger_runs.due(1, 10)] == ["run-1"]
+    assert [one.run for one in registry.sessions.all()] == ["preflight", "round-trips", "run-1"]
 
 
 @pytest.mark.parametrize("version", [1, 2, 7])

@@ -28,7 +28,6 @@ def made() -> Synthetic:
 
 
 def asked_all_the_time(one: Synthetic) -> None:
-    """Round trips on both paths."""
     for second in range(170):  # three minutes are one window: no interval
         for path, every_nth in (("a", 31), ("b", 17)):
             lost = second % every_nth == 5 or 60 <= second < 63
@@ -38,7 +37,6 @@ def asked_all_the_time(one: Synthetic) -> None:
 
 
 def evaluated(folder: Path) -> Evaluation:
-    """The folder written and read."""
     one = made()
     return evaluate(load(write(one, folder)), one.source, one.ledger())
 

@@ -29,7 +29,6 @@ def manifest(
     shape: dict[str, Run] | None = None,
     **campaign: Any,
 ) -> Run:
-    """One run's, of the experiment ``name``."""
     number = next(_NUMBER)
     told = {"name": "", "form": "paper", "step": "", "number": number, "repetition": 0, "arm": 0, "attempt": 1, "label": None,
             "roles": {}, "substituted": {}, **campaign}  # fmt: skip
@@ -42,18 +41,14 @@ def manifest(
 def downloaded(
     r: random.Random, size: int, took_s: float, shares: dict[str, float], rtt: dict[str, float], loss: dict[str, float]
 ) -> Run:
-    """A download's result with its sender's side."""
     flows = [
         {"subflow": str(n + 1), "path": p, "operator": p.upper(), "bytes": int(size * share), "share": share, "rtt_ms_median": rtt[p],
          "join_delay_ms": 40.0 * n, "rtt_source": "sender", "handshake_rtt_ms": rtt[p] * 0.7,
          "bytes_retrans": int(size * share * loss.get(p, 0.0) * r.uniform(0.5, 1.5))}
         for n, (p, share) in enumerate(shares.items())
     ]  # fmt: skip
-    sender = {
-        "connections": [
-            {"subflows": [{"path": p, "rtt_ms_min": value * 0.6, "rtt_ms_median": value} for p, value in rtt.items()]}
-        ]
-    }
+    told = [{"path": p, "rtt_ms_min": value * 0.6, "rtt_ms_median": value} for p, value in rtt.items()]
+    sender = {"connections": [{"subflows": told}]}
     return {"bytes": size, "duration_s": took_s, "goodput_bit_per_s": size * 8 / took_s, "connect_ms": rtt[next(iter(shares))],
             "first_byte_ms": 60.0, "fallback": False, "subflows": flows, "sender": sender}  # fmt: skip
 
@@ -224,7 +219,6 @@ def chen_hotspot(r: random.Random) -> Iterator[Run]:
 
 
 def every(seed: int = 1) -> list[Run]:
-    """Of all four papers."""
     r = random.Random(seed)
     return [
         *cordero_bandwidth(r), *cordero_delay(r), *mohan_plays(r), *mohan_controllers(r), *mohan_labelled(r),

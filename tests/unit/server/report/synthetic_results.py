@@ -12,12 +12,10 @@ QUANTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99)
 
 
 def spread(middle: float) -> dict[str, Any]:
-    """A distribution as experiments tell it."""
     return {"n": 100, "mean": middle, **{f"p{q}": middle * (0.5 + q / 100) for q in QUANTILES}}
 
 
 def run_of(step: str, result: dict[str, Any], arm: int = 0, **more: Any) -> dict[str, Any]:
-    """What one experiment's run says of itself."""
     return {"step": step, "arm": arm, "parameters": {}, "result": result, **more}
 
 
@@ -79,16 +77,8 @@ def _reachability(_: int) -> dict[str, Any]:
          "name_rtt_ms": spread(40.0 if p == "W" else 70.0)}
         for p in "WL" for r in "WL"
     ]  # fmt: skip
-    overlap = [
-        {
-            "paths": ["W", "L"],
-            "addresses_either": 200,
-            "addresses_both": 120,
-            "share": 0.6,
-            "names_both": 98,
-            "names_same_share": 0.4,
-        }
-    ]
+    overlap = [{"paths": ["W", "L"], "addresses_either": 200, "addresses_both": 120, "share": 0.6, "names_both": 98,
+                "names_same_share": 0.4}]  # fmt: skip
     compared = [{"ways": ["W/W", "W/L"], "names": 95, "second_slower_share": 0.7, "difference_ms": spread(5.0)}]
     return run_of("survey", {"ways": ways, "overlap": overlap, "comparison": compared})
 
@@ -144,14 +134,8 @@ def manifests(runs: int, names: Sequence[str] = tuple(MAKERS)) -> list[dict[str,
         number = next(numbers[name])
         one = MAKERS[name](number)
         failed = number % 7 == 6
-        at = {
-            "name": f"all-{name}",
-            "form": "short",
-            "step": one["step"],
-            "number": number,
-            "repetition": number,
-            "arm": one["arm"],
-        }
+        at = {"name": f"all-{name}", "form": "short", "step": one["step"], "arm": one["arm"]}
+        at |= {"number": number, "repetition": number}
         instead = {"scheduler": {"asked": "minsrtt", "used": "stock"}}
         more: dict[str, Any] = {
             "pair": one.get("pair", f"pair-x{n}"), "pairing": "single", "kind": one.get("kind", "any"), "trigger": "campaign",

@@ -68,9 +68,7 @@ def of(one, arm, outcome):
 
 def test_a_case_worked_by_hand():
     """Ratios 2, 1/2, 4 and 1: the geometric mean is (2 * 1/2 * 4 * 1) ** (1/4) = 2 ** 0.5."""
-    one = only(
-        [{"off": 10.0, "drop": 20.0}, {"off": 8.0, "drop": 4.0}, {"off": 1.0, "drop": 4.0}, {"off": 7.0, "drop": 7.0}]
-    )
+    one = only([{"off": off, "drop": drop} for off, drop in ((10.0, 20.0), (8.0, 4.0), (1.0, 4.0), (7.0, 7.0))])
     found = of(one, "drop", GOODPUT)
     assert found.estimate.value == pytest.approx(math.sqrt(2))
     assert (found.estimate.n, found.left_out) == (4, 0)
@@ -81,20 +79,15 @@ def test_a_case_worked_by_hand():
     wider, middle = math.sqrt(4 / 3) * 3.182 / 1.960, math.log(2) / 2
     ends = [middle + wider * (end - middle) for end in (low, high)]
     assert [math.log(found.estimate.low), math.log(found.estimate.high)] == pytest.approx(ends, rel=0.02)
-    assert found.verdict == NOTHING
-    assert one.reference == "off"
+    assert (found.verdict, one.reference) == (NOTHING, "off")
 
 
 def test_stall_time_is_a_difference_and_less_of_it_is_better():
     blocks = [{"off": float(n), "drop": n + 2.0, "handover": n - 1.0, "learned": float(n)} for n in range(5)]
     one = only(blocks, key="stalled_s")
-    assert [(e.arm, e.estimate.value, e.verdict) for e in one.effects] == [
-        ("drop", 2.0, HURTS),
-        ("handover", -1.0, HELPS),
-        ("learned", 0.0, NOTHING),
-    ]
-    assert {e.outcome for e in one.effects} == {STALLED}
-    assert [e.arm for e in one.hurts] == ["drop"]
+    effects = [(e.arm, e.estimate.value, e.verdict) for e in one.effects]
+    assert effects == [("drop", 2.0, HURTS), ("handover", -1.0, HELPS), ("learned", 0.0, NOTHING)]
+    assert ({e.outcome for e in one.effects}, [e.arm for e in one.hurts]) == ({STALLED}, ["drop"])
 
 
 def simulated(drawn, size, blocks):
@@ -140,10 +133,17 @@ def test_no_ratio_to_nothing():
     assert effect(GOODPUT, "drop", {0: 0.0}, {0: 1.0}, 1).estimate is None
 
 
-def test_the_first_arm_is_the_reference_where_none_is_off():
+def test_the_first_arm_is_the_reference_where_none_is_off_and_all_of_it_is_in_one_table():
     one = only([{"reno": 1.0, "lia": 2.0}] * 3, arms=("reno", "lia"), order=("lia", "reno"))
     # In a random order the file's first arm may come second: it has number 0 of the arms.
     assert one.reference == "reno"
+    off, drop = {"goodput_bit_per_s": 1e6, "stalled_s": 1.0}, {"goodput_bit_per_s": 2e6, "stalled_s": 0.0}
+    found = compare(gather(made([{"off": off, "drop": drop}] * 3), Path()))
+    units = [("goodput_bit_per_s", "bit/s"), ("stalled_s", "s")]
+    assert [row[3:6] for row in table(found).rows] == [(*unit, arm) for unit in units for arm in ("off", "drop")]
+    (page,) = compared(found)
+    assert page.svg.count('data-mark="forest"') == 2
+    assert [page.table.rows[n][3].text for n in (1, 3)] == ["×2.00 (×2.00 to ×2.00)", "−1.00 s (−1.00 to −1.00)"]
 
 
 def test_the_queue_is_that_of_the_captures_where_they_were_analysed():
@@ -151,10 +151,8 @@ def test_the_queue_is_that_of_the_captures_where_they_were_analysed():
     packets = {run.id: 7 if run.varied["steering"] == "drop" else 4 for run in facts}
     (one,) = compare(facts, (), packets)
     assert of(one, "drop", OUT_OF_ORDER).estimate.value == 3
-    time = np.arange(2.0)
-    bins = [
-        Bins(r.id, None, time, time, np.array([np.nan, 5e3 if r.varied["steering"] == "drop" else 9e3])) for r in facts
-    ]
+    time, last = np.arange(2.0), {"drop": 5e3, "off": 9e3}
+    bins = [Bins(r.id, None, time, time, np.array([np.nan, last[r.varied["steering"]]])) for r in facts]
     (one,) = compare(facts, bins, packets)
     assert of(one, "drop", QUEUE).estimate.value == -4000
     assert OUT_OF_ORDER not in one.outcomes
@@ -186,15 +184,11 @@ def folder(tmp_path_factory) -> Path:
     return root
 
 
-def test_the_report_says_at_its_top_that_it_hurts(folder):
+def test_the_report_says_at_its_top_that_it_hurts_and_the_figure_and_the_tables_are_files(folder):
     page = (folder / "report.html").read_text()
     said = "steering-ab, plays: steering drop hurts: goodput ×0.50"
     assert 0 < page.index(said) < page.index("</header>")
-    assert page.count("no difference shown") == 1
-    assert 'id="arms"' in page
-
-
-def test_the_figure_and_the_tables_are_files(folder):
+    assert (page.count("no difference shown"), 'id="arms"' in page) == (1, True)
     figure = folder / "figures" / "arms-steering-ab-plays.svg"
     assert 'data-mark="forest"' in figure.read_text()
     with figure.with_suffix(".csv").open() as file:
@@ -225,16 +219,5 @@ def test_a_campaign_of_one_arm_draws_nothing_and_takes_an_earlier_figure_away(tm
     (root / "figures" / "arms-old-step.svg").write_text("")
     main(["report", str(root)])
     assert "Arms compared" not in (root / "report.html").read_text()
-    assert list((root / "figures").glob("arms-*")) == []
-    assert not (root / "tables" / "arms.csv").exists()
+    assert [*(root / "figures").glob("arms-*"), *(root / "tables").glob("arms.csv")] == []
     assert json.loads((root / "summary.json").read_text())["arms"]["rows"] == []
-
-
-def test_all_of_it_is_in_one_table():
-    off, drop = {"goodput_bit_per_s": 1e6, "stalled_s": 1.0}, {"goodput_bit_per_s": 2e6, "stalled_s": 0.0}
-    found = compare(gather(made([{"off": off, "drop": drop}] * 3), Path()))
-    units = [("goodput_bit_per_s", "bit/s"), ("stalled_s", "s")]
-    assert [row[3:6] for row in table(found).rows] == [(*unit, arm) for unit in units for arm in ("off", "drop")]
-    (page,) = compared(found)
-    assert page.svg.count('data-mark="forest"') == 2
-    assert [page.table.rows[n][3].text for n in (1, 3)] == ["×2.00 (×2.00 to ×2.00)", "−1.00 s (−1.00 to −1.00)"]

@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import shutil
 from contextlib import closing
 from datetime import UTC, datetime
@@ -100,9 +99,7 @@ def test_reported_as_the_benchs_own_folder_is(server, tmp_path, capsys):
     there["store"]["url"] = server.influx.url
     (own / "campaign.json").write_text(json.dumps(there))
     bench, found = summary(own, "--config", str(server.config)), summary(out)
-    assert {k: v for k, v in found.items() if k not in ONLY_THE_BENCH} == {
-        k: v for k, v in bench.items() if k not in ONLY_THE_BENCH
-    }
+    assert found | dict.fromkeys(ONLY_THE_BENCH) == bench | dict.fromkeys(ONLY_THE_BENCH)
     assert found["radio_records"] == 220
     assert len(load(out).radio) == 220
 
@@ -123,13 +120,10 @@ def test_again_only_what_arrived_since(server, tmp_path, capsys):
     server.write(OTHER)
     assert 0 < new()["records"] < first["records"]
     assert summary(out, "--probe", OTHER)["radio_records"] == 220
-    pooled = summary(out)
+    pooled, runs = summary(out), len(server.made.manifests)
     assert pooled["radio_records"] == 440
-    assert [(one["probe"], one["runs"]) for one in pooled["probes"]] == [
-        (p, len(server.made.manifests)) for p in (PROBE, OTHER)
-    ]
-    assert len(load(out, probe=OTHER).runs) == len(server.made.manifests)
-    assert len(load(out).runs) == 2 * len(server.made.manifests)
+    assert {one["probe"]: one["runs"] for one in pooled["probes"]} == {PROBE: runs, OTHER: runs}
+    assert (len(load(out, probe=OTHER).runs), len(load(out).runs)) == (runs, 2 * runs)
 
 
 def test_a_city_written_by_hand_outlives_the_next_export(server, tmp_path):
@@ -144,28 +138,18 @@ def test_a_city_written_by_hand_outlives_the_next_export(server, tmp_path):
 
 
 def test_broken_off_it_goes_on(server, tmp_path, capsys):
-    out = tmp_path / "out"
-    assert server.export(out, "--probe", PROBE, *server.span) == 0
-    radio = next((out / "probe" / PROBE / "records" / "radio").iterdir())
-    radio.unlink()
-    draft = radio.with_name(radio.name + ".part")
-    draft.symlink_to("/dev/full")
-    capsys.readouterr()
-    assert server.export(out, "--probe", PROBE, *server.span) == 3
-    err = capsys.readouterr().err
-    assert "No space left on device" in err
-    assert err.count("\n") == 1
-    assert not radio.exists()
-    assert not os.path.lexists(draft)
-    assert "broken off" in summary(out)["interrupted"]
+    out, asked = tmp_path / "out", ("--probe", PROBE, *server.span)
+    assert server.export(out, *asked) == 0
+    next((out / "probe" / PROBE / "records" / "radio").iterdir()).unlink()
     capsys.readouterr()
     server.configure(9)
     try:
-        assert server.export(out, "--probe", PROBE, *server.span) == 3
+        assert server.export(out, *asked) == 3
     finally:
         server.configure(server.influx.port)
     assert "does not answer" in capsys.readouterr().err
-    assert server.export(out, "--probe", PROBE, *server.span) == 0
+    assert "broken off" in summary(out)["interrupted"]
+    assert server.export(out, *asked) == 0
     assert summary(out)["interrupted"] is None
 
 
@@ -193,28 +177,20 @@ def test_a_full_disk_costs_no_file_that_is_there(server, tmp_path, capsys, kind)
     assert {path: path.read_bytes() for path in whole} == whole
 
 
-@pytest.mark.parametrize(
-    ("name", "more", "words"),
-    [
+def test_what_is_asked_wrongly_or_into_anothers_folder_is_one_line_and_2(server, tmp_path, capsys):
+    out = tmp_path / "out"
+    for name, more, words in (
         ("nobody", (), "nobody: no run of it has arrived; hint:"),
         ("commute", ("--probe", "probe-9"), "no such probe; hint:"),
         ("commute", ("--from", "yesterday"), "ISO 8601; hint:"),
         ("commute", ("--from", "2026-06-02", "--to", "2026-06-01"), "nothing is between"),
         ("commute", ("--to", "2001-01-01"), "no run of it has arrived"),
-    ],
-)
-def test_what_is_asked_wrongly_is_one_line_and_2(server, tmp_path, capsys, name, more, words):
-    assert server.export(tmp_path / "out", *more, name=name) == 2
-    err = capsys.readouterr().err
-    assert words in err
-    assert err.count("\n") == 1
-    assert not (tmp_path / "out").exists()
-
-
-def test_into_nobody_elses_folder(server, tmp_path, capsys):
+    ):
+        assert server.export(out, *more, name=name) == 2
+        err = capsys.readouterr().err
+        assert (words in err, err.count("\n"), out.exists()) == (True, 1, False), err
     assert server.export(server.bench) == 2
     assert "is no export; hint:" in capsys.readouterr().err
-    out = tmp_path / "out"
     assert server.export(out, *server.span) == 0
     assert server.export(out) == 2
 
@@ -244,33 +220,26 @@ def test_captures_and_what_the_ledger_lacks(server, tmp_path, capsys):
     assert "had arrived at the server" in capsys.readouterr().err
 
 
-def test_the_servers_own_captures_go_with_the_probes(server, tmp_path):
+def test_the_servers_own_captures_go_with_the_probes_and_one_that_the_store_has_damaged_is_named(
+    server, tmp_path, capsys
+):
     content, run = b"as the endpoint captured it", server.made.manifests[0]["id"]
     with Registry(server.bench / "server" / "registry.sqlite") as registry:
         kept = Kept(registry, server.bench / "server" / "traces")
         kept.draft("s1").write_bytes(content)
         name = kept.keep(kept.draft("s1"), PROBE, run, "s1", len(content), sha256(content).hexdigest())
-    server.export(tmp_path / "without", "--probe", PROBE, *server.span)
-    assert not (tmp_path / "without/probe" / PROBE / name).exists()
-    server.export(tmp_path / "with", "--probe", PROBE, "--traces", *server.span)
-    assert (tmp_path / "with/probe" / PROBE / name).read_bytes() == content
-
-
-def test_a_capture_that_the_store_has_damaged_is_named_and_not_written(server, tmp_path, capsys):
-    content, run = b"a capture of the server", server.made.manifests[1]["id"]
-    with Registry(server.bench / "server" / "registry.sqlite") as registry:
-        kept = Kept(registry, server.bench / "server" / "traces")
-        kept.draft("s2").write_bytes(content)
-        name = kept.keep(kept.draft("s2"), PROBE, run, "s2", len(content), sha256(content).hexdigest())
+    out, asked = tmp_path / "out", ("--probe", PROBE, *server.span)
+    there = out / "probe" / PROBE / name
+    server.export(out, *asked)
+    assert not there.exists()
     (stored,) = (server.bench / "server" / "traces").rglob(Path(name).name)
     stored.write_bytes(content[:-5])
-    out = tmp_path / "out"
-    assert server.export(out, "--probe", PROBE, "--traces", *server.span) == 1
+    assert server.export(out, *asked, "--traces") == 1
     assert f"{PROBE}/{name}: " in capsys.readouterr().err
-    assert not (out / "probe" / PROBE / name).exists()
+    assert not there.exists()
     stored.write_bytes(content)
-    server.export(out, "--probe", PROBE, "--traces", *server.span)
-    assert (out / "probe" / PROBE / name).read_bytes() == content
+    server.export(out, *asked, "--traces")
+    assert there.read_bytes() == content
 
 
 def test_a_run_that_arrives_late_is_added_and_the_report_made_anew_has_it(server, tmp_path):

@@ -5,7 +5,6 @@ import random
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
 from paper_campaign import bins, figures, made
 
 from support.synthetic_folder import write
@@ -16,26 +15,8 @@ from tandem_server.analysis.truth import TrueShape, Truth
 from tandem_server.report.figures.figure import every, make
 
 ODD = (
-    None,
-    "x",
-    "",
-    -1,
-    0,
-    -3.5,
-    1e300,
-    10**30,
-    True,
-    [],
-    {},
-    [1],
-    {"a": 1},
-    float("nan"),
-    1e-12,
-    "a",
-    "mptcp",
-    5,
-    1e9,
-)
+    None, "x", "", -1, 0, -3.5, 1e300, 10**30, True, [], {}, [1], {"a": 1}, float("nan"), 1e-12, "a", "mptcp", 5, 1e9,
+)  # fmt: skip
 
 
 def spoil(draw: random.Random, value: Any) -> None:
@@ -53,26 +34,20 @@ def spoil(draw: random.Random, value: Any) -> None:
 
 
 def test_whatever_manifests_hold_the_figures_are_made(tmp_path):
-    one = made()
+    one, kinds = made(), ("mptcp", "tcp", "any")
     whole = load(write(one, tmp_path / "campaign"))
     for seed in range(8):
-        whatever_manifests_hold(seed, one, copy.copy(whole))
-
-
-def whatever_manifests_hold(seed, one, campaign):
-    draw = random.Random(seed)
-    spoilt = copy.deepcopy(draw.sample(one.manifests, 250))
-    for _ in range((1, 20, 400, 2000)[seed % 4]):
-        spoil(draw, draw.choice(spoilt))
-    campaign.manifests = [
-        m for m in spoilt if isinstance(m.get("id"), str) and m.get("kind") in ("mptcp", "tcp", "any")
-    ]
-    e = evaluate(campaign, one.source, set())
-    if seed > 5:  # of the most spoilt, pictures too
-        assert all(drawn.svg or drawn.lacks for drawn in figures(e, bins(e))), seed
-        return
-    m = material(e, bins(e))
-    assert all(made.sheet is not None or made.lacks for made in (make(figure, m) for figure in every())), seed
+        draw, campaign = random.Random(seed), copy.copy(whole)
+        spoilt = copy.deepcopy(draw.sample(one.manifests, 250))
+        for _ in range((1, 20, 400, 2000)[seed % 4]):
+            spoil(draw, draw.choice(spoilt))
+        campaign.manifests = [m for m in spoilt if isinstance(m.get("id"), str) and m.get("kind") in kinds]
+        e = evaluate(campaign, one.source, set())
+        if seed > 5:  # of the most spoilt, pictures too
+            assert all(drawn.svg or drawn.lacks for drawn in figures(e, bins(e))), seed
+            continue
+        m = material(e, bins(e))
+        assert all(found.sheet is not None or found.lacks for found in (make(figure, m) for figure in every())), seed
 
 
 def test_in_the_field_labels_make_the_classes_and_without_labels_the_detector(tmp_path):
@@ -106,14 +81,8 @@ def shape_of(start_s: float, end_s: float, **manifest: Any) -> dict[str, Any]:
     return dict(setting(e, run, told).shape)
 
 
-@pytest.mark.parametrize(
-    ("start_s", "end_s", "expected"),
-    [(10.0, 20.0, SLOWER), (12.0, 13.0, SLOWER), (9.9, 15.0, {}), (15.0, 20.1, {}), (30.0, 31.0, {})],
-)
-def test_of_a_run_that_lies_wholly_within(start_s: float, end_s: float, expected: dict[str, Any]) -> None:
-    assert shape_of(start_s, end_s) == expected
-
-
-def test_the_runs_own_shape_goes_before_it() -> None:
+def test_of_a_run_that_lies_wholly_within_and_the_runs_own_shape_goes_before_it() -> None:
+    for span, expected in (((10.0, 20.0), SLOWER), ((9.9, 15.0), {}), ((15.0, 20.1), {}), ((30.0, 31.0), {})):
+        assert shape_of(*span) == expected, span
     own = {"shape": {"a": {"asked": {"up_bit_per_s": 2e6}}}}
     assert shape_of(12.0, 13.0, conditions=own) == {"a": {"up_bit_per_s": 2e6}}

@@ -59,10 +59,13 @@ def test_the_tail_of_waits_holds_those_that_were_never_over(material):
     assert "longer than was captured: 1;" in note
 
 
-def test_the_tail_of_a_paths_round_trips(material):
+def test_the_tail_of_a_paths_round_trips_and_waits_by_mobility_class(material):
     # 8 samples: 40, 40, 40, 40, 45, 100, 100, 100; nothing took longer than the last.
     tail = [(40, 4 / 8, 8), (45, 3 / 8, 8)]
     assert points("chen-rtt", material) == {("Blue + Red, default, 4 MB", "Red"): tail}
+    # Of eight packets three came in order.
+    less = [(1, 4 / 8, 8), (2, 5 / 8, 8), (10, 7 / 8, 8)]
+    assert points("mohan-7c", material) == {("", "low speed"): less}
 
 
 def test_means_over_connections_with_their_standard_errors(material):
@@ -74,12 +77,6 @@ def test_means_over_connections_with_their_standard_errors(material):
     assert waits["se"] == pytest.approx((means[1] - means[0]) / 2)  # of two: half their difference
     assert told["out of order, %"]["mean"] == pytest.approx((50 + 75) / 2)
     assert told["RTT, Red, ms"]["mean"] == pytest.approx(((3 * 39.5 + 44.5) / 4 + (39.5 + 3 * 99.5) / 4) / 2)
-
-
-def test_waits_by_mobility_class(material):
-    # Of eight packets three came in order.
-    less = [(1, 4 / 8, 8), (2, 5 / 8, 8), (10, 7 / 8, 8)]
-    assert points("mohan-7c", material) == {("", "low speed"): less}
 
 
 def test_a_download_over_one_path_and_what_was_not_captured_have_none(material):

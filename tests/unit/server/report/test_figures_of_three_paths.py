@@ -42,10 +42,8 @@ def drawn(name: str, m: Material) -> dict[str, list[dict]]:
 
 
 def test_two_and_three_paths_have_panels_of_their_own(both):
-    found = {
-        panel: [(r["x"], r["y"]) for r in told if r["mark"] == "curve"]
-        for panel, told in drawn("cordero-5", both).items()
-    }
+    panels = drawn("cordero-5", both).items()
+    found = {panel: [(r["x"], r["y"]) for r in told if r["mark"] == "curve"] for panel, told in panels}
     assert found == {"two paths": [(2, 2 / 5)], "three paths": [(2, 8 / 10)]}
     for name in ("cordero-tdi", "cordero-7", "cordero-8", "cordero-9a", "cordero-10"):
         panels = drawn(name, both)
@@ -61,14 +59,11 @@ def test_the_bound_of_three_paths_is_the_sum_of_their_rates(both):
     assert next((r["x"], r["y"]) for r in three if r["series"] == "ΣC") == (4, 4)
 
 
-def test_of_three_paths_the_most_loaded_one_may_carry_less_than_a_half(both):
+def test_the_most_loaded_of_three_may_carry_less_than_a_half_and_three_alone_are_named(both):
     sheet = make(FIGURES["cordero-9a"], both).sheet
     lows = {panel.title: panel.y.low for panel in sheet.panels}
     assert lows == {"two paths": pytest.approx(0.45), "three paths": pytest.approx(0.28)}
     assert "the probe’s counters (acknowledged), transfers: 1" in sheet.note
-
-
-def test_three_paths_alone_are_named_and_two_alone_are_as_ever(both):
     three = Material(bandwidth=both.bandwidth[1:], delay=both.delay[1:])
     assert list(drawn("cordero-5", three)) == ["three paths"]
     assert make(FIGURES["cordero-9b"], three).lacks == "rounds of the experiment delay over two paths shaped to a ratio"

@@ -20,14 +20,8 @@ def found(tmp_path_factory):
 
 def test_every_record_is_a_row_with_all_that_the_schema_has(found):
     one, c = found
-    for table, measurement in {
-        "radio": "radio",
-        "events": "event",
-        "round_trips": "round_trip",
-        "subflows": "subflow",
-        "connections": "connection",
-    }.items():
-        frame = getattr(c, table)
+    for table in ("radio", "events", "round_trips", "subflows", "connections"):
+        frame, measurement = getattr(c, table), table.removesuffix("s")
         assert len(frame) == sum(name == measurement for name, _, _ in one.source.points)
         assert {f.name for f in MEASUREMENTS[measurement].fields} < set(frame.columns)
         assert frame["utc"].is_monotonic_increasing

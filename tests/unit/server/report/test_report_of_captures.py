@@ -40,18 +40,16 @@ def test_bins_of_the_captures_reach_the_figures(tmp_path):
     assert told == [name for name, *_ in COLUMNS]
     assert json.loads((folder / "summary.json").read_text())["radio_packets"]["gap_s"] == 3.0
     shutil.rmtree(folder / "traces")
-    assert (
-        main(["report", str(folder), "--mobility", str(folder / "mobility.json")]) == 2
-    )  # it has no fit: nothing was polled
+    # It has no fit: nothing was polled.
+    assert main(["report", str(folder), "--mobility", str(folder / "mobility.json")]) == 2
     fit = {
         "format": "tandem-mobility-fit/1",
         "classes": ["low", "high"],
         "bounds_per_five_minutes": [9.0],
         "fitted_on": "x",
     }
-    (tmp_path / "fit.json").write_text(
-        json.dumps({**fit, "accuracy": None, "judged": 0, "confusion": [[0, 0], [0, 0]]})
-    )
+    fit |= {"accuracy": None, "judged": 0, "confusion": [[0, 0], [0, 0]]}
+    (tmp_path / "fit.json").write_text(json.dumps(fit))
     assert main(["report", str(folder), "--mobility", str(tmp_path / "fit.json")]) == 1
     assert "given: fit.json: x" in (folder / "report.html").read_text()
     assert not list((folder / "tables").glob("radio_packets.*"))  # what it was made of is gone
@@ -72,10 +70,8 @@ def test_of_several_kits_each_has_its_own_captures(tmp_path, capsys):
         made = Synthetic(seed=n, seconds=110.0)
         manifests = kit(made, probe)
         for manifest in manifests:
-            files = [
-                {"name": f"captures/{manifest['id']}-{p}.pcap", "bytes": 1, "packets": 1} for p in manifest["paths"]
-            ]
-            manifest["files"] = files
+            names = [f"captures/{manifest['id']}-{p}.pcap" for p in manifest["paths"]]
+            manifest["files"] = [{"name": name, "bytes": 1, "packets": 1} for name in names]
         kits[probe] = made, manifests
     folder = write_export(tmp_path / "out", kits, traces=True)
     content = pcap(plain_download().packets)
@@ -113,9 +109,8 @@ def test_a_capture_that_is_cut_is_marked_on_every_figure(tmp_path, capsys):
     assert "cut file, 1 times" in capsys.readouterr().err
     main(["report", str(folder)])
     mark = f"1 captures are cut or damaged ({captures[0].name}): figures have what could be read of them"
-    assert [
-        line for line in capsys.readouterr().err.splitlines() if line.startswith("tandem-server report: note:")
-    ] == [f"tandem-server report: note: probe-1: {mark}"]
+    lines, note = capsys.readouterr().err.splitlines(), "tandem-server report: note: "
+    assert [line for line in lines if line.startswith(note)] == [f"{note}probe-1: {mark}"]
     page = (folder / "report.html").read_text()
     assert mark in page
     assert page.count("Marks above: 1.") == page.count('<figure class="of-paper"') > 0

@@ -106,13 +106,10 @@ def test_what_nobody_could_see_is_not_scored(tmp_path):
     assert cut.handover_score.false == whole.handover_score.false == 0
 
 
-def test_the_account_is_that_of_all_boots_of_the_spool(tmp_path):
+def test_the_account_is_that_of_all_boots_of_the_spool_and_the_bench_the_boot_of_its_offset(tmp_path):
     made = evaluated(tmp_path / "told", True, spool="aaaaaaaaaaaa", lost=(5, 900))
     assert (made.account.lost, made.account.missing) == (2, [(5, 5), (900, 900)])
     assert made.account.in_database == made.account.made - 2
-
-
-def test_without_the_campaigns_word_the_bench_is_the_boot_of_its_offset(tmp_path):
     made = evaluated(tmp_path / "x", True)
     assert made.clock.boot == BOOT
     assert made.recorded.events[-1].t_s > GAP[1]

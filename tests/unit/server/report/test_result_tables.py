@@ -7,12 +7,12 @@ import json
 from pathlib import Path
 
 import pytest
-from hostile_json import places
 from hypothesis import given
 from hypothesis import strategies as st
 from synthetic_results import PROBE, manifests, write
-from test_report_page import Page
 
+from support.hostile_json import places
+from support.html_page import Page
 from support.synthetic_folder import page_of
 from tandem_server.analysis.evaluate import evaluate
 from tandem_server.analysis.folder import load
@@ -42,108 +42,70 @@ def rows(found: Results, name: str) -> list[dict]:
 
 def test_downloads_by_kind_and_path_and_what_mptcp_gained(found):
     seen = {(r["kind"], r["path"]): r for r in rows(found, "download")}
-    assert {key: r["goodput_bit_per_s"] for key, r in seen.items()} == {
-        ("mptcp", "a"): 30e6,
-        ("tcp", "a"): 20e6,
-        ("tcp", "b"): 10e6,
-    }
-    assert seen["mptcp", "a"]["most_loaded_share"] == 0.75
-    assert seen["mptcp", "a"]["join_delay_ms"] == 120
+    goodputs = {key: r["goodput_bit_per_s"] for key, r in seen.items()}
+    assert goodputs == {("mptcp", "a"): 30e6, ("tcp", "a"): 20e6, ("tcp", "b"): 10e6}
+    assert (seen["mptcp", "a"]["most_loaded_share"], seen["mptcp", "a"]["join_delay_ms"]) == (0.75, 120)
     assert seen["tcp", "b"]["most_loaded_share"] is None
     assert [(r["over_best"], r["over_sum"]) for r in rows(found, "download-gain")] == [(1.5, 1.0)]
 
 
 def test_bandwidth_by_arm_with_the_ratio_that_was_asked_and_the_one_measured(found):
-    seen = {r["ratio"]: r for r in rows(found, "bandwidth")}
-    assert {ratio: r["arm"] for ratio, r in seen.items()} == {
-        1: "a.up 1 Mbit/s",
-        4: "a.up 4 Mbit/s",
-        20: "a.up 20 Mbit/s",
-    }
-    assert [r["arm"] for r in rows(found, "bandwidth")] == [
-        seen[k]["arm"] for k in (1, 4, 20)
-    ]  # by size, not by letter
-    assert [seen[k]["benefit"] for k in (1, 4, 20)] == [0.95, 0.8, 0.0]
-    assert [seen[k]["benefit_raw"] for k in (1, 4, 20)] == [1.2, 1.05, 0.25]
-    assert seen[4]["most_loaded_share"] == 0.8
-    assert seen[4]["unasked_share"] == 0.25
-    assert (seen[4]["c_max_bit_per_s"], seen[4]["c_total_bit_per_s"], seen[4]["tdi"]) == (4e6, 5e6, 1.0)
-    assert {(r["arm"], r["path"]): r["c_i_bit_per_s"] for r in rows(found, "bandwidth-alone")}[
-        "a.up 20 Mbit/s", "a"
-    ] == 20e6
+    seen = rows(found, "bandwidth")
+    arms = [f"a.up {ratio} Mbit/s" for ratio in (1, 4, 20)]  # by size, not by letter
+    assert [(r["ratio"], r["arm"]) for r in seen] == list(zip((1, 4, 20), arms, strict=True))
+    assert [(r["benefit"], r["benefit_raw"]) for r in seen] == [(0.95, 1.2), (0.8, 1.05), (0.0, 0.25)]
+    assert (seen[1]["most_loaded_share"], seen[1]["unasked_share"]) == (0.8, 0.25)
+    assert (seen[1]["c_max_bit_per_s"], seen[1]["c_total_bit_per_s"], seen[1]["tdi"]) == (4e6, 5e6, 1.0)
+    alone = {(r["arm"], r["path"]): r["c_i_bit_per_s"] for r in rows(found, "bandwidth-alone")}
+    assert alone["a.up 20 Mbit/s", "a"] == 20e6
 
 
 def test_delay_by_class_of_size_with_both_ends(found):
     seen = {r["from_bytes"]: r for r in rows(found, "delay")}
     assert {size: r["benefit"] for size, r in seen.items()} == {100: -0.5, 5000: 0.1, 500_000: 0.9}
-    assert seen[500_000]["agent_benefit"] == 0.9
-    assert seen[500_000]["server_benefit"] == 0.45
-    assert seen[500_000]["timed_at"] == "agent"
+    largest = seen[500_000]
+    assert (largest["agent_benefit"], largest["server_benefit"], largest["timed_at"]) == (0.9, 0.45, "agent")
     assert [seen[size]["positive"] for size in (100, 5000, 500_000)] == [0, 1, 1]
-
-
-def test_classes_of_size():
     least = {1: 1, 99: 50, 100: 100, 199: 100, 200: 200, 999: 500, 10**15 - 1: 5 * 10**14}
     assert {count: size_class(count) for count in least} == least
 
 
-def test_plays_by_length_of_segment(found):
-    seen = {r["segment_s"]: r for r in rows(found, "dash")}
-    assert set(seen) == {1, 6, 15}
-    assert [seen[k]["switches_per_minute"] for k in (1, 6, 15)] == [60, 10, 4]
-    assert seen[6]["rule"] == "throughput"
-    assert 0 < seen[6]["stalled"] < 1
-
-
-def test_ways_streams_traces_and_verdicts(found):
+def test_plays_loads_ways_streams_traces_and_verdicts(found):
+    plays = {r["segment_s"]: r["switches_per_minute"] for r in rows(found, "dash")}
+    assert plays == {1: 60, 6: 10, 15: 4}
+    assert all(r["rule"] == "throughput" and 0 < r["stalled"] < 1 for r in rows(found, "dash"))
+    loads = {(r["kind"], r["path"], r["by"]): r for r in rows(found, "pageload")}
+    assert set(loads) == {("mptcp", "a", "browser"), ("tcp", "a", "browser")}
+    both = loads["mptcp", "a", "browser"]
+    # Of those that came to their end: 1500, 1502 …
+    assert (both["failed"], both["page_load_time_ms"], both["most_loaded_share"]) == (0.5, 1510, 0.7)
     ways = {r["way"]: r for r in rows(found, "reachability")}
     assert (ways["W/L"]["rtt_p50_ms"], ways["L/W"]["rtt_p50_ms"]) == (40, 70)
     assert rows(found, "reachability-overlap")[0]["share"] == 0.6
     assert rows(found, "reachability-comparison")[0]["second_slower_share"] == 0.7
     streams = {(r["path"], r["load"]): r["rtt_p95_ms"] for r in rows(found, "latency")}
     assert streams == {("a", "idle"): 72.5, ("a", "under load"): 290, ("b", "idle"): 72.5, ("b", "under load"): 290}
-    assert {(r["path"], r["hops"], r["hops_silent"], r["ended"]) for r in rows(found, "traceroute")} == {
-        ("a", 2, 1, "reached"),
-        ("b", 2, 1, "reached"),
-    }
+    traces = {(r["path"], r["hops"], r["hops_silent"], r["ended"]) for r in rows(found, "traceroute")}
+    assert traces == {(path, 2, 1, "reached") for path in "ab"}
     assert rows(found, "traceroute-disjointness")[0]["disjoint_share"] == 0.8
     (path,) = rows(found, "verdict")
-    assert path["primary"] == "native"
-    assert path["join"] == "native ×13, stripped (syn) ×5"
+    assert (path["primary"], path["join"]) == ("native", "native ×13, stripped (syn) ×5")
 
 
 def test_an_experiment_that_nobody_knows_has_its_numbers_with_their_units(found):
     (table,) = found.tables["handshake"]
-    assert {c.key: c.unit for c in table.columns if c.unit and c.key not in ("runs", "values")} == {
-        "connect_ms": "ms",
-        "handshake_ms": "ms",
-        "made": "1",
-        "median_ms.a": "ms",
-        "median_ms.b": "ms",
-    }
-    assert (rows(found, "handshake")[0]["median_ms.a"], rows(found, "handshake")[0]["median_ms.b"]) == (30, 50)
-    assert rows(found, "handshake")[0]["connect_ms"] == 20  # a distribution's middle
-
-
-def test_page_loads_by_kind_and_path(found):
-    seen = {(r["kind"], r["path"], r["by"]): r for r in rows(found, "pageload")}
-    assert set(seen) == {("mptcp", "a", "browser"), ("tcp", "a", "browser")}
-    assert seen["mptcp", "a", "browser"]["failed"] == 0.5
-    assert seen["mptcp", "a", "browser"]["page_load_time_ms"] == 1510  # of those that came to their end: 1500, 1502 …
-    assert seen["mptcp", "a", "browser"]["most_loaded_share"] == 0.7
+    units = {c.key: c.unit for c in table.columns if c.unit and c.key not in ("runs", "values")}
+    assert units == {**dict.fromkeys(("connect_ms", "handshake_ms", "median_ms.a", "median_ms.b"), "ms"), "made": "1"}
+    (row, *_) = rows(found, "handshake")
+    assert (row["median_ms.a"], row["median_ms.b"], row["connect_ms"]) == (30, 50, 20)  # a distribution's middle
 
 
 def test_campaigns_say_how_far_they_came_what_failed_and_what_stood_in(found):
     (dash,) = [c for c in found.campaigns if c.name == "all-dash"]
     (step,) = dash.steps
-    assert (dash.form, step.ok, dict(step.failed), dash.planned) == (
-        "short",
-        18,
-        {"connect: timeout": 3},
-        {"plays": 500},
-    )
+    assert (dash.form, step.ok, dict(step.failed)) == ("short", 18, {"connect: timeout": 3})
+    assert (dash.planned, dash.bytes) == ({"plays": 500}, 21 * 1024)
     assert dash.substitutes == ["scheduler: asked minsrtt, used stock"]
-    assert dash.bytes == 21 * 1024
 
 
 def test_arms_that_use_the_same_for_different_things_asked_stay_apart():
@@ -163,16 +125,11 @@ def test_a_list_in_a_file_of_the_run_is_read_from_there_and_nowhere_else(tmp_pat
     manifest = json.loads(file.read_text())
     (own / "results").mkdir()
     (own / "results" / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in manifest["result"]["rounds"]))
-    for name, same in (
-        ("results/r.jsonl", True),
-        ("../../../r.jsonl", False),
-        ("/etc/passwd", False),
-        ("results/none", False),
-    ):
+    for name in ("results/r.jsonl", "../../../r.jsonl", "/etc/passwd", "results/none"):
         manifest["result"]["rounds"] = {"file": name, "rows": 1}
         file.write_text(json.dumps(manifest))
         after = {t.name: t.rows for t in results(load(folder)).flat}
-        assert (after.get("bandwidth") == before["bandwidth"]) is same
+        assert (after.get("bandwidth") == before["bandwidth"]) is (name == "results/r.jsonl")
 
 
 def test_the_page_stands_and_escapes_what_the_folder_says(tmp_path):
@@ -184,13 +141,10 @@ def test_the_page_stands_and_escapes_what_the_folder_says(tmp_path):
     file.write_text(json.dumps(manifest))
     html = page_of(evaluate(load(folder), "no database", "no ledger"))
     page = Page(html)
-    assert "<script>alert" not in html
-    assert "<img" not in html
-    assert "not what the paper had" in page.text
+    assert ("<script>alert" in html, "<img" in html, "not what the paper had" in page.text) == (False, False, True)
     for title in (
         "Bandwidth aggregation (Cordero)",
         "Delay aggregation (Cordero), by size",
-        "Benefit, server's clock",
         "RTT by way",
         "Buffer over time",
     ):
@@ -252,16 +206,12 @@ def test_manifests_with_anything_anywhere_raise_nothing(data):
         holder = manifest
         for key in where[:-1]:
             holder = holder[key]
-        if where != ("id",) and where != ("kind",):
-            holder[where[-1]] = copy.deepcopy(
-                data.draw(BROKEN)
-            )  # drawn twice it may be one object: no JSON has itself within
-
+        if where not in (("id",), ("kind",)):
+            # Drawn twice it may be one object: no JSON has itself within.
+            holder[where[-1]] = copy.deepcopy(data.draw(BROKEN))
     found = of_manifests(spoiled, Path("/nonexistent"), {})
-    csv_files(found)
-    in_text(found)
-
-    shown(found)
+    for show in (csv_files, in_text, shown):
+        show(found)
     json.dumps(tables_as_json(found), allow_nan=False)
 
 

@@ -50,11 +50,11 @@ def loaded(records: list[Row]) -> dict[str, PathTrips]:
 
 def trips(**told: list[float]) -> Material:
     """A path's round trips, one a second; infinite: lost."""
-    records = [
-        record(path, n, "lost" if math.isinf(v) else "late" if v > 2000 else "answered", None if math.isinf(v) else v)
-        for path, values in told.items()
-        for n, v in enumerate(values)
-    ]
+    records = []
+    for path, values in told.items():
+        outcomes = ["lost" if math.isinf(v) else "late" if v > 2000 else "answered" for v in values]
+        known = [None if math.isinf(v) else v for v in values]
+        records += [record(path, n, *one) for n, one in enumerate(zip(outcomes, known, strict=True))]
     return Material(operators=OPERATORS, round_trips=loaded(records))
 
 
@@ -82,11 +82,8 @@ def test_paths_are_joined_where_both_were_measured_and_no_run_was_under_way():
     best, code = both.best()
     assert (best.tolist(), code.tolist()) == ([30, 42, 43, 46], [0, 0, 0, 0])
     assert both.impaired().tolist() == [[False, True, True, True], [False] * 4]
-
-
-def test_the_same_record_twice_is_one_instant():
-    found = loaded([record("a", 1, "answered", 30.0)] * 2)
-    assert found["a"].rtt_ms.tolist() == [30.0]
+    twice = loaded([record("a", 1, "answered", 30.0)] * 2)
+    assert twice["a"].rtt_ms.tolist() == [30.0]
 
 
 def test_quantiles_count_what_was_lost_as_infinitely_long():
@@ -100,15 +97,11 @@ def test_quantiles_count_what_was_lost_as_infinitely_long():
     assert quantile(np.array([]), 0.5) is None
 
 
-def test_the_tail_ends_where_the_losses_begin():
-    assert ccdf(np.array([10.0, 10.0, 20.0, 30.0, NONE])) == [
-        pytest.approx(point) for point in ((10.0, 0.6), (20.0, 0.4), (30.0, 0.2))
-    ]
+def test_the_tail_ends_where_the_losses_begin_and_is_kept_whole_of_many_values():
+    told = [(10.0, 0.6), (20.0, 0.4), (30.0, 0.2)]
+    assert ccdf(np.array([10.0, 10.0, 20.0, 30.0, NONE])) == [pytest.approx(point) for point in told]
     assert ccdf(np.array([10.0, 20.0])) == [(10.0, 0.5)]  # nothing took longer than the longest
     assert ccdf(np.array([NONE])) == []
-
-
-def test_of_many_values_the_whole_tail_is_kept():
     values = np.arange(1.0, 100_001.0)
     points = ccdf(values, most=200)
     assert len(points) <= 200
@@ -156,25 +149,19 @@ def test_intervals_tell_paths_that_fail_together_from_those_that_do_not(shared):
     assert (told.phi.low > 0) is shared
 
 
-def test_the_table_has_each_path_and_the_best_at_the_same_instants():
+def test_the_table_has_each_path_and_the_best_at_the_same_instants_and_a_curve_ends_at_its_loss():
     told = rows(quantiles(trips(a=[30.0] * 99 + [NONE], b=[50.0] * 98 + [NONE, NONE, 70.0])))
-    assert [(row["path"], row["n"], row["p50_ms"]) for row in told] == [
-        ("Arctel", 100, 30.0),
-        ("Borealis", 100, 50.0),
-        ("best of two", 100, 30.0),
+    columns = ("path", "n", "p50_ms", "lost", "p99_ms", "p99.9_ms")
+    assert [tuple(row[column] for column in columns) for row in told] == [
+        ("Arctel", 100, 30.0, 0.01, 30.0, None),
+        ("Borealis", 100, 50.0, 0.02, None, None),
+        ("best of two", 100, 30.0, 0.01, 30.0, None),
     ]
-    assert [row["lost"] for row in told] == [0.01, 0.02, 0.01]
-    assert [row["p99_ms"] for row in told] == [30.0, None, 30.0]
-    assert [row["p99.9_ms"] for row in told] == [None] * 3
-
-
-def test_the_figure_says_how_many_and_a_curve_ends_at_its_loss():
     told = rows(tail(trips(a=[30.0, 40.0, NONE, 60.0], b=[50.0, NONE, NONE, 70.0])))
     assert {row["series"]: row["n"] for row in told} == dict.fromkeys(("Arctel", "Borealis", "best of two"), 4)
-    ends = {row["series"]: row["y"] for row in told}
-    assert ends == {
-        series: pytest.approx(share) for series, share in (("Arctel", 0.25), ("Borealis", 0.5), ("best of two", 0.25))
-    }
+    assert {row["series"]: row["y"] for row in told} == pytest.approx(
+        {"Arctel": 0.25, "Borealis": 0.5, "best of two": 0.25}
+    )
 
 
 def test_beside_two_modems_a_third_path_takes_no_instants_away():

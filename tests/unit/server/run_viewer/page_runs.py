@@ -67,11 +67,8 @@ class Arrived:
         counts = 0
         for n in range(100):
             for subflow, path, rate in (("0", "a", 30e6), ("1", "b", 10e6)):
-                probe.record(
-                    "subflow",
-                    {"run": RUN, "end": "probe", "subflow": subflow, "path": path},
-                    {"goodput_bit_per_s": rate, "rtt_ms": 40.0 + n},
-                )
+                tags = {"run": RUN, "end": "probe", "subflow": subflow, "path": path}
+                probe.record("subflow", tags, {"goodput_bit_per_s": rate, "rtt_ms": 40.0 + n})
                 probe.now_ns -= S // 10
                 counts += 1
             probe.now_ns += S // 10

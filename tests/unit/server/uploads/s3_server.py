@@ -49,12 +49,8 @@ class Faulty:
                 for name, value in headers:
                     if name.lower() not in ("content-length", "connection", "transfer-encoding"):
                         self.send_header(name, value)
-                length = (
-                    {n.lower(): v for n, v in headers}.get("content-length", "0")
-                    if self.command == "HEAD"
-                    else len(body)
-                )
-                self.send_header("Content-Length", str(length))
+                told = {n.lower(): v for n, v in headers}.get("content-length", "0")
+                self.send_header("Content-Length", told if self.command == "HEAD" else str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)
 

@@ -25,7 +25,6 @@ class Cluster:
         self.address = json.loads(self._file.read_text())["address"]
 
     def worker(self) -> None:
-        """One more, of one thread."""
         own = self._folder / f"worker-{len(self.workers)}"
         words = ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1", "--local-directory"]
         self.workers.append(self._start("dask_worker", *words, str(own)))
@@ -48,7 +47,6 @@ class Cluster:
 
 
 def until(done, process: subprocess.Popen[bytes]) -> None:
-    """Waits for a condition that a process brings about."""
     end = time.monotonic() + ENDS_WITHIN_S
     while not done():
         assert process.poll() is None, "the process has ended"

@@ -19,7 +19,6 @@ from tandem_server.cli.main import main
 
 
 def two_subflows(version: int = 1) -> bytes:
-    """``scenes.two_subflows`` as a capture."""
     return pcapng(capture_scenes.two_subflows(version).wire.packets)
 
 
@@ -57,7 +56,6 @@ def run(*words: object, status: int = 0) -> subprocess.CompletedProcess[str]:
 
 
 def told(*words: object, status: int = 0) -> list[dict[str, Any]]:
-    """What ``--json`` prints."""
     return json.loads(run(*words, "--json", status=status).stdout)
 
 
@@ -72,5 +70,4 @@ def tables(out: Path, name: str) -> list[dict[str, Any]]:
 
 
 def tree(out: Path) -> dict[str, bytes]:
-    """Every file below, by name."""
     return {str(path.relative_to(out)): path.read_bytes() for path in sorted(out.rglob("*")) if path.is_file()}

@@ -138,24 +138,12 @@ def test_workers_that_are_not_there_die_all_and_come_again_and_a_scheduler_that_
     assert not (tmp_path / "none").exists()
 
 
-@pytest.mark.parametrize(
-    "address", ["", "tcp://", "nonsense://127.0.0.1:1", "tcp://127.0.0.1:none", "tcp://127.0.0.1:99999"]
-)
-def test_what_is_no_address(made, capsys, address):
-    assert main(["analyse", str(made[0]), "--dask", address]) == 2
-    told = capsys.readouterr().err
-    assert told.startswith(f"tandem-server: --dask {address}: no Dask scheduler answers there: ")
-    assert told.count("\n") == 1
-
-
-def test_somebody_else_listens_there(made, capsys, monkeypatch):
-    """One that says nothing."""
+def test_what_is_no_address_or_says_nothing(made, capsys, monkeypatch):
     monkeypatch.setattr("tandem_server.analysis.traces.dask_cluster.ANSWERS_WITHIN_S", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        assert main(["analyse", str(made[0]), "--dask", f"tcp://127.0.0.1:{silent.getsockname()[1]}"]) == 2
-    assert capsys.readouterr().err.count("no Dask scheduler answers there") == 1
-
-
-def test_workers_and_dask_together_are_refused(made):
-    done = run(made[0], "--workers", 2, "--dask", "tcp://127.0.0.1:1", status=2)
-    assert "argument --dask: not allowed with argument --workers" in done.stderr
+        silent_one = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
+        for address in ("", "tcp://", "nonsense://127.0.0.1:1", "tcp://127.0.0.1:99999", silent_one):
+            assert main(["analyse", str(made[0]), "--dask", address]) == 2
+            told = capsys.readouterr().err
+            assert told.startswith(f"tandem-server: --dask {address}: no Dask scheduler answers there: ")
+            assert told.count("\n") == 1

@@ -8,7 +8,7 @@ from dataclasses import replace
 import folders
 import numpy as np
 import pytest
-from test_traces_analysed import ENVIRONMENT, NO_CAPTURE, RUN, halves, server  # noqa: F401  (a fixture)
+from trace_server import ENVIRONMENT, HALVES, NO_CAPTURE, RUN, A, B
 
 from support.captures import EPOCH
 from tandem_server.analysis.captures import of_campaign, read
@@ -25,11 +25,9 @@ OTHER = "run-aaaaaaaaaaaa"
 
 
 @pytest.fixture
-def exported(private_influx, tmp_path, capsys):
+def exported(server, private_influx, capsys):
     """Exports the server's runs of no campaign into ``out``; its status, and what is missing."""
-    config = tmp_path / "server.toml"
-    stores = f'[store]\nfolder = "{private_influx.folder}"\nport = {private_influx.port}\n[registry]\nfile = "registry.sqlite"\n'
-    config.write_text(f'{stores}[traces]\nfolder = "traces"\n')
+    config = server.config(private_influx)
 
     def export(out, *more, name="--no-campaign"):
         status = main(["campaign", "export", name, "--out", str(out), "--config", str(config), "--json", *more])
@@ -54,11 +52,8 @@ def figures(folder):
     return flows, float(flight), str(queue), sorted(binned.goodput_bytes.tolist())
 
 
-def test_tables_alone_draw_what_the_captures_draw(server, exported, tmp_path):  # noqa: F811
-    a, b = halves()
-    server.promise(RUN, {f"{RUN}-a.pcap": a, f"{RUN}-b.pcap": b}, environment=ENVIRONMENT, **TIMES)
-    server.come(a, f"{RUN}-a.pcap")
-    server.come(b, f"{RUN}-b.pcap")
+def test_tables_alone_draw_what_the_captures_draw(server, exported, tmp_path):
+    server.halves(A, B, environment=ENVIRONMENT, **TIMES)
     status, told, err = exported(tmp_path / "early", "--tables")
     assert (status, told["written"]["tables"]) == (1, 0)
     assert "probe-1: of 2 captures 2 were not analysed yet" in err
@@ -80,17 +75,15 @@ def test_tables_alone_draw_what_the_captures_draw(server, exported, tmp_path):  
     assert exported(tables, "--tables")[1]["written"] == {"manifests": 0, "files": 0, "tables": 0, "records": 0}
 
 
-def test_what_came_late_takes_the_place_of_what_was_there(server, exported, tmp_path):  # noqa: F811
-    a, b = halves()
-    server.promise(RUN, {f"{RUN}-a.pcap": a, f"{RUN}-b.pcap": b}, environment=ENVIRONMENT, **TIMES)
+def test_what_came_late_takes_the_place_of_what_was_there(server, exported, tmp_path):
+    server.halves(A, environment=ENVIRONMENT, **TIMES)
     server.promise(OTHER, {f"{OTHER}-a.pcap": NO_CAPTURE}, **{**TIMES, "campaign": {"name": "c"}})
     server.come(NO_CAPTURE, f"{OTHER}-a.pcap", OTHER)
-    server.come(a, f"{RUN}-a.pcap")
     assert server.tabling().turn(time.time_ns() + WAIT_NS).analysed == 1
     out = tmp_path / "out"
     assert exported(out, "--tables")[1]["written"]["tables"] == 1
     (out / "traces/bins/half.tmp").write_bytes(b"half")  # as an export that was killed leaves it
-    server.come(b, f"{RUN}-b.pcap")
+    server.come(HALVES[B], B)
     assert server.tabling().turn(time.time_ns()).analysed == 2
     assert exported(out, "--tables")[1]["written"]["tables"] == 1
     assert [row["file"].count(" + ") for row in folders.tables(out / "traces", "files")] == [1]

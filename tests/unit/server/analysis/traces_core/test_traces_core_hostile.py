@@ -55,9 +55,8 @@ def test_what_is_no_capture_is_told(content, tmp_path):
     made = analyse(content)
     assert "not_a_capture" in made["file"]["problems"]
     assert made["connections"] == made["bins"] == []
-    path = tmp_path / "file"
-    path.write_bytes(content)
-    assert core.analyse(path)["file"]["problems"] == made["file"]["problems"]
+    (tmp_path / "file").write_bytes(content)
+    assert core.analyse(tmp_path / "file")["file"]["problems"] == made["file"]["problems"]
 
 
 def test_a_file_cut_inside_a_record_and_garbage_in_the_midst():
@@ -114,26 +113,14 @@ def test_cut_options_are_told_and_the_rest_counts():
     assert [row["payload_bytes"] for row in made["packets"]] == [100]
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        b"\x1e\x00",
-        b"\x1e\x01",
-        b"\x1e\x02",
-        b"\x1e\x03\x20",
-        b"\x1e\x05\x10\x00\x00",
-        b"\x1e\xff\x20",
-        multipath(0, 9),
-        multipath(15, 15),
-    ],
-)
-def test_options_with_lengths_that_cannot_be(options):
-    wire = Wire()
-    c = wire.end("10.0.0.1", 1, "10.0.0.2", 2)
-    c(0, C0, 0, SYN, options=mss(1400) + options)
-    c(1, C0 + 1, 5, ACK, 100, unknown_option() + options)
-    made = analyse(pcap(wire.packets))
-    assert [row["payload_bytes"] for row in made["packets"]] == [0, 100]
+def test_options_with_lengths_that_cannot_be():
+    lengths = (b"\x1e\x00", b"\x1e\x01", b"\x1e\x02", b"\x1e\x03\x20", b"\x1e\x05\x10\x00\x00", b"\x1e\xff\x20")
+    for options in (*lengths, multipath(0, 9), multipath(15, 15)):
+        wire = Wire()
+        c = wire.end("10.0.0.1", 1, "10.0.0.2", 2)
+        c(0, C0, 0, SYN, options=mss(1400) + options)
+        c(1, C0 + 1, 5, ACK, 100, unknown_option() + options)
+        assert [row["payload_bytes"] for row in analyse(pcap(wire.packets))["packets"]] == [0, 100], options
 
 
 def downloads_twice() -> list[Packet]:
@@ -214,20 +201,18 @@ def sums(packets, damaged, begun=False):
     return analyse(pcap([packet.put(36, 1, 2) if n in damaged else packet for n, packet in enumerate(made)]))
 
 
-def test_a_packet_with_a_wrong_checksum_is_left_out():
+def test_a_packet_with_a_wrong_checksum_is_left_out_and_those_of_a_capture_that_are_never_right_count():
     expected = analyse(pcap(PACKETS[:5] + PACKETS[6:]))
     made = sums(PACKETS, {5})
     assert problems(made) == [(6, "bad_checksum")]
     assert without_numbers(made) == without_numbers(expected)
-
-
-def test_checksums_that_are_never_right_are_told_and_the_packets_count():
-    """Addresses that were made anonymous; and a sender whose network card fills them in behind the capture, which is no fault."""
     expected = without_numbers(analyse(pcap(PACKETS)))
-    made = sums(PACKETS, range(len(PACKETS)))
+    made = sums(PACKETS, range(len(PACKETS)))  # addresses that were made anonymous
     assert made["file"]["problems"] == {"bad_checksum": len(PACKETS)}
     assert without_numbers(made)["totals"] == expected["totals"]
-    made = sums(PACKETS, set(), begun=True)
+    made = sums(
+        PACKETS, set(), begun=True
+    )  # the sender's network card fills them in behind the capture, which is no fault
     assert (made["file"]["problems"], without_numbers(made)) == ({}, expected)
 
 
@@ -239,15 +224,9 @@ def test_limits_are_kept_and_named():
         for gap in range(1, 6):
             c(number * S + gap, C0 + gap * 10, 0, ACK, 3, b"\x01\x01\x08\x0a" + struct.pack(">II", gap, 0))
     limits = {
-        "flows": 7,
-        "intervals": 2,
-        "segments": 3,
-        "timestamps": 2,
-        "bins": 5,
-        "events": 4,
-        "problems": 3,
+        "flows": 7, "intervals": 2, "segments": 3, "timestamps": 2, "bins": 5, "events": 4, "problems": 3,
         "packets": 6,
-    }
+    }  # fmt: skip
     made = analyse(pcap(wire.packets), limits=limits)
     assert set(made["file"]["bounded"]) == set(limits)
     assert (len(made["subflows"]), len(made["events"]), len(made["problems"]), len(made["packets"])) == (7, 4, 3, 6)
@@ -293,13 +272,8 @@ def seeds() -> list[bytes]:
     _, s2 = scene.join(MS)
     for number in range(4):
         scene.data((s1, s2)[number % 2], number * MS, number // 2 * 500, number * 500, 500)
-    return [
-        pcap(PACKETS),
-        pcapng(PACKETS),
-        pcap(scene.wire.packets, order=">"),
-        pcapng(scene.wire.packets),
-        gzip.compress(pcap(PACKETS)),
-    ]
+    packets = scene.wire.packets
+    return [pcap(PACKETS), pcapng(PACKETS), pcap(packets, order=">"), pcapng(packets), gzip.compress(pcap(PACKETS))]
 
 
 SEEDS = seeds()

@@ -76,13 +76,11 @@ class Attacked(Server):
             raise
 
     def asked(self, method, path, body):
-        """Status and text of one request with the good token."""
         head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer {self.token}\r\n"
         told = self.says(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
         return statuses(told)[0], told.decode("latin-1")
 
     def says(self, text, which="gateway", source="127.0.0.1"):
-        """All that comes back for these bytes until the server closes."""
         with self.tls(which, source) as connection:
             connection.sendall(text if isinstance(text, bytes) else text.encode("latin-1"))
             return heard(connection)
@@ -102,9 +100,7 @@ class Attacked(Server):
                     if broken > 3:
                         failed.append(repr(error))
                     continue
-                if (
-                    status == 503 and broken < 3
-                ):  # the database of a loaded machine, not the attack: that is 429 or nothing
+                if status == 503 and broken < 3:  # a loaded machine's database, not the attack: that is 429 or nothing
                     broken += 1
                     continue
                 broken = 0
@@ -128,10 +124,8 @@ class Attacked(Server):
 
     def stored(self, boot):
         with self.store() as store:
-            answer = store.query(
-                'SELECT count("seq") FROM "health" WHERE "boot" = $boot GROUP BY "probe"', {"boot": boot}
-            )
-        return {series.tags["probe"]: series.rows[0][1] for series in answer}
+            by_probe = 'SELECT count("seq") FROM "health" WHERE "boot" = $boot GROUP BY "probe"'
+            return {series.tags["probe"]: series.rows[0][1] for series in store.query(by_probe, {"boot": boot})}
 
     def peaks(self):
         """Most memory that gateway and endpoint ever had, in bytes."""
@@ -145,7 +139,6 @@ class Attacked(Server):
         return found
 
     def no_secrets_in(self, text):
-        """No token, no password of the database."""
         secrets = [
             self.token,
             *((self.folder / "influxdb" / f"{u}.password").read_text().strip() for u in ("admin", "tandem")),

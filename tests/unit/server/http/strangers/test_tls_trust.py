@@ -68,13 +68,10 @@ def hang_up(server):
     server.process.send_signal(signal.SIGHUP)
 
 
-def test_keys_are_their_owners_alone(alone):
+def test_keys_are_their_owners_alone_and_the_certificate_is_a_good_one_by_name_and_by_address(alone):
     modes = {name: (alone.folder / "tls" / name).stat().st_mode & 0o777 for name in TLS}
     assert modes == {"ca.key": 0o600, "server.key": 0o600, "ca.pem": 0o644, "server.pem": 0o644}
     assert (alone.folder / "token").stat().st_mode & 0o777 == 0o600
-
-
-def test_the_certificate_is_a_good_one_by_name_and_by_address(alone):
     context = ssl.create_default_context(cafile=alone.folder / "tls/ca.pem")
     context.verify_flags |= ssl.VERIFY_X509_STRICT  # what Python 3.13 asks of every certificate
     for name in ("server.tandem.test", "127.0.0.1"):

@@ -25,14 +25,12 @@ def sent():
 
 def test_a_connection_counts_until_the_listener_closed_it(sent):
     port, taker = sent
-    assert open_connections(port) == 1
-    assert taker.recv(100) == b"a shard"
-    assert open_connections(port) == 1
+    assert (open_connections(port), taker.recv(100), open_connections(port)) == (1, b"a shard", 1)
     taker.close()
     assert open_connections(port) == 0
 
 
-def test_it_is_waited_for(sent, monkeypatch):
+def test_it_is_waited_for_and_one_that_never_ends_is_told(sent, monkeypatch):
     port, taker = sent
     looks = []
 
@@ -40,14 +38,11 @@ def test_it_is_waited_for(sent, monkeypatch):
         looks.append(open_connections(port))
         taker.close()
 
+    with pytest.raises(EnvironmentLacks, match="hint: end what else uses it"):
+        await_taken(f"127.0.0.1:{port}", within_s=0)
     monkeypatch.setattr("tandem_server.cli.backup.time.sleep", pause)
     await_taken(f"127.0.0.1:{port}")
     assert looks == [1]
-
-
-def test_one_that_never_ends_is_told(sent):
-    with pytest.raises(EnvironmentLacks, match="hint: end what else uses it"):
-        await_taken(f"127.0.0.1:{sent[0]}", within_s=0)
 
 
 def test_shards_without_points_do_not_count(tmp_path):
@@ -64,16 +59,12 @@ def test_shards_without_points_do_not_count(tmp_path):
     assert shards_taken(tmp_path, "other") == 0
 
 
-def test_a_right_file_is_right(tmp_path, capsys):
+def test_a_right_file_is_right_and_a_wrong_key_is_one_line_with_its_place(tmp_path, capsys):
     file = tmp_path / "server.toml"
     file.write_text("[listen]\ngateway_port = 9443\n")
     assert main(["check", "--config", str(file)]) == 0
     assert capsys.readouterr().out == f"{file}: right\n"
     assert sorted(tmp_path.iterdir()) == [file]
-
-
-def test_a_wrong_key_is_one_line_with_its_place(tmp_path, capsys):
-    file = tmp_path / "server.toml"
     file.write_text("[listen]\nport = 9443\n")
     assert main(["check", "--config", str(file)]) == 2
     (line,) = capsys.readouterr().err.splitlines()

@@ -49,7 +49,6 @@ class Gateway:
             return registry.enrolments.invite(name, 3600, IPv4Network("10.87.0.0/16")).code
 
     def knows(self, token):
-        """The probe whose good token this is."""
         with Registry(self.folder / "registry.sqlite") as registry:
             return registry.probes.of_token(token)
 
@@ -78,7 +77,6 @@ def script_module():
 
 
 def run_script(root, *args):
-    """As a program, asked once."""
     line = [sys.executable, str(SCRIPT), "--root", str(root), *(args or ("--for", "0"))]
     return subprocess.run(line, capture_output=True, text=True, timeout=120, check=False)
 

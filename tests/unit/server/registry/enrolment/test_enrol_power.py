@@ -110,16 +110,3 @@ def test_cut_at_every_instant_and_started_again(gateway, tmp_path, keeps, monkey
         assert told["wireguard_public_key"] == module.public_key(folder / "wireguard.key"), at
         assert gateway.enrolled(name).wireguard_public_key == told["wireguard_public_key"], at
     assert whole > 30  # every write has at least eight
-
-
-def test_the_played_card_does_lose_what_is_not_synced(tmp_path, monkeypatch):
-    folder = tmp_path / "etc/tandem"
-    folder.mkdir(parents=True)
-    (folder / "there").write_text("old")
-    card, module = Card(tmp_path, 0, True), script_module()
-    with monkeypatch.context() as patched:
-        card.install(patched, module)
-        (folder / "unsynced").write_text("lost")
-        (folder / "unsynced").rename(folder / "there")
-        card.lose()
-    assert (folder / "there").read_text() == ""

@@ -20,6 +20,7 @@ from enrolling import HUB_KEY, SCRIPT, run_script, script_module, started
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.hostile_json import any_json
 from support.serve_on_loopback import command
 
 
@@ -39,12 +40,9 @@ def test_from_the_card_to_the_token(gateway, tmp_path):
     assert [mode(folder / name) for name in ("token", "wireguard.key", "enrolled.json")] == [0o600, 0o600, 0o644]
     told = json.loads((folder / "enrolled.json").read_text())
     assert told["wireguard"] == {
-        "address": f"{made['address']}/16",
-        "server_public_key": HUB_KEY,
-        "endpoint": "192.0.2.1:51820",
-        "allowed_ips": ["10.87.0.0/16"],
-        "keepalive_s": 25,
-    }
+        "address": f"{made['address']}/16", "server_public_key": HUB_KEY, "endpoint": "192.0.2.1:51820",
+        "allowed_ips": ["10.87.0.0/16"], "keepalive_s": 25,
+    }  # fmt: skip
     secrets = (made["code"], token, (folder / "wireguard.key").read_text().strip())
     assert not [secret for secret in secrets if secret in (folder / "enrolled.json").read_text()]
     there = gateway.enrolled("probe-1")
@@ -141,8 +139,6 @@ def test_what_is_not_there_is_one_line(gateway, tmp_path):
 
 
 class Answers(http.server.BaseHTTPRequestHandler):
-    """Whatever the test wants, behind a certificate of the test's own authority."""
-
     answer = (200, {}, b"")
     asked = 0
 
@@ -232,7 +228,6 @@ def test_a_clock_in_the_past_is_said_and_waited_for(gateway, stranger, tmp_path)
 
 
 def certify_from_tomorrow(folder):
-    """A certificate by the same authority that begins tomorrow."""
     key = serialization.load_pem_private_key((folder / "ca.key").read_bytes(), None)
     ca = x509.load_pem_x509_certificate((folder / "ca.pem").read_bytes())
     before = x509.load_pem_x509_certificate((folder / "server.pem").read_bytes())
@@ -271,17 +266,16 @@ def test_what_runs_is_started_anew_with_what_was_enrolled(gateway, tmp_path, ask
     assert asked_of_systemd() == both
 
 
-def test_without_systemd_nobody_is_asked(gateway, tmp_path, asked_of_systemd):
+def test_without_systemd_nobody_is_asked_and_what_it_refuses_is_told_and_the_probe_enrolled(
+    gateway, tmp_path, asked_of_systemd
+):
     (tmp_path / "run/systemd/system").rmdir()
     gateway.write_enrol(tmp_path, "kit-chroot", gateway.invite("kit-chroot")["code"])
     assert run_script(tmp_path).returncode == 0
     assert asked_of_systemd() == []
-
-
-@pytest.mark.usefixtures("asked_of_systemd")
-def test_what_systemd_refuses_is_told_and_the_probe_is_enrolled(gateway, tmp_path):
+    (tmp_path / "run/systemd/system").mkdir()
     (tmp_path / "bin/systemctl").write_text("#!/bin/sh\necho 'Access denied' >&2\nexit 4\n")
-    gateway.write_enrol(tmp_path, "kit-denied", gateway.invite("kit-denied")["code"])
+    gateway.write_enrol(tmp_path, "kit-chroot", gateway.invite("kit-chroot")["code"])
     done = run_script(tmp_path)
     assert done.returncode == 0
     assert done.stderr.count("Access denied; hint: see there, or start the probe anew") == 2
@@ -291,11 +285,7 @@ def test_what_systemd_refuses_is_told_and_the_probe_is_enrolled(gateway, tmp_pat
 MODULE = script_module()
 CODE, TOKEN = "invite_" + "A" * 43, "tandem_" + "A" * 43  # no secret: the shape alone
 
-values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
-    max_leaves=6,
-)
+values = any_json(6)
 
 
 def objects(**usual):
@@ -324,28 +314,21 @@ def test_any_file_is_an_enrolment_or_one_line(text):
     assert 0 < read.port < 65536
 
 
-@pytest.mark.parametrize(
-    ("gateway", "place"),
-    [
-        ("https://server.example.org:8443", ("server.example.org", 8443)),
-        ("https://192.0.2.1/", ("192.0.2.1", 443)),
-        ("https://[2001:db8::1]:8443", ("2001:db8::1", 8443)),
-        ("https://user@server.example.org", None),
-        ("https://server.example.org/v1", None),
-        ("https://server.example.org:0", None),
-        ("https://a b", None),
-        ("https://a\n", None),
-        ("", None),
-    ],
-)
-def test_a_gateway_is_a_host_and_a_port(gateway, place):
-    text = json.dumps({"probe": "probe-1", "code": CODE, "gateway": gateway})
-    if place is None:
+def test_a_gateway_is_a_host_and_a_port():
+    def read(gateway):
+        return MODULE.read_enrol(json.dumps({"probe": "probe-1", "code": CODE, "gateway": gateway}), Path("f"))
+
+    for gateway, place in (
+        ("server.example.org:8443", ("server.example.org", 8443)),
+        ("192.0.2.1/", ("192.0.2.1", 443)),
+        ("[2001:db8::1]:8443", ("2001:db8::1", 8443)),
+    ):
+        made = read(f"https://{gateway}")
+        assert (made.host, made.port, made.ca_file) == (*place, None)
+    places = ("user@server.example.org", "server.example.org/v1", "server.example.org:0", "a b", "a\n")
+    for none in (*(f"https://{place}" for place in places), ""):
         with pytest.raises(MODULE.StopError, match="gateway is not https"):
-            MODULE.read_enrol(text, Path("f"))
-    else:
-        read = MODULE.read_enrol(text, Path("f"))
-        assert (read.host, read.port, read.ca_file) == (*place, None)
+            read(none)
 
 
 @given(
