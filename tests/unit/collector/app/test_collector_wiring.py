@@ -137,30 +137,18 @@ def test_two_collectors_in_one_folder_are_one_too_many(tmp_path: Path, gateway: 
     collector.stop()
 
 
-def test_the_class_of_the_movement_is_in_the_status_and_in_health_while_it_is_known(
-    tmp_path: Path, gateway: Gateway
-) -> None:
-    collector = Rehearsal(tmp_path, gateway, on_mobility_start="off").start()
+def test_the_status_tells_what_people_want_to_know(tmp_path: Path, gateway: Gateway) -> None:
+    collector = Rehearsal(tmp_path, gateway, "long").start()
     (before,) = ask(tmp_path / "status.sock", {"op": "status"})
     collector.detectors.speed_class = "high"
     collector.pollers["a"].poll(-70.0)  # moving
-    collector.until(lambda: collector.supervisor.model.status()["mobile"])
-    (status,) = ask(tmp_path / "status.sock", {"op": "status"})
-    assert (before["speed_class"], status["speed_class"], status["mobile"]) == (None, "high", True)
-    assert "at high speed" in summary(status)
-    assert collector.stop()
-    assert [p.fields.get("speed_class") for p in points(gateway) if p.measurement == "health"][-1] == "high"
-
-
-def test_the_status_tells_what_people_want_to_know(tmp_path: Path, gateway: Gateway) -> None:
-    collector = Rehearsal(tmp_path, gateway, "long").start()
-    collector.pollers["a"].poll(-70.0)
     collector.pollers["b"].poll(None, failure="port_lost")
     collector.until_sampled()
     # The run comes of the first poll alone.
     collector.until(lambda: collector.supervisor.service.status()["modems"]["b"]["state"] is not None)
     (status,) = ask(tmp_path / "status.sock", {"op": "status"})
-    assert status["mobile"] is True
+    assert (before["speed_class"], status["speed_class"], status["mobile"]) == (None, "high", True)
+    assert "at high speed" in summary(status)
     assert status["mobile_since_s"] >= 0
     assert status["modems"]["a"]["rsrp_dbm"] == -70.0
     assert status["modems"]["a"]["history_rsrp_dbm"] == [-70.0]
@@ -171,6 +159,7 @@ def test_the_status_tells_what_people_want_to_know(tmp_path: Path, gateway: Gate
     assert run["subflows"][0]["history_bit_per_s"] == [8000, 8000, 8000]
     assert "mobility_start" in [e["kind"] for e in status["events"]]
     collector.stop()
+    assert [p.fields.get("speed_class") for p in points(gateway) if p.measurement == "health"][-1] == "high"
 
 
 def test_states_of_paths_are_shown_and_their_changes_become_events(tmp_path: Path, gateway: Gateway) -> None:
@@ -264,12 +253,10 @@ def test_each_kind_of_modem_is_taken_up_its_own_ladder(tmp_path: Path, gateway: 
 
 # --- what the status object tells of a run's subflows, and of events
 
-CONFIG = GOOD
-
 
 @pytest.fixture
 def live(tmp_path: Path) -> StatusModel:
-    return StatusModel(parse(CONFIG, tmp_path / "config.toml"), lambda ns: ns, lambda: None)
+    return StatusModel(parse(GOOD, tmp_path / "config.toml"), lambda ns: ns, lambda: None)
 
 
 RUN = PlannedRun("run-1", "mptcp", ("a", "b"))
@@ -316,14 +303,11 @@ def test_the_rtt_is_that_of_the_end_which_knows_it(
     assert shown["rtt_ms"] == rtt_ms
 
 
-def test_a_campaigns_run_names_it(live: StatusModel) -> None:
+def test_a_campaigns_run_names_it_and_an_event_keeps_its_state(live: StatusModel) -> None:
     begin(live)
     assert live.status()["run"]["campaign"] is None
     begin(live, campaign={"name": "cordero-2022", "step": "one"})
     assert live.status()["run"]["campaign"] == "cordero-2022"
-
-
-def test_an_event_keeps_its_state(live: StatusModel) -> None:
     live.happened(Record.make("event", {"kind": "undervoltage"}, {"state": "ends", "detail": "was: low"}, 5))
     (event,) = live.status()["events"]
     assert (event["kind"], event["state"], event["detail"]) == ("undervoltage", "ends", "ends, was: low")
