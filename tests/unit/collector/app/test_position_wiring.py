@@ -35,7 +35,7 @@ def config(more: str, folder: Path = Path("/x")) -> Config:
     return parse(GOOD + more, folder / "config.toml")
 
 
-def test_none_without_a_table_and_with_off_else_defaults_and_zones() -> None:
+def test_none_without_a_table_and_with_off_else_defaults_zones_and_the_modem_that_is_marked() -> None:
     assert config("").position is None
     assert config('[position]\nmode = "off"\nsource = "device"\ndevice = "/dev/ttyACM0"').position is None
     position = config('[position]\nmode = "coarse"\n' + HOME * 2).position
@@ -43,6 +43,8 @@ def test_none_without_a_table_and_with_off_else_defaults_and_zones() -> None:
     assert (position.grid_deg, position.lost_after_s) == (0.01, 5.0)
     assert [zone.radius_m for zone in position.zones] == [300, 300]
     assert "51.89" not in repr(position)
+    found = config('[position]\nmode = "full"\nsource = "modem"\nmodem = "b"')
+    assert [p.gnss for p in found.paths] == [False, True]
 
 
 @pytest.mark.parametrize(
@@ -57,14 +59,11 @@ def test_none_without_a_table_and_with_off_else_defaults_and_zones() -> None:
             "'c' is no path with a modem; hint: known: a, b",
         ),
         ("position = 3", 0, "is no table"),
-        ("[position]\nhome_zone = 3", 1, "is no list"),
-        ("[position]\ngrid_deg = 0", 1, "below 0.001"),
         ("[[position.home_zone]]\nlongitude_deg = 8.4717", 0, "has no 'latitude_deg'"),
         ("[[position.home_zone]]\nlatitude_deg = 151.8979\nlongitude_deg = 8.4717", 1, "is private and not shown"),
         ('[[position.home_zone]]\nlatitude_deg = "51.8979"\nlongitude_deg = 8.4717', 1, "is private and not shown"),
         ("[[position.home_zone]]\nlatitude_deg = 51.8979\nlongitude_deg = 8.4717\nradius_m = 50", 3, "50 is below 100"),
         ("[[position.home_zone]]\nlatitude_deg = 51.8979\nlongitude_deg = 8.4717\nname = 5", 3, "unknown key 'name'"),
-        ("[position]\nzone = 5", 1, "unknown key 'zone'"),
     ],
 )
 def test_a_bad_line_is_named_and_a_home_never_shown(more: str, line: int, what: str) -> None:
@@ -156,11 +155,6 @@ def test_gpsds_speed_decides_in_the_fused_detector_unless_it_is_too_old(
     assert [p.fields["detail"] for p in starts] == (["by speed"] if moving else [])
     positions = [p for p in points if p.measurement == "position"]
     assert all("speed_m_per_s" not in p.fields and p.tags["mode"] == "coarse" for p in positions)
-
-
-def test_a_modems_gnss_is_marked_on_its_path() -> None:
-    found = config('[position]\nmode = "full"\nsource = "modem"\nmodem = "b"')
-    assert [p.gnss for p in found.paths] == [False, True]
 
 
 def test_a_gpsd_of_our_own_that_is_missing_is_a_lack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
