@@ -78,8 +78,11 @@ def test_a_session_is_opened_where_a_path_is_up_and_every_path_knows_the_server(
     assert len(server.opened) == 1
 
 
-def test_a_session_is_followed_within_its_hour_and_not_used_beyond_it(server, serving):
+def test_a_session_is_followed_within_its_hour_not_used_beyond_it_and_kept_while_a_path_answers(server, serving):
     now = opened(serving)
+    serving.heard(now + 9 * S)
+    look(serving, now + 9 * S, oldest_ns=now + S)
+    assert len(server.opened) == 1
     serving.asked(now + 2990 * S)
     look(serving, now + 2991 * S)
     assert len(server.opened) == 1
@@ -118,13 +121,6 @@ def test_a_session_that_the_server_forgot_is_told_and_one_that_it_knew_is_not(se
     later = serving.served.opened_ns + 30 * S
     look(serving, later, oldest_ns=later - 5 * S)
     assert len(server.opened) == count + 1
-
-
-def test_a_path_that_still_answers_keeps_the_session(server, serving):
-    now = opened(serving)
-    serving.heard(now + 9 * S)
-    look(serving, now + 9 * S, oldest_ns=now + S)
-    assert len(server.opened) == 1
 
 
 def test_a_server_that_refuses_is_asked_again_after_a_pause_and_told_once(server, serving, caplog):

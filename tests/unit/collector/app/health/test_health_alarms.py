@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -66,16 +65,13 @@ def test_one_look_at_a_capped_processor_is_no_event_two_are() -> None:
     assert "its frequency is capped, it is throttled" in str(event.fields["detail"])
 
 
-def test_a_disk_at_its_threshold_does_not_flap() -> None:
+def test_a_disk_does_not_flap_at_its_threshold_and_a_small_one_or_one_without_inodes_is_low_by_its_share() -> None:
     wrong = Wrong()
     for n, free in enumerate([900, 1050, 990, 1100, 1240, 990] + [1300] * 6):
         wrong.disk(Room(free * 10**6, 10**11, None, None), n * S)
     events = wrong.events()
     assert kinds(events) == [("disk_low", "begins"), ("disk_low", "ends")]
     assert events[0].fields["detail"] == "the disk has 900 MB left; hint: make room, or lower the budgets"
-
-
-def test_a_small_disk_and_one_without_inodes_are_low_by_their_share() -> None:
     wrong = Wrong()
     wrong.disk(Room(200 * 10**6, 800 * 10**6, 10_000, 90_000), S)
     assert wrong.events() == []
@@ -124,11 +120,19 @@ def test_a_plan_is_warned_of_before_it_is_over_and_once() -> None:
     assert kinds(wrong.events()) == [("plan_over", "ends")]
 
 
-def test_two_days_are_no_forecast_to_warn_of_but_a_used_plan_is() -> None:
+def test_what_is_no_forecast_to_warn_of_and_the_record_of_a_sim_with_and_without_a_plan() -> None:
     assert sim(november(2 * 10**9, first=19)).over() is False
     assert sim(november(6 * 10**9, first=19)).over() is True
     assert sim(november(6 * 10**9, first=19)).text() == "the SIM's plan is used up: 12 GB of 10 GB (new on 01 December)"
     assert sim(november(300_000_000), warn=0.8).over() is True
+    told = sim(november(400_000_000)).record(S)
+    assert told.fields["plan_bytes"] == 10 * 10**9
+    assert told.fields["whole_period"] is True
+    assert 4 * 86400 < float(told.fields["used_up_in_s"]) < 6 * 86400
+    bare = Sim(PathConfig("b", None, "w", None, None, None, MODEM), sim({}).told, 0, NOON)
+    assert "plan_bytes" not in bare.record(S).fields
+    assert bare.over() is False
+    assert bare.status()["plan_bytes"] is None
 
 
 @dataclass
@@ -182,7 +186,7 @@ def test_a_modem_is_lost_after_five_seconds_and_usable_with_its_first_answer() -
     assert (later.fields["polls_ok"], later.fields["polls_failed"], later.fields["period_s"]) == (0, 0, 60.0)
 
 
-def test_an_error_is_an_answer_and_so_is_a_repeated_one() -> None:
+def test_an_error_or_a_repeated_answer_is_one_and_a_step_told_after_the_modem_is_back_changes_no_state() -> None:
     modems = ModemStates(["a"], 0)
     for second in range(20):
         modems.polled(Poll(second * S, "cme_error 10"))
@@ -191,9 +195,6 @@ def test_an_error_is_an_answer_and_so_is_a_repeated_one() -> None:
         modems.polled(Poll(second * S, stale=True))
     assert modems.to_dict(40 * S)["a"]["sickness"] is None
     assert state(modems)[0] == "usable"
-
-
-def test_a_step_whose_event_comes_after_the_modem_is_back_changes_no_state() -> None:
     modems = ModemStates(["a"], 0)
     modems.polled(Poll(S, "no_answer"))
     modems.polled(Poll(9 * S))
@@ -232,22 +233,7 @@ def test_all_that_is_wrong_is_named_in_one_list() -> None:
         "90000 records wait to be sent, the oldest for 2 h 1 min",
     ]
     assert all_that_is_wrong({}) == []
-
-
-@pytest.mark.parametrize(("since", "said"), [(7.0, "7 s"), (100_000.0, "1 d 3 h"), (None, "some time")])
-def test_a_lost_modem_tells_since_when(since: float | None, said: str) -> None:
-    (line,) = all_that_is_wrong(
-        {"modem_health": {"a": {"state": "lost", "state_since_s": since, "recovery_steps": 6, "sickness": None}}}
-    )
-    assert line == f"path a: its modem is lost, for {said}, 6 recovery steps did not help"
-
-
-def test_the_record_of_a_sim_keeps_the_schema_with_and_without_a_plan() -> None:
-    told = sim(november(400_000_000)).record(S)
-    assert told.fields["plan_bytes"] == 10 * 10**9
-    assert told.fields["whole_period"] is True
-    assert 4 * 86400 < float(told.fields["used_up_in_s"]) < 6 * 86400
-    bare = Sim(PathConfig("b", None, "w", None, None, None, MODEM), sim({}).told, 0, NOON)
-    assert "plan_bytes" not in bare.record(S).fields
-    assert bare.over() is False
-    assert bare.status()["plan_bytes"] is None
+    for since, said in ((7.0, "7 s"), (100_000.0, "1 d 3 h"), (None, "some time")):
+        lost = {"state": "lost", "state_since_s": since, "recovery_steps": 6, "sickness": None}
+        (line,) = all_that_is_wrong({"modem_health": {"a": lost}})
+        assert line == f"path a: its modem is lost, for {said}, 6 recovery steps did not help"
