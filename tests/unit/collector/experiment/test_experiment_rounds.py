@@ -21,7 +21,6 @@ from tandem.experiment.bandwidth.experiment import _goodput
 from tandem.experiment.delay.experiment import EXPERIMENT as DELAY
 from tandem.experiment.delay.experiment import size_class
 from tandem.experiment.rounds import log_uniform, rounds, steps
-from tandem.schema.aggregation import delay_benefit
 from tandem.schema.record import Record
 
 LOOPBACK = [{"name": "a", "interface": "lo"}, {"name": "b", "interface": "lo"}]
@@ -198,24 +197,6 @@ def test_parameters_that_make_no_sense_and_a_controller_that_is_not_there(given,
         if (ended, errors.count("\n")) != (status, 1) or mend not in errors:
             wrong.append((experiment.name, own, ended, errors))
     assert wrong == []
-
-
-def test_three_paths(start):
-    paths = [{"name": n, "interface": "lo"} for n in "abc"]
-    line = start("bandwidth", paths=paths, seconds=0.5, primary="c", whoami=False).end()
-    (told,) = line["result"]["rounds"]
-    assert sorted(told["order"]) == ["mptcp c", "tcp a", "tcp b", "tcp c", "tcp-all"]
-    rates = told["c_i_bit_per_s"].values()
-    assert (len(rates), told["c_max_bit_per_s"]) == (3, max(rates))
-    together = next(p for p in told["phases"] if p["name"] == "tcp-all")
-    assert {c["path"] for c in together["connections"]} == {"a", "b", "c"}
-    assert told["tdi"] == pytest.approx(told["c_total_bit_per_s"] / sum(rates))
-    line = start("delay", paths=paths, mode="oneway", min_bytes=9000, max_bytes=9000).end()
-    (told,) = line["result"]["rounds"]
-    assert [b["primary"] for b in told["benefits"]] == [s[6:] for s in told["order"] if s.startswith("mptcp")]
-    alone = [t["agent_s"] for t in told["transfers"] if t["kind"] == "tcp"]
-    for benefit in told["benefits"]:
-        assert benefit["benefit"] == delay_benefit(alone, benefit["delay_s"]).clipped
 
 
 def test_a_failing_transfer_leaves_its_round_without_a_benefit(start, endpoint):
