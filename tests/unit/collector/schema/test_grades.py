@@ -196,7 +196,7 @@ def test_every_measurement_is_rolled_up_or_it_is_said_why_not_without_a_gap() ->
     assert [one.rolled for one in RESOLUTIONS[1:]] == [one.policy for one in RESOLUTIONS[1:]]
 
 
-def test_fields_and_tags_are_those_of_the_raw_measurement() -> None:
+def test_fields_and_tags_are_those_of_the_raw_measurement_and_no_name_stands_for_two_things() -> None:
     for name, rollup in ROLLUPS.items():
         allowed = {*rollup.raw.tags, *(COMMON_TAGS if name in MEASUREMENTS else ())}
         assert set(rollup.tags) <= allowed, name
@@ -209,13 +209,11 @@ def test_fields_and_tags_are_those_of_the_raw_measurement() -> None:
                 assert raw.kind in ("int", "float"), (name, one)
             if one.words and raw.kind == "str" and one.field == "state":
                 assert one.words == WORDS[name], name
-
-
-def test_no_name_stands_for_two_things() -> None:
-    for name, rollup in ROLLUPS.items():
         names = [column.name for column in rollup.columns]
         assert len(names) == len(set(names)), name
-        raw = {field.name for field in (*COMMON_FIELDS, *rollup.raw.fields)}
+        raw_names = {field.name for field in (*COMMON_FIELDS, *rollup.raw.fields)}
         held = {one.field for one in rollup.fields}
-        assert (set(names) & raw) == held, f"{name}: a further column has the name of a raw field that means another"
+        assert (set(names) & raw_names) == held, (
+            f"{name}: a further column has the name of a raw field that means another"
+        )
         assert not set(names) & set(rollup.raw.tags), f"{name}: a field with the name of a tag cannot be asked for"
