@@ -317,14 +317,9 @@ def value_or_refusal(document):
     return found
 
 
-@given(st.binary(max_size=300))
-def test_bytes(document):
+@given(st.binary(max_size=300) | TREES.map(lambda node: text(node).encode()))
+def test_any_bytes_and_trees_of_its_own_elements(document):
     value_or_refusal(document)
-
-
-@given(TREES)
-def test_trees_of_its_own_elements(node):
-    value_or_refusal(text(node).encode())
 
 
 @given(st.lists(TREES, max_size=3), st.dictionaries(st.sampled_from(ATTRIBUTES), VALUES, max_size=4))
