@@ -138,12 +138,7 @@ DISCIPLINED = KernelClock(True, 0, 8_000, 500)
     ],
 )
 def test_whose_word_is_taken(
-    tmp_path: Path,
-    source: str,
-    told: Tracking | None,
-    state: KernelClock,
-    taken: str | None,
-    why: str | None,
+    tmp_path: Path, source: str, told: Tracking | None, state: KernelClock, taken: str | None, why: str | None
 ) -> None:
     clock = Clock(tmp_path / "boots.json", "boot-1", lambda: TRUE_NS, lambda: 5 * S)
     watch = ClockWatch(clock, source, lambda: told, lambda: state, lambda: TRUE_NS, lambda: 5 * S)

@@ -109,10 +109,7 @@ def test_undeclared_keys_and_other_kinds_are_named_and_bytes_summed_by_path():
         "'steps': dict, declared as list",
     ]
     counted = [("a", 10, 1), ("a", 5, None), ("b", None, None), (None, 7, 7)]
-    assert bytes_by_path(counted) == {
-        "a": {"received": 15, "sent": 1},
-        "b": {"received": None, "sent": None},
-    }
+    assert bytes_by_path(counted) == {"a": {"received": 15, "sent": 1}, "b": {"received": None, "sent": None}}
 
 
 def test_when_nobody_reads_any_more_it_stops_and_what_is_left_in_the_stream_goes_nowhere() -> None:

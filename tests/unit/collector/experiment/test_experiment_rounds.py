@@ -59,8 +59,7 @@ def start(given):
 
 
 @pytest.mark.parametrize(
-    ("mode", "method", "target", "rounds"),
-    [("oneway", "POST", "/v1/upload", 2), ("reqresp", "GET", "/v1/download", 1)],
+    ("mode", "method", "target", "rounds"), [("oneway", "POST", "/v1/upload", 2), ("reqresp", "GET", "/v1/download", 1)]
 )
 def test_bandwidth(start, endpoint, mode, method, target, rounds):
     endpoint.behaviour.rate = 4e5 if mode == "reqresp" else 60e6  # loopback's buffers hold MB of an upload

@@ -4,14 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tandem.modem.reset import (
-    CannotStepError,
-    StepFailedError,
-    UsbPlace,
-    port_power,
-    usb_place,
-    usb_reset,
-)
+from tandem.modem.reset import CannotStepError, StepFailedError, UsbPlace, port_power, usb_place, usb_reset
 
 LISTING = """Current status for hub 1-1 [2109:3431 USB2.0 Hub, USB 2.10, 4 ports, {switching}]
   Port 1: 0100 power

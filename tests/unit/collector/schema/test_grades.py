@@ -8,15 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.schema.grades import (
-    COLOURS,
-    EVENTS,
-    PATH_COLOURS,
-    SHARES,
-    Meaning,
-    event_meaning,
-    path_colours,
-)
+from tandem.schema.grades import COLOURS, EVENTS, PATH_COLOURS, SHARES, Meaning, event_meaning, path_colours
 from tandem.schema.metrics import (
     CAMPAIGN_STATES,
     COMMON_FIELDS,
@@ -31,17 +23,7 @@ from tandem.schema.metrics import (
     VERDICTS,
     Field,
 )
-from tandem_server.schema.grades import (
-    SCALES,
-    STATES,
-    USUAL,
-    meaning,
-    meanings,
-    scale,
-    title,
-    tone_of,
-    usual,
-)
+from tandem_server.schema.grades import SCALES, STATES, USUAL, meaning, meanings, scale, title, tone_of, usual
 from tandem_server.schema.measurements import PROBE_STATES, SERVER_MEASUREMENTS
 from tandem_server.schema.rollups import FINEST, NOT_ROLLED, RESOLUTIONS, ROLLUPS
 

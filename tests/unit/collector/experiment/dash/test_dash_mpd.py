@@ -384,10 +384,7 @@ def test_an_index_gives_ranges_from_its_own_end_on(version):
     before = struct.pack(">I4s", 12, b"free") + b"...."
     found = with_index(INDEXED, sidx([(50, 2000), (70, 1500)], version, first=3, before=before), 10.0)
     begin = 100 + len(sidx([(0, 0)] * 2, version, before=before)) + 3
-    assert [s.media.range for s in found.segments] == [
-        ByteRange(begin, begin + 49),
-        ByteRange(begin + 50, begin + 119),
-    ]
+    assert [s.media.range for s in found.segments] == [ByteRange(begin, begin + 49), ByteRange(begin + 50, begin + 119)]
     assert [(s.start_s, s.duration_s) for s in found.segments] == [(10, 2), (12, 1.5)]
 
 
