@@ -46,11 +46,17 @@ def with_plan(lines: str) -> str:
     return GOOD.replace("[runs]", f"{lines}\n[runs]")
 
 
-def test_a_modem_is_named_by_its_port_its_place_or_its_web_server() -> None:
+def test_a_modem_is_named_by_its_port_its_place_its_web_server_or_modemmanager_with_a_connection() -> None:
     first, second = (p.modem for p in paths('usb = "1-1.2:1.3"', f'port = "http://192.168.8.1"\nsim = "{SIM}"'))
     assert (first.port, first.usb, first.sim) == (None, "1-1.2:1.3", None)
     assert (second.port, second.sim, second.sim_secret) == ("http://192.168.8.1", SIM, Path("/etc/tandem/sim.secret"))
     assert len(paths('port = "http://192.168.8.1"', 'port = "http://192.168.8.1"')) == 2, "identical sticks"
+    modem = paths(FIRST, f'{MANAGED}\npin_file = "pin"\nroaming = true\nip_type = "ipv4"')[1].modem
+    assert modem.port == "modemmanager:1-1.2"
+    connection = modem.connection
+    assert (connection.apn, connection.roaming, connection.ip_type) == ("internet", True, "ipv4")
+    assert (connection.pin_file, connection.password_file) == (Path("/etc/tandem/pin"), None)
+    assert connection.tried == Path("/etc/tandem/sim")
 
 
 USB = 'usb = "1-1.2"'
@@ -170,15 +176,6 @@ def test_what_modemmanager_lacks_is_told_once_at_each_change() -> None:
         "not_managed: ModemManager has no such modem",
         "not_managed: ModemManager does not answer",
     ]
-
-
-def test_a_modem_of_modemmanager_and_its_connection_are_taken() -> None:
-    modem = paths(FIRST, f'{MANAGED}\npin_file = "pin"\nroaming = true\nip_type = "ipv4"')[1].modem
-    assert modem.port == "modemmanager:1-1.2"
-    connection = modem.connection
-    assert (connection.apn, connection.roaming, connection.ip_type) == ("internet", True, "ipv4")
-    assert (connection.pin_file, connection.password_file) == (Path("/etc/tandem/pin"), None)
-    assert connection.tried == Path("/etc/tandem/sim")
 
 
 class Ends:

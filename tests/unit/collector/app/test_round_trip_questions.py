@@ -14,13 +14,17 @@ def asked(questions: Questions, *sequences: int) -> None:
         questions.asked(n, n * S, n * S + MS, beside_run=False)
 
 
-def test_the_time_is_the_networks_own_without_the_servers():
+def test_the_time_is_the_networks_own_without_the_servers_and_a_question_that_went_out_late_says_so():
     questions = Questions()
     asked(questions, 7)
     told = questions.heard(7, 7 * S + 41 * MS, server_ns=3 * MS)
     assert (told.outcome, told.rtt_ms, told.instant_ns, told.sequence) == ("answered", 37.0, 7 * S, 7)
     assert (told.sent_after_ms, told.duplicates, told.too_late) == (None, None, None)
     assert questions.oldest_ns is None
+    questions = Questions()
+    questions.asked(1, S, S + 250 * MS, beside_run=True)
+    told = questions.heard(1, S + 300 * MS, 0)
+    assert (told.sent_after_ms, told.rtt_ms, told.beside_run) == (250.0, 50.0, True)
 
 
 def test_answers_in_another_order_belong_to_their_own_questions():
@@ -87,10 +91,3 @@ def test_a_pause_is_told_when_it_begins_once_a_minute_and_when_its_reason_change
     asked(questions, 132)
     assert questions.not_asked(133, 133 * S, "budget", beside_run=False) is not None
     assert [questions.down(n, n * S, beside_run=False).outcome for n in (134, 135)] == ["down"] * 2
-
-
-def test_a_question_that_went_out_late_says_so():
-    questions = Questions()
-    questions.asked(1, S, S + 250 * MS, beside_run=True)
-    told = questions.heard(1, S + 300 * MS, 0)
-    assert (told.sent_after_ms, told.rtt_ms, told.beside_run) == (250.0, 50.0, True)

@@ -59,7 +59,7 @@ def test_the_panel_shows_what_was_drawn() -> None:
     assert controller.refreshes == 2
 
 
-def test_the_page_says_who_what_and_whom_to_call() -> None:
+def test_the_page_says_who_what_and_whom_to_call_and_every_sentence_has_its_room() -> None:
     picture = drawn(PAGE)
     assert read(picture, 3, 2, wide=2, tall=2).startswith("Charge")
     assert read(picture, COLUMNS - 3 - 6 * ADVANCE, 6) == "kit-07"
@@ -70,9 +70,6 @@ def test_the_page_says_who_what_and_whom_to_call() -> None:
         f"{read(picture, 3, 113)[:21]} {read(picture, COLUMNS - 3 - 18 * ADVANCE, 113)}"
         == "Sent: within the hour as of 22 Nov 14:00"
     )
-
-
-def test_every_sentence_has_its_room() -> None:
     assert [s.name for s in STATES if " ".join(page.sentences(s)) != f"{s.means} {s.do}"] == []
 
 

@@ -34,16 +34,13 @@ STATUS: dict[str, Any] = {
 }
 
 
-def test_the_machine_in_one_line() -> None:
+def test_the_machine_in_one_line_and_each_sim() -> None:
     line = health_line(STATUS)
     assert line == "48 °C, supply was too low, disk 21.0 GB free (71 %), card worn 20 %, load 0.4"
     wide = health_line(STATUS, 160)
     assert wide.endswith("memory 512 MB free, load 0.4, boot 17, 24:02:01 ago")
     assert health_line({**STATUS, "health": {**HEALTH, "undervoltage": True}}).startswith("48 °C, SUPPLY TOO LOW, disk")
     assert health_line({}) == ""
-
-
-def test_each_sim_in_one_line() -> None:
     a, b = sim_lines(STATUS)
     assert a == "SIM a: 3.2 GB of 10.0 GB since 2026-11-01, 7.9 GB expected by 2026-12-01"
     assert b == "SIM b: 3.2 GB since 2026-11-19"
