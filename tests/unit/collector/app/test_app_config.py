@@ -2,7 +2,6 @@
 
 import re
 import threading
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,6 @@ from tandem.app.config import Config, ConfigError, load, parse
 from tandem.app.config_schema import PathConfig, PlanConfig, RecoveryConfig
 from tandem.app.daemon.hardware import Hardware
 from tandem.app.daemon.modems import ModemActions, OnceUntilChanged, modem_poller
-from tandem.app.daemon.paths import NetworkPaths
 from tandem.app.modem_list import holder
 from tandem.modem.mm_poller import ConnectedPoller
 from tandem.modem.poll import NO_ANSWER, PORT_LOST, Poll
@@ -112,15 +110,6 @@ def test_the_parts_make_a_poller_of_each_and_say_what_is_lacking(tmp_path: Path)
         Hardware().poller(paths(FIRST, f'{SECOND}\ndriver = "hilink"', file=file)[1], 1.0, events.append)
 
 
-def test_the_wired_paths_ask_for_the_place_again_and_again() -> None:
-    names = {"1-1.2": ["wwan7", None, "eth3"]}
-    config = parse(by_usb("1-1.2"), FILE)
-    wired = NetworkPaths(replace(config, paths=config.paths[1:]), lambda place: names[place].pop(0))
-    (path,) = wired._paths.paths
-    assert wired.interfaces == {"b": None}
-    assert [path.find() for _ in range(3)] == ["wwan7", None, "eth3"]
-
-
 def test_who_holds_a_port_is_named(tmp_path: Path) -> None:
     (tmp_path / "812/fd").mkdir(parents=True)
     (tmp_path / "812/comm").write_text("ModemManager\n")
@@ -176,23 +165,6 @@ def test_what_modemmanager_lacks_is_told_once_at_each_change() -> None:
         "not_managed: ModemManager has no such modem",
         "not_managed: ModemManager does not answer",
     ]
-
-
-class Ends:
-    def __init__(self, busy: bool) -> None:
-        self.busy, self.stopped = busy, False
-
-    def stop(self, _timeout: float) -> None:
-        self.stopped = True
-        if self.busy:
-            raise TimeoutError("still busy")
-
-
-def test_one_that_does_not_end_keeps_the_other_from_nothing() -> None:
-    poller, keeper = Ends(True), Ends(False)
-    with pytest.raises(TimeoutError):
-        ConnectedPoller(poller, keeper).stop(0.1)  # type: ignore[arg-type]
-    assert keeper.stopped
 
 
 # --- the configuration: what is taken, and for everything else the line and the mend
