@@ -1,6 +1,5 @@
 """What is wrong begins and ends once, not at every look: alarms, modems, plans, and the list for people."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from tandem.app.config_schema import ModemConfig, PathConfig, PlanConfig
 from tandem.app.daemon.accounts import Sim, forecast
 from tandem.app.health.machine import Room
 from tandem.app.health.reports import Alarm, ModemStates, Wrong, all_that_is_wrong
+from tandem.modem.poll import Poll
 from tandem.schema.metrics import EVENT_KINDS, MODEM_STATES
 from tandem.schema.record import Record
 
@@ -135,19 +135,9 @@ def test_what_is_no_forecast_to_warn_of_and_the_record_of_a_sim_with_and_without
     assert bare.status()["plan_bytes"] is None
 
 
-@dataclass
-class Poll:
-    began_monotonic_ns: int
-    failure: str | None = None
-    stale: bool = False
-    path: str = "a"
-    driver: str | None = "quectel"
-    model: str | None = None
-    due_monotonic_ns: int = 0
-    skipped: int = 0
-
-    def record(self) -> Record:
-        raise NotImplementedError
+def polled(at_s: float, failure: str | None = None, *, stale: bool = False, path: str = "a") -> Poll:
+    at_ns = int(at_s * S)
+    return Poll(path, "A", "quectel", None, at_ns, at_ns, at_ns, None, failure, stale)
 
 
 def step(kind: str, at_s: float, name: str | None = None) -> Record:
@@ -162,19 +152,19 @@ def state(modems: ModemStates, at_s: float = 100) -> tuple[Any, Any]:
 def test_a_modem_is_lost_after_five_seconds_and_usable_with_its_first_answer() -> None:
     modems = ModemStates(["a"], 0)
     assert state(modems)[0] == "unknown"
-    modems.polled(Poll(10 * S))
-    modems.polled(Poll(11 * S, "no_answer"))
-    modems.polled(Poll(14 * S, "no_answer"))
+    modems.polled(polled(10))
+    modems.polled(polled(11, "no_answer"))
+    modems.polled(polled(14, "no_answer"))
     assert state(modems, 15) == ("usable", 5.0)
-    modems.polled(Poll(16 * S, "no_answer"))
+    modems.polled(polled(16, "no_answer"))
     assert state(modems, 20) == ("lost", 9.0)  # since its first missed poll
     modems.noted(step("recovery_step", 70, "at"))
-    modems.polled(Poll(71 * S, "no_answer"))
+    modems.polled(polled(71, "no_answer"))
     assert state(modems, 80) == ("recovering", 10.0)
     modems.noted(step("recovery_step", 90, "cfun"))
     modems.noted(step("recovery_gave_up", 95))
     assert state(modems, 96) == ("lost", 1.0)
-    modems.polled(Poll(99 * S))
+    modems.polled(polled(99))
     (record,) = modems.records({"a": "A"}, 100 * S)
     assert record.fields["state"] in MODEM_STATES
     assert record.tags == {"path": "a", "operator": "A", "driver": "quectel"}
@@ -189,18 +179,18 @@ def test_a_modem_is_lost_after_five_seconds_and_usable_with_its_first_answer() -
 def test_an_error_or_a_repeated_answer_is_one_and_a_step_told_after_the_modem_is_back_changes_no_state() -> None:
     modems = ModemStates(["a"], 0)
     for second in range(20):
-        modems.polled(Poll(second * S, "cme_error 10"))
+        modems.polled(polled(second, "cme_error 10"))
     assert state(modems)[0] == "usable"
     for second in range(20, 40):
-        modems.polled(Poll(second * S, stale=True))
+        modems.polled(polled(second, stale=True))
     assert modems.to_dict(40 * S)["a"]["sickness"] is None
     assert state(modems)[0] == "usable"
     modems = ModemStates(["a"], 0)
-    modems.polled(Poll(S, "no_answer"))
-    modems.polled(Poll(9 * S))
+    modems.polled(polled(1, "no_answer"))
+    modems.polled(polled(9))
     modems.noted(step("recovery_step", 10, "at"))
     assert state(modems)[0] == "usable"
-    modems.polled(Poll(20 * S, path="another"))
+    modems.polled(polled(20, path="another"))
     modems.noted(Record.make("event", {"kind": "signal_drop", "path": "a"}, {"change_db": 7.0}, S))
 
 
