@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from support.https_gateway import Gateway
+from support.waiting import until
 from tandem.app import MissingRequirementError
 from tandem.app.config import Config, parse
 from tandem.app.config_schema import PathConfig
@@ -189,14 +190,6 @@ class FakeHardware(Hardware):
 
     def environment(self) -> dict[str, Any]:
         return {"sysctls": {"net.mptcp.enabled": "1"}}
-
-
-def until(what: Callable[[], object], told: Callable[[], object] = lambda: None) -> None:
-    """``what`` is so, within a minute; ``told``: what is said if not."""
-    deadline = time.monotonic() + 60
-    while not what():
-        assert time.monotonic() < deadline, told()
-        time.sleep(0.005)
 
 
 class Rehearsal:

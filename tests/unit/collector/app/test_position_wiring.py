@@ -1,16 +1,14 @@
 """The table [position], and position in the collector as a whole."""
 
 import json
-import socket
-import time
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from doubles import Rehearsal
 from good_config import GOOD
 
+from support.fake_gpsd import FakeGpsd
 from support.https_gateway import Gateway
 from tandem.app import MissingRequirementError
 from tandem.app.config import Config, ConfigError, parse
@@ -105,37 +103,12 @@ def test_a_modems_port_is_looked_up_again_and_again(tmp_path: Path, monkeypatch:
     assert asked == [("/dev/ttyUSB2", "nmea")] * 2
 
 
-class GpsdOf:
-    """A gpsd on the loopback. ``age_s``: how old what it tells is."""
-
-    def __init__(self) -> None:
-        self._listening = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self._listening.getsockname()[1]
-        self._client: socket.socket | None = None
-
-    def say(self, speed_m_per_s: float, age_s: float) -> None:
-        if self._client is None:
-            self._client, _ = self._listening.accept()
-            self._client.sendall(
-                b'{"class":"VERSION","release":"3.22","rev":"3.22","proto_major":3,"proto_minor":14}\r\n'
-            )
-        when = datetime.fromtimestamp(time.time() - age_s, UTC).isoformat().replace("+00:00", "Z")
-        told = {"class": "TPV", "device": "d", "mode": 3, "time": when, "lat": 60.0, "lon": 24.0, "eph": 5.0}
-        told["speed"] = speed_m_per_s
-        self._client.sendall(json.dumps(told).encode() + b"\r\n")
-
-    def close(self) -> None:
-        for one in (self._client, self._listening):
-            if one is not None:
-                one.close()
-
-
 @pytest.mark.parametrize(("age_s", "moving"), [(0.1, True), (4.0, False)])
 def test_gpsds_speed_decides_in_the_fused_detector_unless_it_is_too_old(
     tmp_path: Path, gateway: Gateway, age_s: float, moving: bool
 ) -> None:
     """In coarse mode, whose records tell no speed, from the daemon's report to the event in the database."""
-    gpsd = GpsdOf()
+    gpsd = FakeGpsd()
     collector = Rehearsal(tmp_path, gateway)
     position = config(f'[position]\nmode = "coarse"\nhost = "127.0.0.1"\nport = {gpsd.port}').position
     fused = Detectors(Settings(detector="fused"), FusedSettings(speed_start_s=1.0))
@@ -143,7 +116,12 @@ def test_gpsds_speed_decides_in_the_fused_detector_unless_it_is_too_old(
     collector.rewired(located, position=Hardware().position, detectors=lambda _config: fused).start()
     try:
         wanted, enough = ("kind=mobility_start", 1) if moving else ("position,", 4)
-        gateway.until(lambda: gpsd.say(8.0, age_s) or sum(wanted in line for line in gateway.lines.values()) >= enough)
+
+        def told() -> bool:
+            gpsd.fix(age_s, eph=5.0, speed=8.0)
+            return sum(wanted in line for line in gateway.lines.values()) >= enough
+
+        gateway.until(told)
         (status,) = ask(tmp_path / "status.sock", {"op": "status"})
         assert collector.stop()
     finally:

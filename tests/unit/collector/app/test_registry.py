@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doubles import until
 from hypothesis import given
 from hypothesis import strategies as st
 
 import tandem.experiment
+from support.waiting import until
 from tandem.app.runs import registry
 from tandem.app.runs.process import ExperimentProcess
 from tandem.app.runs.registry import Registry, RegistryError, parse

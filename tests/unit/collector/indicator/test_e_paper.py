@@ -4,8 +4,6 @@ import re
 import shutil
 import subprocess
 import threading
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ssd1680 import Ssd1680
 
+from support.waiting import until
 from tandem.indicator import e_paper as bus
 from tandem.indicator import e_paper as page
 from tandem.indicator import e_paper as panel
@@ -114,13 +113,6 @@ def test_a_panel_that_stays_busy_is_given_up() -> None:
 
 
 # --- the thread ------------------------------------------------------------------------------------------------------------
-
-
-def until(what: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 60
-    while not what():
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
 
 
 def test_only_a_page_that_changed_is_drawn_and_the_last_one_whenever() -> None:

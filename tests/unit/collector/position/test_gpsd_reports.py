@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tracks import iso
 
+from support.fake_gpsd import iso
 from tandem.position.receiver import Lines
 from tandem.position.reports import Broken, Devices, Pulse, Sky, Tpv, Version, read
 from tandem.schema.record import Record
