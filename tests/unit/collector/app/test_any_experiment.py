@@ -241,7 +241,7 @@ def test_conditions_are_made_once_for_a_pair_told_of_each_run_and_undone(tmp_pat
 CONFIG = good()
 
 
-def test_order_and_primary_are_spread_over_many_pairs_and_the_same_for_a_seed_and_number() -> None:
+def test_order_and_primary_are_spread_over_many_pairs_by_the_seed() -> None:
     request = configured_request(CONFIG, "sequential", "request")
     orders: Counter[tuple[tuple[str, str], ...]] = Counter()
     primaries: Counter[str] = Counter()

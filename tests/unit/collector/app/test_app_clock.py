@@ -126,7 +126,7 @@ def test_a_boot_that_cannot_be_placed_well_is_named_with_what_is_known(file: Pat
         later.stamp("boot-0", 7)
 
 
-def test_a_time_before_2025_is_nobodys_and_ages_are_told_by_the_monotonic_clock(file: Path) -> None:
+def test_a_time_before_2025_is_nobodys_and_ages_are_monotonic(file: Path) -> None:
     hands = Hands(PLAUSIBLE_UTC_NS - 10 * S)
     clock = hands.clock(file)
     clock.take(hands.says())

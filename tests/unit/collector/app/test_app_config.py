@@ -44,7 +44,7 @@ def with_plan(lines: str) -> str:
     return GOOD.replace("[runs]", f"{lines}\n[runs]")
 
 
-def test_a_modem_is_named_by_its_port_its_place_its_web_server_or_modemmanager_with_a_connection() -> None:
+def test_a_modem_is_named_by_port_place_web_server_or_modemmanager() -> None:
     first, second = (p.modem for p in paths('usb = "1-1.2:1.3"', f'port = "http://192.168.8.1"\nsim = "{SIM}"'))
     assert (first.port, first.usb, first.sim) == (None, "1-1.2:1.3", None)
     assert (second.port, second.sim, second.sim_secret) == ("http://192.168.8.1", SIM, Path("/etc/tandem/sim.secret"))

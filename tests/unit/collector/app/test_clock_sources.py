@@ -91,7 +91,7 @@ def test_a_receiver_is_believed_when_its_reports_agree_and_the_least_delayed_cou
     assert last.error_ns == SERIAL_ERROR_NS  # type: ignore[attr-defined]
 
 
-def test_a_receiver_without_a_fix_one_that_jumps_and_one_whose_weeks_have_wrapped_are_not_believed() -> None:
+def test_a_receiver_that_has_no_fix_jumps_or_lost_weeks_is_not_believed() -> None:
     sky = Satellites()
     assert fixes(sky, REPORTS, lambda _n: 0)[-1] is not None
     assert sky.heard(Tpv(1, "/dev/x", TRUE_NS + 20 * S), 20 * S, 0) is None

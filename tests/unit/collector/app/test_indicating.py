@@ -66,7 +66,7 @@ def test_no_network_is_none_on_any_path_for_long() -> None:
     assert shown(summary, NO_NETWORK_AFTER_S + 2, paths=none) == "well"
 
 
-def test_a_thread_that_is_heard_no_more_is_shown_as_not_running_and_the_parts_are_asked_once_a_second_at_most() -> None:
+def test_a_thread_that_is_heard_no_more_is_shown_and_the_parts_are_asked_once_a_second() -> None:
     now = [0]
     indicating = IndicatorControl(parse(GOOD, FILE), lambda: now[0])
     assert indicating.state().name == "starting"

@@ -33,7 +33,7 @@ def config(more: str, folder: Path = Path("/x")) -> Config:
     return parse(GOOD + more, folder / "config.toml")
 
 
-def test_none_without_a_table_and_with_off_else_defaults_zones_and_the_modem_that_is_marked() -> None:
+def test_the_table_off_with_defaults_with_zones_and_with_a_modem() -> None:
     assert config("").position is None
     assert config('[position]\nmode = "off"\nsource = "device"\ndevice = "/dev/ttyACM0"').position is None
     position = config('[position]\nmode = "coarse"\n' + HOME * 2).position

@@ -14,7 +14,7 @@ def asked(questions: Questions, *sequences: int) -> None:
         questions.asked(n, n * S, n * S + MS, beside_run=False)
 
 
-def test_the_time_is_the_networks_own_without_the_servers_and_a_question_that_went_out_late_says_so():
+def test_the_time_is_the_networks_own_and_a_late_question_says_so():
     questions = Questions()
     asked(questions, 7)
     told = questions.heard(7, 7 * S + 41 * MS, server_ns=3 * MS)
@@ -83,7 +83,7 @@ def test_questions_that_the_server_had_nobody_for_are_not_lost():
     assert questions.overdue(60 * S) == []
 
 
-def test_a_pause_is_told_when_it_begins_once_a_minute_and_when_its_reason_changes_and_a_path_that_is_down_always():
+def test_when_a_pause_and_a_path_that_is_down_are_told():
     questions = Questions()
     told = [questions.not_asked(n, n * S, "paused", beside_run=True) for n in range(1, 131)]
     assert [t.sequence for t in told if t is not None] == [1, 1 + AGAIN_NS // S, 1 + 2 * AGAIN_NS // S]

@@ -78,7 +78,7 @@ def test_a_session_is_opened_where_a_path_is_up_and_every_path_knows_the_server(
     assert len(server.opened) == 1
 
 
-def test_a_session_is_followed_within_its_hour_not_used_beyond_it_and_kept_while_a_path_answers(server, serving):
+def test_a_session_is_kept_while_a_path_answers_and_followed_within_its_hour(server, serving):
     now = opened(serving)
     serving.heard(now + 9 * S)
     look(serving, now + 9 * S, oldest_ns=now + S)

@@ -157,7 +157,7 @@ def test_both_paths_are_asked_at_the_same_instants_of_a_grid(rig):
     assert rig.round_trips.status()["a"]["outcome"] == "answered"
 
 
-def test_a_second_answer_is_counted_not_recorded_and_a_host_where_nobody_listens_is_no_loss(rig):
+def test_a_second_answer_is_counted_and_a_closed_port_is_no_loss(rig):
     rig.reflecting.twice.add(1)
     told = rig.until("b", lambda record: "duplicates" in record.fields)
     assert told.fields["outcome"] == "answered"

@@ -49,7 +49,7 @@ def test_a_run_that_begins_says_what_it_will_be_and_of_which_campaign() -> None:
     assert record.monotonic_ns == 5
 
 
-def test_to_an_experiments_record_the_collector_adds_whose_it_is_and_a_long_text_is_cut() -> None:
+def test_an_experiments_record_says_whose_it_is_and_a_long_text_is_cut() -> None:
     record = experiment_record(PLAN, RUN, said(), OPERATORS)
     assert record.tags == {
         "run": RUN.id, "campaign": "commute", "operator": OPERATORS[RUN.path], "path": RUN.path, "role": "join", "verdict": "native",

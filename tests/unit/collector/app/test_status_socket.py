@@ -71,7 +71,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
     made.server.stop()
 
 
-def test_watchers_hear_at_least_once_a_second_at_once_when_woken_and_when_the_collector_stops(served: Served) -> None:
+def test_watchers_hear_once_a_second_when_woken_and_at_the_end(served: Served) -> None:
     watcher = ask(served.path, {"op": "watch"}, 60)
     first, second = next(watcher), next(watcher)
     assert second["count"] > first["count"]
@@ -206,7 +206,7 @@ def test_a_watcher_that_does_not_read_is_dropped_and_others_are_served(served: S
         assert received < 4 * 300_000
 
 
-def test_a_left_over_socket_is_replaced_a_living_one_is_not_even_when_it_cannot_be_asked(
+def test_a_left_over_socket_is_replaced_and_a_living_one_is_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "status.sock"

@@ -225,7 +225,7 @@ def config(more: str) -> Config:
     return parse(GOOD + "\n" + more, Path("/etc/tandem/config.toml"))
 
 
-def test_the_table_is_taken_and_a_path_is_metered_where_it_has_a_modem_unless_it_says_otherwise() -> None:
+def test_the_table_is_taken_and_paths_with_modems_are_metered() -> None:
     assert config("").traces == TracesConfig()
     told = config('[traces]\nnight = "22:30-05:00"\nover = "any"\nkeep = "until_received"').traces
     assert (told.night, told.over, told.keep) == ((22 * 60 + 30, 300), "any", "until_received")
@@ -271,7 +271,7 @@ def asked(capsys: pytest.CaptureFixture[str], folder: Path, *words: str) -> tupl
     return status, json.loads(out) if out else err
 
 
-def test_status_list_health_and_a_wish_say_what_waits_and_for_what_and_what_does_not_wait_is_refused(
+def test_what_waits_is_told_and_goes_first_when_asked_for(
     running: Rehearsal, capsys: pytest.CaptureFixture[str], gateway: Gateway
 ) -> None:
     status, told = asked(capsys, running.folder, "status")
@@ -364,7 +364,7 @@ def test_what_goes(tmp_path: Path, keep: str, received: int, limit: int, free: i
     assert made.used_bytes == 400 - 100 * gone
 
 
-def test_a_full_disk_takes_all_that_was_received_results_too_but_no_file_that_changed_since(tmp_path: Path) -> None:
+def test_a_full_disk_takes_all_that_was_received_and_did_not_change_since(tmp_path: Path) -> None:
     queue = probe(tmp_path, ["results/x.json", *NAMES], 2)
     assert Keeping(ROOMY, queue, captures(400, 10**9), lambda: 0).tidy() == ["results/x.json", NAMES[0]]
     assert [kept.name for kept in queue.kept()] == []

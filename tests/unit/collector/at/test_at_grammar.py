@@ -39,9 +39,7 @@ def test_final_results_of_modems_makers_and_calls_are_known_and_other_lines_are_
     assert found is None or found.ok == (code == "ok")
 
 
-def test_a_line_of_several_commands_expects_the_lines_of_each_and_the_end_of_a_call_is_unsolicited_to_any_other() -> (
-    None
-):
+def test_which_lines_a_command_expects() -> None:
     command = Command('AT+QENG="serving;cell";+QCSQ;^HCSQ?')
     assert command.parts == ('+QENG="serving;cell"', "+QCSQ", "^HCSQ?")
     assert command.prefixes == ("+QENG", "+QCSQ", "^HCSQ")

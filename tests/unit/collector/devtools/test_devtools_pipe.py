@@ -105,7 +105,7 @@ def test_what_is_no_message_is_one_error(peer, raw):
     assert "\n" not in str(caught.value)
 
 
-def test_a_message_without_end_is_cut_off_a_browser_that_takes_nothing_is_silent_and_waiting_stops_when_told():
+def test_waiting_ends_at_an_endless_message_a_full_pipe_and_a_stop():
     with contextlib.closing(Peer(longest=200_000)) as peer:
         peer.say(b"x" * 1_000_000)
         with pytest.raises(DevToolsError, match="more than 200000 bytes"):

@@ -175,7 +175,7 @@ def test_told_to_stop_before_any_answer(sent: bytes):
 GOOD = b"HTTP/1.1 200 OK\r\nContent-Type: x\r\ncontent-LENGTH: 12\r\nConnection: close\r\n\r\n"
 
 
-def test_a_head_is_waited_for_the_body_begins_after_it_and_no_line_break_can_enter_a_request():
+def test_a_head_is_waited_for_and_no_line_break_enters_a_request():
     assert {http_head.parse(GOOD[:at]) for at in range(len(GOOD))} == {None}
     assert http_head.parse(GOOD + b"\r\n\r\nbody") == http_head.Head(200, 12, len(GOOD))
     assert http_head.parse(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n") == http_head.Head(200, None, 38)

@@ -245,7 +245,7 @@ def test_what_is_chosen_anew_is_shown_at_once_and_the_end_is_steady() -> None:
 
 
 @pytest.mark.parametrize("state", BLINKING, ids=lambda state: state.name)
-def test_edge_after_edge_makes_the_pattern_and_a_steady_light_is_looked_at_seldom(state: LedState) -> None:
+def test_edge_after_edge_makes_the_pattern(state: LedState) -> None:
     now, played = 0, []
     while now < state.period_ms:
         lit, left_ms = at(state, now)

@@ -170,7 +170,7 @@ def test_what_starts_a_movement_and_what_does_not() -> None:
     assert found == {name: ["mobility_start"] * starts for name, (_, _, starts) in STARTS.items()}
 
 
-def test_a_good_speed_decides_against_the_radio_and_one_far_above_the_threshold_at_once_until_it_is_old() -> None:
+def test_a_good_speed_decides_against_the_radio_until_it_is_old() -> None:
     detector, events = run(lively("a", range(60)) + fixes(range(60), 0.0))
     assert (events, detector.mobile) == ([], False)
     detector, events = run(quiet("a", range(60)) + fixes(range(60), 6.0))

@@ -45,7 +45,7 @@ def test_what_a_row_tells_and_a_place_is_both_its_degrees_or_none() -> None:
     assert [second.place for second in found] == [(51.9, -8.5), None, None]
 
 
-def test_rows_are_put_in_order_the_last_of_a_second_counts_a_gap_stays_and_a_row_that_was_cut_off_goes() -> None:
+def test_rows_in_disorder_doubled_or_cut_off() -> None:
     rows = [
         f"2019.12.16_07.{time},{speed},LTE,-90"
         for time, speed in (("22.43", 1), ("30.00", 4), ("22.44", 2), ("22.43", 3))

@@ -99,7 +99,7 @@ def test_what_starts_a_gnss_differs_by_family_and_model() -> None:
     assert choose("generic", Identity()).gnss_commands(Identity()) == ()
 
 
-def test_identity_from_plain_answers_and_from_ati_where_the_others_are_refused_with_no_serial_number_in_it() -> None:
+def test_identity_from_plain_answers_or_from_ati_without_the_serial_number() -> None:
     answers = [
         Response("AT+CGMI", ("Quectel",), OK),
         Response("AT+CGMM", ('+CGMM: "EC25"',), OK),

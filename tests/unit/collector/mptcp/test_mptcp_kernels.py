@@ -105,7 +105,7 @@ def test_where_it_is_off_that_is_said_and_tcp_goes_on(tmp_path, monkeypatch):
     assert kernel.missing_requirement(OSError(errno.EMFILE, ""), socket.AF_INET) is None
 
 
-def test_schedulers_and_counters_are_what_its_files_have_in_the_threads_own_namespace(tree, tmp_path):
+def test_schedulers_and_counters_are_what_its_files_have(tree, tmp_path):
     kernel = V094(tree.root)
     assert (kernel.scheduler(), kernel.schedulers()) == ("minsrtt", {"minsrtt": "default"})
     tree.module("mptcp_rr", num_segments="1")
@@ -161,7 +161,7 @@ ONE = (("10.64.1.2", 40_000), ("203.0.113.10", 8080), 7000)
 TWO = (("10.65.1.2", 40_001), ("203.0.113.10", 8080), 3000)
 
 
-def test_a_connection_and_its_subflows_are_read_with_numbers_that_stay_also_when_read_late(tree, monkeypatch):
+def test_subflows_are_read_with_numbers_that_stay(tree, monkeypatch):
     kernels = Connection([ONE, TWO], monkeypatch)
     with MultipathSocket() as connection:
         reader = Reader(connection, tree.root)
@@ -297,7 +297,7 @@ def test_each_of_the_papers_campaigns_runs_there_as_it_is_and_is_refused_on_the_
             settled(paper, allow=False, kernel=new, there=there)
 
 
-def test_orders_of_single_subflows_and_a_scheduler_whose_module_is_not_there_are_refused(tree, monkeypatch):
+def test_what_that_kernel_cannot_do_is_refused(tree, monkeypatch):
     paper = load("cordero-bandwidth")
     asked = replace(paper, requires=replace(paper.requires, scheduler="blest", controllers=()))
     with pytest.raises(CampaignError, match=r"requires scheduler blest \(this kernel has minsrtt\); hint: "):

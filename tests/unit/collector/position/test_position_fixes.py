@@ -40,7 +40,7 @@ def test_a_fix_has_the_time_when_it_was_true_or_where_that_cannot_be_its_arrival
     assert (fix.monotonic_ns, fix.age_ms) == known
 
 
-def test_reports_of_one_epoch_become_one_fix_and_gpsds_first_ones_of_a_receiver_have_no_time() -> None:
+def test_reports_of_one_epoch_become_one_fix_also_when_the_first_have_no_time() -> None:
     whole = tpv(51.9, -8.5, 100 * S)
     first = replace(whole, mode=2, altitude_m=None, error_m=None)  # RMC came first
     later = replace(whole, speed_m_per_s=None, track_deg=None)  # then GGA

@@ -228,9 +228,7 @@ def test_no_event_and_no_speed_tells_what_the_receiver_does_at_home() -> None:
     assert observer.state((1000 + 188) * S, connected=True).state == "private"
 
 
-def test_the_key_is_made_once_and_only_ours_and_a_disk_that_takes_none_is_told(
-    tmp_path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_key_is_ours_alone_and_a_disk_that_takes_none_is_told(tmp_path, caplog: pytest.LogCaptureFixture) -> None:
     file = tmp_path / "spool" / "zones.key"
     key = own_key(file)
     assert own_key(file) == key

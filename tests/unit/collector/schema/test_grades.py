@@ -178,7 +178,7 @@ def test_every_measurement_is_rolled_up_or_it_is_said_why_not_without_a_gap() ->
     assert [one.rolled for one in RESOLUTIONS[1:]] == [one.policy for one in RESOLUTIONS[1:]]
 
 
-def test_fields_and_tags_are_those_of_the_raw_measurement_and_no_name_stands_for_two_things() -> None:
+def test_rollups_have_fields_and_tags_of_the_raw_measurement() -> None:
     for name, rollup in ROLLUPS.items():
         allowed = {*rollup.raw.tags, *(COMMON_TAGS if name in MEASUREMENTS else ())}
         assert set(rollup.tags) <= allowed, name

@@ -182,7 +182,7 @@ def test_a_form_that_the_file_has_not_or_a_mistake_in_one_and_a_file_that_is_non
         assert words in capsys.readouterr().err
 
 
-def test_status_and_stop_without_anything_and_roles_and_paths_that_are_not_there(own, tmp_path, capsys):
+def test_status_and_stop_without_anything_and_wrong_roles(own, tmp_path, capsys):
     config = ["--config", str(tmp_path / "config.toml")]
     assert main(["campaign", "status", *config]) == 0
     assert capsys.readouterr().out == "no campaign\n"

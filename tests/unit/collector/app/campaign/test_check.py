@@ -82,7 +82,7 @@ def test_the_papers_campaigns_fit_what_is_installed_and_can_be_asked_for(name, f
 
 
 @pytest.mark.parametrize("name", campaigns.names())
-def test_a_short_form_is_short_a_pilot_fits_a_plan_of_10_gb_and_the_long_one_is_the_papers(name):
+def test_a_short_form_is_short_and_a_pilot_fits_a_plan_of_10_gb(name):
     pilot = load(name, form="pilot")
     long, found, short = estimate(load(name)), estimate(pilot), estimate(load(name, form="short"))
     assert short.runs <= 12
@@ -141,7 +141,7 @@ def test_an_experiment_that_is_not_installed(registry):
 
 
 @pytest.mark.parametrize("own", ['"download"\nkind = "mptcp"\nseconds = 5', '"dash"\nkind = "mptcp"\npath = "random"'])
-def test_steering_and_captures_at_both_ends_are_asked_of_any_experiment(own, registry):
+def test_steering_and_captures_are_asked_of_any_experiment(own, registry):
     config = parse(CONFIG, Path("/x/config.toml"))
     experiment, _, parameters = own.partition("\n")
     text = step(more=f'[step.parameters]\nsteering = ["off", "learned"]\ncapture = "both"\n{parameters}')

@@ -114,7 +114,7 @@ def test_after_a_power_cut_it_goes_on_where_it_was(tmp_path, torn):
     assert again.campaigns.status()["runs"] == {"ok": 6, "cut_off": 1}
 
 
-def test_run_goes_on_with_what_was_stopped_and_anew_a_finished_one_and_a_changed_one_begin_again(tmp_path):
+def test_run_goes_on_with_what_was_stopped_and_otherwise_begins_again(tmp_path):
     kit = Kit(tmp_path)
     kit.campaigns.begin(begun(kit))
     kit.ticks()

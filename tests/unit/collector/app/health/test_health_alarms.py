@@ -65,7 +65,7 @@ def test_one_look_at_a_capped_processor_is_no_event_two_are() -> None:
     assert "its frequency is capped, it is throttled" in str(event.fields["detail"])
 
 
-def test_a_disk_does_not_flap_at_its_threshold_and_a_small_one_or_one_without_inodes_is_low_by_its_share() -> None:
+def test_when_a_disk_is_low() -> None:
     wrong = Wrong()
     for n, free in enumerate([900, 1050, 990, 1100, 1240, 990] + [1300] * 6):
         wrong.disk(Room(free * 10**6, 10**11, None, None), n * S)
@@ -120,7 +120,7 @@ def test_a_plan_is_warned_of_before_it_is_over_and_once() -> None:
     assert kinds(wrong.events()) == [("plan_over", "ends")]
 
 
-def test_what_is_no_forecast_to_warn_of_and_the_record_of_a_sim_with_and_without_a_plan() -> None:
+def test_what_is_warned_of_and_recorded_of_a_sim() -> None:
     assert sim(november(2 * 10**9, first=19)).over() is False
     assert sim(november(6 * 10**9, first=19)).over() is True
     assert sim(november(6 * 10**9, first=19)).text() == "the SIM's plan is used up: 12 GB of 10 GB (new on 01 December)"
@@ -176,7 +176,7 @@ def test_a_modem_is_lost_after_five_seconds_and_usable_with_its_first_answer() -
     assert (later.fields["polls_ok"], later.fields["polls_failed"], later.fields["period_s"]) == (0, 0, 60.0)
 
 
-def test_an_error_or_a_repeated_answer_is_one_and_a_step_told_after_the_modem_is_back_changes_no_state() -> None:
+def test_errors_repeated_answers_and_late_steps_change_no_state() -> None:
     modems = ModemStates(["a"], 0)
     for second in range(20):
         modems.polled(polled(second, "cme_error 10"))

@@ -345,7 +345,7 @@ def test_no_address_and_no_identity_is_said(words: str, identity: object, betwee
             continue
 
 
-def test_times_versions_and_places_stay_and_what_servers_say_is_one_line_that_a_terminal_does_not_obey() -> None:
+def test_what_is_said_keeps_times_and_versions_and_is_one_harmless_line() -> None:
     for text in (
         "EC25 (quectel) at USB 1-1.2:1.3",
         "since 12:30:05",

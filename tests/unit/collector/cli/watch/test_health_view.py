@@ -48,7 +48,7 @@ def test_the_machine_in_one_line_and_each_sim() -> None:
     assert young == "SIM a: 3.2 GB of 10.0 GB since 2026-11-01, new on 2026-12-01"
 
 
-def test_status_has_lines_of_the_machine_its_clock_and_what_is_wrong_and_says_when_nothing_is() -> None:
+def test_status_names_machine_clock_and_what_is_wrong() -> None:
     text = summary(STATUS)
     assert "machine: 48 °C" in text
     assert "wrong (1):\n  - path b: its modem is silent, for 3 min, recovering: cfun was done" in text

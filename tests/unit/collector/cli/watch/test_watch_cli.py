@@ -44,7 +44,7 @@ def config(tmp_path: Path) -> Path:
     return tmp_path / "config.toml"
 
 
-def test_check_says_what_would_be_done_touches_nothing_and_what_round_trips_and_the_indicator_would_take(
+def test_check_says_what_would_be_done_and_at_what_cost_and_touches_nothing(
     config: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["run", "--config", str(config), "--check"]) == 0
@@ -103,9 +103,7 @@ def test_a_bad_configuration_and_a_missing_token_are_one_line_and_status_2(
         assert f"{config}:31: unknown key 'secs' in [runs]; hint: known are" in said
 
 
-def test_a_running_collector_is_asked_and_without_one_there_is_nothing_to_see(
-    config: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_running_collector_is_asked(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for words in ("watch", "status"):
         assert main([words, "--config", str(config)]) == 1
         assert "no collector answers" in capsys.readouterr().err
