@@ -7,17 +7,19 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
 from support.https_gateway import Gateway
+from support.waiting import until
 from tandem.app import MissingRequirementError
 from tandem.app.config import Config, parse
 from tandem.app.config_schema import PathConfig
 from tandem.app.daemon.hardware import Hardware
 from tandem.app.daemon.supervisor import Supervisor
 from tandem.capture import CaptureError, CaptureResult
+from tandem.modem.base import Reading
 from tandem.modem.poll import Poll
 from tandem.modem.reset import CannotStepError
 from tandem.mptcp.paths import PathEvent
@@ -27,33 +29,6 @@ from tandem.schema.manifest import Manifest, SubflowLoss
 from tandem.schema.record import Record
 
 FAKE = Path(__file__).parent / "fake_experiment.py"
-
-
-@dataclass
-class FakePoll:
-    path: str
-    rsrp_dbm: float | None
-    failure: str | None = None
-    driver: str | None = "quectel"
-    model: str | None = "EC25"
-    skipped: int = 0
-    stale: bool = False
-    late_ns: int = 0
-    began_monotonic_ns: int = field(default_factory=time.monotonic_ns)
-
-    @property
-    def due_monotonic_ns(self) -> int:
-        return self.began_monotonic_ns - self.late_ns
-
-    def record(self) -> Record:
-        fields: dict[str, Any] = {
-            "state": self.failure or "idle",
-            "rsrp_dbm": self.rsrp_dbm,
-            "poll_late_ms": self.late_ns / 1e6,
-        }
-        return Record.make(
-            "radio", {"path": self.path, "operator": self.path.upper(), "rat": "LTE"}, fields, self.began_monotonic_ns
-        )
 
 
 class FakePoller:
@@ -70,8 +45,11 @@ class FakePoller:
     def card(self, timeout: float) -> None:
         """It tells nothing of its SIM."""
 
-    def poll(self, rsrp_dbm: float | None, **more: Any) -> None:
-        self.on_poll(FakePoll(self.path, rsrp_dbm, **more))
+    def poll(self, rsrp_dbm: float | None, failure: str | None = None, late_ns: int = 0) -> None:
+        began_ns = time.monotonic_ns()
+        reading = None if rsrp_dbm is None else Reading("idle", rat="LTE", rsrp_dbm=rsrp_dbm)
+        times = (began_ns - late_ns, began_ns, began_ns)
+        self.on_poll(Poll(self.path, self.path.upper(), "quectel", "EC25", *times, reading, failure))
 
 
 class FakeDetectors:
@@ -212,14 +190,6 @@ class FakeHardware(Hardware):
 
     def environment(self) -> dict[str, Any]:
         return {"sysctls": {"net.mptcp.enabled": "1"}}
-
-
-def until(what: Callable[[], object], told: Callable[[], object] = lambda: None) -> None:
-    """``what`` is so, within a minute; ``told``: what is said if not."""
-    deadline = time.monotonic() + 60
-    while not what():
-        assert time.monotonic() < deadline, told()
-        time.sleep(0.005)
 
 
 class Rehearsal:

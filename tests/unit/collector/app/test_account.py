@@ -19,18 +19,13 @@ def counter(received: int, sent: int = 0, index: int = 3, boot: str = "one", int
     return Counter(interface, index, boot, received, sent)
 
 
-def test_a_new_boot_and_an_interface_made_since_began_at_nothing() -> None:
+def test_a_new_boot_and_an_interface_made_since_began_at_nothing_and_one_there_all_along_was_anothers() -> None:
     ledger = Ledger()
     ledger.seen("a", counter(100), DAY)
     assert ledger.seen("a", counter(40, boot="two"), DAY) == (40, 0)
     assert ledger.seen("a", counter(30, index=9, boot="two", interface="wwan1"), DAY) == (30, 0)
-    assert ledger.seen("a", counter(10, index=9, boot="two", interface="wwan1"), DAY) == (
-        10,
-        0,
-    )  # set back by its driver
-
-
-def test_an_interface_that_was_there_all_along_was_anothers() -> None:
+    set_back = counter(10, index=9, boot="two", interface="wwan1")
+    assert ledger.seen("a", set_back, DAY) == (10, 0), "by its driver"
     ledger = Ledger()
     assert ledger.seen("b", counter(100, 7), DAY, made_since=True) == (100, 7)
     ledger.seen("a", counter(100, index=9), DAY)

@@ -126,11 +126,14 @@ def test_a_boot_that_cannot_be_placed_well_is_named_with_what_is_known(file: Pat
         later.stamp("boot-0", 7)
 
 
-def test_a_time_before_2025_is_nobodys(file: Path) -> None:
+def test_a_time_before_2025_is_nobodys_and_ages_are_monotonic(file: Path) -> None:
     hands = Hands(PLAUSIBLE_UTC_NS - 10 * S)
     clock = hands.clock(file)
     clock.take(hands.says())
     assert not clock.synchronised
+    hands.monotonic_ns, hands.offset_ns = 10 * S, 0
+    assert clock.age_s("boot-1", 4 * S) == 6.0
+    assert clock.age_s("boot-0", 4 * S) is None
 
 
 def test_what_the_disk_did_not_take_is_written_later_and_not_more_often_than_needed(
@@ -167,14 +170,6 @@ def test_a_damaged_file_is_kept_and_it_begins_anew(file: Path, caplog: pytest.Lo
     assert "boots.json" in caplog.text
     clock.save()
     assert file.exists()
-
-
-def test_ages_are_told_by_the_monotonic_clock(file: Path) -> None:
-    hands = Hands()
-    clock = hands.clock(file)
-    hands.monotonic_ns, hands.offset_ns = 10 * S, 0
-    assert clock.age_s("boot-1", 4 * S) == 6.0
-    assert clock.age_s("boot-0", 4 * S) is None
 
 
 # --- whatever clocks do: every record ends at its true time, within the error it states, once; or in quarantine with what is known

@@ -2,7 +2,6 @@
 
 import re
 import threading
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,6 @@ from tandem.app.config import Config, ConfigError, load, parse
 from tandem.app.config_schema import PathConfig, PlanConfig, RecoveryConfig
 from tandem.app.daemon.hardware import Hardware
 from tandem.app.daemon.modems import ModemActions, OnceUntilChanged, modem_poller
-from tandem.app.daemon.paths import NetworkPaths
 from tandem.app.modem_list import holder
 from tandem.modem.mm_poller import ConnectedPoller
 from tandem.modem.poll import NO_ANSWER, PORT_LOST, Poll
@@ -46,26 +44,17 @@ def with_plan(lines: str) -> str:
     return GOOD.replace("[runs]", f"{lines}\n[runs]")
 
 
-def test_a_modem_is_named_by_its_port_its_place_or_its_web_server() -> None:
+def test_a_modem_is_named_by_port_place_web_server_or_modemmanager() -> None:
     first, second = (p.modem for p in paths('usb = "1-1.2:1.3"', f'port = "http://192.168.8.1"\nsim = "{SIM}"'))
     assert (first.port, first.usb, first.sim) == (None, "1-1.2:1.3", None)
     assert (second.port, second.sim, second.sim_secret) == ("http://192.168.8.1", SIM, Path("/etc/tandem/sim.secret"))
     assert len(paths('port = "http://192.168.8.1"', 'port = "http://192.168.8.1"')) == 2, "identical sticks"
-
-
-def test_the_ladder_has_its_own_order() -> None:
-    config = good('[recovery]\nsteps = "power, at"\nafter_s = 30')
-    assert config.recovery == RecoveryConfig(True, 30.0, ("at", "power"), 3600.0)
-    assert good().recovery.steps == ("at", "session", "cfun", "reboot", "usb", "power")
-
-
-def test_a_plan_is_taken_with_defaults() -> None:
-    first, second = parse(with_plan("[path.plan]\nbytes = 10_000_000_000"), FILE).paths
-    assert first.plan is None
-    assert second.plan == PlanConfig(10**10, reset_day=1, warn_share=1.0)
-    assert second.modem is not None
-    told = parse(with_plan("[path.plan]\nbytes = 1\nreset_day = 31\nwarn_share = 0.8"), FILE).paths[1].plan
-    assert told == PlanConfig(1, 31, 0.8)
+    modem = paths(FIRST, f'{MANAGED}\npin_file = "pin"\nroaming = true\nip_type = "ipv4"')[1].modem
+    assert modem.port == "modemmanager:1-1.2"
+    connection = modem.connection
+    assert (connection.apn, connection.roaming, connection.ip_type) == ("internet", True, "ipv4")
+    assert (connection.pin_file, connection.password_file) == (Path("/etc/tandem/pin"), None)
+    assert connection.tried == Path("/etc/tandem/sim")
 
 
 USB = 'usb = "1-1.2"'
@@ -90,11 +79,8 @@ BAD_PATHS = [
     (GOOD + '\n[recovery]\nsteps = "at,restart"\n', "restart", "'restart' is no step of the recovery ladder"),
     (GOOD + "\n[recovery]\nafter_s = 1\n", "after_s", "recovery.after_s: 1 is below 5"),
     (with_plan("[path.plan]"), "[path.plan]", "[path.plan] has no 'bytes'; hint: add it: what the SIM may carry"),
-    (with_plan("[path.plan]\nbytes = 0"), "bytes = 0", "path.plan.bytes: 0 is below 1"),
     (with_plan('[path.plan]\nbytes = "10 GB"'), "10 GB", "path.plan.bytes: '10 GB' is not a whole number; hint: what the SIM may"),
     (with_plan("[path.plan]\nbytes = 9\nreset_day = 32"), "reset_day", "path.plan.reset_day: 32 is above 31"),
-    (with_plan("[path.plan]\nbytes = 9\nwarn_share = 80"), "warn_share", "path.plan.warn_share: 80 is above 1"),
-    (with_plan("[path.plan]\nbytes = 9\nreset = 3"), "reset", "unknown key 'reset' in [path.plan]; hint: known are bytes, reset_"),
     (GOOD.replace('"B"', '"B"\nplan = 5'), "plan = 5", "'plan' is no table; hint: begin it with [path.plan]"),
 ]  # fmt: skip
 
@@ -122,15 +108,6 @@ def test_the_parts_make_a_poller_of_each_and_say_what_is_lacking(tmp_path: Path)
         Hardware().poller(web[1], 1.0, events.append)
     with pytest.raises(MissingRequirementError, match="path b: the driver 'hilink' asks a web server"):
         Hardware().poller(paths(FIRST, f'{SECOND}\ndriver = "hilink"', file=file)[1], 1.0, events.append)
-
-
-def test_the_wired_paths_ask_for_the_place_again_and_again() -> None:
-    names = {"1-1.2": ["wwan7", None, "eth3"]}
-    config = parse(by_usb("1-1.2"), FILE)
-    wired = NetworkPaths(replace(config, paths=config.paths[1:]), lambda place: names[place].pop(0))
-    (path,) = wired._paths.paths
-    assert wired.interfaces == {"b": None}
-    assert [path.find() for _ in range(3)] == ["wwan7", None, "eth3"]
 
 
 def test_who_holds_a_port_is_named(tmp_path: Path) -> None:
@@ -190,36 +167,10 @@ def test_what_modemmanager_lacks_is_told_once_at_each_change() -> None:
     ]
 
 
-def test_a_modem_of_modemmanager_and_its_connection_are_taken() -> None:
-    modem = paths(FIRST, f'{MANAGED}\npin_file = "pin"\nroaming = true\nip_type = "ipv4"')[1].modem
-    assert modem.port == "modemmanager:1-1.2"
-    connection = modem.connection
-    assert (connection.apn, connection.roaming, connection.ip_type) == ("internet", True, "ipv4")
-    assert (connection.pin_file, connection.password_file) == (Path("/etc/tandem/pin"), None)
-    assert connection.tried == Path("/etc/tandem/sim")
-
-
-class Ends:
-    def __init__(self, busy: bool) -> None:
-        self.busy, self.stopped = busy, False
-
-    def stop(self, _timeout: float) -> None:
-        self.stopped = True
-        if self.busy:
-            raise TimeoutError("still busy")
-
-
-def test_one_that_does_not_end_keeps_the_other_from_nothing() -> None:
-    poller, keeper = Ends(True), Ends(False)
-    with pytest.raises(TimeoutError):
-        ConnectedPoller(poller, keeper).stop(0.1)  # type: ignore[arg-type]
-    assert keeper.stopped
-
-
 # --- the configuration: what is taken, and for everything else the line and the mend
 
 
-def test_a_good_file_is_taken_with_defaults() -> None:
+def test_a_good_file_is_taken_with_defaults_and_with_what_it_says() -> None:
     config = parse(GOOD, FILE)
     assert isinstance(config, Config)
     assert [p.name for p in config.paths] == ["a", "b"]
@@ -236,11 +187,17 @@ def test_a_good_file_is_taken_with_defaults() -> None:
     assert (config.round_trip.enabled, config.round_trip.period_s) == (False, 1.0)
     assert config.spool_limit_bytes == 1 << 29
     assert config.sysctl["net.mptcp.blackhole_timeout"] == 0
-
-
-def test_what_round_trips_cost_follows_from_their_period() -> None:
-    told = {s: parse(f"{GOOD}\n[round_trip]\nperiod_s = {s}\n", FILE).round_trip.day_bytes for s in (0.2, 1, 5)}
-    assert told == {0.2: 86_400_000, 1: 17_280_000, 5: 3_456_000}
+    ladder = good('[recovery]\nsteps = "power, at"\nafter_s = 30').recovery
+    assert ladder == RecoveryConfig(True, 30.0, ("at", "power"), 3600.0)
+    assert config.recovery.steps == ("at", "session", "cfun", "reboot", "usb", "power")
+    first, second = parse(with_plan("[path.plan]\nbytes = 10_000_000_000"), FILE).paths
+    assert first.plan is None
+    assert second.plan == PlanConfig(10**10, reset_day=1, warn_share=1.0)
+    assert second.modem is not None
+    told = parse(with_plan("[path.plan]\nbytes = 1\nreset_day = 31\nwarn_share = 0.8"), FILE).paths[1].plan
+    assert told == PlanConfig(1, 31, 0.8)
+    costs = {s: parse(f"{GOOD}\n[round_trip]\nperiod_s = {s}\n", FILE).round_trip.day_bytes for s in (0.2, 1, 5)}
+    assert costs == {0.2: 86_400_000, 1: 17_280_000, 5: 3_456_000}
 
 
 BAD = [
@@ -252,15 +209,12 @@ BAD = [
         "6 is above 5; hint: seconds from one instant",
         "period_s = 6",
     ),
-    ('source = "system"', 'source = "sundial"', "hint: auto, chrony, kernel, gpsd or system"),
     ("[capture]", "[captures]", "unknown table or key 'captures'; hint: known are probe, server, path"),
     ('driver = "auto"', 'drver = "auto"', "unknown key 'drver' in [path.modem]; hint: known are port, driver"),
     ('driver = "auto"', 'driver = "quektel"', "there is no driver 'quektel'; hint: known are auto, "),
     ("seconds = 8.0", 'seconds = "8 s"', "runs.seconds: '8 s' is not a number; hint: how long one download lasts"),
     ("[capture]", "[spool]\nlimit_bytes = 32_767\n[capture]", "spool.limit_bytes: 32767 is below 32768", "limit_bytes"),
     ("seconds = 8.0", "seconds = nan", "is not a number"),
-    ("seconds = 8.0", "seconds = -1", "runs.seconds: -1 is below 0.5"),
-    ("seconds = 8.0", "seconds = inf", "is above 3600"),
     ("seconds = 8.0", "seconds = 8.0\nbytes = 10", "seconds and runs.bytes are both given; hint: keep one", "bytes"),
     ("budget_bytes = 500_000_000", "budget_bytes = 5e8", "capture.budget_bytes: 500000000.0 is not a whole number"),
     ('"sequential"', '"parallel"', "is none of sequential, simultaneous, off", "on_mobility_start"),
@@ -293,13 +247,10 @@ def test_a_bad_line_is_named_with_its_mend() -> None:
     assert wrongly_told(cases) == []
 
 
-def test_a_missing_table_is_named() -> None:
+def test_a_missing_table_or_file_is_one_line(tmp_path: Path) -> None:
     for name, first, behind in (("[probe]", "[probe]", "[server]"), ("[[path]]", "[[path]]", "[runs]")):
         with pytest.raises(ConfigError, match=re.escape(f"there is no {name}")):
             parse(GOOD[: GOOD.index(first)] + GOOD[GOOD.index(behind) :], FILE)
-
-
-def test_a_missing_file_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"No such file.*hint"):
         load(tmp_path / "nowhere.toml")
     (tmp_path / "latin").write_bytes(b"# \xe9\n")

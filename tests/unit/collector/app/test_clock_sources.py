@@ -40,16 +40,7 @@ def test_what_chronyc_prints_is_read() -> None:
     said = chrony_reading(told, 5, 100 * S)
     assert said.offset_ns == 100 * S - 3_250_000_000
     assert said.slewing
-
-
-CHANGED = st.tuples(st.integers(0, 130), st.characters()).map(lambda c: line()[: c[0]] + c[1] + line()[c[0] + 1 :])
-
-
-@given(st.text(max_size=300) | CHANGED)
-def test_any_text_is_read_or_refused(noise: str) -> None:
-    told = parse_tracking(noise)
-    said = None if told is None else chrony_reading(told, 0, 0)
-    assert said is None or (told.stratum > 0 and 0 <= (said.error_ns or 0) <= 2**127)
+    assert parse_tracking("506 Cannot talk to daemon\n") is None
 
 
 @pytest.mark.parametrize(
@@ -60,8 +51,8 @@ def test_any_text_is_read_or_refused(noise: str) -> None:
         {"reference": sources.LOCAL_REFERENCE},
         {"stratum": 0},
         {"dispersion": 1.5},
+        {"dispersion": -1.5},
     ],
-    ids=["not synchronised", "no reference", "its own clock", "stratum 0", "too far from the root"],
 )
 def test_when_chronyd_does_not_vouch(changes: dict[str, Any]) -> None:
     told = parse_tracking(line(**changes))
@@ -100,15 +91,12 @@ def test_a_receiver_is_believed_when_its_reports_agree_and_the_least_delayed_cou
     assert last.error_ns == SERIAL_ERROR_NS  # type: ignore[attr-defined]
 
 
-def test_a_receiver_without_a_fix_and_one_that_jumps_are_not_believed() -> None:
+def test_a_receiver_that_has_no_fix_jumps_or_lost_weeks_is_not_believed() -> None:
     sky = Satellites()
     assert fixes(sky, REPORTS, lambda _n: 0)[-1] is not None
     assert sky.heard(Tpv(1, "/dev/x", TRUE_NS + 20 * S), 20 * S, 0) is None
     assert fixes(sky, 1, lambda _n: 0, start=21) == [None]
     assert fixes(sky, REPORTS, lambda _n: 3 * S, start=22)[: REPORTS - 1] == [None] * (REPORTS - 1)
-
-
-def test_a_receiver_whose_weeks_have_wrapped_is_not_believed() -> None:
     sky = Satellites()
     said = [sky.heard(Tpv(3, "/dev/x", 10**18 + n * S), n * S, 0) for n in range(20)]
     assert said == [None] * 20
@@ -150,12 +138,7 @@ DISCIPLINED = KernelClock(True, 0, 8_000, 500)
     ],
 )
 def test_whose_word_is_taken(
-    tmp_path: Path,
-    source: str,
-    told: Tracking | None,
-    state: KernelClock,
-    taken: str | None,
-    why: str | None,
+    tmp_path: Path, source: str, told: Tracking | None, state: KernelClock, taken: str | None, why: str | None
 ) -> None:
     clock = Clock(tmp_path / "boots.json", "boot-1", lambda: TRUE_NS, lambda: 5 * S)
     watch = ClockWatch(clock, source, lambda: told, lambda: state, lambda: TRUE_NS, lambda: 5 * S)

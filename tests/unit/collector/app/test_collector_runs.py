@@ -19,18 +19,24 @@ from tandem.cli.view.text import summary
 from tandem_server.ingest.documents import read_manifest
 
 
-def test_movement_starts_one_sequential_pair_with_manifests_and_captures(tmp_path: Path, gateway: Gateway) -> None:
-    collector = Rehearsal(tmp_path, gateway)
-    collector.rewired(replace(collector.config, city="Davis")).start()
-    collector.pollers["a"].poll(-95.0)
-    collector.pollers["a"].poll(-70.0)  # moving
-    collector.pollers["b"].poll(-95.0)  # still
-    collector.pollers["b"].poll(-70.0)  # moving again, but within minimum_gap_s
+def after_movement(collector: Rehearsal, gateway: Gateway) -> list[Any]:
+    """The manifests of its three runs, when they and it have ended."""
+    collector.pollers["a"].poll(-70.0)
     gateway.until(lambda: len(gateway.manifests) == 3)
     collector.until(lambda: not collector.supervisor.scheduler.running)
     assert collector.stop()
+    return manifests(collector.folder)
+
+
+def test_movement_starts_one_sequential_pair_with_manifests_and_captures(tmp_path: Path, gateway: Gateway) -> None:
+    collector = Rehearsal(tmp_path, gateway, "captured")
+    collector.rewired(replace(collector.config, city="Davis")).start()
+    collector.pollers["a"].poll(-95.0)
+    collector.pollers["a"].poll(-70.0)  # moving
+    collector.pollers["b"].poll(-95.0)  # still; then moving again, but within minimum_gap_s
+    found = after_movement(collector, gateway)
     assert kinds(gateway)["mobility_start"] == 2
-    found = manifests(tmp_path)
+    assert kinds(gateway)["capture_missing"] == 0
     assert sorted((m["kind"], m["paths"][0]) for m in found if m["kind"] == "tcp") == [("tcp", "a"), ("tcp", "b")]
     assert {m["pair"] for m in found} == {found[0]["pair"]}
     for m in found:
@@ -44,6 +50,7 @@ def test_movement_starts_one_sequential_pair_with_manifests_and_captures(tmp_pat
         assert all((tmp_path / f["name"]).stat().st_size == f["bytes"] for f in m["files"])
         assert [m["records"][name] for name in ("connection", "subflow", "broken")] == [3, 6, 3]
         assert "token" not in json.dumps(m)
+        assert "server_captures" not in m, "the server was not asked for any"
     runs = [p for p in points(gateway) if p.measurement == "run"]
     assert {p.tags["run"] for p in runs} == {m["id"] for m in found}
     assert all(p.fields["ok"] is True and p.fields["bytes"] == 1000 for p in runs)
@@ -54,11 +61,7 @@ def test_a_simultaneous_pair_shares_its_captures(tmp_path: Path, gateway: Gatewa
     collector = Rehearsal(tmp_path, gateway, on_mobility_start="simultaneous")
     collector.captures.full = True
     collector.start()
-    collector.pollers["a"].poll(-70.0)
-    gateway.until(lambda: len(gateway.manifests) == 3)
-    collector.until(lambda: not collector.supervisor.scheduler.running)
-    assert collector.stop()
-    found = manifests(tmp_path)
+    found = after_movement(collector, gateway)
     pair = found[0]["pair"]
     (mptcp,) = [m for m in found if m["kind"] == "mptcp"]
     assert {f["name"] for f in mptcp["files"]} == {f"captures/{pair}-a.pcap", f"captures/{pair}-b.pcap"}
@@ -73,10 +76,7 @@ def test_runs_go_on_without_a_capture_that_cannot_begin(tmp_path: Path, gateway:
     collector = Rehearsal(tmp_path, gateway)
     collector.captures.broken = {"wwan1"}
     collector.start()
-    collector.pollers["a"].poll(-70.0)
-    gateway.until(lambda: len(gateway.manifests) == 3)
-    collector.stop()
-    (mptcp,) = [m for m in manifests(tmp_path) if m["kind"] == "mptcp"]
+    (mptcp,) = [m for m in after_movement(collector, gateway) if m["kind"] == "mptcp"]
     assert [Path(f["name"]).name for f in mptcp["files"]] == [f"{mptcp['id']}-a.pcap"]
     assert mptcp["environment"]["captures"]["problems"] == {"b": "tcpdump: no such device"}
 
@@ -92,10 +92,7 @@ def test_a_capture_that_the_server_did_not_make_is_in_manifest_and_records(
     tmp_path: Path, gateway: Gateway, how: str, why: str
 ) -> None:
     collector = Rehearsal(tmp_path, gateway, how, on_mobility_start="sequential", capture="both").start()
-    collector.pollers["a"].poll(-70.0)
-    gateway.until(lambda: len(gateway.manifests) == 3)
-    collector.stop()
-    for told in manifests(tmp_path):
+    for told in after_movement(collector, gateway):
         entries = told["server_captures"]
         assert len(entries) == (2 if how == "captured" else 1)
         assert {(entry["name"], entry["why"]) for entry in entries} == {(None, why)}
@@ -106,15 +103,6 @@ def test_a_capture_that_the_server_did_not_make_is_in_manifest_and_records(
     events = [p for p in points(gateway) if p.measurement == "event" and p.tags["kind"] == "capture_missing"]
     assert len(events) == (3 if how == "captured" else 0)  # a run that failed says so itself; one for its two sessions
     assert all(str(p.fields["detail"]).endswith(f": the server's capture: {why} (2 sessions)") for p in events)
-
-
-def test_where_the_server_was_not_asked_nothing_is_told_of_it(tmp_path: Path, gateway: Gateway) -> None:
-    collector = Rehearsal(tmp_path, gateway, "captured").start()
-    collector.pollers["a"].poll(-70.0)
-    gateway.until(lambda: len(gateway.manifests) == 3)
-    collector.stop()
-    assert all("server_captures" not in told for told in manifests(tmp_path))
-    assert kinds(gateway)["capture_missing"] == 0
 
 
 @pytest.mark.parametrize(
@@ -180,20 +168,15 @@ def test_what_a_sim_may_carry_a_day_ends_what_movement_starts_and_the_radio_goes
     assert {m["trigger"] for m in manifests(tmp_path)} == {"request"}
 
 
-@pytest.mark.parametrize("pairing", ["sequential", "simultaneous"])
 def test_a_run_that_could_not_start_is_a_record_and_a_manifest_with_its_reason(
-    tmp_path: Path, gateway: Gateway, pairing: str
+    tmp_path: Path, gateway: Gateway
 ) -> None:
     missing = {"experiment": lambda _name: [str(tmp_path / "no such program")]}
-    collector = Rehearsal(tmp_path, gateway, hardware=missing, on_mobility_start=pairing).start()
-    collector.pollers["a"].poll(-70.0)
-    gateway.until(lambda: len(gateway.manifests) == 3)
-    assert collector.stop()
-    reasons = [str(m["failure"]["reason"]) for m in manifests(tmp_path)]
+    collector = Rehearsal(tmp_path, gateway, hardware=missing).start()
+    reasons = [str(m["failure"]["reason"]) for m in after_movement(collector, gateway)]
     told = [p for p in points(gateway) if p.measurement == "run" and p.fields["ok"] is False]
     assert sorted(str(p.fields["failure"]) for p in told) == sorted(reasons)
-    alone = "another run of its pair could not be started"
-    assert all("it could not be started: [Errno 2]" in r or (pairing == "simultaneous" and r == alone) for r in reasons)
+    assert all("it could not be started: [Errno 2]" in r for r in reasons)
     assert len([p for p in points(gateway) if p.measurement == "run_begun"]) == 3
 
 

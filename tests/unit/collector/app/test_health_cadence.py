@@ -65,9 +65,7 @@ def test_a_plan_that_will_not_last_is_one_event_and_stays_in_what_is_wrong(tmp_p
     one = reports(tmp_path, 1)
     events = [record for record in made(one, 600) if record.measurement == "event"]
     assert [(e.tags["kind"], e.tags["path"], e.fields["state"]) for e in events] == [("plan_over", "a", "begins")]
-    assert one.status["wrong"] == [
-        "path a: the SIM's plan is used up: 20 GB of 10 GB (new on 01 December)",
-    ]
+    assert one.status["wrong"] == ["path a: the SIM's plan is used up: 20 GB of 10 GB (new on 01 December)"]
     assert one.status["sims"]["a"]["left_bytes"] == 0
 
 

@@ -66,7 +66,7 @@ def test_no_network_is_none_on_any_path_for_long() -> None:
     assert shown(summary, NO_NETWORK_AFTER_S + 2, paths=none) == "well"
 
 
-def test_a_thread_that_is_heard_no_more_is_shown_as_not_running() -> None:
+def test_a_thread_that_is_heard_no_more_is_shown_and_the_parts_are_asked_once_a_second() -> None:
     now = [0]
     indicating = IndicatorControl(parse(GOOD, FILE), lambda: now[0])
     assert indicating.state().name == "starting"
@@ -81,6 +81,11 @@ def test_a_thread_that_is_heard_no_more_is_shown_as_not_running() -> None:
     assert indicating.state().name == "stopping"
     indicating.close()
     assert indicating.status()["state"] == "not-running"
+    now, asked = [0], []
+    indicating = IndicatorControl(parse(GOOD, FILE), lambda: now[0])
+    for now[0] in range(0, 3 * S, S // 10):
+        indicating.beat(lambda: asked.append(now[0]) or brief())
+    assert asked == [0, S, 2 * S]
 
 
 def test_the_paper_says_what_the_light_says_and_off_at_the_end() -> None:
@@ -98,8 +103,6 @@ def test_the_paper_says_what_the_light_says_and_off_at_the_end() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
-        ("[status_led]\nenabled = true\nrot = 1", 3, "unknown key 'rot' in [status_led]; hint: known are enabled, red"),
-        ('[status_led]\nenabled = "yes"', 2, "status_led.enabled: 'yes' is not true or false"),
         ('[status_led]\nred = "a/b"', 2, "status_led.red: 'a/b' is no name of an LED; hint: as ls /sys/class/leds"),
         ('[status_led]\nonly = ".."', 2, "status_led.only: '..' is no name of an LED"),
         ('[status_led]\nonly = "ACT"\nblue = "x"', 3, "status_led.blue and status_led.only are both given"),
@@ -107,16 +110,7 @@ def test_the_paper_says_what_the_light_says_and_off_at_the_end() -> None:
         ('[e_paper]\nspi = "spidev0.0"', 2, "e_paper.spi: 'spidev0.0' is no device; hint: as in /dev/spidev0.0"),
         ("[e_paper]\nbusy = 64", 2, "e_paper.busy: 64 is above 63"),
         ("[e_paper]\nbusy = 23", 2, "e_paper.reset and busy are both GPIO 23; hint: one GPIO each"),
-        ("[e_paper]\nreset = 24", 2, "e_paper.reset and busy are both GPIO 24"),
     ],
 )
 def test_what_cannot_be_is_named_with_its_line(text: str, line: int, words: str) -> None:
     assert wrongly_told([(f"{GOOD}\n{text}\n", text.splitlines()[line - 1], words)]) == []
-
-
-def test_the_parts_are_asked_once_a_second_at_most() -> None:
-    now, asked = [0], []
-    indicating = IndicatorControl(parse(GOOD, FILE), lambda: now[0])
-    for now[0] in range(0, 3 * S, S // 10):
-        indicating.beat(lambda: asked.append(now[0]) or brief())
-    assert asked == [0, S, 2 * S]

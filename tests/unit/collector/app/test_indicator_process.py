@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from doubles import until
 
 from support.https_gateway import Gateway
 from support.service_stop_post import stopped
+from support.waiting import until
 from tandem.app.daemon.status_socket import NoCollectorError, ask
 from tandem.indicator.lamp import NAMES
 

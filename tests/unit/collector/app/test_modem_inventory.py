@@ -230,15 +230,12 @@ def test_paths_of_the_configuration_keep_their_names_while_the_collector_holds_t
     assert found["problems"] == []
 
 
-def test_it_waits_for_a_modem_that_comes(
+def test_it_waits_for_a_modem_that_comes_and_a_list_that_is_missing_is_one_line(
     bench: Bench, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tandem.cli.modem.time.sleep", lambda _s: bench.sys.quectel("1-1.2", 0, "wwan0"))
     assert bench.ask("--wait", "600") == 0
     assert [path["name"] for path in pasted(capsys.readouterr().out)] == ["a"]
-
-
-def test_a_list_that_is_missing_is_one_line(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
     bench.providers.unlink()
     assert bench.ask() == 3
     assert "hint: apt install mobile-broadband-provider-info" in capsys.readouterr().err

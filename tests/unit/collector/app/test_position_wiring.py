@@ -1,16 +1,14 @@
 """The table [position], and position in the collector as a whole."""
 
 import json
-import socket
-import time
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from doubles import Rehearsal
 from good_config import GOOD
 
+from support.fake_gpsd import FakeGpsd
 from support.https_gateway import Gateway
 from tandem.app import MissingRequirementError
 from tandem.app.config import Config, ConfigError, parse
@@ -34,7 +32,7 @@ def config(more: str, folder: Path = Path("/x")) -> Config:
     return parse(GOOD + more, folder / "config.toml")
 
 
-def test_none_without_a_table_and_with_off_else_defaults_and_zones() -> None:
+def test_the_table_off_with_defaults_with_zones_and_with_a_modem() -> None:
     assert config("").position is None
     assert config('[position]\nmode = "off"\nsource = "device"\ndevice = "/dev/ttyACM0"').position is None
     position = config('[position]\nmode = "coarse"\n' + HOME * 2).position
@@ -42,6 +40,8 @@ def test_none_without_a_table_and_with_off_else_defaults_and_zones() -> None:
     assert (position.grid_deg, position.lost_after_s) == (0.01, 5.0)
     assert [zone.radius_m for zone in position.zones] == [300, 300]
     assert "51.89" not in repr(position)
+    found = config('[position]\nmode = "full"\nsource = "modem"\nmodem = "b"')
+    assert [p.gnss for p in found.paths] == [False, True]
 
 
 @pytest.mark.parametrize(
@@ -56,14 +56,11 @@ def test_none_without_a_table_and_with_off_else_defaults_and_zones() -> None:
             "'c' is no path with a modem; hint: known: a, b",
         ),
         ("position = 3", 0, "is no table"),
-        ("[position]\nhome_zone = 3", 1, "is no list"),
-        ("[position]\ngrid_deg = 0", 1, "below 0.001"),
         ("[[position.home_zone]]\nlongitude_deg = 8.4717", 0, "has no 'latitude_deg'"),
         ("[[position.home_zone]]\nlatitude_deg = 151.8979\nlongitude_deg = 8.4717", 1, "is private and not shown"),
         ('[[position.home_zone]]\nlatitude_deg = "51.8979"\nlongitude_deg = 8.4717', 1, "is private and not shown"),
         ("[[position.home_zone]]\nlatitude_deg = 51.8979\nlongitude_deg = 8.4717\nradius_m = 50", 3, "50 is below 100"),
         ("[[position.home_zone]]\nlatitude_deg = 51.8979\nlongitude_deg = 8.4717\nname = 5", 3, "unknown key 'name'"),
-        ("[position]\nzone = 5", 1, "unknown key 'zone'"),
     ],
 )
 def test_a_bad_line_is_named_and_a_home_never_shown(more: str, line: int, what: str) -> None:
@@ -105,37 +102,12 @@ def test_a_modems_port_is_looked_up_again_and_again(tmp_path: Path, monkeypatch:
     assert asked == [("/dev/ttyUSB2", "nmea")] * 2
 
 
-class GpsdOf:
-    """A gpsd on the loopback. ``age_s``: how old what it tells is."""
-
-    def __init__(self) -> None:
-        self._listening = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self._listening.getsockname()[1]
-        self._client: socket.socket | None = None
-
-    def say(self, speed_m_per_s: float, age_s: float) -> None:
-        if self._client is None:
-            self._client, _ = self._listening.accept()
-            self._client.sendall(
-                b'{"class":"VERSION","release":"3.22","rev":"3.22","proto_major":3,"proto_minor":14}\r\n'
-            )
-        when = datetime.fromtimestamp(time.time() - age_s, UTC).isoformat().replace("+00:00", "Z")
-        told = {"class": "TPV", "device": "d", "mode": 3, "time": when, "lat": 60.0, "lon": 24.0, "eph": 5.0}
-        told["speed"] = speed_m_per_s
-        self._client.sendall(json.dumps(told).encode() + b"\r\n")
-
-    def close(self) -> None:
-        for one in (self._client, self._listening):
-            if one is not None:
-                one.close()
-
-
 @pytest.mark.parametrize(("age_s", "moving"), [(0.1, True), (4.0, False)])
 def test_gpsds_speed_decides_in_the_fused_detector_unless_it_is_too_old(
     tmp_path: Path, gateway: Gateway, age_s: float, moving: bool
 ) -> None:
     """In coarse mode, whose records tell no speed, from the daemon's report to the event in the database."""
-    gpsd = GpsdOf()
+    gpsd = FakeGpsd()
     collector = Rehearsal(tmp_path, gateway)
     position = config(f'[position]\nmode = "coarse"\nhost = "127.0.0.1"\nport = {gpsd.port}').position
     fused = Detectors(Settings(detector="fused"), FusedSettings(speed_start_s=1.0))
@@ -143,7 +115,12 @@ def test_gpsds_speed_decides_in_the_fused_detector_unless_it_is_too_old(
     collector.rewired(located, position=Hardware().position, detectors=lambda _config: fused).start()
     try:
         wanted, enough = ("kind=mobility_start", 1) if moving else ("position,", 4)
-        gateway.until(lambda: gpsd.say(8.0, age_s) or sum(wanted in line for line in gateway.lines.values()) >= enough)
+
+        def told() -> bool:
+            gpsd.fix(age_s, eph=5.0, speed=8.0)
+            return sum(wanted in line for line in gateway.lines.values()) >= enough
+
+        gateway.until(told)
         (status,) = ask(tmp_path / "status.sock", {"op": "status"})
         assert collector.stop()
     finally:
@@ -155,11 +132,6 @@ def test_gpsds_speed_decides_in_the_fused_detector_unless_it_is_too_old(
     assert [p.fields["detail"] for p in starts] == (["by speed"] if moving else [])
     positions = [p for p in points if p.measurement == "position"]
     assert all("speed_m_per_s" not in p.fields and p.tags["mode"] == "coarse" for p in positions)
-
-
-def test_a_modems_gnss_is_marked_on_its_path() -> None:
-    found = config('[position]\nmode = "full"\nsource = "modem"\nmodem = "b"')
-    assert [p.gnss for p in found.paths] == [False, True]
 
 
 def test_a_gpsd_of_our_own_that_is_missing_is_a_lack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

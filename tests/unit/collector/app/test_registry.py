@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doubles import until
 from hypothesis import given
 from hypothesis import strategies as st
 
 import tandem.experiment
+from support.waiting import until
 from tandem.app.runs import registry
 from tandem.app.runs.process import ExperimentProcess
 from tandem.app.runs.registry import Registry, RegistryError, parse
@@ -84,17 +84,15 @@ def test_one_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         own(tmp_path, "slow", "import time; time.sleep(60)").describe("slow")
 
 
-@pytest.mark.parametrize(("name", "what"), [("download", "has this name"), ("My-Own", "is no name")])
-def test_names_that_cannot_be_are_refused(tmp_path: Path, name: str, what: str) -> None:
-    with pytest.raises(RegistryError, match=what):
-        own(tmp_path, name, "").names()
-
-
-def test_a_folder_that_is_none_and_a_name_that_is_none(tmp_path: Path) -> None:
+def test_names_and_folders_that_cannot_be_are_refused(tmp_path: Path) -> None:
     with pytest.raises(RegistryError, match=r"nowhere: No such file.*hint: \[experiments\] folder"):
         Registry(tmp_path / "nowhere").names()
     with pytest.raises(RegistryError, match=r"unknown experiment 'nix'; known: .*download"):
         Registry(None).command("nix")
+    for name, what in (("download", "has this name"), ("My-Own", "is no name")):
+        (tmp_path / what).mkdir()
+        with pytest.raises(RegistryError, match=what):
+            own(tmp_path / what, name, "").names()
 
 
 TOLD = {"name": "x", "version": 1, "parameters": [{"name": "p", "kind": "int", "purpose": "of it"}]}

@@ -9,6 +9,7 @@ from good_config import good
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.hostile_json import any_json
 from tandem.app.runs.manifest import begun_record, experiment_record
 from tandem.app.runs.request import configured_request, plan
 from tandem.schema.metrics import EXPERIMENT_MEASUREMENTS, MEASUREMENTS
@@ -48,16 +49,13 @@ def test_a_run_that_begins_says_what_it_will_be_and_of_which_campaign() -> None:
     assert record.monotonic_ns == 5
 
 
-def test_to_an_experiments_record_the_collector_adds_whose_it_is() -> None:
+def test_an_experiments_record_says_whose_it_is_and_a_long_text_is_cut() -> None:
     record = experiment_record(PLAN, RUN, said(), OPERATORS)
     assert record.tags == {
         "run": RUN.id, "campaign": "commute", "operator": OPERATORS[RUN.path], "path": RUN.path, "role": "join", "verdict": "native",
     }  # fmt: skip
     assert record.fields == {"verdict_code": 0, "detail": "joined"}
     assert record.monotonic_ns == 7
-
-
-def test_a_long_text_is_cut_and_nothing_else_is_changed() -> None:
     record = experiment_record(PLAN, RUN, said(fields={"detail": "x" * 5000}), OPERATORS)
     assert record.fields == {"detail": "x" * 500}
 
@@ -66,20 +64,16 @@ def test_a_long_text_is_cut_and_nothing_else_is_changed() -> None:
     ("changes", "reason"),
     [
         ({"measurement": "radio"}, "no measurement of an experiment's own"),
-        ({"measurement": "run"}, "no measurement of an experiment's own"),
         ({"measurement": "expected"}, "no measurement of an experiment's own"),
         ({"measurement": ["verdict"]}, "no measurement of an experiment's own"),
         ({"monotonic_ns": True}, "no time"),
-        ({"monotonic_ns": -1}, "no time"),
         ({"tags": None}, "tags and fields are objects"),
         ({"fields": [1]}, "tags and fields are objects"),
         ({"tags": {"run": "run-of-another"}}, "'run' is not an experiment's"),
-        ({"tags": {"operator": "Alpha"}}, "'operator' is not an experiment's"),
         ({"tags": {"probe": "another"}}, "'probe' is not an experiment's"),
         ({"tags": {"path": "nowhere"}}, "is no path of"),
         ({"tags": {"role": "x" * 65}}, "no short text"),
         ({"tags": {"role": "two\nlines"}}, "no short text"),
-        ({"tags": {"role": "join\\"}}, "no short text"),
         ({"tags": {"colour": "red"}}, "'colour' is not an experiment's"),
         ({"fields": {}}, "no field"),
         ({"fields": {"verdict_code": 99}}, "above 6"),
@@ -92,22 +86,17 @@ def test_what_an_experiment_may_not_say_is_refused(changes: dict[str, Any], reas
         experiment_record(PLAN, RUN, said(**changes), OPERATORS)
 
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3),
-    max_leaves=8,
-)
 NAMES = sorted({f.name for m in EXPERIMENT_MEASUREMENTS for f in MEASUREMENTS[m].fields})
 LINES = st.fixed_dictionaries(
     {},
     optional={
-        "measurement": st.sampled_from(sorted(EXPERIMENT_MEASUREMENTS)) | JSON,
+        "measurement": st.sampled_from(sorted(EXPERIMENT_MEASUREMENTS)) | any_json(),
         "tags": st.dictionaries(
-            st.sampled_from(["path", "kind", "role", "verdict", "mode", "x"]) | st.text(), JSON, max_size=4
+            st.sampled_from(["path", "kind", "role", "verdict", "mode", "x"]) | st.text(), any_json(), max_size=4
         )
-        | JSON,
-        "fields": st.dictionaries(st.sampled_from(NAMES) | st.text(), JSON, max_size=4) | JSON,
-        "monotonic_ns": st.integers(0, 2**62) | JSON,
+        | any_json(),
+        "fields": st.dictionaries(st.sampled_from(NAMES) | st.text(), any_json(), max_size=4) | any_json(),
+        "monotonic_ns": st.integers(0, 2**62) | any_json(),
     },
 )
 

@@ -194,10 +194,6 @@ def test_never_beyond_the_budget_whatever_happens(
         assert spent.of("a", day) >= uploaded.get(day, 0)
 
 
-def test_without_a_clock_nothing_goes_over_a_sim() -> None:
-    assert left_today(RULES, None, {}, 0, None) == 0
-
-
 def test_a_day_has_its_part_of_what_the_plan_will_have_left() -> None:
     """2 GB, 50 MB a day by everything else, 10 days to the reset: what is left then, its half, in ten parts."""
     by_day = {
@@ -207,6 +203,7 @@ def test_a_day_has_its_part_of_what_the_plan_will_have_left() -> None:
     rules = TracesConfig(metered_bytes_per_day=10**9)
     spare = 2 * 10**9 - 31 * 50_000_000
     assert abs(left_today(rules, PLAN, by_day, 0, now.timestamp()) - spare / 2 / 10) < 1000
+    assert left_today(RULES, None, {}, 0, None) == 0, "without a clock nothing goes over a SIM"
     used = {**by_day, "2026-11-05": 5_000_000}
     assert left_today(rules, PLAN, used, 5_000_000, now.timestamp()) <= spare / 2 / 10 - 5_000_000 + 1000
 
@@ -227,20 +224,14 @@ def config(more: str) -> Config:
     return parse(GOOD + "\n" + more, Path("/etc/tandem/config.toml"))
 
 
-def test_the_table_is_taken() -> None:
+def test_the_table_is_taken_and_paths_with_modems_are_metered() -> None:
     assert config("").traces == TracesConfig()
     told = config('[traces]\nnight = "22:30-05:00"\nover = "any"\nkeep = "until_received"').traces
     assert (told.night, told.over, told.keep) == ((22 * 60 + 30, 300), "any", "until_received")
     assert config('[traces]\nnight = "off"').traces.night is None
-
-
-@pytest.mark.parametrize("night", ["1:00-5:00", "25:00-05:00", "01:00", "05:00-05:00", "at night"])
-def test_no_night(night: str) -> None:
-    with pytest.raises(ConfigError, match=r"traces.night: .*; hint: as in 01:00-05:00"):
-        config(f'[traces]\nnight = "{night}"')
-
-
-def test_a_path_is_metered_where_it_has_a_modem_unless_it_says_otherwise() -> None:
+    for night in ("1:00-5:00", "25:00-05:00", "01:00", "05:00-05:00"):
+        with pytest.raises(ConfigError, match=r"traces.night: .*; hint: as in 01:00-05:00"):
+            config(f'[traces]\nnight = "{night}"')
     paths = config(
         '[[path]]\nname = "w"\ninterface = "wlan0"\n[[path]]\nname = "m"\ninterface = "mifi0"\nmetered = true'
     ).paths
@@ -279,16 +270,15 @@ def asked(capsys: pytest.CaptureFixture[str], folder: Path, *words: str) -> tupl
     return status, json.loads(out) if out else err
 
 
-def test_status_says_what_waits_and_for_what(running: Rehearsal, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_waits_is_told_and_goes_first_when_asked_for(
+    running: Rehearsal, capsys: pytest.CaptureFixture[str], gateway: Gateway
+) -> None:
     status, told = asked(capsys, running.folder, "status")
     assert status == 0
     assert (told["traces"]["waiting"], told["traces"]["waiting_bytes"]) == (2, 2000)
     assert told["traces"]["said"].startswith("waits: ")
     assert main(["status", "--socket", str(running.folder / "status.sock")]) == 0
     assert "traces: 2 waiting (2.0 kB)" in capsys.readouterr().out
-
-
-def test_list_and_what_is_asked_for_goes_first(running: Rehearsal, capsys: pytest.CaptureFixture[str]) -> None:
     _, told = asked(capsys, running.folder, "list")
     assert [(row["name"], row["state"]) for row in told["files"]] == [
         ("captures/a.pcap", "waiting"),
@@ -299,21 +289,12 @@ def test_list_and_what_is_asked_for_goes_first(running: Rehearsal, capsys: pytes
     first = running.supervisor.traces.queue.next()
     assert first.name == "captures/b.pcap"
     assert told["traces"]["said"] == "waits: no path without a SIM is up", "a wish spends no SIM's bytes"
-
-
-def test_what_does_not_wait_is_refused(running: Rehearsal, capsys: pytest.CaptureFixture[str]) -> None:
     assert asked(capsys, running.folder, "upload", "captures/c.pcap") == (
         1,
         "tandem: captures/c.pcap does not wait here; hint: tandem traces list\n",
     )
     assert asked(capsys, running.folder, "upload")[0] == 2
-
-
-def test_health_records_tell_how_much_waits(running: Rehearsal, gateway: Gateway) -> None:
-    def told() -> list[Any]:
-        return [p.fields.get("traces_waiting") for p in points(gateway) if p.measurement == "health"]
-
-    running.until(lambda: 2 in told())
+    running.until(lambda: 2 in [p.fields.get("traces_waiting") for p in points(gateway) if p.measurement == "health"])
 
 
 def test_without_a_collector_the_disk_is_read(
@@ -382,14 +363,12 @@ def test_what_goes(tmp_path: Path, keep: str, received: int, limit: int, free: i
     assert made.used_bytes == 400 - 100 * gone
 
 
-def test_a_full_disk_takes_all_that_was_received_results_too(tmp_path: Path) -> None:
+def test_a_full_disk_takes_all_that_was_received_and_did_not_change_since(tmp_path: Path) -> None:
     queue = probe(tmp_path, ["results/x.json", *NAMES], 2)
     assert Keeping(ROOMY, queue, captures(400, 10**9), lambda: 0).tidy() == ["results/x.json", NAMES[0]]
     assert [kept.name for kept in queue.kept()] == []
-
-
-def test_a_file_that_changed_since_is_not_deleted(tmp_path: Path) -> None:
-    queue = probe(tmp_path, NAMES, 1)
-    (tmp_path / NAMES[0]).write_bytes(b"another length")
+    another = tmp_path / "another"
+    queue = probe(another, NAMES, 1)
+    (another / NAMES[0]).write_bytes(b"another length")
     assert Keeping(replace(ROOMY, keep="until_received"), queue, None, lambda: 0).tidy() == []
-    assert (tmp_path / NAMES[0]).exists()
+    assert (another / NAMES[0]).exists()

@@ -39,12 +39,7 @@ def test_final_results_of_modems_makers_and_calls_are_known_and_other_lines_are_
     assert found is None or found.ok == (code == "ok")
 
 
-def test_the_end_of_a_call_is_unsolicited_to_any_other_command() -> None:
-    assert is_unsolicited("NO CARRIER", Command("AT+CSQ").prefixes)
-    assert not Command("AT+CGMM").dials
-
-
-def test_a_line_of_several_commands_expects_the_lines_of_each() -> None:
+def test_which_lines_a_command_expects() -> None:
     command = Command('AT+QENG="serving;cell";+QCSQ;^HCSQ?')
     assert command.parts == ('+QENG="serving;cell"', "+QCSQ", "^HCSQ?")
     assert command.prefixes == ("+QENG", "+QCSQ", "^HCSQ")
@@ -53,6 +48,8 @@ def test_a_line_of_several_commands_expects_the_lines_of_each() -> None:
     assert Command("ATI").takes_bare_lines
     assert Command("AT+CGMM").takes_bare_lines
     assert not Command("ATE0").prints_lines
+    assert is_unsolicited("NO CARRIER", Command("AT+CSQ").prefixes)
+    assert not Command("AT+CGMM").dials
 
 
 @pytest.mark.parametrize(
@@ -94,14 +91,11 @@ def test_lines_do_not_depend_on_the_chunks(stream: bytes, sizes: list[int]) -> N
     assert all(line and "\r" not in line and "\n" not in line for line in lines)
 
 
-def test_an_endless_line_is_dropped_and_the_next_one_read() -> None:
+def test_an_endless_line_is_dropped_and_noise_at_the_ends_of_one_cut_off() -> None:
     splitter = LineSplitter()
     for _ in range(10):
         assert splitter.feed(b"x" * MAX_LINE_BYTES) == []
     assert splitter.feed(b"tail\r\nOK\r\n") == ["OK"]
-
-
-def test_noise_at_the_ends_of_a_line_is_cut_off() -> None:
     assert LineSplitter().feed(b"\x00\xff\r\n\x00OK\x00\r\r\n") == ["OK"]
 
 
@@ -176,32 +170,16 @@ def answered(dialogue: Dialogue, *lines: str) -> Response:
     return response
 
 
-def test_an_error_keeps_the_lines_before_it() -> None:
+def test_lines_of_each_form_of_answer() -> None:
     response = answered(Dialogue(Command("AT+CSQ;+CESQ")), "+CSQ: 17,99", "+CME ERROR: 4")
-    assert response.lines == ("+CSQ: 17,99",)
-    assert response.final.code == "cme_error 4"
-
-
-def test_an_echo_stuck_to_the_answer_and_letters_that_grow_in_upper_case_are_cut_off() -> None:
-    for line in ("AT+CSQ+CSQ: 9,99", "ß+CSQ: 9,99"):
+    assert (response.lines, response.final.code) == (("+CSQ: 17,99",), "cme_error 4"), "those before an error"
+    for line in ("AT+CSQ+CSQ: 9,99", "ß+CSQ: 9,99"):  # a stuck echo; a letter that grows in upper case
         assert answered(Dialogue(Command("AT+CSQ")), line, "OK").lines == ("+CSQ: 9,99",)
-
-
-def test_the_answer_of_an_owed_command_is_not_taken() -> None:
-    dialogue = Dialogue(Command("AT+CSQ"), owed=("+CMEE",))
-    assert answered(dialogue, "+CMEE: 1", "OK", "+CSQ: 9,99", "OK").lines == ("+CSQ: 9,99",)
-
-
-def test_text_answers_are_taken_whole() -> None:
-    lines = ("ATI", "Quectel", "EC25", '+QIND: "csq",20,99', "Revision: EC25EFAR06", "OK")
-    assert answered(Dialogue(Command("ATI")), *lines).lines == ("Quectel", "EC25", "Revision: EC25EFAR06")
-
-
-def test_a_makers_heading_with_rows_is_one_answer() -> None:
-    lines = ("+GTCCINFO:", "LTE service cell:", "1,4,244,91,1A2B,5A2C30B,1300,211,103,100,20,50,46,20")
-    assert answered(Dialogue(Command("AT+GTCCINFO?")), "AT+GTCCINFO?", *lines, "OK").lines == lines
-
-
-def test_an_answer_that_never_ends_is_kept_to_a_limit() -> None:
-    response = answered(Dialogue(Command("AT+CSQ")), *["+CSQ: 9,99"] * (MAX_LINES + 500), "OK")
-    assert len(response.lines) == MAX_LINES
+    owed = Dialogue(Command("AT+CSQ"), owed=("+CMEE",))
+    assert answered(owed, "+CMEE: 1", "OK", "+CSQ: 9,99", "OK").lines == ("+CSQ: 9,99",), "not an earlier command's"
+    text = ("ATI", "Quectel", "EC25", '+QIND: "csq",20,99', "Revision: EC25EFAR06", "OK")
+    assert answered(Dialogue(Command("ATI")), *text).lines == ("Quectel", "EC25", "Revision: EC25EFAR06")
+    rows = ("+GTCCINFO:", "LTE service cell:", "1,4,244,91,1A2B,5A2C30B,1300,211,103,100,20,50,46,20")
+    assert answered(Dialogue(Command("AT+GTCCINFO?")), "AT+GTCCINFO?", *rows, "OK").lines == rows, "a heading's too"
+    endless = answered(Dialogue(Command("AT+CSQ")), *["+CSQ: 9,99"] * (MAX_LINES + 500), "OK")
+    assert len(endless.lines) == MAX_LINES

@@ -105,11 +105,15 @@ def test_what_is_no_message_is_one_error(peer, raw):
     assert "\n" not in str(caught.value)
 
 
-def test_a_message_without_end_is_cut_off():
+def test_waiting_ends_at_an_endless_message_a_full_pipe_and_a_stop():
     with contextlib.closing(Peer(longest=200_000)) as peer:
         peer.say(b"x" * 1_000_000)
         with pytest.raises(DevToolsError, match="more than 200000 bytes"):
             peer.client.call("X", until_s=soon())
+    with contextlib.closing(Peer()) as peer, pytest.raises(TooLateError):
+        peer.client.send("X", {"a": "b" * 1_000_000}, until_s=time.monotonic() + 0.05)
+    with contextlib.closing(Peer(stop=lambda: True)) as peer, pytest.raises(TooLateError, match="stopped"):
+        peer.client.call("X", until_s=soon())
 
 
 def test_a_silent_browser_and_one_that_has_gone_are_told_apart(peer):
@@ -117,16 +121,6 @@ def test_a_silent_browser_and_one_that_has_gone_are_told_apart(peer):
         peer.client.call("X", until_s=time.monotonic() + 0.01)
     peer.end()
     with pytest.raises(DevToolsError, match="gone"):
-        peer.client.call("X", until_s=soon())
-
-
-def test_a_browser_that_takes_nothing_is_silent():
-    with contextlib.closing(Peer()) as peer, pytest.raises(TooLateError):
-        peer.client.send("X", {"a": "b" * 1_000_000}, until_s=time.monotonic() + 0.05)
-
-
-def test_it_stops_waiting_when_told():
-    with contextlib.closing(Peer(stop=lambda: True)) as peer, pytest.raises(TooLateError, match="stopped"):
         peer.client.call("X", until_s=soon())
 
 

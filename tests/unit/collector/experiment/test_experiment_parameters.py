@@ -2,7 +2,6 @@
 
 import json
 import os
-import string
 import subprocess
 import sys
 
@@ -10,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.hostile_json import said
+from support.hostile_json import any_json, said
 from tandem.experiment.base import Output, Stop
 from tandem.experiment.download.experiment import EXPERIMENT, read
 from tandem.experiment.parameters import Parameter, ParameterError, check, origin
@@ -82,15 +81,7 @@ def test_what_is_wrong_is_said_in_one_line(good, change, words):
     assert "\n" not in str(refused.value)
 
 
-TEXT = st.text(string.printable, max_size=5)
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | TEXT,
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(TEXT, inner, max_size=2),
-    max_leaves=4,
-)
-
-
-@given(st.dictionaries(st.sampled_from([p.name for p in PARAMETERS]), JSON, max_size=6))
+@given(st.dictionaries(st.sampled_from([p.name for p in PARAMETERS]), any_json(), max_size=6))
 def test_any_json_is_accepted_or_refused_in_words(given_parameters):
     assert "\n" not in said(ParameterError, lambda: read(check(PARAMETERS, given_parameters)))
 
@@ -118,10 +109,7 @@ def test_undeclared_keys_and_other_kinds_are_named_and_bytes_summed_by_path():
         "'steps': dict, declared as list",
     ]
     counted = [("a", 10, 1), ("a", 5, None), ("b", None, None), (None, 7, 7)]
-    assert bytes_by_path(counted) == {
-        "a": {"received": 15, "sent": 1},
-        "b": {"received": None, "sent": None},
-    }
+    assert bytes_by_path(counted) == {"a": {"received": 15, "sent": 1}, "b": {"received": None, "sent": None}}
 
 
 def test_when_nobody_reads_any_more_it_stops_and_what_is_left_in_the_stream_goes_nowhere() -> None:

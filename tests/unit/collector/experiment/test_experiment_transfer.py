@@ -74,19 +74,16 @@ def test_a_timed_body_counts_what_was_acknowledged_in_time(endpoint, monkeypatch
     ("how", "after", "reason", "retry"),
     [
         ("reset", 500_000, "reset", True),
-        ("close", 500_000, "", True),
         ("deaf", 100_000, "stalled: nothing heard for 0.5 s", True),
-        ("silent", 0, "stalled: nothing heard for 0.5 s", True),
         ("short", 0, "the server counted 4999999 of 5000000 bytes", True),
         ("refuse", 0, 'HTTP 403 {"error": "as told"}', False),
         ("early", 0, "answered before the body was whole", False),
         ("nonsense", 0, "an answer without the bytes received: b']nope'", False),
-        ("endless", 0, "no end of the head within 16384 bytes", False),
     ],
 )
 def test_a_server_that_misbehaves_is_a_failure(endpoint, how, after, reason, retry):
     endpoint.behaviour.upload, endpoint.behaviour.after = how, after
-    _, failure = send(endpoint, 5_000_000, stall_s=0.5 if how in ("deaf", "silent") else 60.0)
+    _, failure = send(endpoint, 5_000_000, stall_s=0.5 if how == "deaf" else 60.0)
     assert (reason in failure["reason"], failure["retry"]) == (True, retry), failure
 
 
@@ -178,18 +175,9 @@ def test_told_to_stop_before_any_answer(sent: bytes):
 GOOD = b"HTTP/1.1 200 OK\r\nContent-Type: x\r\ncontent-LENGTH: 12\r\nConnection: close\r\n\r\n"
 
 
-@given(st.integers(0, len(GOOD) - 1))
-def test_a_head_in_pieces_is_waited_for(at):
-    assert http_head.parse(GOOD[:at]) is None
-
-
-@given(st.binary(max_size=50))
-def test_the_body_begins_after_the_head(body):
-    head = http_head.parse(GOOD + body)
-    assert head == http_head.Head(200, 12, len(GOOD))
-
-
-def test_a_head_without_a_length_and_a_line_break_that_cannot_enter_a_request():
+def test_a_head_is_waited_for_and_no_line_break_enters_a_request():
+    assert {http_head.parse(GOOD[:at]) for at in range(len(GOOD))} == {None}
+    assert http_head.parse(GOOD + b"\r\n\r\nbody") == http_head.Head(200, 12, len(GOOD))
     assert http_head.parse(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n") == http_head.Head(200, None, 38)
     with pytest.raises(ValueError, match="line break"):
         http_head.request("/", "host", {"X": "a\r\nY: b"})

@@ -43,10 +43,7 @@ ROWS = [
         2,
         answer("2.2.2.2"),
         answer("3.3.3.3"),
-        {
-            "2.2.2.2": {"w": pinged(40), "l": pinged(resets=2)},
-            "3.3.3.3": {"w": pinged(), "l": pinged(unreachable=2)},
-        },
+        {"2.2.2.2": {"w": pinged(40), "l": pinged(resets=2)}, "3.3.3.3": {"w": pinged(), "l": pinged(unreachable=2)}},
     ),
     # LTE resolves nothing; its own family was missing for the ping
     row(3, answer("4.4.4.4"), answer(status="nxdomain"), {"4.4.4.4": {"w": pinged(50, 50), "l": pinged(sent=0)}}),

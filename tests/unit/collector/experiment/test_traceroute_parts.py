@@ -65,13 +65,7 @@ def test_what_icmp_errors_are_called():
     assert read_error(queued(2, 3, 3)).kind == "port"
     assert read_error(queued(2, 3, 13)).kind == "unreachable 13"
     assert read_error(queued(1, 11, 0)) is None
-    assert read_error([]) is None
-
-
-@given(st.binary(max_size=64))
-def test_any_bytes_of_the_queue_are_an_error_or_none(content):
-    found = read_error([(0, IP_RECVERR, content)])
-    assert found is None or ipaddress.ip_address(found.offender)
+    assert read_error([(0, IP_RECVERR, b"too short")]) is None
 
 
 def trace(*addresses):

@@ -4,8 +4,6 @@ import re
 import shutil
 import subprocess
 import threading
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ssd1680 import Ssd1680
 
+from support.waiting import until
 from tandem.indicator import e_paper as bus
 from tandem.indicator import e_paper as page
 from tandem.indicator import e_paper as panel
@@ -59,7 +58,7 @@ def test_the_panel_shows_what_was_drawn() -> None:
     assert controller.refreshes == 2
 
 
-def test_the_page_says_who_what_and_whom_to_call() -> None:
+def test_the_page_says_who_what_and_whom_to_call_and_every_sentence_has_its_room() -> None:
     picture = drawn(PAGE)
     assert read(picture, 3, 2, wide=2, tall=2).startswith("Charge")
     assert read(picture, COLUMNS - 3 - 6 * ADVANCE, 6) == "kit-07"
@@ -70,9 +69,6 @@ def test_the_page_says_who_what_and_whom_to_call() -> None:
         f"{read(picture, 3, 113)[:21]} {read(picture, COLUMNS - 3 - 18 * ADVANCE, 113)}"
         == "Sent: within the hour as of 22 Nov 14:00"
     )
-
-
-def test_every_sentence_has_its_room() -> None:
     assert [s.name for s in STATES if " ".join(page.sentences(s)) != f"{s.means} {s.do}"] == []
 
 
@@ -117,13 +113,6 @@ def test_a_panel_that_stays_busy_is_given_up() -> None:
 
 
 # --- the thread ------------------------------------------------------------------------------------------------------------
-
-
-def until(what: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 60
-    while not what():
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
 
 
 def test_only_a_page_that_changed_is_drawn_and_the_last_one_whenever() -> None:

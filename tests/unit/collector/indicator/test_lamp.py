@@ -208,18 +208,6 @@ def test_the_gravest_of_what_holds_is_shown(situation: Situation) -> None:
 BLINKING = [state for state in STATES if state.blinks]
 
 
-@given(st.sampled_from(BLINKING), st.integers(0, 10**9))
-def test_at_any_instant_the_next_edge_is_told(state: LedState, since_ms: int) -> None:
-    lit, left_ms = at(state, since_ms)
-    assert at(state, since_ms + left_ms - 1)[0] == lit
-    assert at(state, since_ms + left_ms)[0] != lit
-
-
-def test_steady_states_are_looked_at_seldom() -> None:
-    assert at(NOT_RUNNING, 12345) == (True, LOOKS_EVERY_S * 1000)
-    assert at(OFF, 12345) == (False, LOOKS_EVERY_S * 1000)
-
-
 class Shown:
     """A lamp that remembers, and lets a test wait for a colour."""
 
@@ -251,6 +239,9 @@ def test_what_is_chosen_anew_is_shown_at_once_and_the_end_is_steady() -> None:
     assert shown.colours[-1] == "red"
     assert player.state is NOT_RUNNING
     assert not player.playing
+    shown = Shown()
+    Player(shown, lambda: WELL).close()
+    assert shown.colours == ["red"], "one that never began"
 
 
 @pytest.mark.parametrize("state", BLINKING, ids=lambda state: state.name)
@@ -263,9 +254,5 @@ def test_edge_after_edge_makes_the_pattern(state: LedState) -> None:
         now += left_ms
     assert now == state.period_ms
     assert played == [(lit, ms) for pair in state.pattern for lit, ms in zip((True, False), pair, strict=True)]
-
-
-def test_a_player_that_never_began_ends_as_well() -> None:
-    shown = Shown()
-    Player(shown, lambda: WELL).close()
-    assert shown.colours == ["red"]
+    assert at(state, 3 * state.period_ms + 1) == (played[0][0], played[0][1] - 1)
+    assert (at(NOT_RUNNING, 12345), at(OFF, 12345)) == ((True, LOOKS_EVERY_S * 1000), (False, LOOKS_EVERY_S * 1000))

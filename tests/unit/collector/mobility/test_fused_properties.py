@@ -170,19 +170,13 @@ def test_what_starts_a_movement_and_what_does_not() -> None:
     assert found == {name: ["mobility_start"] * starts for name, (_, _, starts) in STARTS.items()}
 
 
-def test_a_good_speed_decides_against_the_radio() -> None:
+def test_a_good_speed_decides_against_the_radio_until_it_is_old() -> None:
     detector, events = run(lively("a", range(60)) + fixes(range(60), 0.0))
     assert (events, detector.mobile) == ([], False)
     detector, events = run(quiet("a", range(60)) + fixes(range(60), 6.0))
     assert (events, detector.mobile) == ([(3 * SECOND, "mobility_start")], True)
-
-
-def test_a_speed_far_above_the_threshold_is_moving_at_once_also_where_fixes_come_one_in_ten_seconds() -> None:
     sparse = [fix for s in range(20, 60, 10) for fix in fixes(range(s, s + 1), 20.0)]
     assert run(quiet("a", range(62)) + sparse)[1] == [(20 * SECOND, "mobility_start")]
-
-
-def test_after_the_last_fix_the_radio_takes_over_from_the_state_that_the_speed_left() -> None:
     _, events = run(quiet("a", range(100)) + fixes(range(20), 20.0))
     # The last fix, of second 19, decides for 5 s; then 8 s drain in 8.
     assert events == [(0, "mobility_start"), (32 * SECOND, "mobility_stop")]

@@ -35,29 +35,23 @@ ROWS: dict[str, tuple[str, str, float | None, str | None, dict[str, object]]] = 
 }  # fmt: skip
 
 
-def test_a_place_is_both_its_degrees_or_none() -> None:
+def test_what_a_row_tells_and_a_place_is_both_its_degrees_or_none() -> None:
+    for name, (header, row, speed, rat, fields) in ROWS.items():
+        (second,) = read(log(row, header=header))
+        assert (second.speed_km_h, second.rat, second.fields) == (speed, rat, {"state": "unknown", **fields}), name
     header = "Timestamp,Longitude,Latitude,Speed,Level"
     places = ("-8.5,51.9", "-,51.9", "-8.5,91")
     found = read(log(*(f"2020.01.01_00.00.0{i},{place},3,-90" for i, place in enumerate(places)), header=header))
     assert [second.place for second in found] == [(51.9, -8.5), None, None]
 
 
-def test_what_a_row_tells() -> None:
-    for name, (header, row, speed, rat, fields) in ROWS.items():
-        (second,) = read(log(row, header=header))
-        assert (second.speed_km_h, second.rat, second.fields) == (speed, rat, {"state": "unknown", **fields}), name
-
-
-def test_rows_are_put_in_order_the_last_of_a_second_counts_and_a_gap_stays() -> None:
+def test_rows_in_disorder_doubled_or_cut_off() -> None:
     rows = [
         f"2019.12.16_07.{time},{speed},LTE,-90"
         for time, speed in (("22.43", 1), ("30.00", 4), ("22.44", 2), ("22.43", 3))
     ]
     seconds = read(log(*rows, header="Timestamp,Speed,NetworkMode,RSRP"))
     assert [(s.at_s - seconds[0].at_s, s.speed_km_h) for s in seconds] == [(0, 3.0), (1, 2.0), (437, 4.0)]
-
-
-def test_a_last_row_that_was_cut_off_is_left_out() -> None:
     assert len(read(log(ROW)[:-1] + b"\n2019.12.16_07.22.44,12,5G,-9")) == 1
 
 

@@ -61,9 +61,11 @@ CASES: dict[str, tuple[list[Judged], dict[str, float | int | None]]] = {
 }  # fmt: skip
 
 
-def test_figures_by_hand() -> None:
+def test_figures_by_hand_and_of_nothing() -> None:
     found = {name: score(seconds).figures() for name, (seconds, _) in CASES.items()}
     assert {name: found[name] for name, (_, told) in CASES.items() if not told.items() <= found[name].items()} == {}
+    assert score([]) == Score()
+    assert set(Score().figures().values()) == {None, 0}
 
 
 def rows(*legs: tuple[int, float, float]) -> list[Second]:
@@ -146,11 +148,6 @@ def test_counts_add_up(one: str, other: str) -> None:
     assert found["accuracy"] == round(
         (one + other).count("m") / total.seconds + (one + other).count("s") / total.seconds, 5
     )
-
-
-def test_nothing_scored_is_nothing_claimed() -> None:
-    assert score([]) == Score()
-    assert set(Score().figures().values()) == {None, 0}
 
 
 def test_the_table_says_which_hold_is_used(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

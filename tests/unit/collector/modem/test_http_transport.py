@@ -97,7 +97,7 @@ def test_what_is_no_whole_answer_is_none(stick: WebStick, answer: bytes) -> None
         WebChannel(stick.url).ask(SIGNAL_PATH, 60)
 
 
-def test_a_redirect_is_followed_within_the_stick_and_never_off_it(stick: WebStick) -> None:
+def test_a_redirect_is_followed_within_the_stick_never_off_it_and_other_statuses_are_errors(stick: WebStick) -> None:
     places = {
         "/a": "/b",
         "/b": "http://127.0.0.1:1/elsewhere",
@@ -116,6 +116,8 @@ def test_a_redirect_is_followed_within_the_stick_and_never_off_it(stick: WebStic
     for target in ("/a", "/c", "/loop", "/bad"):
         assert channel.ask(f"GET {target}", 60).final.code == "http_302"
     assert len([target for target, _ in stick.asked if target == "/loop"]) == 3
+    stick.behave = lambda _t, _h: page("<html>not here", status="404 Not Found")
+    assert channel.ask(SIGNAL_PATH, 60).final.code == "http_404"
 
 
 @pytest.mark.parametrize(
@@ -159,8 +161,3 @@ def test_any_body_is_a_response_of_lines_without_ends(body: str, status: int) ->
     found = response("GET /x", Answer(status, {}, body))
     assert all(line and "\n" not in line and "\r" not in line for line in found.lines)
     assert found.lines == () or status == 200
-
-
-def test_other_statuses_are_errors_with_their_number(stick: WebStick) -> None:
-    stick.behave = lambda _t, _h: page("<html>not here", status="404 Not Found")
-    assert WebChannel(stick.url).ask(SIGNAL_PATH, 60).final.code == "http_404"

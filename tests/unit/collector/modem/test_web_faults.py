@@ -127,9 +127,7 @@ def test_a_new_session_and_a_restart_are_steps_of_a_web_server_and_at_commands_a
     assert "new session" in made.poller.reset("session", 60)
     assert stick.session == sessions + 1
     assert "start anew" in made.poller.reset("reboot", 60)
-    assert stick.restarts == [
-        '<?xml version="1.0" encoding="UTF-8"?><request><Control>1</Control></request>',
-    ]
+    assert stick.restarts == ['<?xml version="1.0" encoding="UTF-8"?><request><Control>1</Control></request>']
     with pytest.raises(CannotStepError, match="no AT commands"):
         made.poller.reset("cfun", 60)
     stick.locked = True

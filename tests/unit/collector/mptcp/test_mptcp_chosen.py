@@ -61,16 +61,6 @@ def test_nothing_before_the_peer_takes_further_subflows_nor_of_another_connectio
     assert closed.due(1, OURS) == []
 
 
-def test_an_address_announced_within_the_connection_comes_after_those_told():
-    made = chosen(each=2)
-    assert went(made.due(0, OURS)) == [("b", B, FIRST)]
-    made.take(PmEvent("announced", TOKEN, remote=SECOND, remote_id=9), 1)
-    made.take(PmEvent("announced", TOKEN, remote="203.0.113.12", remote_id=10), 1)
-    orders = made.due(1, OURS)
-    assert went(orders) == [("a", A, SECOND), ("b", B, SECOND)]
-    assert {o.remote_id for o in orders} == {9}
-
-
 def test_a_refused_handshake_is_tried_again_at_once_then_later():
     made = chosen()
     (order,) = made.due(0, OURS)

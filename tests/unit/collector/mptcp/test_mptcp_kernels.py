@@ -115,6 +115,7 @@ def test_schedulers_and_counters_are_what_its_files_have(tree, tmp_path):
     assert (kernel.scheduler(), kernel.schedulers()["own"]) == ("own", "own")
     upstream = Upstream(stock(tmp_path / "new", available_schedulers="default bpf_rr"))
     assert upstream.schedulers() == {"stock": "default", "bpf_rr": "bpf_rr"}
+    tree.write("proc/net/mptcp_net/snmp", f"{'MPJoinSynTx':32}\t99")  # the process's
     assert kernel.counters() == {"MPCapableSYNRX": 0, "MPCapableSYNTX": 4, "MPJoinSynTx": 2}
     tree.write("proc/thread-self/net/mptcp_net/snmp", "nonsense")
     assert kernel.counters() == {}
@@ -160,7 +161,7 @@ ONE = (("10.64.1.2", 40_000), ("203.0.113.10", 8080), 7000)
 TWO = (("10.65.1.2", 40_001), ("203.0.113.10", 8080), 3000)
 
 
-def test_a_connection_and_its_subflows_are_read_with_numbers_that_stay(tree, monkeypatch):
+def test_subflows_are_read_with_numbers_that_stay(tree, monkeypatch):
     kernels = Connection([ONE, TWO], monkeypatch)
     with MultipathSocket() as connection:
         reader = Reader(connection, tree.root)
@@ -173,13 +174,9 @@ def test_a_connection_and_its_subflows_are_read_with_numbers_that_stay(tree, mon
         assert (sample.mptcp.bytes_received, sample.mptcp.bytes_acked, sample.mptcp.token) == (10_000, 1234, None)
         kernels.rows = [TWO]
         assert [s.id for s in reader.read(2).subflows] == ["2"]
-
-
-def test_a_late_first_reading_numbers_the_subflows_as_they_came(tree, monkeypatch):
-    Connection([ONE, TWO], monkeypatch)
-    with MultipathSocket() as connection:
-        sample = Reader(connection, tree.root).read(1)
-        assert [(s.id, s.local.host) for s in sample.subflows] == [("1", "10.64.1.2"), ("2", "10.65.1.2")]
+        kernels.rows = [ONE, TWO]
+        late = Reader(connection, tree.root).read(1)
+        assert [(s.id, s.local.host) for s in late.subflows] == [("1", "10.64.1.2"), ("2", "10.65.1.2")]
 
 
 class Answering(MultipathSocket):
@@ -243,12 +240,6 @@ def test_where_the_sysctls_are_hidden_a_socket_tells_the_scheduler_or_a_connecti
     kernel = here(tree.root)
     told = ("minsrtt", {"minsrtt": "default"}) if over is not None else (None, {})
     assert (kernel.scheduler(), kernel.schedulers()) == told
-
-
-def test_a_thread_reads_the_files_of_its_own_namespace(tmp_path):
-    tree = Tree(tmp_path)
-    tree.write("proc/net/mptcp_net/snmp", f"{'MPJoinSynTx':32}\t99")  # the process's
-    assert here(tree.root).counters()["MPJoinSynTx"] == 2
 
 
 def test_the_token_is_found_by_the_sockets_inode_and_a_connection_that_is_gone_is_no_traceback(tree, monkeypatch):
@@ -334,16 +325,13 @@ def test_each_of_the_papers_campaigns_runs_there_or_says_what_it_cannot_and_is_r
             settled(paper, allow=False, kernel=new, there=there)
 
 
-def test_a_scheduler_whose_module_is_not_there_is_refused_on_that_kernel_too(tree):
+def test_what_that_kernel_cannot_do_is_refused(tree, monkeypatch):
     paper = load("cordero-bandwidth")
     asked = replace(paper, requires=replace(paper.requires, scheduler="blest", controllers=()))
     with pytest.raises(CampaignError, match=r"requires scheduler blest \(this kernel has minsrtt\); hint: "):
         settled(asked, allow=False, kernel=V094(tree.root), there=dict.fromkeys)
     tree.module("mptcp_blest")
     assert settled(asked, allow=False, kernel=V094(tree.root), there=dict.fromkeys) == {}
-
-
-def test_orders_of_single_subflows_are_refused_there(tree, monkeypatch):
     monkeypatch.setattr(sysctls, "ROOT", tree.root / "proc/sys")
     monkeypatch.setattr(kernels, "here", lambda: V094(tree.root))
     with pytest.raises(sockets.UnsupportedError, match=r"no path manager but its own; hint: .* Linux 5\.19"):

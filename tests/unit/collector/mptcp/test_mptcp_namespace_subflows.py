@@ -199,28 +199,12 @@ def test_what_the_server_refuses_after_the_handshake_is_ordered_once_more_and_th
     assert tried == [0, 0, 6, 18]
 
 
-def test_what_is_ordered_needs_no_endpoint_and_its_loss_is_kept_all_the_same(joins):
-    joins.take(of_mixed("subflow_established", SIX, S6), 0)
-    joins.take(of_mixed("subflow_closed", SIX, S6, error=errno.ECONNRESET), 5 * S)
-    assert joins.renewals(9 * S, MIXED) == []
-    (order,) = joins.orders(9 * S, MIXED)
-    joins.taken(order)
-    assert joins.take(of_mixed("subflow_established", SIX, S6, 4001), 10 * S) == Restored("b", 5000.0, 104, 1)
-    assert joins.losses(TOKEN) == [{"path": "b", "at_monotonic_ns": 5 * S, "back_after_ms": 5000.0}]
-
-
 def test_a_path_that_is_down_is_not_tried_one_that_was_out_of_reach_is_again_and_a_closed_connection_forgotten(joins):
     assert (joins.orders(0, {"a": FOUR}), joins.next_ns({"a": FOUR})) == ([], None)
     joins.refused(joins.orders(0, MIXED)[0], errno.ENETUNREACH)
     assert joins.orders(3 * S, MIXED) == [ON_B]
     joins.take(PmEvent("closed", TOKEN), 0, orders=True)
     assert (joins.orders(99 * S, MIXED), joins.next_ns(MIXED)) == ([], None)
-
-
-@pytest.mark.parametrize("more", [{"server_side": True}, {}])
-def test_connections_of_others_are_left_alone(more):
-    joins = ordered(of_mixed("created", **more), of_mixed("established", **more), TOLD, orders=bool(more))
-    assert (joins.orders(0, MIXED), joins.next_ns(MIXED)) == ([], None)
 
 
 _KINDS = st.sampled_from(("created", "established", "closed", "announced", "subflow_established", "subflow_closed"))

@@ -40,18 +40,15 @@ def test_a_fix_has_the_time_when_it_was_true_or_where_that_cannot_be_its_arrival
     assert (fix.monotonic_ns, fix.age_ms) == known
 
 
-def test_reports_of_one_epoch_become_one_fix() -> None:
+def test_reports_of_one_epoch_become_one_fix_also_when_the_first_have_no_time() -> None:
     whole = tpv(51.9, -8.5, 100 * S)
     first = replace(whole, mode=2, altitude_m=None, error_m=None)  # RMC came first
     later = replace(whole, speed_m_per_s=None, track_deg=None)  # then GGA
     (fix,) = collected(Fixes(utc_ns, 5.0), [(first, 100 * S), (later, 100 * S + 80_000_000)])
     assert fix.tpv == whole
     assert fix.age_ms == 120.0  # of the first arrival
-
-
-def test_gpsds_first_reports_of_a_receiver_have_no_time() -> None:
-    """As gpsd 3.22 says it: two without a time and speed, then the whole."""
     whole = tpv(51.9, -8.5, 100 * S)
+    # As gpsd 3.22 says it: two without a time and speed, then the whole.
     first = replace(whole, time_utc_ns=None, speed_m_per_s=None, track_deg=None, error_m=20.9)
     reports = [(first, 100 * S), (first, 100 * S), (whole, 100 * S + 1), (tpv(51.9, -8.5, 101 * S), 101 * S)]
     found = collected(Fixes(utc_ns, 5.0), reports)
@@ -59,13 +56,10 @@ def test_gpsds_first_reports_of_a_receiver_have_no_time() -> None:
     assert found[0].tpv == whole
 
 
-def test_ten_fixes_a_second_are_one() -> None:
+def test_there_is_one_fix_a_second_of_ten_and_also_without_a_time() -> None:
     reports = [(tpv(51.9, -8.5, 100 * S + n * S // 10), 100 * S + n * S // 10) for n in range(50)]
     found = collected(Fixes(utc_ns, 5.0), reports)
     assert len({f.tpv.time_utc_ns // S for f in found if f.tpv.time_utc_ns}) == len(found) == 6
-
-
-def test_one_a_second_also_without_a_time() -> None:
     searching = Tpv(1, "/dev/ttyACM0")
     found = collected(Fixes(utc_ns, 5.0), [(searching, 100 * S + n * S // 4) for n in range(40)])
     assert len(found) == 10

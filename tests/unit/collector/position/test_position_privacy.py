@@ -151,12 +151,14 @@ def test_full_tells_everything() -> None:
 HOME = Zone(51.9, -8.5, 300.0)
 
 
-def test_a_ride_past_home_is_told_before_and_after() -> None:
+def test_a_ride_past_home_is_told_before_and_after_and_never_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
     track = ride(HOME, 0, 10)
     shown = {round(r.monotonic_ns / S) for r in told(track, [HOME], "full") if r.measurement == "position"}
     assert len(shown) > 300
     assert 1300 not in shown  # at home
     assert max(shown) > 1590
+    assert "51.9" not in caplog.text
 
 
 def test_at_the_start_nothing_is_told_until_a_fix_outside_held() -> None:
@@ -226,13 +228,7 @@ def test_no_event_and_no_speed_tells_what_the_receiver_does_at_home() -> None:
     assert observer.state((1000 + 188) * S, connected=True).state == "private"
 
 
-def test_the_log_never_holds_a_place(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.DEBUG):
-        told(ride(HOME, 0, 10), [HOME], "full")
-    assert "51.9" not in caplog.text
-
-
-def test_the_key_is_made_once_and_only_ours(tmp_path) -> None:
+def test_the_key_is_ours_alone_and_a_disk_that_takes_none_is_told(tmp_path, caplog: pytest.LogCaptureFixture) -> None:
     file = tmp_path / "spool" / "zones.key"
     key = own_key(file)
     assert own_key(file) == key
@@ -241,11 +237,8 @@ def test_the_key_is_made_once_and_only_ours(tmp_path) -> None:
     file.write_bytes(b"short")
     assert own_key(file) != key
     assert json.dumps([p.name for p in file.parent.iterdir()]) == '["zones.key"]'
-
-
-def test_a_disk_that_takes_no_key_is_told(tmp_path, caplog: pytest.LogCaptureFixture) -> None:
-    (tmp_path / "spool").write_text("in the way")
-    assert len(own_key(tmp_path / "spool" / "zones.key")) == 32
+    (tmp_path / "file").write_text("in the way")
+    assert len(own_key(tmp_path / "file" / "zones.key")) == 32
     assert "differently at each start" in caplog.text
 
 

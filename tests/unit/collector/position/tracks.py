@@ -1,7 +1,6 @@
 """Reports and tracks for the tests of position, and distances on the real ellipsoid, computed in another way than the product does."""
 
 import math
-from datetime import UTC, datetime
 from typing import Any
 
 from tandem.position.reports import Tpv
@@ -12,11 +11,6 @@ EPOCH_UTC_NS = 1_790_000_000 * 10**9
 
 def utc_ns(monotonic_ns: int) -> int:
     return EPOCH_UTC_NS + monotonic_ns
-
-
-def iso(time_ns: int) -> str:
-    whole, part = divmod(time_ns, 10**9)
-    return f"{datetime.fromtimestamp(whole, UTC):%Y-%m-%dT%H:%M:%S}.{part // 10**6:03d}Z"
 
 
 def tpv(latitude: float, longitude: float, at_ns: int, age_ns: int = 120_000_000, **more: Any) -> Tpv:

@@ -108,10 +108,7 @@ def test_the_short_form_lies_over_the_long_one():
     [
         ("seed = 7", "sead = 7", "unknown key 'sead' in a campaign", "write seed"),
         ("quiet_s = 3", "quiet_ms = 3", "unknown key 'quiet_ms'", "write quiet_s: the unit is in the name"),
-        ("quiet_s = 3", "quiet_minutes = 3", "unknown key 'quiet_minutes'", "write quiet_s"),
-        ("rtt_ms = 20", "rtt_s = 0.02", "unknown key 'rtt_s' in [base.wifi]", "write rtt_ms"),
         ("rtt_ms = 20", 'rtt_ms = "20 ms"', "'20 ms' is not a number", "ms, 0 to 10000"),
-        ("rtt_ms = 20", "rtt_ms = -1", "-1 is below 0", "ms, 0 to 10000"),
         ("rtt_ms = 20", "rtt_ms = nan", "is not a number", "ms, 0 to 10000"),
         ("rate_bit_per_s = [1e6, 2e6]", "rate_mbit_per_s = 1", "unknown key", "write rate_bit_per_s"),
         ("rate_bit_per_s = [1e6, 2e6]", "rate_bit_per_s = [8, 16]", "8 is below 10000", "bit/s"),
@@ -141,9 +138,7 @@ def test_the_short_form_lies_over_the_long_one():
         ('without = ["pairing"]', 'without = ["size"]', "the step has no parameter 'size'", "take it out"),
         ("[form.short]", "[form.paper]\n[form.short]", "form 'paper' is the file as it stands", "another name"),
         ("[form.short]", "[form.Pilot]\n[form.short]", "form 'Pilot' is no name", "use lower-case letters"),
-        ("bytes = 5", "bytes = []", "an empty list has no arm", "give a number"),
         (WINDOW, 'on = "event"\nevent = "tea"', "'tea' is none of", "a kind of event"),
-        (WINDOW, 'on = "event"\nevent = ["handover", "tea"]', "'tea' is none of", "a kind of event"),
         (WINDOW, 'on = "event"\nevent = []', "the text is empty", "a kind of event"),
         (WINDOW, 'on = "event"\nevent = 3', "is no list of texts", "a kind of event"),
         (WINDOW, 'on = "event"\nevent = ["handover", "handover"]', "occurs twice", "a kind of event"),
@@ -192,11 +187,6 @@ def held(text: str) -> None:
         assert isinstance(found, Campaign) or re.fullmatch(r"c\.toml:\d+: [^\n]+; hint: [^\n]+", str(found))
 
 
-@given(st.text(max_size=200))
-def test_any_text_is_a_campaign_or_one_line(text):
-    held(text)
-
-
 NUMBERS = ["0", "-1", "1e400", "nan", "9" * 30, "0x" + "f" * 60]
 OTHERS = ["true", '""', '"x"', '"\\u0000"', "2026-01-01", "1979-05-27T07:32:00Z", "{}", "{ a = {} }"]
 LISTS = ["[]", "[[]]", "[1, [2]]", '["wifi"]', "[1, 1]", "[{}, {}]", "{ log_uniform = [1, 2] }", "{ log_uniform = 1 }"]
@@ -214,17 +204,6 @@ def test_a_value_put_in_the_place_of_another_is_a_campaign_or_one_line(text, dat
 
 
 @given(st.sampled_from(LONG), st.data())
-def test_lines_lost_or_moved_are_a_campaign_or_one_line(text, data):
-    lines = text.splitlines()
-    one = data.draw(st.integers(0, len(lines) - 1))
-    other = data.draw(st.integers(0, len(lines) - 1))
-    lines[one], lines[other] = lines[other], lines[one]
-    if data.draw(st.booleans()):
-        del lines[one]
-    held("\n".join(lines))
-
-
-@given(st.sampled_from(LONG), st.data())
 def test_an_unknown_key_is_never_taken(text, data):
     lines = text.splitlines()
     tables = [n for n, line in enumerate(lines) if re.match(r"\[(?!.*(parameters|substitutes))", line)]
@@ -238,12 +217,9 @@ def test_an_unknown_key_is_never_taken(text, data):
 SET = GOOD.replace("[step.trigger]", '[step.sysctl]\n"net.ipv4.tcp_no_metrics_save" = 0\nX\n[step.trigger]', 1)
 
 
-def test_a_step_sets_a_short_list_of_sysctls():
+def test_a_step_sets_a_short_list_of_sysctls_and_no_other_nor_another_value():
     told = parse(SET.replace("X", '"net.ipv4.tcp_rmem" = "4096 131072 6291456"'), "c.toml").steps[0]
     assert told.sysctl == {"net.ipv4.tcp_no_metrics_save": 0, "net.ipv4.tcp_rmem": "4096 131072 6291456"}
-
-
-def test_and_no_other_nor_another_value():
     rows = [
         *('"net.ipv4.ip_forward" = 1', '"net.ipv4.tcp_sack" = 2', '"net.ipv4.tcp_sack" = "1"', '"kernel.panic" = 1'),
         *(

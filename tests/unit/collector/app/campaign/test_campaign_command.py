@@ -182,8 +182,7 @@ def test_a_form_that_the_file_has_not_or_a_mistake_in_one_and_a_file_that_is_non
         assert words in capsys.readouterr().err
 
 
-def test_status_and_stop_without_anything(tmp_path, capsys):
-    (tmp_path / "config.toml").write_text(CONFIG)
+def test_status_and_stop_without_anything_and_wrong_roles(own, tmp_path, capsys):
     config = ["--config", str(tmp_path / "config.toml")]
     assert main(["campaign", "status", *config]) == 0
     assert capsys.readouterr().out == "no campaign\n"
@@ -191,10 +190,6 @@ def test_status_and_stop_without_anything(tmp_path, capsys):
     assert "holds no campaign" in capsys.readouterr().err
     assert main(["campaign", "stop", *config]) == 0
     assert capsys.readouterr().out == "no campaign is under way\n"
-
-
-def test_run_refuses_roles_and_paths_that_are_not_there(own, tmp_path, capsys):
-    config = ["--config", str(tmp_path / "config.toml")]
     for path, words in (("a", "no ROLE=NAME"), ("c=one", "'c' is no role"), ("a=six", "'six' is no path")):
         assert main(["campaign", "run", str(own), "--path", path, *config]) == 2
         assert words in capsys.readouterr().err

@@ -72,13 +72,8 @@ def test_every_change_is_told_as_records_of_the_schema_in_order(tmp_path):
     assert a.fields["day_budget_bytes"] == 5_000_000
     assert (b.fields["used_bytes"], b.fields["left_bytes"]) == (30, 9_000_000 - 30)
     assert a.fields["reset_in_s"] > 0
-
-
-def test_without_the_time_what_depends_on_it_is_absent(tmp_path):
-    kit = Kit(tmp_path)
-    kit.campaigns.begin(begun(kit))
     (record, *data) = campaign_records(kit.campaigns.status(), {}, None, 1)
-    assert "age_s" not in record.fields
+    assert "age_s" not in record.fields, "without the time"
     assert all("reset_in_s" not in one.fields for one in data)
 
 
@@ -119,7 +114,7 @@ def test_after_a_power_cut_it_goes_on_where_it_was(tmp_path, torn):
     assert again.campaigns.status()["runs"] == {"ok": 6, "cut_off": 1}
 
 
-def test_run_goes_on_with_what_was_stopped_and_anew_begins_again(tmp_path):
+def test_run_goes_on_with_what_was_stopped_and_otherwise_begins_again(tmp_path):
     kit = Kit(tmp_path)
     kit.campaigns.begin(begun(kit))
     kit.ticks()
@@ -134,13 +129,8 @@ def test_run_goes_on_with_what_was_stopped_and_anew_begins_again(tmp_path):
     kit.campaigns.stop()
     assert kit.campaigns.begin(begun(kit), anew=True)["steps"] == {"s": {"made": 0, "of": 6}}
     assert (tmp_path / "x.1" / "runs.jsonl").exists()
-
-
-def test_a_finished_campaign_and_a_changed_one_begin_again(tmp_path):
-    kit = Kit(tmp_path)
-    kit.campaigns.begin(begun(kit))
     kit.to_the_end()
-    assert kit.campaigns.begin(begun(kit))["steps"] == {"s": {"made": 0, "of": 6}}
+    assert kit.campaigns.begin(begun(kit))["steps"] == {"s": {"made": 0, "of": 6}}, "a finished one"
     kit.ticks()
     kit.finish()
     kit.ticks()
@@ -148,7 +138,7 @@ def test_a_finished_campaign_and_a_changed_one_begin_again(tmp_path):
     kit.ticks()
     kit.finish()
     kit.ticks()
-    assert kit.campaigns.begin(begun(kit, step(repetitions=2)))["steps"] == {"s": {"made": 0, "of": 2}}
+    assert kit.campaigns.begin(begun(kit, step(repetitions=2)))["steps"] == {"s": {"made": 0, "of": 2}}, "a changed one"
 
 
 def test_each_run_says_whose_local_time_it_was_also_after_a_restart_in_another_zone_than_the_files(tmp_path):

@@ -42,13 +42,17 @@ def another(run: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
         process.stdin.close()
 
 
-def test_it_is_this_accounts_alone_and_goes(tmp_path: Path) -> None:
+def test_it_is_this_accounts_alone_and_goes_also_among_temporary_files(tmp_path: Path) -> None:
     mine = OwnFolder(tmp_path / "run")
     assert mine.path.parent == tmp_path / "run/tandem-preflight"
     assert [path.stat().st_mode & 0o777 for path in (mine.path, mine.path.parent)] == [0o700, 0o700]
     mine.remove()
     assert list(mine.path.parent.iterdir()) == []
     OwnFolder(tmp_path / "run").remove()
+    mine = OwnFolder(tmp_path / "nowhere")
+    assert mine.path.parent == tmp_path / f"tmp/tandem-preflight-{os.geteuid()}"
+    mine.remove()
+    assert sweep(tmp_path / "nowhere") == 0
 
 
 def test_what_a_killed_one_left_is_removed_by_the_next(tmp_path: Path) -> None:
@@ -70,13 +74,6 @@ def test_one_that_runs_is_left_alone(tmp_path: Path) -> None:
         process.wait()
         assert sweep(tmp_path / "run") == 1
         assert not theirs.exists()
-
-
-def test_without_a_run_of_its_own_it_is_among_temporary_files(tmp_path: Path) -> None:
-    mine = OwnFolder(tmp_path / "nowhere")
-    assert mine.path.parent == tmp_path / f"tmp/tandem-preflight-{os.geteuid()}"
-    mine.remove()
-    assert sweep(tmp_path / "nowhere") == 0
 
 
 @pytest.mark.parametrize("trap", ["a link", "open to others"])

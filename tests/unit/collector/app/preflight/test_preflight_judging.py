@@ -297,20 +297,17 @@ def test_what_fails_because_of_another_line_is_told_as_that() -> None:
     assert [line.label for line in lines] == ["registered:a", "path:a", "data:a", "server"]
 
 
-def test_two_lines_that_blame_each_other_both_fail() -> None:
-    lines = settled(
-        [fails("clock", "no", "?", None, [[("server", None)]]), fails("server", "no", "?", None, [[("clock", None)]])]
-    )
-    assert states(lines) == {"clock": "fail", "server": "fail"}
-
-
-def test_an_accepted_line_and_what_follows_from_it_hold_nothing_up() -> None:
+def test_an_accepted_line_holds_nothing_up_and_two_that_blame_each_other_both_fail() -> None:
     lines = [fails("path", "no", "?", "a"), fails("data", "no", "?", "a", [[("path", "a")]]), passes("server", "yes")]
     assert not ready(settled(lines))
     accepted = settled(lines, ["path:a"])
     assert states(accepted) == {"path:a": "accepted", "data:a": "accepted", "server": "pass"}
     assert ready(accepted)
     assert not ready(settled([*lines, fails("gps", "no", "?")], ["path:a"]))
+    lines = settled(
+        [fails("clock", "no", "?", None, [[("server", None)]]), fails("server", "no", "?", None, [[("clock", None)]])]
+    )
+    assert states(lines) == {"clock": "fail", "server": "fail"}
 
 
 LABELS = st.tuples(st.sampled_from(list(TITLES)), st.sampled_from([None, "a", "b"]))
@@ -348,7 +345,7 @@ def test_no_address_and_no_identity_is_said(words: str, identity: object, betwee
             continue
 
 
-def test_times_versions_and_places_stay_as_they_are() -> None:
+def test_what_is_said_keeps_times_and_versions_and_is_one_harmless_line() -> None:
     for text in (
         "EC25 (quectel) at USB 1-1.2:1.3",
         "since 12:30:05",
@@ -357,8 +354,5 @@ def test_times_versions_and_places_stay_as_they_are() -> None:
         "http://x:8443",
     ):
         assert said(text) == text
-
-
-def test_what_servers_say_is_one_line_that_a_terminal_does_not_obey() -> None:
     assert said("a\n\x1b[31mb\x00  c") == "a [31mb c"
     assert len(said("x" * 10_000)) == 300

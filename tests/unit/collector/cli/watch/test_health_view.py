@@ -34,16 +34,13 @@ STATUS: dict[str, Any] = {
 }
 
 
-def test_the_machine_in_one_line() -> None:
+def test_the_machine_in_one_line_and_each_sim() -> None:
     line = health_line(STATUS)
     assert line == "48 °C, supply was too low, disk 21.0 GB free (71 %), card worn 20 %, load 0.4"
     wide = health_line(STATUS, 160)
     assert wide.endswith("memory 512 MB free, load 0.4, boot 17, 24:02:01 ago")
     assert health_line({**STATUS, "health": {**HEALTH, "undervoltage": True}}).startswith("48 °C, SUPPLY TOO LOW, disk")
     assert health_line({}) == ""
-
-
-def test_each_sim_in_one_line() -> None:
     a, b = sim_lines(STATUS)
     assert a == "SIM a: 3.2 GB of 10.0 GB since 2026-11-01, 7.9 GB expected by 2026-12-01"
     assert b == "SIM b: 3.2 GB since 2026-11-19"
@@ -51,7 +48,7 @@ def test_each_sim_in_one_line() -> None:
     assert young == "SIM a: 3.2 GB of 10.0 GB since 2026-11-01, new on 2026-12-01"
 
 
-def test_status_names_what_is_wrong_and_says_when_nothing_is() -> None:
+def test_status_names_machine_clock_and_what_is_wrong() -> None:
     text = summary(STATUS)
     assert "machine: 48 °C" in text
     assert "wrong (1):\n  - path b: its modem is silent, for 3 min, recovering: cfun was done" in text
@@ -60,6 +57,7 @@ def test_status_names_what_is_wrong_and_says_when_nothing_is() -> None:
     assert len(long) > 3
     assert "nothing is wrong" not in summary({"probe": "of an older collector"})
     assert software_line(STATUS) == "tandem 0.1.0, kernel 6.12.47+rpt-rpi-v8, firmware 2026-02-11, Raspberry Pi 4"
+    assert "clock: chrony, within 12 ms" in summary({"clock": GOOD}).splitlines()
 
 
 def test_plain_lines_name_a_wrong_once_while_its_duration_grows() -> None:
@@ -75,8 +73,8 @@ def test_plain_lines_name_a_wrong_once_while_its_duration_grows() -> None:
     assert any("wrong   path b" in line for line in again)
 
 
-@pytest.mark.parametrize(("width", "height"), [(80, 24), (60, 16), (120, 40)])
-@pytest.mark.parametrize("told", [[], STATUS["wrong"], [*STATUS["wrong"], "the clock was never set"]])
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (60, 16)])
+@pytest.mark.parametrize("told", [[], [*STATUS["wrong"], "the clock was never set"]])
 def test_the_screen_has_a_line_of_health_and_fits(width: int, height: int, told: list[str]) -> None:
     console = Console(file=io.StringIO(), width=width, height=height, force_terminal=False)
     console.print(screen({**STATUS, "wrong": told}, width, height))
@@ -170,7 +168,3 @@ GOOD |= {"system_error_ms": 0.1, "steps": []}
 )  # fmt: skip
 def test_words(state: dict[str, Any], words: str) -> None:
     assert clock_words(state) == words
-
-
-def test_the_status_has_a_line_of_it() -> None:
-    assert "clock: chrony, within 12 ms" in summary({"clock": GOOD}).splitlines()

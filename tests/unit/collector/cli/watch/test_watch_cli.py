@@ -44,27 +44,22 @@ def config(tmp_path: Path) -> Path:
     return tmp_path / "config.toml"
 
 
-def test_check_says_what_would_be_done_and_touches_nothing(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_says_what_would_be_done_and_at_what_cost_and_touches_nothing(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["run", "--config", str(config), "--check"]) == 0
     said = capsys.readouterr().out
     assert "path a: A, wwan0 via 10.64.0.1, modem at /dev/ttyUSB2 (auto)" in said
     assert "runs of 8 s, sequential, when movement starts, at least 20 s apart" in said
     assert "sysctl net.mptcp.blackhole_timeout = 0" in said
+    assert "no round trips all the time" in said
     assert sorted(p.name for p in config.parent.iterdir()) == ["config.toml", "token"]
-
-
-def test_check_says_what_round_trips_cost(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", "--config", str(config), "--check"]) == 0
-    assert "no round trips all the time" in capsys.readouterr().out
     text = config.read_text().replace('operator = "B"', 'operator = "B"\nplan = { bytes = 1_000_000_000 }')
     config.write_text(text + "\n[round_trip]\nenabled = true\n")
     assert main(["run", "--config", str(config), "--check"]) == 0
     told = "round trips every 1 s: 17.3 MB a day on each path, 536 MB a month (a 5% of day_bytes, b 54% of its plan); "
     told += "the records of each 3.8 MB a day more, over the path that uploads take"
     assert told in capsys.readouterr().out
-
-
-def test_check_says_what_the_indicator_lacks_and_goes_on(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tables = (
         '\n[status_led]\nenabled = true\nfolder = "none"\nonly = "x"\n[e_paper]\nenabled = true\nspi = "/dev/none"\n'
     )
@@ -94,7 +89,12 @@ def test_check_says_which_kernel_runs_and_what_it_lacks(
         assert words in said
 
 
-def test_a_bad_configuration_is_one_line_and_status_2(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bad_configuration_and_a_missing_token_are_one_line_and_status_2(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (config.parent / "token").unlink()
+    assert main(["run", "--config", str(config), "--check"]) == 2
+    assert "hint: tandem-server probe add" in capsys.readouterr().err
     config.write_text(config.read_text().replace("seconds = 8.0", "secs = 8.0"))
     for arguments in (["run"], ["run", "--check"], ["watch"], ["status"], ["experiment", "run", "download"]):
         assert main([*arguments, "--config", str(config)]) == 2
@@ -103,21 +103,10 @@ def test_a_bad_configuration_is_one_line_and_status_2(config: Path, capsys: pyte
         assert f"{config}:31: unknown key 'secs' in [runs]; hint: known are" in said
 
 
-def test_a_missing_token_names_its_mend(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (config.parent / "token").unlink()
-    assert main(["run", "--config", str(config), "--check"]) == 2
-    assert "hint: tandem-server probe add" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("command", ["watch", "status"])
-def test_without_a_collector_there_is_nothing_to_see(
-    config: Path, command: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main([command, "--config", str(config)]) == 1
-    assert "no collector answers" in capsys.readouterr().err
-
-
 def test_a_running_collector_is_asked(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for words in ("watch", "status"):
+        assert main([words, "--config", str(config)]) == 1
+        assert "no collector answers" in capsys.readouterr().err
     answers = Answers()
     server = StatusServer(listen(config.parent / "status.sock"), answers)
     server.start()

@@ -145,11 +145,7 @@ def test_colours_carry_the_meaning() -> None:
     assert "\x1b[32m   48 ms" in shown  # good: green
 
 
-def test_trouble_is_among_what_is_wrong_even_of_a_collector_that_knows_no_such_list() -> None:
-    assert "! the disk is full" in picture({**STATUS, "trouble": "the disk is full: records wait in memory"}, 80, 24)
-
-
-def test_a_collector_that_just_began_is_shown_too() -> None:
+def test_a_collector_that_just_began_a_pause_and_trouble_are_shown_too() -> None:
     empty = {"type": "status", "probe": "p", "run": None, "spool": {}, "polls": {}, "modems": {}}
     empty |= {"events": [], "finished": []}
     shown = picture(empty, 80, 24)
@@ -159,13 +155,11 @@ def test_a_collector_that_just_began_is_shown_too() -> None:
         "A", state=None, rat=None, rsrp_dbm=None, sinr_db=None, rsrq_db=None, enb_id=None, pci=None, history_rsrp_dbm=[]
     )
     assert "no poll yet" in picture({**empty, "modems": {"a": young}}, 80, 24)
-
-
-def test_a_sequential_pair_between_two_runs() -> None:
     status = copy.deepcopy(STATUS)
     status["run"] = {**status["run"], "pairing": "sequential", "number": 2, "runs": []}
     assert "pause before the next run" in picture(status, 80, 24)
     assert "run 2 of 3" in picture(status, 80, 24)
+    assert "! the disk is full" in picture({**STATUS, "trouble": "the disk is full: records wait in memory"}, 80, 24)
 
 
 def test_plain_lines_tell_each_thing_once() -> None:

@@ -49,13 +49,7 @@ def test_a_disabled_modem_is_enabled_once_and_not_measured(table: Table) -> None
     assert table.bus.asked("GetLocation") == []
 
 
-def test_a_reply_that_does_not_come_is_no_answer(table: Table) -> None:
-    table.bus.answers["GetAll"] = None
-    with pytest.raises(NoAnswer, match="no reply in time"):
-        table.poll()
-
-
-def test_levels_that_stand_still_are_proved_by_asking_the_modem_itself(table: Table) -> None:
+def test_levels_that_stand_still_are_proved_by_asking_the_modem_itself_and_no_reply_is_no_answer(table: Table) -> None:
     table.poll(int(QUIET_S))
     assert table.bus.asked("List") == []
     table.poll(3)
@@ -70,6 +64,9 @@ def test_levels_that_stand_still_are_proved_by_asking_the_modem_itself(table: Ta
     with pytest.raises(NoAnswer):
         table.poll()
     table.poll(2)
+    table.bus.answers["GetAll"] = None
+    with pytest.raises(NoAnswer, match="no reply in time"):
+        table.poll()
 
 
 # --- the poller's thread at ModemManager: what a bearer was given is told; a connection is kept up where another poller measures
