@@ -110,7 +110,7 @@ def parse(raw: bytes, file: str, parts: Mapping[str, Part]) -> Builds:
         return id_
 
     def usb_of(name: str, value: object) -> Usb:
-        found = read(Usb, place := f"usb.{part(name, 'usb')}", value)
+        found: Usb = read(Usb, place := f"usb.{part(name, 'usb')}", value)
         if found.low_a is not None and not found.full_with and found.raised_by is None:
             raise fail(place, "nothing says what raises low_a", "full_with or raised_by")
         return replace(found, full_with=tuple(part(one, place) for one in found.full_with))
@@ -124,7 +124,7 @@ def parse(raw: bytes, file: str, parts: Mapping[str, Part]) -> Builds:
         return Feed(feeder if by == ROOT_FEED else part(feeder, place, build), how == "usb")
 
     def build_of(name: str, value: object) -> Build:
-        found = read(Build, place := f"build.{name}", value, name=name)
+        found: Build = read(Build, place := f"build.{name}", value, name=name)
         for id_ in filter(None, (found.host, found.supply, found.battery)):
             part(id_, place, name)
         place = f"{place}.fed_by"
@@ -153,4 +153,5 @@ def parse(raw: bytes, file: str, parts: Mapping[str, Part]) -> Builds:
     if strange := sorted({*told} ^ {*BUILDS}):
         raise fail("build", f"no build {strange[0]!r}", f"[build.NAME] for each of {', '.join(BUILDS)}, and no other")
     builds = {name: build_of(name, told[name]) for name in BUILDS}
-    return read(Builds, "defaults", content.get("defaults"), usb=usb, builds=builds)
+    made: Builds = read(Builds, "defaults", content.get("defaults"), usb=usb, builds=builds)
+    return made

@@ -259,7 +259,7 @@ class _Reader(TomlReader):
             base=base,
             assumed_bit_per_s={r: q["rate_bit_per_s"] for r, q in assume.items() if "rate_bit_per_s" in q},
             form=form,
-            file=self.file,
+            file=str(self.file),
             lines={**lines, **{(key,): self.line((key,)) for key in ("requires", "roles", "timezone")}},
         )
 
