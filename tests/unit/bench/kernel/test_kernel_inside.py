@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from support.v094_tree import Tree
-from tandem_bench.kernel import inside
+from tandem_bench.kernel import SEED, inside
 from tandem_bench.topology import topology
 from tandem_bench.topology.spec import TopologySpec, commuting
 
@@ -88,10 +88,10 @@ def test_a_fault_of_ours_in_there_is_no_success(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.usefixtures("tree")
 def test_the_machines_random_numbers_begin_with_some_of_the_machine_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[tuple[int, bytes]] = []
-    monkeypatch.setattr(inside.fcntl, "ioctl", lambda _file, number, content: given.append((number, content)))
+    monkeypatch.setattr("fcntl.ioctl", lambda _file, number, content: given.append((number, content)))
     assert told("self-test")[0] == 0
     assert given == []
-    Path(inside.SEED).write_bytes(b"abcd")
+    Path(SEED).write_bytes(b"abcd")
     assert told("self-test")[0] == 0
     assert given == [(0x40085203, b"\x20\0\0\0\x04\0\0\0abcd")]
 
