@@ -55,7 +55,7 @@ def commands(page: Path) -> list[tuple[str, bool]]:
     found = {}
     for line, whole in (*spans, *lines):
         command = re.split(r"\s#|\s>|  +", line.strip())[0].strip()
-        for one in {command, BEFORE.sub("", command)}:
+        for one in (command, BEFORE.sub("", command)):
             one = re.sub(r"^(\./kit run )?python -m tandem_dashboards", "tandem-dashboards", one)
             if re.match(r"(tandem(-server|-bench|-dashboards|-hardware)?|\./kit) [a-z-]", one) and not SYNOPSIS.search(
                 one

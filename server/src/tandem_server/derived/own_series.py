@@ -163,9 +163,10 @@ class LedgerSeries(OwnSeries):
                 return
             found = accounts.of_probe(probe.name, probe.created_utc_ns, self._records.reports(probe.name))
             took_s = time.monotonic() - start_s
-            self._next_s[probe.name] = start_s + max(_RECORDS_EVERY_S, _SHARE * took_s)
             names = ("made", "arrived", "rejected", "dropped", "waiting", "unexplained")
             reported = [account for account in found if account.spool is not None]
+            # One that has not reported yet is about to.
+            self._next_s[probe.name] = start_s + max(_RECORDS_EVERY_S if reported else 0.0, _SHARE * took_s)
             fields: dict[str, Value | None] = {
                 name: sum(getattr(account, name) or 0 for account in reported) for name in names if reported
             }

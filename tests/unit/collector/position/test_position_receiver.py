@@ -1,80 +1,24 @@
 """The receiver's thread against a gpsd of ours on the loopback, and a gpsd of the collector's own as a child."""
 
-import json
 import os
 import signal
 import socket
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
-from tracks import iso
 
+from support.fake_gpsd import FakeGpsd, iso
+from support.waiting import until
 from tandem.position import receiver
 from tandem.position.receiver import Gpsd, GpsdMissingError, Observer, Receiver, RunningGpsd, State
 from tandem.position.zones import Privacy, Zones
 from tandem.schema.record import Record
-
-
-class FakeGpsd:
-    """Says what it is told to say to whoever watches."""
-
-    def __init__(self) -> None:
-        self._listening = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self._listening.getsockname()[1]
-        self.requests: list[bytes] = []
-        self._clients: list[socket.socket] = []
-        self._thread = threading.Thread(target=self._serve, daemon=True)
-        self._thread.start()
-
-    def _serve(self) -> None:
-        while True:
-            try:
-                client, _ = self._listening.accept()
-            except OSError:
-                return
-            client.sendall(b'{"class":"VERSION","release":"3.22","rev":"3.22","proto_major":3,"proto_minor":14}\r\n')
-            self.requests.append(client.recv(4096))
-            self._clients.append(client)
-
-    def say(self, raw: bytes) -> None:
-        until(lambda: bool(self._clients))
-        self._clients[-1].sendall(raw)
-
-    def fix(self, **more: Any) -> None:
-        told = {
-            "class": "TPV",
-            "device": "d",
-            "mode": 3,
-            "time": iso(time.time_ns() - 10**8),
-            "lat": 51.9,
-            "lon": -8.5,
-            **more,
-        }
-        self.say(json.dumps(told).encode() + b"\r\n")
-
-    def drop(self) -> None:
-        for client in self._clients:
-            client.close()
-        self._clients.clear()
-
-    def close(self) -> None:
-        self._listening.shutdown(socket.SHUT_RDWR)
-        self._listening.close()
-        self._thread.join(60)
-        self.drop()
-
-
-def until(what: Callable[[], bool], timeout_s: float = 60.0) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not what():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 @pytest.fixture

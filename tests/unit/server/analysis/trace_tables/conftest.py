@@ -3,7 +3,7 @@ import pytest
 
 @pytest.fixture
 def server(tmp_path):
-    from trace_server import Server  # it skips where what it needs is not there
+    from captures_server import Server  # it skips where what it needs is not there
 
     made = Server(tmp_path)
     yield made

@@ -8,7 +8,7 @@ from dataclasses import replace
 import folders
 import numpy as np
 import pytest
-from trace_server import ENVIRONMENT, HALVES, NO_CAPTURE, RUN, A, B
+from captures_server import ENVIRONMENT, HALVES, NO_CAPTURE, RUN, A, B
 
 from support.captures import EPOCH
 from tandem_server.analysis.captures import of_campaign, read
