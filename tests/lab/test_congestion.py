@@ -129,7 +129,7 @@ def test_a_session_gets_it_on_both_subflows_and_the_run_says_so_also_when_it_is_
     await_true(lambda: subflows(rig, "lia") == 2, 60, "both subflows have lia")
     congestion.unload()
     assert subflows(rig, "lia") == 2
-    running.send_signal(signal.SIGTERM)
+    running.process.send_signal(signal.SIGTERM)
     told = running.end()
     (connection,) = told["result"]["sender"]["connections"]
     assert connection["congestion_control"] == "lia"
@@ -244,6 +244,6 @@ def test_a_subflow_that_goes_leaves_reno_and_one_that_comes_is_coupled_again(rig
         probe.run("ip mptcp endpoint add 10.71.2.1 dev tmp5-b id 102 subflow")
         await_true(lambda: counts()[-1:] == [2], 60, "coupled again")
         switched(False)
-        running.send_signal(signal.SIGTERM)
+        running.process.send_signal(signal.SIGTERM)
         running.end()
         assert not [why for one in recorded() if (why := model.wrong(one)) is not None]

@@ -178,7 +178,6 @@ REFUSED = [
     ("steps", {"steering": "drop", "paths": ["a"]}, "steering takes two paths, there is 1"),
     ("download", {"steering": "drop", "pairing": "simultaneous"}, "steering takes runs one after the other"),
     ("download", {"steering": "drop", "kind": "tcp", "path": "a"}, "steering is of MPTCP"),
-    ("dash", {"steering": "drop", "parameters": {"kind": "tcp"}}, "steering is of MPTCP"),
     ("steps", {"sysctl": {"kernel.panic": 1}}, "only network settings"),
     ("steps", {"sysctl": {"net.ipv4.tcp_sack": True}}, "neither text nor a whole number"),
     ("steps", {"shape": {"z": {"up_bit_per_s": 1e6}}}, "shape: 'z' is no path of the run"),
