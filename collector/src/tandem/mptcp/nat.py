@@ -420,7 +420,7 @@ class _Held:
             ip(*where, "route", "replace", "default", *via, "dev", interface, *metric, *protocol)
 
 
-_CLIENT, _SERVER = 68, 67
+_CLIENT_PORT, _SERVER_PORT = 68, 67
 
 
 class NatLease:
@@ -449,7 +449,7 @@ class NatLease:
             made.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
             made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             made.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, self.name.encode() + b"\0")
-            made.bind(("", _CLIENT))
+            made.bind(("", _CLIENT_PORT))
             made.setblocking(False)
         except BaseException:
             made.close()
@@ -490,7 +490,7 @@ class NatLease:
         if now >= self._lease.due_s:
             question = self._lease.question(now)
             try:
-                self._socket.sendto(question, ("255.255.255.255", _SERVER))
+                self._socket.sendto(question, ("255.255.255.255", _SERVER_PORT))
             except OSError:
                 return changed  # the link is down just now: the next question is due already
         return changed

@@ -308,7 +308,6 @@ PROTOCOL = 3
 SILENT_S = 20.0
 """Nothing heard on a connection for so long: it is made anew."""
 
-FIRST_BACK_OFF_S, LONGEST_BACK_OFF_S = 1.0, 30.0
 _TICK_S, _CONNECT_S = 0.25, 2.0
 
 

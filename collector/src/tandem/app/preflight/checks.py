@@ -385,11 +385,11 @@ def _plan(facts: Facts, path: PathConfig) -> Found | None:
     limit, sim = path.day_limit_bytes, facts.sims.get(path.name)
     if limit is None:
         return None
-    day = f"at most {limit / 1e6:.0f} MB a day{'' if path.day_bytes is not None else ' (day_bytes is not reported)'}"
+    day = f"at most {limit / 1e6:.0f} MB a day{'' if path.day_bytes is not None else ' (day_bytes is not set)'}"
     if limit == 0:
         day = "day_bytes is 0: only the radio is measured"
     if path.plan is None:
-        return _good(f"{day}; no plan is told ([path.plan])")
+        return _good(f"{day}; no plan is set ([path.plan])")
     if sim is None:
         return _bad("it is not known while the time is not", "see the clock's line", "clock", "collector")
     left, expected = sim.get("left_bytes") or 0, sim.get("expected_bytes") or 0

@@ -153,7 +153,7 @@ def test_steering_and_captures_are_asked_of_any_experiment(own, registry):
     assert not any({"steering", "capture"} & one.parameters.keys() for one in wanted)
     with pytest.raises(ValueError, match="steering is of MPTCP"):
         parse_request(
-            config, registry, experiment.strip('"'), {"parameters": {"kind": "tcp"}, "steering": "drop"}, "request"
+            config, registry, "dash", {"parameters": {"kind": "tcp"}, "steering": "drop"}, "request"
         )
 
 

@@ -150,7 +150,7 @@ def test_a_good_kit_is_ready_and_every_line_says_something() -> None:
     assert {line.state for line in found} == {"pass", "skipped"}
     assert all(line.finding for line in found)
     told = {line.label: line.finding for line in found}
-    assert told["budget:b"] == "at most 323 MB a day (day_bytes is not told); no plan is told ([path.plan])"
+    assert told["budget:b"] == "at most 323 MB a day (day_bytes is not set); no plan is set ([path.plan])"
     assert told["uploads"].startswith(
         '0 MB wait; captures and results stay on the kit, every path has a SIM; [traces] over = "any" sends them'
     )
