@@ -9,7 +9,7 @@ import math
 import random
 import re
 import statistics
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -20,9 +20,9 @@ from paper_campaign import bins, evaluated, figures
 
 from support.synthetic_campaign import Synthetic
 from support.synthetic_folder import page_of, write
-from tandem_server.analysis.material import Material, material
+from tandem_server.analysis.material import Material, Span, material
 from tandem_server.cli.main import main
-from tandem_server.report.figures.figure import KINDS, Drawn, Figure, every, make, write_figures
+from tandem_server.report.figures.figure import KINDS, Drawn, Figure, LackingError, every, make, write_figures
 from tandem_server.report.figures.marks import Cells
 from tandem_server.report.figures.sheet import Sheet, as_csv, rows
 
@@ -224,3 +224,13 @@ def test_the_command_puts_the_page_where_asked_and_the_figures_beside_it(tmp_pat
     assert (drawn["pdf"][:5], b'data-mark="' in drawn["svg"]) == (b"%PDF-", True)
     assert not (folder / "report.html").exists()
     assert 'data-figure="cordero-5"' in page.read_text()
+
+
+def test_a_class_whose_spans_end_before_a_second_poll_has_no_panel(whole):
+    figure = next(one for one in EVERY if one.name == "mohan-4")
+    long = max(whole.spans, key=lambda span: span.end_s - span.start_s)
+    other = "low" if long.mobility != "low" else "high"
+    made = figure.draw(replace(whole, spans=[long, Span(0.0, 0.5, other)]))
+    assert len(made.panels) == 1
+    with pytest.raises(LackingError, match="two polls"):
+        figure.draw(replace(whole, spans=[Span(0.0, 0.5, other)]))

@@ -152,9 +152,7 @@ def test_steering_and_captures_are_asked_of_any_experiment(own, registry):
     assert {(one.steering, one.capture) for one in wanted} == {("off", "both"), ("learned", "both")}
     assert not any({"steering", "capture"} & one.parameters.keys() for one in wanted)
     with pytest.raises(ValueError, match="steering is of MPTCP"):
-        parse_request(
-            config, registry, "dash", {"parameters": {"kind": "tcp"}, "steering": "drop"}, "request"
-        )
+        parse_request(config, registry, "dash", {"parameters": {"kind": "tcp"}, "steering": "drop"}, "request")
 
 
 def test_a_pair_takes_the_paths_of_its_roles_and_no_others(registry):

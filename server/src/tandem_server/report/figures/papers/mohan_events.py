@@ -323,14 +323,19 @@ def figure_4(m: Material) -> Sheet:
         marks: list[Mark] = []
         for series in kit.radio.values():
             points = around(series.t_s, series.rsrp_dbm, span.start_s, 0.0, span.end_s - span.start_s)
+            if len(points) < 2:  # a span may be over before the next poll
+                continue
             levels = dict(points)
             at = [e.t_s - span.start_s for e in mine if e.operator == series.operator]
             marks.append(Line(series.operator, points, n=len(points)))
-            if points and at:
+            if at:
                 marks.append(Dots(series.operator, [(t, _nearest(levels, t)) for t in at]))
         rate = per_five_minutes(len(mine), span.end_s - span.start_s) or 0.0
         title = f"{_whose(m, kit)}{SPEED[name]}: {rate:.1f} events in 5 min"
-        panels.append(Panel(title, marks, Axis("time, s"), Axis("RSRP, dBm")))
+        if marks:
+            panels.append(Panel(title, marks, Axis("time, s"), Axis("RSRP, dBm")))
+    if not panels:
+        raise LackingError("two polls in a span of one mobility class")
     one = " of one probe each," if m.kits else ""
     return Sheet(
         panels,
