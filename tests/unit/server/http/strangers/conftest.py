@@ -14,7 +14,7 @@ def attacked(tmp_path_factory):
     log = (folder / "serve.log").read_text()
     assert "Traceback" not in log
     assert len(log) < 100_000
-    assert set(peaks) == {"gateway", "endpoint"}
+    assert set(peaks) == {"gateway", "endpoint", "worker"}
     assert max(peaks.values()) < 250 << 20, peaks
     server.no_secrets_in(log)
 
