@@ -53,6 +53,11 @@ def windows(
     return [*out, (at, end_s)] if end_s > at else out
 
 
+def count_in(times: Sequence[float], start_s: float, end_s: float) -> int:
+    """How many of ``times``, in order, lie in a window, its end not included."""
+    return bisect_left(times, end_s) - bisect_left(times, start_s)
+
+
 def following(handovers_s: Sequence[float], drops_s: Sequence[float], within_s: float = FOLLOWS_S) -> int:
     """How many handovers of one operator come at most ``within_s`` after one of its drops, or are shown by the same poll."""
     drops = sorted(drops_s)

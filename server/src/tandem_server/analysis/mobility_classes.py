@@ -3,14 +3,13 @@ often network events came about it (§4.2), and how well that is known. Pure."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tandem_server.analysis.events import FIVE_MINUTES_S, per_five_minutes, windows
+from tandem_server.analysis.events import FIVE_MINUTES_S, count_in, per_five_minutes, windows
 
 CLASSES = ("static", "low", "high", "moving")
 """``moving``: the speed is not known."""
@@ -199,7 +198,7 @@ def run_classes(of: Times, given: tuple[Fit | None, str] | None = None) -> RunCl
     judged = {}
     for run, (start, end, label) in runs.items():
         span = None if polled_s is None else _about(start, end, polled_s, _strangers(runs, label))
-        rate = None if span is None else per_five_minutes(_count(times, *span), span[1] - span[0])
+        rate = None if span is None else per_five_minutes(count_in(times, *span), span[1] - span[0])
         judged[run] = Judged(rate, None if rate is None or found is None else found.classifier.of(rate))
     return RunClasses(found, on, judged)
 
@@ -230,7 +229,7 @@ def _samples(
         return samples
     for start, end, name in spans:
         for a, b in windows(max(start, polled_s[0]), min(end, polled_s[1]), longest_s, longest_s / 5):
-            rate = per_five_minutes(_count(times, a, b), b - a)
+            rate = per_five_minutes(count_in(times, a, b), b - a)
             if name in BY_EVENTS and rate is not None:
                 samples.setdefault(name, []).append(rate)
     return samples
@@ -249,7 +248,3 @@ def _about(
     low = max(start - more, polled_s[0], *(b for _, b in strangers if b <= start))
     high = min(end + more, polled_s[1], *(a for a, _ in strangers if a >= end))
     return (low, high) if high > low else None
-
-
-def _count(times: Sequence[float], start: float, end: float) -> int:
-    return bisect_left(times, end) - bisect_left(times, start)

@@ -41,10 +41,14 @@ class RadioSeries:
     late_ms: Array
     duration_ms: Array
 
-    def named_cells(self) -> list[tuple[float, int]]:
+    def cells(self) -> tuple[Array, NDArray[np.int64]]:
         """Time and cell of the polls that named one."""
         named = np.isfinite(self.eci) & (np.floor(self.eci) == self.eci)
-        return [(float(t), int(eci)) for t, eci in zip(self.t_s[named], self.eci[named], strict=True)]
+        return self.t_s[named], self.eci[named].astype(np.int64)
+
+    def named_cells(self) -> list[tuple[float, int]]:
+        """The same, one by one."""
+        return list(zip(*(column.tolist() for column in self.cells()), strict=True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import groupby
 
 import numpy as np
 
@@ -123,12 +122,14 @@ def _moving(changes: list[tuple[float, bool]], e: Evaluation, by: str) -> list[S
 
 def cells(series: RadioSeries, hue: str) -> list[Span]:
     """Serving cells along time, in two shades."""
-    grouped = [(eci, [t for t, _ in polls]) for eci, polls in groupby(series.named_cells(), key=lambda pair: pair[1])]
+    times, named = series.cells()
+    begins = np.flatnonzero(np.diff(named, prepend=-1))
+    firsts, lasts = times[begins].tolist(), times[np.append(begins[1:], len(times))[: len(begins)] - 1].tolist()
     found = []
-    for n, (eci, times) in enumerate(grouped):
-        following = grouped[n + 1][1][0] if n + 1 < len(grouped) else times[-1] + 1.0
+    for n, (eci, first, last) in enumerate(zip(named[begins].tolist(), firsts, lasts, strict=True)):
+        following = firsts[n + 1] if n + 1 < len(firsts) else last + 1.0
         # Polling goes on before the axis begins: what lies there would take the band's words with it.
-        start, end = max(times[0], 0.0), min(following, times[-1] + HOLD_S)
+        start, end = max(first, 0.0), min(following, last + HOLD_S)
         title = f"eNodeB {eci >> 8}, sector {eci & 255}, {clock(start)}–{clock(end)}"
         if end > start:
             found.append(Span(start, end, cell(eci), hue, 0.16 if n % 2 else 0.34, title))

@@ -20,6 +20,7 @@ from tandem_server.analysis.events import (
     SILENT_S,
     NetworkEvent,
     Recovery,
+    count_in,
     following,
     overlap,
     per_five_minutes,
@@ -159,9 +160,9 @@ def figure_2(m: Material) -> Sheet:
                 counts: list[int] = []
                 lengths: list[float] = []
                 for kit in kits:
-                    times = [e.t_s for e in kit.events if e.operator == operator and kind_of(e) == kind]
+                    times = sorted(e.t_s for e in kit.events if e.operator == operator and kind_of(e) == kind)
                     parts = [w for s in kit.spans if s.mobility == name for w in windows(s.start_s, s.end_s)]
-                    counts += [sum(a <= t < b for t in times) for a, b in parts]
+                    counts += [count_in(times, a, b) for a, b in parts]
                     lengths += [b - a for a, b in parts]
                 rate = estimates.rate(counts, lengths, FIVE_MINUTES_S)
                 if rate is not None:
@@ -190,10 +191,11 @@ def shares(m: Material) -> Sheet:
         "events overlapping",
     )
     marks = []
+    classes = [(kit, [kit.class_at(e.t_s) for e in kit.events]) for kit in m.each]
     for name in grouping.classes(s.mobility for s in m.spans):
         small = large = handovers = followed = together = events = 0
-        for kit in m.each:
-            mine = [e for e in kit.events if kit.class_at(e.t_s) == name]
+        for kit, of in classes:
+            mine = [e for e, its in zip(kit.events, of, strict=True) if its == name]
             sizes = up_to_and_over([e.change_db or 0.0 for e in mine if e.kind == "drop"])
             small, large = small + sizes[0], large + sizes[1]
             for operator in kit.named():
@@ -344,15 +346,13 @@ def _nearest(levels: Mapping[float, float], t: float) -> float:
 
 def _busiest(m: Material, name: str) -> tuple[Material, Span]:
     """Of kits that polled a modem."""
-    parts = [
-        (kit, Span(a, b, name))
-        for kit in m.each
-        if kit.radio
-        for s in kit.spans
-        if s.mobility == name
-        for a, b in windows(s.start_s, s.end_s)
-    ]
-    return max(parts, key=lambda part: (len(_within(*part)), part[1].end_s - part[1].start_s))
+    parts: list[tuple[int, float, Material, Span]] = []
+    for kit in m.each:
+        times = sorted(e.t_s for e in kit.events)
+        spans = [w for s in kit.spans if kit.radio and s.mobility == name for w in windows(s.start_s, s.end_s)]
+        parts += [(count_in(times, a, b), b - a, kit, Span(a, b, name)) for a, b in spans]
+    _, _, kit, span = max(parts, key=lambda part: part[:2])
+    return kit, span
 
 
 def _within(kit: Material, span: Span) -> list[NetworkEvent]:
