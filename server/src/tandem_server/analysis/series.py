@@ -127,13 +127,19 @@ def curve(
     ``series``: (time, value) arrays of the quantity; a step without samples of an event stays empty, nothing is interpolated.
     """
     edges = np.arange(-span_s, span_s + step_s / 2, step_s)
+    times, values = (
+        np.concatenate([np.empty(0), *columns]) for columns in (zip(*series, strict=True) if series else ((), ()))
+    )
+    known = np.flatnonzero(np.isfinite(values))
+    known = known[np.argsort(times[known], kind="stable")]
+    times, values = times[known], values[known]
     rows: list[Array] = []
     for event in events_s:
-        t, v = _near(series, event, span_s)
-        if len(t) == 0:
+        near = slice(*np.searchsorted(times, (event - span_s, event + span_s)))
+        if near.start == near.stop:
             continue
-        place = np.digitize(t - event, edges) - 1
-        sums = np.bincount(place, weights=v, minlength=len(edges))[: len(edges) - 1]
+        place = np.digitize(times[near] - event, edges) - 1
+        sums = np.bincount(place, weights=values[near], minlength=len(edges))[: len(edges) - 1]
         counts = np.bincount(place, minlength=len(edges))[: len(edges) - 1]
         with np.errstate(invalid="ignore"):  # 0/0 is a step without samples: NaN is meant
             rows.append(np.where(counts > 0, sums / np.maximum(counts, 1), np.nan))
@@ -149,12 +155,3 @@ def curve(
     if enough.any():
         low[enough], high[enough] = np.nanquantile(table[:, enough], [0.25, 0.75], axis=0)
     return Curve(offsets, median, low, high, count, len(rows))
-
-
-def _near(series: Sequence[tuple[Array, Array]], event: float, span_s: float) -> tuple[Array, Array]:
-    times, values = [np.empty(0)], [np.empty(0)]
-    for t, v in series:
-        inside = (t >= event - span_s) & (t < event + span_s) & np.isfinite(v)
-        times.append(t[inside])
-        values.append(v[inside])
-    return np.concatenate(times), np.concatenate(values)
