@@ -146,9 +146,9 @@ def load(
         counts = flow["rcv_ooo_packets"]
         if end == "probe" and np.isfinite(counts).any():
             out.out_of_order[run] = out.out_of_order.get(run, 0) + int(np.nanmax(counts))
-        path, values = flow.tag("path"), (flow.times, flow["goodput_bit_per_s"], flow["rtt_ms"])
-        operator = flow.tag("operator") or operators.get(path or "")
-        out.subflows.append(SubflowSeries(run, subflow, end, path, operator, *values))
+        own, values = flow.tag("path"), (flow.times, flow["goodput_bit_per_s"], flow["rtt_ms"])
+        whose = flow.tag("operator") or operators.get(own or "")
+        out.subflows.append(SubflowSeries(run, subflow, end, own, whose, *values))
     for (run, end), one in gathered("connection", ["run", "end"], _OF_CONNECTION):
         if end == "probe":
             out.connections[run] = one.times, one["goodput_bit_per_s"]

@@ -67,11 +67,8 @@ def _read(place: Path, wanted: set[str]) -> tuple[Found, str | None]:
     """What the tables have of these captures; else nothing, and why."""
     found: dict[str, list[Connection]] = {}
     try:
-        parts = [
-            name
-            for name, part in sorted(manifest.read(place).items() if wanted else ())
-            if any(capture_name(file.file) in wanted for file in part.files)
-        ]
+        every = sorted(manifest.read(place).items()) if wanted else []
+        parts = [name for name, part in every if any(capture_name(file.file) in wanted for file in part.files)]
         for one in connections_in(place, parts) if parts else ():
             if (name := capture_name(one.file)) in wanted:
                 found.setdefault(name, []).append(one)

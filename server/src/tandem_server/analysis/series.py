@@ -127,9 +127,8 @@ def curve(
     ``series``: (time, value) arrays of the quantity; a step without samples of an event stays empty, nothing is interpolated.
     """
     edges = np.arange(-span_s, span_s + step_s / 2, step_s)
-    times, values = (
-        np.concatenate([np.empty(0), *columns]) for columns in (zip(*series, strict=True) if series else ((), ()))
-    )
+    times = np.concatenate([np.empty(0), *(t for t, _ in series)])
+    values = np.concatenate([np.empty(0), *(v for _, v in series)])
     known = np.flatnonzero(np.isfinite(values))
     known = known[np.argsort(times[known], kind="stable")]
     times, values = times[known], values[known]

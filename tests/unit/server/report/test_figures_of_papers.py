@@ -2,12 +2,15 @@
 
 import copy
 import csv
+import hashlib
 import io
+import json
 import math
 import random
 import re
 import statistics
 from dataclasses import fields
+from pathlib import Path
 from xml.etree import ElementTree
 
 import paper_runs
@@ -21,7 +24,7 @@ from tandem_server.analysis.material import Material, material
 from tandem_server.cli.main import main
 from tandem_server.report.figures.figure import KINDS, Drawn, Figure, every, make, write_figures
 from tandem_server.report.figures.marks import Cells
-from tandem_server.report.figures.sheet import as_csv, rows
+from tandem_server.report.figures.sheet import Sheet, as_csv, rows
 
 EVERY = every()
 NEVER = {"chen-8"}
@@ -99,6 +102,18 @@ def test_with_its_data_it_is_drawn_and_its_csv_has_what_is_drawn(figure: Figure,
             if isinstance(value, float):
                 assert math.isfinite(value)
                 assert float(row[key]) == value
+
+
+def digest(sheet: Sheet) -> str:
+    """Of every number drawn, to nine figures, with what it is of."""
+    told = [{key: f"{v:.9g}" if isinstance(v, float) else v for key, v in row.items()} for row in rows(sheet)]
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
+
+
+def test_the_numbers_of_every_figure_are_those_that_were_kept(sheets):
+    """``figures.json`` changes only where a mistake is mended; ``paper_campaign.py FOLDER`` writes the CSVs to compare."""
+    golden = json.loads(Path(__file__).with_name("figures.json").read_text())
+    assert {name: digest(made.sheet) for name, made in sheets.items() if made.sheet is not None} == golden
 
 
 @pytest.mark.parametrize(("name", "where"), [("chen-table-3", "chen-sizes"), ("chen-table-4", "chen-hotspot")])
