@@ -96,42 +96,34 @@ def join(
     activity: Callable[[float, float], str | None],
 ) -> list[Run]:
     """The manifests' runs in order of time."""
-    singles: dict[str, list[float | None]] = defaultdict(list)
-    together: dict[str, list[float | None]] = defaultdict(list)
-    spans: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    places: dict[str, set[str]] = defaultdict(set)
+    pairs: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for m in manifests:
-        pair = text(m, "pair")
-        if pair is None:
-            continue
-        goodput = _goodput(m)
-        if m["kind"] == "tcp":
-            singles[pair].append(goodput)
-        if text(m, "pairing") == "simultaneous":
-            together[pair].append(goodput)
-            places[pair] |= set(run_paths(m))
-            measured = _measured(m, recorded, clock)
-            if measured is not None:
-                spans[pair].append(measured)
+        pairs[text(m, "pair") or str(m["id"])].append(m)
+
+    def offered(over: Sequence[Mapping[str, Any]]) -> float | None:
+        """On all the paths of these runs, from the first one's begin to the last one's end."""
+        times = [known for m in over if (known := _measured(m, recorded, clock)) is not None]
+        if truth is None or not times:
+            return None
+        links = [truth.links.get(operators.get(p, p)) for p in sorted({p for m in over for p in run_paths(m)})]
+        return offered_bit_per_s(links, min(a for a, _ in times), max(b for _, b in times))
+
+    def goodput(of: Sequence[Mapping[str, Any]]) -> float | None:
+        """Of all of these together; None where one of them has none."""
+        found = [_goodput(m) for m in of]
+        known = [g for g in found if g is not None]
+        return sum(known) if known and len(known) == len(found) else None
+
     out: list[Run] = []
     for m in manifests:
-        result = mapping(m, "result")
-        failure = mapping(m, "failure")
-        start, end = span(m, clock)
-        pair, paths = text(m, "pair"), tuple(run_paths(m))
-        offered = None
-        measured = _measured(m, recorded, clock)
-        if truth is not None and measured is not None:
-            offered = _offered(truth, operators, paths, *measured)
-        own = singles.get(pair or "", [])
-        known = [g for g in own if g is not None]
-        ratio = None
-        if truth is not None and pair is not None and spans.get(pair):
-            ratio = _pair_ratio(together[pair], spans[pair], truth, operators, tuple(sorted(places[pair])))
+        result, pair = mapping(m, "result"), pairs[text(m, "pair") or str(m["id"])]
+        together = [one for one in pair if text(one, "pairing") == "simultaneous" and text(one, "pair") is not None]
+        carried, capacity = goodput(together), offered(together)
+        (start, end), paths = span(m, clock), tuple(run_paths(m))
         out.append(
             Run(
                 id=str(m["id"]),
-                pair=pair,
+                pair=text(m, "pair"),
                 kind=str(m["kind"]),
                 pairing=text(m, "pairing") or "single",
                 path=paths[0] if paths else None,
@@ -142,13 +134,13 @@ def join(
                 duration_s=number(result, "duration_s"),
                 goodput_bit_per_s=_goodput(m),
                 fallback=flag(result, "fallback"),
-                failure=text(failure, "reason"),
+                failure=text(mapping(m, "failure"), "reason"),
                 activity=activity(start, end) if start is not None and end is not None else None,
-                capacity_bit_per_s=offered,
-                sum_of_singles_bit_per_s=sum(known)
-                if m["kind"] == "mptcp" and known and len(known) == len(own)
+                capacity_bit_per_s=offered([m]),
+                sum_of_singles_bit_per_s=goodput([x for x in pair if x["kind"] == "tcp"])
+                if m["kind"] == "mptcp"
                 else None,
-                pair_ratio=ratio,
+                pair_ratio=carried / capacity if capacity and carried is not None else None,
                 subflows=tuple(_subflows(m, recorded, operators)),
             )
         )
@@ -189,24 +181,6 @@ def _measured(manifest: Mapping[str, Any], recorded: Recorded, clock: Clock) -> 
         return start, end
     begun = max(start, float(times[0]) - (connect_ms or 0.0) / 1e3)
     return begun, min(end, begun + duration)
-
-
-def _offered(
-    truth: Truth, operators: Mapping[str, str], paths: Sequence[str], start: float, end: float
-) -> float | None:
-    return offered_bit_per_s([truth.links.get(operators.get(p, p)) for p in dict.fromkeys(paths)], start, end)
-
-
-def _pair_ratio(
-    goodputs: Sequence[float | None],
-    spans: Sequence[tuple[float, float]],
-    truth: Truth,
-    operators: Mapping[str, str],
-    paths: Sequence[str],
-) -> float | None:
-    known = [g for g in goodputs if g is not None]
-    offered = _offered(truth, operators, paths, min(a for a, _ in spans), max(b for _, b in spans))
-    return sum(known) / offered if offered and len(known) == len(goodputs) else None
 
 
 def _subflows(manifest: Mapping[str, Any], recorded: Recorded, operators: Mapping[str, str]) -> list[RunSubflow]:
