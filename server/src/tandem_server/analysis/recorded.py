@@ -184,12 +184,12 @@ class _Column:
     def array(self) -> Array:
         """All of them; none is added any more."""
         if self._file is None:
-            return np.concatenate(self._held)
+            found, self._held = np.concatenate(self._held), []
+            return found
         self._spill()
         self._file.flush()
         with self._file:
-            found: Array = np.memmap(self._file, dtype=np.float64, mode="r")
-        return found
+            return np.memmap(self._file, dtype=np.float64, mode="r")
 
 
 class _Columns:
