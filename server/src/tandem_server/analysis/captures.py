@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tandem.schema.trace import SERVER_CAPTURES
-from tandem_server.analysis.estimates import Histogram, histogram
+from tandem_server.analysis.estimates import Histogram, histogram, pooled
 from tandem_server.analysis.folder import TRACES, CampaignFolder, Capture, capture_name, known_as, parts_of, probe_of
 from tandem_server.analysis.material import Bins
 from tandem_server.analysis.radio_packets import RULE, Binned, Flows, Joined, Radio, Rule, joined
@@ -39,18 +39,19 @@ if TYPE_CHECKING:  # which takes its shares of bytes from here
 
 KINDS = ("signal_drop", "handover")
 WAYS = ("from_opener", "to_opener")
+ALONE = "each of its captures was read by itself; hint: tandem-server analyse DIR/probe --out DIR/traces"
 CUT = {"cut_file", "bad_record", "bad_compression"}
 """Problems of a capture that leave a part of it out."""
 _CONNECTION = ("connection", "multipath", "fallback", "opener_port", "responder_address", "responder_port")
 _TOKENS = ("opener_token", "responder_token")
 _SUBFLOW = ("subflow", "connection", "opener_address", "opener_port", "start_utc_ns", "end_utc_ns", "handshake_rtt_ns")
-_RTTS, _WAITS = ("rtt_ms", "samples"), ("wait_ms", "packets")
+_RTTS, _WAITS = ("subflow", "rtt_ms", "samples"), ("connection", "wait_ms", "packets")
 _TOTAL = ("connection", "subflow", "direction", "goodput_bytes", "payload_bytes", "unseen_bytes", "rtt_method")
 
 Row = Mapping[str, Any]
 Array = NDArray[np.float64]
 Delays = Mapping[tuple[str, int, str], Histogram]
-"""By file, connection and direction."""
+"""By file, connection or subflow, and direction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +127,23 @@ def of_campaign(e: Evaluation, rule: Rule = RULE) -> Packets | None:
     found, flows, binned, queues = read(
         place, list(parts), width, campaign.manifests, campaign.captures, e.clock.start_utc_ns
     )
-    together, lacks = _queues_together(parts, campaign.captures, campaign.manifests, e.clock.start_utc_ns)
+    bounded = {
+        row["file"]: ", ".join(row["bounded"])
+        for row in _tables().read(place, "files", list(parts), ("bounded",)).to_pylist()
+        if row["bounded"]
+    }
+    lacks = {m.run: ALONE for m in found.matches if m.kind == "mptcp" and len(m.parts) > 1} | {
+        m.run: f"its captures are too much for one reading ({limits})"
+        for m in found.matches
+        for one in m.parts
+        if one.multipath and (limits := bounded.get(one.file))
+    }
+    queues = [one for one in queues if one.run not in lacks]
     campaign.remarks += _reasons("not joined to its packets", found.whys) + _reasons("no data-level queue", lacks)
     made = joined(_radio(e), flows, binned, rule)
     made.account |= found.account
     made.rows = {**made.rows, "probe": [campaign.probe] * len(made)}
-    queues += together
-    rtts = _delays(place, list(parts), "rtts", _RTTS)
+    rtts = _delays(place, list(parts), "rtts", *_RTTS)
     return Packets(made, _series(e, flows, binned), [*_in_flight(found, flows, binned, rtts), *queues])
 
 
@@ -265,7 +276,7 @@ def matched(
         whys[match.run] = "another run could be meant as well"
         account["runs_without_connection"] += 1
         found.remove(match)
-    addresses = {str(m["id"]): _path_addresses(m) for m in manifests}
+    addresses = {str(m["id"]): path_addresses(m) for m in manifests}
     paths = [
         path_of[one.file] or addresses[match.run].get(flow["opener_address"])
         for match in found
@@ -392,7 +403,7 @@ def _measurement_port(told: Mapping[str, Any]) -> int | None:
         return None
 
 
-def _path_addresses(told: Mapping[str, Any]) -> dict[str, str]:
+def path_addresses(told: Mapping[str, Any]) -> dict[str, str]:
     """By a subflow's own address the path that has it, where it is one path's."""
     known = mapping(mapping(dict(told), "environment"), "path_addresses")
     paths: dict[str, set[str]] = defaultdict(set)
@@ -410,7 +421,7 @@ def _path_addresses(told: Mapping[str, Any]) -> dict[str, str]:
 
 def _flows(found: Matched, manifests: Sequence[Mapping[str, Any]], start_utc_ns: int) -> Flows:
     """A row a subflow; ``path`` "" where it is not known."""
-    addresses = {str(m["id"]): _path_addresses(m) for m in manifests}
+    addresses = {str(m["id"]): path_addresses(m) for m in manifests}
     rows = [
         (number, match, one, flow)
         for number, match in enumerate(found.matches)
@@ -465,25 +476,25 @@ def main_match(matches: Sequence[Match]) -> dict[str, int]:
 
 
 def _in_flight(found: Matched, flows: Flows, binned: Binned, rtts: Delays) -> list[Bins]:
-    """Of each run and capture, all subflows together: between its first and its last bin as much is in flight of a subflow as was before,
-    where a bin had no packet."""
+    """Of each run, capture and path, its subflows together: between its first and its last bin as much is in flight of a subflow as was
+    before, where a bin had no packet."""
     made = []
     start_s = (binned.place * binned.width_ns + binned.offset_ns) / 1e9
     for run, number in sorted(main_match(found.matches).items()):
-        by_file: dict[str, list[tuple[Array, Array]]] = defaultdict(list)
+        own: dict[tuple[str, str], list[int]] = defaultdict(list)
         for n in np.flatnonzero(flows.connection == number).tolist():
-            rows = binned.of(n)
-            by_file[flows.file[n]].append((start_s[rows], binned.in_flight_bytes[rows]))
-        match = found.matches[number]
-        numbers = {one.file: one.number for one in match.parts}
-        for file, parts in by_file.items():
+            own[flows.file[n], flows.path[n]].append(n)
+        for (file, path), mine in own.items():
+            parts = [(start_s[binned.of(n)], binned.in_flight_bytes[binned.of(n)]) for n in mine]
             times, total = summed(parts)
             if not len(times):  # where it was captured, nobody knows what is in flight
                 times = np.unique(np.concatenate([at for at, _ in parts]))
                 total = np.full(len(times), np.nan)
             if len(times):
-                absent, told = np.full(len(times), np.nan), rtts.get((file, numbers[file], WAYS[match.way]))
-                made.append(Bins(run, found.path_of[file] or "", times, total, absent, rtts=told))
+                way = WAYS[found.matches[number].way]
+                told = [one for n in mine if (one := rtts.get((file, int(flows.subflow[n]), way))) is not None]
+                absent = np.full(len(times), np.nan)
+                made.append(Bins(run, path, times, total, absent, rtts=pooled(told) if told else None))
     return made
 
 
@@ -502,101 +513,18 @@ def _queues_of(
         for one in found.matches[n].parts
         if found.path_of[one.file] is None and (one.multipath or len(parts_of(capture_name(one.file))) < 2)
     ]
-    waits = _delays(place, [part], "waits", _WAITS) if whole_ones else {}
-    return [
-        bins
-        for run, one, way in whole_ones
-        for bins in _queue(run, rows, waits, one.number, way, start_utc_ns, one.file)
-    ]
+    waits = _delays(place, [part], "waits", *_WAITS) if whole_ones else {}
+    made = []
+    for run, one, way in whole_ones:
+        at, queue = _tables().queue_of(rows, one.file, one.number, way)
+        if len(at):
+            waited = waits.get((one.file, one.number, way))
+            made.append(Bins(run, None, (at - start_utc_ns) / 1e9, np.full(len(at), np.nan), queue, waits=waited))
+    return made
 
 
-def _queue(
-    run: str,
-    rows: Any,  # noqa: ANN401  (pyarrow.Table)
-    waits: Delays,
-    number: int,
-    way: str,
-    start_utc_ns: int,
-    file: str | None = None,
-) -> list[Bins]:
-    at, queue = _tables().queue_of(rows, number, way, file)
-    if not len(at):
-        return []
-    waited = waits.get((file or "", number, way))
-    return [Bins(run, None, (at - start_utc_ns) / 1e9, np.full(len(at), np.nan), queue, waits=waited)]
-
-
-def _delays(place: Path, parts: Sequence[str], table: str, names: tuple[str, str]) -> Delays:
+def _delays(place: Path, parts: Sequence[str], table: str, of: str, ms: str, counts: str) -> Delays:
     """Nothing where an older analysis made no such table."""
     tables = _tables()
-    return _histograms(tables.read(place, table, parts, ("connection", "direction", *names)), names)
-
-
-def _histograms(rows: Any, names: tuple[str, str]) -> Delays:  # noqa: ANN401  (pyarrow.Table)
-    """Of rows of the table ``rtts`` or ``waits``."""
-    counted = _tables().counted(rows, *names)
-    return {key: histogram(ms, counts) for key, (ms, counts) in counted.items()}
-
-
-def _queues_together(
-    parts: Mapping[str, manifest.Part],
-    captures: Iterable[Capture],
-    manifests: Iterable[Mapping[str, Any]],
-    start_utc_ns: int,
-) -> tuple[list[Bins], dict[str, str]]:
-    """Of each Multipath TCP run with a capture of each of several paths: these are read once more, together, in the order of time. One
-    machine made them, so their clocks are one. Not of captures that were read as one already. And why not of others."""
-    known = {capture_name(one.file): one for one in captures}
-    files = {capture_name(one.file): (one, part.bin_ns) for part in parts.values() for one in part.files}
-    own: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
-    together = {one for name in files if known_as(known, name) for one in parts_of(name) if name != one}
-    for one in known.values():
-        if capture_name(one.file) in together:
-            continue
-        if one.path is not None and (one.run is not None or one.pair is not None):
-            own[("pair", str(one.pair)) if one.run is None else ("run", one.run)][one.path] = one.file
-    made: list[Bins] = []
-    whys: dict[str, str] = {}
-    last: tuple[tuple[str, ...], Any] = ((), None)
-    for told in manifests:
-        run, token = str(told["id"]), token_of(told)
-        names = sorted((own.get(("run", run)) or own.get(("pair", str(told.get("pair")))) or {}).values())
-        fell_back = flag(mapping(dict(told), "result"), "fallback") is True
-        if text(told, "kind") != "mptcp" or fell_back or token is None or len(names) < 2:
-            continue
-        places = [files[name] for name in map(capture_name, names) if name in files]
-        if len(places) < len(names) or len({width for _, width in places}) > 1:
-            whys[run] = "not all of its captures were analysed with bins of one width"
-            continue
-        if other := [one.file for one, _ in places if not _is_as_it_was(one)]:
-            whys[run] = f"{other[0]} is gone or was changed since it was analysed"
-            continue
-        paths = tuple(one.file for one, _ in places)
-        if paths != last[0]:  # runs of a pair come one after the other and share captures; those of others are not kept
-            last = paths, _read_together(paths, places[0][1])
-        connections, bins, waits, bounded = last[1]
-        mine = [row["connection"] for row in connections if row["opener_token"] == token]
-        if bounded:
-            whys[run] = f"its captures are too much for one reading ({', '.join(bounded)})"
-        elif len(mine) != 1:
-            whys[run] = f"{len(mine)} connections in its captures have its token"
-        else:
-            made += _queue(run, bins, waits, mine[0], "to_opener", start_utc_ns)
-    return made, whys
-
-
-def _read_together(paths: Sequence[str], bin_ns: int) -> tuple[list[Row], Any, Delays, list[str]]:
-    """The connections, all bins, how long packets waited, and the limits of the native pass that were reached."""
-    core = importlib.import_module("tandem_server.tandem_trace_core")
-    arrow = _tables().arrow
-    tables = core.analyse_together(list(paths), bin_ns=bin_ns)
-    told: list[Row] = arrow("connections", "", tables["connections"]).to_pylist()
-    waits = _histograms(arrow("waits", "", tables["waits"]), _WAITS)
-    return told, arrow("bins", "", tables["bins"]), waits, tables["file"]["bounded"]
-
-
-def _is_as_it_was(analysed: manifest.Capture) -> bool:
-    try:
-        return manifest.Capture.at(analysed.file) == analysed
-    except OSError:  # gone: the line says so
-        return False
+    found = tables.counted(tables.read(place, table, parts, (of, "direction", ms, counts)), of, ms, counts)
+    return {key: histogram(*columns) for key, columns in found.items()}

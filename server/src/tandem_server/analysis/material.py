@@ -40,8 +40,8 @@ class Span(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Bins:
     """One run in bins of a packet capture (``captures``), arrays of one length, absent values NaN. ``path``: whose subflows' bytes in
-    flight; "": all; None: of the whole connection, whose ``reorder_queue_bytes`` it is. Over the whole run, where the tables tell: ``rtts``
-    of the path's subflows, and how long the whole connection's packets waited in that queue."""
+    flight, "" where it is not known; None: of the whole connection, whose ``reorder_queue_bytes`` it is. Over the whole run, where the
+    tables tell: ``rtts`` of the path's subflows, and how long the whole connection's packets waited in that queue."""
 
     run: str
     path: str | None

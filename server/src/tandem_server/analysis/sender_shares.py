@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tandem_server.analysis.captures import Connection, by_token, connections_in, number_of
-from tandem_server.analysis.folder import TRACES, CampaignFolder, Capture, capture_name
+from tandem_server.analysis.captures import Connection, by_token, connections_in, number_of, path_addresses
+from tandem_server.analysis.folder import TRACES, CampaignFolder, Capture, capture_name, parts_of
 from tandem_server.analysis.reading import flag, mapping, mappings, text, whole
 from tandem_server.analysis.tables.facts import SENDER_SHARES, gather
 from tandem_server.analysis.traces import manifest
@@ -68,13 +68,17 @@ def _read(place: Path, wanted: set[str]) -> tuple[Found, str | None]:
     found: dict[str, list[Connection]] = {}
     try:
         every = sorted(manifest.read(place).items()) if wanted else []
-        parts = [name for name, part in every if any(capture_name(file.file) in wanted for file in part.files)]
+        parts = [name for name, part in every if any(wanted.issuperset(_names(file.file)) for file in part.files)]
         for one in connections_in(place, parts) if parts else ():
-            if (name := capture_name(one.file)) in wanted:
-                found.setdefault(name, []).append(one)
+            if wanted.issuperset(_names(one.file)):
+                found.setdefault(capture_name(one.file), []).append(one)
     except (ImportError, manifest.ManifestError) as error:
         return {}, str(error)
     return found, None
+
+
+def _names(file: str) -> list[str]:
+    return parts_of(capture_name(file))
 
 
 def _or_why(of: Callable[..., Shares], *args: Any, why: str | None) -> Shares | str:  # noqa: ANN401  (of's own)
@@ -122,25 +126,38 @@ def shares_of_load(m: Mapping[str, Any], row: Mapping[str, Any], sent: Found) ->
     return _by_path(_whole(entries[0], sent), lambda end: text(paths, end[0]))
 
 
-def shares_of_upload(m: Mapping[str, Any], token: str, captures: Sequence[Capture], own: Found) -> Shares:
-    """By path, of one connection of the run. UnknownSharesError."""
-    files = {c.path: capture_name(c.file) for c in captures}
+def shares_of_upload(m: Mapping[str, Any], token: str, captures: Sequence[Capture], there: Found) -> Shares:
+    """By path, of one connection of the run; of captures that were read as one by the subflows' addresses. UnknownSharesError."""
+    path_of = {capture_name(c.file): c.path for c in captures}
     asked = m.get("paths")
-    if not isinstance(asked, list) or not set(asked) <= set(files):
+    if not isinstance(asked, list) or not set(asked) <= set(path_of.values()):
         raise UnknownSharesError("not each path has a capture of its own")
     if any(c.cut for c in captures):
         raise UnknownSharesError("the probe's capture is not whole")
-    if any(name not in own for name in files.values()):
+    own: dict[str, Sequence[Connection]] = {}
+    left = set(path_of)
+    for name in sorted(there, key=lambda one: -len(parts_of(one))):
+        if left.issuperset(parts_of(name)):
+            own[name] = there[name]
+            left -= {*parts_of(name)}
+    if left:
         raise UnknownSharesError("the probe's captures were not analysed")
-    mine, why = by_token(number_of(token), [one for name in files.values() for one in own[name]])
+    mine, why = by_token(number_of(token), [one for connections in own.values() for one in connections])
     if not mine:
         raise UnknownSharesError(why)
-    sent = {capture_name(one.file): one.sent(FROM_OPENER) for one in mine}
-    total = sum(payload for payload, _ in sent.values())
-    if not total or sum(unseen for _, unseen in sent.values()) > _MOST_DROPPED * total:
+    addresses = path_addresses(m)
+    sent: Counter[str] = Counter()
+    missed = 0
+    for one in mine:
+        for flow in one.subflows:
+            payload, unseen = flow["sent"][FROM_OPENER]
+            path, missed = path_of.get(capture_name(one.file)) or addresses.get(flow["opener_address"]), missed + unseen
+            if path is None and payload:
+                raise UnknownSharesError("a subflow's address is no path's")
+            sent[path or ""] += payload
+    if not (total := sent.total()) or missed > _MOST_DROPPED * total:
         raise UnknownSharesError("the probe's capture is not whole")
-    known = {str(path): sent.get(name, (0, 0))[0] / total for path, name in files.items() if path}
-    return {path: share for path, share in known.items() if share}
+    return {path: payload / total for path, payload in sent.items() if payload}
 
 
 def shares_of(m: Mapping[str, Any], sent: Found) -> Shares:

@@ -60,7 +60,7 @@ def add(commands: Actions[argparse.ArgumentParser]) -> None:
         "--together",
         action="store_true",
         help="read all these captures as one, in the order of time: those that one machine made of its interfaces, one each, so that the"
-        " subflows of a connection are found together",
+        " subflows of a connection are found together; in a folder those are that lie in captures/ under the name of one run or pair",
     )
     parser.add_argument(
         "--out",

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tandem_server.analysis.traces import manifest
 from tandem_server.analysis.traces.batch import Analysed, go_on, process_batch
-from tandem_server.analysis.traces.manifest import TOGETHER, VERSION, Capture, Part, captures_in, named
+from tandem_server.analysis.traces.manifest import TOGETHER, VERSION, Capture, Part
 from tandem_server.analysis.traces.processes import Task
 from tandem_server.derived.units import Unit, units
 from tandem_server.http.rates import Reserve
@@ -107,7 +107,6 @@ class Tabling:
                     self._failed(row, "it is gone", done)
             if placed:
                 of[TOGETHER.join(placed)] = tuple(placed.values())
-        _take_out_parts(out, of)
         batches = go_on(out, [[path] for path in of], BIN_NS, packets=False)
         begun = {path for batch in batches for path in batch}
         for path in of.keys() - begun:  # whole before its pass was killed
@@ -157,12 +156,3 @@ class Tabling:
         self._marks.mark(row.probe, [row.name], VERSION, why)
         done.failed.append((row.probe, row.name, why))
         _LOG.warning("%s: %s: not analysed: %s", row.probe, row.name, why)
-
-
-def _take_out_parts(out: Path, wanted: dict[str, tuple[TraceRow, ...]]) -> None:
-    """Parts of captures that are read anew with others beside them: a capture has one part."""
-    files = {one for path in wanted for one in path.split(TOGETHER)}
-    whole = {named(path) for path in wanted}
-    for name, part in manifest.read(out).items():
-        if any(one.file not in whole and files & set(captures_in(one.file)) for one in part.files):
-            manifest.remove(out, name)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from tandem_server.analysis.traces.manifest import owner_of
 from tandem_server.ledger.runs import promise_of
 from tandem_server.registry import Registry, Run, TraceRow
 
 WAIT_NS = 86_400 * 10**9
 """So long after the newest of them the others are waited for."""
-_OWNER = re.compile(r"captures/((?:run|pair)-[0-9a-f]+)-[^/]+\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +30,8 @@ def units(
     made: list[Unit] = []
     done: set[tuple[str, str]] = set()
     for row in rows:
-        owner = _OWNER.match(row.name)
-        prefix = f"captures/{owner[1]}-" if owner else row.name
+        owner = owner_of(row.name)
+        prefix = f"captures/{owner}-" if owner else row.name
         if (row.probe, prefix) in done:
             continue
         done.add((row.probe, prefix))
@@ -41,9 +40,7 @@ def units(
             continue
         there = registry.trace_tables.under(row.probe, prefix)
         newest = max(one.received_utc_ns for one, _ in there)
-        due = (
-            everything or now_utc_ns - newest >= WAIT_NS or _whole(registry, row, owner[1], prefix, there_names(there))
-        )
+        due = everything or now_utc_ns - newest >= WAIT_NS or _whole(registry, row, owner, prefix, there_names(there))
         own = [one for one, its in there if everything or its.state != "failed" or its.version < version]
         made.append(Unit(row.probe, tuple(own), due))
     return made
@@ -64,8 +61,7 @@ def _whole(registry: Registry, row: TraceRow, owner: str, prefix: str, names: fr
 def runs_of(registry: Registry, captures: Iterable[TraceRow]) -> list[Run]:
     """The runs that these captures, of one unit, are of, as far as their manifests are here."""
     for row in captures:
-        owner = _OWNER.match(row.name)
-        if known := _runs(registry, row, owner[1] if owner else row.run or ""):
+        if known := _runs(registry, row, owner_of(row.name) or row.run or ""):
             return known
     return []
 

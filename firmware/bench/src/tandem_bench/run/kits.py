@@ -6,9 +6,7 @@ What the server then exports is reported, and so are the probes' own folders, wi
 from __future__ import annotations
 
 import json
-import re
 import time
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -51,7 +49,6 @@ over = "any"
 night = "off"
 still_for_s = 0
 """
-_OWNER = re.compile(r"((?:run|pair)-[0-9a-f]+)-[^/]+\.pcap\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +168,7 @@ class Kits(Rehearsal):
         print("analysing the captures …", flush=True)
         analysed = self._json("traces", "analyse", "--all")
         for kit in self.kits:
-            self._analyse(kit)
+            self._run_server("analyse", str(kit.probe), "--out", str(kit.folder / "traces"), "--json")
         print("exporting and writing the reports …", flush=True)
         root, config = self.folder.root, ["--config", str(self._server_toml)]
         span = ["--from", _iso(self._started_utc_ns), "--to", _iso(self._ended_utc_ns)]
@@ -187,15 +184,6 @@ class Kits(Rehearsal):
             "tables": compared(self.kits[0].folder / "tables", root / "exported" / "tables"),
         }
         return 1 if exported["missing"] else 0
-
-    def _analyse(self, kit: Kit) -> None:
-        """As the server does: the captures of a run or pair, one of each path, are read together."""
-        groups: dict[str, list[str]] = defaultdict(list)
-        for path in sorted((kit.probe / "captures").glob("*.pcap")):
-            if (owner := _OWNER.match(path.name)) is not None:
-                groups[owner[1]].append(str(path))
-        for files in groups.values():
-            self._run_server("analyse", *files, "--together", "--out", str(kit.folder / "traces"), "--json")
 
     def _write_campaign(self, *, ended: bool = False) -> None:
         for kit in self.kits:

@@ -35,18 +35,27 @@ class Found:
 
 
 def find(named: Iterable[Path]) -> Found:
-    """Files in the order given, a folder's in order of their paths. A file that is named counts whatever it is called."""
+    """Files in the order given, a folder's in order of their paths, those of one run joined by TOGETHER. A file that is named counts
+    whatever it is called."""
     found = Found()
     seen: set[str] = set()
     for path in named:
-        inside = _inside(path, found) if path.is_dir() else [str(path)]
+        inside = _by_run(_inside(path, found)) if path.is_dir() else [str(path)]
         if not inside:
             found.empty.append(str(path))
         for each in inside:
-            if (whole := os.path.abspath(each)) not in seen:  # noqa: PTH100  (links are left as they are)
+            if (whole := manifest.absolute(each)) not in seen:
                 seen.add(whole)
                 found.paths.append(each)
     return found
+
+
+def _by_run(paths: Iterable[str]) -> list[str]:
+    groups: dict[tuple[Path, str], list[str]] = {}
+    for path in paths:
+        place = Path(path)
+        groups.setdefault((place.parent, manifest.owner_of(str(place.absolute())) or place.name), []).append(path)
+    return [TOGETHER.join(own) for own in groups.values()]
 
 
 def _inside(folder: Path, found: Found) -> list[str]:
@@ -89,7 +98,8 @@ def _size(path: str) -> int:
 
 
 def go_on(out: Path, batches: Sequence[list[str]], bin_ns: int, packets: bool) -> list[list[str]]:
-    """What is left to do of these batches; ManifestError when the folder was begun with other settings.
+    """What is left to do of these batches; ManifestError when the folder was begun with other settings. What held a capture that is read
+    anew, changed or with others beside it, is taken out.
 
     The batches are those of all files that were named: so those of a run that was stopped are the same as those of one that was not.
     """
@@ -98,6 +108,10 @@ def go_on(out: Path, batches: Sequence[list[str]], bin_ns: int, packets: bool) -
         raise ManifestError(f"{out} was made with {other}; hint: the same here, or another folder")
     where = {capture.file: name for name, part in parts.items() for capture in part.files}
     held = {capture.file: (capture, part.version) for part in parts.values() for capture in part.files}
+    read_in: dict[str, list[str]] = {}
+    for file in where:
+        for one in manifest.captures_in(file):
+            read_in.setdefault(one, []).append(file)
     left: list[list[str]] = []
     changed: dict[str, set[str]] = {}
     for batch in batches:
@@ -107,8 +121,9 @@ def go_on(out: Path, batches: Sequence[list[str]], bin_ns: int, packets: bool) -
             if now is not None and held.get(now.file) == (now, VERSION):
                 continue
             todo.append(path)
-            if now is not None and now.file in where:
-                changed.setdefault(where[now.file], set()).add(now.file)
+            for one in () if now is None else manifest.captures_in(now.file):
+                for file in read_in.get(one, ()):
+                    changed.setdefault(where[file], set()).add(file)
         if todo:
             left.append(todo)
     for name, files in changed.items():

@@ -24,6 +24,7 @@ TOGETHER = "\0"
 """Between the paths of captures that are read as one: in no path."""
 _NAMED = re.compile(r" \+ (?=/|probe/)")
 """Between them where they are told: before an absolute path, or one within a campaign folder."""
+_OWNER = re.compile(r"(?:\A|/)captures/((?:run|pair)-[0-9a-f]+)-[^/]+\Z")
 FOLDER = "manifest"
 LOCK = ".lock"
 TABLES = ("files", "connections", "subflows", "totals", "bins", "waits", "rtts", "events", "problems", "packets")
@@ -66,6 +67,13 @@ def named(path: str) -> str:
 def captures_in(file: str) -> list[str]:
     """The paths of the captures that were read as one and are ``named`` so."""
     return _NAMED.split(file)
+
+
+def owner_of(path: str) -> str | None:
+    """The run, or the pair whose runs share it, after which a collector named a capture. Those of one are read as one: one machine made
+    them, one of each path."""
+    found = _OWNER.search(path)
+    return found[1] if found else None
 
 
 @dataclass(frozen=True)

@@ -132,15 +132,13 @@ def in_order(pieces: Sequence[Any]) -> Any:  # noqa: ANN401  (pyarrow.Table)
 
 def queue_of(
     rows: Any,  # noqa: ANN401  (pyarrow.Table)
+    file: str,
     connection: int,
     direction: str,
-    file: str | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """A connection's data-level queue: when its bins begin (UTC ns), and the most bytes in it, absent NaN. ``file``: of rows of several."""
+    """A connection's data-level queue: when its bins begin (UTC ns), and the most bytes in it, absent NaN."""
     mine = pc.and_(pc.equal(rows["connection"], connection), pc.equal(rows["direction"].cast(pa.string()), direction))
-    mine = pc.and_(mine, pc.is_null(rows["subflow"]))
-    if file is not None:
-        mine = pc.and_(mine, pc.equal(rows["file"].cast(pa.string()), file))
+    mine = pc.and_(pc.and_(mine, pc.is_null(rows["subflow"])), pc.equal(rows["file"].cast(pa.string()), file))
     own = rows.filter(mine).sort_by("bin_start_utc_ns")
     queue = own["reorder_queue_max_bytes"].cast(pa.float64(), safe=False)
     return own["bin_start_utc_ns"].cast(pa.int64()).to_numpy(), np.asarray(queue.to_numpy(), dtype=np.float64)
@@ -148,16 +146,18 @@ def queue_of(
 
 def counted(
     rows: Any,  # noqa: ANN401  (pyarrow.Table)
+    of: str,
     value: str,
     count: str,
 ) -> dict[tuple[str, int, str], tuple[NDArray[np.float64], NDArray[np.float64]]]:
-    """By file, connection and direction a column of values, absent NaN, and how often each was seen; a value may be there repeatedly."""
+    """By file, ``of`` (connection or subflow) and direction a column of values, absent NaN, and how often each was seen; a value may be
+    there repeatedly."""
     if not rows.num_rows:
         return {}
     columns = {name: rows[name].cast(pa.string()) for name in ("file", "direction")}
     columns |= {name: rows[name].cast(pa.float64()) for name in (value, count)}
-    keys = ("file", "connection", "direction")
-    table = pa.table({"connection": rows["connection"], **columns})
+    keys = ("file", of, "direction")
+    table = pa.table({of: rows[of], **columns})
     grouped = table.group_by(list(keys)).aggregate([(value, "list"), (count, "list")])
     lists = [grouped[f"{name}_list"] for name in (value, count)]
     return {

@@ -1,4 +1,4 @@
-"""A run's captures of one path each, read together: the data-level queue over all paths."""
+"""A run's captures of one path each, which are read as one: what each path carried, and the data-level queue over all."""
 
 import json
 import shutil
@@ -11,13 +11,12 @@ from folders import run
 
 from support import capture_scenes
 from support.capture_scenes import plain_download
-from support.captures import EPOCH, pcap, token
+from support.captures import CLIENT, CLIENT2, EPOCH, pcap, token
 from tandem_server import tandem_trace_core
-from tandem_server.analysis.captures import of_campaign
+from tandem_server.analysis.captures import ALONE, of_campaign
 from tandem_server.analysis.evaluate import evaluate
 from tandem_server.analysis.folder import CampaignFolder, Capture, load
 from tandem_server.analysis.records import Clock
-from tandem_server.analysis.series import summed
 
 CLOCK = Clock(EPOCH - 10 * 10**9)
 
@@ -36,9 +35,17 @@ def plain_manifest(name: str = "run-1", **more) -> dict:
     }
 
 
+ADDRESSES = {"a": CLIENT, "b": CLIENT2}
+
+
+def captured(folder) -> list:
+    """The captures of the fixture."""
+    return sorted((folder / "probe" / "captures").glob("*.pcap"))
+
+
 @pytest.fixture
 def folder(tmp_path):
-    """Captures of path a and of path b of one connection, analysed."""
+    """Captures of path a and of path b of one connection, analysed as they lie in a campaign's folder."""
     caps = tmp_path / "probe" / "captures"
     caps.mkdir(parents=True)
     for path, own in zip("ab", capture_scenes.by_path(capture_scenes.two_subflows().wire.packets), strict=True):
@@ -78,32 +85,28 @@ def test_the_queue_of_both_paths_is_what_came_before_the_gap_was_filled(folder, 
 
 
 @pytest.mark.parametrize(("run_name", "pair"), [("run-1", None), (None, "pair-1")])
-def test_captures_that_were_read_as_one_tell_the_same_and_count_once(folder, run_name, pair):
-    """As a server analyses them when they come."""
+def test_captures_that_were_read_as_one_tell_the_same_by_path_and_the_queue_beside(folder, run_name, pair):
     captures, told = listed(run_name, pair), plain_manifest(pair=pair)
-    alone, _ = bins_of(folder, captures, told)
-    caps = [folder / "probe" / "captures" / f"run-1-{path}.pcap" for path in "ab"]
-    shutil.rmtree(folder / "traces")
-    run(*caps, "--together", "--out", folder / "traces")
+    told["environment"]["path_addresses"] = ADDRESSES
+    caps = captured(folder)
     for one in caps:
-        one.rename(one.with_suffix(".gone"))
+        one.rename(one.with_suffix(".gone"))  # as in an export of tables alone
     made, remarks = bins_of(folder, captures, told)
-    assert [(one.run, one.path) for one in made] == [("run-1", ""), ("run-1", None)]
-    assert remarks == []
-
-    def flight(bins):
-        return summed([(one.t_s, one.in_flight_bytes) for one in bins if one.path is not None])[1].tolist()
-
-    assert flight(made) == flight(alone)
-    (queue,), (before,) = ([one for one in bins if one.path is None] for bins in (made, alone))
-    np.testing.assert_array_equal(queue.reorder_queue_bytes, before.reorder_queue_bytes)
+    assert ([(one.run, one.path) for one in made], remarks) == ([("run-1", "a"), ("run-1", "b"), ("run-1", None)], [])
     assert bins_of(folder, captures[:1], told)[0] == []  # another capture is in it, nobody knows whose
-    for kind in (plain_manifest(pair=pair, result={"fallback": True}), plain_manifest(pair=pair, kind="tcp")):
+    for kind in ({**told, "result": {"fallback": True}}, {**told, "kind": "tcp"}):
         assert not [one for one in bins_of(folder, captures, kind)[0] if one.path is None]
     for one in caps:
         one.with_suffix(".gone").rename(one)
-    run(folder / "probe", "--out", folder / "traces")  # by hand too: they lie there twice
-    assert {one.run for one in bins_of(folder, captures, told)[0]} == {"run-1"}
+    run(*caps, "--out", folder / "traces")  # each by itself, by hand: it takes the place of what was read as one
+    assert sorted(len(row["file"].split(" + ")) for row in folders.tables(folder / "traces", "files")) == [1, 1]
+    alone, remarks = bins_of(folder, captures, told)
+    assert remarks == [f"run-1: no data-level queue: {ALONE}"]
+    for one, other in zip(made, alone, strict=False):
+        assert (one.path, one.in_flight_bytes.tolist()) == (other.path, other.in_flight_bytes.tolist())
+        assert (one.rtts.ms.tolist(), one.rtts.counts.tolist()) == (other.rtts.ms.tolist(), other.rtts.counts.tolist())
+    run(folder / "probe", "--out", folder / "traces")
+    assert [len(row["file"].split(" + ")) for row in folders.tables(folder / "traces", "files")] == [2]
     assert len(queues(folder, captures, told)[0]) == 1
 
 
@@ -126,32 +129,22 @@ def test_one_path_or_what_has_no_token_or_fell_back_has_no_queue(folder):
         assert queues(folder, listed(), m) == ([], []), m
 
 
-def test_what_cannot_be_told_is_named(folder):
+def test_a_token_that_no_connection_has_is_named(folder):
     told = plain_manifest(environment={"further": {"connection": "0badcafe"}})
-    assert queues(folder, listed(), told) == (
+    assert bins_of(folder, listed(), told) == (
         [],
-        ["run-1: no data-level queue: 0 connections in its captures have its token"],
+        ["run-1: not joined to its packets: 0 connections in the captures have its token"],
     )
-    with_c = [*listed(), Capture("captures/run-1-c.pcap", 0, None, "run-1", "c", False)]
-    assert queues(folder, with_c, plain_manifest()) == (
-        [],
-        ["run-1: no data-level queue: not all of its captures were analysed with bins of one width"],
-    )
-    changed = folder / "probe/captures/run-1-b.pcap"
-    why = f"run-1: no data-level queue: {changed} is gone or was changed since it was analysed"
-    changed.write_bytes(folders.plain())
-    assert queues(folder, listed(), plain_manifest()) == ([], [why])
-    changed.unlink()
-    assert queues(folder, listed(), plain_manifest()) == ([], [why])
 
 
 def test_what_is_too_much_for_one_reading_is_named(folder, monkeypatch):
     whole = tandem_trace_core.analyse_together
     small = {"together_bytes": 400}
     monkeypatch.setattr(
-        "tandem_server.tandem_trace_core.analyse_together",
-        lambda paths, bin_ns: whole(paths, bin_ns=bin_ns, limits=small),
+        "tandem_server.tandem_trace_core.analyse_together", lambda paths, **how: whole(paths, limits=small, **how)
     )
+    shutil.rmtree(folder / "traces")
+    run(folder / "probe", "--out", folder / "traces")
     assert queues(folder, listed(), plain_manifest()) == (
         [],
         ["run-1: no data-level queue: its captures are too much for one reading (together_bytes)"],

@@ -211,7 +211,7 @@ def uploaded() -> Multipath:
     return scene
 
 
-def uploads(folder, captured="ab", **of):
+def uploads(folder, captured="ab", *, alone=False, **of):
     """A campaign with a round of ``bandwidth`` one way, captured at the probe on each path; the kernel counted 3 to 2."""
     own = folder / "probe/probe-1"
     (own / "runs").mkdir(parents=True)
@@ -238,7 +238,8 @@ def uploads(folder, captured="ab", **of):
     told = {
         "format": "tandem-run/1", "id": "run-1", "kind": "any", "paths": ["a", "b"], "pair": "pair-1", "pairing": "single",
         "experiment": {"name": "bandwidth"}, "parameters": {"mode": "oneway"}, "files": files,
-        "environment": {"captures": {"files": of_paths}}, "result": {"mode": "oneway", "bytes": 5000, "rounds": [row]},
+        "environment": {"captures": {"files": of_paths}, "path_addresses": {"a": CLIENT, "b": CLIENT2}},
+        "result": {"mode": "oneway", "bytes": 5000, "rounds": [row]},
     }  # fmt: skip
     (own / "runs/run-1.json").write_text(json.dumps(told))
     listed = [{"file": f["name"], "bytes": f["bytes"], "packets": f["packets"], "run": "run-1", "pair": "pair-1",
@@ -248,11 +249,13 @@ def uploads(folder, captured="ab", **of):
     campaign = {"format": "tandem-campaign/1", "probe": "probe-1", "paths": {"a": "A", "b": "B"}}
     (folder / "campaign.json").write_text(json.dumps(campaign))
     if captured:
-        run(folder / "probe", "--out", folder / "traces")
+        run(*(sorted((own / "captures").iterdir()) if alone else [folder / "probe"]), "--out", folder / "traces")
 
 
-def test_of_an_upload_by_the_probes_own_captures(tmp_path):
-    uploads(tmp_path)
+@pytest.mark.parametrize("alone", [True, False])
+def test_of_an_upload_by_the_probes_own_captures(alone, tmp_path):
+    """``alone``: each capture read by itself; else as one, as a server reads those of a run."""
+    uploads(tmp_path, alone=alone)
     made, rows, said = figures(tmp_path)
     assert (made.bandwidth[0].most_loaded_share, made.bandwidth[0].shares_side) == (0.5, "sender")
     assert [(row["most_loaded_share"], row["shares_side"]) for row in rows["bandwidth"]] == [(0.5, "sender")]

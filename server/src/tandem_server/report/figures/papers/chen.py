@@ -214,7 +214,7 @@ def round_trips(m: Material) -> Sheet:
     ]
     panels = [panel for panel in panels if panel.marks]
     if not panels:
-        raise LackingError("round-trip times in captures of downloads by MPTCP over paths with one capture each")
+        raise LackingError("round-trip times in captures of downloads by MPTCP over known paths")
     left = sum(max(0, len(mine) - MOST_SIZES) for mine in sizes.values())
     note = (
         "By the captures at the probe, from its packet to the answer’s timestamp echo, as the sender has it; to the millisecond begun; "
@@ -273,7 +273,7 @@ def delays(m: Material) -> Sheet:
         "Means ± standard errors over downloads (of each one value: its path’s subflows, or its connection), as in the paper; "
         "medians with 95 % bootstrap intervals. Out-of-order delay: over all packets whose wait is known, those in order with 0."
     )
-    lacking = "delays of packets in captures of downloads by MPTCP over paths with one capture each"
+    lacking = "delays of packets in captures of downloads by MPTCP over known paths"
     return grouping.table(heads, texts, numbers, note, lacking)
 
 
