@@ -98,6 +98,7 @@ def evaluated(folder: Path, told: dict[str, Any], ours: Sequence[Any] = ()) -> E
         "pair": "pair-1",
         "pairing": "single",
         "files": files,
+        "environment": {"path_addresses": {path: address for address, path in BY_ADDRESS.items()}},
         **told,
     }
     (own / f"runs/{RUN}.json").write_text(json.dumps(made))
