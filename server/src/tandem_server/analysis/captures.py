@@ -153,17 +153,16 @@ def _tables() -> Any:  # noqa: ANN401  (a module)
 
 
 def cut_captures(campaign: CampaignFolder) -> list[str]:
-    """Those of the probe's analysed captures of which a part could not be read, by name: cut in the middle of a packet, or damaged. Tables
-    have what was read. ImportError, ManifestError."""
+    """Those of the probe's analysed captures of which a part could not be read, by name: cut in the middle of a packet, or damaged; of
+    captures that were read as one all, for it is one of them. Tables have what was read. ImportError, ManifestError."""
     place = campaign.folder / TRACES
     if not (parts := sorted(manifest.read(place))):
         return []
     tables = _tables()
     known = {capture_name(one.file) for one in campaign.captures}
     files = {row["file"] for row in tables.read(place, "problems", parts, ("kind",)).to_pylist() if row["kind"] in CUT}
-    return sorted(
-        name for file in files if (name := capture_name(file)) in known and probe_of(file) in (None, campaign.probe)
-    )
+    own = [file for file in files if probe_of(file) in (None, campaign.probe)]
+    return sorted({name for file in own for name in parts_of(capture_name(file)) if name in known})
 
 
 def _reasons(what: str, whys: Mapping[str, str]) -> list[str]:

@@ -13,7 +13,7 @@ from support import capture_scenes
 from support.capture_scenes import plain_download
 from support.captures import CLIENT, CLIENT2, EPOCH, pcap, token
 from tandem_server import tandem_trace_core
-from tandem_server.analysis.captures import ALONE, of_campaign
+from tandem_server.analysis.captures import ALONE, cut_captures, of_campaign
 from tandem_server.analysis.evaluate import evaluate
 from tandem_server.analysis.folder import CampaignFolder, Capture, load
 from tandem_server.analysis.records import Clock
@@ -127,6 +127,15 @@ def test_one_path_or_what_has_no_token_or_fell_back_has_no_queue(folder):
         plain_manifest("run-2"),
     ):
         assert queues(folder, listed(), m) == ([], []), m
+
+
+def test_a_cut_capture_is_told_with_those_that_were_read_with_it(folder):
+    campaign = CampaignFolder(folder, "probe-1", {}, None, [], {}, [], listed(), None)
+    assert cut_captures(campaign) == []
+    _, b = captured(folder)
+    b.write_bytes(b.read_bytes()[:-7])
+    run(folder / "probe", "--out", folder / "traces")
+    assert cut_captures(campaign) == ["run-1-a.pcap", "run-1-b.pcap"]
 
 
 def test_a_token_that_no_connection_has_is_named(folder):
