@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -194,20 +194,14 @@ def process_batch(paths: Sequence[str], bin_ns: int, packets: bool, out: Path | 
     A file that cannot be analysed is told and left out. OSError: the part cannot be written.
     """
     done = Analysed()
-    captures = []
-    for path in paths:
-        try:
-            captures.append((path, Capture.at(path)))
-        except OSError as error:
-            done.failed.append((error.filename or path, error.strerror or str(error)))
     if out is None:
-        for path, _ in captures:
-            _read(path, bin_ns, False, done)
+        for path in paths:
+            list(_readings(path, bin_ns, False, done))
         return done
     read: list[Capture] = []
     with tables.PartWriter(out, packets) as writer:
-        for path, capture in captures:
-            if (rows := _read(path, bin_ns, packets, done)) is not None:
+        for path in paths:
+            for capture, rows in _readings(path, bin_ns, packets, done):
                 writer.add(capture, rows)
                 read.append(capture)
         if read:
@@ -217,9 +211,23 @@ def process_batch(paths: Sequence[str], bin_ns: int, packets: bool, out: Path | 
     return done
 
 
-def _read(path: str, bin_ns: int, packets: bool, done: Analysed) -> Tables | None:
+def _readings(path: str, bin_ns: int, packets: bool, done: Analysed) -> Iterator[tuple[Capture, Tables]]:
+    """What was read; of captures of which one keeps all from being read as one, each by itself."""
+    tried = Analysed()
+    found = _read(path, bin_ns, packets, tried)
+    if found is None and TOGETHER in path:
+        for one in path.split(TOGETHER):
+            yield from _readings(one, bin_ns, packets, done)
+        return
+    done.add(tried)
+    if found is not None:
+        yield found
+
+
+def _read(path: str, bin_ns: int, packets: bool, done: Analysed) -> tuple[Capture, Tables] | None:
     files, name = path.split(TOGETHER), named(path)
     try:
+        capture = Capture.at(path)
         if len(files) == 1:
             rows = core.analyse(path, bin_ns=bin_ns, packets=packets)
         else:
@@ -229,11 +237,8 @@ def _read(path: str, bin_ns: int, packets: bool, done: Analysed) -> Tables | Non
         return None
     told = rows["file"]
     if any(kind in told["problems"] for kind in NO_CAPTURE):
-        for file in files:
-            alone = told if len(files) == 1 else core.analyse(file)["file"]
-            if alone["format"] is None:
-                kinds = [NO_CAPTURE.get(kind, kind.replace("_", " ")) for kind in alone["problems"]]
-                done.failed.append((file, ", ".join(kinds)))
+        kinds = [NO_CAPTURE.get(kind, kind.replace("_", " ")) for kind in told["problems"]]
+        done.failed.append((name, ", ".join(kinds)))
         return None
     done.files += len(files)
     done.packets += told["packets"]
@@ -244,4 +249,4 @@ def _read(path: str, bin_ns: int, packets: bool, done: Analysed) -> Tables | Non
     done.problems += [Problem(name, kind, first.get(kind), count) for kind, count in told["problems"].items()]
     if told["other_packets"] or not told["tcp_packets"]:
         done.problems.append(Problem(name, NO_TCP, None, told["other_packets"]))
-    return rows
+    return capture, rows
