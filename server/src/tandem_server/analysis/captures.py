@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import importlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -200,11 +200,27 @@ def read(
     found = matched(manifests, captures, connections_in(place, parts))
     flows = _flows(found, manifests, start_utc_ns)
     keys = {"file": flows.file, "subflow": flows.subflow.tolist(), "direction": [WAYS[way] for way in flows.way]}
+    flows_in: dict[str, list[int]] = defaultdict(list)
+    queues_in: dict[str, list[tuple[int, str, Connection, str]]] = defaultdict(list)
+    for n, file in enumerate(flows.file):
+        flows_in[file].append(n)
+    for turn, (run, one, way) in enumerate(_of_all_paths(found)):
+        queues_in[one.file].append((turn, run, one, way))
     pieces, queues = [], []
-    for name in parts:
+    for name in parts:  # of a fleet's months there are thousands
         rows = tables.read(place, "bins", [name], tables.BIN)
-        pieces.append(tables.bins_of(rows, keys, start_utc_ns, width))
-        queues += _queues_of(rows, found, place, name, start_utc_ns)
+        files = tables.files_in(rows)
+        own = [n for file in files for n in flows_in[file]]
+        if own or not pieces:
+            mine = {key: [values[n] for n in own] for key, values in keys.items()} | {"flow": own}
+            pieces.append(tables.bins_of(rows, mine, start_utc_ns, width))
+        whole_ones = sorted((queue for file in files for queue in queues_in[file]), key=lambda queue: queue[0])
+        waits = _delays(place, [name], "waits", *_WAITS) if whole_ones else {}
+        for _, run, one, way in whole_ones:
+            at, held = tables.queue_of(rows, one.file, one.number, way)
+            if len(at):
+                waited = waits.get((one.file, one.number, way))
+                queues.append(Bins(run, None, (at - start_utc_ns) / 1e9, np.full(len(at), np.nan), held, waits=waited))
     return found, flows, Binned(width, -start_utc_ns % width, tables.in_order(pieces)), queues
 
 
@@ -497,29 +513,13 @@ def _in_flight(found: Matched, flows: Flows, binned: Binned, rtts: Delays) -> li
     return made
 
 
-def _queues_of(
-    rows: Any,  # noqa: ANN401  (pyarrow.Table)
-    found: Matched,
-    place: Path,
-    part: str,
-    start_utc_ns: int,
-) -> list[Bins]:
-    """Of captures of all paths: in one of some, what came over the others would count as missing. None of TCP where such a capture is
-    several that were read as one: a run by TCP has no data level, whatever was captured beside it."""
-    whole_ones = [
-        (run, one, WAYS[found.matches[n].way])
-        for run, n in sorted(main_match(found.matches).items())
-        for one in found.matches[n].parts
-        if found.path_of[one.file] is None and (one.multipath or len(parts_of(capture_name(one.file))) < 2)
-    ]
-    waits = _delays(place, [part], "waits", *_WAITS) if whole_ones else {}
-    made = []
-    for run, one, way in whole_ones:
-        at, queue = _tables().queue_of(rows, one.file, one.number, way)
-        if len(at):
-            waited = waits.get((one.file, one.number, way))
-            made.append(Bins(run, None, (at - start_utc_ns) / 1e9, np.full(len(at), np.nan), queue, waits=waited))
-    return made
+def _of_all_paths(found: Matched) -> Iterator[tuple[str, Connection, str]]:
+    """Runs whose data-level queue is known, in captures of all paths: in one of some, what came over the others would count as missing.
+    None of TCP where such a capture is several that were read as one: a run by TCP has no data level, whatever was captured beside it."""
+    for run, n in sorted(main_match(found.matches).items()):
+        for one in found.matches[n].parts:
+            if found.path_of[one.file] is None and (one.multipath or len(parts_of(capture_name(one.file))) < 2):
+                yield run, one, WAYS[found.matches[n].way]
 
 
 def _delays(place: Path, parts: Sequence[str], table: str, of: str, ms: str, counts: str) -> Delays:

@@ -108,12 +108,17 @@ def read(out: Path, table: str, parts: Sequence[str], names: Sequence[str]) -> A
     return pa.concat_tables(found).unify_dictionaries() if found else pa.table({name: [] for name in ("file", *names)})
 
 
+def files_in(rows: Any) -> list[str]:  # noqa: ANN401  (pyarrow.Table)
+    """Each once."""
+    found: list[str] = rows["file"].unique().to_pylist()
+    return found
+
+
 def bins_of(rows: Any, keys: Mapping[str, Sequence[Any]], start_utc_ns: int, width: int) -> Any:  # noqa: ANN401  (pyarrow.Table)
-    """The bins of subflows, ``keys`` by column ``file``, ``subflow``, ``direction``: ``flow``, their place in it, the bin's ``place``,
+    """The bins of subflows, ``keys`` by column ``file``, ``subflow``, ``direction`` and the ``flow`` that it is: that, the bin's ``place``,
     counted from the first one that begins at ``start_utc_ns`` or after it, and what it holds, absent NaN."""
     kinds = {"file": pa.string(), "subflow": pa.int64(), "direction": pa.string()}
-    wanted = pa.table({name: pa.array(keys[name], kind) for name, kind in kinds.items()})
-    wanted = wanted.append_column("flow", pa.array(range(wanted.num_rows), pa.int64()))
+    wanted = pa.table({name: pa.array(keys[name], kind) for name, kind in (kinds | {"flow": pa.int64()}).items()})
     own = rows.filter(pc.is_valid(rows["subflow"]))
     for name, kind in kinds.items():
         own = own.set_column(own.schema.get_field_index(name), name, own[name].cast(kind))
