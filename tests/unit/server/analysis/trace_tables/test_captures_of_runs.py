@@ -10,8 +10,8 @@ import pytest
 from folders import run
 
 from support import capture_scenes
-from support.capture_scenes import plain_download
-from support.captures import CLIENT, CLIENT2, EPOCH, pcap, token
+from support.capture_scenes import C0, S0, Multipath, plain_download
+from support.captures import ACK, CLIENT, CLIENT2, EPOCH, MS, dss, pcap, token
 from tandem_server import tandem_trace_core
 from tandem_server.analysis.captures import ALONE, cut_captures, of_campaign
 from tandem_server.analysis.evaluate import evaluate
@@ -102,12 +102,33 @@ def test_captures_that_were_read_as_one_tell_the_same_by_path_and_the_queue_besi
     assert sorted(len(row["file"].split(" + ")) for row in folders.tables(folder / "traces", "files")) == [1, 1]
     alone, remarks = bins_of(folder, captures, told)
     assert remarks == [f"run-1: no data-level queue: {ALONE}"]
+    assert [one.path for one in alone] == ["a", "b"]
     for one, other in zip(made, alone, strict=False):
-        assert (one.path, one.in_flight_bytes.tolist()) == (other.path, other.in_flight_bytes.tolist())
-        assert (one.rtts.ms.tolist(), one.rtts.counts.tolist()) == (other.rtts.ms.tolist(), other.rtts.counts.tolist())
+        np.testing.assert_array_equal((one.t_s, one.in_flight_bytes), (other.t_s, other.in_flight_bytes))
     run(folder / "probe", "--out", folder / "traces")
     assert [len(row["file"].split(" + ")) for row in folders.tables(folder / "traces", "files")] == [2]
     assert len(queues(folder, captures, told)[0]) == 1
+
+
+def test_round_trips_are_each_paths_own_in_captures_that_were_read_as_one(tmp_path):
+    """A segment over each path, acknowledged after 40 ms and after 90 ms."""
+    scene = Multipath()
+    (a, _), (b, _) = scene.open(), scene.join(100 * MS)
+    for n, (end, took) in enumerate(((a, 40), (b, 90))):
+        mapped = dss(ack=scene.to_client, dsn=scene.to_server + 1000 * n, ssn=1, length=1000)
+        end(200 * MS, C0 + 1, S0 + 1, ACK, 1000, mapped)
+        end.other()((200 + took) * MS, S0 + 1, C0 + 1001, ACK, 0, dss(ack=scene.to_server + 1000 * (n + 1)))
+    (tmp_path / "probe" / "captures").mkdir(parents=True)
+    for path, own in zip("ab", capture_scenes.by_path(scene.wire.packets), strict=True):
+        (tmp_path / "probe" / "captures" / f"run-1-{path}.pcap").write_bytes(pcap(own))
+    told = plain_manifest(environment={**plain_manifest()["environment"], "path_addresses": ADDRESSES})
+    for named in ([tmp_path / "probe"], captured(tmp_path)):
+        run(*named, "--out", tmp_path / "traces")
+        made, _ = bins_of(tmp_path, listed(), told)
+        assert {one.path: (one.rtts.ms.tolist(), one.rtts.n) for one in made if one.path} == {
+            "a": ([40], 1),
+            "b": ([90], 1),
+        }
 
 
 def test_a_path_that_could_be_two_is_refused(folder):
