@@ -16,7 +16,7 @@ from tandem_server.analysis.events import FIVE_MINUTES_S, NetworkEvent, Recovery
 from tandem_server.analysis.measured import BandwidthRound, DelayRound, Download, Load, Play, Setting
 from tandem_server.analysis.mobility_classes import Fit, RunClasses, Times, class_of, run_classes
 from tandem_server.analysis.reading import mapping, text
-from tandem_server.analysis.recorded import RadioSeries, Recorded, SubflowSeries
+from tandem_server.analysis.recorded import RadioSeries, SubflowSeries
 from tandem_server.analysis.round_trips import PathTrips
 from tandem_server.analysis.runs import run_paths, span
 from tandem_server.analysis.scores import spans
@@ -162,7 +162,7 @@ def material(
         operators=dict(e.campaign.operators),
         events=list(_events(e)),
         radio=e.recorded.radio,
-        flows=_flows(e.recorded),
+        flows=e.recorded.flows(),
         connections=e.recorded.connections,
         bins=list(bins or []),
         packets=packets or {},
@@ -187,13 +187,6 @@ def material(
             made.surveys.append(run)
     made.spans = list(_spans(e, manifests))
     return made
-
-
-def _flows(recorded: Recorded) -> dict[tuple[str, str], list[SubflowSeries]]:
-    found: dict[tuple[str, str], list[SubflowSeries]] = {}
-    for series in sorted(recorded.subflows, key=lambda s: (s.path or "~", s.subflow)):
-        found.setdefault((series.run, series.end), []).append(series)
-    return found
 
 
 def _with_series(one: Download, flows: Sequence[SubflowSeries]) -> Download:

@@ -91,11 +91,12 @@ class Recorded:
     starts: list[float] = field(default_factory=list)
     round_trips: dict[str, PathTrips] = field(default_factory=dict)
 
-    def of_run(self, run: str, end: str) -> list[SubflowSeries]:
-        """The subflows of one run at one end, in order of path."""
-        return sorted(
-            (s for s in self.subflows if s.run == run and s.end == end), key=lambda s: (s.path or "~", s.subflow)
-        )
+    def flows(self) -> dict[tuple[str, str], list[SubflowSeries]]:
+        """The subflows by run and end, in order of path."""
+        found: dict[tuple[str, str], list[SubflowSeries]] = {}
+        for series in sorted(self.subflows, key=lambda s: (s.path or "~", s.subflow)):
+            found.setdefault((series.run, series.end), []).append(series)
+        return found
 
 
 def load(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tandem_server.analysis.reading import flag, mapping, mappings, number, text, whole
-from tandem_server.analysis.recorded import Recorded
+from tandem_server.analysis.recorded import Recorded, SubflowSeries
 from tandem_server.analysis.records import Clock
 from tandem_server.analysis.truth import Array, Link, Truth
 
@@ -114,7 +114,7 @@ def join(
         known = [g for g in found if g is not None]
         return sum(known) if known and len(known) == len(found) else None
 
-    out: list[Run] = []
+    out, flows = list[Run](), recorded.flows()
     for m in manifests:
         result, pair = mapping(m, "result"), pairs[text(m, "pair") or str(m["id"])]
         together = [one for one in pair if text(one, "pairing") == "simultaneous" and text(one, "pair") is not None]
@@ -141,7 +141,7 @@ def join(
                 if m["kind"] == "mptcp"
                 else None,
                 pair_ratio=carried / capacity if capacity and carried is not None else None,
-                subflows=tuple(_subflows(m, recorded, operators)),
+                subflows=tuple(_subflows(m, flows.get((str(m["id"]), "server"), ()), operators)),
             )
         )
     return out
@@ -183,10 +183,11 @@ def _measured(manifest: Mapping[str, Any], recorded: Recorded, clock: Clock) -> 
     return begun, min(end, begun + duration)
 
 
-def _subflows(manifest: Mapping[str, Any], recorded: Recorded, operators: Mapping[str, str]) -> list[RunSubflow]:
-    run = str(manifest["id"])
+def _subflows(
+    manifest: Mapping[str, Any], sender: Sequence[SubflowSeries], operators: Mapping[str, str]
+) -> list[RunSubflow]:
     at_sender: dict[str | None, list[float]] = defaultdict(list)
-    for series in recorded.of_run(run, "server"):
+    for series in sender:
         at_sender[series.path] += [float(v) for v in series.rtt_ms if np.isfinite(v)]
     out: list[RunSubflow] = []
     for entry in mappings(mapping(manifest, "result"), "subflows"):

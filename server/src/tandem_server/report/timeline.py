@@ -187,8 +187,9 @@ def _stack(e: Evaluation, colours: Colours, runs: Sequence[Run], operator: str |
     """Runs that overlap lie on top of each other: each starts where the sum of those before it ends, at every moment."""
     below: list[tuple[Array, Array]] = []
     marks: list[Mark] = []
+    flows = e.recorded.flows()
     for run in sorted(runs, key=lambda r: (r.kind == "tcp", r.start_s or 0.0)):
-        for flow in e.recorded.of_run(run.id, "probe"):
+        for flow in flows.get((run.id, "probe"), ()):
             if (operator is not None and flow.operator != operator) or len(flow.t_s) < 2:
                 continue
             rate = np.nan_to_num(flow.goodput_bit_per_s) / 1e6  # an absent value as nothing got

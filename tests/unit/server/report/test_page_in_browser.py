@@ -100,7 +100,7 @@ def test_pointing_reads_values_and_dragging_looks_closer_at_all_panels(shown, pa
     at_s = run.start_s + 5
     told = shown.ask(LIVE.replace("PART", f"{at_s / campaign.end_s}"))
     got = {name: float(value) for name, value in re.findall(r"MPTCP on (\w): ([\d.]+) Mbit/s", told["told"])}
-    for flow in campaign.recorded.of_run(run.id, "probe"):
+    for flow in campaign.recorded.flows()[run.id, "probe"]:
         near = flow.goodput_bit_per_s[abs(flow.t_s - at_s) < 1] / 1e6
         assert near.min() - 0.5 <= got[flow.operator] <= near.max() + 0.5
     assert told["boxes"] == pytest.approx([0.25] * len(told["boxes"]), abs=0.01)
