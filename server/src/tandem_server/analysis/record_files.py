@@ -107,17 +107,22 @@ def _batches(path: Path, columns: Sequence[str]) -> Iterator[Any]:
 def _pieces(batch: Any, tags: Sequence[str]) -> Iterator[Piece]:  # noqa: ANN401  (pyarrow.RecordBatch)
     """A batch by its tags."""
     names = batch.schema.names
-    coded = {tag: batch[tag].dictionary_encode() for tag in tags if tag in names}
-    if not len(batch):
-        return
-    codes = np.stack([pc.fill_null(one.indices, -1).to_numpy(zero_copy_only=False) for one in coded.values()])
-    sets, which = np.unique(codes, axis=1, return_inverse=True)
-    order, ends = np.argsort(which.reshape(-1), kind="stable"), np.cumsum(np.bincount(which.reshape(-1)))
-    for own, rows in zip(sets.T.tolist(), np.split(order, ends[:-1]), strict=True):
-        told = {tag: one.dictionary[n].as_py() for n, (tag, one) in zip(own, coded.items(), strict=True) if n >= 0}
-        piece = batch.take(pa.array(rows)) if len(sets.T) > 1 else batch
-        fields = {name: _values(piece[name]) for name in names if name != TIME and name not in coded}
-        yield Piece({tag: word for tag, word in told.items() if word}, piece[TIME].to_numpy(), fields)
+    there = [tag for tag in tags if tag in names]
+    key, most = np.zeros(len(batch), dtype=np.int64), 1
+    for tag in there:
+        coded = batch[tag].dictionary_encode()
+        if most > 2**62 // (len(coded.dictionary) + 1):
+            key, most = np.unique(key, return_inverse=True)[1], len(batch)
+        key = key * (len(coded.dictionary) + 1) + pc.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False) + 1
+        most *= len(coded.dictionary) + 1
+    _, firsts, which = np.unique(key, return_index=True, return_inverse=True)
+    order, ends = np.argsort(which, kind="stable"), np.cumsum(np.bincount(which))
+    for first, rows in zip(firsts.tolist(), np.split(order, ends[:-1]), strict=True) if len(batch) else ():
+        told = {tag: word for tag in there if (word := batch[tag][first].as_py())}
+        piece = batch.take(pa.array(rows)) if len(firsts) > 1 else batch
+        yield Piece(
+            told, piece[TIME].to_numpy(), {name: _values(piece[name]) for name in names if name not in (TIME, *there)}
+        )
 
 
 def _values(column: Any) -> NDArray[Any]:  # noqa: ANN401  (pyarrow.Array)
