@@ -13,7 +13,7 @@ import numpy as np
 from support.synthetic_scenario import PATHS, START_MONOTONIC_NS, START_UTC_NS, Scenario
 from tandem.schema.line_protocol import Point, encode_point
 from tandem.schema.record import Record
-from tandem_server.analysis.records import Piece, piece_of
+from tandem_server.analysis.records import EVER, Piece, Span, piece_of
 from tandem_server.store import Series
 
 BOOT = "7f0c6f2e-8f7e-4c7e-9a59-0e6a3c9d2b11"
@@ -66,10 +66,8 @@ class MemorySource:
     points: list[tuple[str, int | None, Row]] = field(default_factory=list)
     lost: set[int] = field(default_factory=set)
 
-    def pieces(
-        self, measurement: str, probe: str, start_utc_ns: int | None, end_utc_ns: int | None, _fields: object = None
-    ) -> list[Piece]:
-        low, high = start_utc_ns or 0, end_utc_ns or 2**63
+    def pieces(self, measurement: str, probe: str, span: Span = EVER, _fields: object = None) -> list[Piece]:
+        low, high = span[0] or 0, span[1] or 2**63
         found: dict[tuple[tuple[str, str], ...], list[Row]] = {}
         for name, seq, row in self.points:
             if (name, row.tags["probe"]) == (measurement, probe) and low <= row.utc_ns <= high and seq not in self.lost:

@@ -15,7 +15,7 @@ from tandem_server.analysis import scores
 from tandem_server.analysis.folder import CampaignFolder, missing_files
 from tandem_server.analysis.reading import mapping, number, text, whole
 from tandem_server.analysis.recorded import Event, Recorded, load, name_by_run
-from tandem_server.analysis.records import Clock, Source, SourceError
+from tandem_server.analysis.records import EVER, Clock, Source, SourceError
 from tandem_server.analysis.runs import Run, join, run_paths
 from tandem_server.analysis.sender_shares import add_sender_shares
 from tandem_server.analysis.tables.results import Results, results
@@ -66,7 +66,7 @@ def boots_of_account(campaign: CampaignFolder, source: Source) -> set[str]:
     spool told of itself: those of the folder, or of the polls."""
     spool_of = {
         piece.tags.get("boot", ""): piece.fields.get("spool", [None])[-1]
-        for piece in source.pieces("spool", campaign.probe, None, None, ["spool"])
+        for piece in source.pieces("spool", campaign.probe, EVER, ["spool"])
     }
     last = text(campaign.collector or {}, "boot")
     own = {boot for manifest in campaign.manifests if (boot := text(manifest, "boot")) is not None}
@@ -77,7 +77,7 @@ def boots_of_account(campaign: CampaignFolder, source: Source) -> set[str]:
             boot for boot in own if boot not in spool_of
         }
     if not own:
-        own = {piece.tags.get("boot", "") for piece in source.pieces("radio", campaign.probe, None, None, [])}
+        own = {piece.tags.get("boot", "") for piece in source.pieces("radio", campaign.probe, EVER, [])}
     return own
 
 
@@ -86,7 +86,7 @@ def boot_of_bench(campaign: CampaignFolder, source: Source, offset_ns: int) -> s
     the monotonic clock is next to ``offset_ns``. None: the probe recorded in one boot only, which is it."""
     offsets: dict[str, list[Numbers]] = defaultdict(list)
     for measurement in ("event", "health", "radio"):
-        for piece in source.pieces(measurement, campaign.probe, None, None, []):
+        for piece in source.pieces(measurement, campaign.probe, EVER, []):
             monotonic_ns = piece.numbers("monotonic_ns")
             if (known := np.isfinite(monotonic_ns)).any():
                 offset = piece.utc_ns[known] - monotonic_ns[known].astype(np.int64)
@@ -203,14 +203,8 @@ def _clock(campaign: CampaignFolder) -> Clock:
 def _ask(campaign: CampaignFolder, source: Source, clock: Clock) -> tuple[Recorded, dict[str, Numbers]]:
     started = whole(campaign.campaign, "started_utc_ns")
     ended = whole(campaign.campaign, "ended_utc_ns")
-    recorded = load(
-        source,
-        campaign.probe,
-        clock,
-        campaign.operators,
-        None if started is None else started - BEFORE_NS,
-        None if ended is None else ended + AFTER_NS,
-    )
+    span = None if started is None else started - BEFORE_NS, None if ended is None else ended + AFTER_NS
+    recorded = load(source, campaign.probe, clock, campaign.operators, span)
     counted = boots_of_account(campaign, source)
     return recorded, {name: source.numbers(name, campaign.probe, counted) for name in MEASUREMENTS}
 

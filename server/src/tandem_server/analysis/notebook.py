@@ -164,7 +164,7 @@ def _records(e: Evaluation, source: Source | str, measurement: str) -> pd.DataFr
     started, ended = (whole(e.campaign.campaign, f"{at}_utc_ns") for at in ("started", "ended"))
     span = (None if started is None else started - BEFORE_NS, None if ended is None else ended + AFTER_NS)
     out: list[dict[str, Any]] = []
-    for piece in source.pieces(measurement, e.campaign.probe, *span):
+    for piece in source.pieces(measurement, e.campaign.probe, span):
         operator = {"operator": e.campaign.operators.get(piece.tags.get("path", ""))}
         times = zip(e.clock.times(piece).tolist(), piece.utc_ns.tolist(), piece.rows(), strict=True)
         out += ({**operator, **row, "t_s": t_s, "utc": utc_ns} for t_s, utc_ns, row in times)

@@ -12,7 +12,7 @@ from tandem.schema.metrics import MEASUREMENTS
 from tandem_server.analysis import recorded as records
 from tandem_server.analysis.reading import mapping, mappings, text, whole
 from tandem_server.analysis.recorded import Recorded, name_by_run
-from tandem_server.analysis.records import Clock, Piece, SourceError, piece_of
+from tandem_server.analysis.records import Clock, Piece, SourceError, Span, piece_of
 from tandem_server.analysis.runs import run_paths
 from tandem_server.ledger.numbers import Numbers
 from tandem_server.ledger.reader import row_of
@@ -48,15 +48,15 @@ class RunSource:
         self,
         measurement: str,
         probe: str,
-        start_utc_ns: int | None,
-        end_utc_ns: int | None,
+        span: Span,
         fields: Sequence[str] | None = None,  # noqa: ARG002  as ``Source`` has it
     ) -> list[Piece]:
         """See ``Source``; both times must be given, and the fields are ``_READ``."""
-        if measurement not in _READ or start_utc_ns is None or end_utc_ns is None:
+        start, end = span
+        if measurement not in _READ or start is None or end is None:
             return []
-        where = f'"probe" = $probe AND time >= {int(start_utc_ns)} AND time <= {int(end_utc_ns)}'
-        step, read = self.step_ns(start_utc_ns, end_utc_ns), _READ[measurement]
+        where = f'"probe" = $probe AND time >= {int(start)} AND time <= {int(end)}'
+        step, read = self.step_ns(start, end), _READ[measurement]
         if measurement == "event":
             what, by, bound = ", ".join(f'"{name}"' for name in read), "*", (_EVENTS, _EVENT_SERIES)
             what += ', "monotonic_ns"'  # so that an event without any of these is a row, too
@@ -179,7 +179,7 @@ def _read(made: RunAccount, store: SeriesStore) -> None:
     step = source.step_ns(since, until)
     made.step_s = None if step is None else step / 1e9
     try:
-        found = records.load(source, run.probe, Clock(started), paths, since, until)
+        found = records.load(source, run.probe, Clock(started), paths, (since, until))
     except SourceError as error:
         made.trouble.append(str(error))
         return

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from tandem.schema.metrics import COMMON_FIELDS, COMMON_TAGS, MEASUREMENTS
-from tandem_server.analysis.records import Piece, SourceError
+from tandem_server.analysis.records import Piece, SourceError, Span
 from tandem_server.ledger.numbers import Numbers
 
 TIME = "utc_ns"
@@ -62,17 +62,10 @@ class RecordFiles:
     def __init__(self, records: Path) -> None:
         self._records = records
 
-    def pieces(
-        self,
-        measurement: str,
-        probe: str,
-        start_utc_ns: int | None,
-        end_utc_ns: int | None,
-        fields: Sequence[str] | None = None,
-    ) -> Iterator[Piece]:
+    def pieces(self, measurement: str, probe: str, span: Span, fields: Sequence[str] | None = None) -> Iterator[Piece]:
         """See ``Source``."""
         tags, columns = tags_of(measurement), schema_of(measurement).names
-        low, high = start_utc_ns or 0, 2**63 - 1 if end_utc_ns is None else end_utc_ns
+        low, high = span[0] or 0, 2**63 - 1 if span[1] is None else span[1]
         wanted = [c for c in columns if fields is None or c in (TIME, "monotonic_ns", *tags, *fields)]
         for path in self._files(measurement, low, high):
             for batch in _batches(path, wanted):

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tandem_server.analysis.reading import number
-from tandem_server.analysis.records import Clock, Piece, Source
+from tandem_server.analysis.records import EVER, Clock, Piece, Source, Span
 from tandem_server.analysis.round_trips import FIELDS, PathTrips
 from tandem_server.analysis.round_trips import load as load_round_trips
 
@@ -99,21 +99,14 @@ class Recorded:
         return found
 
 
-def load(
-    source: Source,
-    probe: str,
-    clock: Clock,
-    operators: dict[str, str],
-    start_utc_ns: int | None,
-    end_utc_ns: int | None,
-) -> Recorded:
+def load(source: Source, probe: str, clock: Clock, operators: dict[str, str], span: Span = EVER) -> Recorded:
     """Ask for the campaign's records; SourceError when the source cannot answer. They pass piece by piece into columns: of a campaign of
     weeks there are millions."""
-    out, span = Recorded(), (probe, start_utc_ns, end_utc_ns)
+    out = Recorded()
 
     def gathered(measurement: str, by: Sequence[str], fields: Sequence[str]) -> list[tuple[tuple[str, ...], _Columns]]:
         found: dict[tuple[str, ...], _Columns] = {}
-        for piece in source.pieces(measurement, *span, fields):
+        for piece in source.pieces(measurement, probe, span, fields):
             key = tuple(piece.tags.get(tag, "") for tag in by)
             if (mine := found.get(key)) is None:
                 mine = found[key] = _Columns(fields)
@@ -128,7 +121,7 @@ def load(
             boots[boot] = min(t, boots.get(boot, t))
     noticed = [
         (float(t), int(utc_ns), row)
-        for piece in source.pieces("event", *span, _OF_EVENT)
+        for piece in source.pieces("event", probe, span, _OF_EVENT)
         for t, utc_ns, row in zip(clock.times(piece), piece.utc_ns, piece.rows(), strict=True)
     ]
     out.events = [
@@ -153,7 +146,7 @@ def load(
     for (run, end), one in gathered("connection", ["run", "end"], _OF_CONNECTION):
         if end == "probe":
             out.connections[run] = one.times, one["goodput_bit_per_s"]
-    out.round_trips = load_round_trips(source.pieces("round_trip", *span, FIELDS), clock, operators)
+    out.round_trips = load_round_trips(source.pieces("round_trip", probe, span, FIELDS), clock, operators)
     return out
 
 

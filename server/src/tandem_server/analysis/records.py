@@ -79,18 +79,16 @@ def _column(values: list[Any], kind: str) -> NDArray[Any]:
     return np.array(known, dtype=np.int64 if all(isinstance(v, int) for v in known) else np.float64)
 
 
+Span = tuple[int | None, int | None]
+"""UTC ns, both included; None is open."""
+EVER: Span = (None, None)
+
+
 class Source(Protocol):
     """Records of one campaign's store."""
 
-    def pieces(
-        self,
-        measurement: str,
-        probe: str,
-        start_utc_ns: int | None,
-        end_utc_ns: int | None,
-        fields: Sequence[str] | None = None,
-    ) -> Iterable[Piece]:
-        """Records of ``measurement`` by ``probe`` in the time span (inclusive; None is open), a set of tags may come repeatedly;
+    def pieces(self, measurement: str, probe: str, span: Span, fields: Sequence[str] | None = None) -> Iterable[Piece]:
+        """Records of ``measurement`` by ``probe`` in the time span, a set of tags may come repeatedly;
         SourceError, also while they are read. ``fields``: those that are needed, None: all."""
         ...
 
@@ -138,21 +136,14 @@ class InfluxSource:
         """What it asks."""
         return self._influx
 
-    def pieces(
-        self,
-        measurement: str,
-        probe: str,
-        start_utc_ns: int | None,
-        end_utc_ns: int | None,
-        fields: Sequence[str] | None = None,
-    ) -> Iterator[Piece]:
+    def pieces(self, measurement: str, probe: str, span: Span, fields: Sequence[str] | None = None) -> Iterator[Piece]:
         """See ``Source``. One query, whose answer is not held: a campaign of weeks has millions of records."""
-        span = "" if start_utc_ns is None else f" AND time >= {int(start_utc_ns)}"
-        span += "" if end_utc_ns is None else f" AND time <= {int(end_utc_ns)}"
+        ends = zip((">=", "<="), span, strict=True)
+        within = "".join(f" AND time {how} {int(end)}" for how, end in ends if end is not None)
         # Every record has the last one: without it those that have none of the fields would be no rows.
         what = "*" if fields is None else ", ".join(f'"{name}"' for name in dict.fromkeys((*fields, "monotonic_ns")))
         answer = self._ask(
-            f'SELECT {what} FROM "{_known(measurement)}" WHERE "probe" = $probe{span} GROUP BY *',  # noqa: S608  (see _known)
+            f'SELECT {what} FROM "{_known(measurement)}" WHERE "probe" = $probe{within} GROUP BY *',  # noqa: S608  (see _known)
             probe=probe,
         )
         return (piece_of(measurement, series) for series in answer)

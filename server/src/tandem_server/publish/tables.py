@@ -42,7 +42,8 @@ class Records:
         elif self._store is not None:
             first, last = self._span
             for day in range(first // DAY_NS * DAY_NS, last + 1, DAY_NS):
-                pieces = self._store.pieces(measurement, self._probe, max(day, first), min(day + DAY_NS - 1, last))
+                span = max(day, first), min(day + DAY_NS - 1, last)
+                pieces = self._store.pieces(measurement, self._probe, span)
                 yield day_file(Path(), measurement, day).stem, _of_pieces(pieces, schema_of(measurement))
 
     def fixes(self) -> Fixes:

@@ -199,7 +199,7 @@ class ManyPolls:
 
 
 def test_polls_of_weeks_lie_in_files_and_are_what_they_were():
-    radio = load(ManyPolls(), "probe-1", Clock(0), OPERATORS, None, None).radio["a"]
+    radio = load(ManyPolls(), "probe-1", Clock(0), OPERATORS).radio["a"]
     count = ManyPolls.COUNT
     assert all(isinstance(column, np.memmap) for column in (radio.t_s, radio.rsrp_dbm, radio.late_ms))
     assert np.array_equal(radio.t_s, np.arange(count))
@@ -211,7 +211,7 @@ def test_polls_of_weeks_lie_in_files_and_are_what_they_were():
 
 def test_records_and_their_numbers_pass_piece_by_piece_into_columns():
     store = Weeks(pieces=8, rows=50)
-    found = load(InfluxSource(store), "probe-1", Clock(0), OPERATORS, None, None)
+    found = load(InfluxSource(store), "probe-1", Clock(0), OPERATORS)
     radio, (flow,) = found.radio["a"], found.subflows
     assert radio.t_s.tolist() == flow.t_s.tolist() == [float(t) for t in range(400)]
     assert (radio.operator, flow.operator) == ("A", "A")

@@ -45,7 +45,7 @@ def record(
 
 def loaded(records: list[Row]) -> dict[str, PathTrips]:
     points = [("round_trip", n, row) for n, row in enumerate(records)]
-    return load(MemorySource(points).pieces("round_trip", PROBE, None, None), CLOCK, OPERATORS)
+    return load(MemorySource(points).pieces("round_trip", PROBE), CLOCK, OPERATORS)
 
 
 def trips(**told: list[float]) -> Material:
