@@ -27,6 +27,9 @@ try:
 except ImportError as error:
     raise ImportError("--dask needs distributed; hint: pip install 'tandem-server[dask]'") from error
 
+Client = Any
+Future = Any
+"""``distributed``'s, which has no types."""
 ANSWERS_WITHIN_S = 10
 PATIENCE_S = 60.0
 """How long a cluster may be without any worker."""
@@ -65,7 +68,7 @@ async def _greet(address: str) -> None:
     await comm.close()
 
 
-def check(client: Any, address: str, out: Path | None) -> None:  # noqa: ANN401  (distributed.Client)
+def check(client: Client, address: str, out: Path | None) -> None:
     """Whether its workers can do the work: ClusterError says what is lacking where."""
     try:
         told = client.run(_fitness, None if out is None else os.path.abspath(out))  # noqa: PTH100  (as paths are told)
@@ -94,11 +97,7 @@ def _fitness(out: str | None) -> tuple[int, str | None]:
 
 
 def analysed(
-    client: Any,  # noqa: ANN401  (distributed.Client)
-    batches: Sequence[list[str]],
-    task: Task,
-    *,
-    say: Callable[[str], None],
+    client: Client, batches: Sequence[list[str]], task: Task, *, say: Callable[[str], None]
 ) -> Iterator[Analysed]:
     """Each batch's result, in order. ClusterError: the cluster is gone. What the task raises is raised here.
 
@@ -131,13 +130,13 @@ def analysed(
             future.cancel()
 
 
-def _submit(client: Any, task: Task, batch: Sequence[str]) -> Any:  # noqa: ANN401  (distributed.Client, distributed.Future)
+def _submit(client: Client, task: Task, batch: Sequence[str]) -> Future:
     """By absolute paths: a worker's folder is another one."""
     whole = [manifest.absolute(path) for path in batch]
     return client.submit(task, whole, pure=False, key=f"tandem-analyse-{uuid.uuid4().hex}")
 
 
-def _result(client: Any, batch: Sequence[str], future: Any) -> Analysed:  # noqa: ANN401  (as above)
+def _result(client: Client, batch: Sequence[str], future: Future) -> Analysed:
     alone_since: float | None = None
     while True:
         try:
@@ -175,7 +174,7 @@ def _lacking(error: ImportError) -> ClusterError:
     )
 
 
-def _threads(client: Any) -> int:  # noqa: ANN401  (distributed.Client)
+def _threads(client: Client) -> int:
     return sum(client.nthreads().values())
 
 

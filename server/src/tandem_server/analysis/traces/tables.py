@@ -22,6 +22,8 @@ from tandem_server.analysis.traces.manifest import TABLES, Capture, sync_folder
 if TYPE_CHECKING:  # the library has no types of its own when it runs
     from tandem_server.tandem_trace_core import File, Table, Tables
 
+Rows = Any
+"""pyarrow.Table, which has no types."""
 ROWS_AT_ONCE = 1 << 20
 """What is held before it is written, by table; the size of a row group."""
 NAMES: dict[str, tuple[str, ...]] = {
@@ -67,7 +69,7 @@ def names_of(table: str, column: str) -> tuple[str, ...] | None:
     return NAMES.get(column)
 
 
-def arrow(name: str, file: str, table: Table) -> Any:  # noqa: ANN401  (pyarrow.Table)
+def arrow(name: str, file: str, table: Table) -> Rows:
     """One table of the native pass: the file's name before its columns, codes and yes or no by name, addresses as text."""
     rows = table["rows"]
     files = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array([file], pa.string()))
@@ -98,7 +100,7 @@ def _address(raw: bytes) -> str:
     return str(whole.ipv4_mapped or whole)
 
 
-def read(out: Path, table: str, parts: Sequence[str], names: Sequence[str]) -> Any:  # noqa: ANN401  (pyarrow.Table)
+def read(out: Path, table: str, parts: Sequence[str], names: Sequence[str]) -> Rows:
     """Columns of all these parts, and ``file``; codes by their names, as ``arrow`` has them."""
     found = [
         pq.read_table(path, columns=["file", *names], partitioning=None)
@@ -108,13 +110,13 @@ def read(out: Path, table: str, parts: Sequence[str], names: Sequence[str]) -> A
     return pa.concat_tables(found).unify_dictionaries() if found else pa.table({name: [] for name in ("file", *names)})
 
 
-def files_in(rows: Any) -> list[str]:  # noqa: ANN401  (pyarrow.Table)
+def files_in(rows: Rows) -> list[str]:
     """Each once."""
     found: list[str] = rows["file"].unique().to_pylist()
     return found
 
 
-def bins_of(rows: Any, keys: Mapping[str, Sequence[Any]], start_utc_ns: int, width: int) -> Any:  # noqa: ANN401  (pyarrow.Table)
+def bins_of(rows: Rows, keys: Mapping[str, Sequence[Any]], start_utc_ns: int, width: int) -> Rows:
     """The bins of subflows, ``keys`` by column ``file``, ``subflow``, ``direction`` and the ``flow`` that it is: that, the bin's ``place``,
     counted from the first one that begins at ``start_utc_ns`` or after it, and what it holds, absent NaN."""
     kinds = {"file": pa.string(), "subflow": pa.int64(), "direction": pa.string()}
@@ -130,19 +132,14 @@ def bins_of(rows: Any, keys: Mapping[str, Sequence[Any]], start_utc_ns: int, wid
     return pa.table(made)
 
 
-def in_order(pieces: Sequence[Any]) -> Any:  # noqa: ANN401  (pyarrow.Table)
+def in_order(pieces: Sequence[Rows]) -> Rows:
     """Of ``bins_of``, one table, in order of subflow and time."""
     return pa.concat_tables(pieces).sort_by([("flow", "ascending"), ("place", "ascending")]).combine_chunks()
 
 
-def queue_of(
-    rows: Any,  # noqa: ANN401  (pyarrow.Table)
-    file: str,
-    connection: int,
-    direction: str,
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def queue_of(rows: Rows, file: str, connection: int, way: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """A connection's data-level queue: when its bins begin (UTC ns), and the most bytes in it, absent NaN."""
-    mine = pc.and_(pc.equal(rows["connection"], connection), pc.equal(rows["direction"].cast(pa.string()), direction))
+    mine = pc.and_(pc.equal(rows["connection"], connection), pc.equal(rows["direction"].cast(pa.string()), way))
     mine = pc.and_(pc.and_(mine, pc.is_null(rows["subflow"])), pc.equal(rows["file"].cast(pa.string()), file))
     own = rows.filter(mine).sort_by("bin_start_utc_ns")
     queue = own["reorder_queue_max_bytes"].cast(pa.float64(), safe=False)
@@ -150,10 +147,7 @@ def queue_of(
 
 
 def counted(
-    rows: Any,  # noqa: ANN401  (pyarrow.Table)
-    of: str,
-    value: str,
-    count: str,
+    rows: Rows, of: str, value: str, count: str
 ) -> dict[tuple[str, int, str], tuple[NDArray[np.float64], NDArray[np.float64]]]:
     """By file, ``of`` (connection or subflow) and direction a column of values, absent NaN, and how often each was seen; a value may be
     there repeatedly."""
@@ -203,7 +197,7 @@ class PartWriter:
             if name != "files":
                 self.add_rows(name, arrow(name, capture.file, tables[name]))  # type: ignore[literal-required]
 
-    def add_rows(self, table: str, rows: Any) -> None:  # noqa: ANN401  (pyarrow.Table)
+    def add_rows(self, table: str, rows: Rows) -> None:
         """Rows that are Arrow's already."""
         self._pending[table].append(rows)
         if sum(piece.num_rows for piece in self._pending[table]) >= ROWS_AT_ONCE:
@@ -252,7 +246,7 @@ def write_table(path: Path, rows: Sequence[Mapping[str, Any]], kinds: Mapping[st
     draft.replace(path)
 
 
-def _file_row(capture: Capture, told: File) -> Any:  # noqa: ANN401  (pyarrow.Table)
+def _file_row(capture: Capture, told: File) -> Rows:
     row = {
         **told,
         "file": capture.file,
