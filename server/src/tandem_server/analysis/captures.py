@@ -206,7 +206,7 @@ def read(
         flows_in[file].append(n)
     for turn, (run, one, way) in enumerate(_of_all_paths(found)):
         queues_in[one.file].append((turn, run, one, way))
-    pieces, queues = [], []
+    pieces, queues = list[Any](), list[Bins]()
     for name in parts:  # of a fleet's months there are thousands
         rows = tables.read(place, "bins", [name], tables.BIN)
         files = tables.files_in(rows)

@@ -38,7 +38,8 @@ def median(
     if len(known) == 0:
         return None
     drawn = _drawn_again(len(known), lambda picked: np.median(known[picked], axis=1), resamples, seed)
-    return Estimate(float(np.median(known)), *(ends(drawn, level) if len(drawn) else (None, None)), len(known))
+    low, high = ends(drawn, level) if len(drawn) else (None, None)
+    return Estimate(float(np.median(known)), low, high, len(known))
 
 
 def _drawn_again(
@@ -90,8 +91,8 @@ def rate(counts: Sequence[float], exposures: Sequence[float], per: float) -> Est
         return None
     c, e = (np.array(column, dtype=np.float64) for column in zip(*windows, strict=True))
     drawn = _drawn_again(len(windows), lambda picked: c[picked].sum(axis=1) / e[picked].sum(axis=1) * per)
-    value = float(c.sum() / e.sum() * per)
-    return Estimate(value, *(ends(drawn) if len(drawn) else (None, None)), len(windows))
+    low, high = ends(drawn) if len(drawn) else (None, None)
+    return Estimate(float(c.sum() / e.sum() * per), low, high, len(windows))
 
 
 def share(true: int, n: int) -> Estimate | None:
