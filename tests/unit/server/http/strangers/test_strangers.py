@@ -133,7 +133,9 @@ def test_a_name_that_leads_elsewhere(attacked, which, method, place):
 
 def files(folder):
     """All files but those that the database, SQLite and the worker come and go with."""
-    return {f for f in folder.rglob("*") if "influxdb" not in f.parts and not f.name.endswith(("-wal", "-shm", ".lock"))}
+    return {
+        f for f in folder.rglob("*") if "influxdb" not in f.parts and not f.name.endswith(("-wal", "-shm", ".lock"))
+    }
 
 
 OTHER = b"GET /v1/health HTTP/1.1\r\nHost: x\r\n\r\n"
