@@ -149,7 +149,8 @@ def tabling(config: ServerConfig, registry: Registry, pool: Pool, store: Influx)
 
 
 def process_pool(workers: int) -> Pool:
-    """Each capture in a process of its own: one that is killed takes nothing with it."""
+    """Each capture in a process of its own: one that is killed takes nothing with it. EnvironmentLacks without the native pass."""
+    need_native_pass()
     from tandem_server.analysis.traces import processes
 
     return functools.partial(processes.analysed, workers=workers, apart=True, say=_LOG.warning)

@@ -1,5 +1,7 @@
 """The worker: it makes the series, its thread for what may wait is nice, and it is the only one of its registry."""
 
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -49,6 +51,21 @@ def test_it_makes_the_hour_that_goes_on_and_ends_when_it_is_told_to(config, stor
         assert (second.returncode, "another worker has it; hint:" in second.stderr) == (3, True)
     with working(config.parent):
         pass  # the lock is nobody's when its process has ended
+
+
+def test_where_the_native_pass_is_not_built_a_worker_does_the_rest(config):
+    script = (
+        "import sys; sys.modules['tandem_server.tandem_trace_core'] = None\n"
+        "from tandem_server.cli.main import main\n"
+        "sys.exit(main(sys.argv[1:]))"
+    )
+    command = [sys.executable, "-c", script, "serve", "worker", "--config", str(config)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    await_ready(process, "worker")
+    process.terminate()
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 0
+    assert "captures are not analysed when they come: the native pass over captures is not built; hint: " in said
 
 
 def test_a_worker_that_is_killed_leaves_its_registry_to_the_next(config):
