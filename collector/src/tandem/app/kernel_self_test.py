@@ -198,9 +198,8 @@ class SelfTest:
 
     def _hidden(self) -> tuple[bool, str]:
         hidden = not self._client.inside((File("/") / v094.ENABLED).exists)
-        settings = (
-            _awaited(lambda: self._client.inside(in_force)) or {}
-        )  # fullmesh knows an address half a second later
+        # fullmesh knows an address half a second later
+        settings = _awaited(lambda: self._client.inside(in_force)) or {}
         return hidden and {
             "scheduler",
             "path_manager",

@@ -32,6 +32,12 @@ from tandem.stream.arrival import arrival_ns, stamp
 
 log = logging.getLogger(__name__)
 
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What became of one path's questions, one an instant. Pure: times come in, outcomes go out; all are CLOCK_MONOTONIC
+# ns.
+
+
 LATE_NS = 2_000_000_000
 """An answer that takes longer is late."""
 

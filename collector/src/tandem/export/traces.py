@@ -44,7 +44,8 @@ class Permit:
 
 
 class Policy(Protocol):
-    """Who says when traces may go. Called by the uploader's thread, five times a second while it sends; must not block."""
+    """Who says when traces may go. Called by the uploader's thread, five times a second while it sends, and by who calls its ``tick``;
+    must not block."""
 
     def permit(self) -> Permit:
         """As things are now; what is reserved counts as not used."""

@@ -13,6 +13,15 @@ from tandem.mobility.gnettrack import Second
 from tandem.mobility.settings import FusedSettings, Settings
 from tandem.schema.record import Record, Value
 
+# ---------------------------------------------------------------------------------------------------------------------
+# Whether a log's probe moved, second by second, where its fixes say so: the speed column alone may be minutes old.
+#
+# G-NetTrack Pro takes a fix when the telephone has moved a set distance (100 m in the logs that were looked at), and
+# repeats place and speed of the last one in every row until then: a car that stands for ten minutes is logged as 34
+# km/h for ten minutes. So a speed counts while its fix is fresh; after that the way to the next fix tells the mean
+# speed in between. Where speeds are what is judged, places alone are the truth.
+
+
 MOVING_KM_H = 3.0
 """Faster is moving."""
 

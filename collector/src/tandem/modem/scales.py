@@ -239,7 +239,7 @@ _PARTNERS |= {coded: name for name, coded in _PARTNERS.items()}
 
 
 def filled(reading: Reading, further: Reading) -> Reading:
-    """The reading with what is missing of it from ``further``."""
+    """The reading, with what it does not have taken from ``further``."""
     missing: dict[str, Any] = {
         name: value
         for name, value in vars(further).items()

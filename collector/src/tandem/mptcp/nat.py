@@ -36,6 +36,16 @@ from typing import Any, Literal
 from tandem.mptcp.iproute import PROTOCOL, Interface, IpError, interfaces, ip, ip_json, quietly
 from tandem.mptcp.netlink import socket_in
 
+# ---------------------------------------------------------------------------------------------------------------------
+# A modem's address kept by DHCP, where its own client lost sight of the interface. Pure: times and answers in,
+# messages out.
+#
+# Messages of RFC 2131 with options of RFC 2132, as much as it takes to keep an address. Everything asks for a
+# broadcast answer: the client perhaps has no address that could be answered to. The address that there is (another
+# client got it) is requested at once, since how long it holds is not known. Until a server says something else it
+# stays: where nobody answers, it may have been set by hand.
+
+
 _FIXED = struct.Struct("!BBBBIHH4s4s4s4s16s64s128s")
 _COOKIE = b"\x63\x82\x53\x63"
 _REQUEST, _REPLY, _ETHERNET, _BROADCAST = 1, 2, 1, 0x8000
@@ -219,6 +229,10 @@ class Lease:
         self._address = answer.address
         self._begin(now_s + min(LONGEST_S, max(PAUSES_S[0], half_s)))
         return Given(answer.address, answer.prefix, answer.router)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The namespace behind its NAT, and who keeps the modem's address in it.
 
 
 log = logging.getLogger(__name__)

@@ -1,4 +1,4 @@
-"""A receiver at a serial port, or in a modem: how it is started, its NMEA lines, and a thread that reads them."""
+"""The position's receiver, by gpsd: a gpsd of our own where no system service has one, what leaves the probe, the thread that reads."""
 
 from __future__ import annotations
 
@@ -22,6 +22,11 @@ from tandem.position.zones import FIX_WORDS, Privacy
 from tandem.schema.record import Record
 
 log = logging.getLogger(__name__)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# A gpsd of the collector's own, for a receiver that no system service serves: a child, started again when it dies.
+
 
 Locate = Callable[[], str | None]
 """The receiver's device now, None while it is not there. A modem's NMEA port changes its name when the modem renumbers."""
@@ -261,6 +266,10 @@ def _speed_record(fix: Fix) -> Record:
         "fix_age_ms": fix.age_ms,
     }
     return Record.make("position", {}, fields, fix.monotonic_ns)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# gpsd's lines.
 
 
 LONGEST_LINE = 32_768

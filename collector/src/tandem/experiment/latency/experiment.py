@@ -37,7 +37,17 @@ from tandem.mptcp import sockets
 from tandem.schema.manifest import Failure
 from tandem.stream.arrival import arrival_ns, stamp
 
-_LONGEST = 2048
+# ---------------------------------------------------------------------------------------------------------------------
+# Send questions over one path at an even pace and take the answers' times, which the kernel stamps; and from these
+# times the figures.
+#
+# Sent and arrived are on our clock, received and returned on the server's. What both ends' CLOCK_MONOTONIC give
+# without being compared is the round-trip time (less the server's own time) and how the one-way times vary, here
+# above the least of the stream. Absolute one-way times need two synchronised clocks, and are off by up to their
+# errors.
+
+
+_RECEIVE_BYTES = 2048
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +131,7 @@ def _ask(made: socket.socket, key: bytes, session: bytes, number: int, size: int
 
 def _hear(made: socket.socket, key: bytes, session: bytes, number: int, found: Stream) -> None:
     try:
-        raw, ancillary, _, _ = made.recvmsg(_LONGEST, 256)
+        raw, ancillary, _, _ = made.recvmsg(_RECEIVE_BYTES, 256)
     except BlockingIOError:
         return
     except OSError as error:
@@ -200,6 +210,10 @@ def _absolute(values: dict[int, float], comparison: Comparison, sign: int) -> di
     if not comparison.absolute or comparison.ahead_ns is None:
         return None
     return distribution([v - sign * comparison.ahead_ns / 1e6 for v in values.values()])
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The experiment.
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,14 @@ from tandem.mptcp.dns import Answer, Asker
 from tandem.mptcp.names import address_of
 from tandem.schema.manifest import Failure
 
+# ---------------------------------------------------------------------------------------------------------------------
+# What the rows of a survey come to: resolutions, overlap of addresses, unresponsive shares, round-trip times by way.
+# Pure.
+#
+# A *way* is a pair of paths, written as the paper writes it: the path that pings, then the path that resolved. With
+# Wi-Fi ``W`` and LTE ``L``, ``WL`` is an address that LTE's resolvers gave, pinged over Wi-Fi. Here the names of the
+# paths are joined by ``/``.
+
 
 def summary(rows: Sequence[Row], paths: Sequence[str]) -> dict[str, Any]:
     """All tables. Absent figures are None: a share of nothing, a mean of no value."""
@@ -158,6 +166,10 @@ def _comparison(one: str, other: str, first: dict[str, float], second: dict[str,
         "second_slower_share": share(sum(d > 0 for d in differences), len(differences)),
         "difference_ms": distribution(differences),
     }
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The experiment.
 
 
 @dataclass(frozen=True, slots=True)

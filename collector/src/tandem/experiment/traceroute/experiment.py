@@ -34,6 +34,14 @@ from tandem.mptcp import sockets
 from tandem.mptcp_abi import decode_address
 from tandem.schema.manifest import Failure
 
+# ---------------------------------------------------------------------------------------------------------------------
+# Trace one path by UDP or TCP: segments whose time to live ends on the way, and who says so. Needs no privilege.
+#
+# Who says so is in the kernel's error queue (``struct sock_extended_err``, recvmsg(2) with MSG_ERRQUEUE). All probes
+# of a trace have the same addresses and ports, so that routers that share load by them (ECMP) show one way. One
+# probe is under way at a time.
+
+
 IP_RECVERR, IPV6_RECVERR = 11, 25
 _ERROR = struct.Struct("=IBBBBII")
 _ICMP, _ICMP6 = 2, 3
@@ -256,6 +264,10 @@ class _Tcp:
             if failure in (0, errno.ECONNREFUSED):
                 return Reply(host, rtt_ms, "answer")
             return None
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The table of systems, what traces have in common, and the experiment.
 
 
 _SPLIT = re.compile(r"[,\s|]+")

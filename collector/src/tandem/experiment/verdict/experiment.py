@@ -24,6 +24,11 @@ from tandem.schema.manifest import Failure
 from tandem.schema.metrics import VERDICTS
 from tandem.stream import Stream
 
+# ---------------------------------------------------------------------------------------------------------------------
+# Look at one path: plain TCP beside Multipath TCP, what both ends saw of the handshake, the kernel's counters, and a
+# join.
+
+
 _LONGEST_ANSWER = 4096
 _LOOK_S = 0.02
 
@@ -214,6 +219,10 @@ def download(
     except (OSError, http_head.HeadError) as error:
         payload.error = describe(error)
     return payload
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The experiment.
 
 
 @dataclass(frozen=True, slots=True)
