@@ -10,10 +10,10 @@ from pathlib import Path
 _MARKER_BYTES = 200
 
 
-def write_durably(path: Path, content: bytes) -> None:
+def write_durably(path: Path, content: bytes, mode: int = 0o640) -> None:
     """``.tmp``, sync, rename, sync the folder: afterwards the file is the old one or the new one, whole."""
     temporary = path.with_name(path.name + ".tmp")
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o640)
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
     try:
         rest = memoryview(content)
         while rest:

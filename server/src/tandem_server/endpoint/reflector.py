@@ -6,7 +6,6 @@ the session's budget; everything else is dropped without a word. So it is no amp
 
 from __future__ import annotations
 
-import ctypes
 import hmac
 import logging
 import select
@@ -16,6 +15,7 @@ import threading
 import time
 from collections import OrderedDict
 
+from tandem.kernel_clock import ask_kernel
 from tandem.stream.arrival import arrival_ns, stamp
 from tandem_server.endpoint.listener import family_of
 from tandem_server.endpoint.sessions import SessionTable
@@ -133,28 +133,12 @@ def _from_there(ancillary: list[tuple[int, int, bytes]]) -> list[tuple[int, int,
     return []
 
 
-class _Timex(ctypes.Structure):
-    _fields_ = (
-        ("modes", ctypes.c_uint),
-        ("offset", ctypes.c_long),
-        ("freq", ctypes.c_long),
-        ("maxerror", ctypes.c_long),
-        ("rest", ctypes.c_byte * 512),  # the kernel's structure is shorter; nothing of it is wanted
-    )
-
-
-_TIME_ERROR = 5
-_LIBC = ctypes.CDLL(None, use_errno=True)
-
-
 def read_clock() -> dict[str, object]:
     """This machine's clock: ``utc_minus_monotonic_ns``; ``synchronised``, ``error_ms`` as the kernel has them (adjtimex(2)); null
     when it does not tell."""
     offset_ns = time.time_ns() - time.monotonic_ns()
-    state = _Timex()
-    status = _LIBC.adjtimex(ctypes.byref(state))
-    if status < 0:
+    kernel = ask_kernel()
+    if kernel is None:
         return {"utc_minus_monotonic_ns": offset_ns, "synchronised": None, "error_ms": None}
-    synchronised = status != _TIME_ERROR
-    error_ms = state.maxerror / 1000 if synchronised else None
-    return {"utc_minus_monotonic_ns": offset_ns, "synchronised": synchronised, "error_ms": error_ms}
+    error_ms = kernel.max_error_us / 1000 if kernel.synchronised else None
+    return {"utc_minus_monotonic_ns": offset_ns, "synchronised": kernel.synchronised, "error_ms": error_ms}

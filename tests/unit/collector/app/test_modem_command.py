@@ -228,6 +228,7 @@ def test_record_writes_the_transcript_whole(tmp_path: Path, capsys: pytest.Captu
     modem, out = ScriptedModem(tmp_path / "modem"), tmp_path / "made.json"
     try:
         assert main(["modem", "record", "--port", str(modem.link), "--out", str(out)]) == 0
+        assert out.stat().st_mode & 0o777 == 0o644  # who asked with sudo looks it through without
         assert main(["modem", "record", "--port", str(modem.link), "--out", str(tmp_path / "no" / "folder.json")]) == 1
         assert "No such file" in capsys.readouterr().err
     finally:
