@@ -97,7 +97,7 @@ def intended(rules: TracesConfig, paths: Sequence[PathConfig]) -> tuple[bool, st
     if rules.still_for_s > 0:
         when += f" when the radio has been still for {_span(rules.still_for_s)}"
     sims = [f"{p.name} {rules.metered_bytes_per_day / 1e6:.0f} MB" for p in paths if p.is_metered]
-    paid = f"over the SIMs, a day at most {', '.join(sims)}, of a told plan ([path.plan]) {rules.plan_share:.0%} of what it will have left"
+    paid = f"over the SIMs, a day at most {', '.join(sims)}, of a plan that is set ([path.plan]) {rules.plan_share:.0%} of what it will have left"
     free = [p.name for p in paths if not p.is_metered]
     over_free = f"over {', '.join(free)}, which costs no SIM anything"
     if rules.over == "any":

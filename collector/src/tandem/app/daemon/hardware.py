@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from random import SystemRandom
 from typing import Any
 
-from tandem.app import MissingRequirementError
 from tandem.app.config import Config
 from tandem.app.config_schema import PathConfig, PositionConfig
 from tandem.app.daemon.modems import ModemActions, ModemPoller, Polled, modem_poller
@@ -16,6 +15,7 @@ from tandem.app.health.machine import Roots
 from tandem.app.runs.captures import Captures
 from tandem.app.runs.conditions import ConditionsMade, missing_requirement, undo_earlier
 from tandem.app.runs.registry import experiment_command
+from tandem.experiment.base import MissingRequirementError
 from tandem.mobility.detectors import Detectors
 from tandem.mobility.settings import Settings
 from tandem.modem.usb import beside, find

@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 
-from tandem.app import MissingRequirementError
 from tandem.app.config import Config
+from tandem.experiment.base import MissingRequirementError
 from tandem.modem.usb import network_interface
 from tandem.mptcp import paths as kernel_paths
 from tandem.mptcp.backup import Backup

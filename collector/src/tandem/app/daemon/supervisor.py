@@ -9,7 +9,6 @@ import socket
 import time
 from collections.abc import Callable
 
-from tandem.app import MissingRequirementError
 from tandem.app.campaign.wiring import CampaignPart
 from tandem.app.clock import Clock
 from tandem.app.clock.watch import ClockWatch
@@ -32,6 +31,7 @@ from tandem.app.runs.manifest import Manifests, write_json
 from tandem.app.runs.registry import Registry
 from tandem.app.runs.steering import SteeringPart
 from tandem.app.traces import TracesPart
+from tandem.experiment.base import MissingRequirementError
 from tandem.export import Exporter, GatewayAddress, PendingManifests
 from tandem.position.receiver import Receiver
 from tandem.spool import Spool, SpoolError, SpoolFullError

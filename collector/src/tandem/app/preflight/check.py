@@ -19,7 +19,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import tandem
-from tandem.app import MissingRequirementError
 from tandem.app.clock.clock import boot_id
 from tandem.app.config import Config
 from tandem.app.daemon.accounts import Account, sims
@@ -28,7 +27,7 @@ from tandem.app.health.machine import Room, room_of
 from tandem.app.preflight.checks import Facts, Measured, Server, Status, lines, settling_lines
 from tandem.app.preflight.lines import Line, ready, settled
 from tandem.app.preflight.own_collector import OwnCollector, token_file
-from tandem.experiment.base import MissingRequirementError as NoVlcError
+from tandem.experiment.base import MissingRequirementError
 from tandem.experiment.control import Control, ControlError
 from tandem.experiment.dash import vlc
 from tandem.experiment.parameters import ParameterError, read_common
@@ -197,7 +196,7 @@ def _disk(folder: Path) -> Room | str:
 def _vlc() -> str | None:
     try:
         return vlc.trouble() or ""
-    except NoVlcError:
+    except MissingRequirementError:
         return None
 
 

@@ -16,10 +16,10 @@ from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
-from tandem.app import MissingRequirementError
 from tandem.app.config import Config
 from tandem.app.daemon.hardware import ZONES_KEY
 from tandem.app.daemon.supervisor import Supervisor
+from tandem.experiment.base import MissingRequirementError
 
 _DRAIN_S = 10.0
 _END_S = 60.0

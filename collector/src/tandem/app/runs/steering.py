@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tandem.app import MissingRequirementError
 from tandem.app.config import Config
 from tandem.app.daemon.paths import NetworkPaths
+from tandem.experiment.base import MissingRequirementError
 from tandem.mptcp.backup import MOST_TOGGLES, Confirmation
 from tandem.mptcp.recovery import History, HistoryError, RadioEvent, recoveries
 from tandem.mptcp.steering import NOTED, Decision, Policy, Steering
