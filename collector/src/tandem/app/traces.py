@@ -18,9 +18,10 @@ from tandem.app.config_schema import PathConfig, PlanConfig, TracesConfig
 from tandem.app.daemon.accounts import day_of, forecast
 from tandem.app.runs.captures import Captures
 from tandem.app.runs.context import RunContext
-from tandem.export import LEAST_LEFT_BYTES, AnyPath, GatewayAddress, Kept, Permit, TraceQueue, TraceUploader
+from tandem.export import LEAST_LEFT_BYTES, AnyPath, GatewayAddress, Permit, TraceQueue, TraceUploader
 from tandem.mobility.detectors import Detectors
 from tandem.schema.record import Record, Value
+from tandem.schema.trace import Receipt
 from tandem.spool.durable import write_durably
 
 _DAY = 1440
@@ -97,7 +98,8 @@ def intended(rules: TracesConfig, paths: Sequence[PathConfig]) -> tuple[bool, st
     if rules.still_for_s > 0:
         when += f" when the radio has been still for {_span(rules.still_for_s)}"
     sims = [f"{p.name} {rules.metered_bytes_per_day / 1e6:.0f} MB" for p in paths if p.is_metered]
-    paid = f"over the SIMs, a day at most {', '.join(sims)}, of a plan that is set ([path.plan]) {rules.plan_share:.0%} of what it will have left"
+    share = f"of a plan that is set ([path.plan]) {rules.plan_share:.0%} of what it will have left"
+    paid = f"over the SIMs, a day at most {', '.join(sims)}, {share}"
     free = [p.name for p in paths if not p.is_metered]
     over_free = f"over {', '.join(free)}, which costs no SIM anything"
     if rules.over == "any":
@@ -289,15 +291,11 @@ class Keeping:
                     self._captures.give_back(one.bytes)
         return gone
 
-    def _in_the_way(self, one: Kept) -> bool:
+    def _in_the_way(self, one: Receipt) -> bool:
         if self._free() < self._rules.free_bytes:
             return True
-        captures = self._captures
-        return (
-            captures is not None
-            and one.name.startswith("captures/")
-            and captures.used_bytes > _FULL * captures.limit_bytes
-        )
+        captures = self._captures if one.name.startswith("captures/") else None
+        return captures is not None and captures.used_bytes > _FULL * captures.limit_bytes
 
     def _tidy(self) -> None:
         try:
