@@ -7,7 +7,6 @@ most ``MOST_ATTEMPTS`` times in all, or counts, as the campaign says. After thre
 
 from __future__ import annotations
 
-import math
 import random
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,6 +17,7 @@ from typing import Any
 from tandem.app.config_schema import PlanConfig
 from tandem.app.daemon import accounts
 from tandem.app.daemon.accounts import midnight_s, reset_after, reset_before
+from tandem.position.zones import Point, distance_m
 from tandem.schema import zones
 from tandem.schema.campaign import Budget, Campaign, Conditions, Item, Step, Trigger, arms, item
 
@@ -235,7 +235,6 @@ BY_HAND = "by hand: waits to be told"
 _REMEMBERED = 64
 _PATIENCE = 3
 _PAUSE_S, _LONGEST_PAUSE_S = 30.0, 600.0
-_EARTH_M = 6_371_000.0
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -346,15 +345,8 @@ def _place(trigger: Trigger, probe: ProbeState) -> Not | None:
         return Not("where the probe is is not known")
     if trigger.latitude_deg is None or trigger.longitude_deg is None or trigger.radius_m is None:
         raise ValueError("a place needs latitude_deg, longitude_deg and radius_m")
-    away = distance_m(probe.position, (trigger.latitude_deg, trigger.longitude_deg))
+    away = distance_m(Point(*probe.position), Point(trigger.latitude_deg, trigger.longitude_deg))
     return None if away <= trigger.radius_m else Not(f"is not at its place (radius {trigger.radius_m:g} m)")
-
-
-def distance_m(a: tuple[float, float], b: tuple[float, float]) -> float:
-    """Great-circle distance of two positions (latitude, longitude in degrees), on a sphere."""
-    (lat_a, lon_a), (lat_b, lon_b) = ((math.radians(x), math.radians(y)) for x, y in (a, b))
-    half = math.sin((lat_b - lat_a) / 2) ** 2 + math.cos(lat_a) * math.cos(lat_b) * math.sin((lon_b - lon_a) / 2) ** 2
-    return 2 * _EARTH_M * math.asin(math.sqrt(min(1.0, half)))
 
 
 # ---------------------------------------------------------------------------------------------------------------------

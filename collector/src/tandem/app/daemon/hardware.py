@@ -20,7 +20,7 @@ from tandem.mobility.detectors import Detectors
 from tandem.mobility.settings import Settings
 from tandem.modem.usb import beside, find
 from tandem.mptcp import kernels, sysctls
-from tandem.position.receiver import Gpsd, GpsdMissingError, Observer, Receiver, RunningGpsd, Source
+from tandem.position.receiver import Gpsd, GpsdMissingError, Observer, Receiver, RunningGpsd
 from tandem.position.reports import Report
 from tandem.position.zones import Privacy, Zone, Zones, own_key
 from tandem.schema.record import Record
@@ -93,7 +93,7 @@ class Hardware:
         return {"sysctls": sysctls.read((*kernels.here().sysctls, *sysctls.RECORDED))}
 
 
-def _source(config: Config, position: PositionConfig) -> Source:
+def _source(config: Config, position: PositionConfig) -> Gpsd | RunningGpsd:
     try:
         if position.source == "device":
             return Gpsd(lambda: position.device)
