@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from tandem.app.clock.clock import SOURCES
+from tandem.export.clock import SOURCES
 from tandem.indicator.lamp import CLASS, NAMES, Leds
 from tandem.mptcp.steering import POLICIES, Policy
 from tandem.schema.line_protocol import tag_fault
@@ -450,7 +450,7 @@ class EPaperConfig:
 
 @dataclass(frozen=True, slots=True)
 class ClockConfig:
-    """Who is asked for the time: ``clock.clock.SOURCES``."""
+    """Who is asked for the time: ``tandem.export.clock.SOURCES``."""
 
     source: str = _one_of("auto, chrony, kernel, gpsd or system", "auto", SOURCES)
 

@@ -11,11 +11,12 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from tandem.export.clock import Clock, NotYet, Stamp
 from tandem.export.gateway import CLOCK_WAIT_S, UNKNOWN_WAIT_S, Answer, AnyPath, Ask, GatewayAddress, Later, not_now
-from tandem.export.times import Comparison, NotYet, Stamp, Times
 from tandem.schema.line_protocol import encode
 from tandem.schema.manifest import PLAIN_NAME
 from tandem.schema.record import RecordError
@@ -63,7 +64,7 @@ class PendingManifests:
 
 
 def timed(content: bytes, stamp: Callable[[str, int], Stamp]) -> bytes:
-    """The manifest with the times that its records get: UTC of its beginning and end by the map of its boot (``times.Times.stamp``).
+    """The manifest with the times that its records get: UTC of its beginning and end by the map of its boot (``clock.Clock.stamp``).
     NotYet while there is none; as it is when nobody will ever know, or it has none to be computed from."""
     try:
         manifest = json.loads(content)
@@ -92,8 +93,18 @@ HELD_LINES = 200
 NO_TIME = "the clock is not synchronised: records wait for their time; hint: see tandem status"
 HEADERS = {"Content-Type": "text/plain; charset=utf-8", "Content-Encoding": "gzip"}
 
+DOUBT_S = 60.0
+"""Our clock and the server's may differ by so much, beside our own error: of what both say a second at the most is rounding, so
+more is a fault of one of them. Well inside the window that the gateway takes (600 s ahead)."""
+
+ROUNDING_S = 1.0
+"""HTTP tells whole seconds (RFC 9110, 5.6.7), and some servers note the time once a second."""
+
+FRESH_S = 600.0
+"""So long a comparison holds, as long as our map is the same."""
+
 StampOf = Callable[[str, int], Stamp]
-"""From boot and CLOCK_MONOTONIC ns to a time: ``times.Times.stamp``."""
+"""From boot and CLOCK_MONOTONIC ns to a time: ``clock.Clock.stamp``."""
 
 TELL_ERROR_MS = 100.0
 """A time that may be further off than this is reported with its error in the record itself; the others' is in the ``clock`` records."""
@@ -182,6 +193,44 @@ def _refused(content: Any, sent: int) -> dict[int, str]:  # noqa: ANN401  JSON f
     return refused
 
 
+class Comparison:
+    """Our clock against the ``Date`` of the server's answers. Used by one thread. ``now_s``: of any steady clock."""
+
+    def __init__(self) -> None:
+        self._at_s: float | None = None
+        self._key: object = None
+        self.doubt: str | None = None
+        """Why one of the two clocks must be wrong; None while they agree."""
+
+    def fresh(self, now_s: float, key: object) -> bool:
+        """Whether the last comparison still says something."""
+        return self._at_s is not None and self._key == key and now_s - self._at_s < FRESH_S
+
+    def saw(
+        self, date_utc_s: float | None, sent_utc_ns: int | None, answered_utc_ns: int | None, now_s: float, key: object
+    ) -> None:
+        """An answer came: its ``Date`` (None: it has none, and says nothing), and our clock when it was asked for and when it was there."""
+        if sent_utc_ns is None or answered_utc_ns is None:
+            return
+        self._at_s, self._key, self.doubt = now_s, key, None
+        if date_utc_s is None:
+            return
+        behind_s = sent_utc_ns / 1e9 - ROUNDING_S - date_utc_s
+        ahead_s = date_utc_s - answered_utc_ns / 1e9
+        if max(behind_s, ahead_s) > DOUBT_S:
+            self.doubt = (
+                f"this probe's clock says {_words(answered_utc_ns / 1e9)}, the server's {_words(date_utc_s)}: one of them is wrong; "
+                "records wait until they agree; hint: see tandem status, chronyc tracking, and the server's clock"
+            )
+
+
+def _words(utc_s: float) -> str:
+    try:
+        return datetime.fromtimestamp(utc_s, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    except (ValueError, OverflowError, OSError):
+        return f"{utc_s:.0f} s"
+
+
 class Batches:
     """Used by one thread. ``now_s``: any steady clock."""
 
@@ -190,7 +239,7 @@ class Batches:
         spool: Spool,
         manifests: PendingManifests,
         probe: str,
-        times: Times,
+        times: Clock,
         ask: Ask,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -311,7 +360,7 @@ class Exporter:
         address: GatewayAddress,
         interfaces: Mapping[str, str | None],
         probe: str,
-        times: Times,
+        times: Clock,
         *,
         period_s: float = PERIOD_S,
         chance: random.Random | None = None,

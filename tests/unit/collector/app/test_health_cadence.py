@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from good_config import GOOD
 
-from tandem.app.clock import Clock, Reading
 from tandem.app.config import parse
 from tandem.app.config_schema import PlanConfig
 from tandem.app.daemon.accounts import Account
 from tandem.app.health.machine import Roots
 from tandem.app.health.reports import Reports
+from tandem.export.clock import Clock, Reading
 from tandem.schema.record import Record
 
 NOON_NS = int(datetime(2026, 11, 21, 12, tzinfo=UTC).timestamp()) * 10**9

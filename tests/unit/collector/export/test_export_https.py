@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from support.https_gateway import Gateway, Reply
 from tandem.export import Exporter, GatewayAddress, PendingManifests, SetupError
 from tandem.export import gateway as link
-from tandem.export.exporter import timed
+from tandem.export.clock import NotYet, Stamp
+from tandem.export.exporter import DOUBT_S, Comparison, timed
 from tandem.export.gateway import LONGEST_S, Link, PathChoice
-from tandem.export.times import DOUBT_S, Comparison, NotYet, Stamp
 from tandem.schema import line_protocol
 from tandem.schema.record import Record
 from tandem.spool import Spool

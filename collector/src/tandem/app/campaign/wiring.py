@@ -14,11 +14,11 @@ from tandem.app.campaign.progress import Begun, campaign_records
 from tandem.app.campaign.queue import ProbeQueue, QueueWatch
 from tandem.app.campaign.request import bound
 from tandem.app.campaign.scheduler import Moment, ProbeState
-from tandem.app.clock import Clock
 from tandem.app.config import Config
 from tandem.app.runs.context import RunContext
 from tandem.app.runs.executor import RunScheduler
 from tandem.export import AnyPath, GatewayAddress
+from tandem.export.clock import Clock
 from tandem.mobility.detectors import Detectors
 from tandem.schema.campaign import PAPER, CampaignError
 from tandem.schema.campaign_queue import Pushed

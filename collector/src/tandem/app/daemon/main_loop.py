@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tandem.app.campaign.wiring import CampaignPart
-from tandem.app.clock import Clock
-from tandem.app.clock.watch import ClockRecords
+from tandem.app.clock_watch import ClockRecords
 from tandem.app.config import Config
 from tandem.app.daemon.accounts import Account, PollAccount
 from tandem.app.daemon.modems import Recovery
@@ -28,6 +27,7 @@ from tandem.app.runs.request import Plan, PlannedRun
 from tandem.app.runs.steering import SteeringPart
 from tandem.app.traces import TracesPart
 from tandem.export import Exporter
+from tandem.export.clock import Clock
 from tandem.mobility.detectors import Detectors
 from tandem.modem.poll import Poll
 from tandem.mptcp.paths import PathEvent

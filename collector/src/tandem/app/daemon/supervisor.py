@@ -10,8 +10,7 @@ import time
 from collections.abc import Callable
 
 from tandem.app.campaign.wiring import CampaignPart
-from tandem.app.clock import Clock
-from tandem.app.clock.watch import ClockWatch
+from tandem.app.clock_watch import ClockWatch
 from tandem.app.config import Config
 from tandem.app.daemon.accounts import Account
 from tandem.app.daemon.hardware import Hardware
@@ -33,6 +32,7 @@ from tandem.app.runs.steering import SteeringPart
 from tandem.app.traces import TracesPart
 from tandem.experiment.base import MissingRequirementError
 from tandem.export import Exporter, GatewayAddress, PendingManifests
+from tandem.export.clock import Clock
 from tandem.position.receiver import Receiver
 from tandem.spool import Spool, SpoolError, SpoolFullError
 from tandem.stop_flag import StopFlag

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from tandem.app.clock import Clock
 from tandem.app.config import Config
 from tandem.app.daemon.accounts import Account, Sim, sims
 from tandem.app.daemon.modems import sickness
 from tandem.app.health.machine import MachineState, Room, Roots, cpu_seconds, rss_bytes
+from tandem.export.clock import Clock
 from tandem.modem.poll import Poll
 from tandem.schema.grades import SCALES, SHARES
 from tandem.schema.metrics import MODEM_STATES

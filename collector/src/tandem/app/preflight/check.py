@@ -19,7 +19,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import tandem
-from tandem.app.clock.clock import boot_id
 from tandem.app.config import Config
 from tandem.app.daemon.accounts import Account, sims
 from tandem.app.daemon.status_socket import NAME, NoCollectorError, ask
@@ -32,6 +31,7 @@ from tandem.experiment.control import Control, ControlError
 from tandem.experiment.dash import vlc
 from tandem.experiment.parameters import ParameterError, read_common
 from tandem.export import GatewayAddress, SetupError
+from tandem.export.clock import boot_id
 from tandem.export.gateway import Answer, CertificateTimeError, Link, LinkError
 from tandem.modem.usb import network_interface
 from tandem.mptcp import sysctls

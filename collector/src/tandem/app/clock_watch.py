@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tandem.app.clock.clock import (
+from tandem.export.clock import (
     FAST_SLEW,
     PLAUSIBLE_UTC_NS,
     WORST_ERROR_NS,

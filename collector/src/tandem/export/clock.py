@@ -14,7 +14,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from tandem.export.times import NotYet, Stamp
 from tandem.spool.durable import write_durably
 
 SOURCES = ("auto", "chrony", "kernel", "gpsd", "system")
@@ -40,6 +39,18 @@ class Reading:
     error_ns: int | None
     slewing: bool = False
     details: dict[str, float | int | str] = field(default_factory=dict)
+
+
+class NotYet(Exception):  # noqa: N818  no error: the record waits
+    """The record has no time yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """A record's time. ``error_ms``: how far off it may be, None where nobody says."""
+
+    utc_ns: int
+    error_ms: float | None
 
 
 def system_offset_ns() -> int:
@@ -368,7 +379,7 @@ def boot_id() -> str:
 class Clock:
     """The epochs of this boot, and those of earlier ones, remembered in ``file``. ``system_offset``: CLOCK_REALTIME less CLOCK_MONOTONIC.
 
-    ``observe`` sees steps, ``take`` what a source says, ``save`` keeps both; the exporter asks the rest (``tandem.export.times``).
+    ``observe`` sees steps, ``take`` what a source says, ``save`` keeps both; the exporter asks the rest.
     """
 
     def __init__(
