@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -118,20 +119,10 @@ class Line:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Encoded:
-    """``lines`` to send; ``refused``: number and reason of records that can be no line; ``untimed``: records without time."""
-
-    lines: tuple[Line, ...]
-    refused: tuple[tuple[int, str], ...]
-    untimed: int
-
-
-def encode_items(items: Sequence[Item], probe: str, stamp: StampOf) -> Encoded:
-    """``items`` as lines with the common tags. A record gets its time here, by the map of its boot."""
+def encode_items(items: Sequence[Item], probe: str, stamp: StampOf, reject: Callable[[int, str], None]) -> list[Line]:
+    """``items`` as lines with the common tags. A record gets its time here, by the map of its boot; NotYet when one has none. ``reject``
+    is called with number and reason for each that can be no line."""
     lines: list[Line] = []
-    refused: list[tuple[int, str]] = []
-    untimed = 0
     for item in items:
         record = item.record
         try:
@@ -139,12 +130,10 @@ def encode_items(items: Sequence[Item], probe: str, stamp: StampOf) -> Encoded:
             error_ms = when.error_ms if when.error_ms is not None and when.error_ms > TELL_ERROR_MS else None
             tags = {"probe": probe, "boot": item.boot}
             lines.append(Line(item.seq, encode(record, tags, item.seq, when.utc_ns, error_ms)))
-        except NotYet:
-            untimed += 1
         except (RecordError, KeyError, ValueError, TypeError) as error:
             # A spool from another version of the schema: one record must not hold up the others.
-            refused.append((item.seq, f"{record.measurement} cannot be a line: {error}"))
-    return Encoded(tuple(lines), tuple(refused), untimed)
+            reject(item.seq, f"{record.measurement} cannot be a line: {error}")
+    return lines
 
 
 def body(lines: Sequence[Line]) -> bytes:
@@ -270,13 +259,12 @@ class Batches:
             return 0
         try:
             self._compare()
-            encoded = encode_items(batch.items, self._probe, self._times.stamp)
-            if encoded.untimed:
-                raise Later(NO_TIME, 1.0)  # it became known after they were taken
+            lines = encode_items(batch.items, self._probe, self._times.stamp, partial(self._spool.reject, batch))
             self._times.keep()  # before they go out: sent again after a power cut, they must have the same times
-            for seq, reason in encoded.refused:
-                self._spool.reject(batch, seq, reason)
-            send(encoded.lines, self._ask, lambda seq, reason: self._rejected(batch, seq, reason))
+            send(lines, self._ask, partial(self._rejected, batch))
+        except NotYet as untimed:  # held records became known after these were taken
+            self._spool.release(batch)
+            raise Later(NO_TIME, 1.0) from untimed
         except BaseException:
             self._spool.release(batch)
             raise
@@ -338,14 +326,6 @@ PERIOD_S = 1.0
 _TELL_AGAIN_S = 300.0
 
 
-@dataclass(frozen=True, slots=True)
-class ExportState:
-    """``path``: over which the last answer came; ``trouble``: why nothing is sent now, None while all is well."""
-
-    path: str | None
-    trouble: str | None
-
-
 class Exporter:
     """Sends while there is something, about once a second, and without a pause while there is a backlog.
 
@@ -379,9 +359,14 @@ class Exporter:
         self._thread = threading.Thread(target=self._run, name="exporter", daemon=True)
 
     @property
-    def state(self) -> ExportState:
-        """For the status."""
-        return ExportState(self._gateway.answered, self._trouble or (NO_TIME if self._batches.holding else None))
+    def path(self) -> str | None:
+        """Over which the last answer came."""
+        return self._gateway.answered
+
+    @property
+    def trouble(self) -> str | None:
+        """Why nothing is sent now, None while all is well."""
+        return self._trouble or (NO_TIME if self._batches.holding else None)
 
     @property
     def manifests_waiting(self) -> int:

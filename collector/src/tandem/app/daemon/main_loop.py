@@ -244,20 +244,21 @@ class MainLoop(RunObserver):
     def refresh(self) -> None:
         """Bring the status's counts up to date: copies, so that whoever asks for it never waits for a disk under the spool's lock."""
         counts = self._spool.counts()
-        state = self._exporter.state
         self._model.spool = {
             "made": counts.made + self.buffer.waiting,
             "sent": counts.sent,
             "pending": counts.pending + self.buffer.waiting,
             "rejected": counts.rejected,
             "dropped": counts.dropped,
-            "path": state.path,
+            "path": self._exporter.path,
         }
         self._model.polls = self.polls.totals()
         self._model.captures_bytes = self._captures.used_bytes if self._captures is not None else 0
         full = "the disk is full: records wait in memory" if self.buffer.full else None
         self._model.clock = self._clock.state()
-        self._model.trouble = full or (self._clock.trouble if not self._clock.synchronised else None) or state.trouble
+        self._model.trouble = (
+            full or (self._clock.trouble if not self._clock.synchronised else None) or self._exporter.trouble
+        )
         self._show_mobility()
 
     def _show_mobility(self) -> None:
