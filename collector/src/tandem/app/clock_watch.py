@@ -274,7 +274,6 @@ class ClockWatch:
         self._receiver: Reading | None = None
         self._why: list[str] = []
         self._reported: str | None = ""
-        self._refused = False
         self._due_s = 0.0
 
     def tick(self) -> None:
@@ -286,7 +285,7 @@ class ClockWatch:
 
     def stop(self) -> None:
         """Remember how long this boot lived."""
-        self._save(now=True)
+        self._clock.keep(now=True)
 
     def heard(self, report: Report, arrived_ns: int) -> None:
         """A report of gpsd's, from the position receiver's thread."""
@@ -304,7 +303,7 @@ class ClockWatch:
         if said is not None:
             self._clock.take(said)
         self._tell(None if said is not None else "; ".join(self._why))
-        self._save()
+        self._clock.keep()
         return SELDOM_S if said is not None and not said.slewing and said.source != "system" else OFTEN_S
 
     def _ask(self, offset_ns: int) -> Reading | None:
@@ -355,14 +354,3 @@ class ClockWatch:
         else:
             log.info("clock: synchronised")
         self._reported = why
-
-    def _save(self, *, now: bool = False) -> None:
-        try:
-            self._clock.save(now=now)
-            self._refused = False
-        except OSError as error:
-            if not self._refused:
-                log.error(
-                    "what is known of the clock waits in memory: %s; hint: free disk space", error.strerror or error
-                )
-            self._refused = True

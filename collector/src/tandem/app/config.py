@@ -101,12 +101,12 @@ def drivers() -> list[str]:
 
 
 class _Reader(TomlReader):
+    file: Path
     error = ConfigError
 
     def __init__(self, text: str, file: Path) -> None:
         super().__init__(text, file, "correct that line")
-        self._config_file, self._here = file, file.resolve().parent
-        self._folder = self._here
+        self._folder = self._here = file.resolve().parent
 
     def named(self, where: str, name: str) -> str:
         return f"{where.strip('[]')}.{name}"
@@ -130,7 +130,7 @@ class _Reader(TomlReader):
             for name in ("server", "mobility", "capture", "recovery", "campaigns", "traces", "round_trip")
         }
         return Config(
-            file=self._config_file,
+            file=self.file,
             probe=probe["name"],
             folder=self._folder,
             paths=tuple(replace(p, gnss=position is not None and position.modem == p.name) for p in paths),

@@ -405,6 +405,7 @@ class Clock:
         self._reading: Reading | None = None
         self._saved_ns: int | None = None
         self._due = True
+        self._refused = False
         self._sorted_out = False
         self.trouble: str | None = None
         """Why the clock is not synchronised, for people; whoever asks the sources says it."""
@@ -556,12 +557,16 @@ class Clock:
         if self._due:
             self.keep()
 
-    def keep(self) -> None:
-        """Save, as far as the disk takes it."""
+    def keep(self, *, now: bool = False) -> None:
+        """Save, as far as the disk takes it; that it takes nothing is logged once."""
         try:
-            self.save()
+            self.save(now=now)
+            self._refused = False
         except OSError as error:
-            log.error("%s: %s; hint: free disk space", self._file, error.strerror or error)
+            if not self._refused:
+                why = error.strerror or error
+                log.error("%s: %s; it waits in memory; hint: free disk space", self._file, why)
+            self._refused = True
 
     def state(self, since_ns: int | None = None, until_ns: int | None = None) -> dict[str, Any]:
         """For a manifest and the status. ``since_ns``, ``until_ns``: the steps of this stretch only (CLOCK_MONOTONIC)."""

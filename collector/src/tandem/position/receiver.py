@@ -161,15 +161,6 @@ class State:
     satellites_used: int | None = None
     satellites_seen: int | None = None
 
-    def as_json(self) -> dict[str, str | int | None]:
-        """For the status object."""
-        return {
-            "state": self.state,
-            "fix": self.fix,
-            "satellites_used": self.satellites_used,
-            "satellites_seen": self.satellites_seen,
-        }
-
 
 class Observer:
     """``heard`` with each report, ``tick`` a few times a second; both return records. ``lost_after_s``: without a fix for so long

@@ -11,7 +11,7 @@ import random
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, tzinfo
+from datetime import UTC, date, tzinfo
 from typing import Any
 
 from tandem.app.config_schema import PlanConfig
@@ -136,11 +136,6 @@ Decision = Start | Wait | Done
 _DAY_S = 86400.0
 
 
-def day_of(utc_s: float) -> date:
-    """The UTC day."""
-    return datetime.fromtimestamp(utc_s, UTC).date()
-
-
 class Spending:
     """Adds up. ``None`` as a day: not known. ``local``: the zone of the days of runs."""
 
@@ -151,7 +146,7 @@ class Spending:
 
     def add(self, bytes_by_role: Mapping[str, int], utc_s: float | None, *, run: bool = True) -> None:
         """Something was spent; ``run`` False: a correction of what a run was thought to spend."""
-        day = None if utc_s is None else day_of(utc_s)
+        day = None if utc_s is None else zones.day_of(utc_s, UTC)
         for role, count in bytes_by_role.items():
             self._bytes[day][role] = self._bytes[day].get(role, 0) + count
         self._runs[None if utc_s is None else zones.day_of(utc_s, self._local)] += run
@@ -206,7 +201,7 @@ class Spending:
     def _today(self, utc_s: float | None) -> date | None:
         """Without UTC: the last day of which anything is known, so that a budget is never spent twice."""
         if utc_s is not None:
-            return day_of(utc_s)
+            return zones.day_of(utc_s, UTC)
         return max((d for d in self._bytes if d is not None), default=None)
 
     def _runs_today(self, utc_s: float | None) -> int:

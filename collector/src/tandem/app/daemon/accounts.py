@@ -48,23 +48,18 @@ _WEEK, _WEEKS = 7, 4
 
 def reset_before(today: date, reset_day: int) -> date:
     """The last day, ``today`` included, on which the plan began anew; in a month without that day it is the month's last."""
-    for year, month in _months_back(today):
-        reset = date(year, month, min(reset_day, calendar.monthrange(year, month)[1]))
-        if reset <= today:
-            return reset
-    raise AssertionError("the month before always has one")
+    reset = _reset_in(today, reset_day)
+    return reset if reset <= today else _reset_in(today.replace(day=1) - timedelta(days=1), reset_day)
 
 
 def reset_after(today: date, reset_day: int) -> date:
     """The next day on which the plan begins anew."""
-    last = reset_before(today, reset_day)
-    year, month = (last.year, last.month + 1) if last.month < 12 else (last.year + 1, 1)
-    return date(year, month, min(reset_day, calendar.monthrange(year, month)[1]))
+    return _reset_in(reset_before(today, reset_day).replace(day=1) + timedelta(days=31), reset_day)
 
 
-def _months_back(today: date) -> list[tuple[int, int]]:
-    before = (today.year, today.month - 1) if today.month > 1 else (today.year - 1, 12)
-    return [(today.year, today.month), before]
+def _reset_in(month: date, reset_day: int) -> date:
+    """``month``: any day of it."""
+    return month.replace(day=min(reset_day, calendar.monthrange(month.year, month.month)[1]))
 
 
 def midnight_s(day: date) -> float:

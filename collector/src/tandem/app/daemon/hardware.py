@@ -82,7 +82,7 @@ class Hardware:
         key = own_key(config.folder / ZONES_KEY) if zones else b""
         privacy = Privacy(position.mode, position.grid_deg, Zones(zones, key, SystemRandom()))
         observer = Observer(privacy, utc_ns, position.lost_after_s, speed)
-        return Receiver(_source(config, position), observer, put, lambda now: state(now.as_json()), heard)
+        return Receiver(_source(config, position), observer, put, lambda now: state(dataclasses.asdict(now)), heard)
 
     def set_sysctls(self, wanted: Mapping[str, str | int]) -> dict[str, dict[str, Any]]:
         """By name what became of each: ``asked``, ``before``, ``now``, ``error``."""

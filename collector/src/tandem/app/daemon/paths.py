@@ -23,17 +23,14 @@ log = logging.getLogger(__name__)
 
 _AGAIN_S = 1.0
 
-FindInterface = Callable[[str], str | None]
-"""USB place (``1-1.2``, or with one of its interfaces ``1-1.2:1.4``) → name of a network interface; None while there is none."""
-
 
 class NetworkPaths:
-    """Routes, rules and endpoints of all paths. ``find``: which network interface is at a path's ``usb`` place; asked at every check."""
+    """Routes, rules and endpoints of all paths. Which network interface is at a path's ``usb`` place is asked at every check."""
 
-    def __init__(self, config: Config, find: FindInterface = network_interface) -> None:
+    def __init__(self, config: Config) -> None:
         self._paths = kernel_paths.Paths(
             [
-                kernel_paths.Path(p.name, p.interface or partial(find, p.usb or ""), p.gateway, p.address)
+                kernel_paths.Path(p.name, p.interface or partial(network_interface, p.usb or ""), p.gateway, p.address)
                 for p in config.paths
             ]
         )
