@@ -101,7 +101,6 @@ def chrony_reading(tracking: Tracking, monotonic_ns: int, system_offset_ns: int)
 
 
 def ask_chrony(patience_s: float = 1.0) -> Tracking | None:
-    """What it says; None when nobody answers."""
     try:
         done = subprocess.run(_TRACKING, capture_output=True, timeout=patience_s, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -284,7 +283,6 @@ class ClockWatch:
             self._due_s = now_s + self.look() - OFTEN_S / 2  # a tick is a little early or late
 
     def stop(self) -> None:
-        """Remember how long this boot lived."""
         self._clock.keep(now=True)
 
     def heard(self, report: Report, arrived_ns: int) -> None:

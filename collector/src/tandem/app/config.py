@@ -177,7 +177,6 @@ class _Reader(TomlReader):
     # --- paths ---------------------------------------------------------------------------------------------------------
 
     def _paths(self, listed: object) -> tuple[PathConfig, ...]:
-        """In the file's order."""
         paths: list[PathConfig] = []
         tables = self._tables(listed or None, ("path",), MOST_PATHS, "paths", "path with [[path]]")
         for index, content in enumerate(tables):

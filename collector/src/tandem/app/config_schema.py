@@ -153,7 +153,6 @@ _KINDS: dict[str, Kind] = {"int": "whole", "float": "number", "bool": "truth"}
 
 
 def key_of(one: Field[Any]) -> Key:
-    """The key that a field is."""
     rule = {name: value for name, value in one.metadata.items() if name not in ("written", "take")}
     default = None if one.default is MISSING else one.metadata.get("written", one.default)
     default = str(default) if isinstance(default, Path) else default
@@ -425,13 +424,11 @@ class StatusLedConfig:
 
     @property
     def given(self) -> dict[str, str]:
-        """By channel the LEDs that were named."""
         named: dict[str, str | None] = {channel: getattr(self, channel) for channel in CHANNELS}
         return {channel: name for channel, name in named.items() if name is not None}
 
     @property
     def leds(self) -> Leds:
-        """All of the lamp."""
         return Leds(self.folder, {**NAMES, **self.given}, self.only)
 
 

@@ -69,7 +69,6 @@ def ask_web(channel: WebChannel, driver_name: str) -> ModemAnswer:
 
 
 def radio(reading: Reading) -> dict[str, Any]:
-    """What it hears, for JSON."""
     return {
         "radio_state": reading.state,
         "rat": reading.rat,

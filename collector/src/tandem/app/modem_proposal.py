@@ -47,17 +47,14 @@ class Published:
 
     @property
     def name(self) -> str | None:
-        """Where one provider alone sells it."""
         return self.names[0] if len(self.names) == 1 else None
 
     @property
     def apns(self) -> tuple[str, ...]:
-        """Each once."""
         return tuple(dict.fromkeys(one.apn for one in self.access_points))
 
     @property
     def access_point(self) -> AccessPoint | None:
-        """Where there is one APN."""
         if len(self.apns) != 1:
             return None
         keys = set(self.access_points)
@@ -106,7 +103,6 @@ class Problem:
     passing: bool = False
 
     def line(self) -> str:
-        """For people."""
         return f"{self.message}; hint: {self.hint}"
 
 
@@ -125,7 +121,6 @@ class Proposal:
         return bool(self.paths) and not any(problem.passing for problem in self.problems)
 
     def as_json(self) -> dict[str, Any]:
-        """For the playbook."""
         problems = [
             {"usb": one.usb, "path": one.path, "kind": one.kind, "message": one.message, "hint": one.hint}
             for one in self.problems
@@ -219,7 +214,6 @@ class _One:
         """By path: the next hop that its modem gives."""
 
     def waits(self, found: FoundModem) -> bool:
-        """It is no modem yet."""
         if found.mode_switch is not None:
             message, hint = (
                 f"USB {found.path}: {found.mode_switch.partition(':')[0]}",
@@ -235,7 +229,6 @@ class _One:
         return False
 
     def add(self, found: FoundModem, listed: Listed, name: str) -> None:
-        """One path."""
         path: dict[str, Any] = {"name": name, "usb": found.path}
         hop = next((self._routes[network] for network in found.networks if network in self._routes), found.web_address)
         if hop is not None:

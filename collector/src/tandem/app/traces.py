@@ -263,7 +263,6 @@ class Keeping:
         self._thread: threading.Thread | None = None
 
     def wake(self) -> None:
-        """Something was received."""
         self._due_s = 0.0
 
     def tick(self) -> None:
@@ -355,7 +354,6 @@ class TracesPart:
         self._uploader.tick()
 
     def held(self) -> bool:
-        """Whether something is being measured, or about to be."""
         return self._campaigns.held() is not None
 
     def permit(self) -> Permit:
@@ -390,7 +388,6 @@ class TracesPart:
         self._spent.reserve(path, day, count)
 
     def settle(self, path: str, used: int) -> None:
-        """So many went."""
         self._spent.settle(path, used)
         self._account.update()  # the plan's forecast is to know it before more is asked for
 
@@ -399,12 +396,10 @@ class TracesPart:
             self._changed_ns = record.monotonic_ns
 
     def made(self, run: str) -> None:
-        """The manifest of ``run`` is on the disk."""
         self.queue.note(run)
         self._uploader.wake()
 
     def health(self) -> dict[str, Value | None]:
-        """Of the health record."""
         counts = self.queue.counts()
         return {"traces_waiting": counts["waiting"], "traces_waiting_bytes": counts["waiting_bytes"]}
 
@@ -413,7 +408,6 @@ class TracesPart:
         return self._gateway.payload_bytes()
 
     def status(self) -> dict[str, Any]:
-        """For people, and for the health record."""
         counts, permit = self.queue.counts(), self.permit()
         said = permit.reason
         if not counts["waiting"]:

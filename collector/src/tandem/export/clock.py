@@ -138,7 +138,6 @@ class Boot:
 
 
 def write(boots: list[Boot]) -> bytes:
-    """The file's content."""
     return json.dumps({"format": FORMAT, "boots": [asdict(boot) for boot in boots[-BOOTS:]]}).encode()
 
 
@@ -461,12 +460,10 @@ class Clock:
 
     @property
     def synchronised(self) -> bool:
-        """Whether records of this boot have a time."""
         return bool(self._this.epochs)
 
     @property
     def vouched(self) -> bool:
-        """Whether a source vouches for it now."""
         said = self._reading
         return said is not None and self.monotonic_ns() - said.monotonic_ns < FRESH_NS
 
@@ -593,7 +590,6 @@ class Clock:
 
     @property
     def reading(self) -> Reading | None:
-        """What was said last."""
         return self._reading
 
 

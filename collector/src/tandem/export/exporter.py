@@ -43,7 +43,6 @@ class PendingManifests:
         self._waiting.add(run)
 
     def waiting(self) -> list[str]:
-        """Ids not yet acknowledged."""
         return sorted(self._waiting)
 
     def read(self, run: str) -> bytes | None:
@@ -370,7 +369,6 @@ class Exporter:
 
     @property
     def manifests_waiting(self) -> int:
-        """Manifests that the gateway does not have yet."""
         return len(self._manifests.waiting())
 
     def start(self) -> None:

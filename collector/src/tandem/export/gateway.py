@@ -103,7 +103,6 @@ class TcpCounts:
     sent_bytes: int = 0
 
     def __add__(self, other: TcpCounts) -> TcpCounts:
-        """Of both together."""
         return TcpCounts(
             self.payload_bytes + other.payload_bytes,
             self.carried_bytes + other.carried_bytes,

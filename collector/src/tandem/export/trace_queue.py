@@ -95,7 +95,6 @@ class Receipts:
         return receipt if receipt.name == name else None
 
     def names(self) -> set[str]:
-        """Of all files that have one."""
         found = set()
         for place, _, files in os.walk(self._folder):
             for file in files:
@@ -187,7 +186,6 @@ class TraceQueue:
             return first or min(self._waiting.values(), key=lambda one: one.turn, default=None)
 
     def waiting(self) -> set[str]:
-        """Names of all that are to go up."""
         with self._lock:
             return set(self._waiting)
 

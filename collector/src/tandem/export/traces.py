@@ -142,13 +142,11 @@ class TraceRequests:
         return Way(path, permit.left_bytes.get(path))
 
     def offer(self, way: Way, offer: Offer) -> Receiving | Receipt:
-        """Tell the server what is to come."""
         headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
         body = gzip.compress(json.dumps(offer.as_json(), separators=(",", ":")).encode(), 6, mtime=0)
         return self._ask(way, offer, "POST", "/v1/traces", body, headers)
 
     def state(self, way: Way, offer: Offer) -> Receiving | Receipt:
-        """Ask how far it is."""
         return self._ask(way, offer, "GET", f"/v1/traces/{offer.sha256}", b"", {})
 
     def part(self, way: Way, wanted: Wanted, offer: Offer, offset: int) -> Receiving | Receipt:
@@ -263,7 +261,6 @@ class TraceUploader:
         self._go_on(self._scan)
 
     def wake(self) -> None:
-        """Something changed: look now."""
         self._wake.set()
         self._go_on()
 

@@ -235,7 +235,6 @@ class Player:
 
     @property
     def playing(self) -> bool:
-        """Whether the thread lives."""
         return self._thread.is_alive()
 
     def close(self) -> None:

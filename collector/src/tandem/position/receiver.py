@@ -72,7 +72,6 @@ class Gpsd:
 
     @property
     def pid(self) -> int | None:
-        """Of the running one."""
         return None if self._process is None else self._process.pid
 
     def look(self) -> tuple[str, int] | None:
@@ -195,11 +194,9 @@ class Observer:
         return self._take(self._fixes.tpv(report, now_ns), now_ns)
 
     def tick(self, now_ns: int) -> list[Record]:
-        """What time brings."""
         return self._take(self._fixes.tick(now_ns), now_ns)
 
     def state(self, now_ns: int, *, connected: bool) -> State:
-        """For the status object."""
         if not connected:
             return State("no_gpsd")
         if self._heard_ns is None or now_ns - self._heard_ns > self._patience_ns:

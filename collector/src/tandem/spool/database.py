@@ -139,11 +139,9 @@ class Counts:
 
     @property
     def pending(self) -> int:
-        """Not yet settled."""
         return self.made - self.sent - self.rejected - self.dropped
 
     def plus(self, sent: int, rejected: int, dropped: int) -> Counts:
-        """So many more were settled."""
         return replace(self, sent=self.sent + sent, rejected=self.rejected + rejected, dropped=self.dropped + dropped)
 
 
@@ -360,5 +358,4 @@ def _name(error: Exception) -> str:
 
 
 def disk_refused(folder: Path, error: Exception) -> SpoolFullError:
-    """The error for people."""
     return SpoolFullError(f"{folder}: {error}; hint: free disk space; measuring goes on, records wait in memory")

@@ -55,7 +55,6 @@ class Queued:
 
     @property
     def settled(self) -> bool:
-        """Whether nothing more is done about it."""
         return self.report.state in SETTLED
 
     @property

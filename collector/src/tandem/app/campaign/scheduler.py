@@ -378,7 +378,6 @@ class Scheduler:
             self._remember(entry)
 
     def _remember(self, entry: Entry) -> None:
-        """A run of an earlier life of the campaign."""
         if entry.step not in self._lives:
             return
         self._begin(entry)
@@ -457,7 +456,6 @@ class Scheduler:
     # --- what next -------------------------------------------------------------------------------------------------------
 
     def decide(self, now: Moment, probe: ProbeState) -> Decision:
-        """The next thing to do."""
         if self._running is not None:
             return Wait({"": "a run is under way"}, None, hold=self._campaign.hold_maintenance)
         open_steps = [s for s in self._campaign.steps if self._open(s) is not None]

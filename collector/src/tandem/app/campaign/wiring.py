@@ -56,7 +56,6 @@ class CampaignPart:
             self._listen_to(AnyPath(address, context.paths.interfaces), context)
 
     def _listen_to(self, gateway: AnyPath, context: RunContext) -> None:
-        """Run what the server behind ``gateway`` pushes."""
 
         def admit(one: Pushed, text: str | None) -> Begun:
             return admitted(
@@ -90,7 +89,6 @@ class CampaignPart:
         )
 
     def _usage(self) -> dict[str, int]:
-        """Bytes by path since the start, both ways."""
         return {path: received + sent for path, (received, sent) in self._account.update().items()}
 
     def start(self) -> None:
@@ -138,11 +136,9 @@ class CampaignPart:
         return None
 
     def now(self) -> Moment:
-        """The instant, on both clocks."""
         return moment(self._clock)
 
     def noted(self, record: Record) -> None:
-        """A record that the collector made or was given."""
         if record.measurement == "event":
             kind = str(record.tags.get("kind"))
             self.campaigns.noted(kind)
@@ -205,5 +201,4 @@ def moment(clock: Clock) -> Moment:
 
 
 def folder(config: Config) -> Path:
-    """Where campaigns are stored."""
     return config.folder / FOLDER

@@ -187,7 +187,6 @@ class Sim:
         return None if known >= self.limit_bytes * OVER_BELOW else False
 
     def record(self, now_ns: int) -> Record:
-        """Its ``sim_usage``."""
         fields: dict[str, Value | None] = {
             "used_bytes": self.forecast.used_bytes,
             "used_today_bytes": self.today_bytes,
@@ -205,7 +204,6 @@ class Sim:
         return Record.make("sim_usage", {"path": self.path.name, "operator": self.path.operator}, fields, now_ns)
 
     def status(self) -> dict[str, Any]:
-        """For people and machines."""
         up = self.forecast.used_up_utc_s if self.path.plan is not None else None
         return {
             "used_bytes": self.forecast.used_bytes,

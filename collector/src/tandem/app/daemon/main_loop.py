@@ -61,7 +61,6 @@ class SpoolBuffer:
 
     @property
     def waiting(self) -> int:
-        """Records in memory."""
         return len(self._waiting)
 
     def add(self, records: Sequence[Record]) -> None:
@@ -168,7 +167,6 @@ class MainLoop(RunObserver):
         self.tick(now)
 
     def take_all(self) -> None:
-        """Take what lies in the queue, without waiting."""
         while True:
             try:
                 thing = self._queue.get_nowait()
@@ -220,7 +218,6 @@ class MainLoop(RunObserver):
                     self.trigger.noticed(record.tags["kind"], self.scheduler)
 
     def tick(self, now_ns: int) -> None:
-        """What is due once a second."""
         stepped = self._clock.observe()
         if stepped is not None:
             self.event("clock_step", f"{stepped / 1e9:+.3f} s")
@@ -295,7 +292,6 @@ class MainLoop(RunObserver):
             return None, None  # reported by the buffer, which writes once a second
 
     def salvaged(self, capture: SalvagedCapture) -> None:
-        """A capture that an earlier life left unclosed."""
         if capture.row is not None:
             self.captured.append(capture.row)
         self.event("capture_salvaged", capture.detail, capture.path)
@@ -303,7 +299,6 @@ class MainLoop(RunObserver):
     # --- runs ---------------------------------------------------------------------------------------------------------------
 
     def run_ended(self, plan: Plan, run: PlannedRun, ending: Ending, captured: Sequence[Captured]) -> None:
-        """What became of its captures."""
         shared = plan.request.pairing == "simultaneous"
         for capture in captured:
             end, path = capture.end, capture.path

@@ -39,7 +39,6 @@ class NetworkPaths:
 
     @property
     def addresses(self) -> dict[str, str]:
-        """By path its own address, where it has one."""
         return self._paths.addresses
 
     @property
@@ -134,7 +133,6 @@ class PathWatch:
         self._thread.start()
 
     def stop(self) -> None:
-        """End."""
         self._stop.set()
         if self._thread.ident is not None:
             self._paths.wake()

@@ -68,7 +68,6 @@ def listen(path: Path) -> socket.socket:
 
 
 def close(listening: socket.socket, path: Path) -> None:
-    """End listening and take the socket's name away."""
     listening.close()
     path.unlink(missing_ok=True)
 

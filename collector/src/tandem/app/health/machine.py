@@ -536,7 +536,6 @@ class MachineState:
         return {name: fields for name, fields in fields_of.items() if fields is not None}
 
     def software(self) -> dict[str, str | None]:
-        """Fields of a ``software`` record; asked once."""
         if self._software is None:
             self._software = self._try("software", lambda: software_fields(self._roots))
         return self._software or {}
@@ -565,7 +564,6 @@ def cpu_seconds() -> float:
 
 
 def rss_bytes() -> int:
-    """Resident memory of this process."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
@@ -575,7 +573,6 @@ def peak_rss_bytes() -> int:
 
 
 def versions() -> dict[str, str]:
-    """By name."""
     found = {
         "tandem": tandem.__version__,
         "python": platform.python_version(),

@@ -85,7 +85,6 @@ class _Modem:
             self.state, self.since_ns = state, at_ns
 
     def row(self, now_ns: int) -> dict[str, Value | None]:
-        """What records and the status have of it."""
         return {
             "state": self.state,
             "state_since_s": max(0, now_ns - self.since_ns) / 1e9,
@@ -244,7 +243,6 @@ class Wrong:
             self._look("throttled", None, "bad" if found else "good", now_ns, text)
 
     def disk(self, room: Room, now_ns: int) -> None:
-        """The state folder's file system."""
         low = min(LOW_BYTES, room.size_bytes * LOW_SHARE)
         share = 1.0 if room.free_inodes_share is None else room.free_inodes_share
         if room.free_bytes < low or share < LOW_INODES_SHARE:
@@ -272,7 +270,6 @@ class Wrong:
             self._look("card_worn", None, "bad" if worn else "good", now_ns, f"{', '.join(worn)}; hint: a new card")
 
     def plans(self, plans: Sequence[Sim], now_ns: int) -> None:
-        """The SIMs' plans."""
         for sim in plans:
             over = sim.over()
             how: Look = "between" if over is None else "bad" if over else "good"
@@ -291,7 +288,6 @@ class Wrong:
         return sorted({kind for (kind, _), alarm in self._alarms.items() if alarm.since_ns is not None})
 
     def events(self) -> list[Record]:
-        """What began and ended since the last call."""
         events, self._events = self._events, []
         return events
 

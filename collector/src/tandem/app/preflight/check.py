@@ -68,7 +68,6 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Ready to be handed out."""
         return ready(self.lines)
 
     def as_json(self) -> dict[str, Any]:

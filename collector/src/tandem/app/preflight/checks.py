@@ -285,7 +285,6 @@ def _access_point(path: PathConfig) -> str:
 
 
 def _data(facts: Facts, path: PathConfig) -> Found:
-    """What came over the path."""
     measured = facts.measured
     row = measured.downloads.get(path.name)
     if measured.held is not None:
@@ -301,7 +300,6 @@ def _data(facts: Facts, path: PathConfig) -> Found:
 
 
 def _mptcp(facts: Facts, path: PathConfig) -> Found:
-    """What becomes of Multipath TCP on the path."""
     measured = facts.measured
     reported = measured.verdicts.get(path.name)
     if reported is None:
@@ -403,7 +401,6 @@ def _plan(facts: Facts, path: PathConfig) -> Found | None:
 
 
 def _tunnel(facts: Facts) -> Found | None:
-    """The way by which people reach the kit, where it has one."""
     if facts.tunnel is None:
         return None
     answered, detail = facts.tunnel

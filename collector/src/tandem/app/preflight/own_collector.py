@@ -149,7 +149,6 @@ class OwnFolder:
             fcntl.flock(self._held, fcntl.LOCK_EX)
 
     def remove(self) -> None:
-        """All of it."""
         with _locked(self.path.parent):  # another check, which looks at what is there, must not meet half of it
             shutil.rmtree(self.path)
         os.close(self._held)

@@ -280,7 +280,6 @@ class PlannedRun:
 
     @property
     def path(self) -> str:
-        """Its primary path."""
         return self.paths[0]
 
 

@@ -156,7 +156,6 @@ class SteeredRun:
             self._carry_out(self._policy.end(time.monotonic_ns()))
 
     def _follow(self) -> None:
-        """Until ``stop``."""
         while True:
             due_ns = self._policy.due_ns
             try:
