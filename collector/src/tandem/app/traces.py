@@ -22,7 +22,7 @@ from tandem.export import LEAST_LEFT_BYTES, AnyPath, GatewayAddress, Permit, Tra
 from tandem.mobility.detectors import Detectors
 from tandem.schema.record import Record, Value
 from tandem.schema.trace import Receipt
-from tandem.spool.durable import write_durably
+from tandem.spool.durable import read_or_begin, write_durably
 
 _DAY = 1440
 
@@ -189,7 +189,7 @@ class Spent:
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        self._days = _read(file)
+        self._days = read_or_begin(file, parse, dict[str, dict[str, int]])
         self._reserved: dict[str, tuple[str, int]] = {}
 
     def of(self, path: str, day: str) -> int:
@@ -220,17 +220,7 @@ class Spent:
         write_durably(self._file, (json.dumps({"format": FORMAT, "days": days}) + "\n").encode())
 
 
-def _read(file: Path) -> dict[str, dict[str, int]]:
-    try:
-        return parse(file.read_text())
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, RecursionError) as error:
-        log.error("%s: %s; the account of uploads begins anew", file, error)
-        return {}
-
-
-def parse(text: str) -> dict[str, dict[str, int]]:
+def parse(text: str | bytes) -> dict[str, dict[str, int]]:
     """Bytes by day and path; ValueError when that is not what it says."""
     content: Any = json.loads(text)
     days = content.get("days") if isinstance(content, dict) and content.get("format") == FORMAT else None

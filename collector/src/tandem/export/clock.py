@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from tandem.spool.durable import write_durably
+from tandem.spool.durable import read_or_begin, write_durably
 
 SOURCES = ("auto", "chrony", "kernel", "gpsd", "system")
 """``[clock] source``. ``auto``: chrony where it answers, else the kernel's word (systemd-timesyncd, ntpd), else gpsd's; where none of
@@ -244,7 +244,7 @@ def place(boots: Sequence[Boot], number: int) -> Epoch:
     error_ns = max(offset_ns - least, most - offset_ns)
     if error_ns > WIDEST_NS:
         raise ValueError(
-            f"the clock was never synchronised in boot {boot.id}, which began between {_words(least)} and {_words(most)}"
+            f"the clock was never synchronised in boot {boot.id}, which began between {utc_words(least)} and {utc_words(most)}"
         )
     return Epoch(0, 0, boot.seen_ns, offset_ns, error_ns, "neighbours")
 
@@ -278,7 +278,8 @@ def drop_contradicted(boot: Boot) -> bool:
     return dropped
 
 
-def _words(utc_ns: int) -> str:
+def utc_words(utc_ns: int) -> str:
+    """For people, to the second."""
     try:
         return datetime.fromtimestamp(utc_ns / 1e9, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     except (ValueError, OverflowError, OSError):
@@ -391,7 +392,7 @@ class Clock:
         self.boot = boot if boot is not None else boot_id()
         self._file, self._system_offset, self.monotonic_ns = file, system_offset, monotonic_ns
         self._lock = threading.RLock()
-        self._boots = _read(file)
+        self._boots = read_or_begin(file, read, list[Boot])
         known = [boot for boot in self._boots if boot.id == self.boot]
         if known and self._boots[-1] is known[0]:
             self._this = known[0]
@@ -591,16 +592,3 @@ class Clock:
     @property
     def reading(self) -> Reading | None:
         return self._reading
-
-
-def _read(file: Path) -> list[Boot]:
-    try:
-        return read(file.read_bytes())
-    except FileNotFoundError:
-        return []
-    except BootsError as error:
-        # Kept for people: records of earlier boots that wait depend on it.
-        aside = file.with_name(f"{file.name}.broken")
-        log.error("%s is not as it was written (%s): kept as %s; it begins anew", file, error, aside.name)
-        file.replace(aside)
-        return []

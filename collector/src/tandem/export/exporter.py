@@ -11,12 +11,11 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tandem.export.clock import Clock, NotYet, Stamp
+from tandem.export.clock import Clock, NotYet, Stamp, utc_words
 from tandem.export.gateway import CLOCK_WAIT_S, UNKNOWN_WAIT_S, Answer, AnyPath, Ask, GatewayAddress, Later, not_now
 from tandem.schema.line_protocol import encode
 from tandem.schema.manifest import PLAIN_NAME
@@ -206,17 +205,11 @@ class Comparison:
         behind_s = sent_utc_ns / 1e9 - ROUNDING_S - date_utc_s
         ahead_s = date_utc_s - answered_utc_ns / 1e9
         if max(behind_s, ahead_s) > DOUBT_S:
+            ours, theirs = utc_words(answered_utc_ns), utc_words(round(date_utc_s * 1e9))
             self.doubt = (
-                f"this probe's clock says {_words(answered_utc_ns / 1e9)}, the server's {_words(date_utc_s)}: one of them is wrong; "
-                "records wait until they agree; hint: see tandem status, chronyc tracking, and the server's clock"
+                f"this probe's clock says {ours}, the server's {theirs}: one of them is wrong; records wait until they agree; "
+                "hint: see tandem status, chronyc tracking, and the server's clock"
             )
-
-
-def _words(utc_s: float) -> str:
-    try:
-        return datetime.fromtimestamp(utc_s, UTC).strftime("%Y-%m-%d %H:%M:%S")
-    except (ValueError, OverflowError, OSError):
-        return f"{utc_s:.0f} s"
 
 
 class Batches:

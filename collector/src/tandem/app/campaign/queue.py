@@ -34,7 +34,7 @@ from tandem.schema.campaign_queue import (
     read_report,
     read_text,
 )
-from tandem.spool.durable import write_durably
+from tandem.spool.durable import read_or_begin, write_durably
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +80,7 @@ class ProbeQueue:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._saved: bytes | None = None
-        self.known: dict[str, Queued] = {one.pushed.id: one for one in read(folder)}
+        self.known: dict[str, Queued] = {one.pushed.id: one for one in read_or_begin(folder / FILE, read, list[Queued])}
 
     def take(self, pushed: Pushed, text: str | None, state: str = "taken", reason: str | None = None) -> None:
         """Keep one that came; ``text``: its file, None when it has none of its own or none is needed."""
@@ -125,19 +125,12 @@ class ProbeQueue:
         return self._folder / f"{push}.toml"
 
 
-def read(folder: Path) -> list[Queued]:
-    """What lies on the disk. What cannot be read is reported and left: the server has it still."""
-    file = folder / FILE
-    try:
-        content = json.loads(file.read_bytes())
-        if content["format"] != FORMAT:
-            raise ValueError(f"format {content['format']!r}")
-        return [_queued(row) for row in content["campaigns"]]
-    except FileNotFoundError:
-        return []
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        log.error("%s: holds no queue: %s; the server is asked anew", file, error)
-        return []
+def read(content: bytes) -> list[Queued]:
+    """What lies on the disk; ValueError, KeyError or TypeError when that is no queue: the server has it still."""
+    kept = json.loads(content)
+    if kept["format"] != FORMAT:
+        raise ValueError(f"format {kept['format']!r}")
+    return [_queued(row) for row in kept["campaigns"]]
 
 
 def _queued(row: Any) -> Queued:  # noqa: ANN401 any JSON value

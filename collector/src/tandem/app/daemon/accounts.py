@@ -21,7 +21,7 @@ from typing import Any
 from tandem.app.config_schema import PathConfig, PlanConfig
 from tandem.schema.grades import SCALES
 from tandem.schema.record import Record, Value
-from tandem.spool.durable import write_durably
+from tandem.spool.durable import read_or_begin, write_durably
 
 log = logging.getLogger(__name__)
 
@@ -349,7 +349,7 @@ class Account:
         self._file, self._interfaces, self._boot, self._utc_ns = folder / NAME, interfaces, boot, utc_ns
         self._lock = threading.Lock()
         self._changed = False
-        self._ledger = _read(self._file)
+        self._ledger = read_or_begin(self._file, parse, Ledger)
         self._there = {index for index, _ in socket.if_nameindex()}
         self._since_start: dict[str, tuple[int, int]] = {}
 
@@ -419,20 +419,7 @@ def _text(ledger: Ledger) -> str:
     return json.dumps({"format": FORMAT, "paths": days, "counters": last}, indent=1) + "\n"
 
 
-def _read(file: Path) -> Ledger:
-    """The ledger in ``file``; a new one when there is none. One that cannot be read is put aside with a line in the log."""
-    try:
-        return parse(file.read_text())
-    except FileNotFoundError:
-        return Ledger()
-    except (OSError, ValueError, RecursionError) as error:
-        aside = file.with_name(f"{file.name}.broken")
-        log.error("%s: %s; it is kept as %s and the account begins anew", file, error, aside.name)
-        file.replace(aside)
-        return Ledger()
-
-
-def parse(text: str) -> Ledger:
+def parse(text: str | bytes) -> Ledger:
     """The ledger in the file's text; ValueError when it is none."""
     content = json.loads(text)
     if not isinstance(content, dict) or content.get("format") != FORMAT:

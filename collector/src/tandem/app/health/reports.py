@@ -18,7 +18,7 @@ from tandem.modem.poll import Poll
 from tandem.schema.grades import SCALES, SHARES
 from tandem.schema.metrics import MODEM_STATES
 from tandem.schema.record import Record, Value
-from tandem.spool.durable import write_durably
+from tandem.spool.durable import read_or_begin, write_durably
 
 log = logging.getLogger(__name__)
 
@@ -27,15 +27,9 @@ NAME = "boot-count.json"
 
 
 def count_boot(folder: Path, boot: str) -> int:
-    """The number of this boot, from 1. What cannot be read is begun anew, what cannot be written is counted again: told both."""
+    """The number of this boot, from 1. What cannot be written is counted again, and the log says so."""
     file = folder / NAME
-    try:
-        count, last = parse(file.read_text())
-    except FileNotFoundError:
-        count, last = 0, ""
-    except (OSError, ValueError, RecursionError) as error:
-        log.warning("%s: %s; boots are counted anew", file, error)
-        count, last = 0, ""
+    count, last = read_or_begin(file, parse, lambda: (0, ""))
     if last == boot:
         return count
     try:
@@ -45,7 +39,7 @@ def count_boot(folder: Path, boot: str) -> int:
     return count + 1
 
 
-def parse(text: str) -> tuple[int, str]:
+def parse(text: str | bytes) -> tuple[int, str]:
     """The count and the boot that was counted last; ValueError when the text is not of this file."""
     content = json.loads(text)
     if not isinstance(content, dict) or content.get("format") != FORMAT:

@@ -142,7 +142,7 @@ def test_boots_are_counted_once_each_whatever_the_disk_does(tmp_path: Path, capl
     assert [count_boot(tmp_path, boot) for boot in ("one", "one", "two", "two", "three")] == [1, 1, 2, 2, 3]
     (tmp_path / "boot-count.json").write_bytes(b"\0" * 4096)
     assert [count_boot(tmp_path, boot) for boot in ("four", "five")] == [1, 2]
-    assert "counted anew" in caplog.text
+    assert "begins anew" in caplog.text
     for text in ("[]", '{"format": "another"}', f'{{"format": "{FORMAT}", "count": 0, "boot": "x"}}'):
         with pytest.raises(ValueError, match=r"no tandem|not as it was"):
             parse(text)
