@@ -36,7 +36,7 @@ def reports(folder: Path, used_gb: int, *, known: bool = True) -> Reports:
     if known:
         clock.take(Reading("chrony", 0, NOON_NS, 10_000_000))
     account = Account(folder, {}, "boot-1", lambda: NOON_NS if known else None)
-    roots = Roots(folder / "sys", folder / "proc", folder / "etc", folder / "vcio")
+    roots = Roots(folder / "sys", folder / "proc", folder / "etc", folder / "vcgencmd")
     return Reports(config, clock, account, roots, 0)
 
 

@@ -80,7 +80,7 @@ class ProbeQueue:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._saved: bytes | None = None
-        self.known: dict[str, Queued] = {one.pushed.id: one for one in read_or_begin(folder / FILE, read, list[Queued])}
+        self.known: dict[str, Queued] = {one.pushed.id: one for one in read(folder)}
 
     def take(self, pushed: Pushed, text: str | None, state: str = "taken", reason: str | None = None) -> None:
         """Keep one that came; ``text``: its file, None when it has none of its own or none is needed."""
@@ -125,8 +125,12 @@ class ProbeQueue:
         return self._folder / f"{push}.toml"
 
 
-def read(content: bytes) -> list[Queued]:
-    """What lies on the disk; ValueError, KeyError or TypeError when that is no queue: the server has it still."""
+def read(folder: Path) -> list[Queued]:
+    """What lies on the disk, as far as it can be read: the server has it still."""
+    return read_or_begin(folder / FILE, _parse, list[Queued])
+
+
+def _parse(content: bytes) -> list[Queued]:
     kept = json.loads(content)
     if kept["format"] != FORMAT:
         raise ValueError(f"format {kept['format']!r}")

@@ -13,7 +13,7 @@ from road import step
 from support.hostile_json import any_json
 from tandem.app.campaign import progress
 from tandem.app.campaign.progress import stored
-from tandem.app.campaign.queue import FILE, ProbeQueue
+from tandem.app.campaign.queue import FILE, read
 from tandem.app.campaign.scheduler import MOST_ATTEMPTS
 from tandem.schema.campaign import CampaignError
 from tandem.schema.campaign_queue import FORMAT
@@ -31,7 +31,7 @@ def test_taken_run_and_done_seen_at_the_server(server, probe):
     assert probe.asked() == [(push, n) for n in range(4)]
     probe.seconds(3)
     assert probe.own.known == {}
-    assert ProbeQueue(probe.kit.folder).known == {}
+    assert read(probe.kit.folder) == []
     assert stored(probe.kit.folder, push, probe.kit.now())["runs"] == {"ok": 4}
 
 
@@ -142,7 +142,7 @@ def test_withdrawn_while_the_probe_took_it(server, probe):
     server.network = lambda _method, _url: (True, True)
     asks(probe, 5)
     assert not probe.kit.campaigns.under_way
-    assert ProbeQueue(probe.kit.folder).known == {}
+    assert read(probe.kit.folder) == []
 
 
 def test_a_network_that_comes_back_while_the_server_is_asked_is_tried_at_once(server, probe):
@@ -306,4 +306,4 @@ def test_nonsense_is_one_line_in_the_log(server, probe, caplog, answer):
 def test_a_queue_file_that_is_broken_is_no_queue(tmp_path_factory, content):
     folder = tmp_path_factory.mktemp("queue")
     (folder / FILE).write_bytes(content)
-    assert ProbeQueue(folder).known == {}
+    assert read(folder) == []
