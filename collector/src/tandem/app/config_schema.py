@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
-from ipaddress import IPv6Address
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -68,15 +68,11 @@ def _operator(value: str) -> str | None:
 
 
 def _address(value: str) -> str | None:
-    if ":" in value:
-        try:
-            IPv6Address(value)
-        except ValueError:
-            return f"{value!r} is no IPv6 address"
-        return None
-    parts = value.split(".")
-    good = len(parts) == 4 and all(re.fullmatch(r"0|[1-9][0-9]{0,2}", p) and int(p) < 256 for p in parts)
-    return None if good else f"{value!r} is no IPv4 address"
+    try:
+        ip_address(value)
+    except ValueError:
+        return f"{value!r} is no {'IPv6' if ':' in value else 'IPv4'} address"
+    return None
 
 
 def _url(*schemes: str) -> Check:

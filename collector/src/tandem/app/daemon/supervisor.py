@@ -8,6 +8,7 @@ import logging
 import socket
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 
 from tandem.app.campaign.wiring import CampaignPart
 from tandem.app.clock_watch import ClockWatch
@@ -272,14 +273,7 @@ class Supervisor:
             "started_utc_ns": self.clock.utc_ns(self._started_ns),
             "ended_utc_ns": self.clock.now_ns(),
             "clock": self.clock.state(),
-            "records": {
-                "made": counts.made,
-                "sent": counts.sent,
-                "pending": counts.pending,
-                "rejected": counts.rejected,
-                "dropped": counts.dropped,
-                "by_measurement": counts.by_measurement,
-            },
+            "records": {**asdict(counts), "pending": counts.pending},
             "polls": self.main_loop.polls.as_json(),
             "captures": earlier_captures(file, self.main_loop.captured, self.config.folder) + self.main_loop.captured,
             "usage": usage,
