@@ -8,7 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -161,44 +161,26 @@ def read(content: bytes) -> list[Boot]:
 
 
 def _boot(row: dict[str, Any]) -> Boot:
-    first_seq, system = row["first_seq"], row["system_offset_ns"]
-    epochs = [_read_epoch(entry) for entry in row["epochs"]]
+    epochs = [Epoch(**_values(Epoch, entry)) for entry in row["epochs"]]
     if any(a.from_ns >= b.from_ns for a, b in pairwise(epochs)):
         raise BootsError("epochs out of order")
-    return Boot(
-        _text(row["id"]),
-        None if first_seq is None else _whole(first_seq),
-        _whole(row["seen_ns"]),
-        None if system is None else _whole(system),
-        epochs,
-    )
+    if any(epoch.first_ns > epoch.until_ns or (epoch.error_ns or 0) < 0 for epoch in epochs):
+        raise BootsError("an epoch that ends before it begins, or an error below 0")
+    return Boot(**_values(Boot, row), epochs=epochs)
 
 
-def _read_epoch(row: dict[str, Any]) -> Epoch:
-    from_ns, first_ns, until_ns, offset_ns = (
-        _whole(row[name]) for name in ("from_ns", "first_ns", "until_ns", "offset_ns")
-    )
-    error, flags = row["error_ns"], [row[name] for name in ("slewed", "used", "doubted")]
-    if not all(isinstance(flag, bool) for flag in flags):
-        raise BootsError(f"{flags!r} are not true or false")
-    if first_ns > until_ns:
-        raise BootsError("an epoch that ends before it begins")
-    error_ns = None if error is None else _whole(error)
-    if error_ns is not None and error_ns < 0:
-        raise BootsError("an error below 0")
-    return Epoch(from_ns, first_ns, until_ns, offset_ns, error_ns, _text(row["source"]), *flags)
+_TYPES = {"str": (str,), "bool": (bool,), "int": (int,), "int | None": (int, type(None))}
 
 
-def _whole(value: object) -> int:
-    if type(value) is not int or not -(2**63) <= value < 2**63:
-        raise BootsError(f"{value!r} is no 64-bit number")
-    return value
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str) or not 0 < len(value) <= 64:
-        raise BootsError(f"{value!r} is no name")
-    return value
+def _values(kind: type[Boot] | type[Epoch], row: dict[str, Any]) -> dict[str, Any]:
+    """By field, each of the field's type, numbers of 64 bits; BootsError."""
+    found = {}
+    for one in fields(kind):
+        if one.name != "epochs":
+            value = found[one.name] = row[one.name]
+            if type(value) not in _TYPES[str(one.type)] or (type(value) is int and not -(2**63) <= value < 2**63):
+                raise BootsError(f"{one.name} is {value!r}")
+    return found
 
 
 WIDEST_NS = 3_600_000_000_000

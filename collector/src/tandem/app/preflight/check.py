@@ -6,7 +6,6 @@ import contextlib
 import json
 import re
 import shutil
-import ssl
 import subprocess
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -16,7 +15,6 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import tandem
 from tandem.app.config import Config
@@ -260,15 +258,13 @@ def ask_server(config: Config, interfaces: Mapping[str, str]) -> Server:
 def _address(config: Config) -> tuple[GatewayAddress, str | None]:
     """Where the gateway is, and what is wrong with the token's file; SetupError for what else is wrong."""
     server = config.server
+    where = server.gateway, server.ca_file, server.token_file
     try:
-        return GatewayAddress.of(server.gateway, server.ca_file, server.token_file), None
+        return GatewayAddress.of(*where), None
     except SetupError as error:
         if not str(error).startswith("token_file"):
             raise
-        parts = urlsplit(server.gateway)
-        tls = ssl.create_default_context(cafile=None if server.ca_file is None else str(server.ca_file))
-        address = GatewayAddress(str(parts.hostname), parts.port or 443, tls, _NO_TOKEN)
-        return address, str(error).partition("; hint: ")[0]
+        return GatewayAddress.of(*where, _NO_TOKEN), str(error).partition("; hint: ")[0]
 
 
 def _of_gateway(address: GatewayAddress, interfaces: Mapping[str, str]) -> Server:
