@@ -154,8 +154,8 @@ def parse_download(config: Config, given: Mapping[str, Any]) -> RunRequest:
     pairing = values.get("pairing", "sequential" if kind is None else "single")
     if kind not in (None, "mptcp", "tcp"):
         raise RequestError(f"kind {kind!r} is none of mptcp, tcp")
-    if (fault := misfit(values)) is not None:
-        raise RequestError(fault[1])
+    if (odd := misfit(values)) is not None:
+        raise RequestError(odd[1])
     names = _paths(config, values.get("paths"))
     for wanted in (path, values.get("primary")):
         if wanted is not None and wanted != "random" and wanted not in names:
