@@ -68,19 +68,8 @@ def ask_web(channel: WebChannel, driver_name: str) -> ModemAnswer:
     )
 
 
-def radio(reading: Reading) -> dict[str, Any]:
-    return {
-        "radio_state": reading.state,
-        "rat": reading.rat,
-        "plmn": reading.plmn,
-        "rsrp_dbm": reading.rsrp_dbm,
-        "rssi_dbm": reading.rssi_dbm,
-        "eci": reading.eci,
-    }
-
-
 def radio_line(reading: Reading) -> str | None:
-    """The same for people; None when it reported nothing."""
+    """What it hears, for people; None when it reported nothing."""
     if reading.empty:
         return None
     level = next(
@@ -137,7 +126,7 @@ class Listed:
         found, answer, slot = self.found, self.answer, self.slot
         identity = NOBODY if answer is None else answer.identity
         names = () if found is None else (found.name, *found.models[:1])
-        row = {
+        row: dict[str, Any] = {
             "usb": None if found is None else found.path,
             "where": self.where,
             "model": next((name for name in (identity.model, *names) if name), None),
@@ -149,8 +138,10 @@ class Listed:
             "sim_wanted": None if slot is None or slot.modem is None else slot.modem.sim,
             "state": self.state,
             "pollable": self.state == READY,
-            **({} if answer is None else radio(answer.reading)),
         }
+        if answer is not None:
+            heard = ("rat", "plmn", "rsrp_dbm", "rssi_dbm", "eci")
+            row |= {"radio_state": answer.reading.state, **{name: getattr(answer.reading, name) for name in heard}}
         if found is None:
             return row
         return {

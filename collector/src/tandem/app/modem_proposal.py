@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -188,13 +189,9 @@ def proposal(
     for found, listed in plugged:
         if not one.waits(found):
             one.add(found, listed, listed.slot.name if listed.slot is not None else next(free))
-    shared = [name for network in dict.fromkeys(one.networks.values()) for name in _with(one.networks, network)]
-    return Proposal(tuple(one.paths), tuple(one.problems), tuple(shared))
-
-
-def _with(networks: Mapping[str, str], network: str) -> list[str]:
-    names = [name for name, other in networks.items() if other == network]
-    return names if len(names) > 1 else []
+    paths_of = Counter(one.networks.values())
+    shared = tuple(name for name, network in one.networks.items() if paths_of[network] > 1)
+    return Proposal(tuple(one.paths), tuple(one.problems), shared)
 
 
 class _One:

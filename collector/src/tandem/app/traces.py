@@ -94,7 +94,8 @@ def intended(rules: TracesConfig, paths: Sequence[PathConfig]) -> tuple[bool, st
     """Whether captures and results go up by themselves, and for people: when, over what, at what cost; or how they would."""
     if not rules.enabled:
         return False, "captures and results go up when a person asks for it only: [traces] enabled is false"
-    when = "at any time" if rules.night is None else "from {:02}:{:02} to {:02}:{:02}".format(*_clock_of(rules.night))
+    times = [f"{minute // 60:02}:{minute % 60:02}" for minute in rules.night or ()]
+    when = f"from {times[0]} to {times[1]}" if times else "at any time"
     if rules.still_for_s > 0:
         when += f" when the radio has been still for {_span(rules.still_for_s)}"
     sims = [f"{p.name} {rules.metered_bytes_per_day / 1e6:.0f} MB" for p in paths if p.is_metered]
@@ -108,10 +109,6 @@ def intended(rules: TracesConfig, paths: Sequence[PathConfig]) -> tuple[bool, st
         return True, f"captures and results go up {when}, {over_free}"
     stay = "captures and results stay on the kit, every path has a SIM"
     return False, f'{stay}; [traces] over = "any" sends them {when}, {paid}'
-
-
-def _clock_of(night: tuple[int, int]) -> tuple[int, int, int, int]:
-    return *divmod(night[0], 60), *divmod(night[1], 60)
 
 
 def _time(rules: TracesConfig, state: UploadState) -> Permit | None:
