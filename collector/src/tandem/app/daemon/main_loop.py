@@ -7,7 +7,6 @@ import queue
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tandem.app.campaign.wiring import CampaignPart
@@ -90,13 +89,6 @@ class SpoolBuffer:
         return True
 
 
-@dataclass(frozen=True, slots=True)
-class _Speed:
-    """The speed of a fix, for the detectors alone: ``record`` is never kept nor sent."""
-
-    record: Record
-
-
 class MainLoop(RunObserver):
     """Wires what others made; those parts that need it are set before the first ``turn``. ``put`` from any thread; everything else by the
     thread that calls ``turn``."""
@@ -123,7 +115,7 @@ class MainLoop(RunObserver):
         self._config, self._clock, self._spool, self._detectors = config, clock, spool, detectors
         self._model, self._exporter, self._captures = model, exporter, captures
         self._operators = config.operators
-        self._queue: queue.SimpleQueue[Poll | list[Record] | PathEvent | _Speed | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Poll | list[Record] | PathEvent | Record | None] = queue.SimpleQueue()
         self.buffer = SpoolBuffer(spool)
         self._clock_records = ClockRecords(clock)
         self.polls = PollAccount([p.name for p in config.paths if p.modem is not None])
@@ -141,7 +133,8 @@ class MainLoop(RunObserver):
         self._queue.put(thing)
 
     def put_speed(self, record: Record) -> None:
-        self._queue.put(_Speed(record))
+        """The speed of a fix, for the detectors alone: it is never kept nor sent."""
+        self._queue.put(record)
 
     def event(self, kind: str, detail: str | None = None, path: str | None = None, **fields: Value | None) -> None:
         """Something noticed outside of the radio."""
@@ -175,14 +168,14 @@ class MainLoop(RunObserver):
             if thing is not None:
                 self._take(thing)
 
-    def _take(self, thing: Poll | list[Record] | PathEvent | _Speed) -> None:
+    def _take(self, thing: Poll | list[Record] | PathEvent | Record) -> None:
         if isinstance(thing, list):
             self._note(thing)
             for record in thing:
                 if record.measurement == "registration":  # a cell told between two polls
                     self._note(self._detectors.feed(record))
-        elif isinstance(thing, _Speed):
-            self._note(self._detectors.feed(thing.record))
+        elif isinstance(thing, Record):
+            self._note(self._detectors.feed(thing))
         elif isinstance(thing, PathEvent):
             self.event(thing.kind, thing.detail, thing.path, state=thing.state, took_ms=thing.took_ms)
         else:
