@@ -145,15 +145,10 @@ def read(content: bytes) -> list[Boot]:
     """The inverse of ``write``; BootsError whatever is wrong with the bytes."""
     try:
         document = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise BootsError(f"no JSON: {error}") from error
-    if not isinstance(document, dict):
-        raise BootsError("no JSON object")
-    try:
-        if document.get("format") != FORMAT:
-            raise BootsError(f"format is {document.get('format')!r}")
+        if document["format"] != FORMAT:
+            raise BootsError(f"format is {document['format']!r}")
         boots = [_boot(entry) for entry in document["boots"]]
-    except (KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise BootsError(f"not as it was written: {error!r}") from error
     if len({boot.id for boot in boots}) != len(boots):
         raise BootsError("a boot is there twice")
