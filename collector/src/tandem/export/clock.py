@@ -379,7 +379,8 @@ class Clock:
             self._boots.append(self._this)
         self._offset_ns = system_offset()
         self._this.system_offset_ns = self._offset_ns
-        self._reading: Reading | None = None
+        self.reading: Reading | None = None
+        """What was said last."""
         self._saved_ns: int | None = None
         self._due = True
         self._refused = False
@@ -420,7 +421,7 @@ class Clock:
             before = (len(self._this.epochs), self._this.epochs[-1].offset_ns if self._this.epochs else None)
             follow(self._this, said, self.monotonic_ns())
             self._this.seen_ns = max(self._this.seen_ns, said.monotonic_ns)
-            self._reading = said
+            self.reading = said
             if before != (len(self._this.epochs), self._this.epochs[-1].offset_ns):
                 self._due, self._sorted_out = True, False
 
@@ -442,7 +443,7 @@ class Clock:
 
     @property
     def vouched(self) -> bool:
-        said = self._reading
+        said = self.reading
         return said is not None and self.monotonic_ns() - said.monotonic_ns < FRESH_NS
 
     def utc_ns(self, monotonic_ns: int) -> int | None:
@@ -560,12 +561,8 @@ class Clock:
                 "source": None if last is None else last.source,
                 "offset_ns": None if last is None else last.offset_ns,
                 "error_ms": None if error_ns is None else round(error_ns / 1e6, 3),
-                "age_s": None if self._reading is None else round((now - self._reading.monotonic_ns) / 1e9, 1),
+                "age_s": None if self.reading is None else round((now - self.reading.monotonic_ns) / 1e9, 1),
                 "system_error_ms": None if last is None else round((self._offset_ns - last.offset_ns) / 1e6, 3),
                 "steps": steps,
                 "trouble": None if self.vouched else self.trouble,
             }
-
-    @property
-    def reading(self) -> Reading | None:
-        return self._reading

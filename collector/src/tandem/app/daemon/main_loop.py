@@ -50,13 +50,9 @@ class SpoolBuffer:
         self._spool = spool
         self._waiting: list[Record] = []
         self._given_up = 0
-        self._full = False
-        self.dropped = 0
-
-    @property
-    def full(self) -> bool:
+        self.full = False
         """Whether the disk took nothing the last time."""
-        return self._full
+        self.dropped = 0
 
     @property
     def waiting(self) -> int:
@@ -79,13 +75,13 @@ class SpoolBuffer:
         try:
             self._spool.append(self._waiting, dropped=self._given_up)
         except SpoolFullError as error:
-            if not self._full:
+            if not self.full:
                 log.error("%s", error)
-            self._full = True
+            self.full = True
             return False
-        if self._full:
+        if self.full:
             log.warning("the disk takes records again; %d were given up meanwhile", self._given_up)
-        self._waiting, self._given_up, self._full = [], 0, False
+        self._waiting, self._given_up, self.full = [], 0, False
         return True
 
 

@@ -410,7 +410,8 @@ class Reports:
         self.polling = True
         """False: nobody polls the modems, for one experiment from the command line; nothing is told of them then."""
         self._due_ns = {"round": now_ns, "minute": now_ns, "hour": now_ns}
-        self._status: dict[str, Any] = {"health": None, "cards": {}, "software": {}, "sims": {}, "modem_health": {}}
+        self.status: dict[str, Any] = {"health": None, "cards": {}, "software": {}, "sims": {}, "modem_health": {}}
+        """Parts of the status object; with ``wrong`` and ``alarms`` once there was a report."""
 
     def tick(self, now_ns: int) -> bool:
         """Once a second; whether a report is due."""
@@ -440,11 +441,6 @@ class Reports:
         modems = self._modems.to_dict(now_ns) if self.polling else {}
         self._show({"modem_health": modems, "wrong": self._wrong.texts(), "alarms": self._wrong.kinds()})
         return records
-
-    @property
-    def status(self) -> dict[str, Any]:
-        """Parts of the status object: ``health``, ``cards``, ``software``, ``sims``, ``modem_health``, ``wrong``, ``alarms``."""
-        return self._status
 
     def _is_due(self, what: str, every_s: float, now_ns: int) -> bool:
         if now_ns < self._due_ns[what] - (0 if what == "round" else _EARLY_S * 1e9):
@@ -500,7 +496,7 @@ class Reports:
 
     def _show(self, more: Mapping[str, Any]) -> None:
         """A new object each time: another thread reads it."""
-        self._status = {**self._status, **more}
+        self.status = {**self.status, **more}
 
     def _count(self) -> dict[str, tuple[int, int]]:
         usage = self._account.update()
