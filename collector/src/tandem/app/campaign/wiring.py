@@ -18,7 +18,6 @@ from tandem.app.config import Config
 from tandem.app.runs.context import RunContext
 from tandem.app.runs.executor import RunScheduler
 from tandem.export import AnyPath, GatewayAddress
-from tandem.export.clock import Clock
 from tandem.mobility.detectors import Detectors
 from tandem.schema.campaign import PAPER, CampaignError
 from tandem.schema.campaign_queue import Pushed
@@ -136,7 +135,10 @@ class CampaignPart:
         return None
 
     def now(self) -> Moment:
-        return moment(self._clock)
+        """On both clocks."""
+        now_ns = time.monotonic_ns()
+        utc_ns = self._clock.utc_ns(now_ns)
+        return Moment(self._clock.boot, now_ns / 1e9, None if utc_ns is None else utc_ns / 1e9)
 
     def noted(self, record: Record) -> None:
         if record.measurement == "event":
@@ -191,13 +193,6 @@ class CampaignPart:
         names = [p.name for p in self._config.paths]
         by_role = bound(campaign.roles, names, paths)
         return Begun(text, campaign, by_role, request.get("label"), substitutes, self.now(), {})
-
-
-def moment(clock: Clock) -> Moment:
-    """Now, on both clocks."""
-    now_ns = time.monotonic_ns()
-    utc_ns = clock.utc_ns(now_ns)
-    return Moment(clock.boot, now_ns / 1e9, None if utc_ns is None else utc_ns / 1e9)
 
 
 def folder(config: Config) -> Path:
