@@ -223,9 +223,17 @@ class _Reader(TomlReader):
             what = "[path.modem] has neither 'port' nor 'usb'" if modem.port is None else "both 'port' and 'usb'"
             raise self.fail(place, what, 'name one: port = "/dev/ttyUSB2", or usb = "1-1.2"')
         connection = content.get("connection")
-        wrong = _misfit(modem.port or "", modem.driver, connection is not None)
-        if wrong is not None:
-            raise self.fail((*place, wrong[0]), wrong[1], wrong[2])
+        managed = (modem.port or "").startswith(MANAGED)
+        if connection is not None and modem.port is not None and not managed:
+            what = "path.modem.connection is for modems that ModemManager has, which knows them by their place"
+            hint = 'write usb = "USB-PATH" or port = "modemmanager:USB-PATH", or leave the table out'
+            raise self.fail((*place, "connection"), what, hint)
+        if modem.port == MANAGED:
+            what = f"path.modem.port: {modem.port!r} names no modem"
+            raise self.fail((*place, "port"), what, "as in modemmanager:1-1.2")
+        if managed and modem.driver != "auto":
+            what = "path.modem.driver: a modem of ModemManager has no driver of ours"
+            raise self.fail((*place, "driver"), what, "leave it out")
         families = ("auto", *drivers())
         if modem.driver not in families:
             what = f"path.modem.driver: there is no driver {modem.driver!r}"
@@ -308,17 +316,3 @@ class _Reader(TomlReader):
                 what = f"sysctl.{name}: {value!r} is neither text nor a whole number"
                 raise self.fail(("sysctl", name), what, "write it as in sysctl")
         return dict(content)
-
-
-def _misfit(port: str, driver: str, connected: bool) -> tuple[str, str, str] | None:
-    """What in a modem's table does not go together: the key, what is wrong, the hint. ``port``: empty where a place is given."""
-    if not port.startswith(MANAGED):
-        if not connected or not port:
-            return None
-        what = "path.modem.connection is for modems that ModemManager has, which knows them by their place"
-        return "connection", what, 'write usb = "USB-PATH" or port = "modemmanager:USB-PATH", or leave the table out'
-    if not port.removeprefix(MANAGED):
-        return "port", f"path.modem.port: {port!r} names no modem", "as in modemmanager:1-1.2"
-    if driver != "auto":
-        return "driver", "path.modem.driver: a modem of ModemManager has no driver of ours", "leave it out"
-    return None
