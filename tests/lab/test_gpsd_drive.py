@@ -12,8 +12,8 @@ import pytest
 
 from support import nmea
 from support.nmea import NmeaPort
-from tandem.app.clock import Clock
-from tandem.app.clock.watch import ClockWatch
+from tandem.app.clock_watch import ClockWatch
+from tandem.export.clock import Clock
 from tandem.position.receiver import Gpsd, GpsdMissingError, Observer, Receiver, State, program
 from tandem.position.zones import Point, Privacy, Zones, distance_m
 from tandem.schema.record import Record

@@ -53,8 +53,6 @@ class Row:
 
 
 class _Space:
-    """A network namespace with a name, from entering to leaving."""
-
     def __init__(self, name: str) -> None:
         self.name = f"tandem-self-{os.getpid()}-{name}"
 

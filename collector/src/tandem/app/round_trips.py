@@ -113,7 +113,6 @@ class Questions:
         return self._close(sequence, "late" if took_ns > LATE_NS else "answered", rtt_ms)
 
     def overdue(self, now_ns: int) -> list[Outcome]:
-        """Those that are lost by now."""
         lost = [sequence for sequence, question in self._open.items() if now_ns - question.sent_ns > LOST_NS]
         return [self._close(sequence, "lost") for sequence in lost]
 
@@ -545,7 +544,6 @@ class RoundTrips(RunObserver):
             self._closed.append((line, outcome))
 
     def _say(self) -> None:
-        """What was decided since the last time, as records."""
         if self._closed:
             self._emit([_record(line.path, outcome) for line, outcome in self._closed])
             self._closed = []

@@ -5,7 +5,7 @@ import gzip
 import json
 from pathlib import Path
 
-from tandem.app.clock import Clock, Reading
+from tandem.export.clock import Clock, Reading
 from tandem.export.exporter import Batches, PendingManifests
 from tandem.export.gateway import Answer, Later
 from tandem.schema.line_protocol import parse

@@ -8,9 +8,7 @@ from clock_world import S, World
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from tandem.app.clock import PLAUSIBLE_UTC_NS, Clock, Reading
-from tandem.app.clock.clock import SAVE_NS
-from tandem.export.times import NotYet
+from tandem.export.clock import PLAUSIBLE_UTC_NS, SAVE_NS, Clock, NotYet, Reading
 
 TRUE_NS = PLAUSIBLE_UTC_NS + 50_000_000 * S
 """UTC at the beginning of the first boot."""
@@ -146,7 +144,7 @@ def test_what_the_disk_did_not_take_is_written_later_and_not_more_often_than_nee
     def refuse(_file: Path, _content: bytes) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("tandem.app.clock.clock.write_durably", refuse)
+    monkeypatch.setattr("tandem.export.clock.write_durably", refuse)
     with pytest.raises(OSError, match="No space"):
         clock.save()
     clock.keep()  # sending goes on

@@ -9,12 +9,12 @@ from good_config import FILE, GOOD, good, wrongly_told
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.app import MissingRequirementError
 from tandem.app.config import Config, ConfigError, load, parse
 from tandem.app.config_schema import PathConfig, PlanConfig, RecoveryConfig
 from tandem.app.daemon.hardware import Hardware
 from tandem.app.daemon.modems import ModemActions, OnceUntilChanged, modem_poller
 from tandem.app.modem_list import holder
+from tandem.experiment.base import MissingRequirementError
 from tandem.modem.mm_poller import ConnectedPoller
 from tandem.modem.poll import NO_ANSWER, PORT_LOST, Poll
 from tandem.modem.poller import Poller

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from good_config import GOOD
 
-from tandem.app.clock import Clock, Reading
 from tandem.app.config import parse
 from tandem.app.config_schema import PlanConfig
 from tandem.app.daemon.accounts import Account
 from tandem.app.health.machine import Roots
 from tandem.app.health.reports import Reports
+from tandem.export.clock import Clock, Reading
 from tandem.schema.record import Record
 
 NOON_NS = int(datetime(2026, 11, 21, 12, tzinfo=UTC).timestamp()) * 10**9
@@ -36,7 +36,7 @@ def reports(folder: Path, used_gb: int, *, known: bool = True) -> Reports:
     if known:
         clock.take(Reading("chrony", 0, NOON_NS, 10_000_000))
     account = Account(folder, {}, "boot-1", lambda: NOON_NS if known else None)
-    roots = Roots(folder / "sys", folder / "proc", folder / "etc", folder / "vcio")
+    roots = Roots(folder / "sys", folder / "proc", folder / "etc", folder / "vcgencmd")
     return Reports(config, clock, account, roots, 0)
 
 

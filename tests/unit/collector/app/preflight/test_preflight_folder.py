@@ -52,7 +52,8 @@ def test_it_is_this_accounts_alone_and_goes_also_among_temporary_files(tmp_path:
     mine = OwnFolder(tmp_path / "nowhere")
     assert mine.path.parent == tmp_path / f"tmp/tandem-preflight-{os.geteuid()}"
     mine.remove()
-    assert sweep(tmp_path / "nowhere") == 0
+    sweep(tmp_path / "nowhere")
+    assert list(mine.path.parent.iterdir()) == []
 
 
 def test_what_a_killed_one_left_is_removed_by_the_next(tmp_path: Path) -> None:
@@ -65,14 +66,15 @@ def test_what_a_killed_one_left_is_removed_by_the_next(tmp_path: Path) -> None:
         mine.remove()
 
 
-def test_one_that_runs_is_left_alone(tmp_path: Path) -> None:
+def test_one_that_runs_is_left_alone_and_no_other_begins(tmp_path: Path) -> None:
     with another(tmp_path / "run") as (process, theirs):
-        OwnFolder(tmp_path / "run").remove()
-        assert sweep(tmp_path / "run") == 0
+        with pytest.raises(BlockingIOError):
+            OwnFolder(tmp_path / "run")
+        sweep(tmp_path / "run")
         assert (theirs / "spool/records").exists()
         process.kill()
         process.wait()
-        assert sweep(tmp_path / "run") == 1
+        sweep(tmp_path / "run")
         assert not theirs.exists()
 
 
@@ -87,7 +89,8 @@ def test_a_name_that_somebody_else_prepared_is_refused(tmp_path: Path, trap: str
         base.chmod(0o777)
     with pytest.raises(PermissionError):
         OwnFolder(tmp_path / "nowhere")
-    assert sweep(tmp_path / "nowhere") == 0
+    sweep(tmp_path / "nowhere")
+    assert (tmp_path / "theirs").exists()
 
 
 @pytest.mark.parametrize("token", ["t", "", None])

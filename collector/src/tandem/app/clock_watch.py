@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tandem.app.clock.clock import (
+from tandem.export.clock import (
     FAST_SLEW,
     PLAUSIBLE_UTC_NS,
     WORST_ERROR_NS,
@@ -101,7 +101,6 @@ def chrony_reading(tracking: Tracking, monotonic_ns: int, system_offset_ns: int)
 
 
 def ask_chrony(patience_s: float = 1.0) -> Tracking | None:
-    """What it says; None when nobody answers."""
     try:
         done = subprocess.run(_TRACKING, capture_output=True, timeout=patience_s, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -274,7 +273,6 @@ class ClockWatch:
         self._receiver: Reading | None = None
         self._why: list[str] = []
         self._reported: str | None = ""
-        self._refused = False
         self._due_s = 0.0
 
     def tick(self) -> None:
@@ -285,8 +283,7 @@ class ClockWatch:
             self._due_s = now_s + self.look() - OFTEN_S / 2  # a tick is a little early or late
 
     def stop(self) -> None:
-        """Remember how long this boot lived."""
-        self._save(now=True)
+        self._clock.keep(now=True)
 
     def heard(self, report: Report, arrived_ns: int) -> None:
         """A report of gpsd's, from the position receiver's thread."""
@@ -304,7 +301,7 @@ class ClockWatch:
         if said is not None:
             self._clock.take(said)
         self._tell(None if said is not None else "; ".join(self._why))
-        self._save()
+        self._clock.keep()
         return SELDOM_S if said is not None and not said.slewing and said.source != "system" else OFTEN_S
 
     def _ask(self, offset_ns: int) -> Reading | None:
@@ -355,14 +352,3 @@ class ClockWatch:
         else:
             log.info("clock: synchronised")
         self._reported = why
-
-    def _save(self, *, now: bool = False) -> None:
-        try:
-            self._clock.save(now=now)
-            self._refused = False
-        except OSError as error:
-            if not self._refused:
-                log.error(
-                    "what is known of the clock waits in memory: %s; hint: free disk space", error.strerror or error
-                )
-            self._refused = True

@@ -8,14 +8,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from tandem.export.times import NotYet, Stamp
-from tandem.spool.durable import write_durably
+from tandem.spool.durable import read_or_begin, write_durably
 
 SOURCES = ("auto", "chrony", "kernel", "gpsd", "system")
 """``[clock] source``. ``auto``: chrony where it answers, else the kernel's word (systemd-timesyncd, ntpd), else gpsd's; where none of
@@ -40,6 +39,18 @@ class Reading:
     error_ns: int | None
     slewing: bool = False
     details: dict[str, float | int | str] = field(default_factory=dict)
+
+
+class NotYet(Exception):  # noqa: N818  no error: the record waits
+    """The record has no time yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """A record's time. ``error_ms``: how far off it may be, None where nobody says."""
+
+    utc_ns: int
+    error_ms: float | None
 
 
 def system_offset_ns() -> int:
@@ -127,7 +138,6 @@ class Boot:
 
 
 def write(boots: list[Boot]) -> bytes:
-    """The file's content."""
     return json.dumps({"format": FORMAT, "boots": [asdict(boot) for boot in boots[-BOOTS:]]}).encode()
 
 
@@ -135,15 +145,10 @@ def read(content: bytes) -> list[Boot]:
     """The inverse of ``write``; BootsError whatever is wrong with the bytes."""
     try:
         document = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise BootsError(f"no JSON: {error}") from error
-    if not isinstance(document, dict):
-        raise BootsError("no JSON object")
-    try:
-        if document.get("format") != FORMAT:
-            raise BootsError(f"format is {document.get('format')!r}")
+        if document["format"] != FORMAT:
+            raise BootsError(f"format is {document['format']!r}")
         boots = [_boot(entry) for entry in document["boots"]]
-    except (KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise BootsError(f"not as it was written: {error!r}") from error
     if len({boot.id for boot in boots}) != len(boots):
         raise BootsError("a boot is there twice")
@@ -151,44 +156,26 @@ def read(content: bytes) -> list[Boot]:
 
 
 def _boot(row: dict[str, Any]) -> Boot:
-    first_seq, system = row["first_seq"], row["system_offset_ns"]
-    epochs = [_read_epoch(entry) for entry in row["epochs"]]
+    epochs = [Epoch(**_values(Epoch, entry)) for entry in row["epochs"]]
     if any(a.from_ns >= b.from_ns for a, b in pairwise(epochs)):
         raise BootsError("epochs out of order")
-    return Boot(
-        _text(row["id"]),
-        None if first_seq is None else _whole(first_seq),
-        _whole(row["seen_ns"]),
-        None if system is None else _whole(system),
-        epochs,
-    )
+    if any(epoch.first_ns > epoch.until_ns or (epoch.error_ns or 0) < 0 for epoch in epochs):
+        raise BootsError("an epoch that ends before it begins, or an error below 0")
+    return Boot(**_values(Boot, row), epochs=epochs)
 
 
-def _read_epoch(row: dict[str, Any]) -> Epoch:
-    from_ns, first_ns, until_ns, offset_ns = (
-        _whole(row[name]) for name in ("from_ns", "first_ns", "until_ns", "offset_ns")
-    )
-    error, flags = row["error_ns"], [row[name] for name in ("slewed", "used", "doubted")]
-    if not all(isinstance(flag, bool) for flag in flags):
-        raise BootsError(f"{flags!r} are not true or false")
-    if first_ns > until_ns:
-        raise BootsError("an epoch that ends before it begins")
-    error_ns = None if error is None else _whole(error)
-    if error_ns is not None and error_ns < 0:
-        raise BootsError("an error below 0")
-    return Epoch(from_ns, first_ns, until_ns, offset_ns, error_ns, _text(row["source"]), *flags)
+_TYPES = {"str": (str,), "bool": (bool,), "int": (int,), "int | None": (int, type(None))}
 
 
-def _whole(value: object) -> int:
-    if type(value) is not int or not -(2**63) <= value < 2**63:
-        raise BootsError(f"{value!r} is no 64-bit number")
-    return value
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str) or not 0 < len(value) <= 64:
-        raise BootsError(f"{value!r} is no name")
-    return value
+def _values(kind: type[Boot] | type[Epoch], row: dict[str, Any]) -> dict[str, Any]:
+    """By field, each of the field's type, numbers of 64 bits; BootsError."""
+    found = {}
+    for one in fields(kind):
+        if one.name != "epochs":
+            value = found[one.name] = row[one.name]
+            if type(value) not in _TYPES[str(one.type)] or (type(value) is int and not -(2**63) <= value < 2**63):
+                raise BootsError(f"{one.name} is {value!r}")
+    return found
 
 
 WIDEST_NS = 3_600_000_000_000
@@ -234,7 +221,7 @@ def place(boots: Sequence[Boot], number: int) -> Epoch:
     error_ns = max(offset_ns - least, most - offset_ns)
     if error_ns > WIDEST_NS:
         raise ValueError(
-            f"the clock was never synchronised in boot {boot.id}, which began between {_words(least)} and {_words(most)}"
+            f"the clock was never synchronised in boot {boot.id}, which began between {utc_words(least)} and {utc_words(most)}"
         )
     return Epoch(0, 0, boot.seen_ns, offset_ns, error_ns, "neighbours")
 
@@ -268,7 +255,8 @@ def drop_contradicted(boot: Boot) -> bool:
     return dropped
 
 
-def _words(utc_ns: int) -> str:
+def utc_words(utc_ns: int) -> str:
+    """For people, to the second."""
     try:
         return datetime.fromtimestamp(utc_ns / 1e9, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     except (ValueError, OverflowError, OSError):
@@ -368,7 +356,7 @@ def boot_id() -> str:
 class Clock:
     """The epochs of this boot, and those of earlier ones, remembered in ``file``. ``system_offset``: CLOCK_REALTIME less CLOCK_MONOTONIC.
 
-    ``observe`` sees steps, ``take`` what a source says, ``save`` keeps both; the exporter asks the rest (``tandem.export.times``).
+    ``observe`` sees steps, ``take`` what a source says, ``save`` keeps both; the exporter asks the rest.
     """
 
     def __init__(
@@ -381,7 +369,7 @@ class Clock:
         self.boot = boot if boot is not None else boot_id()
         self._file, self._system_offset, self.monotonic_ns = file, system_offset, monotonic_ns
         self._lock = threading.RLock()
-        self._boots = _read(file)
+        self._boots = read_or_begin(file, read, list[Boot])
         known = [boot for boot in self._boots if boot.id == self.boot]
         if known and self._boots[-1] is known[0]:
             self._this = known[0]
@@ -391,9 +379,11 @@ class Clock:
             self._boots.append(self._this)
         self._offset_ns = system_offset()
         self._this.system_offset_ns = self._offset_ns
-        self._reading: Reading | None = None
+        self.reading: Reading | None = None
+        """What was said last."""
         self._saved_ns: int | None = None
         self._due = True
+        self._refused = False
         self._sorted_out = False
         self.trouble: str | None = None
         """Why the clock is not synchronised, for people; whoever asks the sources says it."""
@@ -431,7 +421,7 @@ class Clock:
             before = (len(self._this.epochs), self._this.epochs[-1].offset_ns if self._this.epochs else None)
             follow(self._this, said, self.monotonic_ns())
             self._this.seen_ns = max(self._this.seen_ns, said.monotonic_ns)
-            self._reading = said
+            self.reading = said
             if before != (len(self._this.epochs), self._this.epochs[-1].offset_ns):
                 self._due, self._sorted_out = True, False
 
@@ -449,13 +439,11 @@ class Clock:
 
     @property
     def synchronised(self) -> bool:
-        """Whether records of this boot have a time."""
         return bool(self._this.epochs)
 
     @property
     def vouched(self) -> bool:
-        """Whether a source vouches for it now."""
-        said = self._reading
+        said = self.reading
         return said is not None and self.monotonic_ns() - said.monotonic_ns < FRESH_NS
 
     def utc_ns(self, monotonic_ns: int) -> int | None:
@@ -545,12 +533,16 @@ class Clock:
         if self._due:
             self.keep()
 
-    def keep(self) -> None:
-        """Save, as far as the disk takes it."""
+    def keep(self, *, now: bool = False) -> None:
+        """Save, as far as the disk takes it; that it takes nothing is logged once."""
         try:
-            self.save()
+            self.save(now=now)
+            self._refused = False
         except OSError as error:
-            log.error("%s: %s; hint: free disk space", self._file, error.strerror or error)
+            if not self._refused:
+                why = error.strerror or error
+                log.error("%s: %s; it waits in memory; hint: free disk space", self._file, why)
+            self._refused = True
 
     def state(self, since_ns: int | None = None, until_ns: int | None = None) -> dict[str, Any]:
         """For a manifest and the status. ``since_ns``, ``until_ns``: the steps of this stretch only (CLOCK_MONOTONIC)."""
@@ -569,26 +561,8 @@ class Clock:
                 "source": None if last is None else last.source,
                 "offset_ns": None if last is None else last.offset_ns,
                 "error_ms": None if error_ns is None else round(error_ns / 1e6, 3),
-                "age_s": None if self._reading is None else round((now - self._reading.monotonic_ns) / 1e9, 1),
+                "age_s": None if self.reading is None else round((now - self.reading.monotonic_ns) / 1e9, 1),
                 "system_error_ms": None if last is None else round((self._offset_ns - last.offset_ns) / 1e6, 3),
                 "steps": steps,
                 "trouble": None if self.vouched else self.trouble,
             }
-
-    @property
-    def reading(self) -> Reading | None:
-        """What was said last."""
-        return self._reading
-
-
-def _read(file: Path) -> list[Boot]:
-    try:
-        return read(file.read_bytes())
-    except FileNotFoundError:
-        return []
-    except BootsError as error:
-        # Kept for people: records of earlier boots that wait depend on it.
-        aside = file.with_name(f"{file.name}.broken")
-        log.error("%s is not as it was written (%s): kept as %s; it begins anew", file, error, aside.name)
-        file.replace(aside)
-        return []
