@@ -13,8 +13,8 @@ from tandem.mptcp import sockets, sysctls
 from tandem.mptcp.netlink import subscribe_routes
 from tandem.mptcp.path_manager import Endpoint, Limits
 from tandem.mptcp.paths import ENDPOINTS, Paths
-from tandem.mptcp.statistics import ConnectionSample, Reader
 from tandem.mptcp.watch import LONGEST_S, Watch
+from tandem.mptcp_abi.reader import ConnectionSample, Reader
 
 UNFILTERED = (284, 1)
 """SOL_MPTCP, MPTCP_INFO: its first byte counts the subflows besides the first."""

@@ -1,5 +1,5 @@
 """The out-of-tree Multipath TCP kernel of multipath-tcp.org: v0.94 (Linux 4.14) and its like. Everything of it but its structures and
-files (``mptcp_abi.v094``): sockets, schedulers, controllers, counters (``V094``), paths (``FullMesh``), statistics (``Reader``).
+files (``mptcp_abi.v094``): sockets, schedulers, controllers, counters (``V094``), paths (``FullMesh``).
 
 Made after its public documentation and source, and after what v0.94.1 did in an emulated machine; ``tandem kernel --self-test`` compares
 the kernel that runs with what is expected here. Its sysctls are global and exist in the first network namespace only.
@@ -17,12 +17,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from tandem import mptcp_abi as abi
 from tandem.mptcp import netlink, sysctls
 from tandem.mptcp.iproute import IpError
 from tandem.mptcp.kernels import Kernel, available_controllers, binding_note, release
 from tandem.mptcp.path_manager import Endpoint, Limits, PathManager
-from tandem.mptcp.statistics import ROOM, ConnectionSample, StatisticsError, SubflowSample, plain
 from tandem.mptcp_abi import AbiError, v094
 
 PATH_MANAGER = "net.mptcp.mptcp_path_manager"
@@ -299,49 +297,3 @@ class FullMesh(PathManager):
             self._off.add(interface)
         else:
             self._off.discard(interface)
-
-
-# --- statistics ------------------------------------------------------------------------------------------------------
-
-
-class Reader:
-    """Reads one socket again and again with the same buffers: MPTCP_INFO, or TCP_INFO where the connection is plain TCP.
-    ``root``: where its files are.
-
-    The kernel does not show a connection that left Multipath TCP after its handshake (an infinite mapping): ``fallback`` is true only
-    where the handshake already was plain TCP."""
-
-    def __init__(self, connection: socket.socket, root: Path = Path("/")) -> None:
-        self._socket, self._root = connection, root
-        self._multipath = isinstance(connection, v094.MultipathSocket)
-        self._info, self._plain = v094.InfoReader(connection, ROOM), abi.Memory(abi.TCP_INFO_BYTES)
-        self._numbers = abi.Numbers()
-        self._token: int | None = None
-
-    def read(self, now_ns: int) -> ConnectionSample:
-        """One sample, of this moment (CLOCK_MONOTONIC); StatisticsError when the connection can no longer be read."""
-        try:
-            info = self._info.read()
-        except OSError as error:
-            if error.errno != errno.EINVAL:
-                raise StatisticsError(error.errno, error.strerror) from error
-            return plain(self._socket, self._plain, now_ns, fallback=self._multipath)
-        rows = tuple(SubflowSample(self._numbers.of(s.local, s.remote), *s) for s in info.subflows)
-        return ConnectionSample(now_ns, False, self._whole(info), rows, len(rows))
-
-    def _whole(self, info: v094.Info) -> abi.MptcpInfo:
-        """In the words of the stock kernel; what this one does not say is absent."""
-        if self._token is None:
-            self._token = _token(self._socket, self._root)
-        meta = info.meta
-        return abi.MptcpInfo(0, self._token, meta.bytes_received, meta.bytes_acked, meta.last_data_recv_ms)
-
-
-def _token(connection: socket.socket, root: Path) -> int | None:
-    """The connection's token, by its socket's inode; None for who has no CAP_NET_ADMIN."""
-    try:
-        found = v094.parse_connections((root / v094.FOLDER / "mptcp").read_text())
-    except (OSError, abi.AbiError):
-        return None
-    inode = os.fstat(connection.fileno()).st_ino
-    return next((one.token for one in found if one.inode == inode), None)

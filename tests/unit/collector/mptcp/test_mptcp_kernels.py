@@ -13,10 +13,10 @@ from tandem.app.campaign.request import settings, settled
 from tandem.campaigns import load
 from tandem.cli.campaign import kernel_lines
 from tandem.mptcp import kernels, sockets, sysctls
-from tandem.mptcp.kernel_v094 import V094, FullMesh, Reader
+from tandem.mptcp.kernel_v094 import V094, FullMesh
 from tandem.mptcp.kernels import Upstream, here
-from tandem.mptcp.statistics import StatisticsError
 from tandem.mptcp_abi import Address, v094
+from tandem.mptcp_abi.reader import Reader, StatisticsError
 from tandem.mptcp_abi.v094 import MultipathSocket
 from tandem.schema.campaign import CampaignError
 
@@ -165,7 +165,7 @@ def test_subflows_are_read_with_numbers_that_stay(tree, monkeypatch):
     kernels = Connection([ONE, TWO], monkeypatch)
     with MultipathSocket() as connection:
         reader = Reader(connection, tree.root)
-        sample = reader.read(1)
+        sample = reader.read()
         assert [(s.id, s.local, s.tcp.bytes_received, s.tcp.rtt_us) for s in sample.subflows] == [
             ("1", Address("10.64.1.2", 40_000), 7000, 1000),
             ("2", Address("10.65.1.2", 40_001), 3000, 2000),
@@ -173,9 +173,9 @@ def test_subflows_are_read_with_numbers_that_stay(tree, monkeypatch):
         assert (sample.fallback, sample.alive, sample.total) == (False, 2, 2)
         assert (sample.mptcp.bytes_received, sample.mptcp.bytes_acked, sample.mptcp.token) == (10_000, 1234, None)
         kernels.rows = [TWO]
-        assert [s.id for s in reader.read(2).subflows] == ["2"]
+        assert [s.id for s in reader.read().subflows] == ["2"]
         kernels.rows = [ONE, TWO]
-        late = Reader(connection, tree.root).read(1)
+        late = Reader(connection, tree.root).read()
         assert [(s.id, s.local.host) for s in late.subflows] == [("1", "10.64.1.2"), ("2", "10.65.1.2")]
 
 
@@ -249,9 +249,9 @@ def test_the_token_is_found_by_the_sockets_inode_and_a_connection_that_is_gone_i
         heading = (tree.root / "proc/thread-self/net/mptcp_net/mptcp").read_text()
         line = f"   0: 2D0B85BA 39F8CCC5  0 6601A8C0:E89F  2DE66882:0050  01 01 00000000:00000000 {inode}"
         tree.write("proc/thread-self/net/mptcp_net/mptcp", heading + line)
-        assert Reader(connection, tree.root).read(1).mptcp.token == 0x2D0B85BA
+        assert Reader(connection, tree.root).read().mptcp.token == 0x2D0B85BA
     with pytest.raises(StatisticsError):
-        Reader(connection, tree.root).read(1)
+        Reader(connection, tree.root).read()
 
 
 @pytest.mark.parametrize(("kind", "fallback"), [(MultipathSocket, True), (socket.socket, False)])
@@ -259,7 +259,7 @@ def test_plain_tcp_is_a_fallback_only_where_multipath_was_asked_for(tree, kind, 
     Connection(None, monkeypatch)
     with socket.create_server(("127.0.0.1", 0)) as listener, kind(socket.AF_INET, socket.SOCK_STREAM) as connection:
         connection.connect(listener.getsockname())
-        sample = Reader(connection, tree.root).read(1)
+        sample = Reader(connection, tree.root).read()
         assert (sample.fallback, sample.mptcp, [s.id for s in sample.subflows]) == (fallback, None, ["0"])
 
 
