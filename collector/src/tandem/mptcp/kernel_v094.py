@@ -19,7 +19,7 @@ from typing import Any
 
 from tandem.mptcp import netlink, sysctls
 from tandem.mptcp.iproute import IpError
-from tandem.mptcp.kernels import Kernel, available_controllers, binding_note, release
+from tandem.mptcp.kernels import Kernel, binding_note, release
 from tandem.mptcp.path_manager import Endpoint, Limits, PathManager
 from tandem.mptcp_abi import AbiError, v094
 
@@ -62,9 +62,9 @@ class V094(Kernel):
     brings: Mapping[str, str] = MappingProxyType({name: f"modprobe {module}" for name, module in _CONTROLLERS.items()})
 
     def __init__(self, root: Path = Path("/")) -> None:
-        self._root = root
+        super().__init__(root)
         self.name = name_of(release(root))
-        self.untried: str | None = (
+        self.untried = (
             "tried in an emulated machine, not in the field"
             if self.name == "v0.94"
             else "made for v0.94; it has not run on this one"
@@ -107,9 +107,6 @@ class V094(Kernel):
             return {_word(now): now}
         there = [name for name, module in _SCHEDULERS.items() if self._module(module)]
         return {_word(name): name for name in ("default", now, *there)}
-
-    def controllers(self) -> frozenset[str] | None:
-        return available_controllers(self._root)
 
     def counters(self) -> dict[str, int]:
         try:
@@ -194,6 +191,7 @@ class FullMesh(PathManager):
     name = "fullmesh"
 
     def __init__(self, root: Path = Path("/")) -> None:
+        super().__init__()
         self._root = root
         self._made: dict[int, Endpoint] = {}
         self._off: set[str] = set()

@@ -14,7 +14,7 @@ from tandem.campaigns import load
 from tandem.cli.campaign import kernel_lines
 from tandem.mptcp import kernels, sockets, sysctls
 from tandem.mptcp.kernel_v094 import V094, FullMesh
-from tandem.mptcp.kernels import Upstream, here
+from tandem.mptcp.kernels import Kernel, here
 from tandem.mptcp_abi import Address, v094
 from tandem.mptcp_abi.reader import Reader, StatisticsError
 from tandem.mptcp_abi.v094 import MultipathSocket
@@ -49,7 +49,7 @@ def test_plain_and_other_kernels_are_named_with_what_they_lack(tmp_path):
     none = here(tmp_path / "elsewhere")
     assert (none.name, none.scheduler(), none.schedulers(), none.counters()) == ("upstream", None, {}, {})
     assert none.notes()[0].startswith("this kernel has no Multipath TCP")
-    missing = Upstream().missing_requirement
+    missing = Kernel().missing_requirement
     assert "net.mptcp.enabled=1" in missing(OSError(errno.ENOPROTOOPT, ""), socket.AF_INET)
     assert "CONFIG_MPTCP_IPV6" in missing(OSError(errno.EINVAL, ""), socket.AF_INET6)
     assert missing(OSError(errno.EMFILE, ""), socket.AF_INET) is None
@@ -113,7 +113,7 @@ def test_schedulers_and_counters_are_what_its_files_have(tree, tmp_path):
     assert kernel.schedulers() == {"minsrtt": "default", "roundrobin": "roundrobin", "redundant": "redundant"}
     tree.write("proc/sys/net/mptcp/mptcp_scheduler", "own")
     assert (kernel.scheduler(), kernel.schedulers()["own"]) == ("own", "own")
-    upstream = Upstream(stock(tmp_path / "new", available_schedulers="default bpf_rr"))
+    upstream = Kernel(stock(tmp_path / "new", available_schedulers="default bpf_rr"))
     assert upstream.schedulers() == {"stock": "default", "bpf_rr": "bpf_rr"}
     tree.write("proc/net/mptcp_net/snmp", f"{'MPJoinSynTx':32}\t99")  # the process's
     assert kernel.counters() == {"MPCapableSYNRX": 0, "MPCapableSYNTX": 4, "MPJoinSynTx": 2}
@@ -198,7 +198,7 @@ def test_a_connection_that_left_fullmesh_is_a_failure_and_one_that_fell_back_is_
         assert "opens no second subflow" in kernel.fault(connection)
         connection.multipath = 0
         assert kernel.fault(connection) is None
-        assert Upstream().fault(connection) is None
+        assert Kernel().fault(connection) is None
 
 
 def test_the_failure_is_told_by_the_connect_of_an_experiment(tree, monkeypatch):
