@@ -1,7 +1,8 @@
 """The kernel's path managers: which of our addresses one uses, whom it leaves subflows to, its events, the commands that it takes.
 
 ``PathManager`` is the one in Linux since 5.6, through ``ip mptcp``; ``kernel_v094`` has that of the v0.9x kernel. A connection keeps
-the path manager that the sysctl named when its socket was made (``choose``): the kernel's own takes no orders, and cannot open again a subflow to an address that the peer announced once.
+the path manager that the sysctl named when its socket was made (``choose``): the kernel's own takes no orders, and cannot open again
+a subflow to an address that the peer announced once.
 Events and commands are generic netlink, ``linux/mptcp_pm.h`` (events in the kernel since 5.12, commands since 5.19), and take
 CAP_NET_ADMIN. Python's pyroute2 of bookworm and trixie (0.7) knows endpoints and limits only, so both are decoded here.
 """
