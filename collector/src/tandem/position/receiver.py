@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from tandem.position.reports import WATCH, Broken, Devices, Fix, Fixes, Report, Sky, Tpv, Version, read
 from tandem.position.zones import FIX_WORDS, Privacy
@@ -320,18 +319,6 @@ SILENT_S = 20.0
 _TICK_S, _CONNECT_S = 0.25, 2.0
 
 
-class Source(Protocol):
-    """Where gpsd is."""
-
-    def look(self) -> tuple[str, int] | None:
-        """Host and port now, None while there is none."""
-        ...
-
-    def stop(self) -> None:
-        """End what was started."""
-        ...
-
-
 class RunningGpsd:
     """A gpsd that somebody else runs."""
 
@@ -339,11 +326,15 @@ class RunningGpsd:
         self._where = (host, port)
 
     def look(self) -> tuple[str, int] | None:
-        """Always the same."""
+        """Host and port, always the same."""
         return self._where
 
     def stop(self) -> None:
         """It is not ours to end."""
+
+
+Source = Gpsd | RunningGpsd
+"""Where gpsd is."""
 
 
 class Receiver:
