@@ -174,8 +174,8 @@ class PollThread(ABC):
 
     @abstractmethod
     def _listen(self, until: float) -> bool:
-        """Take what comes unasked until ``time.monotonic()`` reaches ``until`` or another thread wants something; False, at once, when nothing
-        is open to listen to."""
+        """Take what comes unasked until ``time.monotonic()`` reaches ``until`` or another thread submits a call; False, at once, when
+        nothing is open to listen to."""
 
     @abstractmethod
     def _close(self) -> None:
