@@ -3,7 +3,7 @@
 For path i (from 0): table TABLES+i with the default route over its interface; rules ``from ADDRESS`` and ``oif INTERFACE`` to
 that table; endpoint ENDPOINTS+i for its address; and a default route in the main table with a large metric, which unbound
 programs use only when nothing better exists. Tables, rule priorities, route protocol and endpoint ids come from a range of our
-own, and ``_clear`` touches nothing else. Without the ``from`` rule a join stays in SYN-SENT; without the ``oif`` rule a socket
+own, and ``KernelState.clear`` touches nothing else. Without the ``from`` rule a join stays in SYN-SENT; without the ``oif`` rule a socket
 bound to the interface has no route. A path whose address another path has is put behind a NAT (``nat``).
 """
 
@@ -191,9 +191,11 @@ def _difference(had: PathRoute, route: PathRoute) -> str:
 
 
 class KernelState:
-    """What the kernel has now: endpoints, rules, routes; those of IPv6 only on request, and where it has IPv6."""
+    """What the kernel has now: endpoints, rules, routes; those of IPv6 only on request, and where it has IPv6. ``clear`` and ``repair``
+    change it to what a path needs."""
 
     def __init__(self, manager: PathManager, *, ipv6: bool) -> None:
+        self._manager = manager
         self.endpoints = manager.endpoints()
         families = ("-4", "-6") if ipv6 and _IPV6.exists() else ("-4",)
         self._rules = {family: ip_json(family, "rule", "show") for family in families}
@@ -224,66 +226,64 @@ class KernelState:
             if str(r.get("protocol")) != PROTOCOL and r.get("table", "main") == "main"
         ]
 
+    def repair(self, index: int, route: PathRoute, *, suspended: bool = False) -> list[str]:
+        """Make what is missing or wrong of path ``index``; the names of what was. ``suspended``: it has no endpoint, and one of ours is
+        deleted."""
+        family, manager = route.family, self._manager
+        table, priority, metric = str(TABLES + index), PRIORITIES + 2 * index, METRIC + index
+        hop = ("via", route.gateway) if route.gateway else ()
+        to = ("default", *hop, "dev", route.interface, "protocol", PROTOCOL)
+        missing: list[tuple[str, Callable[[], object]]] = []
+        if not self.route(family, table, route=route):
+            # src: an interface may have several addresses
+            replace_own = (family, "route", "replace", *to, "src", route.address, "table", table)
+            missing.append(("route", partial(ip, *replace_own)))
+        if not self.route(family, "main", metric, route):
+            missing.append(("default route", partial(ip, family, "route", "replace", *to, "metric", str(metric))))
+        for number, key, word, value in (
+            (priority, "src", "from", route.address),
+            (priority + 1, "oif", "oif", route.interface),
+        ):
+            if not self.rule(family, number, key, value):
+                add = partial(ip, family, "rule", "add", word, value, "table", table, "priority", str(number))
+                missing.append(("rule", add))
+        wanted, ours = route.endpoint(index), self.endpoints.get(ENDPOINTS + index)
+        if suspended:
+            if ours is not None:
+                quietly(partial(manager.remove, ENDPOINTS + index))
+        elif ours is not None and ours != wanted:  # of an interface that went and came back, or an address of before
+            missing.append(("endpoint", partial(renew, wanted, manager)))
+        elif route.address not in {e.address for e in self.endpoints.values()}:
+            missing.append(("endpoint", partial(manager.add, wanted)))
+        for _, make in missing:
+            make()
+        return [what for what, _ in missing]
+
+    def clear(self, index: int) -> None:
+        """Delete what exists of path ``index``'s range."""
+        table, priority, metric = str(TABLES + index), PRIORITIES + 2 * index, METRIC + index
+        if self.endpoints.pop(ENDPOINTS + index, None) is not None:
+            quietly(partial(self._manager.remove, ENDPOINTS + index))
+        for family in ("-4", "-6"):
+            for number in (priority, priority + 1):
+                if self.rule(family, number):
+                    quietly(partial(ip, family, "rule", "delete", "priority", str(number), "table", table))
+            if self.route(family, table):
+                quietly(partial(ip, family, "route", "flush", "table", table, "protocol", PROTOCOL))
+            if self.route(family, "main", metric):
+                delete = ("route", "delete", "default", "metric", str(metric), "protocol", PROTOCOL)
+                quietly(partial(ip, family, *delete))
+
 
 def _leads(row: dict[str, Any], route: PathRoute) -> bool:
     dead = {"dead", "linkdown"} & set(row.get("flags", []))
     return not dead and (row.get("dev"), row.get("gateway")) == (route.interface, route.gateway)
 
 
-def _repair(
-    index: int, route: PathRoute, manager: PathManager, kernel: KernelState, *, suspended: bool = False
-) -> list[str]:
-    """Make what is missing or wrong of path ``index``; the names of what was. ``suspended``: it has no endpoint, and one of ours is
-    deleted."""
-    family = route.family
-    table, priority, metric = str(TABLES + index), PRIORITIES + 2 * index, METRIC + index
-    to = ("default", *(("via", route.gateway) if route.gateway else ()), "dev", route.interface, "protocol", PROTOCOL)
-    missing: list[tuple[str, Callable[[], object]]] = []
-    if not kernel.route(family, table, route=route):
-        # src: an interface may have several addresses
-        missing.append(("route", partial(ip, family, "route", "replace", *to, "src", route.address, "table", table)))
-    if not kernel.route(family, "main", metric, route):
-        missing.append(("default route", partial(ip, family, "route", "replace", *to, "metric", str(metric))))
-    for number, key, word, value in (
-        (priority, "src", "from", route.address),
-        (priority + 1, "oif", "oif", route.interface),
-    ):
-        if not kernel.rule(family, number, key, value):
-            add = partial(ip, family, "rule", "add", word, value, "table", table, "priority", str(number))
-            missing.append(("rule", add))
-    wanted, ours = route.endpoint(index), kernel.endpoints.get(ENDPOINTS + index)
-    if suspended:
-        if ours is not None:
-            quietly(partial(manager.remove, ENDPOINTS + index))
-    elif ours is not None and ours != wanted:  # of an interface that went and came back, or an address of before
-        missing.append(("endpoint", partial(renew, wanted, manager)))
-    elif route.address not in {e.address for e in kernel.endpoints.values()}:
-        missing.append(("endpoint", partial(manager.add, wanted)))
-    for _, make in missing:
-        make()
-    return [what for what, _ in missing]
-
-
 def renew(endpoint: Endpoint, manager: PathManager) -> None:
     """Delete the endpoint and make it again: running connections open the subflow from it anew, also the first one."""
     quietly(partial(manager.remove, endpoint.id))
     manager.add(endpoint)
-
-
-def _clear(index: int, manager: PathManager, kernel: KernelState) -> None:
-    """Delete what exists of path ``index``'s range."""
-    table, priority, metric = str(TABLES + index), PRIORITIES + 2 * index, METRIC + index
-    if kernel.endpoints.pop(ENDPOINTS + index, None) is not None:
-        quietly(partial(manager.remove, ENDPOINTS + index))
-    for family in ("-4", "-6"):
-        for number in (priority, priority + 1):
-            if kernel.rule(family, number):
-                quietly(partial(ip, family, "rule", "delete", "priority", str(number), "table", table))
-        if kernel.route(family, table):
-            quietly(partial(ip, family, "route", "flush", "table", table, "protocol", PROTOCOL))
-        if kernel.route(family, "main", metric):
-            delete = ("route", "delete", "default", "metric", str(metric), "protocol", PROTOCOL)
-            quietly(partial(ip, family, *delete))
 
 
 @dataclass(frozen=True, slots=True)
@@ -496,7 +496,7 @@ class Paths:
         if status.state == "up" and status.interface is not None and status.address is not None:
             route = PathRoute(status.interface, status.address, status.gateway)
         if route is not None and route == had:
-            repaired = _repair(index, route, self._manager, kernel, suspended=name in suspended)
+            repaired = kernel.repair(index, route, suspended=name in suspended)
             if repaired and not (
                 name in self.suspended.applied and repaired == ["endpoint"]
             ):  # which was not lost but taken away
@@ -504,11 +504,11 @@ class Paths:
         else:
             if had is not None:
                 self._path_routes.pop(name)
-                _clear(index, self._manager, kernel)
+                kernel.clear(index)
             if route is not None:
                 fresh = KernelState(self._manager, ipv6=route.family == "-6")
-                _clear(index, self._manager, fresh)
-                _repair(index, route, self._manager, fresh, suspended=name in suspended)
+                fresh.clear(index)
+                fresh.repair(index, route, suspended=name in suspended)
                 self._path_routes[name] = route
                 self._owners[route.address] = name
                 if had is not None:
@@ -528,8 +528,7 @@ class Paths:
         """A path that is about to be moved gives up what it had."""
         had = self._path_routes.pop(name, None)
         if had is not None:
-            index = next(i for i, path in enumerate(self.paths) if path.name == name)
-            _clear(index, self._manager, KernelState(self._manager, ipv6=had.family == "-6"))
+            KernelState(self._manager, ipv6=had.family == "-6").clear(self.number(name) - ENDPOINTS)
 
     def _set_limits(self, addresses: Sequence[str]) -> None:
         """Room for a subflow a path. Where paths have different families, the server's address of the other family is accepted: the
@@ -559,7 +558,7 @@ class Paths:
         """Undo everything of our range, also of an earlier life; what is gone already is no error."""
         kernel = KernelState(self._manager, ipv6=True)
         for index in range(MOST):
-            _clear(index, self._manager, kernel)
+            kernel.clear(index)
             Nat(index).remove()
         for known in (self._path_routes, self._statuses, self._nats, self._modem_gateways):
             known.clear()
