@@ -129,9 +129,7 @@ class Reader:
             if error.errno != errno.EINVAL:
                 raise
             return self._read_plain(now, fallback=self._multipath)
-        meta = info.meta  # in the words of the stock kernel; what this one does not say is absent
-        mptcp = abi.MptcpInfo(0, self._token, meta.bytes_received, meta.bytes_acked, meta.last_data_recv_ms)
-        return self._numbered(now, mptcp, info.subflows)
+        return self._numbered(now, info.mptcp._replace(token=self._token), info.subflows)
 
     def _numbered(
         self, now: int, mptcp: abi.MptcpInfo, rows: Sequence[tuple[abi.Address | None, abi.Address | None, abi.TcpInfo]]

@@ -26,6 +26,7 @@ from tandem.mptcp_abi import (
     Buffer,
     Connection,
     Memory,
+    MptcpInfo,
     TcpInfo,
     decode_address,
     decode_tcp_info,
@@ -64,14 +65,6 @@ def present(root: Path = Path("/")) -> bool:
     return (root / ENABLED).exists() or (root / FOLDER).exists()
 
 
-class MetaInfo(NamedTuple):
-    """What is of use of ``struct mptcp_meta_info``: the connection as a whole. ``last_data_recv_ms`` None before the first byte."""
-
-    last_data_recv_ms: int | None
-    bytes_acked: int
-    bytes_received: int
-
-
 class SubflowInfo(NamedTuple):
     """One subflow. The kernel gives it no number."""
 
@@ -82,9 +75,10 @@ class SubflowInfo(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Info:
-    """What MPTCP_INFO says. ``subflows``: in the order in which they came to be; the kernel lists the newest first."""
+    """What MPTCP_INFO says, of the connection in the stock kernel's words, where what this one does not say is None.
+    ``subflows``: in the order in which they came to be; the kernel lists the newest first."""
 
-    meta: MetaInfo
+    mptcp: MptcpInfo
     subflows: tuple[SubflowInfo, ...]
 
 
@@ -110,7 +104,7 @@ def decode_info(header: Buffer, meta: Buffer, tcp: Buffer, ends: Buffer) -> Info
     *_, received_ms, _, _, acked, received = _META.unpack_from(meta)
     return Info(
         # Until something came, the kernel counts from before the machine started.
-        MetaInfo(received_ms if received else None, acked, received),
+        MptcpInfo(0, None, received, acked, received_ms if received else None),
         tuple(SubflowInfo(*_pair(pair), decode_tcp_info(info)) for info, pair in zip(infos, pairs, strict=True))[::-1],
     )
 
