@@ -16,7 +16,7 @@ from tandem.mobility.radio_events import (
     SignalDropDetector,
 )
 from tandem.mobility.settings import FusedSettings, Settings
-from tandem.mobility.speed import SpeedClass, SpeedClassifier, SpeedJudge
+from tandem.mobility.speed import SpeedClassifier, SpeedJudge
 from tandem.schema.record import Record
 
 
@@ -282,8 +282,7 @@ class Detectors:
     @property
     def speed_class(self) -> str | None:
         """``low`` or ``high`` of the movement that goes on; None when not mobile, or in its first minute."""
-        found = self._speed_class.so_far(self._now_ns)
-        return None if found is None else found.kind
+        return self._speed_class.so_far(self._now_ns)
 
     def feed(self, record: Record) -> list[Record]:
         """The events that this record shows: presence, service, handover and drop before the change of mobility."""
@@ -320,5 +319,7 @@ class Detectors:
         return _with(event, self._speed_class.so_far(event.monotonic_ns))
 
 
-def _with(event: Record, found: SpeedClass | None) -> Record:
-    return event if found is None else replace(event, fields={**event.fields, **found.as_fields()})
+def _with(event: Record, speed_class: str | None) -> Record:
+    if speed_class is None:
+        return event
+    return replace(event, fields={**event.fields, "speed_class": speed_class, "speed_class_by": "speed"})
