@@ -84,7 +84,6 @@ class Channel:
                 raise
 
     def fileno(self) -> int:
-        """The port's descriptor."""
         return self._fd
 
     def ask(self, command: Command | str, deadline_s: float) -> Response:

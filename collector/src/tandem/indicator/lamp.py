@@ -188,7 +188,6 @@ def holding(now: Situation) -> list[LedState]:
 
 
 def choose(now: Situation) -> LedState:
-    """The gravest."""
     return holding(now)[0]
 
 
@@ -235,7 +234,6 @@ class Player:
 
     @property
     def playing(self) -> bool:
-        """Whether the thread lives."""
         return self._thread.is_alive()
 
     def close(self) -> None:

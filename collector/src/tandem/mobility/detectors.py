@@ -123,7 +123,6 @@ class FusedDetector:
 
     @property
     def mobile(self) -> bool:
-        """The state after all that was fed."""
         return self._mobile
 
     @property
@@ -271,7 +270,6 @@ class Detectors:
 
     @property
     def mobile(self) -> bool:
-        """Whether the probe is judged to be moving."""
         return self._movement.mobile
 
     @property

@@ -107,7 +107,6 @@ class MobilityDetector:
 
     @property
     def mobile(self) -> bool:
-        """The state after all that was fed."""
         return self._since_ns is not None
 
     @property

@@ -69,7 +69,6 @@ class Reading:
 
     @property
     def empty(self) -> bool:
-        """True when the modem reported nothing at all."""
         return self == Reading()
 
     def as_fields(self) -> dict[str, Value | None]:
@@ -192,11 +191,9 @@ class Driver:
     devices: tuple[KnownDevice, ...] = ()
 
     def setup_commands(self, identity: Identity) -> Commands:
-        """What is sent once."""
         return self.setup(identity) if callable(self.setup) else self.setup
 
     def poll_commands(self, identity: Identity) -> Commands:
-        """What is sent at each poll."""
         return self.poll(identity) if callable(self.poll) else self.poll
 
     def gnss_commands(self, identity: Identity) -> Commands:

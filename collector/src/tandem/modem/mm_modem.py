@@ -310,7 +310,6 @@ class ManagedModem:
             self._pending[what] = self.bus.begin(call)
 
     def pending(self, what: str) -> bool:
-        """Whether it was begun and is not over."""
         return what in self._pending
 
     def outcome(self, what: str) -> Any | Refused | None:  # noqa: ANN401 - as Bus.outcome

@@ -82,7 +82,6 @@ class BearerGiven:
     addresses: tuple[Address, ...]
 
     def line(self) -> str:
-        """For people."""
         words = [
             f"{a.address}/{a.prefix}" if a.address else f"IPv{a.family} by {a.method}"
             for a in self.addresses

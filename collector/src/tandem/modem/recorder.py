@@ -47,7 +47,6 @@ class Turn:
     failure: str | None = None
 
     def as_json(self) -> dict[str, str]:
-        """Without a failure that there was not."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
@@ -108,7 +107,6 @@ def _transcript(
 
 
 def _replay(turn: Turn) -> Response:
-    """The response that a turn's bytes are."""
     dialogue = Dialogue(Command(turn.send))
     responses = (dialogue.feed(line) for line in LineSplitter().feed(turn.receive.encode("latin-1")))
     return next(response for response in responses if response is not None)

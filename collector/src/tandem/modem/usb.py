@@ -58,7 +58,6 @@ class UsbInterface:
 
     @property
     def serial_port(self) -> str | None:
-        """Its tty, when it has one."""
         return next((port for port in self.ports if port.startswith("tty")), None)
 
 

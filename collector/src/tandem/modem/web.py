@@ -37,7 +37,6 @@ class Answer:
     body: str
 
     def header(self, name: str) -> str | None:
-        """The first value of a header."""
         return next(iter(self.headers.get(name.lower(), ())), None)
 
 

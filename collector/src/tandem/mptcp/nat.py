@@ -95,7 +95,6 @@ class Nat:
 
     @property
     def file(self) -> Path:
-        """Where the namespace can be entered."""
         return FOLDER / self.namespace
 
     @property
@@ -107,7 +106,6 @@ class Nat:
             return None
 
     def exists(self) -> bool:
-        """Whether there is something to take down."""
         return self.file.exists()
 
     def inside(self) -> dict[str, Interface]:
@@ -165,7 +163,6 @@ class Nat:
             time.sleep(0.05)
 
     def _enter(self, program: str, *arguments: str, given: str = "") -> None:
-        """Run a program inside."""
         found = [
             shutil.which(p, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin") for p in ("nsenter", program)
         ]
@@ -283,7 +280,6 @@ class NatKeeper:
         return made
 
     def filenos(self) -> list[int]:
-        """For a selector."""
         return [one.fileno() for one in (self.changes, self._socket) if one is not None]
 
     @property

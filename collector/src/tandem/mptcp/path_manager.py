@@ -249,7 +249,6 @@ class PmListener:
         return self._subscription.fileno()
 
     def read(self) -> list[PmEvent]:
-        """What came since."""
         pieces, missed = self._subscription.read()
         self.missed += missed
         events = []

@@ -44,7 +44,6 @@ class Path:
     address: str | None = None
 
     def find(self) -> str | None:
-        """The interface's name now."""
         return self.interface if isinstance(self.interface, str) else self.interface()
 
 
@@ -177,12 +176,10 @@ class PathRoute:
         return "-6" if ":" in self.address else "-4"
 
     def endpoint(self, index: int) -> Endpoint:
-        """Path ``index``'s endpoint."""
         return Endpoint(ENDPOINTS + index, self.address, self.interface)
 
 
 def _difference(had: PathRoute, route: PathRoute) -> str:
-    """What is different now, in words."""
     if had.interface != route.interface:
         return f"{had.interface} {had.address} became {route.interface} {route.address}"
     if had.address != route.address:
@@ -202,7 +199,6 @@ class KernelState:
         self._routes = {family: ip_json(family, "route", "show", "table", "all") for family in families}
 
     def rule(self, family: str, priority: int, key: str | None = None, value: str | None = None) -> bool:
-        """Whether there is such a rule."""
         rows = self._rules.get(family, [])
         return any(r.get("priority") == priority and (key is None or r.get(key) == value) for r in rows)
 
@@ -348,7 +344,6 @@ class Paths:
 
     @property
     def nats(self) -> list[Nat]:
-        """The NATs that are up."""
         return list(self._nats.values())
 
     def follow(self, nat: Nat, gateway: str | None) -> str:
@@ -551,7 +546,6 @@ class Paths:
 
     @property
     def manager(self) -> PathManager:
-        """What tells the kernel which addresses to use."""
         return self._manager
 
     def remove(self) -> None:

@@ -46,7 +46,6 @@ class SubflowTotal:
 
     @property
     def rtt_ms_median(self) -> float | None:
-        """Median of ``rtt_ms``; None without one."""
         return _median(self.rtt_ms)
 
 

@@ -196,7 +196,6 @@ class Watch:
         return events
 
     def _check_s(self) -> float:
-        """When the next check is due."""
         if self._changed_s is None:
             return self._checked_s + CHECK_S
         settled = min(self._last_change_s + QUIET_S, self._changed_s + LONGEST_S)

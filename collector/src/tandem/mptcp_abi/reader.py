@@ -37,7 +37,6 @@ class ConnectionSample:
 
     @property
     def alive(self) -> int:
-        """How many subflows are alive."""
         return sum(s.alive for s in self.subflows)
 
 

@@ -72,7 +72,6 @@ class Gpsd:
 
     @property
     def pid(self) -> int | None:
-        """Of the running one."""
         return None if self._process is None else self._process.pid
 
     def look(self) -> tuple[str, int] | None:
@@ -162,7 +161,6 @@ class State:
     satellites_seen: int | None = None
 
     def as_json(self) -> dict[str, str | int | None]:
-        """For the status object."""
         return {
             "state": self.state,
             "fix": self.fix,
@@ -195,7 +193,6 @@ class Observer:
         self._reported_ns: int | None = None
 
     def heard(self, report: Report, now_ns: int) -> list[Record]:
-        """One report, arrived at ``now_ns``."""
         if isinstance(report, Sky):
             self._fixes.sky(report, now_ns)
         if not isinstance(report, Tpv):
@@ -204,11 +201,9 @@ class Observer:
         return self._take(self._fixes.tpv(report, now_ns), now_ns)
 
     def tick(self, now_ns: int) -> list[Record]:
-        """What time brings."""
         return self._take(self._fixes.tick(now_ns), now_ns)
 
     def state(self, now_ns: int, *, connected: bool) -> State:
-        """For the status object."""
         if not connected:
             return State("no_gpsd")
         if self._heard_ns is None or now_ns - self._heard_ns > self._patience_ns:
@@ -326,7 +321,6 @@ class RunningGpsd:
         self._where = (host, port)
 
     def look(self) -> tuple[str, int] | None:
-        """Host and port, always the same."""
         return self._where
 
     def stop(self) -> None:

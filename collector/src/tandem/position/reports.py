@@ -211,7 +211,6 @@ class Fix:
 
     @property
     def found(self) -> bool:
-        """Whether there is a position."""
         return self.tpv.mode >= 2
 
 
@@ -231,7 +230,6 @@ class Fixes:
         self._sky: dict[str, tuple[int, float | int]] = {}
 
     def sky(self, sky: Sky, now_ns: int) -> None:
-        """Satellites, as far as reported."""
         if self._device is not None and sky.device != self._device:
             return
         for name in ("hdop", "satellites_used", "satellites_seen"):

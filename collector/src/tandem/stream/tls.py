@@ -25,7 +25,6 @@ class Marks:
         self._reached = (0, 0)
 
     def add(self, stream_bytes: int, payload_bytes: int) -> None:
-        """A place further on."""
         ahead = self._ahead
         if len(ahead) > 1 and ahead[-1][1] == ahead[-2][1] == payload_bytes:
             ahead.pop()  # nothing of payload since: answers of the library's
@@ -56,12 +55,10 @@ class Over:
         return self._raw.fileno()
 
     def getsockname(self) -> tuple[str, int]:
-        """The socket's, the first two parts."""
         host, port = self._raw.getsockname()[:2]
         return str(host), int(port)
 
     def getpeername(self) -> tuple[str, int]:
-        """The socket's, the first two parts."""
         host, port = self._raw.getpeername()[:2]
         return str(host), int(port)
 
@@ -176,7 +173,6 @@ class TlsStream(Over):
 
     @property
     def version(self) -> str | None:
-        """As the library names it."""
         return self._tls.version()
 
     @property
@@ -205,7 +201,6 @@ class TlsStream(Over):
         return taken
 
     def send(self, data: bytes | memoryview) -> int:
-        """As ``sendmsg``, of one piece."""
         return self.sendmsg([data])
 
     def sendall(self, data: bytes) -> None:

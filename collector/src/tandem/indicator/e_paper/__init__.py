@@ -123,7 +123,6 @@ class Picture:
                         self.fill(left + column * wide, y + row * tall, wide, tall)
 
     def fill(self, x: int, y: int, width: int, height: int) -> None:
-        """A black rectangle."""
         for row in range(max(0, y), min(ROWS, y + height)):
             for column in range(max(0, x), min(COLUMNS, x + width)):
                 self.black[row][column] = True
@@ -206,11 +205,9 @@ class Lines:
         self._fd = int(REQUEST.unpack(request)[-1])
 
     def set(self, place: int, *, high: bool) -> None:
-        """Drive one line."""
         fcntl.ioctl(self._fd, VALUES_SET, VALUES.pack((1 if high else 0) << place, 1 << place))
 
     def get(self, place: int) -> bool:
-        """Whether a line is high."""
         values = bytearray(VALUES.pack(0, 1 << place))
         fcntl.ioctl(self._fd, VALUES_GET, values)
         return bool(VALUES.unpack(values)[0] >> place & 1)
@@ -254,7 +251,6 @@ class KernelBus:
             self._write(data)
 
     def reset(self, *, low: bool) -> None:
-        """The reset line."""
         self._out.set(1, high=not low)
 
     def busy(self) -> bool:
