@@ -9,7 +9,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tandem.at.dialogue import NoAnswer, PortLost
@@ -338,13 +338,8 @@ class ManagedModem:
                 return Answer(path, properties, self._changes)
             where = {} if isinstance(location, Refused) else location
             self._measure(path, properties, where)
-            properties = ModemProperties(
-                properties.modem,
-                properties.registration,
-                properties.signal,
-                self._location(path, where, until),
-                self._cell_info(path),
-            )
+            place_now = self._location(path, where, until)
+            properties = replace(properties, location=place_now, cells=self._cell_info(path))
             self._prove(path)
         elif modem.get("State") == DISABLED:
             self._once_in_a_while("Enable", Call(path, MODEM, "Enable", "b", (True,)))

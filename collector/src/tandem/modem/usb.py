@@ -119,7 +119,9 @@ def usb_devices(root: Path = SYS) -> tuple[UsbDevice, ...]:
     folder = root / "bus" / "usb" / "devices"
     names = sorted(_children(folder))
     found = (_device(folder / name, names) for name in names if USB_PATH.match(name))
-    return tuple(sorted((one for one in found if one is not None), key=lambda one: _order(one.path)))
+    return tuple(
+        sorted((one for one in found if one is not None), key=lambda one: list(map(int, re.split(r"[-.]", one.path))))
+    )
 
 
 def modems(root: Path = SYS, known: Sequence[KnownDevice] | None = None) -> tuple[FoundModem, ...]:
@@ -185,10 +187,6 @@ def _device_at(path: str, root: Path) -> UsbDevice | None:
     """One device alone: this is asked before every poll."""
     folder = root / "bus" / "usb" / "devices"
     return _device(folder / path, sorted(_children(folder)))
-
-
-def _order(path: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.split(r"[-.]", path))
 
 
 def _device(folder: Path, names: Sequence[str]) -> UsbDevice | None:
@@ -321,7 +319,7 @@ def rules(known: Sequence[KnownDevice]) -> str:
 def _block(device: KnownDevice) -> str:
     ids = f'ATTRS{{idVendor}}=="{device.vendor}", ATTRS{{idProduct}}=="{device.product}"'
     lines = [
-        f"# {device.family}: {', '.join(_one_line(model) for model in device.models)}",
+        f"# {device.family}: {', '.join(' '.join(model.split()) for model in device.models)}",
         'ACTION=="add", SUBSYSTEM=="usb", ENV{DEVTYPE}=="usb_device", '
         + ids.replace("ATTRS", "ATTR")
         + ', TEST=="power/control", ATTR{power/control}="on"',
@@ -341,7 +339,3 @@ def _rule_for(rule: InterfaceRule) -> str:
     if any(codes):
         found.append(f'ENV{{.TANDEM_CODES}}=="{"/".join(code or "*" for code in codes)}"')
     return ", ".join(found)
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())

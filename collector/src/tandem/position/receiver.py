@@ -13,7 +13,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tandem.position.reports import WATCH, Broken, Devices, Fix, Fixes, Report, Sky, Tpv, Version, read
@@ -161,12 +161,7 @@ class State:
     satellites_seen: int | None = None
 
     def as_json(self) -> dict[str, str | int | None]:
-        return {
-            "state": self.state,
-            "fix": self.fix,
-            "satellites_used": self.satellites_used,
-            "satellites_seen": self.satellites_seen,
-        }
+        return asdict(self)
 
 
 class Observer:
