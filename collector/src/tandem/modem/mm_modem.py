@@ -227,7 +227,7 @@ QUIET_S = 5.0
 """ModemManager says nothing when nothing changed, and nothing either when the modem is dead: it goes on showing the last levels.
 After this long without a change the modem itself is asked something (its list of profiles: +CGDCONT? or the like)."""
 
-PROOF_S = 5.0
+ALIVE_S = 5.0
 """How long the modem has for the answer."""
 
 AGAIN_S = 10.0
@@ -264,7 +264,7 @@ class ManagedModem:
         self._never: set[str] = set()
         self._cells: list[dict[str, Any]] = []
         self._changes = 0
-        self._changed_s = self._proof_s = 0.0
+        self._changed_s = self._alive_asked_s = 0.0
         self._dead: str | None = None
 
     def poll(self, until: float) -> Answer:
@@ -324,7 +324,7 @@ class ManagedModem:
     def _poll(self, until: float) -> Answer:
         if self.bus is None:
             self.bus = self._open_bus()
-        self._heed()
+        self._take_signals()
         path = self.path or self._find(self.bus, until)
         names = (MODEM, MODEM_3GPP, SIGNAL, LOCATION) if self._measuring else (MODEM, MODEM_3GPP)
         answers = dict(zip(names, gather(self.bus, [get_all(path, name) for name in names], until), strict=True))
@@ -340,10 +340,10 @@ class ManagedModem:
             self._measure(path, properties, where)
             place_now = self._location(path, where, until)
             properties = replace(properties, location=place_now, cells=self._cell_info(path))
-            self._prove(path)
+            self._check_alive(path)
         elif modem.get("State") == DISABLED:
-            self._once_in_a_while("Enable", Call(path, MODEM, "Enable", "b", (True,)))
-        self._heed()
+            self._begin_spaced("Enable", Call(path, MODEM, "Enable", "b", (True,)))
+        self._take_signals()
         if self._dead is not None:
             raise NoAnswer(self._dead)
         return Answer(path, properties, self._changes)
@@ -363,7 +363,7 @@ class ManagedModem:
                 return self.path
         raise PortLost(f"ModemManager has no modem {self._device}")
 
-    def _heed(self) -> None:
+    def _take_signals(self) -> None:
         """What was broadcast: levels that changed, the modem or ModemManager itself going away."""
         for signal in self.bus.signals() if self.bus is not None else ():
             if signal.member == "NameOwnerChanged" and signal.body[:1] == (SERVICE,):
@@ -380,11 +380,11 @@ class ManagedModem:
         """Have levels refreshed and the cell told; asked for again whenever it is not so: after a restart, a replug, or somebody
         else's change. What others enabled of the location stays."""
         if properties.signal and properties.signal.get("Rate") != RATE_S:
-            self._once_in_a_while("Signal", Call(path, SIGNAL, "Setup", "u", (RATE_S,)))
+            self._begin_spaced("Signal", Call(path, SIGNAL, "Setup", "u", (RATE_S,)))
         sources = location.get("Enabled", 0)
         if location and not sources & LAC_CI:
             shown = bool(location.get("SignalsLocation", False))
-            self._once_in_a_while("Location", Call(path, LOCATION, "Setup", "ub", (sources | LAC_CI, shown)))
+            self._begin_spaced("Location", Call(path, LOCATION, "Setup", "ub", (sources | LAC_CI, shown)))
 
     def _location(self, path: str, location: dict[str, Any], until: float) -> dict[int, Any]:
         """Where the modem is registered. Asked by method: the property is empty unless it is broadcast to every user."""
@@ -407,7 +407,7 @@ class ManagedModem:
             self.begin("GetCellInfo", Call(path, MODEM, "GetCellInfo"))
         return self._cells
 
-    def _prove(self, path: str) -> None:
+    def _check_alive(self, path: str) -> None:
         """When the levels have long been the same, have the modem itself asked; ``_dead`` says that it did not answer."""
         now = self._clock()
         answer = self.outcome("proof")
@@ -419,13 +419,13 @@ class ManagedModem:
         elif answer is not None:
             self._dead = None
             self._changed_s = now
-        elif self.pending("proof") and now - self._proof_s > PROOF_S and self._changed_s < self._proof_s:
-            self._dead = f"the modem did not answer ModemManager within {PROOF_S:g} s"
+        elif self.pending("proof") and now - self._alive_asked_s > ALIVE_S and self._changed_s < self._alive_asked_s:
+            self._dead = f"the modem did not answer ModemManager within {ALIVE_S:g} s"
         if now - self._changed_s > QUIET_S and "proof" not in self._never and not self.pending("proof"):
-            self._proof_s = now
+            self._alive_asked_s = now
             self.begin("proof", Call(path, PROFILES, "List"))
 
-    def _once_in_a_while(self, what: str, call: Call) -> None:
+    def _begin_spaced(self, what: str, call: Call) -> None:
         """Begin it unless it is under way, was refused a moment ago, or can never be had."""
         answer = self.outcome(what)
         if isinstance(answer, Refused):

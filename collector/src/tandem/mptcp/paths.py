@@ -389,7 +389,7 @@ class Paths:
         present = interfaces()
         found = {path.name: path.find() for path in self.paths}
         for path in self.paths:
-            self._mind_nat(path, found, present)
+            self._check_nat(path, found, present)
         lonely6 = any(i.addresses6 and not i.addresses for i in present.values() if i.name in found.values())
         wants6 = lonely6 or any(":" in (path.address or "") for path in self.paths)
         ipv6 = wants6 or any(route.family == "-6" for route in self._path_routes.values())
@@ -397,22 +397,22 @@ class Paths:
         mptcp6 = wants6 and sockets.multipath6()
         others = kernel.others_defaults()
         seen = {
-            path.name: self._behind(path)
+            path.name: self._nat_status(path)
             or judge(path, found[path.name], present.get(found[path.name] or ""), others, mptcp6=mptcp6)
             for path in self.paths
         }
         events: list[PathEvent] = []
-        if self._part(seen, events):
+        if self._separate(seen, events):
             kernel = KernelState(self._manager, ipv6=ipv6)
         self._set_limits([status.address for status in seen.values() if status.state == "up" and status.address])
         suspended = self.suspended.requested
         for index, path in enumerate(self.paths):
-            events += self._settle(index, path, seen[path.name], kernel, suspended)
+            events += self._reconcile(index, path, seen[path.name], kernel, suspended)
         self._manager.only_endpoints(present.keys())
         self.suspended.apply(suspended)
         return events
 
-    def _mind_nat(self, path: Path, found: dict[str, str | None], present: dict[str, Interface]) -> None:
+    def _check_nat(self, path: Path, found: dict[str, str | None], present: dict[str, Interface]) -> None:
         """Take down a NAT whose modem has gone, or come back as a new interface."""
         nat = self._nats.get(path.name)
         if nat is None:
@@ -429,7 +429,7 @@ class Paths:
         present.update(interfaces())
         found[path.name] = path.find()
 
-    def _behind(self, path: Path) -> PathStatus | None:
+    def _nat_status(self, path: Path) -> PathStatus | None:
         """The status of a path behind a NAT; None when it is behind none."""
         nat = self._nats.get(path.name)
         if nat is None:
@@ -442,7 +442,7 @@ class Paths:
         detail = f"{modem.name} has {modem.addresses[0]}, as another path; behind {nat.interface} {nat.address}"
         return PathStatus("up", nat.interface, nat.address, nat.gateway, detail)
 
-    def _part(self, seen: dict[str, PathStatus], events: list[PathEvent]) -> bool:
+    def _separate(self, seen: dict[str, PathStatus], events: list[PathEvent]) -> bool:
         """Part paths that have one address: who had it before keeps it, else who comes first in the configuration."""
         owners: dict[str, str] = {}
         parted = False
@@ -472,14 +472,14 @@ class Paths:
             self._modem_gateways[path.name] = status.gateway
             events.append(PathEvent("path_state", path.name, why, "colliding"))
             self._statuses[path.name] = replace(status, state="colliding", gateway=None, detail=why)
-            seen[path.name] = self._behind(path) or status
+            seen[path.name] = self._nat_status(path) or status
         return parted
 
     def _addresses_of(self, path: Path) -> tuple[str | None, str | None]:
         route = self._path_routes.get(path.name)
         return (None, None) if route is None else (route.interface, route.address)
 
-    def _settle(
+    def _reconcile(
         self, index: int, path: Path, status: PathStatus, kernel: KernelState, suspended: Collection[str]
     ) -> list[PathEvent]:
         """Make the kernel agree with ``status``; the events of it."""
