@@ -42,14 +42,53 @@ class Marks:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# What passes through to the socket below, for what is used in a socket's place.
+# TLS 1.3 over a measured connection, at both ends: what is encrypted stays apart from what the kernel has taken.
+# ``ssl.SSLSocket`` hides both its records and what it still holds, so neither payload acknowledged nor the end of a
+# transfer could be known from the kernel's counters. Here the library works on memory alone (``ssl.MemoryBIO``), and
+# this class does the socket's calls: they keep the socket's own blocking, time-outs and options, and every record's
+# place in the stream is known.
 
 
-class Over:
-    """Over ``raw``, whose address, options, blocking and time-outs are its own."""
+BATCH_BYTES = 8 * RECORD_BYTES
+"""Most payload that is encrypted and not yet taken by the kernel."""
 
-    def __init__(self, raw: socket.socket) -> None:
+HANDSHAKE_LIMIT_BYTES = 1 << 15
+"""Most that a peer may send before the handshake is over."""
+
+_REPLIES_LIMIT_BYTES = 1 << 16
+_READ_BYTES = 1 << 18
+
+
+class TlsError(ConnectionError):
+    """The handshake failed, or the peer broke TLS off: one line."""
+
+
+def strict(context: ssl.SSLContext) -> ssl.SSLContext:
+    """The context, for a ``TlsStream``: Python takes a stream that only stops for one that has ended (a cut would look whole)."""
+    context.options &= ~ssl.OP_IGNORE_UNEXPECTED_EOF
+    return context
+
+
+class TlsStream:
+    """One connected socket with TLS, used as a socket is; from one thread. ``handshake`` first.
+
+    A call that receives makes one read of the socket, or, where the socket has a time-out, as many as that allows; it raises
+    BlockingIOError when what came makes no payload yet. An end of the stream without TLS's own end is a TlsError (``context``: ``strict``).
+    """
+
+    def __init__(self, raw: socket.socket, context: ssl.SSLContext, *, server_hostname: str | None = None) -> None:
         self._raw = raw
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(
+            self._incoming, self._outgoing, server_side=server_hostname is None, server_hostname=server_hostname
+        )
+        self._unsent = memoryview(b"")
+        self._kept = b""
+        self._ending = False
+        self._stream = self._payload = 0
+        self._marks = Marks()
+
+    # The socket below: address, options, blocking and time-outs are its own.
 
     def fileno(self) -> int:
         return self._raw.fileno()
@@ -79,54 +118,6 @@ class Over:
 
     def settimeout(self, seconds: float | None) -> None:
         self._raw.settimeout(seconds)
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# TLS 1.3 over a measured connection, at both ends: what is encrypted stays apart from what the kernel has taken.
-# ``ssl.SSLSocket`` hides both its records and what it still holds, so neither payload acknowledged nor the end of a
-# transfer could be known from the kernel's counters. Here the library works on memory alone (``ssl.MemoryBIO``), and
-# this class does the socket's calls: they keep the socket's own blocking, time-outs and options, and every record's
-# place in the stream is known.
-
-
-BATCH_BYTES = 8 * RECORD_BYTES
-"""Most payload that is encrypted and not yet taken by the kernel."""
-
-HANDSHAKE_LIMIT_BYTES = 1 << 15
-"""Most that a peer may send before the handshake is over."""
-
-_REPLIES_LIMIT_BYTES = 1 << 16
-_READ_BYTES = 1 << 18
-
-
-class TlsError(ConnectionError):
-    """The handshake failed, or the peer broke TLS off: one line."""
-
-
-def strict(context: ssl.SSLContext) -> ssl.SSLContext:
-    """The context, for a ``TlsStream``: Python takes a stream that only stops for one that has ended (a cut would look whole)."""
-    context.options &= ~ssl.OP_IGNORE_UNEXPECTED_EOF
-    return context
-
-
-class TlsStream(Over):
-    """One connected socket with TLS, used as a socket is; from one thread. ``handshake`` first.
-
-    A call that receives makes one read of the socket, or, where the socket has a time-out, as many as that allows; it raises
-    BlockingIOError when what came makes no payload yet. An end of the stream without TLS's own end is a TlsError (``context``: ``strict``).
-    """
-
-    def __init__(self, raw: socket.socket, context: ssl.SSLContext, *, server_hostname: str | None = None) -> None:
-        super().__init__(raw)
-        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._tls = context.wrap_bio(
-            self._incoming, self._outgoing, server_side=server_hostname is None, server_hostname=server_hostname
-        )
-        self._unsent = memoryview(b"")
-        self._kept = b""
-        self._ending = False
-        self._stream = self._payload = 0
-        self._marks = Marks()
 
     # The handshake.
 
