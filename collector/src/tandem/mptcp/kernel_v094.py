@@ -20,7 +20,7 @@ from typing import Any
 from tandem.mptcp import netlink, sysctls
 from tandem.mptcp.iproute import IpError
 from tandem.mptcp.kernels import Kernel, binding_note, release
-from tandem.mptcp.path_manager import Endpoint, Limits, PathManager
+from tandem.mptcp.path_manager import Endpoint, PathManager
 from tandem.mptcp_abi import AbiError, v094
 
 PATH_MANAGER = "net.mptcp.mptcp_path_manager"
@@ -174,8 +174,6 @@ def _default(name: str | None) -> bool:
 # --- paths -----------------------------------------------------------------------------------------------------------
 
 _FULLMESH = "fullmesh"
-_MOST = 8
-"""MPTCP_MAX_ADDR: addresses of either end."""
 _KNOWN_S = 5.0
 """The kernel takes changes of interfaces to its list half a second later; two that cancel each other are none."""
 _LOOK_S = 0.02
@@ -218,12 +216,8 @@ class FullMesh(PathManager):
             self._mark(had.interface, off=True)
             self._await(had.address, known=False)
 
-    def limits(self) -> Limits:
-        """The kernel's own, which nobody can change."""
-        return Limits(_MOST, _MOST)
-
-    def set_limits(self, limits: Limits) -> None:
-        """Nothing: see ``limits``."""
+    def raise_limits(self, subflows: int, accepted: int) -> None:
+        """Nothing: the kernel's own (MPTCP_MAX_ADDR, 8 addresses of either end) cannot be changed."""
 
     def only_endpoints(self, interfaces: Collection[str]) -> None:
         """Have new connections use this path manager, and no other interface than an endpoint's."""

@@ -47,14 +47,6 @@ class Endpoint:
     interface: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """``subflows``: further subflows a connection may have; ``accepted``: addresses of the peer that are accepted."""
-
-    subflows: int
-    accepted: int
-
-
 class PathManager:
     """The in-kernel path manager of Linux 5.6 and later, and the base of the other kernel's. Every call raises ``IpError`` when the
     kernel refuses."""
@@ -63,6 +55,7 @@ class PathManager:
 
     def __init__(self) -> None:
         self._backup: set[int] = set()
+        self._limits_before: tuple[int, int] | None = None
         self._lock = threading.Lock()
         """An endpoint made anew while it is made active again must not keep the order: the two come from different threads."""
 
@@ -86,20 +79,27 @@ class PathManager:
         """Delete the endpoint; running connections close their subflow from it."""
         ip("mptcp", "endpoint", "delete", "id", str(number))
 
-    def limits(self) -> Limits:
-        """The limits in force."""
+    def limits(self) -> tuple[int, int]:
+        """Further subflows that a connection may have, and addresses of the peer that are accepted."""
         # Not as JSON, which iproute2 6.1 does not have for limits: "add_addr_accepted 0 subflows 2".
         text = ip("mptcp", "limits", "show")
         words = text.split()
         row = dict(zip(words[0::2], words[1::2], strict=False))
         try:
-            return Limits(int(row["subflows"]), int(row["add_addr_accepted"]))
+            return int(row["subflows"]), int(row["add_addr_accepted"])
         except (KeyError, ValueError) as error:
             raise IpError(f"ip mptcp limits: {text.strip()!r} is not understood") from error
 
-    def set_limits(self, limits: Limits) -> None:
-        """Set both limits."""
-        ip("mptcp", "limits", "set", "subflow", str(limits.subflows), "add_addr_accepted", str(limits.accepted))
+    def raise_limits(self, subflows: int, accepted: int) -> None:
+        """To these at least, until ``restore``."""
+        now = self.limits()
+        wanted = max(now[0], subflows), max(now[1], accepted)
+        if wanted != now:
+            self._set_limits(*wanted)
+            self._limits_before = self._limits_before or now
+
+    def _set_limits(self, subflows: int, accepted: int) -> None:
+        ip("mptcp", "limits", "set", "subflow", str(subflows), "add_addr_accepted", str(accepted))
 
     def only_endpoints(self, interfaces: Collection[str]) -> None:
         """Of all ``interfaces`` that there are, have connections use those of the endpoints only: this kernel uses no other address."""
@@ -119,7 +119,10 @@ class PathManager:
         return [program(), "mptcp", "endpoint", "change", "id", str(number), "nobackup"]
 
     def restore(self) -> None:
-        """At the end: put back what was changed beside endpoints and limits; here nothing was."""
+        """At the end: put back what was changed beside endpoints."""
+        if self._limits_before is not None:
+            self._set_limits(*self._limits_before)
+            self._limits_before = None
 
 
 _SYSCTLS = (("net.mptcp.path_manager", "kernel", "userspace"), ("net.mptcp.pm_type", "0", "1"))

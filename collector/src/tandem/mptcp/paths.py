@@ -22,7 +22,7 @@ from typing import Any, Literal
 from tandem.mptcp import kernels, sockets
 from tandem.mptcp.iproute import PROTOCOL, Interface, IpError, interfaces, ip, ip_json, quietly
 from tandem.mptcp.nat import Nat
-from tandem.mptcp.path_manager import ENDPOINTS, MOST, Endpoint, Limits, PathManager
+from tandem.mptcp.path_manager import ENDPOINTS, MOST, Endpoint, PathManager
 
 State = Literal["up", "no_address", "ipv6_only_unusable", "colliding", "no_route", "down"]
 """up: used. down: no such interface, or it is down or without carrier. no_address: it has no global address (or not the one
@@ -319,7 +319,6 @@ class Paths:
         self._nats: dict[str, Nat] = {}
         self._owners: dict[str, str] = {}
         self._modem_gateways: dict[str, str | None] = {}
-        self._limits_before: Limits | None = None
         fixed = {p.name: p.interface if isinstance(p.interface, str) else None for p in paths}
         self._interfaces: dict[str, str | None] = fixed
         self.interfaces: Mapping[str, str | None] = MappingProxyType(fixed)
@@ -404,7 +403,10 @@ class Paths:
         events: list[PathEvent] = []
         if self._separate(seen, events):
             kernel = KernelState(self._manager, ipv6=ipv6)
-        self._set_limits([status.address for status in seen.values() if status.state == "up" and status.address])
+        # Room for a subflow a path. Where paths have different families, the server's address of the other family is accepted: the kernel
+        # pairs addresses of one family only.
+        mixed = len({":" in one.address for one in seen.values() if one.state == "up" and one.address}) > 1
+        self._manager.raise_limits(len(self.paths), len(self.paths) if mixed else 0)
         suspended = self.suspended.requested
         for index, path in enumerate(self.paths):
             events += self._reconcile(index, path, seen[path.name], kernel, suspended)
@@ -525,16 +527,6 @@ class Paths:
         if had is not None:
             KernelState(self._manager, ipv6=had.family == "-6").clear(self.number(name) - ENDPOINTS)
 
-    def _set_limits(self, addresses: Sequence[str]) -> None:
-        """Room for a subflow a path. Where paths have different families, the server's address of the other family is accepted: the
-        kernel pairs addresses of one family only."""
-        now = self._manager.limits()
-        mixed = len({":" in address for address in addresses}) > 1
-        wanted = Limits(max(now.subflows, len(self.paths)), max(now.accepted, len(self.paths) if mixed else 0))
-        if wanted != now:
-            self._manager.set_limits(wanted)
-            self._limits_before = self._limits_before or now
-
     def renew(self, name: str) -> bool:
         """Make the path's endpoint anew, for connections to open a subflow from it; False while the path is suspended or not up, or another
         program made the endpoint."""
@@ -556,7 +548,4 @@ class Paths:
             Nat(index).remove()
         for known in (self._path_routes, self._statuses, self._nats, self._modem_gateways):
             known.clear()
-        if self._limits_before is not None:
-            self._manager.set_limits(self._limits_before)
-            self._limits_before = None
         self._manager.restore()
