@@ -92,13 +92,11 @@ def get(
 
 def _text(body: bytes, charset: str | None) -> str:
     """The body's text in the charset that it names, else UTF-8; what does not fit is replaced, never an error."""
-    for name in (charset, "utf-8"):
-        if name is not None:
-            try:
-                return body.decode(name, "replace").removeprefix("\ufeff")
-            except (LookupError, ValueError):
-                continue  # a charset that nobody knows
-    return body.decode("latin-1")
+    try:
+        text = body.decode(charset or "utf-8", "replace")
+    except (LookupError, ValueError):  # a charset that nobody knows
+        text = body.decode("utf-8", "replace")
+    return text.removeprefix("\ufeff")
 
 
 class _DeadlineSocket(socket.socket):
