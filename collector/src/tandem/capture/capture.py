@@ -273,10 +273,6 @@ class Capture:
             missed_packets=missed,
         )
 
-    @property
-    def written_bytes(self) -> int:
-        return self._file.bytes if self._file is not None else 0
-
     def _command(self) -> list[str]:
         program = shutil.which("tcpdump", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
         if program is None:

@@ -41,7 +41,6 @@ class Record:
 
     name: str
     type: int
-    ttl_s: int
     value: str
 
 
@@ -112,7 +111,7 @@ def _record(raw: bytes, at: int) -> tuple[Record | None, int]:
     name, at = _name(raw, at)
     if at + _FIXED.size > len(raw):
         raise DnsError("ends within a record")
-    kind, class_, ttl_s, length = _FIXED.unpack_from(raw, at)
+    kind, class_, _ttl_s, length = _FIXED.unpack_from(raw, at)
     at += _FIXED.size
     end = at + length
     if end > len(raw):
@@ -122,16 +121,16 @@ def _record(raw: bytes, at: int) -> tuple[Record | None, int]:
     if kind == A:
         if length != 4:
             raise DnsError(f"an A record of {length} bytes")
-        return Record(name, kind, ttl_s, str(ipaddress.IPv4Address(raw[at:end]))), end
+        return Record(name, kind, str(ipaddress.IPv4Address(raw[at:end]))), end
     if kind == AAAA:
         if length != 16:
             raise DnsError(f"an AAAA record of {length} bytes")
-        return Record(name, kind, ttl_s, str(ipaddress.IPv6Address(raw[at:end]))), end
+        return Record(name, kind, str(ipaddress.IPv6Address(raw[at:end]))), end
     if kind == CNAME:
         target, after = _name(raw, at)
         if after != end:
             raise DnsError("an alias that is longer or shorter than its record")
-        return Record(name, kind, ttl_s, target), end
+        return Record(name, kind, target), end
     return None, end
 
 
