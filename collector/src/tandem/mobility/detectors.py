@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
-from tandem.mobility.levels import Spreads, cell_of, family, level_of
+from tandem.mobility.levels import Spread, cell_of, family, level_of
 from tandem.mobility.radio_events import (
     HandoverDetector,
     MobilityDetector,
@@ -26,7 +26,7 @@ class ModemEvidence:
 
     def __init__(self, settings: FusedSettings) -> None:
         self._settings = settings
-        self._spreads = Spreads(settings.windows_ns)
+        self._spreads = [Spread(window_ns) for window_ns in settings.windows_ns]
         self._cells = NewCells(settings.cell_memory_s)
         self._new_ns: deque[int] = deque()
         self._last_ns = -1
@@ -50,7 +50,8 @@ class ModemEvidence:
         if level is None:
             return
         quantity, level_db = level
-        spreads = self._spreads.feed(now, (quantity, family(record.tags.get("rat")), cell), level_db)
+        group = quantity, family(record.tags.get("rat")), cell
+        spreads = [spread.feed(now, group, level_db) for spread in self._spreads]
         self.spread_db = spreads[0]
         self.quantities = self._weighed(spreads)
         self.per_s = 0.0 if self.quantities is None else self._settings.per_s(self.quantities)
