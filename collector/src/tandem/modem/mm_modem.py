@@ -86,12 +86,12 @@ def decode(properties: ModemProperties) -> Reading:
         state=_state(properties),
         rat=rat,
         plmn=network,
-        tac=None if old else first(cell.get("tac"), where.tac),
-        eci=None if old else first(cell.get("eci"), where.ci),
-        lac=first(cell.get("lac"), where.lac) if old else None,
-        ci=first(cell.get("ci"), where.ci) if old else None,
-        pci=cell.get("pci"),
-        earfcn=cell.get("earfcn"),
+        tac=None if old else first(cell.tac, where.tac),
+        eci=None if old else first(cell.ci, where.ci),
+        lac=first(cell.lac, where.lac) if old else None,
+        ci=first(cell.ci, where.ci) if old else None,
+        pci=cell.pci,
+        earfcn=cell.earfcn,
         **_levels(properties.signal, rat, cell),
     )
 
@@ -106,23 +106,15 @@ def technology(bits: int) -> str | None:
     return None
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where the modem is registered. ``ci``: whatever the technology calls its cell identity."""
-
-    plmn: str | None = None
-    lac: int | None = None
-    ci: int | None = None
-    tac: int | None = None
-
-
-def place(text: object) -> Place:
-    """``MCC,MNC,LAC,CI,TAC``, the last three hexadecimal; 0 and FFFE are "none" (3GPP TS 23.003 clauses 4.4 and 19.4.2.3)."""
+def place(text: object) -> Reading:
+    """Where the modem is registered, ``ci`` being whatever the technology calls its cell identity: ``MCC,MNC,LAC,CI,TAC``, the last three
+    hexadecimal; 0 and FFFE are "none" (3GPP TS 23.003 clauses 4.4 and 19.4.2.3)."""
     parts = text.split(",") if isinstance(text, str) else []
     if len(parts) not in (4, 5):
-        return Place()
+        return Reading()
     lac, ci, tac = (hexadecimal(part) for part in (*parts[2:], "")[:3])
-    return Place(plmn(parts[0], parts[1]), _area(lac, 0xFFFF), _cell(ci), _area(tac, 0xFFFFFF))
+    network = plmn(parts[0], parts[1])
+    return Reading(plmn=network, lac=_area(lac, 0xFFFF), ci=_cell(ci), tac=_area(tac, 0xFFFFFF))
 
 
 def _area(number: int | None, most: int) -> int | None:
@@ -144,7 +136,7 @@ def _state(properties: ModemProperties) -> str:
     return _STATES.get(registered, "unknown")
 
 
-def _levels(signal: Properties, rat: str | None, cell: Mapping[str, Any]) -> dict[str, Any]:
+def _levels(signal: Properties, rat: str | None, cell: Reading) -> dict[str, Any]:
     """The dictionary of the serving technology; cell info where that has none."""
     lte, nr, umts, gsm = (_table(signal, name) for name in ("Lte", "Nr5g", "Umts", "Gsm"))
     if rat == "GSM":
@@ -152,14 +144,14 @@ def _levels(signal: Properties, rat: str | None, cell: Mapping[str, Any]) -> dic
     if rat == "WCDMA":
         return {
             "rssi_dbm": _level(umts, "rssi"),
-            "rscp_dbm": first(_level(umts, "rscp"), cell.get("rscp")),
-            "ecno_db": first(_level(umts, "ecio"), cell.get("ecio")),
+            "rscp_dbm": first(_level(umts, "rscp"), cell.rscp_dbm),
+            "ecno_db": first(_level(umts, "ecio"), cell.ecno_db),
         }
     own = nr if rat == "NR-SA" else lte
     found = {
-        "rsrp_dbm": first(_level(own, "rsrp"), cell.get("rsrp")),
-        "rsrq_db": first(_level(own, "rsrq"), cell.get("rsrq")),
-        "sinr_db": first(_level(own, "snr"), cell.get("sinr")),
+        "rsrp_dbm": first(_level(own, "rsrp"), cell.rsrp_dbm),
+        "rsrq_db": first(_level(own, "rsrq"), cell.rsrq_db),
+        "sinr_db": first(_level(own, "snr"), cell.sinr_db),
         "rssi_dbm": None if rat == "NR-SA" else _level(own, "rssi"),
     }
     if rat == "NR-NSA":
@@ -167,24 +159,25 @@ def _levels(signal: Properties, rat: str | None, cell: Mapping[str, Any]) -> dic
     return found
 
 
-def _serving(cells: Sequence[Properties], rat: str | None) -> dict[str, Any]:
-    """The serving cell of GetCellInfo, if it is of the technology; ids there are hexadecimal text."""
+def _serving(cells: Sequence[Properties], rat: str | None) -> Reading:
+    """The serving cell of GetCellInfo, if it is of the technology, its identity as ``ci``; ids there are hexadecimal text."""
     kind = {"GSM": _CELL_GSM, "WCDMA": _CELL_UMTS, "NR-SA": _CELL_NR}.get(rat or "", _CELL_LTE)
+    channel = {_CELL_GSM: "arfcn", _CELL_UMTS: "uarfcn", _CELL_NR: "nrarfcn"}.get(kind, "earfcn")
     for cell in cells:
         if cell.get("serving") is True and cell.get("cell-type") == kind:
-            ci = _cell(_hexadecimal(cell, "nci" if kind == _CELL_NR else "ci"))
-            return {
-                "tac": _area(_hexadecimal(cell, "tac"), 0xFFFFFF),
-                "lac": _area(_hexadecimal(cell, "lac"), 0xFFFF),
-                "eci": ci,
-                "ci": ci,
-                "pci": _hexadecimal(cell, "physical-ci"),
-                "earfcn": _whole(
-                    cell, {_CELL_GSM: "arfcn", _CELL_UMTS: "uarfcn", _CELL_NR: "nrarfcn"}.get(kind, "earfcn")
-                ),
-                **{name: _level(cell, name) for name in ("rsrp", "rsrq", "sinr", "rscp", "ecio")},
-            }
-    return {}
+            return Reading(
+                tac=_area(_hexadecimal(cell, "tac"), 0xFFFFFF),
+                lac=_area(_hexadecimal(cell, "lac"), 0xFFFF),
+                ci=_cell(_hexadecimal(cell, "nci" if kind == _CELL_NR else "ci")),
+                pci=_hexadecimal(cell, "physical-ci"),
+                earfcn=_whole(cell, channel),
+                rsrp_dbm=_level(cell, "rsrp"),
+                rsrq_db=_level(cell, "rsrq"),
+                sinr_db=_level(cell, "sinr"),
+                rscp_dbm=_level(cell, "rscp"),
+                ecno_db=_level(cell, "ecio"),
+            )
+    return Reading()
 
 
 def _table(properties: Properties, name: str) -> Properties:
