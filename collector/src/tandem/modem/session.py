@@ -49,7 +49,7 @@ class DevicePort:
         return (opened.st_rdev, opened.st_ino) != (there.st_rdev, there.st_ino)
 
 
-class UsbPlace(DevicePort):
+class UsbPort(DevicePort):
     """The collector's port of the modem at a USB path (``1-1.2``), or of one of its interfaces (``1-1.2:1.3``), whatever the
     system calls it now."""
 
@@ -107,7 +107,7 @@ def access(port: str | None, usb: str | None = None, interface: Interface = None
     if (port is None) == (usb is None):
         raise ValueError("name either a port or a USB path")
     if usb is not None:
-        return UsbPlace(usb)
+        return UsbPort(usb)
     if port is not None and port.startswith("http://"):
         return WebServer(port, interface)
     return DevicePort(str(port))
