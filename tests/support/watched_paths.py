@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from support.two_paths import PATHS, SERVER, Lab, Spaces, up
 from tandem.mptcp import sockets
 from tandem.mptcp.paths import Path, PathEvent
-from tandem.mptcp.statistics import Reader
 from tandem.mptcp.watch import Watch
+from tandem.mptcp_abi.reader import Reader
 
 
 def cut_once(two: Lab, address: str) -> None:

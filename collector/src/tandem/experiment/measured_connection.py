@@ -24,8 +24,9 @@ from tandem.experiment.parameters import CommonParameters, ProbePath, SocketOpti
 from tandem.experiment.results import carried
 from tandem.experiment.transfer import Transfer, Upload, seconds
 from tandem.mptcp import kernels, sockets
-from tandem.mptcp.statistics import PathName, Reader, Series, StatisticsError, SubflowSample, shares
-from tandem.mptcp_abi import described
+from tandem.mptcp.statistics import PathName, Series, shares
+from tandem.mptcp_abi import SubflowSample, described
+from tandem.mptcp_abi.reader import Reader, StatisticsError
 from tandem.schema.manifest import Failure
 from tandem.stream import TlsStream
 from tandem.stream.tls import strict

@@ -188,7 +188,6 @@ def holding(now: Situation) -> list[LedState]:
 
 
 def choose(now: Situation) -> LedState:
-    """The gravest."""
     return holding(now)[0]
 
 

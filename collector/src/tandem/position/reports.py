@@ -7,7 +7,7 @@ import math
 import re
 from calendar import timegm
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 WATCH = b'?WATCH={"enable":true,"json":true};\n'
@@ -287,19 +287,6 @@ def _same_epoch(first: Tpv, later: Tpv, apart_ns: int) -> bool:
 def _together(first: Tpv, later: Tpv) -> Tpv:
     """Two reports of one epoch: what the later knows holds; what it does not know stays. A position is never of two reports."""
     base, over = (first, later) if later.mode >= first.mode else (later, first)
-
-    def known(name: str) -> float | None:
-        value: float | None = getattr(over, name)
-        return value if value is not None else getattr(base, name)
-
-    return Tpv(
-        over.mode,
-        over.device,
-        base.time_utc_ns if over.time_utc_ns is None else over.time_utc_ns,
-        over.latitude_deg,
-        over.longitude_deg,
-        known("altitude_m") if over.mode == 3 else None,
-        known("speed_m_per_s") if over.mode >= 2 else None,
-        known("track_deg") if over.mode >= 2 else None,
-        known("error_m") if over.mode >= 2 else None,
-    )
+    others = ("time_utc_ns", "altitude_m", "speed_m_per_s", "track_deg", "error_m")
+    missing: dict[str, Any] = {name: getattr(base, name) for name in others if getattr(over, name) is None}
+    return replace(over, **missing)

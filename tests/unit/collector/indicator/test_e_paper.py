@@ -82,7 +82,7 @@ def test_names_of_any_kind_stay_on_the_page(kit: str, state, call: str) -> None:
     assert read(picture, 3, 2, wide=2, tall=2).startswith(state.title)
 
 
-@given(odd, st.integers(1, 50), st.integers(1, 5))
+@given(odd, st.integers(3, 50), st.integers(1, 5))
 def test_wrapping_keeps_within_its_lines_and_loses_nothing_in_silence(text: str, width: int, lines: int) -> None:
     made = wrapped(text, width, lines)
     assert len(made) <= lines

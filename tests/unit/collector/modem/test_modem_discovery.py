@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from support.fake_sys import Face, FakeSys
 from tandem.modem.usb import (
     USB_PORT,
-    InterfaceRule,
     KnownDevice,
     beside,
     find,
@@ -19,20 +18,14 @@ from tandem.modem.usb import (
     usb_devices,
 )
 
-AT_PAIR = (
-    InterfaceRule("diagnostics", 0),
-    InterfaceRule("nmea", 1),
-    InterfaceRule("at", 2),
-    InterfaceRule("at-second", 3),
-    InterfaceRule("network", 4),
-)
-BY_CLASS = (InterfaceRule("at", None, "ff", None, "02"), InterfaceRule("ppp", None, "ff", None, "01"))
+AT_PAIR = {0: "diagnostics", 1: "nmea", 2: "at", 3: "at-second", 4: "network"}
+BY_PROTOCOL = {"02": "at", "01": "ppp"}
 KNOWN = (
-    KnownDevice("hilink", "12d1", "14dc", ("E3372h",), ("1f01",), (InterfaceRule("network", 0),), "usb_modeswitch -J"),
-    KnownDevice("huawei", "12d1", "1506", ("E3372s",), ("15cd",), BY_CLASS),
+    KnownDevice("hilink", "12d1", "14dc", ("E3372h",), ("1f01",), {0: "network"}, "usb_modeswitch -J"),
+    KnownDevice("huawei", "12d1", "1506", ("E3372s",), ("15cd",), BY_PROTOCOL),
     KnownDevice("quectel", "2c7c", "0125", ("EC25",), (), AT_PAIR),
-    KnownDevice("u-blox", "1546", "1102", ("LARA",), (), (InterfaceRule("nmea", None, "02", None, "ff"),)),
-    KnownDevice("zte", "19d2", "0412", ("Telewell",), ("0413",), (InterfaceRule("at", 2),)),
+    KnownDevice("u-blox", "1546", "1102", ("LARA",), (), {4: "nmea"}),
+    KnownDevice("zte", "19d2", "0412", ("Telewell",), ("0413",), {2: "at"}),
 )
 
 
@@ -102,7 +95,7 @@ def test_a_stick_that_is_still_storage_is_named_as_such(sys: FakeSys) -> None:
         "stands there as storage and waits for its mode switch to 12d1:14dc: usb_modeswitch -J"
     )
     assert "usb_modeswitch" in str(second.mode_switch)
-    same = KnownDevice("option", "0af0", "6971", ("iCON",), ("6971",), (), "usb_modeswitch")  # it keeps its ids
+    same = KnownDevice("option", "0af0", "6971", ("iCON",), ("6971",), {}, "usb_modeswitch")  # it keeps its ids
     for face, waits in ((Face(0, "08/06/50", "usb-storage"), True), (Face(0, "ff/ff/ff", "hso", net="hso0"), False)):
         sys.plug("1-2", "0af0", "6971", [face])
         assert (modems(sys.root, (same,))[0].mode_switch is not None) == waits
@@ -168,7 +161,7 @@ def test_what_is_no_place_finds_nothing(sys: FakeSys) -> None:
 
 def test_two_families_may_claim_the_same_ids(sys: FakeSys) -> None:
     sys.quectel("1-1.2", 0, "wwan0")
-    twin = KnownDevice("other", "2c7c", "0125", ("Twin",), (), (InterfaceRule("at", 0),))
+    twin = KnownDevice("other", "2c7c", "0125", ("Twin",), (), {0: "at"})
     (found,) = modems(sys.root, (*KNOWN, twin))
     assert found.drivers == ("quectel", "other")
     assert found.models == ("EC25", "Twin")

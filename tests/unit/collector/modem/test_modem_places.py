@@ -22,7 +22,7 @@ from tandem.mobility.settings import Settings
 from tandem.modem.families import drivers
 from tandem.modem.poller import Poller
 from tandem.modem.recorder import record_at
-from tandem.modem.session import UsbPlace, access
+from tandem.modem.session import UsbPort, access
 from tandem.modem.sim import HASH, SecretError, SimWatch, card_hash, hashed, iccid, secret_of
 from tandem.schema.record import Record
 
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.usefixtures("patient")
 
 def test_a_place_without_a_modem_is_a_lost_port_that_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(PortLost, match="tandem modem list"):
-        UsbPlace("1-1.2", FakeSys(tmp_path / "sys").root).look()
+        UsbPort("1-1.2", FakeSys(tmp_path / "sys").root).look()
     for port, usb in ((None, None), ("/dev/x", "1-1")):
         with pytest.raises(ValueError, match="either"):
             access(port, usb)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tandem.modem.base import InterfaceRule, KnownDevice, device
+from tandem.modem.base import KnownDevice, device
 from tandem.modem.usb import known_devices, rules
 
 GOLDEN = Path(__file__).with_name("golden-udev.rules")
@@ -12,21 +12,20 @@ def test_a_device_is_written_by_what_is_known_of_it() -> None:
     first = device(
         "2c7c:0125", "EC25, EC21", at=2, at_second=3, switched_from="1f01 1f02", mode_switch="usb_modeswitch -J"
     )
-    faces = (InterfaceRule("at", 2), InterfaceRule("at-second", 3))
+    faces = {2: "at", 3: "at-second"}
     assert first == KnownDevice("", "2c7c", "0125", ("EC25", "EC21"), ("1f01", "1f02"), faces, "usb_modeswitch -J")
     second = device("12d1:1506", "E3372s", by_protocol={"02": "at"})
-    assert second.interfaces == (InterfaceRule("at", None, "ff", None, "02"),)
+    assert second.roles == {"02": "at"}
     assert (first.has_second_port, second.has_second_port) == (True, False)
     assert {one.family for one in known_devices() if one.vendor == "2c7c"} == {"quectel"}
 
 
 KNOWN = (
-    KnownDevice("quectel", "2c7c", "0125", ("EC25", "EC21"), (),
-                (InterfaceRule("nmea", 1), InterfaceRule("at", 2), InterfaceRule("at-second", 3))),
-    KnownDevice("huawei", "12d1", "1506", ("E3372 in\nstick mode",), ("15cd",), (InterfaceRule("at", None, "ff", None, "02"),)),
-    KnownDevice("hilink", "12d1", "14dc", ("E3372h",), (), (InterfaceRule("network", 0),)),
-    KnownDevice("twin", "2c7c", "0125", ("EC25",), (), (InterfaceRule("at-second", 10, "ff", "00", "00"),)),
-)  # fmt: skip
+    KnownDevice("quectel", "2c7c", "0125", ("EC25", "EC21"), (), {1: "nmea", 2: "at", 3: "at-second"}),
+    KnownDevice("huawei", "12d1", "1506", ("E3372 in\nstick mode",), ("15cd",), {"02": "at"}),
+    KnownDevice("hilink", "12d1", "14dc", ("E3372h",), (), {0: "network"}),
+    KnownDevice("twin", "2c7c", "0125", ("EC25",), (), {10: "at-second"}),
+)
 
 
 def test_the_rules_are_the_golden_ones_whatever_the_order() -> None:

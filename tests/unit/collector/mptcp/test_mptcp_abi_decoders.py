@@ -70,9 +70,9 @@ def test_fields_of_later_kernels_are_none_on_earlier_ones(size, sent, out_of_ord
 def test_full_info_gives_each_subflow_with_its_counters_by_the_kernels_strides():
     info = abi.decode_full_info(*full([(1, "10.0.0.1", 100), (3, "::ffff:10.0.0.2", 200), (4, "fd00::1", 300)], room=8))
     assert [(s.id, s.local, s.tcp.bytes_received) for s in info.subflows] == [
-        (1, ("10.0.0.1", 1001), 100),
-        (3, ("10.0.0.2", 1003), 200),
-        (4, ("fd00::1", 1004), 300),
+        ("1", ("10.0.0.1", 1001), 100),
+        ("3", ("10.0.0.2", 1003), 200),
+        ("4", ("fd00::1", 1004), 300),
     ]
     assert info.mptcp.bytes_received == 4711
     info = abi.decode_full_info(*full([(1, "10.0.0.1", 1)], room=1, total=3))

@@ -38,7 +38,7 @@ def test_connection_and_subflows_are_told_by_the_kernels_own_stride():
     # The newest first.
     pairs = ends("2001:db8::1", "2001:db8::2", 443) + ends("10.64.1.2", "203.0.113.10")
     info = v094.decode_info(header(2), meta(), tcp_info(90_000, 88) + tcp_info(), pairs)
-    assert info.meta == (12, 5_000_000, 9_000_000_000)
+    assert info.mptcp == (0, None, 9_000_000_000, 5_000_000, 12)
     first, second = info.subflows
     assert (first.local, first.remote) == (Address("10.64.1.2", 40_000), Address("203.0.113.10", 80))
     assert (second.local, second.remote) == (Address("2001:db8::1", 40_000), Address("2001:db8::2", 443))
@@ -56,9 +56,9 @@ def test_connection_and_subflows_are_told_by_the_kernels_own_stride():
 
 def test_before_the_first_byte_nothing_came_at_any_time():
     early = v094.decode_info(header(1), meta(received=0), tcp_info(received=0), ends("1.2.3.4", "5.6.7.8"))
-    assert early.meta.last_data_recv_ms is None
+    assert early.mptcp.last_data_recv_ms is None
     late = v094.decode_info(header(1), meta(), tcp_info(), ends("1.2.3.4", "5.6.7.8"))
-    assert late.meta.last_data_recv_ms == 12
+    assert late.mptcp.last_data_recv_ms == 12
 
 
 FULLMESH = """Index, Address-ID, Backup, IP-address

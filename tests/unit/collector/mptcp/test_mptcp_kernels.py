@@ -13,10 +13,10 @@ from tandem.app.campaign.request import settings, settled
 from tandem.campaigns import load
 from tandem.cli.campaign import kernel_lines
 from tandem.mptcp import kernels, sockets, sysctls
-from tandem.mptcp.kernel_v094 import V094, FullMesh, Reader
-from tandem.mptcp.kernels import Upstream, here
-from tandem.mptcp.statistics import StatisticsError
+from tandem.mptcp.kernel_v094 import V094, FullMesh
+from tandem.mptcp.kernels import Kernel, here
 from tandem.mptcp_abi import Address, v094
+from tandem.mptcp_abi.reader import Reader, StatisticsError
 from tandem.mptcp_abi.v094 import MultipathSocket
 from tandem.schema.campaign import CampaignError
 
@@ -49,7 +49,7 @@ def test_plain_and_other_kernels_are_named_with_what_they_lack(tmp_path):
     none = here(tmp_path / "elsewhere")
     assert (none.name, none.scheduler(), none.schedulers(), none.counters()) == ("upstream", None, {}, {})
     assert none.notes()[0].startswith("this kernel has no Multipath TCP")
-    missing = Upstream().missing_requirement
+    missing = Kernel().missing_requirement
     assert "net.mptcp.enabled=1" in missing(OSError(errno.ENOPROTOOPT, ""), socket.AF_INET)
     assert "CONFIG_MPTCP_IPV6" in missing(OSError(errno.EINVAL, ""), socket.AF_INET6)
     assert missing(OSError(errno.EMFILE, ""), socket.AF_INET) is None
@@ -113,7 +113,7 @@ def test_schedulers_and_counters_are_what_its_files_have(tree, tmp_path):
     assert kernel.schedulers() == {"minsrtt": "default", "roundrobin": "roundrobin", "redundant": "redundant"}
     tree.write("proc/sys/net/mptcp/mptcp_scheduler", "own")
     assert (kernel.scheduler(), kernel.schedulers()["own"]) == ("own", "own")
-    upstream = Upstream(stock(tmp_path / "new", available_schedulers="default bpf_rr"))
+    upstream = Kernel(stock(tmp_path / "new", available_schedulers="default bpf_rr"))
     assert upstream.schedulers() == {"stock": "default", "bpf_rr": "bpf_rr"}
     tree.write("proc/net/mptcp_net/snmp", f"{'MPJoinSynTx':32}\t99")  # the process's
     assert kernel.counters() == {"MPCapableSYNRX": 0, "MPCapableSYNTX": 4, "MPJoinSynTx": 2}
@@ -165,7 +165,7 @@ def test_subflows_are_read_with_numbers_that_stay(tree, monkeypatch):
     kernels = Connection([ONE, TWO], monkeypatch)
     with MultipathSocket() as connection:
         reader = Reader(connection, tree.root)
-        sample = reader.read(1)
+        sample = reader.read()
         assert [(s.id, s.local, s.tcp.bytes_received, s.tcp.rtt_us) for s in sample.subflows] == [
             ("1", Address("10.64.1.2", 40_000), 7000, 1000),
             ("2", Address("10.65.1.2", 40_001), 3000, 2000),
@@ -173,9 +173,9 @@ def test_subflows_are_read_with_numbers_that_stay(tree, monkeypatch):
         assert (sample.fallback, sample.alive, sample.total) == (False, 2, 2)
         assert (sample.mptcp.bytes_received, sample.mptcp.bytes_acked, sample.mptcp.token) == (10_000, 1234, None)
         kernels.rows = [TWO]
-        assert [s.id for s in reader.read(2).subflows] == ["2"]
+        assert [s.id for s in reader.read().subflows] == ["2"]
         kernels.rows = [ONE, TWO]
-        late = Reader(connection, tree.root).read(1)
+        late = Reader(connection, tree.root).read()
         assert [(s.id, s.local.host) for s in late.subflows] == [("1", "10.64.1.2"), ("2", "10.65.1.2")]
 
 
@@ -198,7 +198,7 @@ def test_a_connection_that_left_fullmesh_is_a_failure_and_one_that_fell_back_is_
         assert "opens no second subflow" in kernel.fault(connection)
         connection.multipath = 0
         assert kernel.fault(connection) is None
-        assert Upstream().fault(connection) is None
+        assert Kernel().fault(connection) is None
 
 
 def test_the_failure_is_told_by_the_connect_of_an_experiment(tree, monkeypatch):
@@ -249,9 +249,9 @@ def test_the_token_is_found_by_the_sockets_inode_and_a_connection_that_is_gone_i
         heading = (tree.root / "proc/thread-self/net/mptcp_net/mptcp").read_text()
         line = f"   0: 2D0B85BA 39F8CCC5  0 6601A8C0:E89F  2DE66882:0050  01 01 00000000:00000000 {inode}"
         tree.write("proc/thread-self/net/mptcp_net/mptcp", heading + line)
-        assert Reader(connection, tree.root).read(1).mptcp.token == 0x2D0B85BA
+        assert Reader(connection, tree.root).read().mptcp.token == 0x2D0B85BA
     with pytest.raises(StatisticsError):
-        Reader(connection, tree.root).read(1)
+        Reader(connection, tree.root).read()
 
 
 @pytest.mark.parametrize(("kind", "fallback"), [(MultipathSocket, True), (socket.socket, False)])
@@ -259,7 +259,7 @@ def test_plain_tcp_is_a_fallback_only_where_multipath_was_asked_for(tree, kind, 
     Connection(None, monkeypatch)
     with socket.create_server(("127.0.0.1", 0)) as listener, kind(socket.AF_INET, socket.SOCK_STREAM) as connection:
         connection.connect(listener.getsockname())
-        sample = Reader(connection, tree.root).read(1)
+        sample = Reader(connection, tree.root).read()
         assert (sample.fallback, sample.mptcp, [s.id for s in sample.subflows]) == (fallback, None, ["0"])
 
 

@@ -3,7 +3,9 @@
 import pytest
 
 from tandem import mptcp_abi as abi
-from tandem.mptcp.statistics import ConnectionSample, PathName, Series, SubflowSample, shares
+from tandem.mptcp.statistics import PathName, Series, shares
+from tandem.mptcp_abi import SubflowSample
+from tandem.mptcp_abi.reader import ConnectionSample
 
 NAMES = {"10.0.0.1": PathName("a", "A"), "10.0.0.2": PathName("b", "B")}
 

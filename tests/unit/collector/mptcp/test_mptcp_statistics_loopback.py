@@ -9,7 +9,7 @@ import pytest
 
 from tandem import mptcp_abi as abi
 from tandem.mptcp import sockets
-from tandem.mptcp.statistics import Reader, StatisticsError
+from tandem.mptcp_abi.reader import Reader, StatisticsError
 
 ENABLED = Path("/proc/sys/net/mptcp/enabled")
 needs_mptcp = pytest.mark.skipif(

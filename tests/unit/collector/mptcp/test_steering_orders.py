@@ -8,12 +8,12 @@ from tandem.mptcp import path_manager
 from tandem.mptcp.backup import Backup, Confirmation
 from tandem.mptcp.iproute import IpError
 from tandem.mptcp.kernel_v094 import FullMesh
-from tandem.mptcp.path_manager import Endpoint, UpstreamKernel
+from tandem.mptcp.path_manager import Endpoint, PathManager
 
 MS = 1_000_000
 
 
-class Manager(UpstreamKernel):
+class Manager(PathManager):
     """Notes orders; a guard writes its own into ``file``."""
 
     def __init__(self, file: Path) -> None:
@@ -65,7 +65,7 @@ def test_the_v094_kernel_refuses_and_an_order_to_an_endpoint_that_is_gone_is_not
     with pytest.raises(IpError, match=r"v0\.94"):
         FullMesh().set_backup(101, True)
     assert FullMesh().undo_backup(101) == []
-    kernel, asked = UpstreamKernel(), []
+    kernel, asked = PathManager(), []
 
     def ip(*words: str) -> str:
         asked.append(words)

@@ -24,7 +24,8 @@ from tandem.experiment.measured_connection import PathNames, Sampler, both_famil
 from tandem.experiment.parameters import ConnectionParameters, parameter
 from tandem.experiment.results import environment
 from tandem.mptcp import sockets
-from tandem.mptcp.statistics import Reader, Series, StatisticsError
+from tandem.mptcp.statistics import Series
+from tandem.mptcp_abi.reader import Reader, StatisticsError
 from tandem.stream import Stream, wake
 
 LONGEST_BODY = 1 << 30

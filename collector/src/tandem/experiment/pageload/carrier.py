@@ -23,7 +23,8 @@ from tandem.experiment.pageload.page import Origin
 from tandem.experiment.parameters import ConnectionParameters
 from tandem.experiment.results import environment
 from tandem.mptcp import sockets
-from tandem.mptcp.statistics import Reader, Series, StatisticsError, SubflowTotal
+from tandem.mptcp.statistics import Series, SubflowTotal
+from tandem.mptcp_abi.reader import Reader, StatisticsError
 
 
 @dataclass(slots=True)

@@ -19,7 +19,8 @@ from tandem.experiment.parameters import CommonParameters, Parameter, ProbePath,
 from tandem.experiment.results import INTERFACE_BYTES, InterfaceCounters, environment
 from tandem.experiment.verdict.judging import DROPPED, Join, Primary, between, dropped, judge_join, judge_primary
 from tandem.mptcp import kernels, sockets
-from tandem.mptcp.statistics import ConnectionSample, Reader, StatisticsError, SubflowSample
+from tandem.mptcp_abi import SubflowSample
+from tandem.mptcp_abi.reader import ConnectionSample, Reader, StatisticsError
 from tandem.schema.manifest import Failure
 from tandem.schema.metrics import VERDICTS
 from tandem.stream import Stream

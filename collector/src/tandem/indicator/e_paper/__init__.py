@@ -6,6 +6,7 @@ import fcntl
 import logging
 import os
 import struct
+import textwrap
 import threading
 import time
 import unicodedata
@@ -67,20 +68,7 @@ def glyph(letter: str) -> Glyph:
 
 def wrapped(text: str, width: int, lines: int) -> list[str]:
     """At most ``lines`` of at most ``width`` letters, broken between words where that can be; what does not fit ends in "..."."""
-    made: list[str] = []
-    for word in spelt(text).split(" "):
-        left = word
-        while left:
-            if made and len(made[-1]) + 1 + len(left) <= width:
-                made[-1] += f" {left}"
-                left = ""
-            else:
-                made.append(left[:width])
-                left = left[width:]
-    if len(made) > lines:
-        made = made[:lines]
-        made[-1] = made[-1][: max(0, width - 3)].rstrip() + "..."[:width]
-    return made
+    return textwrap.wrap(spelt(text), width, max_lines=lines, placeholder="...", break_on_hyphens=False)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ class Table:
         for _ in range(times):
             self.now_s += 1
             answer = self.modem.poll(0.0)  # what the bus does not answer at once, it never does
-            self.connection.tend(answer.path, answer.properties)
+            self.connection.update(answer.path, answer.properties)
         return answer
 
     @property

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tandem.modem.base import RATS, Reading
 from tandem.modem.mm_bus import plain
-from tandem.modem.mm_modem import ModemProperties, Place, decode, place, technology
+from tandem.modem.mm_modem import ModemProperties, decode, place, technology
 from tandem.modem.poll import Poll, in_range
 from tandem.schema.metrics import RADIO_STATES
 
@@ -85,9 +85,9 @@ def test_states_are_those_of_the_at_back_end(state: int, registration: int | Non
 
 
 def test_a_place_without_an_area_has_none() -> None:
-    assert place("001,01,FFFE,0,0") == Place("00101", None, None, None)
-    assert place("310,410,0,FFFFFFF,FFFF") == Place("310410", None, None, None)
-    assert place("nonsense") == place(None) == place("1,2,3") == Place()
+    assert place("001,01,FFFE,0,0") == Reading(plmn="00101")
+    assert place("310,410,0,FFFFFFF,FFFF") == Reading(plmn="310410")
+    assert place("nonsense") == place(None) == place("1,2,3") == Reading()
 
 
 ANYTHING = st.recursive(
