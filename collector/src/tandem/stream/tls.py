@@ -94,6 +94,11 @@ class TlsStream:
     def fileno(self) -> int:
         return self._raw.fileno()
 
+    def getsockname(self) -> tuple[str, int]:
+        """The socket's, the first two parts."""
+        host, port = self._raw.getsockname()[:2]
+        return str(host), int(port)
+
     def getpeername(self) -> tuple[str, int]:
         """The socket's, the first two parts."""
         host, port = self._raw.getpeername()[:2]
