@@ -5,8 +5,7 @@ import signal
 from pathlib import Path
 
 import pytest
-
-from support.modems_on_a_clock import (
+from modems_on_a_clock import (
     BENCH,
     FAMILIES,
     LAST,
@@ -17,6 +16,7 @@ from support.modems_on_a_clock import (
     polled_modems,
     write_timeline,
 )
+
 from tandem.modem.families import drivers
 from tandem.modem.poll import Poll
 from tandem_bench.modem.faults import Fault

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from preflight_kit import PreflightKit, failed, preflight_kit, shown
 
-from support.preflight_kit import PreflightKit, failed, preflight_kit, shown
 from tandem_bench.run.programs import Owner
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]

@@ -121,7 +121,7 @@ def test_a_campaigns_captures_go_up_over_wifi_and_then_go_here(
 @contextlib.contextmanager
 def corrupted(kit: KitOnRig, log: Path) -> Iterator[None]:
     """Uploads go through the proxy that corrupts one chunk in fifty."""
-    tls, script = kit.folder / "server" / "tls", REPOSITORY / "tests/support/corrupting_proxy.py"
+    tls, script = kit.folder / "server" / "tls", REPOSITORY / "tests/lab/corrupting_proxy.py"
     argv = [sys.executable, str(script), str(PROXY_PORT)]
     argv += [str(tls / name) for name in ("server.pem", "server.key", "ca.pem")] + [SERVER_NAME, "8443", str(log)]
     proxy = kit.programs.start("proxy", kit.rig.command("server", argv), READY_S)
