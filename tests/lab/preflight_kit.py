@@ -16,7 +16,7 @@ from typing import Any
 
 from support import nmea
 from support.incident_host import TOO_LOW, WELL, Machine, SmallDisk, small_disk
-from support.running_kit import KitOnRig, awaited, kit_on_rig
+from support.running_kit import RunningKit, awaited, running_kit
 from tandem_bench.run.programs import COLLECTOR, READY_S, Owner, confined
 
 MORE = """
@@ -35,7 +35,7 @@ class PreflightKit:
     """``kit`` runs, on ``machine``, with a ``receiver`` that is gone once it is closed, and a ``disk`` for another folder; ``run``: what
     checks have in place of /run/tandem-preflight."""
 
-    kit: KitOnRig
+    kit: RunningKit
     machine: Machine
     receiver: ExitStack
     disk: SmallDisk
@@ -165,7 +165,7 @@ def preflight_kit(folder: Path, influxd: Path) -> Iterator[PreflightKit]:
     port = nmea.NmeaPort([nmea.Place(51.8979, -8.4706, 0.0, 0.0)])
     with ExitStack() as receiver, small_disk(folder / "small", "16m") as disk:
         receiver.callback(port.close)
-        with kit_on_rig(
+        with running_kit(
             folder / "run",
             influxd,
             more=MORE.format(device=port.device),

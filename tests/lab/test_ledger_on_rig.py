@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from support.running_kit import PROBE, KitOnRig, awaited
+from support.running_kit import PROBE, RunningKit, awaited
 from tandem.schema.trace import offer_of
 from tandem_server.registry import Registry
 
@@ -24,7 +24,7 @@ with Influx("http://127.0.0.1:8086", "tandem", "tandem", account_password(pathli
 """
 
 
-def ledger(kit: KitOnRig, *args: str) -> tuple[int, dict[str, Any]]:
+def ledger(kit: RunningKit, *args: str) -> tuple[int, dict[str, Any]]:
     """Exit status and JSON of the command, as an operator calls it."""
     argv = ["-m", "tandem_server", "ledger", "--json", "--config", str(kit.folder / "server" / "server.toml"), *args]
     done = subprocess.run(
@@ -34,7 +34,7 @@ def ledger(kit: KitOnRig, *args: str) -> tuple[int, dict[str, Any]]:
     return done.returncode, json.loads(done.stdout)
 
 
-def settled(kit: KitOnRig) -> dict[str, Any] | None:
+def settled(kit: RunningKit) -> dict[str, Any] | None:
     """The spool's account once all up to the last run is settled and told of."""
     _, told = ledger(kit, "--no-files")
     (spool,) = told["spools"]
@@ -42,7 +42,7 @@ def settled(kit: KitOnRig) -> dict[str, Any] | None:
     return spool if whole and spool["unexplained"] == 0 and spool["settled"] else None
 
 
-def one_sum(kit: KitOnRig) -> bool:
+def one_sum(kit: RunningKit) -> bool:
     """Whether each record that the spool made is in one of the ledger's counts."""
     (spool,) = ledger(kit, "--no-files")[1]["spools"]
     return bool(
@@ -50,7 +50,7 @@ def one_sum(kit: KitOnRig) -> bool:
     )
 
 
-def receive(registry: Registry, kit: KitOnRig, run: str, name: str) -> None:
+def receive(registry: Registry, kit: RunningKit, run: str, name: str) -> None:
     """A capture of the probe, as the gateway enters it when its last chunk is in the store."""
     content = (kit.probe / name).read_bytes()
     offer = offer_of(io.BytesIO(content), name, run, "identity")
@@ -58,7 +58,7 @@ def receive(registry: Registry, kit: KitOnRig, run: str, name: str) -> None:
     registry.pending_uploads.finish(PROBE, offer, name, "identity", len(content))
 
 
-def test_what_is_taken_away_is_named(kit: KitOnRig) -> None:
+def test_what_is_taken_away_is_named(kit: RunningKit) -> None:
     runs = [
         run
         for path in ("a", "b")

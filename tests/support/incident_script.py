@@ -15,7 +15,7 @@ from typing import Any
 from support.incident_host import TOO_LOW, WELL, Machine, SmallDisk
 from support.incident_results import IncidentRun, Span
 from support.incident_second_probe import NAME, SecondProbe, second_probe
-from support.running_kit import PROBE, KitOnRig, awaited
+from support.running_kit import PROBE, RunningKit, awaited
 from tandem.app.daemon.status_socket import ask
 from tandem_bench.run.programs import READY_S
 from tandem_server.registry import Registry
@@ -99,7 +99,7 @@ class Faults:
 
 @dataclass
 class Story:
-    kit: KitOnRig
+    kit: RunningKit
     left: IncidentRun
     machine: Machine
     disk: SmallDisk

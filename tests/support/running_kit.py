@@ -52,6 +52,15 @@ def awaited(what: str, condition: Callable[[], T], seconds: float = 120.0) -> T:
     return met
 
 
+def play_fault(control: Path, fault: dict[str, Any]) -> None:
+    """At an emulated modem: ``tandem-bench modem --help``."""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(control))
+        client.sendall(json.dumps(fault).encode() + b"\n")
+        with client.makefile() as answers:
+            assert json.loads(answers.readline()) == {"ok": True}
+
+
 QUERY = """
 import json, pathlib, sys
 from tandem_server.store import Influx
@@ -62,7 +71,7 @@ with Influx("http://127.0.0.1:8086", "tandem", "tandem", account_password(pathli
 
 
 @dataclass
-class KitOnRig:
+class RunningKit:
     """Everything runs. ``folder``: laid out as a campaign folder."""
 
     rig: Rig
@@ -121,11 +130,7 @@ class KitOnRig:
         self.collector = self.programs.start("collector", self.collector.argv, READY_S)
 
     def play(self, path: str, fault: dict[str, Any]) -> None:
-        with socket.socket(socket.AF_UNIX) as client:
-            client.connect(str(self.rig.control_socket(path)))
-            client.sendall(json.dumps(fault).encode() + b"\n")
-            with client.makefile() as answers:
-                assert json.loads(answers.readline()) == {"ok": True}
+        play_fault(self.rig.control_socket(path), fault)
 
     def query(self, statement: str, **values: str) -> list[dict[str, Any]]:
         """InfluxQL with ``$name`` for ``values`` to the server's own database: series with ``tags`` and ``rows``."""
@@ -162,7 +167,7 @@ class KitOnRig:
 
 
 @contextmanager
-def kit_on_rig(
+def running_kit(
     folder: Path,
     influxd: Path,
     tandem: Sequence[str] = (sys.executable, "-m", "tandem"),
@@ -171,7 +176,7 @@ def kit_on_rig(
     server_more: str = "",
     around: Sequence[str] = (),
     edited: Callable[[str], str] = str,
-) -> Iterator[KitOnRig]:
+) -> Iterator[RunningKit]:
     """Up and polling; the scenario's first instant is past. ``tandem``: the collector's program; ``more``: of its configuration;
     ``scene``: what is played; ``server_more``: of the server's configuration; ``around``: what the collector's command line is given
     to, as root; ``edited``: changes its configuration."""
@@ -214,7 +219,7 @@ def kit_on_rig(
         collector = programs.start(
             "collector", rig.command("probe", [*around, *confined(argv, owner, COLLECTOR)]), READY_S
         )
-        kit = KitOnRig(rig, folder, programs, collector)
+        kit = RunningKit(rig, folder, programs, collector)
         awaited("the scenario begins", lambda: time.monotonic_ns() > rig.epoch_monotonic_ns)
         yield kit
         assert programs.watch() is None
