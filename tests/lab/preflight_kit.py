@@ -57,10 +57,8 @@ class PreflightKit:
     @contextmanager
     def killed_check(self) -> Iterator[Path]:
         """The folder of one that was ended by SIGKILL in its middle, and everything that it had started with it."""
-        config = str(self.kit.probe / "config.toml")
-        with subprocess.Popen(
-            self._command("--config", config), stdout=subprocess.DEVNULL, start_new_session=True
-        ) as one:
+        command = self._command(*self.kit.probe_config)
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True) as one:
             awaited("it has its paths in the kernel", lambda: self.checks() and self.ours_in_the_kernel() > 0, 60)
             os.killpg(one.pid, signal.SIGKILL)
         (left,) = self.checks()
@@ -84,11 +82,6 @@ class PreflightKit:
 
         self.kit.measured("--kind", "tcp", "--path", path, "--seconds", "1")
         awaited("the account tells of it", told, 90)
-
-    def at_server(self, *args: str) -> str:
-        return self.kit.tool(
-            "server", "tandem_server", *args, "--config", str(self.kit.folder / "server" / "server.toml")
-        )
 
     @contextmanager
     def rules(self, namespace: str, rules: str) -> Iterator[None]:

@@ -22,7 +22,7 @@ CAMPAIGNS = ("adarsh-survey", "chen-sizes", "cordero-delay", "cordero-remote", "
 
 def campaign(kit: RunningKit, *args: str, seconds: float = 600) -> subprocess.CompletedProcess[str]:
     """``tandem campaign`` as a person on the probe types it."""
-    argv = [sys.executable, "-m", "tandem", "campaign", *args, "--config", str(kit.probe / "config.toml")]
+    argv = [sys.executable, "-m", "tandem", "campaign", *args, *kit.probe_config]
     command = kit.rig.command("probe", confined(argv, Owner.of_caller()))
     return subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
 
@@ -45,8 +45,7 @@ def strays(told: object) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("name", CAMPAIGNS)
 def test_a_short_form_runs_to_its_end(kit: RunningKit, name: str) -> None:
     if name == "mohan-dash":
-        config = ("--config", str(kit.folder / "server" / "server.toml"))
-        kit.tool("server", "tandem_server", "dash", "build", *config, "--seconds", "30")
+        kit.server("dash", "build", "--seconds", "30")
     if name == "adarsh-survey":
         (kit.probe / "names.csv").write_text("".join(f"{n},{site}\n" for n, site in enumerate(SITES, 1)))
     done = campaign(kit, "run", name, "--form", "short", "--allow-substitutes", "--wait", "--json")
@@ -132,9 +131,8 @@ def test_without_a_collector_and_after_a_power_cut_it_goes_on_where_it_was(kit: 
     """The last of this module: it ends the collector, whose place the command line takes."""
     kit.programs.end(kit.collector, 90)
     owner = Owner.of_caller()
-    config = ["--config", str(kit.probe / "config.toml")]
     argv = [sys.executable, "-m", "tandem", "campaign", "run", "adarsh-field", "--form", "short", "--allow-substitutes"]
-    argv += ["--json", *config]
+    argv += ["--json", *kit.probe_config]
     command = kit.rig.command("probe", confined([*argv, "--anew"], owner, COLLECTOR))
     lines = kit.probe / "campaigns" / "adarsh-field" / "runs.jsonl"
     begun = kit.probe / "campaigns" / "adarsh-field" / "begun.json"

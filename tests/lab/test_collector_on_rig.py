@@ -43,7 +43,9 @@ def test_mptcp_takes_all_three_paths_and_its_records_arrive(kit: RunningKit) -> 
     # What every path brought is the payload, and what came twice.
     assert sum(by_path.values()) >= run["result"]["bytes"]
     assert {file["name"].rpartition("-")[2] for file in run["files"]} == {f"{path}.pcap" for path in PATHS}
-    row = awaited("the ledger calls it complete", lambda: (r := kit.ledger().get(run["id"])) and not r["missing"] and r)
+    row = awaited(
+        "the ledger calls it complete", lambda: (r := kit.ledger_by_run().get(run["id"])) and not r["missing"] and r
+    )
     assert row["probe"] == "probe-1"
     stored = kit.query(
         'SELECT count("bytes_received") FROM "subflow" WHERE "run" = $run AND "end" = $end GROUP BY "path", "operator"',
@@ -66,7 +68,11 @@ def test_a_pair_compares_mptcp_with_tcp_on_every_path(kit: RunningKit) -> None:
     assert len({run["pair"] for run in runs}) == 1
     ledger = awaited(
         "all four are complete",
-        lambda: (rows := kit.ledger()) and all(r["id"] in rows and not rows[r["id"]]["missing"] for r in runs) and rows,
+        lambda: (
+            (rows := kit.ledger_by_run())
+            and all(r["id"] in rows and not rows[r["id"]]["missing"] for r in runs)
+            and rows
+        ),
     )
     assert {ledger[run["id"]]["kind"] for run in runs} == {"mptcp", "tcp"}
 

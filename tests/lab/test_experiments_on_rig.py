@@ -39,7 +39,9 @@ def test_a_persons_own_experiment_is_measured_recorded_and_accounted(kit: Runnin
     for path in ("b", "wifi"):
         assert run["usage"]["paths"][path]["sent"] >= 120
         assert run["usage"]["paths"][path]["received"] >= 120
-    row = awaited("the ledger calls it complete", lambda: (r := kit.ledger().get(run["id"])) and not r["missing"] and r)
+    row = awaited(
+        "the ledger calls it complete", lambda: (r := kit.ledger_by_run().get(run["id"])) and not r["missing"] and r
+    )
     assert row["records"]["phase"]["arrived"] == 3
     assert row["records"]["run_usage"]["arrived"] == 2
 
@@ -76,7 +78,9 @@ def test_bandwidth_over_paths_shaped_to_a_ratio_is_recorded_phase_by_phase(kit: 
     assert {p["name"] for p in told["phases"]} == {"tcp a", "tcp b", "tcp-all", "mptcp a"}
     assert told["benefits"][0]["benefit"] is not None
     assert "result_faults" not in run["environment"]["further"]
-    row = awaited("the ledger calls it complete", lambda: (r := kit.ledger().get(run["id"])) and not r["missing"] and r)
+    row = awaited(
+        "the ledger calls it complete", lambda: (r := kit.ledger_by_run().get(run["id"])) and not r["missing"] and r
+    )
     assert row["records"]["phase"]["arrived"] == 4
     assert row["records"]["subflow"]["arrived"] == row["records"]["subflow"]["promised"] > 0
     assert row["records"]["run_begun"] == {"promised": 1, "arrived": 1}
@@ -90,8 +94,7 @@ def under_way(kit: RunningKit) -> bool:
 def test_another_shell_ends_what_is_measured(kit: RunningKit) -> None:
     running = kit.experiment("--kind", "tcp", "--path", "wifi", "--seconds", "3000")
     awaited("it measures", lambda: under_way(kit))
-    stop = ("experiment", "stop", "--json", "--config", str(kit.probe / "config.toml"))
-    told = json.loads(kit.tool("probe", "tandem", *stop))
+    told = json.loads(kit.tool("probe", "tandem", "experiment", "stop", "--json", *kit.probe_config))
     assert [r["failure"] for r in told["results"]] == ["stopped"]
     out, _ = running.communicate(timeout=120)
     assert running.returncode == 1

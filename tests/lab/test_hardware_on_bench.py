@@ -140,7 +140,7 @@ def test_a_wrong_option_is_one_line(tmp_path: Path) -> None:
 
 def test_data_goes_over_each_path_by_itself(kit: RunningKit, tmp_path: Path) -> None:
     enter = tuple(kit.rig.command("probe", []))
-    args = ("--config", str(kit.probe / "config.toml"), "-k", "data_on_each_path")
+    args = (*kit.probe_config, "-k", "data_on_each_path")
     status, printed, report = outcome(tmp_path, *args, enter=enter)
     assert status == 0, printed
     assert set(report["paths"]) == {path.name for path in kit.rig.probe_paths()}

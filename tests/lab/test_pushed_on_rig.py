@@ -44,8 +44,7 @@ def kit(influxd: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run
 
 
 def server(kit: RunningKit, *args: str) -> list[dict[str, Any]]:
-    config = ["--config", str(kit.folder / "server" / "server.toml"), "--json"]
-    told: list[dict[str, Any]] = json.loads(kit.tool("server", "tandem_server", "campaign", *args, *config))
+    told: list[dict[str, Any]] = json.loads(kit.server("campaign", *args, "--json"))
     return told
 
 
@@ -92,7 +91,7 @@ def test_pushed_taken_done_and_seen_at_the_server(kit: RunningKit) -> None:
     assert (row["steps"], row["runs"]) == ({"s": {"made": 2, "of": 2}}, {"ok": 2})
     runs = of_push(kit, one)
     assert [m["campaign"]["roles"]["a"] for m in runs] == ["b", "b"]
-    awaited("the ledger has its runs", lambda: {m["id"] for m in runs} <= set(kit.ledger()))
+    awaited("the ledger has its runs", lambda: {m["id"] for m in runs} <= set(kit.ledger_by_run()))
 
 
 def test_a_papers_pilot_runs_on_this_kernel_and_its_progress_is_seen(kit: RunningKit) -> None:
@@ -103,10 +102,7 @@ def test_a_papers_pilot_runs_on_this_kernel_and_its_progress_is_seen(kit: Runnin
     (run,) = of_push(kit, one)
     assert (run["campaign"]["form"], run["failure"]) == ("pilot", None)
     assert run["campaign"]["substituted"]["scheduler"]["used"] == "stock"
-    config = ["--config", str(kit.folder / "server" / "server.toml")]
-    title, _, told = kit.tool("server", "tandem_server", "campaign", "status", "mohan-dual-lte", *config).splitlines()[
-        :3
-    ]
+    title, _, told = kit.server("campaign", "status", "mohan-dual-lte").splitlines()[:3]
     assert title == "mohan-dual-lte (pilot form), 0 of 1 done"
     assert told.split()[:5] == [PROBE, "running", "1", "133", "0"]
     asked = """SELECT last("made") FROM "campaign" WHERE "campaign" = 'mohan-dual-lte' AND "made" = 1 AND "of" = 133"""
@@ -121,10 +117,9 @@ def test_off_the_network_it_waits_at_the_server_and_is_done_when_the_probe_is_ba
         nft(kit, "add chain inet off out { type filter hook output priority 0 ; }")
         nft(kit, "add rule inet off out tcp dport 8443 reject with tcp reset")
         one = push(kit, "second", "bytes = 200_000", 1)
-        config = str(kit.probe / "config.toml")
 
         def trouble() -> bool:
-            told = json.loads(kit.tool("probe", "tandem", "campaign", "status", "--json", "--config", config))
+            told = json.loads(kit.tool("probe", "tandem", "campaign", "status", "--json", *kit.probe_config))
             return told["queue"]["trouble"] is not None
 
         awaited("the probe says that the server does not answer", trouble)

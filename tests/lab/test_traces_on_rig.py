@@ -101,7 +101,7 @@ def test_a_campaigns_captures_go_up_over_wifi_and_then_go_here(
 ) -> None:
     file = kit.folder / "captured.toml"
     file.write_text(CAMPAIGN)
-    kit.tool("probe", "tandem", "campaign", "run", str(file), "--wait", "--config", str(kit.probe / "config.toml"))
+    kit.tool("probe", "tandem", "campaign", "run", str(file), "--wait", *kit.probe_config)
     awaited("all captures are received", lambda: all_received(kit))
     promised = [row for run in (kit.probe / "runs").glob("*.json") for row in json.loads(run.read_text())["files"]]
     assert len(promised) == 4, "two runs over two paths"

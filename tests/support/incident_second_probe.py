@@ -92,8 +92,7 @@ def second_probe(kit: RunningKit) -> SecondProbe:
     folder, owner = kit.folder / "probe" / NAME, Owner.of_caller()
     folder.mkdir()
     owner.give(folder)
-    config = ["--config", str(kit.folder / "server" / "server.toml")]
-    kit.tool("server", "tandem_server", "probe", "add", NAME, *config, "--token-file", str(folder / "token"))
+    kit.server("probe", "add", NAME, "--token-file", str(folder / "token"))
     (folder / "ca.pem").write_text((kit.probe / "ca.pem").read_text())
     text = CONFIG.format(name=NAME, server=SERVER_NAME, interface=INTERFACE, server_address=kit.rig.server_address)
     (folder / "config.toml").write_text(text)

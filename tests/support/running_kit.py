@@ -90,6 +90,18 @@ class RunningKit:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
+    def server(self, *args: str) -> str:
+        """``tandem-server`` with the server's configuration; its standard output."""
+        return self.tool("server", "tandem_server", *args, *self.server_config)
+
+    @property
+    def server_config(self) -> list[str]:
+        return ["--config", str(self.folder / "server" / "server.toml")]
+
+    @property
+    def probe_config(self) -> list[str]:
+        return ["--config", str(self.probe / "config.toml")]
+
     def status(self) -> dict[str, Any]:
         told: dict[str, Any] = json.loads(
             self.tool("probe", "tandem", "status", "--json", "--socket", str(self.probe / "status.sock"))
@@ -99,8 +111,7 @@ class RunningKit:
     def experiment(self, *args: str, name: str = "download") -> subprocess.Popen[str]:
         """``tandem experiment run NAME``, under way."""
         argv = [sys.executable, "-m", "tandem", "experiment", "run", name, "--json"]
-        config = ["--config", str(self.probe / "config.toml")]
-        command = self.rig.command("probe", confined([*argv, *config, *args], Owner.of_caller()))
+        command = self.rig.command("probe", confined([*argv, *self.probe_config, *args], Owner.of_caller()))
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def manifests(self, running: subprocess.Popen[str]) -> list[dict[str, Any]]:
@@ -111,7 +122,7 @@ class RunningKit:
 
     def stopped(self, running: subprocess.Popen[str]) -> dict[str, Any]:
         """The manifest of an endless experiment, of one run, that another shell ends."""
-        self.tool("probe", "tandem", "experiment", "stop", "--config", str(self.probe / "config.toml"))
+        self.tool("probe", "tandem", "experiment", "stop", *self.probe_config)
         printed, errors = running.communicate(timeout=240)
         assert running.returncode == 1, printed + errors
         (run,) = json.loads(printed)["runs"]
@@ -148,22 +159,16 @@ class RunningKit:
         found = self.query('SELECT count("state") FROM "radio" WHERE "path" = $path', path=path)
         return int(found[0]["rows"][0][1]) if found else 0
 
-    def ledger(self) -> dict[str, dict[str, Any]]:
-        """The server's ledger by run, without files (none are sent here); a run that misses records makes the command fail."""
-        argv = [
-            "-m",
-            "tandem_server",
-            "ledger",
-            "--json",
-            "--no-files",
-            "--config",
-            str(self.folder / "server" / "server.toml"),
-        ]
-        done = subprocess.run(
-            self.rig.command("server", [sys.executable, *argv]), capture_output=True, text=True, check=False
-        )
+    def ledger(self, *args: str) -> tuple[int, dict[str, Any]]:
+        """Exit status, 1 where anything misses, and JSON of ``tandem-server ledger``."""
+        argv = [sys.executable, "-m", "tandem_server", "ledger", "--json", *self.server_config, *args]
+        done = subprocess.run(self.rig.command("server", argv), capture_output=True, text=True, check=False)
         assert done.returncode in (0, 1), done.stderr
-        return {row["id"]: row for row in json.loads(done.stdout)["runs"]}
+        return done.returncode, json.loads(done.stdout)
+
+    def ledger_by_run(self) -> dict[str, dict[str, Any]]:
+        """Without files: none are sent here."""
+        return {row["id"]: row for row in self.ledger("--no-files")[1]["runs"]}
 
 
 @contextmanager
