@@ -16,14 +16,11 @@ from typing import Any
 
 import pytest
 
+from support.modem_on_fake_clock import write_timeline
 from support.running_kit import RunningKit, play_fault
 
 pytestmark = pytest.mark.lab
 HARDWARE = Path(__file__).resolve().parents[1] / "hardware"
-STANDING = {
-    "rat": "LTE", "registered": True, "rsrp_dbm": -92.0, "rsrq_db": -9.0, "sinr_db": 14.0, "rssi_dbm": -63.0,
-    "plmn": "00101", "tac": 0x1A2B, "eci": 0x05201002, "pci": 54, "earfcn": 1300, "band": 3,
-}  # fmt: skip
 
 
 @contextmanager
@@ -63,10 +60,7 @@ def modem(tmp_path: Path) -> Iterator[BenchModem]:
     """It stands still in LTE coverage, and answers."""
     folder = tmp_path / "modem"
     folder.mkdir()
-    header = {"format": "tandem-timeline/1", "operator": "A", "tick_s": 1.0, "duration_s": 600.0}
-    rows = [{"t_s": float(second), **STANDING} for second in range(600)]
-    timeline = folder / "timeline.jsonl"
-    timeline.write_text("".join(json.dumps(row) + "\n" for row in [header, *rows]))
+    timeline = write_timeline(folder / "timeline.jsonl", [{}] * 600, tick_s=1.0)
     made = BenchModem(folder / "port", folder / "control.sock")
     argv = [sys.executable, "-m", "tandem_bench", "modem", "--family", "quectel", "--seed", "1"]
     argv += ["--timeline", str(timeline), "--epoch-ns", str(time.monotonic_ns())]
