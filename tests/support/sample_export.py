@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import struct
 from hashlib import sha256
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from support.captures import sum16
 from support.synthetic_campaign import PROBE, Synthetic
 from support.synthetic_scenario import START_UTC_NS
 from tandem_server.analysis.record_files import TIME, day_file, schema_of
@@ -106,16 +108,7 @@ def pcap(packets: list[bytes], link: int = 101, order: str = "<") -> bytes:
 
 
 def checksum(content: bytes) -> int:
-    total = sum(int.from_bytes(content[n : n + 2].ljust(2, b"\0"), "big") for n in range(0, len(content), 2))
-    while total > 0xFFFF:
-        total = (total & 0xFFFF) + (total >> 16)
-    return ~total & 0xFFFF
-
-
-def _address(text: str) -> bytes:
-    import ipaddress
-
-    return ipaddress.ip_address(text).packed
+    return 0xFFFF ^ sum16(content)
 
 
 def tcp(source: bytes, to: bytes, payload: bytes, options: bytes = b"") -> bytes:
@@ -126,7 +119,7 @@ def tcp(source: bytes, to: bytes, payload: bytes, options: bytes = b"") -> bytes
 
 
 def tcp4(source: str, to: str, payload: bytes, options: bytes = b"") -> bytes:
-    a, b = _address(source), _address(to)
+    a, b = ip_address(source).packed, ip_address(to).packed
     segment = tcp(a, b, payload, options)
     head = bytearray(struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(segment), 7, 0x4000, 64, 6, 0) + a + b)
     head[10:12] = checksum(bytes(head)).to_bytes(2, "big")
@@ -134,7 +127,7 @@ def tcp4(source: str, to: str, payload: bytes, options: bytes = b"") -> bytes:
 
 
 def tcp6(source: str, to: str, payload: bytes, options: bytes = b"") -> bytes:
-    a, b = _address(source), _address(to)
+    a, b = ip_address(source).packed, ip_address(to).packed
     segment = tcp(a, b, payload, options)
     return struct.pack(">IHBB", 6 << 28, len(segment), 6, 64) + a + b + segment
 
