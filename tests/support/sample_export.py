@@ -87,10 +87,13 @@ def export(folder: Path, *, positions: bool = True, probe: str = KIT, made: Synt
 
 
 def write_records(own: Path, name: str, rows: list[dict[str, Any]]) -> None:
-    """Of one UTC day."""
-    path = day_file(own / "records", name, rows[0][TIME])
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.Table.from_pylist(rows, schema=schema_of(name)), path)
+    """A file for each UTC day."""
+    days: dict[Path, list[dict[str, Any]]] = {}
+    for row in rows:
+        days.setdefault(day_file(own / "records", name, row[TIME]), []).append(row)
+    for path, found in days.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.Table.from_pylist(found, schema=schema_of(name)), path)
 
 
 def _capture(own: Path, file: dict[str, Any]) -> dict[str, Any]:
