@@ -79,7 +79,7 @@ class Desk:
         self._root = self.program.parents[2]
         self.manager: subprocess.Popen[bytes] | None = None
         self.modems: dict[str, subprocess.Popen[str]] = {}
-        self._ports: dict[str, str] = {}
+        self.ports: dict[str, str] = {}
         config = folder / "bus.conf"
         config.write_text(CONFIG.format(socket=folder / "bus"))
         bus = subprocess.Popen(
@@ -114,7 +114,7 @@ class Desk:
                 assert time.monotonic() < until
                 assert self.manager.poll() is None, self.log()
                 time.sleep(0.02)
-        for modem, port in self._ports.items():
+        for modem, port in self.ports.items():
             self._tell(modem, port)
 
     def kill_manager(self) -> None:
@@ -142,7 +142,7 @@ class Desk:
             self.modems[f"{name}-{kind}"] = process
             assert process.stdout is not None
             assert process.stdout.readline().startswith("ready")
-        self._ports[name] = port
+        self.ports[name] = port
         if self.manager is not None:
             self._tell(name, port)
         return f"/virtual/{name}"
