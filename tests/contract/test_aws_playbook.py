@@ -10,10 +10,10 @@ import sys
 import urllib.request
 from pathlib import Path
 
+import preloaded_python
 import pytest
 import yaml
 
-from support import preloaded_python
 from support.moto_aws import CALLER, CREDENTIALS, REPOSITORY, Played, caller_page
 from tandem_fleet import new
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hostile_endpoint import BEHAVIOURS
 
 import tandem.experiment
-from support.hostile_endpoint import BEHAVIOURS
 from tandem.experiment import base
 
 NO_HTTP = {"reachability", "traceroute"}
@@ -56,7 +56,7 @@ def test_no_experiment_is_left_out():
 
 @pytest.fixture(scope="module")
 def ports() -> Iterator[dict[str, Any]]:
-    program = [sys.executable, str(Path(__file__).resolve().parents[1] / "support/hostile_endpoint.py")]
+    program = [sys.executable, str(Path(__file__).with_name("hostile_endpoint.py"))]
     with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as endpoint:
         assert endpoint.stdout is not None
         yield json.loads(endpoint.stdout.readline())

@@ -115,6 +115,17 @@ def test_a_path_cut_in_mid_run_is_survived_by_the_other(two):
     assert by_path["b"] > RATE  # and the other carried the rest
 
 
+def test_both_paths_cut_stall_the_run_and_keep_what_came(two):
+    run = two.start("mptcp", "a", Behaviour(rate=RATE), seconds=600, stall_s=2, control_timeout_s=3)
+    run.until(lambda sample: sample["connection"]["bytes"] > RATE / 2)
+    two.lab.server.run("ip link set tmp5-as down; ip link set tmp5-bs down")
+    line = run.end()
+    assert run.process.returncode == 1
+    assert line["failure"] == {"reason": "stalled: no byte for 2 s", "retry": True}
+    assert line["result"]["bytes"] > RATE / 2
+    assert line["result"]["sender"] is None
+
+
 def test_a_dead_primary_path_shows_in_the_measured_connection(two):
     """The session is opened over the other path; what fails is the connect."""
     two.lab.server.run("ip link set tmp5-as down")

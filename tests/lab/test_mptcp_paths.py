@@ -174,7 +174,7 @@ def test_the_left_overs_of_an_earlier_life_do_not_disturb(two):
 def test_limits_are_raised_for_more_paths_and_put_back(two):
     two.probe.run("ip mptcp limits set subflow 1 add_addr_accepted 0")
     paths = up(two)
-    manager = paths._manager
+    manager = paths.manager
     assert two.probe.inside(manager.limits) == (2, 0)
     assert two.probe.inside(manager.endpoints)[ENDPOINTS] == Endpoint(ENDPOINTS, "10.71.1.1", "tmp5-a")
     two.probe.inside(paths.remove)

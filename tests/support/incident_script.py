@@ -15,7 +15,7 @@ from typing import Any
 from support.incident_host import TOO_LOW, WELL, Machine, SmallDisk
 from support.incident_results import IncidentRun, Span
 from support.incident_second_probe import NAME, SecondProbe, second_probe
-from support.running_kit import PROBE, KitOnRig, awaited
+from support.running_kit import PROBE, RunningKit, awaited
 from tandem.app.daemon.status_socket import ask
 from tandem_bench.run.programs import READY_S
 from tandem_server.registry import Registry
@@ -99,19 +99,16 @@ class Faults:
 
 @dataclass
 class Story:
-    kit: KitOnRig
+    kit: RunningKit
     left: IncidentRun
     machine: Machine
     disk: SmallDisk
 
     def tell(self) -> None:
         """The runs one after the other, the faults at their times."""
-        kit, config = self.kit, ["--config", str(self.kit.folder / "server" / "server.toml")]
-        kit.tool(
-            "server", "tandem_server", "probe", "add", "probe-3", *config, "--token-file", str(kit.folder / "unused")
-        )
+        self.kit.server("probe", "add", "probe-3", "--token-file", str(self.kit.folder / "unused"))
         self.left.spans["clock_unset"] = Span(time.time_ns())
-        second = second_probe(kit)
+        second = second_probe(self.kit)
         with self._faults_of_the_second(second), self._faults_of_the_server(second), self._faults_of_the_probe():
             self._runs()
             self._campaign()
@@ -236,9 +233,7 @@ class Story:
     def _campaign(self) -> None:
         file = self.kit.folder / "compressed.toml"
         file.write_text(CAMPAIGN)
-        config = ["--config", str(self.kit.folder / "server" / "server.toml"), "--json"]
-        how = ["push", str(file), "--form", "pilot", "--probes", PROBE]
-        pushed = self.kit.tool("server", "tandem_server", "campaign", *how, *config)
+        pushed = self.kit.server("campaign", "push", str(file), "--form", "pilot", "--probes", PROBE, "--json")
         (row,) = json.loads(pushed)
         with Registry(self.kit.folder / "server" / "registry.sqlite") as registry:
 
@@ -306,11 +301,10 @@ class Story:
         awaited("nothing waits to be sent", sent, 180)
         self._noticed(NAME, "silent", "second_silent")
         awaited("the ledger says what is missing", self._missing, 180)
-        config = ("--config", str(self.kit.folder / "server" / "server.toml"))
 
         def analysed() -> bool:
             try:
-                self.kit.tool("server", "tandem_server", "traces", "analyse", *config)
+                self.kit.server("traces", "analyse")
             except AssertionError as error:
                 if "another run writes there" in str(error):  # the server is at it
                     return False
@@ -320,4 +314,4 @@ class Story:
 
         awaited("the captures are analysed, by the server itself or here", analysed, 600)
         hour = datetime.fromtimestamp(self.left.spans["all"].begin_utc_ns / 1e9, UTC).isoformat(timespec="seconds")
-        self.kit.tool("server", "tandem_server", "series", "recompute", "--from", hour, *config)
+        self.kit.server("series", "recompute", "--from", hour)

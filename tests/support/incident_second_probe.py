@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from support.fake_chronyc import install, line
-from support.running_kit import KitOnRig
+from support.running_kit import RunningKit
 from tandem_bench.run.configuration import GATEWAY_PORT
 from tandem_bench.run.programs import COLLECTOR, READY_S, Owner, Program, confined
 from tandem_bench.topology.spec import SERVER_NAME
@@ -66,7 +66,7 @@ print(json.dumps({"status": answer.status, **json.loads(answer.read())}))
 
 @dataclass
 class SecondProbe:
-    kit: KitOnRig
+    kit: RunningKit
     folder: Path
     collector: Program
 
@@ -87,13 +87,12 @@ class SecondProbe:
         return len(json.loads(done.stdout)["rejected"])
 
 
-def second_probe(kit: KitOnRig) -> SecondProbe:
+def second_probe(kit: RunningKit) -> SecondProbe:
     """Registered, started and ready; its records wait, since its clock is not set."""
     folder, owner = kit.folder / "probe" / NAME, Owner.of_caller()
     folder.mkdir()
     owner.give(folder)
-    config = ["--config", str(kit.folder / "server" / "server.toml")]
-    kit.tool("server", "tandem_server", "probe", "add", NAME, *config, "--token-file", str(folder / "token"))
+    kit.server("probe", "add", NAME, "--token-file", str(folder / "token"))
     (folder / "ca.pem").write_text((kit.probe / "ca.pem").read_text())
     text = CONFIG.format(name=NAME, server=SERVER_NAME, interface=INTERFACE, server_address=kit.rig.server_address)
     (folder / "config.toml").write_text(text)

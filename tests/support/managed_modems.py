@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -21,6 +20,8 @@ import pytest
 from jeepney import DBusAddress, new_method_call
 from jeepney.io.blocking import open_dbus_connection
 
+from support.modem_on_fake_clock import UNHEARD, write_timeline
+from support.running_kit import play_fault
 from tandem.modem.mm_bus import Bus
 from tandem.modem.mm_poller import ManagedPoller
 from tandem.modem.poll import Poll
@@ -30,7 +31,6 @@ CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configurat
 <busconfig><type>session</type><listen>unix:path={socket}</listen><policy context="default">
 <allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/><allow own="*"/></policy></busconfig>
 """
-RADIO = ("rsrp_dbm", "rsrq_db", "sinr_db", "rssi_dbm", "plmn", "tac", "eci", "pci", "earfcn", "band")
 TICK_S = 0.1
 
 
@@ -79,7 +79,7 @@ class Desk:
         self._root = self.program.parents[2]
         self.manager: subprocess.Popen[bytes] | None = None
         self.modems: dict[str, subprocess.Popen[str]] = {}
-        self._profiles: dict[str, list[str]] = {}
+        self.ports: dict[str, str] = {}
         config = folder / "bus.conf"
         config.write_text(CONFIG.format(socket=folder / "bus"))
         bus = subprocess.Popen(
@@ -114,8 +114,8 @@ class Desk:
                 assert time.monotonic() < until
                 assert self.manager.poll() is None, self.log()
                 time.sleep(0.02)
-        for modem, ports in self._profiles.items():
-            self._tell(modem, ports)
+        for modem, port in self.ports.items():
+            self._tell(modem, port)
 
     def kill_manager(self) -> None:
         assert self.manager is not None
@@ -125,9 +125,7 @@ class Desk:
     def modem(self, name: str, ticks: list[dict[str, Any]], epoch_ns: int, *faults: dict[str, Any]) -> str:
         """A modem that ModemManager knows by the device that is returned, and its twin on a terminal: ``terminal(name)``."""
         timeline, schedule = self.folder / f"{name}.jsonl", self.folder / f"{name}.faults"
-        header = {"format": "tandem-timeline/1", "operator": name, "tick_s": TICK_S, "duration_s": len(ticks) * TICK_S}
-        rows = [{"t_s": round(i * TICK_S, 6), **dict.fromkeys(RADIO), **tick} for i, tick in enumerate(ticks)]
-        timeline.write_text("".join(json.dumps(row) + "\n" for row in (header, *rows)))
+        write_timeline(timeline, ticks, name, usual=UNHEARD)
         schedule.write_text("".join(json.dumps(fault) + "\n" for fault in faults))
         port = f"abstract:{name}{os.getpid()}"
         for kind, where in (("managed", ("--socket", port)), ("at", ("--link", str(self.terminal(name))))):
@@ -144,9 +142,9 @@ class Desk:
             self.modems[f"{name}-{kind}"] = process
             assert process.stdout is not None
             assert process.stdout.readline().startswith("ready")
-        self._profiles[name] = [port]
+        self.ports[name] = port
         if self.manager is not None:
-            self._tell(name, [port])
+            self._tell(name, port)
         return f"/virtual/{name}"
 
     def terminal(self, name: str) -> Path:
@@ -154,17 +152,14 @@ class Desk:
         return self.folder / f"{name}.tty"
 
     def wish(self, modem: str, wish: dict[str, Any]) -> None:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asked:
-            asked.connect(str(self.folder / f"{modem}.sock"))
-            asked.sendall(json.dumps(wish).encode() + b"\n")
-            assert json.loads(asked.recv(4096)) == {"ok": True}
+        play_fault(self.folder / f"{modem}.sock", wish)
 
-    def _tell(self, name: str, ports: list[str]) -> None:
+    def _tell(self, name: str, port: str) -> None:
         test = DBusAddress(
             "/org/freedesktop/ModemManager1", "org.freedesktop.ModemManager1", "org.freedesktop.ModemManager1.Test"
         )
         with open_dbus_connection(self.address) as connection:
-            message = new_method_call(test, "SetProfile", "ssas", (name, "generic", ports))
+            message = new_method_call(test, "SetProfile", "ssas", (name, "generic", [port]))
             assert connection.send_and_get_reply(message, timeout=60).body == ()
 
     def poller(self, name: str, period_s: float, into: Polled, **more: Any) -> ManagedPoller:

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from small_disk import SmallDisk, small_disk
 
 from support.rehearsals import DEMO, lines_of, processes_naming, wait_until
-from support.small_disk import SmallDisk, small_disk
 
 pytestmark = pytest.mark.system
 

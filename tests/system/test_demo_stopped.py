@@ -1,5 +1,6 @@
 """Ctrl-C keeps what was measured; SIGKILL leaves nothing behind; two rehearsals side by side do not meet; recorded drives are played."""
 
+import contextlib
 import json
 import os
 import signal
@@ -41,13 +42,24 @@ def test_ctrl_c_before_anything_was_measured(tmp_path: Path) -> None:
 
 
 def test_kill_9_leaves_no_process_and_no_namespace(tmp_path: Path) -> None:
-    out = tmp_path / "out"
+    out, before = tmp_path / "out", network_namespaces()
     process = started("--duration", "30", "--out", str(out), cwd=tmp_path)
     wait_until(lambda: any("tandem run" in p for p in processes_naming(str(out))), 120, "the collector runs")
+    assert network_namespaces() > before
     process.kill()
     process.wait(60)
     wait_until(lambda: processes_naming(str(out)) == [], 60, "everything has died with it")
+    wait_until(lambda: network_namespaces() == before, 60, "its namespaces have gone with it")
     process.communicate()
+
+
+def network_namespaces() -> set[str]:
+    """Those in which a process runs: the bench gives them no names."""
+    found = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it ended while we looked
+            found.add(str((process / "ns/net").readlink()))
+    return found
 
 
 def test_two_side_by_side(tmp_path: Path) -> None:

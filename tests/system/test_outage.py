@@ -9,8 +9,8 @@ import time
 
 import pytest
 from a_second import PER_SECOND, Timed, a_second
+from faulty_proxy import FAULTS, FaultyProxy
 
-from support.faulty_proxy import FAULTS, FaultyProxy
 from support.rehearsals import wait_until
 from support.serve_on_loopback import Server, await_ready, end, lay_out, start
 from tandem.export import Exporter, GatewayAddress, PendingManifests, exporter, gateway

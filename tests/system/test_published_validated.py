@@ -45,7 +45,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def read(programs: Path, package: Path, cache: Path) -> dict[str, Any]:
     command = [
         programs / "python",
-        Path(__file__).resolve().parents[1] / "support/package_validators.py",
+        Path(__file__).with_name("package_validators.py"),
         package,
         cache,
     ]

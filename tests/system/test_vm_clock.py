@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from standalone_server import lone_server
 from vm import machine
 
 from support.ntp_server import ntp_server
-from support.standalone_server import lone_server
 from tandem.schema.metrics import MEASUREMENTS
 from tandem_server.store import StoreStartError
 

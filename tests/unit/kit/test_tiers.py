@@ -15,7 +15,7 @@ sys.path.append(str(Path(__file__).parents[2]))
 
 from tiers import pool
 from tiers.changed import chosen, source
-from tiers.plan import Job, Table, TableError, check_jobs, shard
+from tiers.plan import Job, Table, TableError, check_jobs, shard, unit_files
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 PROGRAMS = ("make", "mypy", "ruff", "lint-imports", "cargo", "shellcheck", "yamllint", "ansible-lint", "python")
@@ -25,6 +25,7 @@ TABLE = """
 [run]
 machine = []
 alone = []
+later = ["unit/late/test_late.py"]
 [together]
 [touches]
 "docs/*" = ["unit/b"]
@@ -167,10 +168,13 @@ def test_all_goes_on_where_it_was_and_begins_anew_for_another_tree(checkout: Che
     assert (checkout.runs, printed.splitlines()[-1]) == (1, "2 passed, 0 failed, 0 skipped")
     assert json.loads((checkout.root / "tests/all.json").read_text())["green"]
     assert checkout.run("--all", "--list")[1] == "", "what is kept of the run is no change of the tree"
-    checkout.run("--all", "--fresh")
-    assert checkout.runs == 2
+    assert "tests/unit/a/test_a.py" in checkout.run("--all", "--fresh", "--list")[1]
     checkout.write("docs/a.md", "more")
-    assert "tests/unit/a/test_a.py" in checkout.run("--all", "--list")[1]
+    checkout.write("tests/unit/late/test_late.py", GOOD)
+    assert "test_late.py" not in checkout.run("--list")[1]
+    listed = checkout.run("--all", "--list")[1]
+    assert "tests/unit/a/test_a.py" in listed
+    assert "tests/unit/late/test_late.py" in listed
 
 
 def test_one_at_a_time_and_stopped_by_ctrl_c_it_leaves_nothing_running_and_blames_no_test(checkout: Checkout) -> None:
@@ -266,8 +270,8 @@ def test_every_file_of_the_lab_has_one_tier_and_covers_what_is_there() -> None:
     assert [
         of for covered in table.covers.values() for of in covered if not list(REPOSITORY.glob(source(of) + "*"))
     ] == []
-    named = {name for group in table.together for name in group} | table.machines | table.alone
-    assert named <= set(table.covers)
+    named = {name for group in table.together for name in group} | table.machines | table.alone | table.later
+    assert named <= {*table.covers, *unit_files()}
     tests = REPOSITORY / "tests"
     assert [name for names in table.touches.values() for name in names if not (tests / name).exists()] == []
 

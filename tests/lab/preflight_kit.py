@@ -16,7 +16,7 @@ from typing import Any
 
 from support import nmea
 from support.incident_host import TOO_LOW, WELL, Machine, SmallDisk, small_disk
-from support.running_kit import KitOnRig, awaited, kit_on_rig
+from support.running_kit import RunningKit, awaited, running_kit
 from tandem_bench.run.programs import COLLECTOR, READY_S, Owner, confined
 
 MORE = """
@@ -35,7 +35,7 @@ class PreflightKit:
     """``kit`` runs, on ``machine``, with a ``receiver`` that is gone once it is closed, and a ``disk`` for another folder; ``run``: what
     checks have in place of /run/tandem-preflight."""
 
-    kit: KitOnRig
+    kit: RunningKit
     machine: Machine
     receiver: ExitStack
     disk: SmallDisk
@@ -57,10 +57,8 @@ class PreflightKit:
     @contextmanager
     def killed_check(self) -> Iterator[Path]:
         """The folder of one that was ended by SIGKILL in its middle, and everything that it had started with it."""
-        config = str(self.kit.probe / "config.toml")
-        with subprocess.Popen(
-            self._command("--config", config), stdout=subprocess.DEVNULL, start_new_session=True
-        ) as one:
+        command = self._command(*self.kit.probe_config)
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True) as one:
             awaited("it has its paths in the kernel", lambda: self.checks() and self.ours_in_the_kernel() > 0, 60)
             os.killpg(one.pid, signal.SIGKILL)
         (left,) = self.checks()
@@ -84,11 +82,6 @@ class PreflightKit:
 
         self.kit.measured("--kind", "tcp", "--path", path, "--seconds", "1")
         awaited("the account tells of it", told, 90)
-
-    def at_server(self, *args: str) -> str:
-        return self.kit.tool(
-            "server", "tandem_server", *args, "--config", str(self.kit.folder / "server" / "server.toml")
-        )
 
     @contextmanager
     def rules(self, namespace: str, rules: str) -> Iterator[None]:
@@ -165,7 +158,7 @@ def preflight_kit(folder: Path, influxd: Path) -> Iterator[PreflightKit]:
     port = nmea.NmeaPort([nmea.Place(51.8979, -8.4706, 0.0, 0.0)])
     with ExitStack() as receiver, small_disk(folder / "small", "16m") as disk:
         receiver.callback(port.close)
-        with kit_on_rig(
+        with running_kit(
             folder / "run",
             influxd,
             more=MORE.format(device=port.device),

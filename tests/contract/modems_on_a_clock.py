@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from support.modem_on_fake_clock import UNHEARD, write_timeline
 from tandem.at.dialogue import Dialogue, NoAnswer, Response
 from tandem.at.grammar import Command, LineSplitter
 from tandem.modem.poll import Poll, in_range
@@ -68,18 +69,9 @@ def tick(i: int) -> dict[str, Any]:
 
 
 TICKS = [tick(i) for i in range(round(LENGTH_S / TICK_S))]
-KEYS = ("rsrp_dbm", "rsrq_db", "sinr_db", "rssi_dbm", "plmn", "tac", "eci", "pci", "earfcn", "band")
 
 OLDER = {"lac": "tac", "ci": "eci", "rscp_dbm": "rsrp_dbm", "ecno_db": "rsrq_db"}
 """What 2G and 3G have of their own → where the timeline has it."""
-
-
-def write_timeline(path: Path, ticks: list[dict[str, Any]]) -> Path:
-    """``tandem-timeline/1``, without the link's keys."""
-    header = {"format": "tandem-timeline/1", "operator": "A", "tick_s": TICK_S, "duration_s": len(ticks) * TICK_S}
-    rows = [{"t_s": round(i * TICK_S, 6), **dict.fromkeys(KEYS), **row} for i, row in enumerate(ticks)]
-    path.write_text("".join(json.dumps(row) + "\n" for row in [header, *rows]))
-    return path
 
 
 def _floor(step: float) -> tuple[float, float]:
@@ -205,7 +197,7 @@ class VirtualModem:
         ticks = TICKS[first : last + 1]
         changed = len({true["rat"] for true in ticks}) > 1
         found = []
-        for key in (*KEYS, *(key for key in OLDER if key in tells.older)):
+        for key in (*UNHEARD, *(key for key in OLDER if key in tells.older)):
             value = record.fields.get(key)
             absent_is_fine = changed or (not registered and tells.lte.get(key, ()) is None)
             if (value is None and absent_is_fine) or any(
@@ -274,7 +266,7 @@ class Polled:
 @contextmanager
 def polled_modems(folder: Path, period_s: float) -> Iterator[list[Polled]]:
     """Every family of the bench at once, each a process whose timeline is its first tick for ever, polled with driver ``auto``."""
-    timeline = write_timeline(folder / "timeline.jsonl", TICKS[:1])
+    timeline = write_timeline(folder / "timeline.jsonl", TICKS[:1], usual=UNHEARD)
     with ExitStack() as stack:
         processes = {}
         for family in BENCH:
