@@ -26,7 +26,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
@@ -193,23 +193,12 @@ def record(
     output.line("record", measurement=measurement, tags=tags, fields=dict(fields), monotonic_ns=now)
 
 
-def at_once(items: Iterable[T], action: Callable[[T], None]) -> None:
-    """``action`` of each item, a thread each; what one of them raises is raised here, when all have ended."""
-    errors = list[BaseException]()
+def at_once(items: Collection[T], action: Callable[[T], None]) -> None:
+    """``action`` of each item, a thread each; what the first of them raises is raised here, when all have ended."""
+    from concurrent.futures import ThreadPoolExecutor  # here: it loads logging, and most runs do without
 
-    def guarded(item: T) -> None:
-        try:
-            action(item)
-        except BaseException as error:  # noqa: BLE001  raised again below, in the thread that waits
-            errors.append(error)
-
-    threads = [threading.Thread(target=guarded, args=(item,)) for item in items]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
+    with ThreadPoolExecutor(max(1, len(items))) as threads:
+        list(threads.map(action, items))
 
 
 @contextmanager

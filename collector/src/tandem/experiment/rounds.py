@@ -9,7 +9,6 @@ import math
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, cast
 
@@ -21,6 +20,7 @@ from tandem.experiment.base import (
     Span,
     Stop,
     StoppedError,
+    at_once,
     phase,
     record,
 )
@@ -277,11 +277,7 @@ class Rounds:
                 labels = {"phase": measured.number, "kind": kind, "path": connection.path.name}
                 connection.transfer(deadline_ns, self._stop, self._output, labels)
 
-            with ThreadPoolExecutor(len(connections)) as others:
-                moving = [others.submit(transfer, connection) for connection in connections[1:]]
-                transfer(connections[0])
-                for future in moving:
-                    future.result()
+            at_once(connections, transfer)
         finally:
             for connection in connections:
                 connection.close(self._stop)

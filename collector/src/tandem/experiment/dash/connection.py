@@ -12,7 +12,7 @@ import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlsplit
 
 from tandem.experiment import http_head
@@ -80,16 +80,8 @@ def request(path: str, host: str, session: Session, part: ByteRange | None) -> b
     return http_head.request(path, host, headers, close=False)
 
 
-class Taker(Protocol):
-    """Where an answer goes as it comes. After ``begin`` a request is not made again."""
-
-    def begin(self, length: int | None, part: ByteRange | None) -> None:
-        """Its head has come: a body of ``length`` bytes follows."""
-        ...
-
-    def piece(self, content: memoryview) -> None:
-        """Some of the body. The buffer is used again afterwards."""
-        ...
+Taker = Callable[[int | None, memoryview], None]
+"""Gets an answer as it comes, of each piece the whole body's length (None: not said) and its bytes, whose buffer is used again."""
 
 
 class Fetcher:
@@ -137,12 +129,10 @@ class Fetcher:
         kept = bytearray(body) if keep is not None else bytearray()
         received = len(body)
         last_byte = first_byte
-        if taker is not None:
-            taker.begin(length, part)
         if received:
             self._on_bytes(received)
             if taker is not None:
-                taker.piece(memoryview(body))
+                taker(length, memoryview(body))
         while length is None or received < length:
             room = None if length is None else length - received
             count = self._receive(received, room)
@@ -155,7 +145,7 @@ class Fetcher:
             if keep is not None:
                 kept += self._buffer[:count]
             if taker is not None:
-                taker.piece(memoryview(self._buffer)[:count])
+                taker(length, memoryview(self._buffer)[:count])
             if received > (LONGEST_BODY if keep is None else keep):
                 raise FetchError(f"more than {received - 1} bytes", again=False, received=received)
         if length is not None and received != length:

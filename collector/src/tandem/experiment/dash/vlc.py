@@ -343,6 +343,13 @@ def parse(head: bytes) -> tuple[str, ByteRange | None]:
     return line[1].decode("ascii"), part
 
 
+def _head(length: int | None, part: ByteRange | None) -> bytes:
+    lines = [f"HTTP/1.1 {'200 OK' if part is None else '206 Partial Content'}"]
+    lines += [] if length is None else [f"Content-Length: {length}"]
+    lines += [] if part is None else [f"Content-Range: bytes {part.first}-{part.last}/*"]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+
 class Relay:
     """Between a player that knows only a URL and the measured connection: an HTTP server on loopback, for that player alone.
 
@@ -357,7 +364,6 @@ class Relay:
         self._selector.register(self._listener, selectors.EVENT_READ)
         self._heads: dict[socket.socket, bytes] = {}
         self._out: socket.socket | None = None
-        self._head = b""
 
     @property
     def url(self) -> str:
@@ -401,24 +407,20 @@ class Relay:
 
     def fetch(self, target: str, part: ByteRange | None, keep: int | None) -> Fetched:
         """Have the request that is served answered over the link. ``keep``: as of ``Link.get``. GoneError, StoppedError, FetchError."""
-        fetched = self._link.get(Resource(self._link.root + target, part), keep, self)
-        self.piece(memoryview(b""))  # the head of an answer without a body
+        begun = False
+
+        def take(length: int | None, content: memoryview) -> None:
+            """On to the player, at its pace. The head goes with the first of the body: until then the request may be made again."""
+            nonlocal begun
+            if not begun:
+                begun = True
+                self._send(memoryview(_head(length, part)))
+            self._send(content)
+
+        fetched = self._link.get(Resource(self._link.root + target, part), keep, take)
+        if not begun:
+            take(0, memoryview(b""))
         return fetched
-
-    def begin(self, length: int | None, part: ByteRange | None) -> None:
-        """The answer's head has come (``Link.get``). It goes on with the first of the body: until then the request may be made again."""
-        status = "200 OK" if part is None else "206 Partial Content"
-        lines = [f"HTTP/1.1 {status}", *([] if length is None else [f"Content-Length: {length}"])]
-        if part is not None:
-            lines.append(f"Content-Range: bytes {part.first}-{part.last}/*")
-        self._head = ("\r\n".join(lines) + "\r\n\r\n").encode()
-
-    def piece(self, content: memoryview) -> None:
-        """A piece of it has come: on to the player, at the player's pace. GoneError, StoppedError, FetchError past the deadline."""
-        head, self._head = self._head, b""
-        if head:
-            self._send(memoryview(head))
-        self._send(content)
 
     def _send(self, content: memoryview) -> None:
         connection = self._out

@@ -50,20 +50,13 @@ from tandem.stream.arrival import arrival_ns, stamp
 _RECEIVE_BYTES = 2048
 
 
-@dataclass(frozen=True, slots=True)
-class Heard:
-    """One answer and when it came, CLOCK_MONOTONIC ns."""
-
-    answer: Answer
-    arrived_ns: int
-
-
 @dataclass(slots=True)
 class Stream:
-    """What came of one path's questions. ``sent_ns`` by sequence, None where the machine could not send (the path was down)."""
+    """What came of one path's questions. ``sent_ns`` by sequence, None where the machine could not send (the path was down);
+    ``heard``: each answer, and when it came, CLOCK_MONOTONIC ns."""
 
     sent_ns: list[int | None] = field(default_factory=list)
-    heard: dict[int, Heard] = field(default_factory=dict)
+    heard: dict[int, tuple[Answer, int]] = field(default_factory=dict)
     duplicates: int = 0
     foreign: int = 0
     late_ms_max: float = 0.0
@@ -72,44 +65,35 @@ class Stream:
     received_bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """``interval_s`` between questions of ``size`` bytes for ``seconds``; then ``linger_s`` for what is under way."""
-
-    interval_s: float
-    size: int
-    seconds: float
-    linger_s: float
-
-
 def probe(
     interface: str,
     address: tuple[str, int],
     key: bytes,
     session: bytes,
     number: int,
-    plan: Plan,
+    request: Request,
     stopped: Callable[[], bool],
 ) -> Stream:
-    """Ask over ``interface`` as stream ``number``. OSError when there is no such interface or route."""
-    found = Stream()
+    """Ask over ``interface`` as stream ``number``, at ``request``'s pace, and wait for what is under way then. OSError when
+    there is no such interface or route."""
+    found, interval_s = Stream(), request.interval_ms / 1000
     with socket.socket(socket.AF_INET6 if ":" in address[0] else socket.AF_INET, socket.SOCK_DGRAM) as made:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, interface.encode() + b"\0")
         stamp(made)
         made.connect(address)
         made.setblocking(False)
         begun = time.monotonic_ns()
-        total = max(1, round(plan.seconds / plan.interval_s))
-        ends = begun + int((plan.seconds + plan.linger_s) * 1e9)
+        total = max(1, round(request.seconds / interval_s))
+        ends = begun + int((request.seconds + request.linger_s) * 1e9)
         while not stopped():
             now = time.monotonic_ns()
             done = len(found.sent_ns) >= total
             if now >= ends or (done and len(found.heard) >= total):
                 break
-            due = ends if done else begun + int(len(found.sent_ns) * plan.interval_s * 1e9)
+            due = ends if done else begun + int(len(found.sent_ns) * interval_s * 1e9)
             if now >= due:
                 found.late_ms_max = max(found.late_ms_max, (now - due) / 1e6)
-                _ask(made, key, session, number, plan.size, found)
+                _ask(made, key, session, number, request.size, found)
                 continue
             if select.select([made], [], [], min(0.2, (due - now) / 1e9))[0]:
                 _hear(made, key, session, number, found)
@@ -145,7 +129,7 @@ def _hear(made: socket.socket, key: bytes, session: bytes, number: int, found: S
     elif answer.sequence in found.heard:
         found.duplicates += 1
     else:
-        found.heard[answer.sequence] = Heard(answer, arrived)
+        found.heard[answer.sequence] = answer, arrived
 
 
 def figures(stream: Stream, comparison: Comparison) -> dict[str, Any]:
@@ -153,14 +137,14 @@ def figures(stream: Stream, comparison: Comparison) -> dict[str, Any]:
     heard = [stream.heard[n] for n in sorted(stream.heard)]
     sent = sum(at is not None for at in stream.sent_ns)
     rtts, ups, downs, stays = dict[int, float](), dict[int, float](), dict[int, float](), list[float]()
-    for h in heard:
-        a, number = h.answer, h.answer.sequence
+    for a, arrived_ns in heard:
+        number = a.sequence
         at = stream.sent_ns[number]
         if at is None:
             continue
         stay = a.returned_ns - a.received_ns
-        rtts[number] = (h.arrived_ns - at - stay) / 1e6
-        ups[number], downs[number] = (a.received_ns - at) / 1e6, (h.arrived_ns - a.returned_ns) / 1e6
+        rtts[number] = (arrived_ns - at - stay) / 1e6
+        ups[number], downs[number] = (a.received_ns - at) / 1e6, (arrived_ns - a.returned_ns) / 1e6
         stays.append(stay / 1e6)
     up, down = _lost(stream)
     return {
@@ -171,7 +155,7 @@ def figures(stream: Stream, comparison: Comparison) -> dict[str, Any]:
         "lost_up": up,
         "lost_down": down,
         "duplicates": stream.duplicates,
-        "reordered": sum(later.arrived_ns < earlier.arrived_ns for earlier, later in pairwise(heard)),
+        "reordered": sum(later < earlier for (_, earlier), (_, later) in pairwise(heard)),
         "rtt_ms": distribution(list(rtts.values())),
         "rtt_jitter_ms": distribution(_steps(rtts)),
         "up_variation_ms": distribution(_above(ups)),
@@ -191,7 +175,7 @@ def _lost(stream: Stream) -> tuple[int | None, int | None]:
     The server's count is of what had come by then, so a question that overtook others counts them as lost up."""
     if not stream.heard:
         return None, None
-    last = stream.heard[max(stream.heard)].answer
+    last, _ = stream.heard[max(stream.heard)]
     sent = sum(at is not None for at in stream.sent_ns[: last.sequence + 1])
     return max(0, sent - last.count), max(0, last.count - len(stream.heard) - stream.duplicates)
 
@@ -363,11 +347,10 @@ class _Run:
 
     def _stream(self, path: ProbePath, session: Session, reflector: Reflector, number: int) -> Stream:
         r = self._r
-        plan = Plan(r.interval_ms / 1000, r.size, r.seconds, r.linger_s)
         try:
             with self._stop.interruptible():
                 host = sockets.resolve(r.measurement.host, reflector.port, path.interface)
-            return probe(path.interface, host, session.key, reflector.owner, number % 256, plan, self.span.over)
+            return probe(path.interface, host, session.key, reflector.owner, number % 256, r, self.span.over)
         except OSError as error:
             return Stream(error=describe(error))  # the path is down: a stream of nothing
 

@@ -106,14 +106,6 @@ class Loaded:
     session: str | None = None
 
 
-@dataclass(slots=True)
-class Run:
-    """All that was loaded so far."""
-
-    loads: list[Loaded] = field(default_factory=list)
-    browser: str | None = None
-
-
 def shares(carrier: Carrier) -> dict[str, float] | None:
     """Each path's part of the bytes received; None when the kernel said nothing."""
     found = {path: count for path, count in carried(carrier.totals()).items() if path is not None}
@@ -160,9 +152,8 @@ def _named(sender: dict[str, Any] | None) -> dict[str, str]:
     return {address: path for address, path in one.items() if isinstance(path, str)}
 
 
-def result(run: Run, kind: str) -> dict[str, Any] | None:
+def result(loads: Sequence[Loaded], browser: str | None, kind: str) -> dict[str, Any] | None:
     """The figures; None when no load brought an object."""
-    loads = run.loads
     if not any(one.load.objects for one in loads):
         return None
     by_browser = [one.load for one in loads if one.load.by == "browser" and one.load.failure is None]
@@ -186,7 +177,7 @@ def result(run: Run, kind: str) -> dict[str, Any] | None:
         "bytes": sum(c.received for c in connections),
         "fallback": kind == "mptcp" and any(c.series.fallback for c in connections),
         "subflows": path_rows(totals),
-        "browser": run.browser,
+        "browser": browser,
         "bytes_by_path": bytes_by_path((t.name.path, t.bytes, t.bytes_sent) for t in totals),
     }
 
@@ -238,16 +229,17 @@ class PageLoad:
             failure = STOPPED
         if failure is None:
             failure = found.failure()
-        return Outcome(result(found.done, request.kind), failure, found.environment, found.further)
+        return Outcome(result(found.done, found.browser, request.kind), failure, found.environment, found.further)
 
 
 class _Loads:
-    """One run's loads, one after the other."""
+    """One run's loads, one after the other. ``done``: so far; ``browser``: its name and version, when one has come up."""
 
     def __init__(self, request: Request, program: str | None, output: Output, stop: Stop) -> None:
         self._request, self._program, self._output, self._stop = request, program, output, stop
         self._until_s = now_s() + request.deadline_s
-        self.done = Run()
+        self.done: list[Loaded] = []
+        self.browser: str | None = None
         self.environment: dict[str, Any] = {**environment(request), **request.options.to_dict()}
         self.further: dict[str, Any] = {"public_addresses": {}, "control_path": None}
         self._missing = 0
@@ -317,7 +309,7 @@ class _Loads:
         relay = Relay(carrier, page.origins, self._until_s)
         loaded = Loaded(Load(page.name, way), carrier.carried, None, 0, None, page.certificate is not None)
         loaded.session = session.id if session.id in base.server_captures else None
-        self.done.loads.append(loaded)
+        self.done.append(loaded)
 
         def at_end() -> None:
             carrier.sample()
@@ -357,14 +349,14 @@ class _Loads:
             try:
                 session = browser.page(min(now_s() + request.start_timeout_s, self._until_s + _GRACE_S))
             except NoBrowserError as error:
-                if self.done.browser is None or stop():
+                if self.browser is None or stop():
                     raise
                 # It has come up before: this time it is what was measured.
                 return Load(page.name, "browser", failure=str(error))
-            if self.done.browser is None:
+            if self.browser is None:
                 version = browser.devtools.call("Browser.getVersion", until_s=now_s() + request.start_timeout_s)
-                self.done.browser = str(version.get("product", ""))[:80]
-                self.environment |= {"browser": self.done.browser, "browser_sandbox": browser.sandbox}
+                self.browser = str(version.get("product", ""))[:80]
+                self.environment |= {"browser": self.browser, "browser_sandbox": browser.sandbox}
             until_s = min(self._until_s, now_s() + request.load_timeout_s)
             return loads.by_browser(browser, session, page, until_s, stop, at_end)
         finally:
@@ -374,8 +366,8 @@ class _Loads:
         """Of the run: the deadline, or that no load at all reached its end."""
         if self._missing:
             return Failure(reason=f"deadline passed, {self._missing} loads not begun", retry=True)
-        failed = [one.load.failure for one in self.done.loads if one.load.failure is not None]
-        if failed and len(failed) == len(self.done.loads):
+        failed = [one.load.failure for one in self.done if one.load.failure is not None]
+        if failed and len(failed) == len(self.done):
             return Failure(reason=failed[0], retry=True)
         return None
 
