@@ -32,7 +32,6 @@ def add(commands: Actions[argparse.ArgumentParser]) -> None:
 
 
 def add_where(parser: argparse.ArgumentParser) -> None:
-    """The options that say which collector."""
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--config", type=Path, default=CONFIG, metavar="FILE", help=f"of the collector; {HERE}")
     where.add_argument("--socket", type=Path, metavar="PATH", help="its status socket, instead of --config")

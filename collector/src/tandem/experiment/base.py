@@ -109,7 +109,6 @@ class Span:
 
     @property
     def duration_s(self) -> float:
-        """Until now."""
         return (time.monotonic_ns() - self.begun_ns) / 1e9
 
     def failure(self) -> Failure | None:
@@ -119,7 +118,6 @@ class Span:
         return LATE if time.monotonic_ns() >= self.deadline_ns else None
 
     def over(self) -> bool:
-        """Whether it is to end."""
         return self.failure() is not None
 
 
@@ -132,7 +130,6 @@ class Output:
         self._lock = threading.Lock()
 
     def line(self, kind: str, /, **content: Any) -> None:  # noqa: ANN401  any JSON value
-        """Write one line of type ``kind``."""
         text = json.dumps({"type": kind, **content}, separators=(",", ":"), allow_nan=False) + "\n"
         with self._lock:
             try:
@@ -203,7 +200,6 @@ def at_once(items: Collection[T], action: Callable[[T], None]) -> None:
 
 @contextmanager
 def _beating(output: Output) -> Iterator[None]:
-    """Say every now and then that the process lives."""
     ended = threading.Event()
 
     def beat() -> None:
@@ -220,7 +216,6 @@ def _beating(output: Output) -> Iterator[None]:
 
 
 def description(experiment: Experiment) -> dict[str, Any]:
-    """What ``--describe`` prints."""
     return {
         "name": experiment.name,
         "version": experiment.version,

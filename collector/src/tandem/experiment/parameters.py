@@ -120,21 +120,17 @@ class ProbePath:
 
     @property
     def source(self) -> sockets.Source:
-        """Where a connection over this path starts."""
         return sockets.Source(self.interface)
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Scheme, host and port of a URL."""
-
     scheme: str
     host: str
     port: int
 
     @property
     def authority(self) -> str:
-        """Host and port as in Host and in URLs."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
@@ -154,7 +150,6 @@ class CommonParameters:
 
     @property
     def primary(self) -> ProbePath:
-        """The first path."""
         return self.paths[0]
 
 
@@ -272,7 +267,6 @@ class SocketOptions:
         return {"options": given} if given else {}
 
     def to_dict(self) -> dict[str, Any]:
-        """For the run's ``environment``."""
         return {
             "receive_buffer_asked_bytes": self.receive_buffer_bytes,
             "send_buffer_asked_bytes": self.send_buffer_bytes,
@@ -303,7 +297,6 @@ class ConnectionParameters(CommonParameters):
 
     @property
     def options(self) -> SocketOptions:
-        """Of the measured connections' sockets."""
         return SocketOptions(self.receive_buffer_bytes, self.send_buffer_bytes, self.congestion_control or None)
 
     @property

@@ -51,7 +51,6 @@ class Step(NamedTuple):
 
     @property
     def name(self) -> str:
-        """As phases and results say it."""
         return self.kind if self.path is None else f"{self.kind} {self.path}"
 
 
@@ -66,7 +65,6 @@ class Round:
     bytes: int | None = None
 
     def to_dict(self) -> dict[str, object]:
-        """For the result."""
         size = {} if self.bytes is None else {"bytes": self.bytes}
         return {**size, "gap_s": self.gap_s, "order": [step.name for step in self.order]}
 
@@ -192,14 +190,11 @@ class Measured:
 
     @property
     def failure(self) -> Failure | None:
-        """The first of its connections' failures."""
         return next((connection.failure for connection in self.connections if connection.failure is not None), None)
 
 
 @dataclass(slots=True)
 class Done:
-    """A round, as far as it was measured."""
-
     round: Round
     begun_monotonic_ns: int
     measured: list[Measured] = field(default_factory=list)

@@ -201,8 +201,6 @@ class Upload:
 
 
 class _Sending:
-    """The connection of one upload."""
-
     def __init__(
         self, upload: Upload, connection: Stream, head: bytes, stall_s: float, deadline_ns: int, stop: Stop
     ) -> None:

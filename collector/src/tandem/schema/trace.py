@@ -77,11 +77,9 @@ class Offer:
 
     @property
     def stream_bytes(self) -> int:
-        """How much travels."""
         return sum(chunk.bytes for chunk in self.chunks)
 
     def as_json(self) -> dict[str, Any]:
-        """The body of the offer."""
         return {
             "format": FORMAT,
             "name": self.name,
@@ -106,7 +104,6 @@ class Receipt:
     received_utc_ns: int
 
     def as_json(self) -> dict[str, Any]:
-        """The body of the receipt."""
         return {"format": RECEIPT_FORMAT, **asdict(self)}
 
 

@@ -33,7 +33,6 @@ class Terminal:
     charset: str
 
     def in_ascii(self) -> Terminal:
-        """The same with ASCII characters only."""
         return replace(self, charset="ascii")
 
 
@@ -108,8 +107,6 @@ class Glyphs(dict[int, str]):
 
 
 class Shown:
-    """A renderable in such characters."""
-
     def __init__(self, inner: RenderableType, glyphs: Glyphs) -> None:
         self._inner, self._glyphs = inner, glyphs
 

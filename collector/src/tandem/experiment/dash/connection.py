@@ -248,12 +248,10 @@ class Link:
 
     @property
     def host(self) -> str:
-        """As in Host and in URLs."""
         return self._p.measurement.authority
 
     @property
     def root(self) -> str:
-        """URL of the server that is measured."""
         return f"{self._p.measurement.scheme}://{self.host}"
 
     def check(self) -> None:

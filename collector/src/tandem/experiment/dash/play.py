@@ -116,7 +116,6 @@ class Playback:
             self._go_on()
 
     def all_loaded(self, now_s: float) -> None:
-        """Nothing more will come."""
         with self._turning:
             self._advance(now_s)
             self._whole = True
@@ -187,7 +186,6 @@ class Play:
     first_byte_ms: float | None = None
 
     def now(self) -> float:
-        """The play's clock."""
         return (time.monotonic_ns() - self.begun_ns) / 1e9
 
     def add(
@@ -233,7 +231,6 @@ class Play:
 
 
 def play_of(request: Request) -> Play:
-    """A play that begins now."""
     r = request
     return Play(Playback(r.startup_buffer_s, r.resume_buffer_s), time.monotonic_ns(), r.kind, r.primary.name)
 
@@ -257,7 +254,6 @@ _EDGE_S = 1e-3
 
 
 def rule_for(request: Request, bitrates: tuple[int, ...]) -> Rule:
-    """The rule that was requested."""
     rules: dict[str, Callable[[], Rule]] = {
         "fixed": lambda: FixedRule(bitrates, request.fixed_index),
         "throughput": lambda: ThroughputRule(bitrates),
@@ -282,7 +278,6 @@ class Player:
 
     @property
     def player(self) -> dict[str, Any]:
-        """Who played, for the result."""
         return {"name": "own", "abr": self._request.abr}
 
     def glimpse(self, now_s: float) -> Glimpse:

@@ -95,7 +95,6 @@ class Account:
     _over: bool = False
 
     def hear(self, now_s: float, event: Event) -> None:
-        """Take the next event."""
         kind = event.kind
         if kind == "version":
             self.version = self.version or event.value
@@ -146,7 +145,6 @@ class Account:
         return self._since_s + max(0.0, self._read_s - self._from_s)
 
     def shown_s(self, now_s: float) -> float:
-        """The picture's second of the video."""
         if self.started_s is None or self._filling:
             return self._from_s
         return min(self._from_s + max(0.0, now_s - self._since_s), max(self._read_s, self._from_s))
@@ -205,7 +203,6 @@ def command() -> list[str]:
 
 
 def there() -> bool:
-    """Whether a VLC can be started here."""
     try:
         command()
     except MissingRequirementError:
@@ -282,7 +279,6 @@ class Vlc:
 
     @property
     def status(self) -> int | None:
-        """Its exit status; None while it runs."""
         return self._process.poll()
 
     def end(self) -> int:
@@ -367,7 +363,6 @@ class Relay:
 
     @property
     def url(self) -> str:
-        """Of its root, without a slash at the end."""
         return f"http://127.0.0.1:{self._listener.getsockname()[1]}"
 
     def step(self) -> None:
@@ -441,7 +436,6 @@ class Relay:
         connection.close()
 
     def close(self) -> None:
-        """Close every connection and the server."""
         for connection in list(self._heads):
             self._drop(connection)
         self._selector.close()
@@ -489,7 +483,6 @@ class VlcPlayer:
 
     @property
     def player(self) -> dict[str, Any]:
-        """Who played, for the result."""
         return {"name": "vlc", "version": self._account.version, "logic": self._request.vlc_logic}
 
     def glimpse(self, now_s: float) -> Glimpse:

@@ -74,7 +74,6 @@ class SenderSide:
         return max(known)[1] if known else None
 
     def bytes_retrans(self, total: SubflowTotal) -> int | None:
-        """Bytes that the sender sent again on it."""
         row = self.of(total)
         return whole(mapping(row).get("bytes_retrans"))
 
@@ -155,7 +154,6 @@ class DownloadConnection(MeasuredConnection):
 
     @property
     def expected_subflows(self) -> int:
-        """How many there may be at once."""
         return self.request.subflows or len(self.request.carrying)
 
     def socket_options(self) -> sockets.Options:

@@ -133,7 +133,6 @@ def _hear(made: socket.socket, key: bytes, session: bytes, number: int, found: S
 
 
 def figures(stream: Stream, comparison: Comparison) -> dict[str, Any]:
-    """Of one stream."""
     heard = [stream.heard[n] for n in sorted(stream.heard)]
     sent = sum(at is not None for at in stream.sent_ns)
     rtts, ups, downs, stays = dict[int, float](), dict[int, float](), dict[int, float](), list[float]()
@@ -223,7 +222,6 @@ class Request(CommonParameters):
 
     @property
     def phase_s(self) -> float:
-        """How long a phase lasts."""
         return self.settle_s + self.seconds + self.linger_s
 
 
@@ -306,8 +304,6 @@ class _Load:
 
 
 class _Run:
-    """One run's streams, as they come."""
-
     def __init__(self, request: Request, output: Output, stop: Stop) -> None:
         self._r, self._output, self._stop = request, output, stop
         self.span = Span(request.deadline_s, stop)

@@ -86,7 +86,6 @@ class Carrier:
         return carried
 
     def note(self, reason: str) -> None:
-        """Remember why a connection failed."""
         with self._lock:
             if len(self.refused) < 100:
                 self.refused.append(reason[:200])
@@ -100,7 +99,6 @@ class Carrier:
                 carried.connected.socket.close()
 
     def sample(self) -> None:
-        """Read the figures of all that are open."""
         with self._lock:
             for carried in self.carried:
                 if not carried.over:
@@ -130,7 +128,6 @@ class Carrier:
             return environment(self._request, made)
 
     def totals(self) -> list[SubflowTotal]:
-        """Of the subflows of all connections."""
         return [total for c in self.carried for total in c.series.totals.values()]
 
 
@@ -329,7 +326,6 @@ def greeted(browser: socket.socket) -> tuple[str, int]:
 
 
 def asking(host: str, port: int) -> bytes:
-    """A client's greeting and request in one."""
     name = host.encode("ascii")
     return b"\x05\x01\x00" + b"\x05\x01\x00\x03" + bytes([len(name)]) + name + struct.pack(">H", port)
 

@@ -114,7 +114,6 @@ def shares(carrier: Carrier) -> dict[str, float] | None:
 
 
 def row(loaded: Loaded) -> dict[str, Any]:
-    """Of the list ``loads``."""
     load = loaded.load
     connections = len(loaded.carried)
     own = {

@@ -66,7 +66,6 @@ class GraphLoad:
         self.found = Load(page.name, "graph")
 
     def run(self) -> Load:
-        """Load it; never raises for what the network does."""
         begun = now_s()
         self._root_failed: str | None = None
         self._last_s = begun
@@ -231,8 +230,6 @@ def flags(page: StoredPage, port: int) -> list[str]:
 
 
 class Counts:
-    """What the browser says of its requests."""
-
     def __init__(self) -> None:
         self._pending: set[str] = set()
         self.objects = self.failed = self.missed = 0

@@ -23,15 +23,12 @@ class PageError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Of a URL; the host in lower case."""
-
     scheme: str
     host: str
     port: int
 
     @property
     def authority(self) -> str:
-        """As in the header Host."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
 
@@ -61,7 +58,6 @@ class StoredPage:
 
     @property
     def origins(self) -> frozenset[Origin]:
-        """All of them."""
         return frozenset(one.origin for one in self.objects)
 
 

@@ -401,11 +401,9 @@ class Request(CommonParameters):
 
     @property
     def protocols(self) -> tuple[str, ...]:
-        """In order."""
         return ("udp", "tcp") if self.protocol == "both" else (self.protocol,)
 
     def plan(self, protocol: str) -> Plan:
-        """Of one trace."""
         return Plan(protocol, self.hops, self.tries, self.probe_timeout_s, self.silent_hops)
 
 

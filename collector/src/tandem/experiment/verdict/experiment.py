@@ -62,7 +62,6 @@ class Exchange:
 
 
 def ask(common: CommonParameters, path: ProbePath, kind: sockets.Kind, timeout_s: float, session: Session) -> Exchange:
-    """Connect, ask whoami, read; LookError."""
     made = connected(common, path, kind, timeout_s)
     with made.socket as connection:
         info = abi.decode_tcp_info(connection.getsockopt(socket.IPPROTO_TCP, abi.TCP_INFO, abi.TCP_INFO_BYTES))
@@ -139,7 +138,6 @@ class Watched:
     found: Join
 
     def look(self, subflows: tuple[SubflowSample, ...]) -> None:
-        """Take one sample's subflows in."""
         own, found = [s for s in subflows if s.local is not None and s.local.host in self.addresses], self.found
         found.alive = any(s.alive for s in own)
         for s in own:
@@ -269,8 +267,6 @@ class VerdictExperiment:
 
 
 class _Look:
-    """One run's findings, as they grow."""
-
     def __init__(self, request: Request, output: Output, stop: Stop) -> None:
         self._r, self._output, self._stop = request, output, stop
         self.span = Span(request.deadline_s, stop)
