@@ -123,15 +123,22 @@ class ProbePath:
         return sockets.Source(self.interface)
 
 
+PORTS = {"http": 80, "https": 443}
+
+
 @dataclass(frozen=True, slots=True)
 class Origin:
+    """Of a URL; the host in lower case."""
+
     scheme: str
     host: str
     port: int
 
     @property
     def authority(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        """As in the header Host and in URLs: with the port where it is not the scheme's own."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +196,7 @@ def origin(url: str, schemes: tuple[str, ...]) -> Origin:
         raise ParameterError(f"{url!r} is no URL: {error}") from error
     if parts.scheme not in schemes or not parts.hostname or parts.path not in ("", "/"):
         raise ParameterError(f"{url!r} is not of the form {' or '.join(f'{scheme}://HOST:PORT' for scheme in schemes)}")
-    return Origin(parts.scheme, parts.hostname, port or (443 if parts.scheme == "https" else 80))
+    return Origin(parts.scheme, parts.hostname, port or PORTS[parts.scheme])
 
 
 def text(holder: dict[str, Any], key: str) -> str | None:

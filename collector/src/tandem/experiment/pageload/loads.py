@@ -19,7 +19,8 @@ from tandem.devtools import Browser, DevTools, DevToolsError, Event, RefusedErro
 from tandem.experiment import http_head
 from tandem.experiment.control import describe, mapping, real
 from tandem.experiment.pageload.carrier import SocksError, asking, connected, now_s
-from tandem.experiment.pageload.page import Origin, StoredPage
+from tandem.experiment.pageload.page import StoredPage
+from tandem.experiment.parameters import Origin
 
 
 @dataclass(slots=True)
