@@ -5,8 +5,9 @@ import json
 import socket
 import ssl
 
+from support.offers import offer_of
 from support.serve_on_loopback import Server, await_ready, command, end, free_ports, start
-from tandem.schema.trace import encoded, offer_of
+from tandem.schema.trace import encoded
 
 
 def offered(content, name="captures/run-1-a.pcap", encoding="gzip", chunk=65536):
