@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,7 @@ def _show(statuses: Iterator[dict[str, Any]], *, plain: bool, ascii_only: bool) 
 
     there = terminal(sys.stdout, own_environment())
     if ascii_only:
-        there = there.in_ascii()
+        there = replace(there, charset="ascii")
     if there.screen and not plain:
         watch(statuses, there)
         say("the collector ended")

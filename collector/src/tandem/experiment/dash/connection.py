@@ -70,16 +70,6 @@ class Fetched:
     closes: bool
 
 
-def request(path: str, host: str, session: Session, part: ByteRange | None) -> bytes:
-    """The request; ValueError when the path, which comes from the MPD, holds what no request line may."""
-    if not path.isascii() or not path.isprintable() or " " in path:
-        raise ValueError(f"{path[:80]!r} cannot be requested")
-    headers = {"X-Tandem-Session": session.claim(path), "Accept-Encoding": "identity"}
-    if part is not None:
-        headers["Range"] = f"bytes={part.first}-{part.last}"
-    return http_head.request(path, host, headers, close=False)
-
-
 Taker = Callable[[int | None, memoryview], None]
 """Gets an answer as it comes, of each piece the whole body's length (None: not said) and its bytes, whose buffer is used again."""
 
@@ -290,8 +280,13 @@ class Link:
             parts = urlsplit(resource.url)
             if f"{parts.scheme}://{parts.netloc}" != self.root:
                 raise FetchError(f"{resource.url[:120]!r} is not on {self.root}", again=False)
-            target = parts.path + (f"?{parts.query}" if parts.query else "")
-            return request(target or "/", self.host, self._session, resource.range)
+            target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+            if not target.isascii() or not target.isprintable() or " " in target:
+                raise ValueError(f"{target[:80]!r} cannot be requested")
+            headers = {"X-Tandem-Session": self._session.claim(target), "Accept-Encoding": "identity"}
+            if resource.range is not None:
+                headers["Range"] = f"bytes={resource.range.first}-{resource.range.last}"
+            return http_head.request(target, self.host, headers, close=False)
         except ValueError as error:
             raise FetchError(f"a URL of the MPD: {error}", again=False) from error
 

@@ -130,11 +130,6 @@ class Carrier:
         return [total for c in self.carried for total in c.series.totals.values()]
 
 
-def now_s() -> float:
-    """The clock of all deadlines here."""
-    return time.monotonic()
-
-
 _CHUNK_BYTES = 1 << 18
 _GREETING_S = 10.0
 _JOIN_S = 2.0
@@ -168,9 +163,9 @@ class Relay:
                 end.shutdown(socket.SHUT_RDWR)
         self._thread.join()
         self._listener.close()
-        until = now_s() + _JOIN_S
+        until = time.monotonic() + _JOIN_S
         for thread in self._threads:
-            thread.join(max(0.0, until - now_s()))
+            thread.join(max(0.0, until - time.monotonic()))
 
     def _accept(self) -> None:
         while True:
@@ -195,7 +190,7 @@ class Relay:
                     self.elsewhere += 1
                     browser.sendall(_answer(_REFUSED))
                     return
-                carried = self._carrier.open(self._until_s - now_s())
+                carried = self._carrier.open(self._until_s - time.monotonic())
                 browser.sendall(_answer(_UNREACHABLE if carried is None else _DONE))
                 if carried is not None and self._enter(carried.connected.socket):
                     self._pump(browser, carried)

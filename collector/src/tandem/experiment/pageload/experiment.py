@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +13,7 @@ from tandem.experiment import base
 from tandem.experiment.base import STOPPED, MissingRequirementError, Outcome, Output, Stop, StoppedError, phase
 from tandem.experiment.control import Control, ControlError, Session, mapping, objects, whoami, whole
 from tandem.experiment.pageload import loads
-from tandem.experiment.pageload.carrier import Carried, Carrier, Relay, now_s
+from tandem.experiment.pageload.carrier import Carried, Carrier, Relay
 from tandem.experiment.pageload.loads import GraphLoad, Load
 from tandem.experiment.pageload.page import PageError, StoredPage
 from tandem.experiment.pageload.page import read as read_page
@@ -236,7 +237,7 @@ class _Loads:
 
     def __init__(self, request: Request, program: str | None, output: Output, stop: Stop) -> None:
         self._request, self._program, self._output, self._stop = request, program, output, stop
-        self._until_s = now_s() + request.deadline_s
+        self._until_s = time.monotonic() + request.deadline_s
         self.done: list[Loaded] = []
         self.browser: str | None = None
         self.environment: dict[str, Any] = {**environment(request), **request.options.to_dict()}
@@ -258,7 +259,7 @@ class _Loads:
             )
         pages: dict[str, StoredPage] = {}
         for number, (name, way) in enumerate(plan, 1):
-            if now_s() >= self._until_s:
+            if time.monotonic() >= self._until_s:
                 self._missing = len(plan) - number + 1
                 return
             if name not in pages:
@@ -301,7 +302,7 @@ class _Loads:
             sender = control.leave(session, self._stop)
             if loaded is not None:
                 loaded.sender = sender
-                self._output.line("load", monotonic_ns=int(now_s() * 1e9), **row(loaded))
+                self._output.line("load", monotonic_ns=int(time.monotonic() * 1e9), **row(loaded))
 
     def _loaded(self, page: StoredPage, way: str, session: Session) -> Loaded:
         carrier = Carrier(self._request, session, page.name)
@@ -320,7 +321,7 @@ class _Loads:
             if way == "browser":
                 loaded.load = self._by_browser(page, relay, at_end)
             else:
-                until_s = min(self._until_s, now_s() + request.load_timeout_s)
+                until_s = min(self._until_s, time.monotonic() + request.load_timeout_s)
                 loaded.load = GraphLoad(page, relay.port, until_s, lambda: self._stop.requested).run()
                 at_end()
         except ssl.SSLError as error:
@@ -346,17 +347,19 @@ class _Loads:
         browser = Browser(self._program or "", loads.flags(page, relay.port), stop, sandbox)
         try:
             try:
-                session = browser.page(min(now_s() + request.start_timeout_s, self._until_s + _GRACE_S))
+                session = browser.page(min(time.monotonic() + request.start_timeout_s, self._until_s + _GRACE_S))
             except NoBrowserError as error:
                 if self.browser is None or stop():
                     raise
                 # It has come up before: this time it is what was measured.
                 return Load(page.name, "browser", failure=str(error))
             if self.browser is None:
-                version = browser.devtools.call("Browser.getVersion", until_s=now_s() + request.start_timeout_s)
+                version = browser.devtools.call(
+                    "Browser.getVersion", until_s=time.monotonic() + request.start_timeout_s
+                )
                 self.browser = str(version.get("product", ""))[:80]
                 self.environment |= {"browser": self.browser, "browser_sandbox": browser.sandbox}
-            until_s = min(self._until_s, now_s() + request.load_timeout_s)
+            until_s = min(self._until_s, time.monotonic() + request.load_timeout_s)
             return loads.by_browser(browser, session, page, until_s, stop, at_end)
         finally:
             browser.close()
