@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.experiment.latency.experiment import Stream, figures
-from tandem.experiment.latency.reflector import Answer, Clock, Comparison, compare, read_clock
+from tandem.experiment.latency import Stream, figures
+from tandem.experiment.reflector import Answer, Clock, Comparison, compare, read_clock
 
 MS = 1_000_000
 APART = Comparison(False, None, None)

@@ -14,9 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.experiment.base import Output, Stop
-from tandem.experiment.dash import play
+from tandem.experiment.dash import linear, p1203, play
 from tandem.experiment.dash.connection import Fetched
-from tandem.experiment.dash.experiment import linear, p1203
 from tandem.experiment.dash.mpd import Representation
 from tandem.experiment.dash.play import Glimpse, Play, Playback, PlaybackRecords, Player, Shown, Stall, play_fields
 from tandem.schema.record import Record
