@@ -13,6 +13,7 @@ import socket
 import struct
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -231,9 +232,11 @@ class Relay:
                     return
                 up = memoryview(bytes(buffer[: count or 0]))
             if up:
-                up = up[self._given(measured, up) :]
+                with self._noted():
+                    up = up[_sent(measured, up) :]
             if not down and measured.fileno() in ready:
-                count = self._heard(measured, buffer)
+                with self._noted():
+                    count = _taken(measured, buffer)
                 if count == 0:
                     if head is not None:
                         self._carrier.note("closed before any answer")
@@ -247,23 +250,15 @@ class Relay:
             if down:
                 down = down[_sent(browser, down) :]
 
-    def _heard(self, measured: socket.socket, buffer: memoryview) -> int | None:
+    @contextlib.contextmanager
+    def _noted(self) -> Iterator[None]:
+        """Why the measured side broke is noted, unless it is this end that closes."""
         try:
-            return _taken(measured, buffer)
+            yield
         except OSError as error:
-            self._broke(error)
+            if not self._closing:
+                self._carrier.note(f"a connection broke: {error.strerror}")
             raise
-
-    def _given(self, measured: socket.socket, content: memoryview) -> int:
-        try:
-            return _sent(measured, content)
-        except OSError as error:
-            self._broke(error)
-            raise
-
-    def _broke(self, error: OSError) -> None:
-        if not self._closing:
-            self._carrier.note(f"a connection broke: {error.strerror}")
 
     def _switched(self, begun: bytes) -> bytes | None:
         """What followed the endpoint's 101; None while that is incomplete. SocksError when it refuses."""
