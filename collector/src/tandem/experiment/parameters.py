@@ -281,13 +281,6 @@ class SocketOptions:
         }
 
 
-def read_socket_options(checked: Mapping[str, Any]) -> SocketOptions:
-    """From parameters that are checked one by one."""
-    return SocketOptions(
-        checked["receive_buffer_bytes"], checked["send_buffer_bytes"], checked["congestion_control"] or None
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class ConnectionParameters(CommonParameters):
     """Of an experiment whose measured connections are all of one kind and over one primary path; ``paths`` has that first."""

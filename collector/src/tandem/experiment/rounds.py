@@ -31,8 +31,8 @@ from tandem.experiment.parameters import (
     SOCKET_OPTIONS,
     Parameter,
     ParameterError,
+    SocketOptions,
     read_common,
-    read_socket_options,
 )
 from tandem.experiment.results import BYTES_BY_PATH, bytes_by_path, environment
 from tandem.mptcp import sockets
@@ -170,7 +170,7 @@ def read_rounds(
         stall_s=p["stall_s"],
         sample_hz=sample_hz,
         read_pause_s=0.004 if sample_hz is not None else 0.0,  # only a long, sampled transfer is read unhurriedly
-        options=read_socket_options(p),
+        options=SocketOptions(p["receive_buffer_bytes"], p["send_buffer_bytes"], p["congestion_control"] or None),
     )
     # a control exchange before and after, over each path at worst; and the connect
     around_s = 2 * common.control_timeout_s * len(names) + p["connect_timeout_s"]
