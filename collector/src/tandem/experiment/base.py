@@ -27,6 +27,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
@@ -192,8 +193,6 @@ def record(
 
 def at_once(items: Collection[T], action: Callable[[T], None]) -> None:
     """``action`` of each item, a thread each; what the first of them raises is raised here, when all have ended."""
-    from concurrent.futures import ThreadPoolExecutor  # here: it loads logging, and most runs do without
-
     with ThreadPoolExecutor(max(1, len(items))) as threads:
         list(threads.map(action, items))
 
