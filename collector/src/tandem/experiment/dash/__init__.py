@@ -231,7 +231,7 @@ class Dash:
 
 def _played(player: Player | VlcPlayer, link: Link, output: Output) -> Failure | None:
     """Play to the end; why it was not reached."""
-    with PlaybackRecords(output, player), link:
+    with PlaybackRecords(output, player.play, player.glimpse), link:
         try:
             player.run()
         except MpdError as error:
