@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from support.offers import offer_of
 from support.running_kit import PROBE, RunningKit, awaited
-from tandem.schema.trace import offer_of
 from tandem_server.registry import Registry
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]

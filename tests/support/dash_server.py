@@ -16,7 +16,7 @@ from typing import Any
 from support.experiment_process import Run, parameters, server_of
 from support.scripted_endpoint import Behaviour, Endpoint
 from tandem.experiment.base import Output, Stop
-from tandem.experiment.dash.experiment import EXPERIMENT
+from tandem.experiment.dash import EXPERIMENT
 from tandem.experiment.parameters import check
 from tandem.experiment.results import faults
 from tandem.mptcp.paths import Path as ProbePath

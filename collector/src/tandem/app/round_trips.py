@@ -20,10 +20,10 @@ from tandem.app.daemon.accounts import Account
 from tandem.app.daemon.paths import NetworkPaths
 from tandem.app.runs.context import RunObserver
 from tandem.app.runs.request import Plan
+from tandem.experiment import reflector
 from tandem.experiment.control import Control, ControlError, Session, describe
-from tandem.experiment.latency import reflector
-from tandem.experiment.latency.reflector import Reflector, reflector_of
 from tandem.experiment.parameters import CommonParameters, ParameterError, read_common
+from tandem.experiment.reflector import Reflector, reflector_of
 from tandem.mptcp import sockets
 from tandem.schema.manifest import ROUND_TRIPS_RUN
 from tandem.schema.metrics import ROUND_TRIP_MEASURED

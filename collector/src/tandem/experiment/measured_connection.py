@@ -84,7 +84,6 @@ class PathNames:
         self._by_address = {p.address: name for p, name in self._names if p.address is not None}
 
     def of(self, subflow: SubflowSample) -> PathName:
-        """The path, or nothing known."""
         host = subflow.local.host if subflow.local is not None else None
         if host is None:
             return PathName(None, None)
@@ -263,7 +262,6 @@ class MeasuredConnection:
 
     @property
     def expected_subflows(self) -> int:
-        """How many there may be at once."""
         return len(self.paths) if self.kind == "mptcp" else 1
 
     def transfer(self, deadline_ns: int, stop: Stop, output: Output, labels: Mapping[str, Any] = EMPTY) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tandem.app.runs.manifest import VALUE_BYTES, Manifests, relieved
 from tandem.app.runs.process import ExperimentProcess
-from tandem.experiment.dash.experiment import Shown, p1203
+from tandem.experiment.dash import Shown, p1203
 from tandem.experiment.dash.mpd import Representation
 from tandem.export import PendingManifests
 from tandem.schema.manifest import FORMAT, Manifest

@@ -17,7 +17,7 @@ from tandem.app.config_schema import PathConfig
 from tandem.app.round_trips import RoundTrips
 from tandem.app.runs.request import configured_request
 from tandem.experiment.control import Session
-from tandem.experiment.latency.reflector import Reflector
+from tandem.experiment.reflector import Reflector
 from tandem.schema.record import Record
 
 OWNER, KEY = bytes(range(16)), bytes(32)
@@ -39,7 +39,7 @@ class Reflecting:
         self._thread.start()
 
     def _run(self) -> None:
-        from tandem.experiment.latency import reflector
+        from tandem.experiment import reflector
 
         while (raw := (received := self.socket.recvfrom(2048))[0]) != b"end":
             fields = list(reflector._HEADER.unpack(raw))

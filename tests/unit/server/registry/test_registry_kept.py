@@ -9,8 +9,8 @@ import time
 import pytest
 from old_registry import WITH_FORMS, to_version
 
+from support.offers import offer_of
 from tandem.schema.campaign_queue import MOST_QUEUED
-from tandem.schema.trace import offer_of
 from tandem_server.registry import NOTED_AGAIN_S, Debounce, JudgedRun, QueueFull, Registry
 
 

@@ -5,8 +5,8 @@ import socket
 import threading
 
 from tandem.experiment.control import Session
-from tandem.experiment.pageload.experiment import EXPERIMENT
-from tandem.experiment.pageload.experiment import read as read_request
+from tandem.experiment.pageload import EXPERIMENT
+from tandem.experiment.pageload import read as read_request
 from tandem.experiment.pageload.page import read as read_page
 from tandem.experiment.parameters import check
 

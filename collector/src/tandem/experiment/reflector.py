@@ -36,7 +36,6 @@ APART = Comparison(False, None, None)
 
 
 def our_clock() -> Clock:
-    """This machine's."""
     offset_ns = time.time_ns() - time.monotonic_ns()
     kernel = ask_kernel()
     if kernel is None:
