@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 from filled_database import Filled, filled_database
-
-# Trees of a Raspberry Pi's files, which a collector on the rig is given to see, lie with the units that read them.
 from incident_results import IncidentRun
 from incident_run import play
 
