@@ -7,12 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from filled_database import Filled, filled_database
+from incident_results import IncidentRun
+from incident_run import play
 
-from support.filled_database import Filled, filled_database
-
-# Trees of a Raspberry Pi's files, which a collector on the rig is given to see, lie with the units that read them.
-from support.incident_results import IncidentRun
-from support.incident_run import play
 from support.running_kit import RunningKit, find_influxd, running_kit
 
 

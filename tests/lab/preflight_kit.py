@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from support import nmea
-from support.incident_host import TOO_LOW, WELL, Machine, SmallDisk, small_disk
+import nmea
+from incident_host import TOO_LOW, WELL, Machine, SmallDisk, small_disk
+
 from support.running_kit import RunningKit, awaited, running_kit
 from tandem_bench.run.programs import COLLECTOR, READY_S, Owner, confined
 

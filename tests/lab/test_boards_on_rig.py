@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from filled_database import Filled
 
-from support.filled_database import Filled
 from support.running_kit import PROBE
 from tandem_dashboards import boards
 from tandem_dashboards.cli import summary_line

@@ -5,8 +5,8 @@ import signal
 import struct
 
 import pytest
+from dash_server import Answer, manifest, play, serving, wanted
 
-from support.dash_server import Answer, manifest, play, serving, wanted
 from support.experiment_process import Run
 
 BITRATES = (200_000, 1_000_000)

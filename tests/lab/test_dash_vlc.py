@@ -10,8 +10,8 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from dash_server import Answer, DashEndpoint, manifest, play, serving, wanted
 
-from support.dash_server import Answer, DashEndpoint, manifest, play, serving, wanted
 from support.experiment_process import Run
 from support.two_paths import PATHS, REPOSITORY, SERVER, await_true, lab, up, why_not
 from tandem_server.cli.main import main as server

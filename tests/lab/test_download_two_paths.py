@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from download_lab import SIZE, DownloadLab, download_lab
 
-from support.download_lab import SIZE, DownloadLab, download_lab
 from support.scripted_endpoint import Behaviour
 from support.two_paths import ADDRESS, lab_with
 from tandem.schema.record import Record

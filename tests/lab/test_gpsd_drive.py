@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 
+import nmea
 import pytest
+from nmea import NmeaPort
 
-from support import nmea
-from support.nmea import NmeaPort
 from tandem.app.clock_watch import ClockWatch
 from tandem.export.clock import Clock
 from tandem.position.receiver import Gpsd, GpsdMissingError, Observer, Receiver, State, program

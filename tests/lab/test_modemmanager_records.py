@@ -8,8 +8,8 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
+from managed_modems import TICK_S, Desk, Polled, desk
 
-from support.managed_modems import TICK_S, Desk, Polled, desk
 from tandem.modem.poll import Poll
 from tandem.modem.poller import Poller
 

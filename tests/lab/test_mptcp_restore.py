@@ -6,12 +6,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 import pytest
+from dual_family_paths import A4, B6, PROBE6, SERVER6, begin_download, mixed, why_not6
+from watched_paths import Transfer, Watched, cut_once
 
-from support.dual_family_paths import A4, B6, PROBE6, SERVER6, begin_download, mixed, why_not6
 from support.experiment_process import server_of
 from support.scripted_endpoint import Behaviour, Endpoint
 from support.two_paths import ADDRESS, PATHS, SERVER, Lab, await_true, lab, lab_with
-from support.watched_paths import Transfer, Watched, cut_once
 from tandem.mptcp import sockets, sysctls
 from tandem.mptcp.paths import Paths
 from tandem.mptcp.watch import Watch

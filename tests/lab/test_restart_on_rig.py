@@ -19,7 +19,7 @@ from tandem_server.registry import Registry
 from tandem_server.store import PrivateInflux
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
-SCENE = Path(__file__).resolve().parents[1] / "support/incidents.toml"
+SCENE = Path(__file__).with_name("incidents.toml")
 """A calibrated drive of a minute has hardly a handover."""
 HANDOVERS = 'SELECT count("seq") FROM "event" WHERE "kind" = $kind AND time >= '
 

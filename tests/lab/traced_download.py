@@ -16,7 +16,7 @@ from pathlib import Path
 from tandem_bench.link import Constant, LinkProcess, LinkSpec
 from tandem_bench.topology.namespace import Namespace
 
-ENDS = Path(__file__).with_name("mptcp_ends.py")
+ENDS = Path(__file__).resolve().parents[1] / "support/mptcp_ends.py"
 SERVER, CLIENT = "10.64.0.1", "10.64.0.2"
 SERVER_2, CLIENT_2 = "10.64.1.1", "10.64.1.2"
 PORT = "4000"

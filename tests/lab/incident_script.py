@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from support.incident_host import TOO_LOW, WELL, Machine, SmallDisk
-from support.incident_results import IncidentRun, Span
-from support.incident_second_probe import NAME, SecondProbe, second_probe
+from incident_host import TOO_LOW, WELL, Machine, SmallDisk
+from incident_results import IncidentRun, Span
+from incident_second_probe import NAME, SecondProbe, second_probe
+
 from support.running_kit import PROBE, RunningKit, awaited
 from tandem.app.daemon.status_socket import ask
 from tandem_bench.run.programs import READY_S

@@ -8,7 +8,8 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from support.incident_results import IncidentRun
+from incident_results import IncidentRun
+
 from tandem_dashboards.influx import Influx
 from tandem_server.store import Influx as StoreInflux
 from tandem_server.store import PrivateInflux

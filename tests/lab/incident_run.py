@@ -12,10 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from support.incident_host import Machine, small_disk
-from support.incident_results import IncidentRun
-from support.incident_script import Story
-from support.nmea import NmeaPort, Place
+from incident_host import Machine, small_disk
+from incident_results import IncidentRun
+from incident_script import Story
+from nmea import NmeaPort, Place
+
 from support.running_kit import running_kit
 from tandem_bench.run.programs import Owner
 from tandem_bench.scenario import Played, load
