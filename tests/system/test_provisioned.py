@@ -37,7 +37,6 @@ def kit(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]
                 "it has started", address, "systemctl is-system-running || true", lambda said: said == "running\n"
             )
         yield told
-        provisioned.tell(told)
 
 
 PLAYBOOKS = {"server.yml": "server", "probe.yml": KIT}

@@ -71,7 +71,6 @@ def kept(sources: Path, work: Path) -> Path:
                 assert faults.broken(story, SERVER) == []
                 assert faults.broken(story, PROBE) == []
                 _keep(story, made)
-            provisioned.tell(story)
             (made / "played.json").write_text(json.dumps(played, indent=1))
     return made
 
