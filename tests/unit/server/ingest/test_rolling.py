@@ -147,7 +147,7 @@ def database(private_influx):
 
 
 @settings(
-    max_examples=settings.default.max_examples // 3,  # each is a database of its own, worked on for hours of its time
+    max_examples=settings.default.max_examples // 5,  # each is a database of its own, worked on for hours of its time
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(arrivals(), steps)
