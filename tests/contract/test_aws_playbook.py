@@ -64,6 +64,7 @@ def rules(group):
             yield rule["IpProtocol"], rule.get("FromPort"), network.get("CidrIp") or network["CidrIpv6"]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_made_once_then_unchanged_then_nothing_left_but_the_records(aws):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tandem.modem
@@ -246,6 +246,7 @@ def test_garbage_gives_none_never_an_exception_and_never_an_impossible_record(fa
     turns = [turn for transcript in TRANSCRIPTS[family] for turn in transcript.content["dialogue"]]
     lines = [line for turn in turns for line in turn["receive"].split("\r\n") if line]
 
+    @settings(max_examples=settings.default.max_examples // 3)  # a family each
     @given(st.one_of(damaged(lines), st.lists(st.text(max_size=60), max_size=4)))
     def check(found: list[str]) -> None:
         for identity in IDENTITIES[family]:
