@@ -68,7 +68,7 @@ def ports() -> Iterator[dict[str, Any]]:
 
 def forked(name: str, parameters: dict[str, Any], out: Path) -> int:
     """The experiment as a process, as the collector has it, without the start of another interpreter: there are hundreds."""
-    experiment = importlib.import_module(f"tandem.experiment.{name}.experiment").EXPERIMENT
+    experiment = importlib.import_module(f"tandem.experiment.{name}").EXPERIMENT
     given = out.with_suffix(".given")
     given.write_text(json.dumps(parameters))
     pid = os.fork()
@@ -107,7 +107,7 @@ def plan(variant: str, ports: dict[str, Any], folder: Path) -> Iterator[tuple[st
     for behaviour in ENDLESS:
         servers[f"farewell {behaviour}"] = {"control": url(ports["farewell"][behaviour]), "measurement": cut}
     (folder / "token").write_text("secret")
-    experiment = importlib.import_module(f"tandem.experiment.{name}.experiment").EXPERIMENT
+    experiment = importlib.import_module(f"tandem.experiment.{name}").EXPERIMENT
     known = {p.name for p in experiment.parameters}
     common = {
         "run": "run-1",

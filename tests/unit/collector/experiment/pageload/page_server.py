@@ -44,6 +44,7 @@ class PageServer:
             self.script(connection, request)
 
     def close(self):
+        self.listener.shutdown(socket.SHUT_RDWR)  # closing alone leaves it listening while a thread waits in accept()
         self.listener.close()
 
 
