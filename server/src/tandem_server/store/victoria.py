@@ -122,7 +122,13 @@ class Victoria:
             if kept:
                 self._send([line for one in kept.values() for line in one.lines])
                 self._keep()
-                rejected += [Rejected(i, "VictoriaMetrics dropped it (see its log)") for i in self._absent(kept)]
+                absent = self._absent(kept)
+                if (
+                    absent
+                ):  # or not readable yet: on a busy machine a new series is in no index that is searched before this
+                    self._link.request("GET", "/internal/force_flush")
+                    absent = self._absent({i: kept[i] for i in absent})
+                rejected += [Rejected(i, "VictoriaMetrics dropped it (see its log)") for i in absent]
         except StoreDown:
             self._fit = False
             raise
