@@ -3,8 +3,18 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tandem.modem.reset import CannotStepError, StepFailedError, UsbPlace, port_power, usb_place, usb_reset
+from tandem.modem.reset import (
+    CannotStepError,
+    StepFailedError,
+    UsbPlace,
+    port_power,
+    switches_alone,
+    usb_place,
+    usb_reset,
+)
 
 LISTING = """Current status for hub 1-1 [2109:3431 USB2.0 Hub, USB 2.10, 4 ports, {switching}]
   Port 1: 0100 power
@@ -93,3 +103,9 @@ def test_a_hub_that_can_has_its_port_cycled_and_others_are_left_alone(
     monkeypatch.setattr("shutil.which", lambda *_args, **_more: None)
     with pytest.raises(CannotStepError, match="uhubctl is not installed"):
         port_power(UsbPlace("1-1.2"))
+
+
+@given(st.text(max_size=200) | st.just(LISTING.format(switching="ppps")), st.text(max_size=8) | st.just("1-1"))
+def test_any_listing_of_a_hub_is_read(text: str, hub: str) -> None:
+    assert switches_alone(text, hub) in (True, False)
+    assert not switches_alone(text, "1-1") or "ppps" in text
