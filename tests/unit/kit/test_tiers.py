@@ -34,8 +34,10 @@ BAD = "def test_bad():\n    width = 3\n    assert width == 4, 'the width'\n"
 
 
 class Checkout:
+    """``one_processor``: a run has one worker of pytest's, which has little to start."""
+
     def __init__(self, root: Path) -> None:
-        self.root = root
+        self.root, self.one_processor = root, True
         for folder in (
             "ansible",
             "requirements",
@@ -69,9 +71,8 @@ class Checkout:
     def begin(self, *options: str) -> subprocess.Popen[str]:
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "TANDEM_"))}
         environment |= {"PATH": f"{self.root}/programs:{os.environ['PATH']}", "PYTHONPATH": str(self.root / "tests")}
-        # On one processor: one worker of pytest's has little to start.
-        processor = str(min(os.sched_getaffinity(0)))
-        argv = ["taskset", "--cpu-list", processor, sys.executable, "-m", "tiers", *options]
+        own = sorted(os.sched_getaffinity(0))[: 1 if self.one_processor else None]
+        argv = ["taskset", "--cpu-list", ",".join(map(str, own)), sys.executable, "-m", "tiers", *options]
         pipe = subprocess.PIPE
         return subprocess.Popen(argv, cwd=self.root, env=environment, stdout=pipe, stderr=pipe, text=True)
 
@@ -140,6 +141,7 @@ def test_a_red_run_names_each_failure_its_assertion_and_the_command_that_runs_it
     checkout.write("tests/unit/b/test_b.py", "import a_module_that_is_not_there\n")
     checkout.write("tests/unit/c/test_c.py", "import os\ndef test_gone():\n    os._exit(9)\n")
     checkout.program("mypy", "echo 'a.py:3: error: no'; exit 1")
+    checkout.one_processor = False  # a worker dies: another one goes on
     status, printed, said = checkout.run()
     assert status == 1, said
     lines = printed.splitlines()

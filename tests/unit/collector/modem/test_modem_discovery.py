@@ -1,4 +1,4 @@
-"""What is plugged in, from a /sys tree laid out as real ones are."""
+"""What is plugged in, from a /sys tree laid out as real ones are; the families' USB devices and their udev rules."""
 
 from pathlib import Path
 
@@ -7,15 +7,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from support.fake_sys import Face, FakeSys
+from tandem.modem.base import device
 from tandem.modem.usb import (
     USB_PORT,
     InterfaceRule,
     KnownDevice,
     beside,
     find,
+    known_devices,
     modems,
     network_interface,
     place_of,
+    rules,
     usb_devices,
 )
 
@@ -199,3 +202,36 @@ def test_a_network_interface_has_a_place_too(sys: FakeSys) -> None:
     (sys.root / "class/net/wwan3").symlink_to(interface / "net/wwan3")
     assert place_of("wwan3", sys.root) == "1-5"
     assert place_of("wwan4", sys.root) is None
+
+
+# --- the families' USB devices: how one is written, and the udev rules made of them
+
+
+GOLDEN = Path(__file__).with_name("golden-udev.rules")
+
+
+def test_a_device_is_written_by_what_is_known_of_it() -> None:
+    first = device(
+        "2c7c:0125", "EC25, EC21", at=2, at_second=3, switched_from="1f01 1f02", mode_switch="usb_modeswitch -J"
+    )
+    faces = (InterfaceRule("at", 2), InterfaceRule("at-second", 3))
+    assert first == KnownDevice("", "2c7c", "0125", ("EC25", "EC21"), ("1f01", "1f02"), faces, "usb_modeswitch -J")
+    second = device("12d1:1506", "E3372s", by_protocol={"02": "at"})
+    assert second.interfaces == (InterfaceRule("at", None, "ff", None, "02"),)
+    assert (first.has_second_port, second.has_second_port) == (True, False)
+    assert {one.family for one in known_devices() if one.vendor == "2c7c"} == {"quectel"}
+
+
+RULED = (
+    KnownDevice("quectel", "2c7c", "0125", ("EC25", "EC21"), (),
+                (InterfaceRule("nmea", 1), InterfaceRule("at", 2), InterfaceRule("at-second", 3))),
+    KnownDevice("huawei", "12d1", "1506", ("E3372 in\nstick mode",), ("15cd",), (InterfaceRule("at", None, "ff", None, "02"),)),
+    KnownDevice("hilink", "12d1", "14dc", ("E3372h",), (), (InterfaceRule("network", 0),)),
+    KnownDevice("twin", "2c7c", "0125", ("EC25",), (), (InterfaceRule("at-second", 10, "ff", "00", "00"),)),
+)  # fmt: skip
+
+
+def test_the_rules_are_the_golden_ones_whatever_the_order() -> None:
+    assert rules(RULED) == GOLDEN.read_text()
+    assert rules((RULED[2], RULED[0], RULED[1], RULED[3])) == GOLDEN.read_text()
+    assert "SYMLINK" not in rules(())
