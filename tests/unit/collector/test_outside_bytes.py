@@ -1,10 +1,9 @@
 """Whatever kernel, firmware and other programs say, a parser takes it or refuses it with its own error: real words with a damaged place,
-and any others. Parsers with a file of tests of their own have theirs there (AT lines, gpsd, web pages, DASH, HTTP, the spool)."""
+and any others. Parsers with a file of tests of their own have theirs there (AT, gpsd, web pages, DASH, HTTP, campaigns, spool)."""
 
 import contextlib
 import ipaddress
 import json
-import re
 import struct
 from collections.abc import Callable
 from functools import partial
@@ -22,8 +21,6 @@ from tandem.app.health import machine, reports
 from tandem.experiment.traceroute.experiment import IP_RECVERR, read_error
 from tandem.mptcp import netlink, path_manager
 from tandem.mptcp_abi import v094
-from tandem.schema.campaign import CampaignError
-from tandem.schema.campaign_reader import parse as parse_campaign
 
 FULLMESH = (
     "Index, Address-ID, Backup, IP-address\nIPv4, next v4-index: 1\n0, 1, 0, 192.168.1.102\nIPv6, next v6-index: 0\n"
@@ -144,9 +141,3 @@ def test_subflows_of_v094_are_as_many_as_its_sizes_say(sizes: list[int], array: 
     with contextlib.suppress(abi.AbiError):
         info = v094.decode_info(struct.pack("@5I4P", *sizes, 0, 0, 0, 0), meta, array, array)
         assert len(info.subflows) * (sizes[0] or 1) == sizes[1]
-
-
-@given(st.text(max_size=200))
-def test_any_text_is_a_campaign_or_one_line_with_a_hint(text: str) -> None:
-    refused = said(CampaignError, parse_campaign, text, "c.toml")
-    assert refused == "" or re.fullmatch(r"c\.toml:\d+: [^\n]+; hint: [^\n]+", refused)

@@ -258,11 +258,14 @@ def test_changed_says_why_each_file_is_chosen(checkout: Checkout) -> None:
     assert "tests/unit/b/test_b.py" in listed
 
 
-def test_the_lab_is_chosen_by_what_it_covers() -> None:
-    table = Table()
-    why = chosen(["collector/src/tandem/mptcp/paths.py"], table)
-    assert why["tests/lab/test_mptcp_paths.py"] == "covers collector/src/tandem/mptcp/paths.py"
-    assert "tests/lab/test_page_record.py" not in why
+def test_the_lab_is_chosen_by_what_it_covers(checkout: Checkout) -> None:
+    covers = '"lab/test_paths.py" = ["tandem.mptcp"]\n"lab/test_page.py" = ["tandem.devtools"]\n'
+    checkout.write("tests/tiers.toml", TABLE.replace("[test]\n", f"[test]\n{covers}"))
+    for name in ("paths", "page"):
+        checkout.write(f"tests/lab/test_{name}.py", GOOD)
+    table = Table(checkout.root / "tests/tiers.toml", checkout.root)
+    why = chosen(["collector/src/tandem/mptcp/paths.py"], table, checkout.root)
+    assert why == {"tests/lab/test_paths.py": "covers collector/src/tandem/mptcp/paths.py"}
 
 
 def test_every_file_of_the_lab_has_one_tier_and_covers_what_is_there() -> None:

@@ -96,7 +96,7 @@ def test_handover_only_after_the_time_to_trigger(better_ticks, trigger_ms):
         assert there[0].started * 100 >= 100 * 100 + trigger_ms
 
 
-@settings(max_examples=6)
+@settings(max_examples=settings.default.max_examples // 4)
 @given(seed=st.integers(0, 10**6))
 def test_truth_of_handovers_is_the_change_of_cells(seed):
     played = play(load("drive", 60, seed))

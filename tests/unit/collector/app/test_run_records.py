@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 from good_config import good
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from support.hostile_json import any_json
@@ -237,7 +237,6 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=25)
 @given(st.dictionaries(st.text(max_size=12), st.tuples(JSON, st.sampled_from((1, 1, 8_000))), max_size=6))
 def test_whatever_the_result_is_nothing_is_lost(given_values: dict[str, tuple[Any, int]]) -> None:
     result = {key: [value] * times if times > 1 else value for key, (value, times) in given_values.items()}

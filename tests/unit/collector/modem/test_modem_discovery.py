@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.fake_sys import Face, FakeSys
@@ -60,7 +60,7 @@ def test_a_modem_is_listed_with_its_ports_roles_and_networks(sys: FakeSys) -> No
     assert (found.manufacturer, found.name, found.mode_switch) == ("Quectel", "EC25-AF", None)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=12, deadline=None)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(st.permutations(["1-1.1", "1-1.2", "1-1.4", "2-1"]), st.integers(0, 3))
 def test_identical_modems_are_told_apart_by_their_place_in_any_order_and_number(
     tmp_path_factory: pytest.TempPathFactory, order: list[str], gap: int
