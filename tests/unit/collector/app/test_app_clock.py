@@ -23,6 +23,8 @@ S = 10**9
 BEGIN_NS = 1_790_000_000 * S
 
 
+# A probe in a world whose time is known: boots, quartzes, clocks that are set wrong, a network that comes and goes; with the real clock,
+# spool, exporter's step and the gateway's own checks. Only time, the network and the database are made up.
 class World:
     """``truth``: UTC of each record by its number. ``stored``: its times and stated errors in the database, by its number."""
 

@@ -35,6 +35,9 @@ GLASS = (122, 250)
 """Sources and gates of the 2.13 inch panel."""
 
 
+# Stands for the panel, which cannot be here: decodes the SSD1680's commands as its data sheet has them, and gives back the picture.
+# Written from the data sheet apart from the driver: memory of 176 sources by 296 gates, address counters with ranges and direction, a
+# reset that is asked for, a controller that is deaf while it is busy or asleep.
 class Ssd1680:
     """``looks``: for so many looks at BUSY each reset and refresh takes; None: it never ends."""
 

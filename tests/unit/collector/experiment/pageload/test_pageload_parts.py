@@ -23,7 +23,9 @@ SWITCHED = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: tandem-page\r\n\r\n"
 
 
 class PageServer:
-    """``script(connection, requests)`` is called for each connection after its head; ``requests()`` gives the next request's lines.
+    """An endpoint for the probe's side of a page load: takes ``GET /v1/page/…``, then says what a script says.
+
+    ``script(connection, requests)`` is called for each connection after its head; ``requests()`` gives the next request's lines.
     ``heads``: those of the connections. ``switch``: what it answers to them."""
 
     def __init__(self, script, switch=SWITCHED):
