@@ -167,6 +167,25 @@ def test_what_modemmanager_lacks_is_told_once_at_each_change() -> None:
     ]
 
 
+class Thread:
+    """A poller's thread that ends, or does not in time."""
+
+    def __init__(self, *, busy: bool) -> None:
+        self.busy, self.stopped = busy, False
+
+    def stop(self, _timeout: float) -> None:
+        self.stopped = True
+        if self.busy:
+            raise TimeoutError("still busy")
+
+
+def test_the_keeper_is_stopped_though_the_poller_does_not_end() -> None:
+    poller, keeper = Thread(busy=True), Thread(busy=False)
+    with pytest.raises(TimeoutError):
+        ConnectedPoller(poller, keeper).stop(0.1)  # type: ignore[arg-type]
+    assert keeper.stopped
+
+
 # --- the configuration: what is taken, and for everything else the line and the mend
 
 

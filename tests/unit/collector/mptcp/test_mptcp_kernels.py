@@ -1,21 +1,25 @@
-"""Two kernels behind one interface. The v0.94 one is a stand-in of its files and options: ``v094_tree``."""
+"""Two kernels behind one interface, the v0.94 one a stand-in of its files and options (``v094_tree``); sysctls."""
 
 import errno
+import json
 import os
 import socket
 from dataclasses import replace
 
 import pytest
 
+from support.hostile_json import said
 from support.v094_tree import Connection, Tree
 from tandem import campaigns
 from tandem.app.campaign.request import settings, settled
 from tandem.campaigns import load
 from tandem.cli.campaign import kernel_lines
-from tandem.mptcp import kernels, sockets, sysctls
+from tandem.mptcp import kernels, sockets, sysctls, watch
 from tandem.mptcp.kernel_v094 import V094, FullMesh
 from tandem.mptcp.kernels import Kernel, here
-from tandem.mptcp_abi import Address, v094
+from tandem.mptcp.paths import Path, Paths
+from tandem.mptcp.watch import NamespaceOrders
+from tandem.mptcp_abi import Address, described, v094
 from tandem.mptcp_abi.reader import Reader, StatisticsError
 from tandem.mptcp_abi.v094 import MultipathSocket
 from tandem.schema.campaign import CampaignError
@@ -336,3 +340,98 @@ def test_what_that_kernel_cannot_do_is_refused(tree, monkeypatch):
     monkeypatch.setattr(kernels, "here", lambda: V094(tree.root))
     with pytest.raises(sockets.UnsupportedError, match=r"no path manager but its own; hint: .* Linux 5\.19"):
         sockets.make("mptcp", sockets.Source(), sockets.Options(by_orders=True))
+
+
+# --- sysctls: names are kept to the network's, refusals are recorded
+
+
+def test_other_names_are_refused_and_what_the_kernel_does_not_have_is_recorded(tmp_path, monkeypatch):
+    (tmp_path / "net/ipv4").mkdir(parents=True)
+    (tmp_path / "net/ipv4/tcp_rmem").write_text("4096\t131072\t6291456\n")
+    monkeypatch.setattr(sysctls, "ROOT", tmp_path)
+    rows = ["kernel.panic", "net", "net.ipv4/../../kernel.panic", "net..x", "net.ipv4.tcp_rmem\n"]
+    assert [name for name in rows if "no network sysctl" not in said(ValueError, sysctls.apply, {name: 1})] == []
+    setting = sysctls.apply({"net.mptcp.blackhole_timeout": 0})["net.mptcp.blackhole_timeout"]
+    assert (setting.before, setting.now, setting.error) == (None, None, "No such file or directory")
+    assert sysctls.restore({"x": setting}) == {}
+    assert sysctls.read(["net.mptcp.blackhole_timeout"]) == {"net.mptcp.blackhole_timeout": None}
+
+
+PATHS = (Path("a", "eth1"), Path("b", "eth2"))
+
+
+class KernelSysctls:
+    """Sysctls of a kernel; ``refuses``: none of them may be written."""
+
+    def __init__(self, values: dict[str, str], *, refuses: bool = False) -> None:
+        self.values, self.refuses = values, refuses
+
+    def read(self, names):
+        return {name: self.values.get(name) for name in names}
+
+    def apply(self, wanted):
+        made = {}
+        for name, value in wanted.items():
+            before = self.values[name]
+            if not self.refuses:
+                self.values[name] = value
+            error = "Permission denied" if self.refuses else None
+            made[name] = sysctls.Setting(name, value, before, self.values[name], error)
+        return made
+
+
+@pytest.fixture
+def chosen(monkeypatch):
+    monkeypatch.setattr(watch, "PmCommands", lambda: type("Silent", (), {"close": lambda _: None})())
+
+    def choose(kernel: KernelSysctls, addresses: dict[str, str]) -> NamespaceOrders:
+        monkeypatch.setattr(sysctls, "read", kernel.read)
+        monkeypatch.setattr(sysctls, "apply", kernel.apply)
+        monkeypatch.setattr(Paths, "addresses", addresses)
+        made = NamespaceOrders(Paths(PATHS))
+        made.choose()
+        return made
+
+    return choose
+
+
+MIXED, ONE_FAMILY = {"a": "192.0.2.1", "b": "2001:db8::1"}, {"a": "192.0.2.1", "b": "192.0.2.9"}
+
+
+@pytest.mark.parametrize(
+    ("name", "kernels", "mine"), [("net.mptcp.path_manager", "kernel", "userspace"), ("net.mptcp.pm_type", "0", "1")]
+)
+def test_ours_while_families_differ_and_the_kernels_again_at_the_end(chosen, name, kernels, mine):
+    kernel = KernelSysctls({name: kernels})
+    made = chosen(kernel, MIXED)
+    assert (made.ours, kernel.values) == (True, {name: mine})
+    made.close()
+    assert kernel.values == {name: kernels}
+    left = KernelSysctls({name: mine})
+    assert chosen(left, ONE_FAMILY).ours is False
+    assert left.values == {name: kernels}
+
+
+def test_a_refusal_is_said_once(chosen, caplog):
+    made = chosen(KernelSysctls({"net.mptcp.pm_type": "0"}, refuses=True), MIXED)
+    made.choose()
+    assert (made.ours, made.why_not) == (False, "net.mptcp.pm_type: Permission denied")
+    assert caplog.text.count("will not come back") == 1
+
+
+def test_a_kernel_before_5_19_is_said_only_where_it_matters(chosen, caplog):
+    assert chosen(KernelSysctls({}), ONE_FAMILY).why_not is None
+    assert "no path manager but its own" in (chosen(KernelSysctls({}), MIXED).why_not or "")
+    assert caplog.text.count("will not come back") == 1
+
+
+def test_a_controller_that_was_noted_is_bpf_with_its_object_and_a_note_that_is_none_claims_nothing(tmp_path):
+    note = tmp_path / "loaded.json"
+    assert described("lia", note) == {"name": "lia", "kind": "kernel", "object_sha256": None}
+    note.write_text(json.dumps({"controllers": ["lia"], "object_sha256": "ab"}))
+    assert described("lia", note) == {"name": "lia", "kind": "bpf", "object_sha256": "ab"}
+    assert described("cubic", note) == {"name": "cubic", "kind": "kernel", "object_sha256": None}
+    assert described(None, note) is None
+    for text in ("", "{", "[]", "{}", '{"controllers": 1, "object_sha256": "ab"}', '{"controllers": ["lia"]}'):
+        note.write_text(text)
+        assert described("lia", note) == {"name": "lia", "kind": "kernel", "object_sha256": None}

@@ -124,6 +124,19 @@ def test_whatever_a_report_holds_its_quantities_fit_the_schema(kind: str, told: 
     Record.make("position", {"mode": "full"}, {"fix": "none", **fields}, 0)
 
 
+NEAR_MISSES = st.builds(
+    lambda whole, at, put: whole[:at] + put + whole[at + len(put) :],
+    st.just(json.dumps(TPV_322).encode()), st.integers(0, 400), st.binary(min_size=1, max_size=8),
+)  # fmt: skip
+
+
+@given(st.binary(max_size=400) | NEAR_MISSES)
+def test_no_bytes_break_the_reading_and_none_are_quoted(text: bytes) -> None:
+    report = read(text)
+    assert isinstance(report, Broken | Tpv | Sky | Pulse | None)
+    assert not isinstance(report, Broken) or "51.89" not in report.why
+
+
 @given(st.integers(0, 4_000_000_000_000))
 def test_times_are_read_to_the_millisecond(time_ms: int) -> None:
     if time_ms < 315_532_800_000:  # before 1980 no satellite told the time

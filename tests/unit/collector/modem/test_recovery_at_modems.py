@@ -162,11 +162,11 @@ def test_a_modem_whose_answers_do_not_change_for_an_hour_is_left_alone(
     clock = SimpleNamespace(
         monotonic_ns=lambda: time.monotonic_ns() + leapt_ns, monotonic=lambda: (time.monotonic_ns() + leapt_ns) / 1e9
     )
-    monkeypatch.setattr("tandem.modem.poller.DEADLINE_SHARE", 1000.0)
+    monkeypatch.setattr("tandem.modem.poller.DEADLINE_SHARE", 5000.0)
     for module in ("tandem.modem.poller", "tandem.at.channel"):
         monkeypatch.setattr(f"{module}.time", clock)
     monkeypatch.setattr("tandem.app.daemon.modems.time", clock)
-    kit = Rescue(tmp_path, RecoverySettings(), tick, 0.05)
+    kit = Rescue(tmp_path, RecoverySettings(), tick, 0.01)
     try:
         health, seen = ModemStates(["a"], clock.monotonic_ns()), 0
         for turn in range(90):

@@ -1,19 +1,120 @@
-"""The tree in configfs, its order, and that nothing of it stays. A folder plays configfs: rmdir there takes attributes along."""
+"""One modem with two ports and one plug, and its tree in configfs, of which nothing stays. A folder plays configfs."""
 
 import fcntl
 import os
+import random
 import re
 import shutil
+import subprocess
+import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from support.modem_on_fake_clock import MODEM, write_timeline
 from tandem_bench.gadget import device
 from tandem_bench.gadget.description import UBLOX_TOBY_L200, Endpoints, Function, Gadget, GadgetError, fits, gadget_of
 from tandem_bench.gadget.device import Controller, Device, choose, clear, controllers
+from tandem_bench.gadget.modem import UsbModem
+from tandem_bench.modem.emulator import Agenda
+from tandem_bench.modem.families import FAMILIES
+from tandem_bench.modem.faults import Fault
+from tandem_bench.modem.timeline import read
 
-MODEM = gadget_of("tandem-a", UBLOX_TOBY_L200, 1)
+
+class Line:
+    def __init__(self) -> None:
+        self.said = b""
+
+    def write(self, sent: bytes) -> None:
+        self.said += sent
+
+    def unread(self) -> int:
+        return 0
+
+
+class Bus:
+    """Two lines, one plug, and a clock that runs as told."""
+
+    def __init__(self, folder: Path) -> None:
+        self.now_s, self.agenda, self.lines = 0.0, Agenda(), [Line(), Line()]
+        self.moves: list[str] = []
+        self.noted: list[Fault] = []
+        timeline = read(write_timeline(folder / "timeline.jsonl", [{}]))
+        who = replace(MODEM, echo=False, powers_up_echoing=False)
+        self.usb = UsbModem(
+            FAMILIES["ublox"], who, timeline, self.lines, self, self.agenda, lambda: self.now_s, random.Random(1), self.noted.append
+        )  # fmt: skip
+        self.usb.start()
+
+    def plug(self) -> None:
+        self.moves.append("in")
+
+    def unplug(self) -> None:
+        self.moves.append("out")
+
+    def run(self, seconds: float) -> None:
+        until = self.now_s + seconds
+        while (due := self.agenda.next_due_s()) is not None and due <= until:
+            self.now_s = max(self.now_s, due)
+            self.agenda.run(self.now_s)
+        self.now_s = until
+
+    def ask(self, port: int, command: str, seconds: float = 1.0) -> str:
+        self.lines[port].said = b""
+        self.usb.ports[port].received(command.encode() + b"\r")
+        self.run(seconds)
+        return self.lines[port].said.decode()
+
+
+@pytest.fixture
+def bus(tmp_path: Path) -> Bus:
+    return Bus(tmp_path)
+
+
+def test_echo_and_error_style_are_each_ports_own(bus: Bus) -> None:
+    assert "OK" in bus.ask(0, "ATE1")
+    assert bus.ask(0, "AT").startswith("AT\r")
+    assert bus.ask(1, "AT") == "\r\nOK\r\n"
+    bus.ask(0, "AT+CMEE=1")
+    assert "+CME ERROR: 4" in bus.ask(0, "AT+NONE")
+    assert bus.ask(1, "AT+NONE") == "\r\nERROR\r\n"
+
+
+def test_the_radio_is_the_modems_whole(bus: Bus) -> None:
+    bus.ask(0, "AT+CFUN=4")
+    assert "+CFUN: 4" in bus.ask(1, "AT+CFUN?")
+    assert "+CEREG: 0,0" in bus.ask(1, "AT+CEREG?")
+    bus.ask(1, "AT+CFUN=1")
+    assert "+CEREG: 0,1" in bus.ask(0, "AT+CEREG?")
+
+
+def test_a_restart_on_one_port_takes_the_other_along_and_forgets_settings(bus: Bus) -> None:
+    bus.ask(0, "AT+CMEE=1;+CEREG=2")
+    assert "OK" in bus.ask(1, "AT+CFUN=1,1", 0.5)
+    assert bus.moves == ["in", "out"]
+    assert bus.ask(0, "AT", 1.0) == ""
+    bus.run(3.0)
+    assert bus.moves == ["in", "out", "in"]
+    assert "+CMEE: 0" in bus.ask(0, "AT+CMEE?")
+    assert "+CEREG: 0,1" in bus.ask(0, "AT+CEREG?")
+    assert bus.noted == []  # it was asked for, it is no fault
+
+
+@pytest.mark.parametrize("command", [["gadget", "modem", "--help"], ["modem", "--help"]], ids=" ".join)
+def test_where_numpy_is_not_a_modem_is_played(command: list[str]) -> None:
+    """A Pi that plays one, and the tests' virtual machines, have Python alone."""
+    script = "import sys; sys.modules['numpy'] = None; from tandem_bench.cli.main import main; main(sys.argv[1:])"
+    done = subprocess.run([sys.executable, "-c", script, *command], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+# --- the tree in configfs, its order, and that nothing of it stays. A folder plays configfs: rmdir there takes attributes along
+
+
+GADGET = gadget_of("tandem-a", UBLOX_TOBY_L200, 1)
 
 
 def as_configfs_removes(path: Path) -> None:
@@ -24,37 +125,37 @@ def as_configfs_removes(path: Path) -> None:
 
 
 def test_ports_are_numbered_first_and_it_is_described_not_plugged_in() -> None:
-    done = device.build(MODEM)
+    done = device.build(GADGET)
     links = [action.path.rpartition("/")[2] for action in done if action.verb == "link"]
     assert links == ["acm.a0", "acm.a1", "ecm.e0"]
     assert [action for action in done if action.path.endswith("/UDC")] == []
 
 
 def test_teardown_leaves_nothing_and_needs_its_order(tmp_path: Path) -> None:
-    device.perform(device.build(MODEM), tmp_path)
-    device.perform(device.teardown(MODEM), tmp_path, as_configfs_removes)
+    device.perform(device.build(GADGET), tmp_path)
+    device.perform(device.teardown(GADGET), tmp_path, as_configfs_removes)
     assert list(tmp_path.iterdir()) == []
     assert clear(["tandem-a", "tandem-b"], tmp_path) == []
-    device.perform(device.build(MODEM), tmp_path)
+    device.perform(device.build(GADGET), tmp_path)
     with pytest.raises(AssertionError):
-        device.perform(device.teardown(MODEM)[::-1], tmp_path, as_configfs_removes)
+        device.perform(device.teardown(GADGET)[::-1], tmp_path, as_configfs_removes)
 
 
 def test_a_gadget_of_that_name_is_not_taken_over(tmp_path: Path) -> None:
     (tmp_path / "tandem-a").mkdir()
     with pytest.raises(GadgetError, match="tandem-bench gadget clear"):
-        Device(MODEM, Controller("u", "dummy_udc", None), tmp_path).make()
+        Device(GADGET, Controller("u", "dummy_udc", None), tmp_path).make()
 
 
 def test_without_a_gadget_stack_the_line_says_what_to_load(tmp_path: Path) -> None:
     (tmp_path / "root").write_text("no folder")
     with pytest.raises(GadgetError, match="modprobe libcomposite"):
-        device.perform(device.build(MODEM), tmp_path / "root")
+        device.perform(device.build(GADGET), tmp_path / "root")
 
 
 def test_a_refused_binding_names_controllers(tmp_path: Path) -> None:
     with pytest.raises(GadgetError, match="endpoints enough"):
-        device.perform([device.bind(MODEM, "dummy_udc.0")], tmp_path)
+        device.perform([device.bind(GADGET, "dummy_udc.0")], tmp_path)
 
 
 def test_controllers_are_read_with_driver_and_gadget(tmp_path: Path) -> None:
@@ -75,7 +176,7 @@ def test_controllers_are_read_with_driver_and_gadget(tmp_path: Path) -> None:
 
 
 def test_two_processes_never_plug_in_at_once(tmp_path: Path) -> None:
-    made = Device(MODEM, Controller("dummy_udc.0", "dummy_udc", None), tmp_path)
+    made = Device(GADGET, Controller("dummy_udc.0", "dummy_udc", None), tmp_path)
     made.make()
     other = os.open(tmp_path, os.O_RDONLY)
     fcntl.flock(other, fcntl.LOCK_EX)
