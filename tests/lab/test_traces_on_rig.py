@@ -239,8 +239,9 @@ def test_killed_in_the_middle_and_kept_waiting_by_a_run(kit: RunningKit, record_
     assert digest in at_the_server(kit)
     sent = sent_over_wifi(kit) - before
     record_property("sent", round(sent / len(content), 3))
-    print(f"killed once, broken off once: sent {sent / len(content):.3f} of the file, all headers included")
-    assert sent <= 1.1 * len(content)
+    print(f"killed once, broken off twice: sent {sent / len(content):.3f} of the file, all headers included")
+    # Each time a chunk of 256 kB goes again, and what was under way. From the beginning each time it would be 1.5 and more.
+    assert sent <= 1.25 * len(content)
 
 
 def offset(kit: RunningKit) -> int:
